@@ -20,6 +20,11 @@ export type { RunOptions } from './core/api/current-stream.js';
 export type { HoldOptions } from './core/operations/hold-function.js';
 export type { HostOptions, HostResult } from './core/operations/host-function.js';
 export type { Stream } from './core/api/stream.js';
+export type { Graph, GraphValues } from './core/api/graph.js';
+export type { CaptureOptions } from './core/api/capture.js';
+export type { GraphEdge, GraphNode } from './core/graphs/graph-nodes.js';
+export type { GraphNodeKind } from './core/graphs/capture-session.js';
+export type { ArraySlot, GraphSlots, ScalarSlot } from './core/graphs/slots.js';
 export type { StreamOptions } from './core/api/stream-options.js';
 export type { Ordering } from './core/device/stream-context.js';
 export type { DeviceArray } from './core/api/array.js';
@@ -49,6 +54,7 @@ export {
   AbortError,
   ArgumentError,
   BoundsError,
+  CaptureError,
   CompileError,
   DeviceLostError,
   EventTimingError,
@@ -64,7 +70,7 @@ export {
   UpstreamError,
   WaitTimeoutError,
 } from './core/base/errors.js';
-export type { CompilerDiagnostic, HazardSite, LostReason } from './core/base/errors.js';
+export type { CaptureReason, CompilerDiagnostic, HazardSite, LostReason } from './core/base/errors.js';
 
 export { kernel } from './compiler/definitions/kernel.js';
 export { cudaKernel } from './compiler/definitions/cuda-kernel.js';
@@ -100,6 +106,7 @@ export {
   createLanes,
   download,
   launch,
+  launchGraph,
   onStream,
   overlap,
   overlapMap,

@@ -128,11 +128,22 @@ napi_value UnmapHost(napi_env env, napi_callback_info info) {
 napi_value ReserveHandles(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   Channel* channel = args.Attached(0);
-  const uint32_t kind = args.UpTo(1, static_cast<uint32_t>(protocol::HandleKind::kEvent));
+  const uint32_t kind = args.UpTo(1, static_cast<uint32_t>(protocol::HandleKind::kGraph));
   const uint32_t count = args.UpTo(2, Channel::kMaxHandles);
   if (!args.ok()) return args.Throw("reserveHandles");
   if (channel == nullptr) return ClosedChannel(env, "reserveHandles");
   return NumberValue(env, channel->ReserveHandles(static_cast<protocol::HandleKind>(kind), count));
+}
+
+napi_value DefineGraph(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t handle = args.Handle(1);
+  const std::span<const std::byte> definition = args.Bytes(2);
+  if (!args.ok()) return args.Throw("defineGraph");
+  if (channel == nullptr) return ClosedChannel(env, "defineGraph");
+  channel->DefineGraph(handle, definition, args.self().attached[args.U32(0)].owner_id);
+  return nullptr;
 }
 
 napi_value ReserveStream(napi_env env, napi_callback_info info) {
@@ -223,6 +234,7 @@ napi_value Failures(napi_env env, napi_callback_info info) {
         .Set("requested", static_cast<double>(failure.requested))
         .Set("limit", static_cast<double>(failure.limit))
         .Set("kernel", failure.kernel);
+    if (failure.node != hal::kNoNode) value.Set("node", failure.node);
     if (failure.has_fault) value.Set("fault", FaultValue(env, failure.fault));
     return value.value();
   });
@@ -324,6 +336,7 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("mapHost", MapHost),
       self.Function("unmapHost", UnmapHost),
       self.Function("reserveHandles", ReserveHandles),
+      self.Function("defineGraph", DefineGraph),
       self.Function("reserveStream", ReserveStream),
       self.Function("lastTicket", LastTicket),
       self.Function("submit", Submit),

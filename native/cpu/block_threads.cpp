@@ -14,6 +14,19 @@ CooperativeGrid::CooperativeGrid(const hal::LaunchRequest& request, ScheduleFuzz
       unfinished_(block_count()) {
   MR_CHECK(block_count() > 0 && block_count() <= kMostBlocksTogether);
   std::iota(order_.begin(), order_.end(), 0u);
+  Shuffle();
+}
+
+void CooperativeGrid::Prepare() {
+  barrier_.Prepare();
+  fault_.Clear();
+  unfinished_.store(block_count(), std::memory_order_relaxed);
+  begun_ = 0;
+  is_stopped_ = false;
+  Shuffle();
+}
+
+void CooperativeGrid::Shuffle() {
   if (fuzzer_ == nullptr) return;
   for (uint32_t left = block_count(); left > 1; --left) std::swap(order_[left - 1], order_[fuzzer_->Below(left)]);
 }
@@ -32,6 +45,7 @@ BlockThreads::~BlockThreads() {
 }
 
 Status BlockThreads::Grow(uint32_t before, uint32_t blocks) {
+  std::lock_guard growing(growing_);
   if (blocks > before) wanted_ += blocks - before;
   const uint64_t wanted = std::min<uint64_t>(kMostBlocksTogether, wanted_);
   uint32_t made = 0;
@@ -55,6 +69,11 @@ Status BlockThreads::Grow(uint32_t before, uint32_t blocks) {
   return {StatusCode::kOutOfMemory, "starting a thread for each block of a cooperative launch", error};
 }
 
+void BlockThreads::Shrink(uint32_t blocks) {
+  std::lock_guard growing(growing_);
+  wanted_ -= blocks;
+}
+
 void BlockThreads::Run(std::shared_ptr<CooperativeGrid> grid, Pool& pool, std::shared_ptr<Runnable> stream) {
   grid->pool_ = &pool;
   grid->stream_ = std::move(stream);
@@ -74,6 +93,7 @@ void BlockThreads::Join() {
     is_closing_ = true;
   }
   wake_.notify_all();
+  std::lock_guard growing(growing_);
   for (pthread_t thread : threads_) pthread_join(thread, nullptr);
   threads_.clear();
 }

@@ -36,6 +36,9 @@ class CooperativeGrid {
   CooperativeGrid(const hal::LaunchRequest& request, ScheduleFuzzer* fuzzer);
 
   [[nodiscard]] uint32_t block_count() const { return static_cast<uint32_t>(order_.size()); }
+  /// Before another run, when the last one is over.
+  void Prepare();
+  void SetParam(size_t index, uint64_t value) { call_.SetParam(index, value); }
   /// The launch starts as a whole or not at all, since its blocks may wait for each other; a stopped one counts as run.
   void SetStop(const Stop& stop) { stop_ = stop; }
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
@@ -48,7 +51,9 @@ class CooperativeGrid {
   /// Thread: one of BlockThreads.
   void RunBlock(uint32_t number);
 
-  const GridCall call_;
+  void Shuffle();
+
+  GridCall call_;
   ScheduleFuzzer* const fuzzer_;
   std::vector<uint32_t> order_;
   GridBarrier barrier_;
@@ -72,10 +77,11 @@ class BlockThreads {
   BlockThreads& operator=(const BlockThreads&) = delete;
 
   /// A stream's largest launch grows from `before` to `blocks` blocks. Creates threads for it and, as far as the system
-  /// allows, for all streams at once. kOutOfMemory: too few threads for the launch. Thread: channel.
+  /// allows, for all streams at once. A graph counts as a stream. kOutOfMemory: too few threads for the launch. Thread:
+  /// any.
   Status Grow(uint32_t before, uint32_t blocks);
-  /// The stream has ended. Thread: channel.
-  void Shrink(uint32_t blocks) { wanted_ -= blocks; }
+  /// The stream has ended. Thread: any.
+  void Shrink(uint32_t blocks);
 
   /// Runs all blocks, then schedules `stream` on the pool. Thread: any.
   void Run(std::shared_ptr<CooperativeGrid> grid, Pool& pool, std::shared_ptr<Runnable> stream);
@@ -89,7 +95,8 @@ class BlockThreads {
   [[nodiscard]] uint32_t StartNext();
   void Notify(uint32_t blocks);
 
-  // Thread: channel.
+  std::mutex growing_;  // Taken before mutex_.
+  // Guarded by growing_.
   std::vector<pthread_t> threads_;
   uint64_t wanted_ = 0;  // Sum of the largest launches of all streams.
 

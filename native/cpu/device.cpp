@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cpu/event_handle.h"
+#include "cpu/graph.h"
 #include "cpu/module.h"
 
 namespace millrace::cpu {
@@ -24,10 +25,18 @@ Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRe
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
   auto core = std::make_shared<StreamCore>(request, pool_);
   streams_.push_back(core);
+  return std::unique_ptr<hal::Stream>(
+      std::make_unique<CpuStream>(std::move(core), heap_, block_threads_, grid_limits()));
+}
+
+GridLimits CpuDevice::grid_limits() const {
   const auto& [bx, by, bz] = info_.max_block;
   const auto& [gx, gy, gz] = info_.max_grid;
-  const GridLimits limits{info_.max_threads_per_block, {bx, by, bz}, {gx, gy, gz}, info_.max_shared_bytes};
-  return std::unique_ptr<hal::Stream>(std::make_unique<CpuStream>(std::move(core), heap_, block_threads_, limits));
+  return {info_.max_threads_per_block, {bx, by, bz}, {gx, gy, gz}, info_.max_shared_bytes};
+}
+
+Result<std::unique_ptr<hal::Graph>> CpuDevice::BuildGraph(std::vector<hal::GraphNode> nodes) {
+  return CpuGraph::Build(pool_, std::move(nodes));
 }
 
 Result<std::shared_ptr<hal::Module>> CpuDevice::LoadModule(std::span<const std::byte> image) {

@@ -26,6 +26,7 @@ class CpuDevice final : public hal::Device {
   Status BindChannelThread() override { return {}; }
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;
   /// A CPU device can use any host memory without locking it.
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }
@@ -57,6 +58,12 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) override;
   Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override { return protocol::PeerRoute::kDirect; }
+
+  // For nodes of graphs. Thread: any.
+  [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
+  [[nodiscard]] const std::shared_ptr<BlockThreads>& block_threads() const { return block_threads_; }
+  /// Limits of launches by kernels.
+  [[nodiscard]] GridLimits grid_limits() const;
 
   /// Work that streams of other devices wait for still runs: see cancel.cpp.
   void Cancel() override;

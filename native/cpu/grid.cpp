@@ -10,6 +10,11 @@ constexpr uint64_t kLightThreads = 256;
 
 Grid::Grid(const hal::LaunchRequest& request, int32_t priority) : Grid(GridCall(request), priority) {}
 
+void Grid::Prepare(const Stop& stop, int32_t priority) {
+  ParallelTask::Prepare(stop, priority);
+  fault_.Clear();
+}
+
 bool Grid::IsLight() const {
   return call_.is_bounded() && block_count() * call_.block_threads() <= kLightThreads;
 }

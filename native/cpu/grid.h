@@ -22,6 +22,10 @@ class Grid : public ParallelTask {
 
   [[nodiscard]] bool IsLight() const override;
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const final { return call_.FailureOf(fault()); }
+  void Prepare(const Stop& stop, int32_t priority) final;
+  void SetParam(size_t index, uint64_t value) { call_.SetParam(index, value); }
+  [[nodiscard]] bool HasFailed() const { return fault().IsNoted(); }
+  [[nodiscard]] bool IsOneBlock() const { return block_count() == 1; }
 
  protected:
   Grid(GridCall call, int32_t priority) : ParallelTask(call.block_count(), priority), call_(std::move(call)) {}
@@ -32,7 +36,7 @@ class Grid : public ParallelTask {
  private:
   void RunBlocks(uint64_t first, uint64_t end) override { call_.RunBlocks(first, end, fault_, {.stop = stop()}); }
 
-  const GridCall call_;
+  GridCall call_;
   LaunchFault fault_;
 };
 

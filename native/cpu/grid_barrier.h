@@ -11,6 +11,8 @@ class GridBarrier {
  public:
   explicit GridBarrier(uint32_t blocks);
 
+  /// Before another launch, when every block has ended.
+  void Prepare() { state_.store(0, std::memory_order_relaxed); }
   /// Returns when every block that has not ended has arrived.
   void Wait();
   /// The calling block has ended.

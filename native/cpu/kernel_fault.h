@@ -44,6 +44,8 @@ class LaunchFault {
     blocks_ = blocks;
     for (int axis = 0; axis < 3; ++axis) block_[axis] = block[axis];
   }
+  /// Before another run of the launch.
+  void Clear() { state_.store(0, std::memory_order_relaxed); }
   [[nodiscard]] bool IsNoted() const { return state_.load(std::memory_order_relaxed) != 0; }
   /// Thread: the one that finishes the launch, after all blocks.
   [[nodiscard]] KernelFault fault() const { return exit_.fault; }

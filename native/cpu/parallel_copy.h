@@ -40,6 +40,9 @@ class HostCopy {
   /// `slot` is the stream's.
   HostCopy(const Copy& copy, const hal::HostEnds& host, protocol::TimelineSlot& slot)
       : copy_(copy), host_(host), slot_(&slot) {}
+  /// Of a graph, whose launches have different streams: SetSlot precedes each run.
+  HostCopy(const Copy& copy, const hal::HostEnds& host) : copy_(copy), host_(host) {}
+  void SetSlot(protocol::TimelineSlot& slot) { slot_ = &slot; }
   [[nodiscard]] uint64_t bytes() const { return copy_.bytes; }
   void Run() const { RunPart(0, copy_.bytes); }
   /// Copies `bytes` bytes from offset `start`. Thread: any, several at a time.
@@ -48,7 +51,7 @@ class HostCopy {
  private:
   Copy copy_;
   hal::HostEnds host_;
-  protocol::TimelineSlot* slot_;
+  protocol::TimelineSlot* slot_ = nullptr;
 };
 
 class ParallelFill final : public ParallelTask {
@@ -65,10 +68,11 @@ class ParallelCopy final : public ParallelTask {
  public:
   ParallelCopy(HostCopy copy, int32_t priority);
   [[nodiscard]] bool IsLight() const override { return false; }
+  void SetSlot(protocol::TimelineSlot& slot) { copy_.SetSlot(slot); }
 
  private:
   void RunBlocks(uint64_t first, uint64_t end) override;
-  const HostCopy copy_;
+  HostCopy copy_;
 };
 
 }  // namespace millrace::cpu

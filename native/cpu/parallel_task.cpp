@@ -21,26 +21,39 @@ constexpr uint64_t kChunksPerThread = 4;
 bool ParallelTask::RunOn(Pool& pool, std::shared_ptr<Runnable> stream) {
   // The first blocks may be cheaper than the rest, so a thread never takes more than this at once.
   const uint64_t largest = std::max<uint64_t>(1, block_count_ / (uint64_t{pool.thread_count()} * kChunksPerThread));
-  if (RunAlone(largest)) return true;
-  pool_ = &pool;
+  const std::optional<uint64_t> blocks = RunAlone(largest);
+  if (!blocks) return true;
+  MR_CHECK(pool_ == nullptr || pool_ == &pool);
+  if (pool_ == nullptr) pool_ = &pool;
   stream_ = std::move(stream);
-  chunk_ = std::clamp<uint64_t>(chunk_, 1, largest);
+  const uint64_t chunk = std::clamp<uint64_t>(*blocks, 1, largest);
+  chunk_.store(chunk, std::memory_order_relaxed);
   const uint64_t left = unfinished_.load(std::memory_order_relaxed);
-  const uint64_t helpers = std::min<uint64_t>((left - 1) / chunk_, pool.thread_count() - 1);
+  next_.store(block_count_ - left, std::memory_order_release);
+  const uint64_t helpers = std::min<uint64_t>((left - 1) / chunk, pool.thread_count() - 1);
   if (helpers > 0) pool.Share(shared_from_this(), static_cast<uint32_t>(helpers));
-  return TakeChunks();
+  if (!TakeChunks()) return false;
+  // A graph's task outlives the run, and would keep the graph alive that owns it.
+  stream_ = nullptr;
+  return true;
 }
 
 void ParallelTask::Run() {
   if (TakeChunks()) std::exchange(stream_, nullptr)->Run();
 }
 
-// True when no block is left. Otherwise `chunk_` is the number of blocks that fill kChunkTime.
-bool ParallelTask::RunAlone(uint64_t largest_step) {
+void ParallelTask::Prepare(const Stop& stop, int32_t priority) {
+  SetStop(stop);
+  SetPriority(priority);
+  unfinished_.store(block_count_, std::memory_order_relaxed);
+}
+
+// Nothing when no block is left. Otherwise the number of blocks that fill kChunkTime.
+std::optional<uint64_t> ParallelTask::RunAlone(uint64_t largest_step) {
   if (block_count_ == 1) {
     RunHere();
     unfinished_.store(0, std::memory_order_release);
-    return true;
+    return std::nullopt;
   }
   const auto start = Clock::now();
   std::chrono::nanoseconds taken{0};
@@ -52,32 +65,37 @@ bool ParallelTask::RunAlone(uint64_t largest_step) {
     done = end;
     if (done == block_count_) {
       unfinished_.store(0, std::memory_order_release);
-      return true;
+      return std::nullopt;
     }
     taken = Clock::now() - start;
   }
-  chunk_ = static_cast<uint64_t>(static_cast<double>(done) * (kChunkTime / std::chrono::duration<double>(taken)));
-  next_.store(done, std::memory_order_relaxed);
   unfinished_.store(block_count_ - done, std::memory_order_relaxed);
-  return false;
+  return static_cast<uint64_t>(static_cast<double>(done) * (kChunkTime / std::chrono::duration<double>(taken)));
 }
 
 // True when the calling thread finished the last chunk: it then drives the stream. When false, other threads may finish
 // the item at any moment, but the caller still holds it as a Runnable.
 bool ParallelTask::TakeChunks() {
   while (true) {
-    // The first thread that sees the stop takes all remaining blocks.
-    const bool is_stopped = stop_.IsAsked();
-    const uint64_t first = is_stopped ? next_.exchange(block_count_, std::memory_order_relaxed)
-                                      : next_.fetch_add(chunk_, std::memory_order_relaxed);
+    const uint64_t chunk = chunk_.load(std::memory_order_relaxed);
+    // Acquires what the thread that shares the run has written.
+    const uint64_t first = next_.fetch_add(chunk, std::memory_order_acquire);
     if (first >= block_count_) {
       pool_->Withdraw(*this);
       return false;
     }
-    const uint64_t end = is_stopped ? block_count_ : std::min(block_count_, first + chunk_);
+    uint64_t end = std::min(block_count_, first + chunk);
+    uint64_t taken = end - first;
+    // The first thread that sees the stop takes all remaining blocks.
+    const bool is_stopped = stop_.IsAsked();
+    if (is_stopped) {
+      const uint64_t rest = next_.exchange(block_count_, std::memory_order_relaxed);
+      taken += block_count_ - std::min(block_count_, rest);
+      end = block_count_;
+    }
     if (end == block_count_) pool_->Withdraw(*this);
     if (!is_stopped) RunBlocks(first, end);
-    if (unfinished_.fetch_sub(end - first, std::memory_order_acq_rel) == end - first) return true;
+    if (unfinished_.fetch_sub(taken, std::memory_order_acq_rel) == taken) return true;
     if (end == block_count_) return false;
     if (pool_->HasRival(priority())) {
       // Queues behind the rival, so that the item continues even if no thread becomes idle.

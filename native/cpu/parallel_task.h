@@ -4,6 +4,10 @@
 // wake no other thread. A longer item is shared: idle threads join, and all take chunks from one counter. No thread
 // waits for another's chunk; the one that finishes the last chunk continues the stream. So helpers cannot deadlock, and
 // an item of one block uses exactly one thread.
+//
+// A graph runs the same task at each launch. A helper thread of an earlier run may still look for a chunk while the
+// next run begins: the counter then either refuses it or gives it a chunk of the next run, and what a thread reads of a
+// run it reads after it took a chunk of it.
 #pragma once
 
 #include <atomic>
@@ -20,12 +24,14 @@ namespace millrace::cpu {
 class ParallelTask : public Runnable, public std::enable_shared_from_this<ParallelTask> {
  public:
   ParallelTask(uint64_t block_count, int32_t priority)
-      : Runnable(priority), block_count_(block_count), unfinished_(block_count) {}
+      : Runnable(priority), block_count_(block_count), next_(block_count), unfinished_(block_count) {}
 
   /// Whether a thread with other work may run the whole item itself.
   [[nodiscard]] virtual bool IsLight() const = 0;
   /// After the stop, blocks that have not begun count as run. Call before the item runs.
   void SetStop(const Stop& stop) { stop_ = stop; }
+  /// Before another run, when the last one is over.
+  virtual void Prepare(const Stop& stop, int32_t priority);
   /// Whether RunOn has run all blocks.
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
   /// Whether work that the blocks began has finished too. False: the thread that finishes it runs `stream`.
@@ -49,18 +55,18 @@ class ParallelTask : public Runnable, public std::enable_shared_from_this<Parall
  private:
   /// Blocks are independent, and each runs once. Thread: backend, several at a time.
   virtual void RunBlocks(uint64_t first, uint64_t end) = 0;
-  [[nodiscard]] bool RunAlone(uint64_t largest_step);
+  [[nodiscard]] std::optional<uint64_t> RunAlone(uint64_t largest_step);
   [[nodiscard]] bool TakeChunks();
 
   const uint64_t block_count_;
 
   // Written before sharing, read by helpers.
-  Pool* pool_ = nullptr;  // The stream, which `stream_` keeps alive, holds the pool.
+  Pool* pool_ = nullptr;  // The stream, which `stream_` keeps alive, holds the pool. The same at every run.
   std::shared_ptr<Runnable> stream_;
-  uint64_t chunk_ = 1;
   Stop stop_;
 
-  std::atomic<uint64_t> next_{0};
+  std::atomic<uint64_t> chunk_{1};
+  std::atomic<uint64_t> next_;  // At least block_count_ while no chunks are shared.
   std::atomic<uint64_t> unfinished_;
 };
 

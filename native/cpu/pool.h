@@ -43,10 +43,14 @@ class Runnable {
   Runnable& operator=(const Runnable&) = delete;
 
   virtual void Run() = 0;
-  [[nodiscard]] int32_t priority() const { return priority_; }
+  [[nodiscard]] int32_t priority() const { return priority_.load(std::memory_order_relaxed); }
+
+ protected:
+  /// For a Runnable that several launches use, one after the other. A hint to the pool.
+  void SetPriority(int32_t priority) { priority_.store(priority, std::memory_order_relaxed); }
 
  private:
-  const int32_t priority_;
+  std::atomic<int32_t> priority_;
 };
 
 class Pool {

@@ -3,11 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/dynamic_parallelism.h"
-#include "cpu/grid.h"
-#include "cpu/module.h"
-#include "cpu/strided.h"
-
 namespace millrace::cpu {
 namespace {
 
@@ -147,6 +142,7 @@ bool StreamCore::IsLight() const {
                         [](const Stamp&) { return true; },
                         [](const Parts& parts) { return parts->IsLight(); },
                         [](const Together&) { return false; },
+                        [](const OfGraph& launch) { return launch->graph->IsLight(); },
                     },
                     current_.work);
 }
@@ -178,6 +174,7 @@ bool StreamCore::RunItem(Driver driver) {
                         },
                         [this, driver](Parts&) { return RunParts(driver); },
                         [this](Together&) { return RunTogether(); },
+                        [this, driver](OfGraph&) { return RunGraph(driver); },
                     },
                     current_.work);
 }
@@ -218,6 +215,17 @@ bool StreamCore::RunTogether() {
   together.grid->SetStop({&last_kept_, current_.ticket});
   together.threads->Run(together.grid, *pool_, shared_from_this());
   return false;
+}
+
+// The thread that finishes the graph's last node calls this again.
+bool StreamCore::RunGraph(Driver driver) {
+  const OfGraph launch = std::get<OfGraph>(current_.work);
+  if (!std::exchange(launch->has_begun, true)) {
+    const NodeRun run{{&last_kept_, current_.ticket}, slot_, priority()};
+    if (!launch->graph->Begin(run, launch->patches, shared_from_this(), driver == Driver::kPoolThread)) return false;
+  }
+  TellFailure(launch->graph->Failure(launch->outputs));
+  return true;
 }
 
 // Before the ticket counts as completed.
@@ -276,122 +284,6 @@ bool StreamCore::WakeAt(Ticket until, std::shared_ptr<StreamCore> stream) {
   waiters_.push_back({until, std::move(stream)});
   std::push_heap(waiters_.begin(), waiters_.end());
   return true;
-}
-
-Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
-  // The user declares the parameters, but the image has the actual number.
-  const auto* kernel = static_cast<const CpuKernel*>(request.kernel);
-  const size_t count = kernel->param_bytes().size();
-  if (count != request.params.size() && !(kernel->is_launching() && count + 2 == request.params.size())) {
-    return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a different number of parameters"};
-  }
-  if (request.is_cooperative) return LaunchTogether(ticket, request);
-  core_->Submit(ticket, MakeGrid(request));
-  return {};
-}
-
-Status CpuStream::LaunchTogether(Ticket ticket, const hal::LaunchRequest& request) {
-  if (static_cast<const CpuKernel*>(request.kernel)->is_launching()) {
-    return {StatusCode::kUnsupported, "launching kernels from a cooperative launch"};
-  }
-  auto grid = std::make_shared<CooperativeGrid>(request, core_->fuzzer());
-  MR_TRY(threads_->Grow(most_together_, grid->block_count()));
-  most_together_ = std::max(most_together_, grid->block_count());
-  core_->Submit(ticket, StreamCore::Together{std::move(grid), threads_});
-  return {};
-}
-
-std::shared_ptr<Grid> CpuStream::MakeGrid(const hal::LaunchRequest& request) const {
-  if (!static_cast<const CpuKernel*>(request.kernel)->is_launching()) {
-    return std::make_shared<Grid>(request, core_->priority());
-  }
-  const auto hidden = request.params.last(2);
-  auto* slot = *static_cast<protocol::FaultSlot**>(hidden[0]);
-  auto* fault_word = *static_cast<uint32_t**>(hidden[1]);
-  auto launch_tree = std::make_shared<LaunchTree>(core_->pool(), grid_limits_, slot, fault_word, core_->priority());
-  return std::make_shared<LaunchTreeGrid>(request, std::move(launch_tree));
-}
-
-Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds& host) {
-  const cpu::Copy copy{dst, src, bytes};
-  if (bytes >= kSweepBytes) {
-    core_->Submit(ticket, std::make_shared<ParallelCopy>(HostCopy(copy, host, core_->slot()), core_->priority()));
-  } else if (host.HasAny()) {
-    core_->Submit(ticket, std::make_unique<const HostCopy>(copy, host, core_->slot()));
-  } else {
-    core_->Submit(ticket, copy);
-  }
-  return {};
-}
-
-Status CpuStream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) {
-  const cpu::Fill fill{dst, element_bytes, pattern, count};
-  if (count * element_bytes < kSweepBytes) {
-    core_->Submit(ticket, fill);
-  } else {
-    core_->Submit(ticket, std::make_shared<ParallelFill>(fill, core_->priority()));
-  }
-  return {};
-}
-
-Status CpuStream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
-  return Copy(ticket, copy.dst, copy.src, copy.bytes);
-}
-
-Status CpuStream::CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
-                              std::span<const hal::StridedAxis> axes) {
-  const StridedShape shape(dst, src, element_bytes, axes);
-  if (shape.IsRun()) return Copy(ticket, shape.dst(), shape.src(), shape.element_count() * element_bytes);
-  core_->Submit(ticket, std::make_shared<StridedSweep>(shape, std::nullopt, core_->priority()));
-  return {};
-}
-
-Status CpuStream::FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
-                              std::span<const hal::StridedAxis> axes) {
-  const StridedShape shape(dst, nullptr, element_bytes, axes);
-  if (shape.IsRun()) return Fill(ticket, shape.dst(), element_bytes, pattern, shape.element_count());
-  core_->Submit(ticket, std::make_shared<StridedSweep>(shape, pattern, core_->priority()));
-  return {};
-}
-
-Status CpuStream::CopyPageable(std::byte*, const std::byte*, uint64_t) {
-  MR_CHECK(!"a CPU device needs no staging: NeedsLockedMemory() is false");
-  return {};
-}
-
-Status CpuStream::Record(Ticket ticket, hal::EventHandle& event_handle) {
-  core_->Submit(ticket, static_cast<CpuEventHandle&>(event_handle).stamp());
-  return {};
-}
-
-Status CpuStream::WaitEvent(Ticket, hal::EventHandle&) {
-  return {StatusCode::kUnsupported, "waiting for an event of another process on a CPU device"};
-}
-
-Status CpuStream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
-  const std::shared_ptr<StreamCore>& core = static_cast<CpuStream&>(other).core_;
-  const bool is_own = core->pool() == core_->pool();
-  if (is_own ? !core->HasAccepted(until) : !core->Promise(until, core_, ticket)) {
-    return {StatusCode::kUpstream, "waiting for a stream of a destroyed device"};
-  }
-  core_->Submit(ticket, StreamCore::Wait{core, until});
-  return {};
-}
-
-Status CpuStream::Nop(Ticket ticket) {
-  core_->Submit(ticket, StreamCore::Nop{});
-  return {};
-}
-
-Result<std::unique_ptr<hal::Memory>> CpuStream::Allocate(Ticket ticket, uint64_t bytes) {
-  Result<std::unique_ptr<hal::Memory>> memory = heap_->Allocate(bytes);
-  if (memory.ok()) core_->Submit(ticket, StreamCore::Nop{});
-  return memory;
-}
-
-Status CpuStream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
-  core_->Submit(ticket, StreamCore::Free{std::move(memory)});
-  return {};
 }
 
 }  // namespace millrace::cpu

@@ -24,6 +24,7 @@
 
 #include "cpu/block_threads.h"
 #include "cpu/event_handle.h"
+#include "cpu/graph.h"
 #include "cpu/grid.h"
 #include "cpu/memory.h"
 #include "cpu/parallel_copy.h"
@@ -56,9 +57,10 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
     std::shared_ptr<CooperativeGrid> grid;
     std::shared_ptr<BlockThreads> threads;
   };
+  using OfGraph = std::shared_ptr<GraphLaunch>;
   /// Separate from other copies, because few copies need this much data.
   using OfHost = std::unique_ptr<const HostCopy>;
-  using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts, Together>;
+  using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts, Together, OfGraph>;
 
   StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool);
 
@@ -124,6 +126,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool RunWait(const Wait& wait);
   [[nodiscard]] bool RunParts(Driver driver);
   [[nodiscard]] bool RunTogether();
+  [[nodiscard]] bool RunGraph(Driver driver);
   void TellFailure(const std::optional<hal::KernelFailure>& failure);
   void Report();
   [[nodiscard]] bool TakeNext(Cores& released);
@@ -171,6 +174,7 @@ class CpuStream final : public hal::Stream {
   }
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
+  Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest& request) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
               const hal::HostEnds& host = {}) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;

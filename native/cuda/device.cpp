@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda/context_scope.h"
+#include "cuda/graph.h"
 #include "cuda/memory.h"
 
 namespace millrace::cuda {
@@ -71,6 +72,10 @@ Result<std::shared_ptr<hal::Module>> Device::LoadModule(std::span<const std::byt
   Result<std::shared_ptr<Module>> module = Module::Load(context_, image);
   MR_TRY(module.status());
   return std::shared_ptr<hal::Module>(std::move(module).value());
+}
+
+Result<std::unique_ptr<hal::Graph>> Device::BuildGraph(std::vector<hal::GraphNode> nodes) {
+  return Graph::Build(context_, std::move(nodes));
 }
 
 Status Device::RegisterHost(std::span<std::byte> range) {

@@ -26,6 +26,7 @@ class Device final : public hal::Device {
   Status BindChannelThread() override;
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;
   Status RegisterHost(std::span<std::byte> range) override;
   Status UnregisterHost(std::span<std::byte> range) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
@@ -51,6 +52,8 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device& other) override;
   void Close() override;
 
+  /// Empty after Close. Thread: any.
+  [[nodiscard]] const BuiltIns& built_ins() const { return support_.built_ins; }
   /// Null after Close. Thread: any.
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
 

@@ -16,6 +16,12 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUlinkState = struct CUlinkState_st*;
+using CUkernel = struct CUkern_st*;
+using CUarray = struct CUarray_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUgraphConditionalHandle = uint64_t;
 
 enum CUresult : unsigned int {
   CUDA_SUCCESS = 0,
@@ -126,6 +132,7 @@ enum CUpointer_attribute : unsigned int {
 enum CUmemorytype : unsigned int {
   CU_MEMORYTYPE_HOST = 1,
   CU_MEMORYTYPE_DEVICE = 2,
+  CU_MEMORYTYPE_UNIFIED = 4,
 };
 
 enum CUmemLocationType : unsigned int {
@@ -155,6 +162,94 @@ struct CUipcMemHandle {
   char reserved[64];
 };
 
+struct CUDA_KERNEL_NODE_PARAMS {
+  CUfunction func;
+  unsigned int gridDimX;
+  unsigned int gridDimY;
+  unsigned int gridDimZ;
+  unsigned int blockDimX;
+  unsigned int blockDimY;
+  unsigned int blockDimZ;
+  unsigned int sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+  CUkernel kern;
+  CUcontext ctx;
+};
+
+struct CUDA_MEMSET_NODE_PARAMS {
+  CUdeviceptr dst;
+  size_t pitch;
+  unsigned int value;
+  unsigned int elementSize;
+  size_t width;
+  size_t height;
+};
+
+struct CUDA_MEMCPY3D {
+  size_t srcXInBytes;
+  size_t srcY;
+  size_t srcZ;
+  size_t srcLOD;
+  CUmemorytype srcMemoryType;
+  const void* srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  void* reserved0;
+  size_t srcPitch;
+  size_t srcHeight;
+  size_t dstXInBytes;
+  size_t dstY;
+  size_t dstZ;
+  size_t dstLOD;
+  CUmemorytype dstMemoryType;
+  void* dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  void* reserved1;
+  size_t dstPitch;
+  size_t dstHeight;
+  size_t WidthInBytes;
+  size_t Height;
+  size_t Depth;
+};
+
+enum CUgraphConditionalNodeType : unsigned int {
+  CU_GRAPH_COND_TYPE_IF = 0,
+  CU_GRAPH_COND_TYPE_WHILE = 1,
+};
+
+struct CUDA_CONDITIONAL_NODE_PARAMS {
+  CUgraphConditionalHandle handle;
+  CUgraphConditionalNodeType type;
+  unsigned int size;
+  CUgraph* phGraph_out;
+  CUcontext ctx;
+};
+
+enum CUgraphNodeType : unsigned int {
+  CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
+};
+
+struct CUgraphNodeParams {
+  CUgraphNodeType type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    CUDA_CONDITIONAL_NODE_PARAMS conditional;
+  };
+  long long reserved2;
+};
+
+enum CUlaunchAttributeID : unsigned int {
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+};
+
+union CUlaunchAttributeValue {
+  char pad[64];
+  int cooperative;
+};
+
 /// Why cuGetProcAddress found no function.
 enum CUdriverProcAddressQueryResult : unsigned int {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
@@ -172,6 +267,7 @@ inline constexpr unsigned int CU_MEMHOSTALLOC_PORTABLE = 1;
 inline constexpr unsigned int CU_MEMHOSTALLOC_DEVICEMAP = 2;
 inline constexpr unsigned int CU_MEMHOSTREGISTER_PORTABLE = 1;
 inline constexpr unsigned int CU_MEMHOSTREGISTER_DEVICEMAP = 2;
+inline constexpr unsigned int CU_GRAPH_COND_ASSIGN_DEFAULT = 1;
 inline constexpr uint64_t CU_GET_PROC_ADDRESS_DEFAULT = 0;
 
 }  // namespace millrace::cuda

@@ -201,11 +201,13 @@ Result<uint32_t> Kernel::BlocksAtOnce(uint32_t threads, uint32_t shared_bytes) c
 }
 
 Status Kernel::AllowShared(uint32_t bytes) {
-  if (bytes <= allowed_shared_) return {};
+  if (bytes <= allowed_shared_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(raising_);
+  if (bytes <= allowed_shared_.load(std::memory_order_relaxed)) return {};
   MR_TRY(module_->context().Check(
       Cuda().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
       "raising a kernel's shared memory limit"));
-  allowed_shared_ = bytes;
+  allowed_shared_.store(bytes, std::memory_order_release);
   return {};
 }
 

@@ -1,8 +1,10 @@
 // Loaded images and their functions.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,7 +58,7 @@ class Kernel final : public hal::Kernel {
   [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) override;
   [[nodiscard]] Context* context() const { return &module_->context(); }
 
-  /// Dynamic shared memory above the default limit must be enabled. Thread: channel.
+  /// Dynamic shared memory above the default limit must be enabled. Thread: any.
   Status AllowShared(uint32_t bytes);
 
  private:
@@ -71,7 +73,8 @@ class Kernel final : public hal::Kernel {
   CUfunction function_ = nullptr;
   hal::KernelLimits limits_;  // Set during loading.
   uint32_t multiprocessors_ = 0;
-  uint32_t allowed_shared_ = 0;  // Bytes. Thread: channel, after loading.
+  std::mutex raising_;
+  std::atomic<uint32_t> allowed_shared_{0};  // Bytes. Raised with raising_ held.
 };
 
 }  // namespace millrace::cuda

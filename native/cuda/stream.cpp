@@ -10,6 +10,7 @@
 #include "cuda/device.h"
 #include "cuda/driver_errors.h"
 #include "cuda/event_handle.h"
+#include "cuda/graph.h"
 #include "cuda/memory.h"
 #include "cuda/own_streams.h"
 
@@ -115,6 +116,12 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   });
 }
 
+Status Stream::LaunchGraph(Ticket ticket, const hal::GraphLaunchRequest& request) {
+  auto& graph = static_cast<Graph&>(*request.graph);
+  MR_CHECK(&graph.home() == &context_);
+  return Submit(ticket, [&] { return graph.Launch(handle_, request.patches); });
+}
+
 Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds&) {
   if (bytes == 0) return Nop(ticket);
   Result<std::shared_ptr<Context>> other = OtherOwner(dst, src);
@@ -159,17 +166,11 @@ Status Stream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint6
 }
 
 Status Stream::Fill64(CUdeviceptr dst, uint64_t pattern, uint64_t count) {
-  if (support_.built_ins.fill64 == nullptr) {
-    return {StatusCode::kUnsupported, "filling with 8-byte elements on a device older than compute capability 7.5"};
-  }
-  // Enough blocks for any device; the kernel loops over the rest.
-  constexpr uint64_t kBlock = 256;
-  constexpr uint64_t kMostBlocks = 16384;
-  const auto blocks = static_cast<unsigned int>(std::min((count + kBlock - 1) / kBlock, kMostBlocks));
+  const auto [kernel, blocks, block] = Fill64Launch(support_.built_ins, count);
+  if (kernel == nullptr) return kNoFill64;
   void* params[] = {&dst, &pattern, &count};
-  return context_.Check(Cuda().cuLaunchKernel(support_.built_ins.fill64->function(), blocks, 1, 1, kBlock, 1, 1, 0,
-                                              handle_, params, nullptr),
-                        "filling");
+  return context_.Check(
+      Cuda().cuLaunchKernel(kernel->function(), blocks, 1, 1, block, 1, 1, 0, handle_, params, nullptr), "filling");
 }
 
 Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
@@ -330,71 +331,6 @@ Status Stream::Signal() {
   if (!is_foreign_) return {};
   const CUresult code = Cuda().cuEventRecord(word_event_, handle_);
   return code == CUDA_SUCCESS ? Status() : context_.Lose(code, "recording an event");
-}
-
-Ticket Stream::Completed() const noexcept {
-  const Ticket device = std::atomic_ref(slot_->device_word).load(std::memory_order_acquire);
-  const Ticket host = std::atomic_ref(slot_->host_word).load(std::memory_order_acquire);
-  return std::max(device, host);
-}
-
-Result<Ticket> Stream::Resolve(Ticket wanted) {
-  MR_TRY(context_.Alive());
-  if (const Ticket completed = Completed(); completed >= wanted) return completed;
-  // Words are far apart, so after a long wait the events tell the stream's progress.
-  const bool is_long = long_wait_.IsOver(wanted);
-  // The word for this ticket arrives by itself: a query costs more than another check, and blocks the channel. A word
-  // for a later ticket may arrive much later.
-  if (!is_long && signalled_.load(std::memory_order_acquire) == wanted) return Completed();
-  const ContextScope scope(context_.handle());
-  MR_TRY(context_.Check(scope.code(), "making the context current"));
-
-  const std::lock_guard lock(mutex_);
-  if (wanted > events_.last()) return Completed();
-  bool is_complete = false;
-  MR_TRY(Ask(wanted, &is_complete));
-  if (is_complete) RaiseHostWord(wanted);
-  if (is_long && !is_complete) MR_TRY(LookBelow(wanted));
-  events_.Recycle(Completed());
-  return Completed();
-}
-
-Status Stream::LookBelow(Ticket ticket) {
-  Ticket low = Completed();  // Complete.
-  Ticket high = ticket;      // Not complete.
-  // Checks the next ticket first: for a blocked stream, that one query suffices.
-  for (Ticket next = low + 1; next < high; next = low + (high - low + 1) / 2) {
-    bool is_complete = false;
-    MR_TRY(Ask(next, &is_complete));
-    (is_complete ? low : high) = next;
-    if (high - low <= 1) break;
-  }
-  RaiseHostWord(low);
-  return {};
-}
-
-Status Stream::Check() {
-  MR_TRY(context_.Alive());
-  const CUresult code = Cuda().cuStreamQuery(handle_);
-  return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "checking the stream for errors");
-}
-
-Status Stream::Ask(Ticket ticket, bool* is_complete) {
-  const CUevent event = events_.Find(ticket);
-  if (event == nullptr) {
-    *is_complete = true;
-    return {};
-  }
-  const CUresult code = Cuda().cuEventQuery(event);
-  *is_complete = code == CUDA_SUCCESS;
-  return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "querying a stream");
-}
-
-void Stream::RaiseHostWord(Ticket completed) noexcept {
-  const std::atomic_ref word(slot_->host_word);
-  Ticket seen = word.load(std::memory_order_relaxed);
-  while (seen < completed && !word.compare_exchange_weak(seen, completed, std::memory_order_release)) {
-  }
 }
 
 }  // namespace millrace::cuda

@@ -144,22 +144,34 @@ bool IsRun(const StridedPlan& plan) {
          (plan.rank == 1 && plan.dst_strides[0] == bytes && (plan.src == 0 || plan.src_strides[0] == bytes));
 }
 
-Status LaunchStrided(const BuiltIns& kernels, Context& context, CUstream stream, StridedPlan& plan) {
-  const bool is_narrow = plan.count < kNarrowElements;
-  const bool is_copy = plan.src != 0;
-  const std::shared_ptr<Kernel>& kernel = is_copy ? (is_narrow ? kernels.copy_narrow : kernels.copy_wide)
-                                                  : (is_narrow ? kernels.fill_narrow : kernels.fill_wide);
-  if (kernel == nullptr) {
-    return {StatusCode::kUnsupported, "strided copies and fills on a device older than compute capability 7.5"};
-  }
-  // Enough blocks for any device; the kernel loops over the rest.
+namespace {
+
+// Enough blocks for any device; the kernels loop over the rest.
+BuiltInLaunch ShapeOf(const std::shared_ptr<Kernel>& kernel, uint64_t count) {
   constexpr uint64_t kBlock = 256;
   constexpr uint64_t kMostBlocks = 16384;
-  const auto blocks = static_cast<unsigned int>(std::min<uint64_t>((plan.count + kBlock - 1) / kBlock, kMostBlocks));
+  return {kernel.get(), static_cast<unsigned int>(std::min((count + kBlock - 1) / kBlock, kMostBlocks)), kBlock};
+}
+
+}  // namespace
+
+BuiltInLaunch Fill64Launch(const BuiltIns& kernels, uint64_t count) {
+  return ShapeOf(kernels.fill64, count);
+}
+
+BuiltInLaunch StridedLaunch(const BuiltIns& kernels, const StridedPlan& plan) {
+  const bool is_narrow = plan.count < kNarrowElements;
+  return ShapeOf(plan.src != 0 ? (is_narrow ? kernels.copy_narrow : kernels.copy_wide)
+                               : (is_narrow ? kernels.fill_narrow : kernels.fill_wide),
+                 plan.count);
+}
+
+Status LaunchStrided(const BuiltIns& kernels, Context& context, CUstream stream, StridedPlan& plan) {
+  const auto [kernel, blocks, block] = StridedLaunch(kernels, plan);
+  if (kernel == nullptr) return kNoStrided;
   void* params[] = {&plan};
-  return context.Check(
-      Cuda().cuLaunchKernel(kernel->function(), blocks, 1, 1, kBlock, 1, 1, 0, stream, params, nullptr),
-      is_copy ? "copying along axes" : "filling along axes");
+  return context.Check(Cuda().cuLaunchKernel(kernel->function(), blocks, 1, 1, block, 1, 1, 0, stream, params, nullptr),
+                       plan.src != 0 ? "copying along axes" : "filling along axes");
 }
 
 }  // namespace millrace::cuda

@@ -32,6 +32,21 @@ StridedPlan PlanStrided(std::byte* dst, const std::byte* src, uint32_t element_b
 /// Whether a plan is `count` contiguous elements at its addresses.
 bool IsRun(const StridedPlan& plan);
 
+/// The shape of a launch of a built-in kernel, whose parameters the caller has: those of a fill with 8-byte elements,
+/// or a plan. `kernel` is null on a device too old for it.
+struct BuiltInLaunch {
+  Kernel* kernel;
+  unsigned int blocks;
+  unsigned int block;
+};
+[[nodiscard]] BuiltInLaunch Fill64Launch(const BuiltIns& kernels, uint64_t count);
+[[nodiscard]] BuiltInLaunch StridedLaunch(const BuiltIns& kernels, const StridedPlan& plan);
+
+inline constexpr Status kNoFill64{StatusCode::kUnsupported,
+                                  "filling with 8-byte elements on a device older than compute capability 7.5"};
+inline constexpr Status kNoStrided{StatusCode::kUnsupported,
+                                   "strided copies and fills on a device older than compute capability 7.5"};
+
 /// Queues a plan that is not contiguous. Thread: channel.
 Status LaunchStrided(const BuiltIns& kernels, Context& context, CUstream stream, StridedPlan& plan);
 

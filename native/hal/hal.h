@@ -48,10 +48,20 @@ namespace millrace::hal {
 
 using Ticket = uint64_t;
 
+// Of hal/graph.h.
+class Graph;
+struct GraphNode;
+struct GraphLaunchRequest;
+
+/// KernelFailure::node of a launch that is not a graph's.
+inline constexpr uint32_t kNoNode = UINT32_MAX;
+
 /// A launch whose kernel had to stop.
 struct KernelFailure {
   Status status;  // kLaunchFailed; kDeviceLost if the device may be corrupted.
   uint32_t kernel = 0;
+  /// In a graph launch, the index of the node; of a node in a condition's body, the index of the outermost condition.
+  uint32_t node = kNoNode;
   protocol::FaultSlot report{};
   /// As in the LaunchRequest. Valid during the call only.
   std::span<const uint64_t> outputs;
@@ -215,6 +225,9 @@ class Stream {
   virtual ~Stream() = default;
 
   virtual Status Launch(Ticket ticket, const LaunchRequest& request) = 0;
+  /// Runs all nodes of a graph that BuildGraph of this stream's device made. Takes time and memory for the patches, not
+  /// for the nodes. The rules are in hal/graph.h.
+  virtual Status LaunchGraph(Ticket ticket, const GraphLaunchRequest& request) = 0;
   /// Either side is device memory of this device or registered host memory; the ranges do not overlap. If one side is
   /// host memory, the other may belong to another device of this backend, as in CopyPeer.
   virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
@@ -306,6 +319,9 @@ class Device {
     MR_TRY(module.status());
     return module.value()->FindKernel(request.entry, request.is_bounded, request.is_launching);
   }
+  /// Makes a graph that streams of this device, its home, launch. kUnsupported if the backend lacks something that a
+  /// node needs. Thread: pump. May take long.
+  [[nodiscard]] virtual Result<std::unique_ptr<Graph>> BuildGraph(std::vector<GraphNode> nodes) = 0;
   /// Page-locks host memory for this device, or unlocks it. Always unregister before the memory is freed. Thread:
   /// control. May take long.
   virtual Status RegisterHost(std::span<std::byte> range) = 0;

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "b611c36a2e5168f0";
+inline constexpr char kHash[] = "79a62b806c377228";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -45,6 +45,8 @@ enum class Opcode : uint16_t {
   kWaitEvent = 14,  // Makes later records of this stream wait for an event that has a driver event of its own. Any stream or process may record that event.
   kHold = 15,  // Parks the stream until the owner thread releases this ticket.
   kAdopt = 16,  // Gives memory of another thread of the device a second handle. The memory is freed with its last handle.
+  kLaunchGraph = 17,  // Launches a graph: everything in its definition, with values for its slots.
+  kFreeGraph = 18,  // Destroys a graph after earlier records of this stream.
 };
 
 /// How an operation ended, and the class of the JavaScript error.
@@ -95,6 +97,7 @@ enum class HandleKind : uint32_t {
   kHost = 1,  // Host memory.
   kKernel = 2,  // Kernels.
   kEvent = 3,  // Events that have a driver event of their own.
+  kGraph = 4,  // Graphs.
 };
 
 /// The source of an allocation.
@@ -390,6 +393,69 @@ static_assert(offsetof(LaunchArg, access) == 2);
 static_assert(offsetof(LaunchArg, reserved) == 3);
 static_assert(offsetof(LaunchArg, handle) == 4);
 static_assert(offsetof(LaunchArg, value) == 8);
+
+/// `argCount` entries of LaunchArg follow, one for each entry of the graph's slots.
+struct LaunchGraphRecord {
+  static constexpr Opcode kOpcode = Opcode::kLaunchGraph;
+  RecordHeader header;
+  uint32_t graph;
+  uint32_t arg_count;
+};
+static_assert(sizeof(LaunchGraphRecord) == 24);
+static_assert(offsetof(LaunchGraphRecord, header) == 0);
+static_assert(offsetof(LaunchGraphRecord, graph) == 16);
+static_assert(offsetof(LaunchGraphRecord, arg_count) == 20);
+
+/// The handle may be reused after the record was issued.
+struct FreeGraphRecord {
+  static constexpr Opcode kOpcode = Opcode::kFreeGraph;
+  RecordHeader header;
+  uint32_t graph;
+  uint32_t reserved;
+};
+static_assert(sizeof(FreeGraphRecord) == 24);
+static_assert(offsetof(FreeGraphRecord, header) == 0);
+static_assert(offsetof(FreeGraphRecord, graph) == 16);
+static_assert(offsetof(FreeGraphRecord, reserved) == 20);
+
+/// The head of a graph's definition, which is no record: the owner hands it over with `defineGraph`. `nodeCount` nodes follow, each a GraphNodeHead, then `patchCount` entries of GraphPatch. A launch has `entryCount` entries of LaunchArg.
+struct GraphDefinition {
+  uint32_t node_count;
+  uint32_t patch_count;
+  uint32_t entry_count;
+  uint32_t reserved;
+};
+static_assert(sizeof(GraphDefinition) == 16);
+static_assert(offsetof(GraphDefinition, node_count) == 0);
+static_assert(offsetof(GraphDefinition, patch_count) == 4);
+static_assert(offsetof(GraphDefinition, entry_count) == 8);
+static_assert(offsetof(GraphDefinition, reserved) == 12);
+
+/// One node. `device` is the channel id of the device that runs it, whose tables its record's handles name. `afterCount` indices of earlier nodes follow (u32, padded to 8 bytes), then `recordBytes` bytes: a LAUNCH, COPY, COPY_STRIDED, FILL, FILL_STRIDED or NOP record. A LaunchArg that a slot fills in has the handle or value 0.
+struct GraphNodeHead {
+  uint32_t device;
+  uint32_t after_count;
+  uint32_t record_bytes;
+  uint32_t reserved;
+};
+static_assert(sizeof(GraphNodeHead) == 16);
+static_assert(offsetof(GraphNodeHead, device) == 0);
+static_assert(offsetof(GraphNodeHead, after_count) == 4);
+static_assert(offsetof(GraphNodeHead, record_bytes) == 8);
+static_assert(offsetof(GraphNodeHead, reserved) == 12);
+
+/// Entry number `entry` of each launch replaces the LaunchArg number `arg` of the LAUNCH record of node `node`, except its `access`.
+struct GraphPatch {
+  uint32_t node;
+  uint32_t arg;
+  uint32_t entry;
+  uint32_t reserved;
+};
+static_assert(sizeof(GraphPatch) == 16);
+static_assert(offsetof(GraphPatch, node) == 0);
+static_assert(offsetof(GraphPatch, arg) == 4);
+static_assert(offsetof(GraphPatch, entry) == 8);
+static_assert(offsetof(GraphPatch, reserved) == 12);
 
 /// `device` is the channel id of the device to which the stream `target` belongs.
 struct WaitRecord {

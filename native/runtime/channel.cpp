@@ -81,6 +81,13 @@ std::optional<uint64_t> Channel::StreamHandle(uint32_t stream) {
   return state == nullptr ? std::nullopt : state->NativeHandle();
 }
 
+void Channel::DefineGraph(uint32_t handle, std::span<const std::byte> definition, uint32_t owner_id) {
+  auto graph = std::make_shared<GraphEntry>();
+  graph->bytes.assign(definition.begin(), definition.end());
+  // Before the record that launches it is read.
+  inbox_.Post([this, handle, owner_id, graph = std::move(graph)] { tables_.DefineGraph(handle, graph, owner_id); });
+}
+
 std::vector<uint32_t> Channel::BusyStreams() {
   std::vector<uint32_t> busy;
   std::lock_guard lock(device_.streams_mutex());

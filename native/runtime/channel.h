@@ -82,6 +82,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   [[nodiscard]] std::optional<uint64_t> StreamHandle(uint32_t stream);
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle) { return tables_.AddressOf(handle); }
   void Hold(bool on) { inbox_.Hold(on); }
+  /// Keeps a copy of the bytes for the graph's first launch, which reads them. `owner_id` as at ReserveStream.
+  void DefineGraph(uint32_t handle, std::span<const std::byte> definition, uint32_t owner_id);
   /// Streams that have not come to the end of what was issued, or, of a device that was given up, that still run.
   [[nodiscard]] std::vector<uint32_t> BusyStreams();
 

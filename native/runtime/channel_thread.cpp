@@ -59,6 +59,7 @@ bool ChannelThread::DrainNotices() {
     stream->is_notified.store(false);
     Proceed(*stream);
   }
+  issuer_.graphs().EndFreed();
   issuer_.progress().Signal();
   return true;
 }
@@ -173,6 +174,7 @@ void ChannelThread::Finish() {
     stream.Forget();
     stream.WakeAll();  // Waiters hold their channels, this one too.
   }
+  issuer_.graphs().EndAll();
   tables_.host.TakeAll();
   locks_.UnlockAll();
   tables_.Clear();
@@ -180,7 +182,10 @@ void ChannelThread::Finish() {
   // Whoever came too late to be woken when the device was marked lost holds this channel.
   tables_.WakeAll();
   peers_.routes.WakeAll();
-  device_.Close([&] { tables_.modules.clear(); });
+  device_.Close([&] {
+    peers_.graphs.EndAll();
+    tables_.modules.clear();
+  });
   // Somebody may wait for a change that came after the last turn.
   for (const auto& change : inbox_.TakeLastChanges()) change();
   owners_.TellAll();

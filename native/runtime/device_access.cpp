@@ -13,6 +13,12 @@ Status DeviceAccess::Open(uint32_t ordinal, std::span<protocol::TimelineSlot> ti
   return {};
 }
 
+std::shared_lock<std::shared_mutex> DeviceAccess::KeepOpen() {
+  std::shared_lock lock(closing_mutex_);
+  if (is_shut_) lock.unlock();
+  return lock;
+}
+
 Result<protocol::PeerRoute> DeviceAccess::ProbePeer(DeviceAccess& other) {
   DeviceAccess& lower = id_ < other.id_ ? *this : other;
   DeviceAccess& higher = id_ < other.id_ ? other : *this;

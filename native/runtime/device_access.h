@@ -3,9 +3,10 @@
 //   streams_mutex()   guards the backend streams and says whether the device takes other threads' work. Held by whoever
 //                     uses a backend stream of this device and is not its channel's thread, and by the channel's thread
 //                     while it makes or destroys one.
-//   closing_mutex_    keeps the device open. Held shared by what the control thread asks of the device, which may take
-//                     long, and exclusively by the channel's thread to close it. Whoever holds it does not wait for a
-//                     channel. Two are taken in the order of the channels' ids.
+//   closing_mutex_    keeps the device open. Held shared by what the control thread asks of the device and by the pump
+//                     that builds a graph of another device with nodes on it, both of which may take long, and
+//                     exclusively by the channel's thread to close it. Whoever holds it does not wait for a channel.
+//                     Several are taken in the order of the channels' ids.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +47,8 @@ class DeviceAccess {
     if (is_shut_) return Closed();
     return call(*device_);
   }
+  /// The device does not close while the returned lock is held. It is not held if the device was closed already.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> KeepOpen();
   /// Tries the route from `other` to this device. Neither closes meanwhile; both go on issuing. Blocks.
   Result<protocol::PeerRoute> ProbePeer(DeviceAccess& other);
   [[nodiscard]] static Status Closed();

@@ -28,6 +28,8 @@ struct Failure {
   uint64_t requested = 0;
   uint64_t limit = 0;
   uint32_t kernel = 0;
+  /// Of a graph's launch: the index of the node that failed, if one did.
+  uint32_t node = hal::kNoNode;
   bool has_fault = false;
   protocol::FaultSlot fault{};
 };
@@ -73,8 +75,8 @@ class FailureLog {
  private:
   static bool CanGrow(const Failure& last, const Failure& next) {
     return last.last + 1 == next.first && last.status.code() == next.status.code() && last.cause == next.cause &&
-           last.kernel == next.kernel && last.lost_device == next.lost_device && last.requested == next.requested &&
-           last.limit == next.limit && !last.has_fault && !next.has_fault &&
+           last.kernel == next.kernel && last.node == next.node && last.lost_device == next.lost_device &&
+           last.requested == next.requested && last.limit == next.limit && !last.has_fault && !next.has_fault &&
            next.status.code() != StatusCode::kOutOfMemory;
   }
 

@@ -18,6 +18,10 @@ protocol::FaultSlot* FaultReports::Take(StreamState& stream) {
   return slots_.Take(device_.device());
 }
 
+protocol::FaultSlot* FaultReports::TakeForGraph() {
+  return slots_.Take(device_.device());
+}
+
 bool FaultReports::HasReport(StreamState& stream) {
   return std::atomic_ref(stream.slot().fault).load(std::memory_order_acquire) != 0;
 }
@@ -40,9 +44,26 @@ void FaultReports::Collect(StreamState& stream) {
     for (const FaultWatch::Output& output : watched.outputs) output.entry->poison.SetIf(output.version, id);
     watched.outputs.clear();
   });
+  for (const std::shared_ptr<GraphFaults>& graph : stream.faults.Graphs()) CollectGraph(*graph);
   // Clear it, unless another kernel has set it meanwhile.
   uint32_t collecting = kCollecting;
   flag.compare_exchange_strong(collecting, 0);
+}
+
+void FaultReports::CollectGraph(GraphFaults& faults) {
+  faults.Collect([](const GraphFaults::Node& node, const GraphFaults::Launch& launch) {
+    const bool is_copy = node.kernel == 0;
+    const Failure failure{.id = NextFailureId(),
+                          .first = launch.ticket,
+                          .last = launch.ticket,
+                          .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
+                          .kernel = node.kernel,
+                          .node = node.node,
+                          .has_fault = !is_copy,
+                          .fault = *node.slot};
+    const uint32_t id = launch.stream->failures.Add(failure, launch.stream->slot());
+    for (const auto& [entry, version] : launch.outputs) entry->poison.SetIf(version, id);
+  });
 }
 
 void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) {
@@ -51,12 +72,17 @@ void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::K
                         .last = ticket,
                         .status = failed.status,
                         .kernel = failed.kernel,
+                        .node = failed.node,
                         .has_fault = true,
                         .fault = failed.report};
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   for (const uint64_t output : failed.outputs) {
     const std::optional<MemoryRef> found = tables_.memory.Look(static_cast<uint32_t>(output));
     if (found) (*found)->poison.SetIf(static_cast<uint32_t>(output >> 32), id);
+  }
+  // Those of other devices have no name here.
+  if (failed.node != hal::kNoNode) {
+    for (const std::shared_ptr<GraphFaults>& graph : stream.faults.Graphs()) graph->Poison(stream, ticket, id);
   }
   if (failed.status.code() == StatusCode::kDeviceLost) loss_.Mark(failed.status);
 }

@@ -5,11 +5,13 @@
 #include "hal/hal.h"
 #include "runtime/channel_parts.h"
 #include "runtime/faults.h"
+#include "runtime/graph_faults.h"
 #include "runtime/streams.h"
 
 namespace millrace {
 
-/// slots_ is the channel's thread's; the reports of a stream are guarded by its FaultWatch and its FailureLog.
+/// slots_ is the channel's thread's; the reports of a stream are guarded by its FaultWatch and its FailureLog, those of
+/// a graph by its GraphFaults.
 class FaultReports {
  public:
   FaultReports(DeviceAccess& device, ResourceTables& tables, DeviceLoss& loss)
@@ -19,6 +21,9 @@ class FaultReports {
   Status Reserve();
   /// A slot for a record that the stream issues. Null when no memory for reports could be had. Thread: channel.
   protocol::FaultSlot* Take(StreamState& stream);
+  /// A slot for a node of a graph, until GiveBack. Null as with Take. Thread: channel.
+  protocol::FaultSlot* TakeForGraph();
+  void GiveBack(protocol::FaultSlot* slot) { slots_.GiveBack(slot); }
   /// The device closes. Thread: channel.
   void Clear() { slots_.Clear(); }
 
@@ -26,6 +31,8 @@ class FaultReports {
   [[nodiscard]] static bool HasReport(StreamState& stream);
   /// Turns the stream's reports into failures. Thread: any.
   static void Collect(StreamState& stream);
+  /// Turns the graph's reports into failures of the streams that launched it. Thread: any.
+  static void CollectGraph(GraphFaults& faults);
   /// As KernelFailures::KernelFailed.
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed);
 

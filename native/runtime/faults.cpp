@@ -49,6 +49,22 @@ void FaultWatch::Retire(hal::Ticket completed, FaultSlots& slots) {
 void FaultWatch::Clear() {
   std::lock_guard lock(mutex_);
   watched_.clear();
+  graphs_.clear();
+}
+
+void FaultWatch::AddGraph(const std::shared_ptr<GraphFaults>& graph) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(graphs_, [](const auto& each) { return each.expired(); });
+  graphs_.push_back(graph);
+}
+
+std::vector<std::shared_ptr<GraphFaults>> FaultWatch::Graphs() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<GraphFaults>> graphs;
+  for (const auto& each : graphs_) {
+    if (auto graph = each.lock()) graphs.push_back(std::move(graph));
+  }
+  return graphs;
 }
 
 }  // namespace millrace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/graph_faults.h"
 #include "runtime/memory_entry.h"
 
 namespace millrace {
@@ -57,6 +58,11 @@ class FaultWatch {
   /// Drops all records, because the device closes and frees its slots.
   void Clear();
 
+  /// Adds a graph whose launches on this stream may report a fault. Thread: channel.
+  void AddGraph(const std::shared_ptr<GraphFaults>& graph);
+  /// Those graphs, as far as they are not freed. Thread: any.
+  [[nodiscard]] std::vector<std::shared_ptr<GraphFaults>> Graphs();
+
   /// Calls `report(watched)` once for every record that faulted. Thread: any.
   template <typename Report>
   void Collect(Report report) {
@@ -74,7 +80,9 @@ class FaultWatch {
   }
 
   std::mutex mutex_;
-  std::deque<Watched> watched_;  // Guarded by mutex_.
+  // Guarded by mutex_.
+  std::deque<Watched> watched_;
+  std::vector<std::weak_ptr<GraphFaults>> graphs_;
 };
 
 }  // namespace millrace

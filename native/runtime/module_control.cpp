@@ -25,11 +25,7 @@ Result<hal::KernelLimits> DeviceControl::InstallKernel(uint32_t handle, const Ke
   const hal::KernelLimits limits = kernel.value()->limits();
   inbox_.Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
     if (tables_.kernels.IsOver(handle)) return;
-    KernelEntry& entry = tables_.kernels.FindOrBind(handle);
-    entry.state = KernelEntry::State::kReady;
-    entry.kernel = loaded;
-    entry.is_checked = is_checked;
-    for (StreamState* const stream : std::exchange(entry.parked, {})) inbox_.Wake(*stream);
+    tables_.kernels.Bind(handle, {.kernel = loaded, .is_checked = is_checked});
   });
   return limits;
 }
@@ -37,11 +33,7 @@ Result<hal::KernelLimits> DeviceControl::InstallKernel(uint32_t handle, const Ke
 void DeviceControl::FailKernel(uint32_t handle, Status why) {
   inbox_.Post([this, handle, why] {
     // The owner may already have given the index to another kernel, and a launch of that may have arrived first.
-    if (tables_.kernels.IsOver(handle)) return;
-    KernelEntry& entry = tables_.kernels.FindOrBind(handle);
-    entry.state = KernelEntry::State::kFailed;
-    entry.failure = why;
-    for (StreamState* const stream : std::exchange(entry.parked, {})) inbox_.Wake(*stream);
+    if (!tables_.kernels.IsOver(handle)) tables_.kernels.Bind(handle, {.failure = why});
   });
 }
 

@@ -18,6 +18,7 @@ class OwnedHandles {
   struct Handles {
     std::unordered_set<uint32_t> memory;
     std::unordered_set<uint32_t> events;
+    std::unordered_set<uint32_t> graphs;
   };
   void AddMemory(uint32_t owner_id, uint32_t handle) {
     if (owner_id != 0) owned_[owner_id].memory.insert(handle);
@@ -25,16 +26,23 @@ class OwnedHandles {
   void AddEvent(uint32_t owner_id, uint32_t handle) {
     if (owner_id != 0) owned_[owner_id].events.insert(handle);
   }
+  void AddGraph(uint32_t owner_id, uint32_t handle) {
+    if (owner_id != 0) owned_[owner_id].graphs.insert(handle);
+  }
   void RemoveMemory(uint32_t owner_id, uint32_t handle) {
     if (const auto found = owned_.find(owner_id); found != owned_.end()) found->second.memory.erase(handle);
   }
   void RemoveEvent(uint32_t owner_id, uint32_t handle) {
     if (const auto found = owned_.find(owner_id); found != owned_.end()) found->second.events.erase(handle);
   }
+  void RemoveGraph(uint32_t owner_id, uint32_t handle) {
+    if (const auto found = owned_.find(owner_id); found != owned_.end()) found->second.graphs.erase(handle);
+  }
   [[nodiscard]] bool HasAny(uint32_t owner_id) {
     const auto found = owned_.find(owner_id);
     if (found == owned_.end()) return false;
-    if (!found->second.memory.empty() || !found->second.events.empty()) return true;
+    const auto& [memory, events, graphs] = found->second;
+    if (!memory.empty() || !events.empty() || !graphs.empty()) return true;
     owned_.erase(found);
     return false;
   }

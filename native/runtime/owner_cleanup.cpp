@@ -47,6 +47,7 @@ bool OwnerCleanup::FreeLeftBehind(StreamState& stream) {
   const OwnedHandles::Handles owned = tables_.owned.Take(stream.owner_id);
   // The thread may have ended between reserving the stream and creating it.
   if (stream.backend == nullptr) submissions_.SubmitOwn<protocol::StreamCreateRecord>(stream);
+  for (const uint32_t handle : owned.graphs) submissions_.SubmitOwn(stream, protocol::FreeGraphRecord{.graph = handle});
   // Streams of other devices may use the memory; this channel knows only their last uses.
   if (!owned.memory.empty()) {
     for (const auto& [device, target, ticket] : users_.Unfinished()) {

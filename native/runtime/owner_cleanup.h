@@ -2,7 +2,8 @@
 // by closing, by an exception, or by worker.terminate() at any moment.
 //
 // A thread that has left submits nothing. What it submitted before runs to its end, since streams of other threads may
-// wait for it. The last of its streams that ends frees the memory and the events that the thread had not freed.
+// wait for it. The last of its streams that ends frees the memory, the events and the graphs that the thread had not
+// freed.
 #pragma once
 
 #include <cstdint>

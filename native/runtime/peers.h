@@ -1,5 +1,5 @@
-// A device's relations to other devices: the routes of copies to it, and the streams of other devices that use its
-// memory.
+// A device's relations to other devices: the routes of copies to it, the streams of other devices that use its memory,
+// and their graphs that name it.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/graphs.h"
 #include "runtime/streams.h"
 
 namespace millrace {
@@ -64,6 +65,7 @@ class PeerUsers {
 struct Peers {
   PeerRoutes routes;
   PeerUsers users;
+  PeerGraphs graphs;
 };
 
 }  // namespace millrace

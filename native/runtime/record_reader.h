@@ -47,35 +47,60 @@ struct Record {
   }
 };
 
+/// Reads values one after another, and never beyond the end of the bytes.
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  /// Copies the next `T`, or returns false if the bytes end before it.
+  template <typename T>
+  [[nodiscard]] bool Read(T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (bytes_.size() - at_ < sizeof(T)) return false;
+    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
+    at_ += sizeof(T);
+    return true;
+  }
+  /// The next `count` bytes, unless there are not so many.
+  [[nodiscard]] std::optional<std::span<const std::byte>> Take(size_t count) {
+    if (bytes_.size() - at_ < count) return std::nullopt;
+    at_ += count;
+    return bytes_.subspan(at_ - count, count);
+  }
+  [[nodiscard]] bool IsAtEnd() const { return at_ == bytes_.size(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  size_t at_ = 0;
+};
+
+/// Reads one record: its fields, then what follows them.
 class RecordReader {
  public:
-  explicit RecordReader(const Record& record) : record_(record) {}
+  explicit RecordReader(const Record& record)
+      : header_(record.header), body_(record.bytes.subspan(sizeof(protocol::RecordHeader))) {}
 
   /// Copies the fields of a `T`, a record of the protocol, or returns false if the record is shorter. Comes first.
   template <typename T>
   [[nodiscard]] bool ReadFields(T& fields) {
     static_assert(std::is_trivially_copyable_v<T> && offsetof(T, header) == 0);
-    if (record_.bytes.size() < sizeof(T)) return false;
     constexpr size_t kHeader = sizeof(T::header);
-    fields.header = record_.header;
-    std::memcpy(reinterpret_cast<std::byte*>(&fields) + kHeader, record_.bytes.data() + kHeader, sizeof(T) - kHeader);
-    at_ = sizeof(T);
+    const auto behind_header = body_.Take(sizeof(T) - kHeader);
+    if (!behind_header) return false;
+    fields.header = header_;
+    std::memcpy(reinterpret_cast<std::byte*>(&fields) + kHeader, behind_header->data(), behind_header->size());
     return true;
   }
 
   /// Copies the next `T` behind the fields, or returns false if the record ends before it.
   template <typename T>
   [[nodiscard]] bool Read(T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    if (record_.bytes.size() - at_ < sizeof(T)) return false;
-    std::memcpy(&value, record_.bytes.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return true;
+    return body_.Read(value);
   }
 
  private:
-  const Record record_;
-  size_t at_ = sizeof(protocol::RecordHeader);
+  const protocol::RecordHeader header_;
+  ByteReader body_;
 };
 
 }  // namespace millrace

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace millrace {
 
@@ -37,6 +38,7 @@ void ResourceTables::Describe(ChannelStats& stats) const {
 void ResourceTables::WakeAll() {
   memory.WakeAll();
   host.WakeAll();
+  kernels.WakeAll();
 }
 
 void ResourceTables::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes, std::unique_ptr<hal::Memory> made) {
@@ -78,10 +80,15 @@ Result<EventRef> ResourceTables::CreateEvent(hal::Device& device, uint32_t handl
   return events.Bind(handle, std::move(entry));
 }
 
+void ResourceTables::DefineGraph(uint32_t handle, GraphRef graph, uint32_t owner_id) {
+  const bool is_new = graphs.by_handle.try_emplace(handle, std::move(graph)).second;
+  if (is_new) owned.AddGraph(owner_id, handle);
+}
+
 void ResourceTables::Clear() {
   memory.TakeAll();
   events.Clear();
-  kernels.Clear();
+  kernels.TakeAll();
 }
 
 }  // namespace millrace

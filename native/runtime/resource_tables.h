@@ -1,7 +1,8 @@
-// What the handles of a device name: memory, host memory, kernels, events and modules.
+// What the handles of a device name: memory, host memory, kernels, events, graphs and modules.
 //
-//   memory, host      changed by the channel's thread, looked up by any thread: each has a mutex of its own
-//   kernels, events,
+//   memory, host,
+//   kernels           changed by the channel's thread, looked up by any thread: each has a mutex of its own
+//   events, graphs,
 //   owned, claims     the channel's thread only
 //   modules           the control thread, inside DeviceAccess::With; DeviceAccess::Close clears them
 //   numbers, counts   atomics
@@ -19,23 +20,16 @@
 
 #include "hal/hal.h"
 #include "runtime/channel_stats.h"
+#include "runtime/graphs.h"
 #include "runtime/handle_table.h"
 #include "runtime/host_entry.h"
+#include "runtime/launches.h"
 #include "runtime/memory_entry.h"
 #include "runtime/owned_handles.h"
 #include "runtime/shared_table.h"
 #include "runtime/streams.h"
 
 namespace millrace {
-
-struct KernelEntry {
-  enum class State : uint8_t { kPending, kReady, kFailed };
-  State state = State::kPending;
-  std::shared_ptr<hal::Kernel> kernel;
-  bool is_checked = false;
-  Status failure;
-  std::vector<StreamState*> parked;  // Until it is no longer pending.
-};
 
 /// An event of the driver: for timing, or for other processes.
 struct EventEntry {
@@ -83,19 +77,22 @@ class ResourceTables {
   /// The memory of its last handle is given back.
   void CountFreed(const MemoryEntry& entry);
   Result<EventRef> CreateEvent(hal::Device& device, uint32_t handle, protocol::EventKind kind);
-  /// The device closes.
+  /// A handle names one graph until that is freed; a second definition changes nothing.
+  void DefineGraph(uint32_t handle, GraphRef graph, uint32_t owner_id);
+  /// The device closes. Graphs must have been ended.
   void Clear();
 
   alignas(64) SharedTable<MemoryRef> memory;
   SharedTable<HostEntry> host;
-  alignas(64) HandleTable<KernelEntry> kernels;
-  HandleTable<EventRef> events;
+  SharedTable<KernelEntry> kernels;
+  alignas(64) HandleTable<EventRef> events;
+  Graphs graphs;
   OwnedHandles owned;
   ClaimedMemory claims;
   std::unordered_map<uint32_t, std::shared_ptr<hal::Module>> modules;
 
  private:
-  alignas(64) std::atomic<uint32_t> next_handle_[4] = {};  // By HandleKind.
+  alignas(64) std::atomic<uint32_t> next_handle_[5] = {};  // By HandleKind.
   std::atomic<uint64_t> live_memory_{0};
   std::atomic<uint64_t> live_bytes_{0};
   std::atomic<uint64_t> staging_bytes_{0};

@@ -44,6 +44,9 @@ class SharedTable {
     return object;
   }
 
+  /// Whether a later generation of the index was bound. Thread: channel.
+  [[nodiscard]] bool IsOver(uint32_t handle) { return table_.IsOver(handle); }
+
   /// Removes and returns all objects. Thread: channel.
   HandleTable<T> TakeAll() {
     std::lock_guard lock(mutex_);

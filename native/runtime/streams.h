@@ -41,11 +41,11 @@ class WakeTarget {
 enum class ParkReason : uint8_t {
   kNone,    // Running.
   kPoint,   // The point it waits for was not issued yet, or memory it names was not allocated yet.
-  kBuild,   // A kernel is not built yet.
+  kBuild,   // A kernel or a graph is not built yet.
   kPin,     // Host memory is not registered yet.
   kWindow,  // Too many of its records are in flight.
   kMemory,  // Out of memory while frees are pending.
-  kDrain,   // It is being destroyed and drains first.
+  kDrain,   // It is being destroyed, or launches a graph that reported a fault, and earlier work ends first.
   kHold,    // Its owner runs a function meanwhile.
   kPeer,    // The route between two devices is not tested yet, or has no staging memory.
   kPump,    // The pump copies pageable host memory for it, or allocates.

@@ -149,6 +149,8 @@ export interface Binding {
   unmapHost(target: Uint8Array): boolean;
   /** Reserves a contiguous run of unused handle indices for this environment and returns the first one. */
   reserveHandles(channel: number, kind: HandleKind, count: number): number;
+  /** Defines a graph by a copy of these bytes (GraphDefinition). Its first launch reads them; if they are malformed, every launch fails. */
+  defineGraph(channel: number, handle: number, definition: Uint8Array): void;
   /** The id of a failure that belongs to no record. Any thread. */
   reserveFailure(): number;
   /** A free timeline slot, or -1. Its tickets continue after those of the slot's last stream; see `lastTicket`. */

@@ -18,6 +18,8 @@ import {
   LaunchArg,
   LaunchRecord,
   FreeEventRecord,
+  FreeGraphRecord,
+  LaunchGraphRecord,
   type EventKind,
   RecordEventRecord,
   MAX_RECORD_BYTES,
@@ -269,6 +271,22 @@ export class Encoder {
     u32[LaunchRecord.SHARED_BYTES >> WORD] = sharedBytes;
     u32[LaunchRecord.FLAGS >> WORD] = flags;
     return this.#header(Opcode.LAUNCH, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE, stream);
+  }
+
+  /** The entries of the slots were written as arguments. */
+  launchGraph(stream: number, graph: number, argCount: number): number {
+    const size = LaunchGraphRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE;
+    // Arguments are written where a launch has them.
+    if (argCount > 0)
+      this.block.copyWithin(LaunchGraphRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE);
+    this.#u32[LaunchGraphRecord.GRAPH >> WORD] = graph;
+    this.#u32[LaunchGraphRecord.ARG_COUNT >> WORD] = argCount;
+    return this.#header(Opcode.LAUNCH_GRAPH, size, stream);
+  }
+
+  freeGraph(stream: number, graph: number): number {
+    this.#u32[FreeGraphRecord.GRAPH >> WORD] = graph;
+    return this.#header(Opcode.FREE_GRAPH, FreeGraphRecord.BYTE_SIZE, stream);
   }
 
   #header(opcode: Opcode, size: number, stream: number): number {

@@ -49,6 +49,8 @@ export interface FailureRecord {
   readonly limit: number;
   /** LAUNCH_FAILED, COMPILE, BOUNDS: the kernel's handle. */
   readonly kernel: number;
+  /** Of a graph's launch: the number of the node that failed, if one did. `kernel` is then a handle of the node's device. */
+  readonly node?: number;
   /** BOUNDS. */
   readonly fault?: {
     readonly parameter: number;

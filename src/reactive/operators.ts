@@ -7,6 +7,7 @@ import type { MonoTypeOperatorFunction, OperatorFunction } from 'rxjs';
 import { checkReshape, type Shape } from '../core/elements/shape.js';
 import type { LaunchArgs } from '../core/api/launch-args.js';
 import { DeviceArray } from '../core/api/array.js';
+import { Graph, type GraphValues } from '../core/api/graph.js';
 import type { DTypeOf } from '../core/api/array-factory.js';
 import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
@@ -107,6 +108,35 @@ export function launch<T, P extends Params>(
     const stream = streamOf(on);
     const launched = stream.launch(kernel, typeof shape === 'function' ? shape(value) : shape, given);
     report(on, `launch ${kernel.name}`, () => launched.done, stream.core.kernelRegistry.of(kernel));
+    return value;
+  });
+}
+
+/**
+ * Launches a graph for every value, with the values of its parameters that `values` returns, and emits the value without waiting:
+ * `cuGraphLaunch`, `wp.capture_launch`. Launches of one graph run one after another, so lanes that should overlap have a graph each. The
+ * Observable errors with what `stream.launch` throws; a failure of a node appears where the chain is awaited.
+ * @example of(samples).pipe(upload(lane), launchGraph(lane, filters[lane.index]!, (x) => ({ x })), download(lane))
+ */
+export function launchGraph<T, P extends Params>(
+  on: On,
+  graph: Graph<P>,
+  ...values: keyof P extends never ? [] : [values: (value: T) => GraphValues<NoInfer<P>>[0]]
+): MonoTypeOperatorFunction<T> {
+  checkOn('launchGraph', on);
+  if (!((graph as unknown) instanceof Graph))
+    throw badArgument('graph', graph, `The graph (${show(graph)}) is not a graph that a stream captured.`);
+  const [valuesOf] = values as [((value: T) => unknown)?];
+  if (valuesOf !== undefined && typeof valuesOf !== 'function')
+    throw badArgument(
+      'values',
+      valuesOf,
+      `values (${show(valuesOf)}) is not a function: launchGraph takes one that returns the values for an item.`,
+    );
+  return rx().map((value) => {
+    const given = (valuesOf === undefined ? [] : [valuesOf(value)]) as unknown as GraphValues<P>;
+    const launched = streamOf(on).launch(graph, ...(given as never));
+    report(on, `graph ${graph.label}`, () => launched.done);
     return value;
   });
 }

@@ -10,22 +10,26 @@ import { Encoder } from '../protocol/encoder.js';
 import {
   AllocRecord,
   CopyRecord,
+  FreeGraphRecord,
   FreeRecord,
   type HandleKind,
+  LaunchGraphRecord,
   LaunchRecord,
   MemorySpace,
   Opcode,
   PeerRoute,
   RecordEventRecord,
+  RecordHeader,
   Status,
   TimelineSlot,
   WaitRecord,
 } from '../protocol/protocol.gen.js';
 import type { ChannelStats, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
 import { Failures } from './failures.js';
-import { checkMs, decodeLaunch, type TestKernel } from './kernels.js';
+import { filledIn, graphEffect, graphMs, type GraphNode, type NodeStep, readGraph } from './graphs.js';
+import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { Machine, type Step, type Submitted } from './machine.js';
-import { type Block, copyEffect, type Effect, fillEffect, long, stridedCopyEffect } from './memory.js';
+import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, stridedCopyEffect } from './memory.js';
 import type { TestWorld } from './world.js';
 
 const SLOTS = 2048;
@@ -59,7 +63,8 @@ export class TestChannel implements Channel {
   readonly #settings: TestChannelSettings;
   readonly #failures: Failures = new Failures(this.timeline);
   readonly #kernels: Map<number, TestKernel | undefined> = new Map();
-  readonly #handles: number[] = [0, 0, 0, 0];
+  readonly #handles: number[] = [0, 0, 0, 0, 0];
+  readonly #graphs: Map<number, readonly GraphNode[]> = new Map();
   /** When timing events were reached, by handle. */
   readonly #reachedMs: Map<number, number> = new Map();
   /** HOLD records that may go on, as 'stream:ticket'. */
@@ -109,7 +114,6 @@ export class TestChannel implements Channel {
 
   #step(record: Submitted): Step | undefined {
     const { opcode, view } = record;
-    const find = (handle: number): Block | undefined => this.memory.get(handle);
     const nothing: Step = { ms: 0, end: () => undefined };
     switch (opcode) {
       case Opcode.ALLOC:
@@ -118,17 +122,14 @@ export class TestChannel implements Channel {
         return { ms: 0, end: () => this.#free(view.getUint32(FreeRecord.HANDLE, true)) };
       case Opcode.FILL:
       case Opcode.FILL_STRIDED:
-        return this.#carryOut(record, 0, fillEffect(view, find));
       case Opcode.COPY:
-        return this.#carryOut(
-          record,
-          this.#copyMs(view),
-          copyEffect(view, (...at) => this.#world.block(...at)),
-        );
       case Opcode.COPY_STRIDED:
-        return this.#carryOut(record, 0, stridedCopyEffect(view, find));
       case Opcode.LAUNCH:
-        return this.#launch(record);
+        return this.#carryOut(record, this.#nodeStep(opcode, view));
+      case Opcode.LAUNCH_GRAPH:
+        return this.#launchGraph(record);
+      case Opcode.FREE_GRAPH:
+        return { ms: 0, end: () => void this.#graphs.delete(view.getUint32(FreeGraphRecord.GRAPH, true)) };
       case Opcode.WAIT: {
         const [device, target] = [view.getUint32(WaitRecord.DEVICE, true), view.getUint32(WaitRecord.TARGET, true)];
         return this.#world.completed(device, target) >= long(view, WaitRecord.TICKET) ? nothing : undefined;
@@ -171,35 +172,71 @@ export class TestChannel implements Channel {
     return typeof ms === 'number' ? ms : checkMs(name, ms(long(view, CopyRecord.BYTES)));
   }
 
-  #launch(record: Submitted): Step | undefined {
-    const { view } = record;
+  /** What a record does that can be a node of a graph. Undefined while memory is not there yet. */
+  #nodeStep(opcode: number, view: DataView): NodeStep | undefined {
+    const find = (handle: number): Block | undefined => this.memory.get(handle);
+    const taking = (ms: number, effect: Effect | undefined): NodeStep | undefined => (effect === undefined ? undefined : { ms, effect });
+    switch (opcode) {
+      case Opcode.COPY:
+        return taking(
+          this.#copyMs(view),
+          copyEffect(view, (...at) => this.#world.block(...at)),
+        );
+      case Opcode.COPY_STRIDED:
+        return taking(0, stridedCopyEffect(view, find));
+      case Opcode.LAUNCH:
+        return this.#launch(view);
+      case Opcode.NOP:
+        return taking(0, NO_EFFECT);
+      default:
+        return taking(0, fillEffect(view, find));
+    }
+  }
+
+  #launch(view: DataView): NodeStep | undefined {
     const handle = view.getUint32(LaunchRecord.KERNEL, true);
     const kernel = this.#kernels.get(handle);
     // Its launches fail of what the build failed of.
-    if (kernel === undefined) return { ms: 0, end: () => this.#fail(record, { status: Status.COMPILE, kernel: handle }, []) };
+    if (kernel === undefined) return { ms: 0, effect: unbuiltEffect(handle) };
     const decoded = decodeLaunch(kernel, view, (memory) => this.memory.get(memory));
     if (decoded === undefined) return undefined;
     const { ms = 0 } = kernel.opts;
-    const takes = typeof ms === 'number' ? ms : checkMs('ms', ms(decoded.launch));
-    return this.#carryOut(record, takes, decoded.effect);
+    return { ms: typeof ms === 'number' ? ms : checkMs('ms', ms(decoded.launch)), effect: decoded.effect };
+  }
+
+  #launchGraph(record: Submitted): Step | undefined {
+    const nodes = this.#graphs.get(record.view.getUint32(LaunchGraphRecord.GRAPH, true)) ?? [];
+    const steps: NodeStep[] = [];
+    for (const node of nodes) {
+      const view = filledIn(node, record.view);
+      const step = this.#world.channel(node.device).#nodeStep(view.getUint16(RecordHeader.OPCODE, true), view);
+      if (step === undefined) return undefined;
+      steps.push(step);
+    }
+    let node: number | undefined;
+    const effect = graphEffect(steps, (next) => (node = next));
+    return this.#carryOut(record, { ms: graphMs(nodes, steps), effect }, () => node);
   }
 
   /** A failure poisons what the operation would have written; what reads that fails too. */
-  #carryOut(record: Submitted, ms: number, effect: Effect | undefined): Step | undefined {
-    if (effect === undefined) return undefined;
-    const { reads, writes, isWhole, run } = effect;
+  #carryOut(record: Submitted, step: NodeStep | undefined, node: () => number | undefined = () => undefined): Step | undefined {
+    if (step === undefined) return undefined;
+    const { reads, writes, isWhole, run } = step.effect;
     const end = (): void => {
       const cause = (reads.find(({ poison }) => poison !== 0) ?? writes.find(({ isAbsent }) => isAbsent))?.poison;
       if (cause !== undefined) return this.#fail(record, { status: Status.UPSTREAM, cause }, writes);
       try {
         run();
       } catch (error) {
+        const failed = node();
+        const at = failed === undefined ? {} : { node: failed };
+        if (error instanceof Unbuilt) return this.#fail(record, { status: Status.COMPILE, kernel: error.kernel, ...at }, writes);
         const note = error instanceof Error ? error.message : String(error);
-        return this.#fail(record, { status: Status.LAUNCH_FAILED, note, driverStatus: 0 }, writes);
+        return this.#fail(record, { status: Status.LAUNCH_FAILED, note, driverStatus: 0, ...at }, writes);
       }
       if (isWhole) for (const block of writes) block.poison = 0;
     };
-    return { ms, end };
+    return { ms: step.ms, end };
   }
 
   #fail({ stream, ticket }: Submitted, facts: Pick<FailureRecord, 'status'> & Partial<FailureRecord>, writes: readonly Block[]): void {
@@ -214,6 +251,10 @@ export class TestChannel implements Channel {
     const first = this.#handles[kind] as number;
     this.#handles[kind] = first + count;
     return first;
+  }
+
+  defineGraph(handle: number, definition: Uint8Array): void {
+    this.#graphs.set(handle, readGraph(definition));
   }
 
   reserveStream(): number {

@@ -4,7 +4,7 @@ import { DTYPES, type DType, type HostOf, type HostValue, type Scalar } from '..
 import { numberFromHalf } from '../core/elements/scalar-bits.js';
 import { type ArrayParam, type Kernel, MADE, type Params } from '../core/kernels/kernel.js';
 import { Access, LaunchArg, LaunchRecord } from '../protocol/protocol.gen.js';
-import type { Block, Effect } from './memory.js';
+import { type Block, type Effect, NO_EFFECT } from './memory.js';
 
 /** The arguments of a launch as its test function gets them: the elements of arrays in flat order, and the values of scalars. */
 export type TestKernelArgs<P extends Params> = {
@@ -61,6 +61,24 @@ export function checkMs(argument: string, ms: unknown): number {
 }
 
 type Three = readonly [x: number, y: number, z: number];
+
+/** What a launch of a kernel throws that the device does not know. */
+export class Unbuilt extends Error {
+  readonly kernel: number;
+
+  constructor(kernel: number) {
+    super('The test device does not know the kernel.');
+    this.kernel = kernel;
+  }
+}
+
+/** What a launch of such a kernel does. */
+export function unbuiltEffect(kernel: number): Effect {
+  const run = (): never => {
+    throw new Unbuilt(kernel);
+  };
+  return { ...NO_EFFECT, run };
+}
 
 /** A launch record, decoded. */
 export interface Launch {

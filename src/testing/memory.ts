@@ -30,6 +30,8 @@ export interface Effect {
   readonly run: () => void;
 }
 
+export const NO_EFFECT: Effect = { reads: [], writes: [], isWhole: false, run: () => undefined };
+
 type Axis = readonly [extent: number, stride: number];
 
 export const long = (view: DataView, at: number): number => Number(view.getBigUint64(at, true));

@@ -34,6 +34,12 @@ export class TestWorld {
     this.#channels.delete(channel.id);
   }
 
+  channel(device: number): TestChannel {
+    const found = this.#channels.get(device);
+    if (found === undefined) throw new StateError('ERR_MILLRACE_STATE', 'A graph names a device of another clock.');
+    return found;
+  }
+
   nextFailure(): number {
     return ++this.#lastFailure;
   }

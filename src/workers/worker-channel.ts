@@ -116,6 +116,10 @@ export class WorkerChannel implements Channel {
     return this.#binding.reserveHandles(this.id, kind, count);
   }
 
+  defineGraph(handle: number, definition: Uint8Array): void {
+    this.#binding.defineGraph(this.id, handle, definition);
+  }
+
   reserveStream(): number {
     return this.#binding.reserveStream(this.id);
   }

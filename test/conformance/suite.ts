@@ -7,6 +7,9 @@ import { arrays } from './arrays.js';
 import { batchedRequests } from './batches.js';
 import { betweenDevices } from './between-devices.js';
 import { blockKernels } from './block-kernels.js';
+import { captureErrors } from './capture-errors.js';
+import { capturedStreams } from './captured-streams.js';
+import { captures } from './captures.js';
 import { checkedLoops } from './checked-loops.js';
 import { contexts } from './contexts.js';
 import { cooperative } from './cooperative.js';
@@ -19,6 +22,14 @@ import { deviceLaunches } from './device-launches.js';
 import { events } from './events.js';
 import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
+import { graphEnds } from './graph-ends.js';
+import { graphFailures } from './graph-failures.js';
+import { graphMemory } from './graph-memory.js';
+import { graphNodes } from './graph-nodes.js';
+import { graphs } from './graphs.js';
+import { graphUpdates } from './graph-updates.js';
+import { graphsOfTwo } from './graphs-of-two.js';
+import { graphValues } from './graph-values.js';
 import { hostFunctions } from './host-functions.js';
 import { hostLimits } from './host-limits.js';
 import { kernelFaults } from './kernel-faults.js';
@@ -40,6 +51,7 @@ import { pipelineErrors } from './pipeline-errors.js';
 import { pipelineInputs } from './pipeline-inputs.js';
 import { pipelines } from './pipelines.js';
 import { pipelinesOfTwo } from './pipelines-of-two.js';
+import { randomGraphs } from './random-graphs.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
@@ -116,6 +128,17 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   requests,
   virtualTime,
   batchedRequests,
+  captures,
+  capturedStreams,
+  captureErrors,
+  graphs,
+  graphMemory,
+  graphValues,
+  graphFailures,
+  graphNodes,
+  graphUpdates,
+  randomGraphs,
+  graphEnds,
 ];
 
 /** Chapters that a wrong order of operations may break. */
@@ -130,6 +153,14 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   moduleVariables,
   hostFunctions,
   deviceLaunches,
+  captures,
+  capturedStreams,
+  graphs,
+  graphMemory,
+  graphValues,
+  graphFailures,
+  graphUpdates,
+  randomGraphs,
 ];
 
 /** Chapters that depend on the compiler. */
@@ -159,6 +190,7 @@ const OF_TWO: readonly ((target: Target) => void)[] = [
   failuresOfTwo,
   modulesOfTwo,
   pipelinesOfTwo,
+  graphsOfTwo,
 ];
 
 export function suite(target: Target): void {
@@ -191,7 +223,7 @@ export function twoDeviceSuite(target: Target): void {
 /** Runs the chapters about order, for devices that choose their order at random. */
 export function orderSuite(target: Target): void {
   describe(target.name, () => {
-    for (const chapter of [...OF_ORDER, randomProgramsOfTwo, twoDevices]) chapter(target);
+    for (const chapter of [...OF_ORDER, randomProgramsOfTwo, twoDevices, graphsOfTwo]) chapter(target);
   });
 }
 

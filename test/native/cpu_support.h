@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cpu/device.h"
+#include "hal/graph.h"
 #include "testing.h"
 
 namespace millrace {
@@ -38,6 +39,12 @@ using Flag = std::atomic<uint32_t>*;
 KERNEL(affine, 3, 8, 4, 4) {
   auto* word = Param<uint32_t*>(launch, 0);
   for (auto block = first; block < end; ++block) word[block] = word[block] * Param<uint32_t>(launch, 1) + Param<uint32_t>(launch, 2);
+}
+// words[to] = 3 * words[to] + 5 * words[one] + 7 * words[other] + 1.
+KERNEL(mix, 4, 8, 4, 4, 4) {
+  auto* words = Param<uint32_t*>(launch, 0);
+  const uint32_t one = words[Param<uint32_t>(launch, 2)], other = words[Param<uint32_t>(launch, 3)];
+  words[Param<uint32_t>(launch, 1)] = 3 * words[Param<uint32_t>(launch, 1)] + 5 * one + 7 * other + 1;
 }
 // Arrives, then spins until `parties` have.
 KERNEL(meet, 2, 8, 4) {
@@ -256,13 +263,14 @@ class Sink final : public hal::ProgressSink {
   void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
     if (last_.load() >= ticket || std::atomic_ref(slot_.device_word).load() >= ticket) ++fuzzers_;
     std::lock_guard lock(mutex_);
-    failures_.push_back({ticket, failure.status.code(), failure.kernel, failure.report,
+    failures_.push_back({ticket, failure.status.code(), failure.kernel, failure.node, failure.report,
                          std::vector<uint64_t>(failure.outputs.begin(), failure.outputs.end())});
   }
   struct Failure {
     Ticket ticket;
     StatusCode code;
     uint32_t kernel;
+    uint32_t node;
     protocol::FaultSlot report;
     std::vector<uint64_t> outputs;
   };
@@ -312,6 +320,10 @@ struct Lane {
     const Status status = stream->Launch(last + 1, {kernel.get(), grid, {1, 1, 1}, shared_bytes, pointers, true});
     if (status.ok()) ++last;
     return status;
+  }
+  Ticket LaunchGraph(hal::Graph& graph, std::vector<hal::GraphPatch> patches = {}, std::vector<uint64_t> outputs = {}) {
+    MR_EXPECT(stream->LaunchGraph(++last, {&graph, patches, outputs}).ok());
+    return last;
   }
   Ticket Nop() {
     MR_EXPECT(stream->Nop(++last).ok());

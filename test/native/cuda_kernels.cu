@@ -8,6 +8,8 @@
 //   bounded(out)        out[0] = blockDim.x, in blocks of at most 64 threads that share 1024 bytes
 //   narrow(out)         out[0] = blockDim.x, in blocks of at most 16 threads, half a warp
 //   meet(count)         count becomes the number of blocks; each block waits for that
+//   affine(word, factor, term)  words[i] = factor * words[i] + term, one element a block
+//   mix(words, to, one, other)  words[to] = 3 * words[to] + 5 * words[one] + 7 * words[other] + 1
 //   shared_sum(out, n)  out[0] = 0 + 1 + ... + n - 1, through n unsigned ints of dynamic shared memory
 #if defined(__CUDACC__)
 
@@ -36,6 +38,14 @@ extern "C" __global__ void meet(unsigned* count) {
   atomicAdd(count, 1);
   while (atomicAdd(count, 0) < gridDim.x) {
   }
+}
+
+extern "C" __global__ void affine(unsigned* words, unsigned factor, unsigned term) {
+  words[blockIdx.x] = factor * words[blockIdx.x] + term;
+}
+
+extern "C" __global__ void mix(unsigned* words, unsigned to, unsigned one, unsigned other) {
+  words[to] = 3 * words[to] + 5 * words[one] + 7 * words[other] + 1;
 }
 
 extern "C" __global__ void shared_sum(unsigned* out, int n) {
@@ -91,6 +101,21 @@ ENTRY(meet, 1, 8) {
   auto* count = Param<unsigned*>(launch, 0);
   __atomic_add_fetch(count, 1, __ATOMIC_ACQ_REL);
   while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < launch->grid[0]) sched_yield();
+}
+
+ENTRY(affine, 3, 8, 4, 4) {
+  auto* words = Param<unsigned*>(launch, 0);
+  for (unsigned long long i = 0; i < end; ++i) {
+    words[i] = Param<unsigned>(launch, 1) * words[i] + Param<unsigned>(launch, 2);
+  }
+}
+
+ENTRY(mix, 4, 8, 4, 4, 4) {
+  auto* words = Param<unsigned*>(launch, 0);
+  const unsigned one = words[Param<unsigned>(launch, 2)];
+  const unsigned other = words[Param<unsigned>(launch, 3)];
+  unsigned& to = words[Param<unsigned>(launch, 1)];
+  if (end > 0) to = 3 * to + 5 * one + 7 * other + 1;
 }
 
 ENTRY(shared_sum, 2, 8, 4) {

@@ -14,6 +14,7 @@ namespace {
 constexpr unsigned int kOurHostFlags[] = {
     millrace::cuda::CU_MEMHOSTALLOC_PORTABLE, millrace::cuda::CU_MEMHOSTALLOC_DEVICEMAP,
     millrace::cuda::CU_MEMHOSTREGISTER_PORTABLE, millrace::cuda::CU_MEMHOSTREGISTER_DEVICEMAP};
+constexpr unsigned int kOurAssignDefault = millrace::cuda::CU_GRAPH_COND_ASSIGN_DEFAULT;
 }  // namespace
 
 #include <cuda.h>
@@ -43,6 +44,58 @@ static_assert(offsetof(ours::CUmemAccessDesc, flags) == offsetof(::CUmemAccessDe
 static_assert(sizeof(ours::CUipcEventHandle) == sizeof(::CUipcEventHandle));
 static_assert(sizeof(ours::CUipcMemHandle) == sizeof(::CUipcMemHandle));
 static_assert(sizeof(ours::CUmemorytype) == sizeof(::CUmemorytype));
+
+#define MR_SAME_FIELD(structure, field) static_assert(offsetof(ours::structure, field) == offsetof(::structure, field))
+static_assert(sizeof(ours::CUDA_KERNEL_NODE_PARAMS) == sizeof(::CUDA_KERNEL_NODE_PARAMS));
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, func);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, gridDimX);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, gridDimY);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, gridDimZ);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, blockDimX);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, blockDimY);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, blockDimZ);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, kernelParams);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, extra);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, kern);
+MR_SAME_FIELD(CUDA_KERNEL_NODE_PARAMS, ctx);
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS) == sizeof(::CUDA_MEMSET_NODE_PARAMS));
+MR_SAME_FIELD(CUDA_MEMSET_NODE_PARAMS, dst);
+MR_SAME_FIELD(CUDA_MEMSET_NODE_PARAMS, pitch);
+MR_SAME_FIELD(CUDA_MEMSET_NODE_PARAMS, value);
+MR_SAME_FIELD(CUDA_MEMSET_NODE_PARAMS, elementSize);
+MR_SAME_FIELD(CUDA_MEMSET_NODE_PARAMS, width);
+MR_SAME_FIELD(CUDA_MEMSET_NODE_PARAMS, height);
+static_assert(sizeof(ours::CUDA_MEMCPY3D) == sizeof(::CUDA_MEMCPY3D));
+MR_SAME_FIELD(CUDA_MEMCPY3D, srcXInBytes);
+MR_SAME_FIELD(CUDA_MEMCPY3D, srcMemoryType);
+MR_SAME_FIELD(CUDA_MEMCPY3D, srcHost);
+MR_SAME_FIELD(CUDA_MEMCPY3D, srcDevice);
+MR_SAME_FIELD(CUDA_MEMCPY3D, srcPitch);
+MR_SAME_FIELD(CUDA_MEMCPY3D, srcHeight);
+MR_SAME_FIELD(CUDA_MEMCPY3D, dstXInBytes);
+MR_SAME_FIELD(CUDA_MEMCPY3D, dstMemoryType);
+MR_SAME_FIELD(CUDA_MEMCPY3D, dstDevice);
+MR_SAME_FIELD(CUDA_MEMCPY3D, dstPitch);
+MR_SAME_FIELD(CUDA_MEMCPY3D, dstHeight);
+MR_SAME_FIELD(CUDA_MEMCPY3D, WidthInBytes);
+MR_SAME_FIELD(CUDA_MEMCPY3D, Height);
+MR_SAME_FIELD(CUDA_MEMCPY3D, Depth);
+static_assert(sizeof(ours::CUlaunchAttributeValue) == sizeof(::CUlaunchAttributeValue));
+static_assert(sizeof(ours::CUgraph) == sizeof(::CUgraph) && std::is_pointer_v<::CUgraph>);
+static_assert(sizeof(ours::CUgraphNode) == sizeof(::CUgraphNode) && std::is_pointer_v<::CUgraphNode>);
+static_assert(sizeof(ours::CUgraphExec) == sizeof(::CUgraphExec) && std::is_pointer_v<::CUgraphExec>);
+#if CUDA_VERSION >= 12040  // Older headers have no conditions.
+static_assert(sizeof(ours::CUgraphConditionalHandle) == sizeof(::CUgraphConditionalHandle));
+static_assert(sizeof(ours::CUgraphNodeParams) == sizeof(::CUgraphNodeParams));
+MR_SAME_FIELD(CUgraphNodeParams, type);
+MR_SAME_FIELD(CUgraphNodeParams, conditional);
+MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, handle);
+MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, type);
+MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, size);
+MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out);
+MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, ctx);
+#endif
 
 // ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,6 +188,13 @@ MR_SAME_VALUE(CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 MR_SAME_VALUE(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 MR_SAME_VALUE(CU_MEMORYTYPE_HOST);
 MR_SAME_VALUE(CU_MEMORYTYPE_DEVICE);
+MR_SAME_VALUE(CU_MEMORYTYPE_UNIFIED);
+MR_SAME_VALUE(CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+#if CUDA_VERSION >= 12040
+MR_SAME_VALUE(CU_GRAPH_NODE_TYPE_CONDITIONAL);
+MR_SAME_VALUE(CU_GRAPH_COND_TYPE_IF);
+MR_SAME_VALUE(CU_GRAPH_COND_TYPE_WHILE);
+#endif
 MR_SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE);
 MR_SAME_VALUE(CU_MEM_ACCESS_FLAGS_PROT_NONE);
 MR_SAME_VALUE(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -150,6 +210,9 @@ MR_SAME_VALUE(CU_EVENT_DISABLE_TIMING);
 MR_SAME_VALUE(CU_EVENT_INTERPROCESS);
 MR_SAME_VALUE(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 MR_SAME_VALUE(CU_STREAM_WRITE_VALUE_DEFAULT);
+#if CUDA_VERSION >= 12040
+static_assert(kOurAssignDefault == CU_GRAPH_COND_ASSIGN_DEFAULT);
+#endif
 static_assert(kOurHostFlags[0] == CU_MEMHOSTALLOC_PORTABLE && kOurHostFlags[1] == CU_MEMHOSTALLOC_DEVICEMAP);
 static_assert(kOurHostFlags[2] == CU_MEMHOSTREGISTER_PORTABLE && kOurHostFlags[3] == CU_MEMHOSTREGISTER_DEVICEMAP);
 

@@ -14,87 +14,15 @@
 #include <thread>
 #include <vector>
 
+#include "hal/graph.h"
 #include "hal/hal.h"
+#include "recording_controls.h"
 #include "recording_memory.h"
 #include "recording_module.h"
 
 namespace millrace::testing {
 
 class RecordingBackend;
-
-/// Writes due words one after the other without notifying the runtime, like a GPU.
-class LateWriter {
- public:
-  LateWriter() : thread_([this] { Run(); }) {}
-  ~LateWriter() {
-    is_over_ = true;
-    thread_.join();
-  }
-  void Write(uint64_t* word, uint64_t value, std::chrono::steady_clock::time_point due) {
-    while (word_.load() != nullptr) std::this_thread::yield();
-    value_ = value;
-    due_ = due;
-    word_.store(word);
-  }
-
- private:
-  void Run() {
-    while (!is_over_.load()) {
-      uint64_t* const word = word_.load();
-      if (word == nullptr) {
-        std::this_thread::yield();
-        continue;
-      }
-      while (std::chrono::steady_clock::now() < due_) {
-      }
-      std::atomic_ref(*word).store(value_, std::memory_order_release);
-      word_.store(nullptr);
-    }
-  }
-  std::atomic<bool> is_over_{false};
-  std::atomic<uint64_t*> word_{nullptr};
-  uint64_t value_ = 0;  // Both are the writer's while `word_` is set.
-  std::chrono::steady_clock::time_point due_;
-  std::thread thread_;
-};
-
-struct BackendControls {
-  CallLog log;
-  std::atomic<bool> completes_at_once{true};
-  /// Like a GPU: the stream writes its word a little later, without a notification.
-  std::atomic<bool> is_polled{false};
-  std::atomic<uint64_t> delay_ns{0};
-  LateWriter gpu;
-  std::atomic<int> refuse_launches{0};  // The next so many launches are refused.
-  std::atomic<int> refuse_fills{0};
-  std::atomic<int> refuse_streams{0};
-  /// Called with a stream's line in the log once the work was taken, and has ended if it does so at once, before the
-  /// call of the backend returns. Set before there is a device.
-  std::function<void(const std::string&)> on_taken;
-  std::atomic<uint64_t> free_bytes{UINT64_MAX};
-  std::atomic<uint64_t> kept_bytes{0};  // Besides these, until they are given back.
-  std::atomic<bool> needs_locked_memory{false};
-  /// What blocks in a backend waits here while `is_shut`.
-  struct Gate {
-    std::atomic<bool> is_shut{false};
-    std::atomic<int> waiting{0};
-    void Pass() {
-      waiting.fetch_add(1);
-      while (is_shut.load()) std::this_thread::sleep_for(std::chrono::microseconds(50));
-      waiting.fetch_sub(1);
-    }
-  };
-  Gate pump;
-  Gate answer;  // On the way back from a refusal.
-  Gate probe;
-  std::atomic<int> refuse_pump{0};  // The next so many calls of the pump fail.
-  std::atomic<StatusCode> pump_refusal{StatusCode::kLaunchFailed};
-  std::atomic<protocol::PeerRoute> route{protocol::PeerRoute::kDirect};
-  std::atomic<bool> refuse_probe{false};
-  std::atomic<int> live_events{0};
-  std::atomic<uint64_t> clock{0};
-  hal::KernelLimits kernel_limits{.max_threads_per_block = 1024, .max_dynamic_shared_bytes = 48 << 10};
-};
 
 /// Its timestamp is the number of events recorded on all devices.
 class RecordingEventHandle final : public hal::EventHandle {
@@ -138,6 +66,21 @@ class RecordingStream final : public hal::Stream {
     }
     return Take(ticket, request.is_cooperative ? "cooperative launch" : "launch");
   }
+  Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest& request) override {
+    if (controls_.refuse_graphs.load() > 0) {
+      controls_.refuse_graphs.fetch_sub(1);
+      return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
+    }
+    std::string text = request.graph == nullptr ? "no graph" : "graph";
+    for (const hal::GraphPatch& patch : request.patches) {
+      text += " " + std::to_string(patch.node) + "." + std::to_string(patch.param) + "=" + std::to_string(patch.value);
+    }
+    outputs_.assign(request.outputs.begin(), request.outputs.end());
+    return Take(ticket, text);
+  }
+  /// The outputs of the last graph launch.
+  [[nodiscard]] const std::vector<uint64_t>& Outputs() const { return outputs_; }
+  [[nodiscard]] hal::ProgressSink& sink() { return *sink_; }
   Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
     return Take(ticket, "copy");
   }
@@ -248,7 +191,20 @@ class RecordingStream final : public hal::Stream {
   std::mutex telling_;  // Held while the sink is told; the stream does not end meanwhile.
   std::mutex mutex_;
   std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
+  std::vector<uint64_t> outputs_;                // The channel's; read when that is quiet.
   uint64_t staging_ = 0;                         // The channel's, or the pump's while the stream waits for it.
+};
+
+/// Logs its destruction.
+class RecordingGraph final : public hal::Graph {
+ public:
+  RecordingGraph(BackendControls& controls, std::vector<hal::GraphNode> nodes)
+      : controls_(controls), nodes_(std::move(nodes)) {}
+  ~RecordingGraph() override { controls_.log.Add("drops a graph of " + std::to_string(nodes_.size())); }
+
+ private:
+  BackendControls& controls_;
+  const std::vector<hal::GraphNode> nodes_;  // Keeps what they keep.
 };
 
 class RecordingDevice final : public hal::Device {
@@ -272,6 +228,16 @@ class RecordingDevice final : public hal::Device {
   }
   Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte>) override {
     return std::shared_ptr<hal::Module>(new RecordingModule(controls_.kernel_limits));
+  }
+  Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override {
+    controls_.log.Add("builds a graph of " + std::to_string(nodes.size()));
+    controls_.pump.Pass();
+    if (controls_.refuse_pump.load() > 0) {
+      controls_.refuse_pump.fetch_sub(1);
+      return Status(controls_.pump_refusal.load(), "refused by the test", 8);
+    }
+    built = nodes;
+    return std::unique_ptr<hal::Graph>(new RecordingGraph(controls_, std::move(nodes)));
   }
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }
@@ -340,6 +306,7 @@ class RecordingDevice final : public hal::Device {
 
   [[nodiscard]] std::string name() const { return std::string(1, static_cast<char>('a' + ordinal_)); }
 
+  std::vector<hal::GraphNode> built;      // The nodes of the last graph; read when the pump is quiet.
   std::vector<RecordingStream*> streams;  // In the order they were made; read when the channel is quiet.
 
  private:

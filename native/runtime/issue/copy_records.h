@@ -36,13 +36,15 @@ class CopyRecords {
   Outcome Copy(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome CopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
 
- private:
+  // Graphs find the ends of their copies in the same way.
   enum class Sight : uint8_t { kFound, kLater, kMalformed };
 
   /// The channel with this id; null when it is not open any more.
   std::shared_ptr<Channel> HomeOf(uint32_t device);
   /// Looks for one end of a copy in the tables of its device, which does not close meanwhile.
   Sight FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy);
+
+ private:
   Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
   void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
 

@@ -17,7 +17,8 @@ Issuer::Issuer(const ChannelParts& parts)
       memory_({parts, progress_, waits_, ends_, frees_}),
       copies_({parts, progress_, waits_, ends_, frees_}),
       launches_({parts, progress_, waits_, ends_, frees_}),
-      events_({parts, progress_, waits_, ends_, frees_}) {}
+      events_({parts, progress_, waits_, ends_, frees_}),
+      graphs_({{parts, progress_, waits_, ends_, frees_}, copies_}) {}
 
 Outcome Issuer::Issue(StreamState& stream, const Record& record) {
   const Ticket ticket = stream.Issued() + 1;
@@ -72,6 +73,10 @@ Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& recor
       return events_.FreeEvent(stream, ticket, reader);
     case Opcode::kWaitEvent:
       return events_.WaitEvent(stream, ticket, reader);
+    case Opcode::kLaunchGraph:
+      return graphs_.Launch(stream, ticket, reader);
+    case Opcode::kFreeGraph:
+      return graphs_.Free(stream, ticket, reader);
     default:
       return ends_.FailMalformed(stream, ticket);
   }

@@ -11,6 +11,7 @@
 #include "runtime/issue/copy_records.h"
 #include "runtime/issue/device_progress.h"
 #include "runtime/issue/event_records.h"
+#include "runtime/issue/graph_records.h"
 #include "runtime/issue/issue_parts.h"
 #include "runtime/issue/launch_records.h"
 #include "runtime/issue/memory_records.h"
@@ -33,6 +34,7 @@ class Issuer {
   /// Issues the next record of the stream, or parks the stream.
   Outcome Issue(StreamState& stream, const Record& record);
   [[nodiscard]] DeviceProgress& progress() { return progress_; }
+  [[nodiscard]] GraphRecords& graphs() { return graphs_; }
   [[nodiscard]] StreamWaits& waits() { return waits_; }
 
  private:
@@ -50,6 +52,7 @@ class Issuer {
   CopyRecords copies_;
   LaunchRecords launches_;
   EventRecords events_;
+  GraphRecords graphs_;
 };
 
 }  // namespace millrace

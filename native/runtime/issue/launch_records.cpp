@@ -3,33 +3,16 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/device_access.h"
-#include "runtime/fault_reports.h"
+#include "runtime/channel.h"
 #include "runtime/issue/outputs.h"
 #include "runtime/issue/record_ends.h"
 #include "runtime/issue/stream_waits.h"
-#include "runtime/resource_tables.h"
+#include "runtime/launches.h"
 
 namespace millrace {
 
-using protocol::Access;
 using protocol::ArgKind;
 
-namespace {
-
-constexpr bool Reads(uint8_t access) {
-  return (access & static_cast<uint8_t>(Access::kRead)) != 0;
-}
-constexpr bool Writes(uint8_t access) {
-  return (access & static_cast<uint8_t>(Access::kWrite)) != 0;
-}
-
-bool IsCooperative(const protocol::LaunchRecord& record) {
-  return (record.flags & static_cast<uint32_t>(protocol::LaunchFlag::kCooperative)) != 0;
-}
-
-/// A failure if the launch exceeds the kernel's limits. The owner could not check them, because the kernel was not
-/// built yet at the call.
 std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::Kernel& kernel) {
   const hal::KernelLimits& limits = kernel.limits();
   const auto beyond = [&](const char* what, uint64_t requested, uint64_t limit) -> std::optional<Failure> {
@@ -53,17 +36,17 @@ std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::K
   return beyond("blocks of a cooperative launch", blocks, together.value());
 }
 
-}  // namespace
-
 Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchRecord record;
   if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchArgs)
     return ends_.FailMalformed(stream, ticket);
-  KernelEntry& kernel = tables_.kernels.FindOrBind(record.kernel);
-  if (kernel.state == KernelEntry::State::kPending) {
-    kernel.parked.push_back(&stream);
+  const KernelEntry* const found = tables_.kernels.Find(record.kernel);
+  if (found == nullptr) {
+    if (!tables_.kernels.WaitsFor(record.kernel, channel_.shared_from_this(), stream.index()))
+      return ends_.FailMalformed(stream, ticket);
     return waits_.Park(stream, ParkReason::kBuild);
   }
+  const KernelEntry& kernel = *found;
 
   uint64_t values[protocol::kMaxLaunchArgs + 2];
   void* params[protocol::kMaxLaunchArgs + 2];
@@ -99,7 +82,7 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     ++count;
   }
   const Outputs outputs{.memory = outputs_};
-  if (kernel.state == KernelEntry::State::kFailed)
+  if (kernel.kernel == nullptr)
     return ends_.Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
 

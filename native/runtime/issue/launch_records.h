@@ -15,11 +15,17 @@ namespace millrace {
 class LaunchRecords {
  public:
   explicit LaunchRecords(const IssueParts& parts)
-      : device_(parts.device), tables_(parts.tables), faults_(parts.faults), waits_(parts.waits), ends_(parts.ends) {}
+      : channel_(parts.channel),
+        device_(parts.device),
+        tables_(parts.tables),
+        faults_(parts.faults),
+        waits_(parts.waits),
+        ends_(parts.ends) {}
 
   Outcome Launch(StreamState& stream, Ticket ticket, RecordReader& reader);
 
  private:
+  Channel& channel_;
   DeviceAccess& device_;
   ResourceTables& tables_;
   FaultReports& faults_;

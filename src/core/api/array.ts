@@ -13,6 +13,7 @@ import { exportMemory } from '../memory/interprocess-memory.js';
 import type { Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 import type { WaitOptions } from '../waits/wait.js';
+import { refuseInCapture } from './active-capture.js';
 import type { Device } from './device.js';
 import { type ReadableOptions, readableOf } from './readable.js';
 import { readArray } from './readback.js';
@@ -116,7 +117,12 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    */
   read(opts?: WaitOptions): Promise<HostOf<ArrayBuffer>[D]>;
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
-  async read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
+  read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
+    refuseInCapture('readback', 'read the array after a launch of the graph, or copy it to a pinned array in the graph');
+    return this.#read(opts);
+  }
+
+  async #read(opts: (WaitOptions & { readonly into?: HostOf[D] }) | undefined): Promise<HostOf[D]> {
     this.checkUsable();
     return readArray(
       this.#maker.context.readStream(this.storage, this.byteOffset, this.byteOffset + this.byteLength),
@@ -146,7 +152,12 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * Reads one element, by one index per dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices or
    * one outside the shape (negative indices are outside), and as `read` does.
    */
-  async item(...index: readonly number[]): Promise<HostValue<D>> {
+  item(...index: readonly number[]): Promise<HostValue<D>> {
+    refuseInCapture('readback', 'read the element after a launch of the graph, or copy it to a pinned array in the graph');
+    return this.#item(index);
+  }
+
+  async #item(index: readonly number[]): Promise<HostValue<D>> {
     this.checkUsable();
     checkInteger('number of indices', index.length, this.shape.length, this.shape.length);
     for (const [axis, value] of index.entries()) checkInteger(`index of dimension ${axis}`, value, 0, (this.shape[axis] as number) - 1);

@@ -10,6 +10,7 @@ import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { isPromiseLike } from '../base/promise-like.js';
 import type { DeviceCore } from '../device/device-core.js';
+import { capturingStream } from './active-capture.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
@@ -71,11 +72,20 @@ export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncEx
 }
 
 export function currentStream(device: Device): Stream {
+  const captured = capturingStream(device.core);
   for (let scope = storage?.getStore(); scope !== undefined; scope = scope.outer) {
+    if (captured !== undefined && scope === captured.scope) break;
     const stream = scope.streams.get(device.core);
     if (stream !== undefined) return stream;
   }
+  // Only streams are captured.
+  if (captured !== undefined) return captured.stream as Stream;
   return streamsOfThread.get(device.core) ?? device.defaultStream;
+}
+
+/** The run that encloses the code. */
+export function enclosingRun(): object | undefined {
+  return storage?.getStore();
 }
 
 /** `device.setCurrentStream`. */

@@ -22,6 +22,7 @@ import type { MemoryPool } from '../memory/pool.js';
 import { Storage } from '../memory/storage.js';
 import type { Activity, Operation } from '../operations/operation.js';
 import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
+import { refuseInCapture } from './active-capture.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import { DeviceArray } from './array.js';
 import type { CudaModule } from './cuda-module.js';
@@ -235,7 +236,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failures belong to their operations and do not reject it. Rejects with
    * AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
    */
-  async synchronize(opts?: WaitOptions): Promise<void> {
+  synchronize(opts?: WaitOptions): Promise<void> {
+    refuseInCapture('host-wait', 'the host cannot wait for a device');
+    return this.#synchronize(opts);
+  }
+
+  async #synchronize(opts: WaitOptions | undefined): Promise<void> {
     checkWaitCall(opts);
     const over = this.refusal();
     if (over !== undefined && this.state !== 'closing') throw over;

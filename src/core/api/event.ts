@@ -5,7 +5,7 @@
 // Thread: owner.
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import { StateError } from '../base/errors.js';
+import { type CaptureReason, StateError } from '../base/errors.js';
 import { EVENT_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -71,6 +71,7 @@ export class DeviceEvent implements Disposable {
       return this.#shared.isComplete;
     }
     if (this.#point === undefined) return true;
+    this.#refuseCaptured('query', "has no 'isComplete'");
     const isComplete = this.#point.timeline.hasReached(this.#point.ticket);
     if (isComplete) see(this.#point);
     return isComplete;
@@ -85,6 +86,7 @@ export class DeviceEvent implements Disposable {
     if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, undefined);
     const point = this.#point;
     if (point === undefined) return Promise.resolve();
+    this.#refuseCaptured('host-wait', 'cannot be awaited');
     const refused = refuseDeadlock(point.timeline, point.ticket);
     if (refused !== undefined) return Promise.reject(refused);
     if (this.#done?.point !== point)
@@ -93,7 +95,12 @@ export class DeviceEvent implements Disposable {
   }
 
   /** `done` with a signal or a timeout: `event.synchronize()`, `wp.synchronize_event`. Rejects with AbortError or WaitTimeoutError too. */
-  async synchronize(opts?: WaitOptions): Promise<void> {
+  synchronize(opts?: WaitOptions): Promise<void> {
+    this.#refuseCaptured('host-wait', 'cannot be awaited');
+    return this.#synchronize(opts);
+  }
+
+  async #synchronize(opts: WaitOptions | undefined): Promise<void> {
     if (opts === undefined) return this.done;
     checkWaitCall(opts);
     if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, opts);
@@ -121,6 +128,11 @@ export class DeviceEvent implements Disposable {
   }
 
   // ── for the rest of core ──
+
+  /** @internal As `isComplete`, for logs: asks nothing of the device, and also answers for a captured event. */
+  get isOver(): boolean {
+    return this.#shared?.isShared === true ? this.#shared.isComplete : (this.#point?.timeline.hasReached(this.#point.ticket) ?? true);
+  }
 
   /** @internal */
   get point(): Point | undefined {
@@ -167,6 +179,12 @@ export class DeviceEvent implements Disposable {
     return shared.wait(this.#point, opts);
   }
 
+  #refuseCaptured(reason: CaptureReason, what: string): void {
+    const { timeline } = this.#point ?? {};
+    if (timeline?.recording === undefined) return;
+    throw timeline.recording.refusal(timeline, reason, `an event that was recorded in the capture ${what}`);
+  }
+
   #check(): void {
     if (this.#state === 'disposed') throw this.#stateError('was disposed');
   }
@@ -187,7 +205,8 @@ export function recordEvent(
     throw wrongDevice('event', event, `The event belongs to device ${event.device.info.id}, the stream to ${core.name}.`);
   }
   try {
-    event.moveTo({ timeline, ticket: event.submitRecord(timeline), clock: timeline.clockEntry.clock });
+    const ticket = event.submitRecord(timeline);
+    event.moveTo({ ...timeline.here(), ticket });
   } catch (error) {
     // The caller did not get the new event.
     if (event !== eventOrOptions) event[Symbol.dispose]();
@@ -214,6 +233,6 @@ function checkPlain(opts: unknown): EventOptions | undefined {
 
 describeAs(
   DeviceEvent.prototype,
-  ({ device, isComplete }) => `DeviceEvent of ${device.info.id} (${isComplete ? 'complete' : 'pending'})`,
-  ({ device, isComplete }) => ({ device: device.info.id, isComplete }),
+  ({ device, isOver }) => `DeviceEvent of ${device.info.id} (${isOver ? 'complete' : 'pending'})`,
+  ({ device, isOver }) => ({ device: device.info.id, isComplete: isOver }),
 );

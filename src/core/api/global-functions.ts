@@ -4,6 +4,7 @@
 import { waitForDevices } from '../device/wait-for-devices.js';
 import type { Operation } from '../operations/operation.js';
 import { type WaitOptions } from '../waits/wait.js';
+import { refuseInCapture } from './active-capture.js';
 import { currentStream, deviceOfRun, setDeviceOfRun } from './current-stream.js';
 import type { Device } from './device.js';
 import type { DeviceEvent } from './event.js';
@@ -14,8 +15,9 @@ import type { Stream } from './stream.js';
  * Resolves when everything submitted so far by this thread to any of its open devices has finished: `wp.synchronize`. Rejects as
  * `device.synchronize` does.
  */
-export async function synchronize(opts?: WaitOptions): Promise<void> {
-  await waitForDevices([...new Set(openDevices().map(({ core }) => core))], opts);
+export function synchronize(opts?: WaitOptions): Promise<void> {
+  refuseInCapture('host-wait', 'the host cannot wait for devices');
+  return waitForDevices([...new Set(openDevices().map(({ core }) => core))], opts);
 }
 
 /**

@@ -1,10 +1,15 @@
 // The type of a launch's arguments, made of the kernel's parameters.
 import type { Scalar, ScalarInput } from '../elements/dtype.js';
 import type { ArrayParam, Param, Params } from '../kernels/kernel.js';
+import type { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import type { DeviceArray } from './array.js';
 
-/** What a launch takes for a parameter: a value for a scalar, a DeviceArray of the dtype for an array. */
+/** What a launch takes for a parameter: a value for a scalar, a DeviceArray of the dtype for an array; in a capture, also a slot. */
 export type ArgOf<P extends Param> =
-  P extends Scalar<infer D> ? ScalarInput<D> : P extends ArrayParam<infer D, infer _A, infer _N> ? DeviceArray<D> : never;
+  P extends Scalar<infer D>
+    ? ScalarInput<D> | ScalarSlot<D>
+    : P extends ArrayParam<infer D, infer _A, infer _N>
+      ? DeviceArray<D> | ArraySlot<D>
+      : never;
 /** One value per parameter, by name. A missing or surplus one is an ArgumentError of the launch. */
 export type LaunchArgs<P extends Params> = { readonly [K in keyof P]: ArgOf<P[K]> };

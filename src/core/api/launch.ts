@@ -10,13 +10,19 @@ import { badArgument, show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { scalarBits } from '../elements/scalar-bits.js';
+
+import { ArraySlot, entryOf, ScalarSlot } from '../graphs/slots.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
 import type { LaunchShape } from '../kernels/kernel.js';
 import { LaunchGeometry, MAX_EXTENT } from '../kernels/launch-geometry.js';
 import { variablesOf } from '../memory/module-variables.js';
 import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
+import type { SlotUse } from '../timeline/timeline.js';
 import { StridedArray } from './strided-array.js';
+
+/** A launch outside of a capture has no slots. */
+const NO_SLOTS: SlotUse[] = [];
 
 /** The stream that a launch is submitted to. */
 export interface LaunchContext extends StreamContext {
@@ -37,7 +43,8 @@ export function submitLaunch(
   try {
     const geometry = record.isNested ? new LaunchGeometry() : core.launchGeometry;
     geometry.measure(shape, plan, core.info, core.name);
-    const entries = writeArguments(site, record, plan, geometry, args);
+    const slots: SlotUse[] = timeline.recording === undefined ? NO_SLOTS : [];
+    const entries = writeArguments(site, record, plan, geometry, args, slots);
     label = geometry.label ?? plan.name;
     if (geometry.isEmpty) {
       ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
@@ -60,6 +67,7 @@ export function submitLaunch(
       );
       ticket = core.submit(timeline, bytes);
       record.commit(ticket);
+      if (slots.length > 0) timeline.recording?.takeSlots(timeline, slots);
     }
   } catch (error) {
     record.abandon();
@@ -75,6 +83,7 @@ function writeArguments(
   plan: KernelPlan,
   { extent }: LaunchGeometry,
   args: Readonly<Record<string, unknown>>,
+  slots: SlotUse[],
 ): number {
   const { core } = site;
   const { encoder } = core;
@@ -88,30 +97,43 @@ function writeArguments(
     switch (param.form) {
       case Form.ARRAY: {
         const array = checkArray(value, param, core, plan);
+        if (array === undefined) {
+          at = arraySlotArgs(site, record, param, plan, value, slots, at);
+          break;
+        }
         const { storage } = array;
         encoder.memoryArg(at++, param.access, storage.handle, storage.base + array.byteOffset);
         if (isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
-        record.add(storage, array.byteOffset, array.byteOffset + array.byteLength, (param.access & Access.WRITE) !== 0);
+        const { access } = param;
+        const start = array.byteOffset;
+        record.add(storage, start, start + array.byteLength, (access & Access.WRITE) !== 0, (access & Access.READ) !== 0);
         break;
       }
       case Form.F32:
-        if (typeof value !== 'number') throw badScalar(param, value, plan);
-        encoder.f32Arg(at++, value);
+        if (typeof value === 'number') encoder.f32Arg(at, value);
+        else scalarSlotArg(site, param, plan, value, slots, at);
+        at++;
         break;
       case Form.F64:
-        if (typeof value !== 'number') throw badScalar(param, value, plan);
-        encoder.f64Arg(at++, value);
+        if (typeof value === 'number') encoder.f64Arg(at, value);
+        else scalarSlotArg(site, param, plan, value, slots, at);
+        at++;
         break;
       case Form.I32:
-        if (typeof value !== 'number' || (value | 0) !== value) throw badScalar(param, value, plan);
-        encoder.intArg(at++, 4, value, 0);
+        if (typeof value === 'number' && (value | 0) === value) encoder.intArg(at, 4, value, 0);
+        else scalarSlotArg(site, param, plan, value, slots, at);
+        at++;
         break;
       case Form.U32:
-        if (typeof value !== 'number' || value >>> 0 !== value) throw badScalar(param, value, plan);
-        encoder.intArg(at++, 4, value, 0);
+        if (typeof value === 'number' && value >>> 0 === value) encoder.intArg(at, 4, value, 0);
+        else scalarSlotArg(site, param, plan, value, slots, at);
+        at++;
         break;
       default: {
-        if (value === undefined) throw badScalar(param, value, plan);
+        if (value === undefined || value instanceof ScalarSlot) {
+          scalarSlotArg(site, param, plan, value, slots, at++);
+          break;
+        }
         const { low, high } = scalarBits(param.dtype, value, param.name);
         encoder.intArg(at++, param.byteSize, low, high);
       }
@@ -124,7 +146,7 @@ function writeArguments(
     encoder.intArg(at++, 4, extent[0], 0);
     encoder.intArg(at++, 4, extent[1], 0);
     encoder.intArg(at++, 4, extent[2], 0);
-    if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.slot, 0);
+    if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.barrierSlot, 0);
   }
   if (plan.module !== undefined) at = variablesOf(core, plan.module).addTo(record, encoder, at);
   return at;
@@ -139,7 +161,8 @@ function surplusArgument(args: object, plan: KernelPlan): Error {
   );
 }
 
-function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray {
+/** The array; undefined for a slot. */
+function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray | undefined {
   if (
     value instanceof StridedArray &&
     value.core === core &&
@@ -151,7 +174,44 @@ function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: Ke
   ) {
     return value;
   }
+  if (value instanceof ArraySlot) return undefined;
   throw badArray(value, param, core, plan);
+}
+
+/** Writes the entries of an array parameter that a slot fills in. Returns the number of entries then. */
+function arraySlotArgs(
+  { core, timeline }: StreamContext,
+  record: RecordAccesses,
+  param: PlanParam,
+  { name, isShaped }: KernelPlan,
+  value: unknown,
+  slots: SlotUse[],
+  at: number,
+): number {
+  const slot = value as ArraySlot;
+  const entry = entryOf(timeline, slot, param, name);
+  slots.push({ arg: at, entry });
+  core.encoder.memoryArg(at++, param.access, 0, 0);
+  for (let axis = 0; isShaped && axis < param.rank; axis++) {
+    slots.push({ arg: at, entry: entry + 1 + axis });
+    core.encoder.intArg(at++, 4, 0, 0);
+  }
+  record.add(slot.memory, 0, 1, (param.access & Access.WRITE) !== 0);
+  return at;
+}
+
+/** Slow path: the value is a slot, or wrong. */
+function scalarSlotArg(
+  { core, timeline }: StreamContext,
+  param: PlanParam,
+  plan: KernelPlan,
+  value: unknown,
+  slots: SlotUse[],
+  at: number,
+): void {
+  if (!(value instanceof ScalarSlot)) throw badScalar(param, value, plan);
+  slots.push({ arg: at, entry: entryOf(timeline, value, param, plan.name) });
+  core.encoder.intArg(at, param.byteSize, 0, 0);
 }
 
 function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): Error {

@@ -13,12 +13,12 @@ import type { EventOptions } from '../events/event-options.js';
 import type { OperationTimer } from '../events/operation-timer.js';
 import type { KernelPlan } from '../kernels/kernel-plan.js';
 import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
-import { allocate } from '../memory/allocation.js';
+import { allocate, allocateCaptured } from '../memory/allocation.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
-import { type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
+import { checkHostCall, type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
 import { Operation } from '../operations/operation.js';
 import { takeId } from '../timeline/operation-log.js';
-import type { Point, Timeline } from '../timeline/timeline.js';
+import type { Point, StreamRecording, Timeline } from '../timeline/timeline.js';
 import { ArrayFactory } from './array-factory.js';
 import { DeviceArray } from './array.js';
 import { type CopyOptions, planCopy } from './copy.js';
@@ -26,7 +26,9 @@ import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
+import { Graph, type GraphValues } from './graph.js';
 import type { LaunchArgs } from './launch-args.js';
+import { submitGraphLaunch } from './launch-graph.js';
 import { submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
 
@@ -42,8 +44,8 @@ export abstract class Recorder extends ArrayFactory {
   readonly context: DeviceContext;
   /** @internal */
   readonly core: DeviceCore;
-  /** @internal */
-  readonly timeline: Timeline;
+  /** @internal Its own timeline; during a capture of the stream, one of the capture. */
+  timeline: Timeline;
   readonly #maker: Device | undefined;
   /** @internal */
   readonly timer: OperationTimer | undefined;
@@ -89,14 +91,32 @@ export abstract class Recorder extends ArrayFactory {
    * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or the error of the kernel's build.
    * @example stream.launch(saxpy, y.length, { a: 2, x, y });
    */
-  launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation {
+  launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation;
+  /**
+   * Launches a graph that a stream of this device captured, with a value for each of its parameters: `cuGraphLaunch`, `wp.capture_launch`.
+   * Launches of one graph run one after another, also on several streams. Throws ArgumentError for wrong or missing values and for a graph
+   * of another device, StateError for a closed one. If a node fails, `done` rejects with its error, and the arrays that the graph writes
+   * are poisoned; the next launch works.
+   * @example stream.launch(step, { dt: 0.01 });
+   */
+  launch<P extends Params>(graph: Graph<P>, ...values: GraphValues<NoInfer<P>>): Operation;
+  launch(kernel: Kernel | Graph<Params>, shape?: unknown, args?: unknown): Operation {
     this.checkOpen();
+    if (kernel instanceof Graph) return this.#launchGraph(kernel, shape);
     if (this.#kernel !== kernel || this.#plan === undefined || this.#plan.isGivenUp) {
       this.#plan = this.core.kernelRegistry.of(kernel);
       this.#kernel = kernel;
     }
     const plan = this.#plan;
-    return submitLaunch(this, plan, shape, args);
+    return submitLaunch(this, plan, shape as LaunchShape, args as Readonly<Record<string, unknown>>);
+  }
+
+  #launchGraph({ core, label }: Graph<Params>, values: unknown): Operation {
+    const ticket = submitGraphLaunch(this, core, values);
+    const operation = this.operation('graph', ticket, label, undefined);
+    if (this.timeline.recording !== undefined) return operation;
+    for (const { fn, label: name } of core.hostFunctions) this.host(fn, name === undefined ? undefined : { label: name });
+    return operation;
   }
 
   /**
@@ -160,6 +180,7 @@ export abstract class Recorder extends ArrayFactory {
    */
   waitEvent(event: DeviceEvent): Operation {
     this.checkOpen();
+    this.join(event);
     return this.#waited(submitWaitEvent(this, event));
   }
 
@@ -178,6 +199,7 @@ export abstract class Recorder extends ArrayFactory {
    */
   host<R>(fn: () => HostResult<R>, opts?: HostOptions): Operation {
     this.checkOpen();
+    if (this.timeline.recording !== undefined) return this.#captureHost(this.timeline.recording, fn, opts);
     return submitHost(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }
 
@@ -197,11 +219,23 @@ export abstract class Recorder extends ArrayFactory {
   allocate<D extends DType>(shape: readonly number[], dtype: D, kind: AllocKind = AllocKind.POOL): DeviceArray<D> {
     this.checkOpen();
     const bytes = checkBytes(shape, dtype, this.core.info.totalMemoryBytes, this.core.name);
+    const { recording } = this.timeline;
+    if (recording !== undefined) return new DeviceArray(this.device, dtype, shape, allocateCaptured(this, recording, bytes, kind), 0);
     const { storage, ticket } = allocate(this, bytes, kind);
     // A hazard may name this operation.
     if (this.isWatched || this.core.tracker.areClocksKept) this.operation('alloc', ticket, undefined, bytes);
     else this.#nameOnly(ticket, 'alloc', bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);
+  }
+
+  /** @internal The stream is about to wait for the event: it joins the capture of the event's point. */
+  protected abstract join(event: unknown): void;
+
+  #captureHost(recording: StreamRecording, fn: () => unknown, opts: HostOptions | undefined): Operation {
+    const { label, signal } = checkHostCall(fn, opts);
+    if (signal !== undefined) throw recording.refusal(this.timeline, 'unsupported-node', 'a host function of a graph takes no signal');
+    recording.addHost({ fn, label });
+    return this.operation('host', this.core.submit(this.timeline, this.core.encoder.nop(this.timeline.slot)), label, undefined);
   }
 
   /** @internal */
@@ -219,6 +253,10 @@ export abstract class Recorder extends ArrayFactory {
     const { timeline } = this;
     const id = timeline.log.name(ticket, kind, label, bytes);
     const operation = new Operation(this, kind, ticket, label, bytes, id, timeline.clockEntry.clock);
+    if (timeline.recording !== undefined) {
+      timeline.recording.name(timeline, kind, label);
+      return operation;
+    }
     // The second timestamp is a record of its own, so it is submitted only now.
     if (this.timer !== undefined) operation.timedBy(this.timer.end());
     if (this.isWatched) this.tell(operation, ticket);

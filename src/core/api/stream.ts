@@ -2,7 +2,7 @@
 // Thread: the one that made it.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import { DeviceLostError, LimitError, StateError } from '../base/errors.js';
+import { type CaptureReason, DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { ObservedIterator } from '../base/hub-iterator.js';
 import { addObservableSymbol, type Hub, type ObservableOf } from '../base/observable.js';
 import type { Ordering } from '../device/stream-context.js';
@@ -11,14 +11,23 @@ import { Observation } from '../operations/observation.js';
 import { Followers } from '../operations/operation-events.js';
 import { iterate } from '../operations/operation-iterator.js';
 import type { Activity, Operation } from '../operations/operation.js';
+import { checkParams, type GraphSlots } from '../graphs/slots.js';
+import type { Params } from '../kernels/kernel.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
 import { see } from '../waits/host-observed.js';
 import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
+import { joinCapture } from './active-capture.js';
+import { captureGraph, type CaptureOptions } from './capture.js';
 import { runIn, type RunOptions } from './current-stream.js';
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
+import { DeviceEvent } from './event.js';
+import type { Graph } from './graph.js';
 import { Recorder } from './recorder.js';
+
+/** The result of a synchronous function. */
+type NotAsync<R> = R extends PromiseLike<unknown> ? never : R;
 
 /**
  * A queue of operations that start and finish in the order of the calls: `CUstream`, `cupy.cuda.Stream`, `wp.Stream`. Every call that
@@ -48,9 +57,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */
-  override waitStream(other: Stream): Operation {
+  override waitStream(other: Recorder): Operation {
     this.checkOpen();
     if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
+    joinCapture(this, other.timeline);
     if (other.#owed !== undefined) this.core.checkRoom(this.timeline, other.#owed.length + 1);
     for (const point of other.#owed ?? []) this.waitFor(point);
     return this.waitFor(other.timeline.here());
@@ -69,11 +79,41 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
+   * Calls `fn` and makes a graph of the operations that it submits to this stream: nothing of them runs until the graph is launched.
+   * `cuStreamBeginCapture`, `cupy.cuda.Stream.begin_capture`, `wp.ScopedCapture`. Other streams, of any device, join when they wait for a
+   * captured stream or event. `fn` must be synchronous; this stream is the current one of its device in it.
+   *
+   * With `params`, `fn` also gets a slot for each, to be passed to kernels in place of a scalar or an array, and every launch gives the
+   * values. Host waits, reads and copies of ordinary typed arrays are CaptureErrors at the call; the capture goes on if they are caught.
+   * What `fn` throws ends the capture, and everything is usable again at once. Throws ArgumentError for bad arguments and for a function
+   * that returns a promise, CaptureError for a capture inside a capture, one without operations and, with `strict`, an unjoined stream.
+   * @example
+   * const step = stream.capture({ dt: f32 }, (s, { dt }) => s.launch(advance, x.length, { x, v, dt }));
+   * for (let n = 0; n < 1000; n++) stream.launch(step, { dt: 0.01 });
+   */
+  capture<R>(fn: (stream: Recorder) => NotAsync<R>, opts?: CaptureOptions): Graph;
+  capture<const P extends Params, R>(
+    params: P,
+    fn: (stream: Recorder, slots: GraphSlots<P>) => NotAsync<R>,
+    opts?: CaptureOptions,
+  ): Graph<P>;
+  capture(
+    paramsOrFn: Params | ((stream: Recorder, slots: GraphSlots<Params>) => unknown),
+    fnOrOpts?: unknown,
+    opts?: CaptureOptions,
+  ): Graph<Params> {
+    this.checkOpen();
+    if (typeof paramsOrFn === 'function') return captureGraph(this, {}, paramsOrFn, fnOrOpts as CaptureOptions | undefined);
+    return captureGraph(this, checkParams(paramsOrFn), fnOrOpts as (stream: Recorder, slots: GraphSlots<Params>) => unknown, opts);
+  }
+
+  /**
    * The `CUstream` handle; on a CPU device a number that no other stream has. The caller must order the work it submits there. Throws
    * StateError until the device has created the stream.
    */
   get nativeHandle(): bigint {
     this.checkOpen();
+    this.#refuseInCapture('unsupported-node', 'work submitted to its driver handle would not be captured');
     const handle = this.core.channel.streamHandle(this.timeline.slot);
     if (handle === undefined)
       throw new StateError('ERR_MILLRACE_STATE', `Device ${this.core.name} has not created stream ${this.label} yet.`, {
@@ -89,6 +129,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * Whether everything submitted has finished. One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`.
    */
   get isComplete(): boolean {
+    this.#refuseInCapture('query', "it has no 'isComplete'");
     const isComplete = this.timeline.isComplete && !this.#owed?.some(({ timeline, ticket }) => !timeline.hasReached(ticket));
     if (isComplete) see(this.timeline.here());
     return isComplete;
@@ -103,7 +144,12 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * Resolves when everything submitted so far has finished: `cuStreamSynchronize`. A failed operation does not reject it; read the
    * operation's `done`. Rejects with AbortError, WaitTimeoutError, DeviceLostError, or StateError after `close`.
    */
-  async synchronize(opts?: WaitOptions): Promise<void> {
+  synchronize(opts?: WaitOptions): Promise<void> {
+    this.#refuseInCapture('host-wait', 'the host cannot wait for it');
+    return this.#synchronize(opts);
+  }
+
+  async #synchronize(opts: WaitOptions | undefined): Promise<void> {
     checkWaitCall(opts);
     if (this.#state === 'closed') throw this.closedError();
     const points = [this.timeline.here(), ...(this.#owed ?? [])];
@@ -114,7 +160,12 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending, so that a loop that
    * submits can wait for the device. Rejects as `synchronize` does.
    */
-  async ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
+  ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
+    this.#refuseInCapture('host-wait', 'the host cannot wait for it');
+    return this.#ready(opts);
+  }
+
+  async #ready(opts: WaitOptions & { readonly below?: number }): Promise<void> {
     const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
     checkWaitCall(opts, 'below');
     if (this.#state === 'closed') throw this.closedError();
@@ -172,6 +223,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * stream open, for the default stream of an open device and inside a `hold` that it would have to wait for.
    */
   close(): Promise<void> {
+    this.#refuseInCapture('host-wait', 'it cannot be closed');
     const { context, core } = this;
     if (this === context.defaultStream && core.state === 'open') {
       return Promise.reject(
@@ -195,6 +247,16 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal */
   get isOpen(): boolean {
     return this.#state === 'open';
+  }
+
+  /** @internal */
+  protected override join(event: unknown): void {
+    if (event instanceof DeviceEvent) joinCapture(this, event.point?.timeline);
+  }
+
+  #refuseInCapture(reason: CaptureReason, what: string): void {
+    const { timeline } = this;
+    if (timeline.recording !== undefined) throw timeline.recording.refusal(timeline, reason, what);
   }
 
   /** @internal The error for a wait for this stream from a function that the stream waits for; undefined if there is none. */
@@ -230,7 +292,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** @internal */
   protected override get isWatched(): boolean {
-    return this.#followers.isWatched;
+    return this.timeline.recording === undefined && this.#followers.isWatched;
   }
 
   /** @internal */
@@ -242,7 +304,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   override checkOpen(): void {
     if (this.#state !== 'open') throw this.closedError();
     if (this.timer !== undefined) this.timer.clear();
-    if (this.#owed !== undefined) this.#pay(this.#owed);
+    if (this.#owed !== undefined && this.timeline.recording === undefined) this.#pay(this.#owed);
   }
 
   /** @internal As `waitStream`, at the end of a run. It never throws for want of room: the next record submits the wait first. */

@@ -93,6 +93,35 @@ export class EventTimingError extends StateError {
   }
 }
 
+/**
+ * Why a capture refused a call. 'host-wait', 'query', 'readback': the host would wait for, or ask about, work that a capture only lists.
+ * 'isolation': the call joins the capture with work outside of it. 'unjoined': with `strict`, a stream was not joined at the end.
+ * 'already-capturing': a capture is in progress. 'unsupported-node': a graph cannot contain the operation. 'empty': the capture recorded no
+ * operation. 'topology': the nodes of an update differ from those of the graph.
+ */
+export type CaptureReason =
+  | 'host-wait'
+  | 'query'
+  | 'readback'
+  | 'isolation'
+  | 'unjoined'
+  | 'already-capturing'
+  | 'unsupported-node'
+  | 'empty'
+  | 'topology';
+
+/** A call that is not possible while `capture` runs, or with what a capture recorded. Thrown by the call; the capture goes on. */
+export class CaptureError extends StateError {
+  /** Which rule of captures the call broke. */
+  readonly reason: CaptureReason;
+
+  constructor(message: string, reason: CaptureReason, facts: Facts = {}) {
+    super('ERR_MILLRACE_CAPTURE', message, facts);
+    this.reason = reason;
+    brand(this, 'MillraceError', 'StateError', 'CaptureError');
+  }
+}
+
 /** A limit was reached, for example `maxPending`. Thrown by the call; nothing was submitted. */
 export class LimitError extends MillraceError {
   /** The most that there can be, for example the device's `maxPending`. */

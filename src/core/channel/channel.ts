@@ -63,6 +63,8 @@ export interface Channel {
 
   /** The first index of a run of unused ones. */
   reserveHandles(kind: HandleKind, count: number): number;
+  /** Defines a graph by these bytes (GraphDefinition), which are copied. Call it before the first launch of the graph. */
+  defineGraph(handle: number, definition: Uint8Array): void;
   /** A free timeline slot, or -1. */
   reserveStream(): number;
   /** The last ticket of a slot. */
@@ -105,6 +107,9 @@ export interface Channel {
 
   /** Calls a function of the addon in the device's worker. Rejects with its error, or with DeviceLostError. */
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>>;
+
+  /** Gives the device the definition of a graph, which LAUNCH_GRAPH records name by the handle. The bytes are copied. */
+  defineGraph(handle: number, definition: Uint8Array): void;
 
   /** Completes the HOLD record with this ticket. */
   releaseHold(stream: number, ticket: number): void;

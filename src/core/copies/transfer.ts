@@ -51,6 +51,11 @@ export function submitTransfer(site: StreamContext, plan: CopyPlan): Transfer {
 
 function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLength'> {
   const { dst, src, label, isTransfer } = plan;
+  const { recording } = site.timeline;
+  if (recording !== undefined && (src.region === undefined || dst.region === undefined)) {
+    const [end, reason] = src.region === undefined ? (['from', 'unsupported-node'] as const) : (['to', 'readback'] as const);
+    throw recording.refusal(site.timeline, reason, `a graph cannot copy ${end} an ordinary typed array; copy ${end} a pinned one`);
+  }
   if (src.region === undefined) {
     // planCopy ensures that a device can access one end.
     const to = dst.region as Region;
@@ -97,6 +102,11 @@ export function submitCopy(site: StreamContext, dst: Region, src: Region, elemen
     return { ticket: submitMove(site, dst, src, elements.byteLength, label), parts: undefined };
   }
   if (!isFlat && isInside && to === site.core) return { ticket: submitArrange(site, dst, src, elements, label), parts: undefined };
+  const { recording } = site.timeline;
+  if (recording !== undefined) {
+    const what = 'a graph cannot contain a copy in several steps: between backends, or of strided elements of another device';
+    throw recording.refusal(site.timeline, 'unsupported-node', what);
+  }
   const relay = new Relay(site, label);
   relay.check(dst, src);
   try {

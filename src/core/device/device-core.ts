@@ -81,6 +81,7 @@ export class DeviceCore implements FreeingDevice {
   readonly #hostMemory: HandleTable;
   /** Timing events and interprocess events. */
   readonly eventHandles: HandleTable;
+  readonly graphHandles: HandleTable;
   readonly #slots: StreamSlots;
   #check: NodeJS.Timeout | undefined;
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
@@ -101,6 +102,7 @@ export class DeviceCore implements FreeingDevice {
     this.kernelRegistry = new KernelRegistry(name, channel, new RetiredHandles(this.#kernels, this.timelines));
     this.#hostMemory = table(HandleKind.HOST);
     this.eventHandles = table(HandleKind.EVENT);
+    this.graphHandles = table(HandleKind.GRAPH);
     this.#slots = new StreamSlots(() => channel.reserveStream());
     this.frees = new StreamOrderedFrees(this, this.memory, this.#internalStreams('frees'));
     this.copyStreams = this.#internalStreams('copies');
@@ -127,8 +129,12 @@ export class DeviceCore implements FreeingDevice {
 
   // ── submission ──
 
-  /** Submits the encoded record and returns its ticket. If the device refuses the record, this throws and nothing has changed. */
+  /**
+   * Submits the encoded record and returns its ticket; in a capture, adds it to the graph. If the device refuses the record, this throws
+   * and nothing has changed.
+   */
   submit(timeline: Timeline, bytes: number): number {
+    if (timeline.recording !== undefined) return timeline.recording.add(timeline, this.encoder.block.subarray(0, bytes));
     const ticket = this.channel.submit(bytes);
     if (ticket < 0) throw this.#refusal(-ticket as Status, timeline.label);
     timeline.last = ticket;
@@ -140,23 +146,14 @@ export class DeviceCore implements FreeingDevice {
 
   /** Throws LimitError unless the device has room for so many records now. For more than `maxPending`, it must be empty. */
   checkRoom(timeline: Timeline, records: number): void {
+    if (timeline.recording !== undefined) return;
     const { maxPending } = this.channel;
     if (this.channel.stats().pendingRecords + Math.min(records, maxPending) > maxPending) throw this.#refusal(Status.LIMIT, timeline.label);
   }
 
   /** A new stream. The record that creates the backend's stream is its first. `foreign`: the handle of a driver stream to wrap. */
   openTimeline(label: string, priority: number, foreign?: bigint): Timeline {
-    const slot = this.#slots.take();
-    if (slot < 0) {
-      const open = this.timelines.size;
-      throw new LimitError(
-        'ERR_MILLRACE_LIMIT',
-        `The number of open streams of device ${this.name} has reached the limit (${open}). Close a stream first.`,
-        open,
-        () => this.#slots.freed(),
-        { device: this.name },
-      );
-    }
+    const slot = this.takeSlot();
     const timeline = new Timeline(this.channel, slot, label, this.tracker.newClock());
     try {
       this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign));
@@ -169,6 +166,17 @@ export class DeviceCore implements FreeingDevice {
     this.progress.join(timeline, () => this.failures.noteAndTell(timeline));
     this.timelines.add(timeline);
     return timeline;
+  }
+
+  /** A slot for the grid barriers of a graph, which no stream has. Throws LimitError if there is none. */
+  takeSlot(): number {
+    const slot = this.#slots.take();
+    if (slot < 0) throw this.#noSlot();
+    return slot;
+  }
+
+  giveBackSlot(slot: number): void {
+    this.#slots.giveBack(slot);
   }
 
   /** Closes a stream whose records have all finished. */
@@ -277,6 +285,12 @@ export class DeviceCore implements FreeingDevice {
 
   // ── inside ──
 
+  #noSlot(): LimitError {
+    const open = this.timelines.size;
+    const message = `The number of open streams of device ${this.name} has reached the limit (${open}). Close a stream first.`;
+    return new LimitError('ERR_MILLRACE_LIMIT', message, open, () => this.#slots.freed(), { device: this.name });
+  }
+
   #internalStreams(purpose: StreamPurpose): InternalStreams<Timeline> {
     return new InternalStreams(
       purpose,
@@ -311,7 +325,7 @@ export class DeviceCore implements FreeingDevice {
   }
 
   #endTables(): void {
-    for (const table of [this.memory, this.#kernels, this.#hostMemory, this.eventHandles]) table.end();
+    for (const table of [this.memory, this.#kernels, this.#hostMemory, this.eventHandles, this.graphHandles]) table.end();
   }
 
   #scheduleCheck(): void {

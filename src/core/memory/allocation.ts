@@ -2,11 +2,13 @@
 // Thread: owner.
 import { type AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import type { StreamContext } from '../device/stream-context.js';
+import type { StreamRecording } from '../timeline/timeline.js';
 import { Storage } from './storage.js';
 
 /** Submits the record that allocates the memory. If the device refuses it, this throws and nothing is left. */
 export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): { readonly storage: Storage; readonly ticket: number } {
   const { core, timeline } = site;
+  if (timeline.recording !== undefined) throw timeline.recording.refusal(timeline, 'unsupported-node', 'this copy needs memory of its own');
   const handle = core.memory.take();
   let ticket: number;
   try {
@@ -19,4 +21,16 @@ export function allocate(site: StreamContext, byteLength: number, kind: AllocKin
   const storage = new Storage(MemorySpace.DEVICE, handle, 0, byteLength, core);
   core.tracker.allocated(storage, site, ticket);
   return { storage, ticket };
+}
+
+/**
+ * Allocates memory for an array of a capture. It is allocated now, on the stream itself, so the address is fixed and launches allocate
+ * nothing.
+ */
+export function allocateCaptured(site: StreamContext, recording: StreamRecording, byteLength: number, kind: AllocKind): Storage {
+  const { core, ordering, timeline } = site;
+  const { storage } = allocate({ core, ordering, timeline: recording.outside(timeline) }, byteLength, kind);
+  storage.hasContents = false;
+  recording.addAllocation(storage);
+  return storage;
 }

@@ -30,9 +30,10 @@ const forgotten = new FinalizationRegistry<Leased>((leased) => {
 
 function giveBack({ storage, core, block }: Leased): void {
   if (storage.isDisposed) return;
-  storage.isDisposed = true;
-  if (block === undefined) core.frees.free(storage.handle, [...storage.uses()]);
-  else core.arena.giveBack(block, [...storage.uses()]);
+  storage.freeBy(() => {
+    if (block === undefined) core.frees.free(storage.handle, [...storage.uses()]);
+    else core.arena.giveBack(block, [...storage.uses()]);
+  });
 }
 
 export class Lease {

@@ -14,6 +14,9 @@ export class Storage extends TrackedMemory {
   /** The device whose handle it is. */
   readonly core: DeviceCore;
   isDisposed: boolean = false;
+  /** How many graphs and captures keep the memory after its array was disposed. */
+  #keepers = 0;
+  #whenReleased: (() => void) | undefined = undefined;
   #dtype: DType | undefined = undefined;
   #shape: readonly number[] = [];
 
@@ -28,6 +31,26 @@ export class Storage extends TrackedMemory {
   /** The name of the memory in messages. */
   get label(): string {
     return this.#dtype === undefined ? `${this.byteLength} bytes` : `${this.#dtype}[${this.#shape.join(', ')}]`;
+  }
+
+  /** A capture or graph uses the memory: `free` waits for `release`. */
+  keep(): void {
+    this.#keepers++;
+  }
+
+  /** Ends one `keep`. */
+  release(): void {
+    this.#keepers--;
+    if (this.#keepers > 0) return;
+    this.#whenReleased?.();
+    this.#whenReleased = undefined;
+  }
+
+  /** The array was disposed: calls `free` when no capture and no graph uses the memory any more. */
+  freeBy(free: () => void): void {
+    this.isDisposed = true;
+    if (this.#keepers > 0) this.#whenReleased = free;
+    else free();
   }
 
   /** The storage is the memory of this array. */

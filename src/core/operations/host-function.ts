@@ -34,11 +34,17 @@ export type MakeOperation = (ticket: number, label: string | undefined) => Opera
 
 /** `stream.host`. */
 export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
-  const { label, signal } = checkHost(fn, opts, ['label', 'signal']);
-  if (types.isAsyncFunction(fn)) throw awaitsNothing(fn, 'The function given to host is async');
+  const { label, signal } = checkHostCall(fn, opts);
   const { core, timeline } = site;
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
   return new HostCall(site, ticket, fn as () => unknown, signal).begin((at) => make(at, label));
+}
+
+/** Checks the arguments of `stream.host`. */
+export function checkHostCall(fn: unknown, opts: HostOptions | undefined): HostOptions {
+  const checked = checkHost(fn, opts, ['label', 'signal']);
+  if (types.isAsyncFunction(fn)) throw awaitsNothing(fn, 'The function given to host is async');
+  return checked;
 }
 
 /** The error for a promise that nothing would wait for. */

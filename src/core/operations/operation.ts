@@ -1,12 +1,13 @@
 // An operation of a stream. Every call that submits makes one, so it is small: numbers, and a promise only when `done` is read.
 import { describeAs } from '../base/describe.js';
-import type { MillraceError } from '../base/errors.js';
+import type { CaptureReason, MillraceError } from '../base/errors.js';
 import type { OperationInfo, OperationKind } from '../base/snapshots.js';
+import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { Span } from '../events/operation-timer.js';
 import type { FailurePage } from '../timeline/failed-tickets.js';
 import type { FailingPart } from '../timeline/failures.js';
-import type { Clock, Point } from '../timeline/timeline.js';
+import type { Clock, Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
 import type { HostCompletion } from '../waits/host-completion.js';
 import { see } from '../waits/host-observed.js';
@@ -67,7 +68,8 @@ export class Operation implements OperationInfo {
   readonly label: string | undefined;
   /** The bytes that a copy, fill or allocation covers; undefined for other kinds. */
   readonly bytes: number | undefined;
-  readonly #site: StreamContext;
+  readonly #core: DeviceCore;
+  readonly #timeline: Timeline;
   readonly #ticket: number;
   readonly #clock: Clock | undefined;
   /** @internal The page of the failure log with its ticket, kept while the operation is reachable. */
@@ -97,7 +99,8 @@ export class Operation implements OperationInfo {
     this.kind = kind;
     this.label = label;
     this.bytes = bytes;
-    this.#site = site;
+    this.#core = site.core;
+    this.#timeline = site.timeline;
     this.#ticket = ticket;
     this.#clock = clock;
     this.page = site.timeline.failurePage(ticket);
@@ -105,17 +108,18 @@ export class Operation implements OperationInfo {
 
   /** The label of the stream. */
   get stream(): string {
-    return this.#site.timeline.label;
+    return this.#timeline.label;
   }
 
   /** The id of the device, for example 'cuda:0'. */
   get device(): string {
-    return this.#site.core.name;
+    return this.#core.name;
   }
 
   /** Whether it has finished or failed. One atomic load; no driver call, no message. */
   get isComplete(): boolean {
     if (this.#isComplete) return true;
+    this.#refuseCaptured('query', 'isComplete');
     this.#isComplete = this.isOver;
     if (this.#isComplete) see(this.#point);
     return this.#isComplete;
@@ -126,6 +130,7 @@ export class Operation implements OperationInfo {
    * emits are never pending. Reading the status does not count as reading `done`: a failure still reaches `device.errors$`.
    */
   get status(): OperationStatus {
+    this.#refuseCaptured('query', 'status');
     return this.#end()?.status ?? 'pending';
   }
 
@@ -146,7 +151,8 @@ export class Operation implements OperationInfo {
    * @example await stream.launch(saxpy, y.length, { a: 2, x, y }).done;
    */
   get done(): Promise<OperationTiming> {
-    const refused = refuseDeadlock(this.#site.timeline, this.#ticket);
+    this.#refuseCaptured('host-wait', 'done');
+    const refused = refuseDeadlock(this.#timeline, this.#ticket);
     if (refused !== undefined) return Promise.reject(refused);
     this.#done ??= this.#settle(undefined);
     return this.#done;
@@ -154,7 +160,20 @@ export class Operation implements OperationInfo {
 
   /** `done` with a signal or a timeout: rejects also with AbortError or WaitTimeoutError. The operation itself goes on. */
   synchronize(opts?: WaitOptions): Promise<OperationTiming> {
+    this.#refuseCaptured('host-wait', 'synchronize');
     return opts === undefined ? this.done : this.#settle(opts);
+  }
+
+  /** An operation of a capture belongs to a graph, whose launches have operations of their own. */
+  #refuseCaptured(reason: CaptureReason, what: string): void {
+    const { recording } = this.#timeline;
+    if (recording === undefined) return;
+    const name = `${this.kind}${this.label === undefined ? '' : ` ${this.label}`}`;
+    throw recording.refusal(
+      this.#timeline,
+      reason,
+      `the ${name} was captured, so it has no '${what}': launch the graph and use that operation`,
+    );
   }
 
   async #settle(opts: WaitOptions | undefined): Promise<OperationTiming> {
@@ -163,7 +182,7 @@ export class Operation implements OperationInfo {
     const { hostCompletion } = this;
     if (hostCompletion !== undefined) hostCompletion.isAwaited = true;
     const options = hostCompletion?.givenUp === undefined ? opts : withSignal(opts, hostCompletion.givenUp);
-    await this.#site.core.waits.until(this.#site.timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
+    await this.#core.waits.until(this.#timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
     const error = hostCompletion?.error ?? this.#ending?.error;
     if (error !== undefined) throw error;
     const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
@@ -173,12 +192,12 @@ export class Operation implements OperationInfo {
   }
 
   get #point(): Point {
-    return { timeline: this.#site.timeline, ticket: this.#ticket, clock: this.#clock };
+    return { timeline: this.#timeline, ticket: this.#ticket, clock: this.#clock };
   }
 
   #end(): { readonly error: Error | undefined; readonly status: OperationStatus } | undefined {
     if (this.#ending !== undefined) return this.#ending;
-    const { core, timeline } = this.#site;
+    const [core, timeline] = [this.#core, this.#timeline];
     if (!this.isComplete) return core.lostError && this.lose(core.lostError);
     core.failures.noteAndTell(timeline);
     const reported = this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
@@ -199,7 +218,7 @@ export class Operation implements OperationInfo {
   /** @internal As `isComplete`, but without a happens-before edge to later calls. */
   get isOver(): boolean {
     if (this.#isComplete) return true;
-    return this.#details?.hostCompletion?.isSettled !== false && this.#site.timeline.hasReached(this.#ticket);
+    return this.#details?.hostCompletion?.isSettled !== false && this.#timeline.hasReached(this.#ticket);
   }
 
   /**
@@ -214,7 +233,7 @@ export class Operation implements OperationInfo {
 
   /** Keeps the operation object for later subscribers, because the log does not contain these details. */
   #keep(): void {
-    this.#site.timeline.log.kept.add(this.#ticket, this);
+    this.#timeline.log.kept.add(this.#ticket, this);
   }
 
   /** @internal */
@@ -248,7 +267,7 @@ export class Operation implements OperationInfo {
   failsOfNothing(): void {
     this.#canFail = false;
     // The stream may have reached it while its promise still waits for an earlier host function.
-    if (!this.isOver || this.#site.timeline.log.kept.first !== undefined) this.#keep();
+    if (!this.isOver || this.#timeline.log.kept.first !== undefined) this.#keep();
   }
 
   /** @internal Its failure; a promise while the reason of a failed build is pending. */
@@ -264,7 +283,7 @@ export class Operation implements OperationInfo {
 
 describeAs(
   Operation.prototype,
-  ({ id, kind, label, stream, device, isComplete }) =>
-    `Operation ${id}, ${kind}${label === undefined ? '' : ` ${label}`} on stream ${stream} of ${device} (${isComplete ? 'complete' : 'pending'})`,
-  ({ id, kind, label, bytes, stream, device, isComplete }) => ({ id, kind, label, bytes, stream, device, isComplete }),
+  ({ id, kind, label, stream, device, isOver }) =>
+    `Operation ${id}, ${kind}${label === undefined ? '' : ` ${label}`} on stream ${stream} of ${device} (${isOver ? 'complete' : 'pending'})`,
+  ({ id, kind, label, bytes, stream, device, isOver }) => ({ id, kind, label, bytes, stream, device, isComplete: isOver }),
 );

@@ -30,8 +30,11 @@
 //   hazards.ts           the StreamHazardError
 //   ordered-stream.ts    what the tracker asks of streams and devices
 //
-// Other folders import this file only; memory/storage.ts also imports tracked-memory.ts, and StreamContext and DeviceCore import the
-// interfaces of ordered-stream.ts that they implement.
+// Inside a capture the same steps order the nodes of the graph: `add` takes a stand-in for each memory, and waitOnDevice adds edges
+// instead of WAIT records (core/graphs/capture-session.ts). A launch of a graph is one record that writes one memory, the graph's.
+//
+// Other folders import this file only; memory/storage.ts and core/graphs also import tracked-memory.ts, and StreamContext and DeviceCore
+// import the interfaces of ordered-stream.ts that they implement.
 // Thread: owner; the devices of a thread share one tracker, because a record may use memory of several.
 import type { WaitCause } from '../base/snapshots.js';
 import { latestId } from '../timeline/operation-log.js';
@@ -76,6 +79,8 @@ export class AccessTracker {
   waitFor(device: OrderedDevice, timeline: Timeline, point: Point, cause: WaitCause): boolean {
     const { timeline: other, ticket, clock = other.at(ticket).clock } = point;
     const isNeeded = waitOnDevice(device, timeline, other, ticket, cause);
+    // A stream of a capture may wait for others and have no node behind that wait.
+    if (point.nodes !== undefined) timeline.recording?.follow(timeline, other, ticket, point.nodes);
     entryOf(timeline).follow(entryOf(other), ticket, clock);
     return isNeeded;
   }

@@ -11,7 +11,14 @@ import { entryOf } from './vector-clock.js';
  */
 export function waitOnDevice(device: OrderedDevice, timeline: Timeline, other: Timeline, ticket: number, cause: WaitCause): boolean {
   const entry = entryOf(timeline);
-  if (other === timeline || entry.hasWaited(entryOf(other), ticket)) return false;
+  if (other === timeline) return false;
+  const recording = timeline.recording ?? other.recording;
+  if (entry.hasWaited(entryOf(other), ticket)) return false;
+  if (recording !== undefined) {
+    recording.follow(timeline, other, ticket);
+    entry.noteWait(entryOf(other), ticket);
+    return false;
+  }
   if (other.hasReached(ticket)) {
     // If the record faulted, its outputs are poisoned before this stream reads them.
     if (device.timelines.has(other)) device.failures.note(other);

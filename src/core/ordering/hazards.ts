@@ -1,7 +1,7 @@
 // The error of a checked stream: two records use the same bytes, at least one of them writes, and nothing orders them.
 // Thread: owner.
 import { UNKNOWN } from '../base/call-site.js';
-import { type HazardSite, StreamHazardError } from '../base/errors.js';
+import { type HazardSite, StateError, StreamHazardError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 import type { AccessInfo } from './access-info.js';
 import type { TrackedMemory } from './tracked-memory.js';
@@ -28,6 +28,12 @@ export function hazardError(memory: TrackedMemory, device: string, first: Racing
     { array, madeAt, first: one, second: other },
     { device, stream: other.stream, operation: other.operation },
   );
+}
+
+/** The error of a record that uses an array of a capture before the graph was launched. */
+export function noContents(memory: TrackedMemory): StateError {
+  const message = `Array ${memory.label}${place(memory.madeAt ?? UNKNOWN, 'made')} was allocated by a capture: it has no contents before the graph is launched.`;
+  return new StateError('ERR_MILLRACE_STATE', message, { device: memory.core.name });
 }
 
 function siteOf({ timeline, info: { id, kind, label, at }, isWrite }: RacingAccess, device: string): HazardSite {

@@ -14,7 +14,7 @@ import type { Point, Timeline } from '../timeline/timeline.js';
 import type { AccessInterval } from './access-history.js';
 import type { AccessInfo, AccessInfos } from './access-info.js';
 import { waitOnDevice } from './device-waits.js';
-import { hazardError } from './hazards.js';
+import { hazardError, noContents } from './hazards.js';
 import type { LatestAccesses } from './latest-accesses.js';
 import type { OrderedStream } from './ordered-stream.js';
 import type { TrackedMemory } from './tracked-memory.js';
@@ -71,12 +71,22 @@ export class RecordAccesses {
    * The record accesses bytes `start` to `end` of the memory, counted from its own start and not from that of the allocation. For a view
    * with gaps, the range is from its first byte to its last.
    */
-  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean): void {
+  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite): void {
+    const { recording } = (this.#stream as OrderedStream).timeline;
+    if (recording !== undefined) memory = recording.memoryOf(memory);
+    else if (memory.graphUses.length > 0) this.#addGraphs(memory, start, end, isWrite, isRead);
     const at = this.#count++;
     this.#memories[at] = memory;
     this.#starts[at] = start;
     this.#ends[at] = end;
     this.#writes[at] = isWrite;
+  }
+
+  /** The record uses memory that graphs use too: it counts as a reader of the launches that it conflicts with. */
+  #addGraphs(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean): void {
+    if (isRead && !memory.hasContents) throw noContents(memory);
+    memory.hasContents = true;
+    memory.beginAccess(start, end, isWrite, (graph) => this.add(graph, 0, graph.byteLength, false));
   }
 
   /**
@@ -86,13 +96,13 @@ export class RecordAccesses {
   order(kind: OperationKind, label: string | undefined): void {
     const stream = this.#stream as OrderedStream;
     if (this.#isShared(stream.timeline)) this.#orderAfterOthers(stream, kind, label);
-    stream.timer?.start();
+    if (stream.timeline.recording === undefined) stream.timer?.start();
     // The record's clock is the stream's clock after the waits.
     this.#info = this.#infos.of(stream, kind, label);
   }
 
-  /** The record was submitted and has this ticket. */
-  commit(ticket: number): void {
+  /** The record was submitted and has this ticket. Returns what its accesses are known by. */
+  commit(ticket: number): AccessInfo {
     const { core, timeline, ordering, isReadback } = this.#stream as OrderedStream;
     const info = this.#info as AccessInfo;
     const isOrdered = ordering !== 'explicit';
@@ -100,9 +110,10 @@ export class RecordAccesses {
       const memory = this.#memories[i] as TrackedMemory;
       const mode = this.#writes[i] ? 'write' : isReadback === true ? 'readback' : 'read';
       memory.access(timeline, ticket, this.#starts[i] as number, this.#ends[i] as number, mode, info, isOrdered);
-      if (memory.core !== core) memory.core.peerUsers.add(timeline, ticket);
+      if (memory.core !== core && timeline.recording === undefined) memory.core.peerUsers.add(timeline, ticket);
     }
     this.abandon();
+    return info;
   }
 
   /** Orders and submits the record that `encode` writes, remembers its accesses, and returns its ticket. For records without arguments. */

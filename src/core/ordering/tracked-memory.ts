@@ -10,12 +10,40 @@ import { type Access, LatestAccesses } from './latest-accesses.js';
 import type { OrderedDevice } from './ordered-stream.js';
 import { entryOf } from './vector-clock.js';
 
+/** Bytes of a memory that the launches of a graph use. */
+export interface GraphUse {
+  /** Stands for everything that the graph uses: a launch writes it, and a record that conflicts with a launch reads it. */
+  readonly graph: TrackedMemory & { readonly launch: GraphLaunch | undefined };
+  readonly start: number;
+  readonly end: number;
+  readonly isWrite: boolean;
+  /** The number of the launch that the history of the memory contains. */
+  seen: number;
+}
+
+/** The last launch of a graph. */
+export interface GraphLaunch {
+  readonly timeline: Timeline;
+  readonly ticket: number;
+  readonly info: AccessInfo;
+  /** It came after all earlier accesses that conflict with it. */
+  readonly isOrdered: boolean;
+  /** Counts the launches of all graphs of the thread. */
+  readonly nth: number;
+}
+
+const NO_GRAPHS: readonly GraphUse[] = [];
+
 export abstract class TrackedMemory {
   readonly byteLength: number;
+  /** The graphs that use it. The list is replaced and never changed. */
+  graphUses: readonly GraphUse[] = NO_GRAPHS;
   /** Which records used which bytes. */
   readonly history: AccessHistory;
   /** The last access by each stream, to any bytes, except those that an ordered write of all bytes came after. */
   readonly users: LatestAccesses = new LatestAccesses();
+  /** False for an array that a capture made, until its graph is launched. */
+  hasContents: boolean = true;
   /** Where user code made the memory, if its device or stream is checked. */
   madeAt: string | undefined = undefined;
   /** The device that the memory belongs to. */
@@ -31,6 +59,7 @@ export abstract class TrackedMemory {
 
   /** The last writes to bytes of this range, as points: one, unless parts of the range were written separately. */
   lastWrites(start: number, end: number): readonly Point[] {
+    if (this.graphUses.length > 0) this.#addLaunches();
     const points: Point[] = [];
     this.history.visit(start, end, ({ writes }) => {
       for (const { timeline, ticket, info } of writes) {
@@ -41,15 +70,38 @@ export abstract class TrackedMemory {
     return points;
   }
 
-  /** Every access that a free has to wait for. */
+  /** Every access that a free has to wait for, of records and of launches of graphs. */
   uses(): Iterable<Point> {
+    if (this.graphUses.length > 0) this.#addLaunches();
     return this.users;
   }
 
   /** Counts the users of another memory as users of all bytes of this one. */
   takeUsersOf(other: TrackedMemory, isWrite: boolean): void {
+    if (other.graphUses.length > 0) other.#addLaunches();
     for (const { timeline, ticket, info } of other.users) {
       this.access(timeline, ticket, 0, this.byteLength, isWrite ? 'write' : 'read', info, false);
+    }
+  }
+
+  /**
+   * A record will access these bytes: `use` is called with each graph that uses them in conflict with it. A launch does not touch the
+   * memories of its graph, so their histories take up the launches here.
+   */
+  beginAccess(start: number, end: number, isWrite: boolean, use: (graph: TrackedMemory) => void): void {
+    this.#addLaunches();
+    for (const { graph, ...bytes } of this.graphUses) if (bytes.start < end && start < bytes.end && (isWrite || bytes.isWrite)) use(graph);
+  }
+
+  /** Adds the last launches of its graphs to the history, in the order of the launches. */
+  #addLaunches(): void {
+    const missing = this.graphUses.filter(({ graph, seen }) => graph.launch !== undefined && graph.launch.nth > seen);
+    if (missing.length === 0) return;
+    missing.sort((a, b) => (a.graph.launch as GraphLaunch).nth - (b.graph.launch as GraphLaunch).nth);
+    for (const use of missing) {
+      const { timeline, ticket, info, isOrdered, nth } = use.graph.launch as GraphLaunch;
+      use.seen = nth;
+      this.access(timeline, ticket, use.start, use.end, use.isWrite ? 'write' : 'read', info, isOrdered);
     }
   }
 

@@ -30,10 +30,11 @@ const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
 const NUMBER_OF_OPCODE: Uint8Array<ArrayBuffer> = new Uint8Array(256);
 for (const [kind, opcodes] of [
   ['alloc', [Opcode.ALLOC, Opcode.ADOPT]],
-  ['free', [Opcode.FREE, Opcode.FREE_EVENT]],
+  ['free', [Opcode.FREE, Opcode.FREE_EVENT, Opcode.FREE_GRAPH]],
   ['fill', [Opcode.FILL, Opcode.FILL_STRIDED]],
   ['copy', [Opcode.COPY, Opcode.COPY_STRIDED]],
   ['launch', [Opcode.LAUNCH]],
+  ['graph', [Opcode.LAUNCH_GRAPH]],
   ['wait', [Opcode.WAIT, Opcode.WAIT_EVENT]],
   ['record', [Opcode.RECORD_EVENT]],
   ['host', [Opcode.HOLD]],

@@ -6,7 +6,8 @@
 // Thread: owner.
 import { TimelineSlot } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { InternalError } from '../base/errors.js';
+import { type CaptureError, type CaptureReason, InternalError } from '../base/errors.js';
+import type { OperationKind } from '../base/snapshots.js';
 import type { Channel } from '../channel/channel.js';
 import { FailedTickets, type FailurePage } from './failed-tickets.js';
 import type { FailureLog } from './failures.js';
@@ -36,15 +37,62 @@ export interface StreamClock {
 /** The points of other streams that a point comes after, as one ticket for each stream. Only the AccessTracker reads it. */
 export type Clock = ReadonlyMap<StreamClock, number>;
 
+/** What takes the operations of a stream while they are captured: see src/core/graphs/capture-session.ts. */
+export interface StreamRecording {
+  /** Adds the record at the start of `block` as a node. Returns its ticket in the timeline. */
+  add(timeline: Timeline, block: Uint8Array): number;
+  /**
+   * Orders the next node of the timeline after a ticket of the other one, and after `nodes`. Throws CaptureError unless both are of this
+   * capture.
+   */
+  follow(timeline: Timeline, other: Timeline, ticket: number, nodes?: readonly number[]): void;
+  /** The nodes that the next node of the timeline will come after, besides the last one of the timeline. */
+  awaited(timeline: Timeline): readonly number[];
+  /** The memory whose accesses the capture keeps instead of those of `memory`. */
+  memoryOf<M extends object>(memory: M): M;
+  /** The number of the slot's first entry in a launch of the graph; undefined for a slot of another capture. */
+  entryOf(slot: object): number | undefined;
+  /** The last node of the timeline takes these arguments from slots. */
+  takeSlots(timeline: Timeline, slots: readonly SlotUse[]): void;
+  /** Names the last node of the timeline. */
+  name(timeline: Timeline, kind: OperationKind, label: string | undefined): void;
+  /** The grid barriers of the timeline's launches use the memory of this slot. */
+  barrierSlot(timeline: Timeline): number;
+  /** Each launch of the graph calls the function after it. */
+  addHost(host: { readonly fn: () => unknown; readonly label: string | undefined }): void;
+  /** The memory was allocated for an array of the capture. */
+  addAllocation(memory: object): void;
+  /** The timeline of the stream itself. */
+  outside(timeline: Timeline): Timeline;
+  /** The error of a call that a capture does not take, `what` with the device and the stream in front. */
+  refusal(timeline: Timeline, reason: CaptureReason, what: string): CaptureError;
+}
+
+/** An argument of a captured launch that a slot fills in. */
+export interface SlotUse {
+  /** The number of the LaunchArg. */
+  readonly arg: number;
+  /** The number of the entry that each launch of the graph gives. */
+  readonly entry: number;
+}
+
 /** A place in a stream: everything up to `ticket`. */
 export interface Point {
   readonly timeline: Timeline;
   readonly ticket: number;
   /** The points that this one comes after; undefined before clocks are kept, and where they are not known. */
   readonly clock?: Clock | undefined;
+  /** In a capture: further nodes that a wait for the point comes after. */
+  readonly nodes?: readonly number[] | undefined;
   /** Where a failure of the ticket is found. */
   readonly page?: FailurePage | undefined;
 }
+
+/** What a timeline asks of the channel of its device. */
+type TimelineChannel = Pick<Channel, 'id' | 'backend' | 'info' | 'timeline' | 'lastTicket' | 'failures'>;
+
+/** The slot of timelines that the device does not know. */
+const NEVER_COMPLETE = new SharedArrayBuffer(TimelineSlot.BYTE_SIZE);
 
 export class Timeline {
   /** The stream's number in records. */
@@ -56,9 +104,11 @@ export class Timeline {
   readonly clockEntry: StreamClock;
   /** The operations at its tickets. */
   readonly log: OperationLog;
+  /** The capture that the timeline belongs to; undefined for the timeline of a stream. */
+  recording: StreamRecording | undefined = undefined;
   /** The failure log of its device. */
   failureLog: FailureLog | undefined = undefined;
-  #channel: Channel | undefined;
+  #channel: TimelineChannel | undefined;
   #words: Int32Array;
   readonly #base: number;
   /** The last ticket of the streams that had the slot before. */
@@ -71,7 +121,7 @@ export class Timeline {
   /** The last ticket that counts as finished, once the stream is closed or lost. */
   #final: number | undefined = undefined;
 
-  constructor(channel: Channel, slot: number, label: string, clockEntry: StreamClock) {
+  constructor(channel: TimelineChannel, slot: number, label: string, clockEntry: StreamClock) {
     this.#channel = channel;
     this.slot = slot;
     this.label = label;
@@ -85,10 +135,19 @@ export class Timeline {
     this.#failureVersion = Atomics.load(this.#words, this.#base + FAILURES);
   }
 
+  /** The timeline of a stream in a capture: its tickets count nodes, which never complete. */
+  static ofCapture({ backend, info, id }: Channel, label: string, clockEntry: StreamClock, recording: StreamRecording): Timeline {
+    const channel: TimelineChannel = { backend, info, id, timeline: NEVER_COMPLETE, lastTicket: () => 0, failures: () => NO_FAILURES };
+    const timeline = new Timeline(channel, 0, label, clockEntry);
+    timeline.recording = recording;
+    return timeline;
+  }
+
   /** The channel of a stream that has not been closed. */
   get channel(): Channel {
     if (this.#channel === undefined) throw new InternalError('ERR_MILLRACE_INTERNAL', `Stream ${this.label} has no channel any more.`);
-    return this.#channel;
+    // The other members are asked for timelines of streams only.
+    return this.#channel as Channel;
   }
 
   /** Everything up to this ticket has finished. */
@@ -112,9 +171,16 @@ export class Timeline {
     this.clockEntry.begin();
   }
 
+  /** The slot whose memory the grid barriers of its launches use. */
+  get barrierSlot(): number {
+    return this.recording === undefined ? this.slot : this.recording.barrierSlot(this);
+  }
+
   /** Everything submitted so far. */
   here(): Point {
-    return { timeline: this, ticket: this.last, clock: this.clockEntry.clock };
+    const { last: ticket, recording } = this;
+    const { clock } = this.clockEntry;
+    return recording === undefined ? { timeline: this, ticket, clock } : { timeline: this, ticket, clock, nodes: recording.awaited(this) };
   }
 
   /** Everything up to a ticket. */

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "hal/graph.h"
 #include "hal/hal.h"
 #include "recording_memory.h"
 
@@ -25,6 +26,7 @@ class ManualStream final : public hal::Stream {
       : manner_(manner), slot_(request.slot), sink_(request.sink) {}
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest&) override { return Take(ticket); }
+  Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest&) override { return Take(ticket); }
   Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
     return Take(ticket);
   }
@@ -91,6 +93,7 @@ class ManualDevice final : public hal::Device {
     return std::unique_ptr<hal::Stream>(std::move(stream));
   }
   Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte>) override { return kNone; }
+  Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode>) override { return kNone; }
   Status RegisterHost(std::span<std::byte>) override { return {}; }
   Status UnregisterHost(std::span<std::byte>) override { return {}; }
   Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override {

@@ -26,6 +26,12 @@ unsigned __umulhi(unsigned a, unsigned b) {
 
 }  // namespace
 
+// Of the device runtime.
+static void cudaGraphSetConditional(unsigned long long handle, unsigned value) {
+  millrace::fake_cuda::SetConditional(handle, value);
+}
+
+#include "cuda/kernels/condition.cu"
 #include "cuda/kernels/fill64.cu"
 #include "cuda/kernels/strided.cu"
 
@@ -65,7 +71,10 @@ using CopyWide = Runner<&millrace_copy_wide, cuda::StridedPlan>;
 using FillNarrow = Runner<&millrace_fill_narrow, cuda::StridedPlan>;
 using FillWide = Runner<&millrace_fill_wide, cuda::StridedPlan>;
 
+using Condition = Runner<&millrace_condition, Word, const int*, int, int>;
+
 constexpr BuiltIn kBuiltIns[] = {
+    {"millrace_condition", &Condition::Run, Condition::kSizes},
     {"millrace_fill64", &Fill64::Run, Fill64::kSizes},
     {"millrace_copy_narrow", &CopyNarrow::Run, CopyNarrow::kSizes},
     {"millrace_copy_wide", &CopyWide::Run, CopyWide::kSizes},

@@ -35,6 +35,9 @@ struct BuiltIn {
   const unsigned* params;  // Their number, then the size of each.
 };
 
+/// Sets the condition of a graph's node, as a kernel does.
+void SetConditional(unsigned long long handle, unsigned value);
+
 /// Null when the library has no kernel of that name.
 const BuiltIn* FindBuiltIn(const char* name);
 

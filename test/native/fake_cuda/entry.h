@@ -62,6 +62,14 @@ void ShrinkPool(Device& device);
 /// Counts the call, and whether it had to wait.
 void AwaitWork(Device& device);
 
+/// Whether a device can copy or fill these bytes: host memory, its own memory, or that of a peer with access.
+bool Reaches(Device& device, cuda::CUdeviceptr address, uint64_t bytes);
+/// Whether the driver knows these bytes.
+bool IsKnown(cuda::CUdeviceptr address, uint64_t bytes);
+
+/// Accepts the launch of a graph's kernel node, with copies of its parameters. Empty if the device cannot run it.
+std::function<void(bool is_cooperative)> AcceptNode(const cuda::CUDA_KERNEL_NODE_PARAMS& params);
+
 /// Queues work that takes at least the time of MILLRACE_FAKE_CUDA_DELAY_US.
 void PushWork(Stream& stream, std::function<void()> work);
 

@@ -95,7 +95,8 @@ bool ReleaseOfPool(Device& device, CUdeviceptr address) {
   return true;
 }
 
-/// Whether a device can copy or fill these bytes: host memory, its own memory, or that of a peer with access.
+}  // namespace
+
 bool Reaches(Device& device, CUdeviceptr address, uint64_t bytes) {
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);
@@ -112,6 +113,8 @@ bool IsKnown(CUdeviceptr address, uint64_t bytes) {
   const std::lock_guard lock(world.mutex);
   return world.Find(address, bytes) != world.ranges.end();
 }
+
+namespace {
 
 /// Whether these bytes are page-locked host memory.
 bool IsHost(CUdeviceptr address, uint64_t bytes) {

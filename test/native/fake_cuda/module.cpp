@@ -198,6 +198,17 @@ std::shared_ptr<Launch> Accept(const Function& function, const std::array<unsign
 
 }  // namespace
 
+std::function<void(bool)> AcceptNode(const cuda::CUDA_KERNEL_NODE_PARAMS& params) {
+  const auto launch =
+      Accept(*reinterpret_cast<Function*>(params.func), {params.gridDimX, params.gridDimY, params.gridDimZ},
+             {params.blockDimX, params.blockDimY, params.blockDimZ}, params.sharedMemBytes, params.kernelParams);
+  if (launch == nullptr) return {};
+  return [launch, device = FromHandle(params.ctx)](bool is_cooperative) {
+    launch->is_cooperative = is_cooperative;
+    launch->Run(*device);
+  };
+}
+
 }  // namespace millrace::fake_cuda
 
 namespace millrace::cuda {

@@ -89,6 +89,7 @@ const RIGHT = {
   attach: [channel, false],
   detach: [channel + 1000],
   reserveHandles: [channel, HandleKind.MEMORY, 1],
+  defineGraph: [channel, handle(HandleKind.GRAPH), new Uint8Array(3)],
   reserveStream: [channel],
   lastTicket: [channel, stream],
   submit: [channel, 8],

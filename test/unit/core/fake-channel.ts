@@ -60,6 +60,8 @@ export class FakeChannel implements Channel {
     [];
   readonly unregistered: number[] = [];
   readonly builds: Map<number, { resolve(report: BuildReport): void; reject(error: Error): void }> = new Map();
+  /** Definitions, by handle. */
+  readonly graphs: Map<number, Uint8Array> = new Map();
   readonly modules: Map<number, { resolve(report: ModuleReport): void; reject(error: Error): void }> = new Map();
   readonly variables: Map<number, VariableSpec & { resolve(): void; reject(error: Error): void }> = new Map();
   lastFailure = 1000;
@@ -72,7 +74,7 @@ export class FakeChannel implements Channel {
   readonly #tickets: Map<number, number> = new Map();
   readonly #failures: Map<number, FailureRecord[]> = new Map();
   readonly #words: BigUint64Array = new BigUint64Array(this.timeline);
-  readonly #nextHandle: number[] = [0, 0, 0, 0];
+  readonly #nextHandle: number[] = [0, 0, 0, 0, 0];
   #streams = 0;
 
   constructor(id = 7, backend: BackendName = 'cpu') {
@@ -122,6 +124,10 @@ export class FakeChannel implements Channel {
     const first = this.#nextHandle[kind] as number;
     this.#nextHandle[kind] = first + count;
     return first;
+  }
+
+  defineGraph(handle: number, definition: Uint8Array): void {
+    this.graphs.set(handle, definition.slice());
   }
 
   reserveStream(): number {

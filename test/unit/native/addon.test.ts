@@ -10,13 +10,19 @@ import { loadBinding } from '../../../src/native/load.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import {
   AllocKind,
+  GraphDefinition,
+  GraphNodeHead,
   HandleKind,
   IPC_HANDLE_BYTES,
   MAX_STREAMS,
   EventKind,
+  LaunchGraphRecord,
+  LaunchRecord,
   MemorySpace,
+  Opcode,
   PeerRoute,
   PeerWhat,
+  RecordHeader,
   Status,
   TimelineSlot,
 } from '../../../src/protocol/protocol.gen.js';
@@ -134,12 +140,50 @@ describe('owner', () => {
     expect(binding.failures(channel, stream, 0)).toEqual([]);
   });
 
+  test('a graph is defined by bytes, and its launches fail with the node that cannot run', async () => {
+    const launchGraph = (graph: number): number => {
+      const view = new DataView(encoder.block.buffer);
+      encoder.nop(stream);
+      view.setUint16(RecordHeader.OPCODE, Opcode.LAUNCH_GRAPH, true);
+      view.setUint32(RecordHeader.SIZE, LaunchGraphRecord.BYTE_SIZE, true);
+      view.setUint32(LaunchGraphRecord.GRAPH, graph, true);
+      view.setUint32(LaunchGraphRecord.ARG_COUNT, 0, true);
+      return submit(LaunchGraphRecord.BYTE_SIZE);
+    };
+    const kernel = handle(HandleKind.KERNEL);
+    binding.failKernel(channel, kernel, Status.COMPILE);
+    const bytes = new Uint8Array(GraphDefinition.BYTE_SIZE + GraphNodeHead.BYTE_SIZE + LaunchRecord.BYTE_SIZE);
+    const view = new DataView(bytes.buffer);
+    const head = GraphDefinition.BYTE_SIZE;
+    const record = head + GraphNodeHead.BYTE_SIZE;
+    view.setUint32(GraphDefinition.NODE_COUNT, 1, true);
+    view.setUint32(head + GraphNodeHead.DEVICE, channel, true);
+    view.setUint32(head + GraphNodeHead.RECORD_BYTES, LaunchRecord.BYTE_SIZE, true);
+    view.setUint16(record + RecordHeader.OPCODE, Opcode.LAUNCH, true);
+    view.setUint32(record + RecordHeader.SIZE, LaunchRecord.BYTE_SIZE, true);
+    view.setUint32(record + LaunchRecord.KERNEL, kernel, true);
+    for (let at = LaunchRecord.GRID_X; at <= LaunchRecord.BLOCK_Z; at += 4) view.setUint32(record + at, 1, true);
+    const graphs = [handle(HandleKind.GRAPH), handle(HandleKind.GRAPH)] as const;
+    binding.defineGraph(channel, graphs[0], bytes);
+    // It was copied.
+    bytes.fill(0xff);
+    binding.defineGraph(channel, graphs[1], bytes);
+    const first = launchGraph(graphs[0]);
+    await reached(launchGraph(graphs[1]));
+    const failures = binding.failures(channel, stream, 0).filter(({ last }) => last >= first);
+    expect(failures).toEqual([
+      expect.objectContaining({ status: Status.COMPILE, kernel, node: 0 }),
+      expect.objectContaining({ status: Status.INTERNAL, note: 'malformed record' }),
+    ]);
+    expect(failures[1]).not.toHaveProperty('node');
+  });
+
   test('events have handles of their own', async () => {
     const eventHandle = handle(HandleKind.EVENT);
     submit(encoder.recordEvent(stream, eventHandle, EventKind.TIMING));
     await reached(submit(encoder.freeEvent(stream, eventHandle)));
     expect(thrown(() => binding.elapsed(channel, eventHandle, eventHandle))).toEqual(failing(Status.STATE));
-    expect(() => binding.reserveHandles(channel, 4 as HandleKind, 1)).toThrow(TypeError);
+    expect(() => binding.reserveHandles(channel, 5 as HandleKind, 1)).toThrow(TypeError);
   });
 });
 

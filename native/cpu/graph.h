@@ -1,0 +1,166 @@
+// A graph on the CPU: a task for each node, which the threads of the devices' pools run when it is ready.
+//
+// A thread that finishes a node counts down its successors. It goes on with the light ones itself, in a list that
+// links the tasks and needs no memory; of the others it keeps one, if it has nothing else, and schedules the rest, so
+// that independent nodes run on several threads and a chain stays on one. Each counter is set for the next launch by
+// the thread that counted it down, because the runtime orders the launches of one graph. A launch that fails or is
+// stopped passes through all tasks without running them, so the counters stay right.
+//
+// A condition runs on the thread that reaches it. Its bodies are parts with counters of their own; the thread that
+// finishes a body goes on with the condition, so a loop of any length costs no stack.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cpu/block_threads.h"
+#include "cpu/graph_work.h"
+#include "cpu/pool.h"
+#include "hal/graph.h"
+
+namespace millrace::cpu {
+
+class GraphCore;
+class GraphTask;
+
+/// The nodes of a graph, or of a condition's body.
+struct GraphPart {
+  std::vector<GraphTask*> tasks;
+  std::vector<GraphTask*> first;        // Those that come after no other.
+  uint32_t last_count = 0;              // The number of those that no other comes after.
+  std::atomic<uint32_t> unfinished{0};  // Of the last ones.
+  GraphTask* condition = nullptr;       // Null: the whole graph.
+};
+
+/// One node.
+class GraphTask final : public Runnable, public NodeOwner {
+ public:
+  GraphTask(GraphCore& core, GraphPart& part, std::shared_ptr<Pool> pool, uint32_t node)
+      : Runnable(kLeastPriority), core_(core), part_(part), pool_(std::move(pool)), node_(node) {}
+
+  /// On a thread of the node's pool: the node begins, or a part of it that other threads ran has finished.
+  void Run() override;
+  [[nodiscard]] std::shared_ptr<Runnable> Resumption() override;
+  [[nodiscard]] Pool& pool() const override { return *pool_; }
+
+ private:
+  friend class GraphCore;
+  struct Condition {
+    hal::GraphCondition::Kind kind = hal::GraphCondition::Kind::kIf;
+    const volatile int32_t* value = nullptr;
+    std::vector<std::unique_ptr<GraphPart>> bodies;
+  };
+
+  GraphCore& core_;
+  GraphPart& part_;
+  const std::shared_ptr<Pool> pool_;
+  const uint32_t node_;             // The index in the whole graph of it, or of the outermost condition around it.
+  std::unique_ptr<NodeWork> work_;  // Null: nothing to do.
+  std::unique_ptr<Condition> condition_;
+  bool is_light_ = true;
+  uint32_t before_count_ = 0;  // The number of nodes that it comes after.
+  std::vector<GraphTask*> successors_;
+
+  std::atomic<uint32_t> unfinished_before_{0};
+  // Used by the thread that has the node.
+  bool has_begun_ = false;
+  GraphTask* next_ = nullptr;  // In a thread's list.
+};
+
+/// The state of a graph. Its queued launches, and the threads that run it, keep it alive.
+class GraphCore : public std::enable_shared_from_this<GraphCore> {
+ public:
+  explicit GraphCore(std::shared_ptr<Pool> home) : home_(std::move(home)) {}
+  ~GraphCore();
+  GraphCore(const GraphCore&) = delete;
+  GraphCore& operator=(const GraphCore&) = delete;
+  [[nodiscard]] static Result<std::shared_ptr<GraphCore>> Build(std::shared_ptr<Pool> home,
+                                                                const std::vector<hal::GraphNode>& nodes);
+
+  /// Begins a launch, when the last one is over. True: it is finished. False: the thread that finishes it runs `stream`
+  /// on the home's pool. Thread: of the home's pool; any if the graph is light.
+  [[nodiscard]] bool Begin(const NodeRun& run, std::span<const hal::GraphPatch> patches,
+                           std::shared_ptr<Runnable> stream, bool is_pool_thread);
+  /// Why the launch failed, once it is finished. Valid until the next one begins.
+  [[nodiscard]] std::optional<hal::KernelFailure> Failure(std::span<const uint64_t> outputs) const;
+  /// Whether a thread with other work may run the whole graph itself.
+  [[nodiscard]] bool IsLight() const { return is_light_; }
+
+ private:
+  friend class GraphTask;
+  /// The tasks that a thread runs next.
+  struct Ready {
+    Pool* pool;  // The thread's.
+    GraphTask* head = nullptr;
+    GraphTask* tail = nullptr;
+    GraphTask* kept = nullptr;  // One that is not light.
+    bool is_over = false;       // The thread finished the launch.
+    [[nodiscard]] bool HasAny() const { return head != nullptr || kept != nullptr; }
+  };
+
+  Status Add(GraphPart& part, const std::vector<hal::GraphNode>& nodes, uint32_t outer);
+  Status GrowThreads(const CpuDevice& device, const hal::Dim3& grid);
+  Status AddWork(GraphTask& task, const hal::GraphNode& node);
+  /// True for the one thread that finished the launch, which no longer uses it then.
+  [[nodiscard]] bool Drive(Ready& ready, bool is_pool_thread);
+  [[nodiscard]] bool RunTask(GraphTask& task, Ready& ready);
+  [[nodiscard]] bool RunCondition(GraphTask& task, Ready& ready);
+  void BeginPart(GraphPart& part, Ready& ready);
+  void Finish(GraphTask* task, Ready& ready);
+  void Offer(GraphTask& task, Ready& ready);
+  void Push(GraphTask& task, Ready& ready);
+  [[nodiscard]] GraphTask* Take(Ready& ready);
+  void PutBackAll(Ready& ready);
+  void EndOnPool(Pool& pool);
+  [[nodiscard]] std::shared_ptr<Runnable> Entry(GraphTask& task);
+  [[nodiscard]] bool IsSkipping() const {
+    return failed_.load(std::memory_order_relaxed) != nullptr || run_.stop.IsAsked();
+  }
+
+  const std::shared_ptr<Pool> home_;
+  std::deque<GraphTask> tasks_;
+  GraphPart whole_;
+  std::vector<std::shared_ptr<hal::Kernel>> kernels_;  // Kept loaded.
+  bool is_light_ = false;
+  struct Together {
+    std::shared_ptr<BlockThreads> threads;
+    uint32_t most;  // Blocks of the largest cooperative node of a device.
+  };
+  std::vector<Together> together_;
+
+  // Of the running launch; written before its first node begins.
+  NodeRun run_;
+  std::shared_ptr<Runnable> stream_;
+  std::atomic<GraphTask*> failed_{nullptr};  // The first whose kernel had to stop.
+};
+
+/// A queued launch.
+struct GraphLaunch {
+  GraphLaunch(std::shared_ptr<GraphCore> launched, const hal::GraphLaunchRequest& request)
+      : graph(std::move(launched)),
+        patches(request.patches.begin(), request.patches.end()),
+        outputs(request.outputs.begin(), request.outputs.end()) {}
+
+  const std::shared_ptr<GraphCore> graph;
+  const std::vector<hal::GraphPatch> patches;
+  const std::vector<uint64_t> outputs;
+  bool has_begun = false;  // Used by the stream's driver.
+};
+
+class CpuGraph final : public hal::Graph {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<hal::Graph>> Build(std::shared_ptr<Pool> home,
+                                                                 const std::vector<hal::GraphNode>& nodes);
+  explicit CpuGraph(std::shared_ptr<GraphCore> core) : core_(std::move(core)) {}
+  [[nodiscard]] const std::shared_ptr<GraphCore>& core() const { return core_; }
+
+ private:
+  const std::shared_ptr<GraphCore> core_;
+};
+
+}  // namespace millrace::cpu

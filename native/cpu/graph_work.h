@@ -1,0 +1,63 @@
+// The work of one node of a graph on a CPU device: prepared when the graph is built, and run at each launch without
+// allocation. A kernel that launches kernels is the exception, since its launches need memory anyway.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "cpu/pool.h"
+#include "cpu/stop.h"
+#include "hal/graph.h"
+#include "hal/hal.h"
+
+namespace millrace::cpu {
+
+class CpuDevice;
+
+/// What a node needs to know of the launch that runs it.
+struct NodeRun {
+  Stop stop;
+  protocol::TimelineSlot* slot = nullptr;
+  int32_t priority = 0;
+};
+
+/// The node that a work belongs to.
+class NodeOwner {
+ public:
+  /// Calls NodeWork::Resume on a thread of its pool.
+  [[nodiscard]] virtual std::shared_ptr<Runnable> Resumption() = 0;
+  [[nodiscard]] virtual Pool& pool() const = 0;
+
+ protected:
+  ~NodeOwner() = default;
+};
+
+/// Thread: one at a time, unless stated otherwise.
+class NodeWork {
+ public:
+  NodeWork() = default;
+  virtual ~NodeWork() = default;
+  NodeWork(const NodeWork&) = delete;
+  NodeWork& operator=(const NodeWork&) = delete;
+
+  /// Runs it on a thread of the owner's pool; light work on any thread. True: it is finished. False: the thread that
+  /// finishes it runs the owner's Resumption, perhaps already.
+  [[nodiscard]] virtual bool Begin(const NodeRun& run, NodeOwner& owner) = 0;
+  /// As Begin, for work that a Resumption continues.
+  [[nodiscard]] virtual bool Resume(NodeOwner&) { return true; }
+  /// Whether the thread that makes the node ready runs it, because a wake of another thread would take longer. Thread:
+  /// any.
+  [[nodiscard]] virtual bool IsLight() const = 0;
+  /// Replaces a parameter of a kernel, before the launch's first node begins.
+  virtual void SetParam(uint32_t, uint64_t) {}
+  /// Whether the kernel had to stop, and why.
+  [[nodiscard]] virtual bool HasFailed() const { return false; }
+  [[nodiscard]] virtual std::optional<hal::KernelFailure> Failure() const { return std::nullopt; }
+};
+
+/// The work of a node that is not a condition; null if it does nothing. kLaunchFailed: the kernel takes a different
+/// number of parameters. kUnsupported: a cooperative kernel that launches kernels.
+[[nodiscard]] Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const CpuDevice& device);
+
+}  // namespace millrace::cpu

@@ -1,0 +1,106 @@
+#include "cuda/graph.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "cuda/bounce.h"
+#include "cuda/context_scope.h"
+#include "cuda/driver_errors.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+/// Keeps the devices from being waited for while a launch that uses them is queued. The home's stream holds its own.
+class SubmittingToAll {
+ public:
+  explicit SubmittingToAll(std::span<const std::shared_ptr<Context>> contexts) : contexts_(contexts) {
+    for (const auto& context : contexts_) context->submissions().lock_shared();
+  }
+  ~SubmittingToAll() {
+    for (const auto& context : contexts_) context->submissions().unlock_shared();
+  }
+  SubmittingToAll(const SubmittingToAll&) = delete;
+  SubmittingToAll& operator=(const SubmittingToAll&) = delete;
+
+ private:
+  const std::span<const std::shared_ptr<Context>> contexts_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<hal::Graph>> Graph::Build(std::shared_ptr<Context> home, std::vector<hal::GraphNode> nodes) {
+  MR_TRY(home->Alive());
+  const ContextScope scope(home->handle());
+  MR_TRY(home->Check(scope.code(), "making the context current"));
+  auto graph = std::make_unique<Graph>(std::move(home));
+  MR_TRY(graph->Make(std::move(nodes)));
+  return std::unique_ptr<hal::Graph>(std::move(graph));
+}
+
+Status Graph::Make(std::vector<hal::GraphNode> nodes) {
+  MR_TRY(CheckBuilding(*home_, Cuda().cuGraphCreate(&graph_, 0), "making a graph"));
+  MR_TRY(GraphWriter(home_, parts_).WriteWhole(graph_, std::move(nodes)));
+  return CheckBuilding(*home_, Cuda().cuGraphInstantiateWithFlags(&exec_, graph_, 0), "instantiating a graph");
+}
+
+Graph::~Graph() {
+  if (home_->is_lost()) return;
+  const ContextScope scope(home_->handle());
+  if (scope.code() != CUDA_SUCCESS) return;
+  if (exec_ != nullptr) std::ignore = home_->Check(Cuda().cuGraphExecDestroy(exec_), "destroying a graph");
+  if (graph_ != nullptr) std::ignore = home_->Check(Cuda().cuGraphDestroy(graph_), "destroying a graph");
+}
+
+Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) {
+  for (const std::shared_ptr<Context>& other : parts_.others) {
+    if (other->is_lost()) return {StatusCode::kUpstream, "launching a graph with nodes on a lost device"};
+  }
+  replaced_.clear();
+  for (const hal::GraphPatch& patch : patches) {
+    replaced_.push_back(parts_.kernels[patch.node].node == nullptr ? 0 : parts_.Param(patch.node, patch.param));
+    Replace(patch, patch.value);
+  }
+  Status status = SetChanged();
+  if (status.ok()) status = Queue(stream);
+  if (status.ok()) return status;
+  // Rule G4. The next launch sets the old values again where the executable graph has new ones.
+  for (size_t i = patches.size(); i-- > 0;) Replace(patches[i], replaced_[i]);
+  return status;
+}
+
+void Graph::Replace(const hal::GraphPatch& patch, uint64_t value) {
+  GraphParts::KernelNode& kernel = parts_.kernels[patch.node];
+  // A kernel without blocks is an empty node.
+  if (kernel.node == nullptr) return;
+  parts_.Param(patch.node, patch.param) = value;
+  if (!std::exchange(kernel.is_changed, true)) changed_.push_back(patch.node);
+}
+
+Status Graph::SetChanged() {
+  for (; !changed_.empty(); changed_.pop_back()) {
+    GraphParts::KernelNode& kernel = parts_.kernels[changed_.back()];
+    MR_TRY(CheckAll(Cuda().cuGraphExecKernelNodeSetParams(exec_, kernel.node, &kernel.params),
+                    "setting the parameters of a graph's kernel"));
+    kernel.is_changed = false;
+  }
+  return {};
+}
+
+Status Graph::Queue(CUstream stream) {
+  const SubmittingToAll submitting(parts_.others);
+  return CheckAll(Cuda().cuGraphLaunch(exec_, stream), "launching a graph");
+}
+
+Status Graph::CheckAll(CUresult code, const char* note) {
+  if (!IsSticky(code) || parts_.others.empty()) return home_->Check(code, note);
+  // The fault may be any device's.
+  for (const std::shared_ptr<Context>& other : parts_.others) {
+    const bool is_last = other == parts_.others.back();
+    if (is_last || !other->Ask().ok()) return CheckAmong(*home_, {other.get()}, code, note);
+  }
+  return home_->Check(code, note);
+}
+
+}  // namespace millrace::cuda

@@ -1,0 +1,45 @@
+// A CUDA graph: a CUgraph with a node for each of the runtime's (graph_nodes.h), and its executable form.
+//
+// The driver copies a launch's parameters when it is queued, so a patch for a later launch does not reach it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/context.h"
+#include "cuda/graph_nodes.h"
+#include "hal/graph.h"
+
+namespace millrace::cuda {
+
+class Graph final : public hal::Graph {
+ public:
+  /// kUnsupported: the driver is older than CUDA 12.0, or 12.4 if there are conditions. Thread: pump.
+  static Result<std::unique_ptr<hal::Graph>> Build(std::shared_ptr<Context> home, std::vector<hal::GraphNode> nodes);
+  explicit Graph(std::shared_ptr<Context> home) : home_(std::move(home)) {}
+  ~Graph() override;
+
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  [[nodiscard]] const Context& home() const { return *home_; }
+  /// Queues a launch. With the home's context current. Thread: channel of the home.
+  Status Launch(CUstream stream, std::span<const hal::GraphPatch> patches);
+
+ private:
+  Status Make(std::vector<hal::GraphNode> nodes);
+  void Replace(const hal::GraphPatch& patch, uint64_t value);
+  Status SetChanged();
+  Status Queue(CUstream stream);
+  Status CheckAll(CUresult code, const char* note);
+
+  const std::shared_ptr<Context> home_;
+  GraphParts parts_;
+  CUgraph graph_ = nullptr;
+  CUgraphExec exec_ = nullptr;
+  std::vector<uint32_t> changed_;   // Nodes whose parameters the executable graph does not have yet.
+  std::vector<uint64_t> replaced_;  // The values before the patches of the running call.
+};
+
+}  // namespace millrace::cuda

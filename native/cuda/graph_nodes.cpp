@@ -1,0 +1,306 @@
+#include "cuda/graph_nodes.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "cuda/context_scope.h"
+#include "cuda/device.h"
+#include "cuda/kernels/condition.ptx.gen.h"
+#include "cuda/strided.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+const std::shared_ptr<Context>& ContextOf(const hal::GraphNode& node) {
+  return static_cast<Device*>(node.device)->context();
+}
+
+const BuiltIns& BuiltInsOf(const hal::GraphNode& node) {
+  return static_cast<Device*>(node.device)->built_ins();
+}
+
+uint64_t AddressOf(const std::byte* address) {
+  return reinterpret_cast<uintptr_t>(address);
+}
+
+/// A driver's conditional node has one context, which its bodies share.
+bool IsOnOneDevice(const hal::GraphCondition& condition, const hal::Device* device) {
+  for (const std::vector<hal::GraphNode>& body : condition.bodies) {
+    for (const hal::GraphNode& node : body) {
+      if (node.device != device) return false;
+      const auto* inner = std::get_if<hal::GraphCondition>(&node.work);
+      if (inner != nullptr && !IsOnOneDevice(*inner, device)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Status CheckBuilding(Context& context, CUresult code, const char* note) {
+  if (code == CUDA_ERROR_NOT_FOUND) {
+    return {StatusCode::kUnsupported, "graphs with a driver older than CUDA 12.0, or conditions before 12.4",
+            static_cast<int32_t>(code)};
+  }
+  return context.Check(code, note);
+}
+
+Status GraphWriter::WriteWhole(CUgraph graph, std::vector<hal::GraphNode> nodes) {
+  parts_.nodes = std::move(nodes);
+  parts_.kernels.resize(parts_.nodes.size());
+  std::vector<CUgraphNode> last;
+  return Write(graph, parts_.nodes, true, &last);
+}
+
+Status GraphWriter::Write(CUgraph graph, std::span<const hal::GraphNode> nodes, bool is_whole,
+                          std::vector<CUgraphNode>* last) {
+  std::vector<CUgraphNode> written;
+  std::vector<bool> is_last(nodes.size(), true);
+  std::vector<CUgraphNode> before;
+  written.reserve(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const std::shared_ptr<Context>& context = ContextOf(nodes[i]);
+    if (context->is_lost() && context != home_) {
+      return {StatusCode::kUpstream, "building a graph with nodes on a lost device"};
+    }
+    if (context != home_ && std::ranges::find(parts_.others, context) == parts_.others.end()) {
+      parts_.others.push_back(context);
+    }
+    before.clear();
+    for (const uint32_t index : nodes[i].after) {
+      MR_CHECK(index < i);
+      is_last[index] = false;
+      before.push_back(written[index]);
+    }
+    GraphParts::KernelNode in_body;
+    Result<CUgraphNode> node = WriteOne(graph, before, nodes[i], is_whole ? parts_.kernels[i] : in_body);
+    MR_TRY(node.status());
+    written.push_back(node.value());
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (is_last[i]) last->push_back(written[i]);
+  }
+  return {};
+}
+
+Result<CUgraphNode> GraphWriter::WriteOne(CUgraph graph, Before before, const hal::GraphNode& node,
+                                          GraphParts::KernelNode& kernel) {
+  if (const auto* work = std::get_if<hal::GraphKernel>(&node.work)) {
+    MR_CHECK(static_cast<Kernel&>(*work->kernel).context() == ContextOf(node).get());
+    return WriteKernel(graph, before, *work, kernel);
+  }
+  if (const auto* copy = std::get_if<hal::GraphCopy>(&node.work)) {
+    return WriteCopy(graph, before, *ContextOf(node), AddressOf(copy->dst), AddressOf(copy->src), copy->bytes);
+  }
+  if (const auto* peer = std::get_if<hal::GraphPeerCopy>(&node.work)) {
+    const hal::PeerCopy& copy = peer->copy;
+    return WriteCopy(graph, before, *ContextOf(node), AddressOf(copy.dst), AddressOf(copy.src), copy.bytes);
+  }
+  if (const auto* fill = std::get_if<hal::GraphFill>(&node.work)) {
+    return WriteFill(graph, before, node, AddressOf(fill->dst), fill->element_bytes, fill->pattern, fill->count);
+  }
+  if (const auto* strided = std::get_if<hal::GraphStrided>(&node.work)) {
+    return WriteStrided(graph, before, node, *strided);
+  }
+  if (const auto* condition = std::get_if<hal::GraphCondition>(&node.work)) {
+    return WriteCondition(graph, before, node, *condition);
+  }
+  return WriteEmpty(graph, before);
+}
+
+Result<CUgraphNode> GraphWriter::WriteEmpty(CUgraph graph, Before before) {
+  CUgraphNode made = nullptr;
+  MR_TRY(CheckBuilding(*home_, Cuda().cuGraphAddEmptyNode(&made, graph, before.data(), before.size()),
+                       "adding an empty node to a graph"));
+  return made;
+}
+
+Result<CUgraphNode> GraphWriter::WriteKernel(CUgraph graph, Before before, const hal::GraphKernel& node,
+                                             GraphParts::KernelNode& kernel) {
+  if (uint64_t{node.grid.x} * node.grid.y * node.grid.z == 0) return WriteEmpty(graph, before);
+  auto& loaded = static_cast<Kernel&>(*node.kernel);
+  {
+    const ContextScope scope(loaded.context()->handle());
+    MR_TRY(home_->Check(scope.code(), "making the context current"));
+    MR_TRY(loaded.AllowShared(node.shared_bytes));
+  }
+  for (const uint64_t& value : node.params) kernel.pointers.push_back(const_cast<uint64_t*>(&value));
+  kernel.params = {.func = loaded.function(),
+                   .gridDimX = node.grid.x,
+                   .gridDimY = node.grid.y,
+                   .gridDimZ = node.grid.z,
+                   .blockDimX = node.block.x,
+                   .blockDimY = node.block.y,
+                   .blockDimZ = node.block.z,
+                   .sharedMemBytes = node.shared_bytes,
+                   .kernelParams = kernel.pointers.data(),
+                   .ctx = loaded.context()->handle()};
+  MR_TRY(CheckBuilding(*home_,
+                       Cuda().cuGraphAddKernelNode(&kernel.node, graph, before.data(), before.size(), &kernel.params),
+                       "adding a kernel to a graph"));
+  if (node.is_cooperative) {
+    const CUlaunchAttributeValue value{.cooperative = 1};
+    MR_TRY(CheckBuilding(*home_,
+                         Cuda().cuGraphKernelNodeSetAttribute(kernel.node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value),
+                         "adding a cooperative kernel to a graph"));
+  }
+  return kernel.node;
+}
+
+Result<CUgraphNode> GraphWriter::WriteLaunch(CUgraph graph, Before before, const Kernel& kernel, unsigned int blocks,
+                                             unsigned int block, void** params) {
+  const CUDA_KERNEL_NODE_PARAMS launch = {.func = kernel.function(),
+                                          .gridDimX = blocks,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = block,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .kernelParams = params,
+                                          .ctx = kernel.context()->handle()};
+  CUgraphNode made = nullptr;
+  MR_TRY(CheckBuilding(*home_, Cuda().cuGraphAddKernelNode(&made, graph, before.data(), before.size(), &launch),
+                       "adding a kernel of the library to a graph"));
+  return made;
+}
+
+Result<CUgraphNode> GraphWriter::WriteCopy(CUgraph graph, Before before, Context& context, uint64_t dst, uint64_t src,
+                                           uint64_t bytes) {
+  if (bytes == 0) return WriteEmpty(graph, before);
+  // Unified addressing tells the driver where each side is.
+  const CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                              .srcDevice = src,
+                              .srcPitch = bytes,
+                              .srcHeight = 1,
+                              .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                              .dstDevice = dst,
+                              .dstPitch = bytes,
+                              .dstHeight = 1,
+                              .WidthInBytes = bytes,
+                              .Height = 1,
+                              .Depth = 1};
+  CUgraphNode made = nullptr;
+  MR_TRY(CheckBuilding(*home_,
+                       Cuda().cuGraphAddMemcpyNode(&made, graph, before.data(), before.size(), &copy, context.handle()),
+                       "adding a copy to a graph"));
+  return made;
+}
+
+Result<CUgraphNode> GraphWriter::WriteFill(CUgraph graph, Before before, const hal::GraphNode& on, uint64_t dst,
+                                           uint32_t element_bytes, uint64_t pattern, uint64_t count) {
+  if (count == 0) return WriteEmpty(graph, before);
+  const auto low = static_cast<uint32_t>(pattern);
+  if (element_bytes == 8 && low != static_cast<uint32_t>(pattern >> 32)) {
+    const auto [kernel, blocks, block] = Fill64Launch(BuiltInsOf(on), count);
+    if (kernel == nullptr) return kNoFill64;
+    void* params[] = {&dst, &pattern, &count};
+    return WriteLaunch(graph, before, *kernel, blocks, block, params);
+  }
+  if (element_bytes == 8) return WriteFill(graph, before, on, dst, 4, low, 2 * count);
+  const uint32_t mask = element_bytes == 4 ? ~0u : (1u << 8 * element_bytes) - 1;
+  const CUDA_MEMSET_NODE_PARAMS fill = {.dst = dst,
+                                        .pitch = count * element_bytes,
+                                        .value = low & mask,
+                                        .elementSize = element_bytes,
+                                        .width = count,
+                                        .height = 1};
+  CUgraphNode made = nullptr;
+  MR_TRY(CheckBuilding(
+      *home_, Cuda().cuGraphAddMemsetNode(&made, graph, before.data(), before.size(), &fill, ContextOf(on)->handle()),
+      "adding a fill to a graph"));
+  return made;
+}
+
+Result<CUgraphNode> GraphWriter::WriteStrided(CUgraph graph, Before before, const hal::GraphNode& on,
+                                              const hal::GraphStrided& node) {
+  StridedPlan plan = PlanStrided(node.dst, node.src, node.element_bytes, node.pattern, node.axes);
+  if (IsRun(plan)) {
+    const uint64_t bytes = plan.count * plan.element_bytes;
+    if (node.src != nullptr) return WriteCopy(graph, before, *ContextOf(on), plan.dst, plan.src, bytes);
+    return WriteFill(graph, before, on, plan.dst, node.element_bytes, node.pattern, bytes / node.element_bytes);
+  }
+  const auto [kernel, blocks, block] = StridedLaunch(BuiltInsOf(on), plan);
+  if (kernel == nullptr) return kNoStrided;
+  void* params[] = {&plan};
+  return WriteLaunch(graph, before, *kernel, blocks, block, params);
+}
+
+Result<CUgraphNode> GraphWriter::WriteCondition(CUgraph graph, Before before, const hal::GraphNode& on,
+                                                const hal::GraphCondition& node) {
+  using Kind = hal::GraphCondition::Kind;
+  if (!IsOnOneDevice(node, on.device)) {
+    return Status(StatusCode::kUnsupported, "a condition with a body on another device");
+  }
+  const std::shared_ptr<Context>& context = ContextOf(on);
+  const bool is_while = node.kind == Kind::kWhile;
+  struct Body {
+    CUgraphConditionalHandle handle = 0;
+    int expected = 0;
+    bool is_equal = true;
+  };
+  std::vector<Body> bodies(node.bodies.size());
+  std::vector<CUgraphNode> settings;
+  // All read the value before a body can change it.
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    Body& body = bodies[i];
+    body.is_equal = node.kind == Kind::kSwitch || i == 1;
+    body.expected = node.kind == Kind::kSwitch ? static_cast<int>(i) : 0;
+    MR_TRY(CheckBuilding(
+        *home_,
+        Cuda().cuGraphConditionalHandleCreate(&body.handle, graph, context->handle(), 0, CU_GRAPH_COND_ASSIGN_DEFAULT),
+        "adding a condition to a graph"));
+    Result<CUgraphNode> setting =
+        WriteSetting(graph, before, context, body.handle, node.value, body.expected, body.is_equal);
+    MR_TRY(setting.status());
+    settings.push_back(setting.value());
+  }
+  std::vector<CUgraphNode> ends;
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    CUgraphNodeParams params = {};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional = {.handle = bodies[i].handle,
+                          .type = is_while ? CU_GRAPH_COND_TYPE_WHILE : CU_GRAPH_COND_TYPE_IF,
+                          .size = 1,
+                          .phGraph_out = nullptr,
+                          .ctx = context->handle()};
+    CUgraphNode made = nullptr;
+    MR_TRY(CheckBuilding(*home_, Cuda().cuGraphAddNode(&made, graph, settings.data(), settings.size(), &params),
+                         "adding a condition to a graph"));
+    CUgraph const inside = params.conditional.phGraph_out[0];
+    std::vector<CUgraphNode> last;
+    MR_TRY(Write(inside, node.bodies[i], false, &last));
+    if (is_while) {
+      MR_TRY(WriteSetting(inside, last, context, bodies[i].handle, node.value, bodies[i].expected, bodies[i].is_equal)
+                 .status());
+    }
+    ends.push_back(made);
+  }
+  if (ends.size() == 1) return ends[0];
+  return WriteEmpty(graph, ends.empty() ? before : Before(ends));
+}
+
+Result<CUgraphNode> GraphWriter::WriteSetting(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
+                                              CUgraphConditionalHandle handle, const int32_t* value, int expected,
+                                              bool is_equal) {
+  std::shared_ptr<Kernel>& kernel = parts_.conditions[context.get()];
+  if (kernel == nullptr) {
+    const std::string names[] = {"millrace_condition"};
+    // Module::Load makes the context current.
+    auto loaded =
+        Kernel::LoadAll(context, std::as_bytes(std::span(kConditionPtx).first(sizeof(kConditionPtx) - 1)), names);
+    if (!loaded.ok() && loaded.status().code() != StatusCode::kDeviceLost) {
+      return Status(StatusCode::kUnsupported, "loading the kernel that sets the conditions of graphs",
+                    loaded.status().driver_code());
+    }
+    MR_TRY(loaded.status());
+    kernel = std::move(loaded.value()[0]);
+  }
+  int equal = is_equal ? 1 : 0;
+  void* params[] = {&handle, &value, &expected, &equal};
+  return WriteLaunch(graph, before, *kernel, 1, 1, params);
+}
+
+}  // namespace millrace::cuda

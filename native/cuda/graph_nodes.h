@@ -1,0 +1,81 @@
+// Adds the runtime's nodes to a driver's graph, as explicit nodes.
+//
+// Most nodes become one node of the driver; a fill with 8-byte elements and a strided copy or fill become launches of
+// the built-in kernels. A condition becomes a kernel that reads the value and sets the driver's condition, and a
+// conditional node; `else` and `switch` have a pair for each body, because drivers before CUDA 12.8 have only `if` and
+// `while`. Other nodes come after an empty node that joins these.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/context.h"
+#include "cuda/module.h"
+#include "hal/graph.h"
+
+namespace millrace::cuda {
+
+/// What a graph needs as long as it exists.
+struct GraphParts {
+  /// A kernel node outside of bodies. The node is null for another work, and for a kernel without blocks.
+  struct KernelNode {
+    CUgraphNode node = nullptr;
+    CUDA_KERNEL_NODE_PARAMS params = {};
+    std::vector<void*> pointers;
+    bool is_changed = false;
+  };
+
+  [[nodiscard]] uint64_t& Param(uint32_t node, uint32_t param) {
+    return std::get<hal::GraphKernel>(nodes[node].work).params[param];
+  }
+
+  std::vector<hal::GraphNode> nodes;             // Hold the kernels, the host leases and the parameters.
+  std::vector<KernelNode> kernels;               // One for each node.
+  std::vector<std::shared_ptr<Context>> others;  // Of the nodes; without the home.
+  std::map<const Context*, std::shared_ptr<Kernel>> conditions;  // The kernel that sets conditions, by device.
+};
+
+/// The Status of a call that builds a graph: kUnsupported if the driver does not have the function.
+Status CheckBuilding(Context& context, CUresult code, const char* note);
+
+/// Thread: pump, with the home's context current.
+class GraphWriter {
+ public:
+  GraphWriter(std::shared_ptr<Context> home, GraphParts& parts) : home_(std::move(home)), parts_(parts) {}
+
+  /// Adds all nodes.
+  Status WriteWhole(CUgraph graph, std::vector<hal::GraphNode> nodes);
+
+ private:
+  using Before = std::span<const CUgraphNode>;
+
+  /// `last` receives those that no other comes after.
+  Status Write(CUgraph graph, std::span<const hal::GraphNode> nodes, bool is_whole, std::vector<CUgraphNode>* last);
+  [[nodiscard]] Result<CUgraphNode> WriteOne(CUgraph graph, Before before, const hal::GraphNode& node,
+                                             GraphParts::KernelNode& kernel);
+  [[nodiscard]] Result<CUgraphNode> WriteEmpty(CUgraph graph, Before before);
+  [[nodiscard]] Result<CUgraphNode> WriteKernel(CUgraph graph, Before before, const hal::GraphKernel& node,
+                                                GraphParts::KernelNode& kernel);
+  [[nodiscard]] Result<CUgraphNode> WriteLaunch(CUgraph graph, Before before, const Kernel& kernel, unsigned int blocks,
+                                                unsigned int block, void** params);
+  [[nodiscard]] Result<CUgraphNode> WriteCopy(CUgraph graph, Before before, Context& context, uint64_t dst,
+                                              uint64_t src, uint64_t bytes);
+  [[nodiscard]] Result<CUgraphNode> WriteFill(CUgraph graph, Before before, const hal::GraphNode& on, uint64_t dst,
+                                              uint32_t element_bytes, uint64_t pattern, uint64_t count);
+  [[nodiscard]] Result<CUgraphNode> WriteStrided(CUgraph graph, Before before, const hal::GraphNode& on,
+                                                 const hal::GraphStrided& node);
+  [[nodiscard]] Result<CUgraphNode> WriteCondition(CUgraph graph, Before before, const hal::GraphNode& on,
+                                                   const hal::GraphCondition& node);
+  /// The node that sets `handle` to whether the value equals `expected`, or differs from it.
+  [[nodiscard]] Result<CUgraphNode> WriteSetting(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
+                                                 CUgraphConditionalHandle handle, const int32_t* value, int expected,
+                                                 bool is_equal);
+
+  const std::shared_ptr<Context> home_;
+  GraphParts& parts_;
+};
+
+}  // namespace millrace::cuda

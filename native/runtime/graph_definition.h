@@ -1,0 +1,48 @@
+// A graph's definition, read from the bytes of `defineGraph` and checked as far as that needs no memory and no kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "protocol/protocol.gen.h"
+#include "runtime/strided.h"
+
+namespace millrace {
+
+struct GraphDefinition {
+  /// GraphDefinition::Launch::entries of an argument that no entry replaces.
+  static constexpr uint32_t kNoEntry = UINT32_MAX;
+
+  struct Launch {
+    protocol::LaunchRecord record;
+    std::vector<protocol::LaunchArg> args;
+    std::vector<uint32_t> entries;  // For each argument, the entry of each launch that replaces it.
+  };
+  struct CopyStrided {
+    protocol::CopyStridedRecord record;
+    StridedAxes axes;
+  };
+  struct FillStrided {
+    protocol::FillStridedRecord record;
+    StridedAxes axes;
+  };
+  struct Node {
+    uint32_t device = 0;
+    std::vector<uint32_t> after;
+    std::variant<protocol::NopRecord, Launch, protocol::CopyRecord, CopyStrided, protocol::FillRecord, FillStrided>
+        work;
+  };
+
+  std::vector<Node> nodes;
+  uint32_t entry_count = 0;
+  std::vector<uint32_t> devices;  // All that it names, ascending.
+
+  /// Nothing if the bytes are malformed.
+  [[nodiscard]] static std::optional<GraphDefinition> Read(std::span<const std::byte> bytes);
+};
+
+}  // namespace millrace

@@ -1,0 +1,292 @@
+#include "runtime/issue/graph_launch.h"
+
+#include <algorithm>
+#include <shared_mutex>
+#include <utility>
+
+#include "runtime/channel.h"
+#include "runtime/issue/copy_records.h"
+#include "runtime/issue/record_ends.h"
+#include "runtime/issue/stream_waits.h"
+#include "runtime/launches.h"
+
+namespace millrace {
+
+using protocol::ArgKind;
+
+namespace {
+
+/// Thread: pump.
+Status BuildOnPump(hal::Device& device, std::vector<hal::GraphNode> nodes,
+                   const std::vector<std::shared_ptr<Channel>>& others, const std::shared_ptr<BuiltGraph>& built) {
+  // The other devices do not close meanwhile; later, they end the graph before they do. In the order of the ids.
+  std::vector<std::shared_lock<std::shared_mutex>> locks;
+  for (const std::shared_ptr<Channel>& other : others) {
+    locks.push_back(other->access().KeepOpen());
+    if (!locks.back().owns_lock()) return Status(StatusCode::kUpstream, "a device that the graph names was closed");
+    other->peers().graphs.Add(built);
+  }
+  auto graph = device.BuildGraph(std::move(nodes));
+  if (graph.ok()) built->Set(std::move(graph).value());
+  return graph.status();
+}
+
+}  // namespace
+
+Outcome GraphLaunch::Issue(const GraphRef& graph) {
+  if (const Ended ended = AwaitReports()) return *ended;
+  if (const Ended ended = OpenHomes()) return *ended;
+  if (graph_.plan != nullptr) {
+    plan_ = graph_.plan.get();
+  } else if (const Ended ended = MakePlan()) {
+    return *ended;
+  }
+  if (const Ended ended = FindSlots()) return *ended;
+  ListOutputs();
+  if (gone_) {
+    const Status status(StatusCode::kDeviceLost, "a device that the graph names is lost or closed");
+    return Fail({.status = status, .lost_device = *gone_});
+  }
+  if (const Ended ended = FailOfKernels()) return *ended;
+  if (const auto failed = parts_.ends.FailUnready(stream_, ticket_, Cause(), Written())) return *failed;
+  if (made_ != nullptr) {
+    if (const Ended ended = FailOfLimits()) return *ended;
+    if (plan_->is_staged) {
+      return Fail({.status = {StatusCode::kUnsupported, "a copy between devices without a direct route in a graph"}});
+    }
+    if (!TakeFaultSlots()) return Fail({.status = FaultReports::NoSlot()});
+    graph_.plan = std::move(made_);
+  }
+  if (graph_.build == GraphEntry::Build::kNone && plan_->nodes.empty()) {
+    return parts_.ends.CloseTicket(stream_, ticket_);
+  }
+  if (graph_.build != GraphEntry::Build::kDone) return Build(graph);
+  return Launch();
+}
+
+// ── What it names ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+GraphLaunch::Ended GraphLaunch::OpenHomes() {
+  // In the order of the ids, so that two channels that lock each other cannot deadlock.
+  for (const uint32_t device : graph_.definition->devices) {
+    Home& home = homes_.emplace_back(Home{device, parts_.copies.HomeOf(device)});
+    if (home.channel == nullptr) {
+      home.is_gone = true;
+    } else if (!IsOwn(home)) {
+      if (&home.channel->backend() != &parts_.device.backend()) return Malformed();
+      locks_.emplace_back(home.channel->access().streams_mutex());
+      home.is_gone = home.channel->LostStatus() != StatusCode::kOk || home.channel->access().IfOpen() == nullptr;
+    }
+    if (home.is_gone && !gone_) gone_ = device;
+  }
+  return std::nullopt;
+}
+
+GraphLaunch::Home& GraphLaunch::HomeOf(uint32_t device) {
+  return *std::find_if(homes_.begin(), homes_.end(), [&](const Home& home) { return home.id == device; });
+}
+
+GraphLaunch::Ended GraphLaunch::FindSlots() {
+  for (const GraphPlan::Patch& patch : plan_->patches) {
+    const auto kind = patch.slot ? ArgKind::kMemory : ArgKind::kScalar;
+    if (entries_[patch.entry].kind != static_cast<uint8_t>(kind)) return Malformed();
+  }
+  slots_.resize(plan_->slots.size());
+  for (size_t n = 0; n < slots_.size(); ++n) {
+    const protocol::LaunchArg& entry = entries_[plan_->slots[n].entry];
+    if (const Ended ended = FindMemory(HomeOf(plan_->slots[n].device), entry.handle, slots_[n])) return ended;
+    if (slots_[n] != nullptr && entry.value > slots_[n]->bytes) return Malformed();
+  }
+  for (const GraphPlan::Fixed& fixed : plan_->fixed) {
+    // It was freed although the graph names it. Only its own channel may ask.
+    if (fixed.is_own && fixed.entry->address != nullptr && fixed.entry->memory == nullptr) return Malformed();
+  }
+  return std::nullopt;
+}
+
+MemoryRef& GraphLaunch::MemoryOf(uint32_t number) {
+  return number < GraphPlan::kFirstSlot ? plan_->fixed[number].entry : slots_[number - GraphPlan::kFirstSlot];
+}
+
+void GraphLaunch::ListOutputs() {
+  scratch_.outputs.clear();
+  for (const uint32_t number : plan_->outputs) {
+    MemoryRef& memory = MemoryOf(number);
+    if (memory != nullptr) scratch_.outputs.push_back(&memory);
+  }
+}
+
+uint32_t GraphLaunch::Cause() {
+  for (const uint32_t number : plan_->inputs) {
+    if (const uint32_t cause = MemoryOf(number)->poison.by(); cause != 0) return cause;
+  }
+  // Of what it only writes, memory that could not be allocated.
+  for (const MemoryRef& slot : slots_) {
+    if (slot->address == nullptr) return slot->poison.by();
+  }
+  return 0;
+}
+
+// ── Failures ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Outcome GraphLaunch::Malformed() {
+  return parts_.ends.FailMalformed(stream_, ticket_);
+}
+
+Outcome GraphLaunch::Fail(Failure failure) {
+  return parts_.ends.Fail(stream_, ticket_, failure, Written());
+}
+
+GraphLaunch::Ended GraphLaunch::FailOfKernels() {
+  for (const GraphPlan::Kernel& kernel : plan_->kernels) {
+    if (kernel.entry.kernel != nullptr) continue;
+    return Fail({.status = kernel.entry.failure, .kernel = kernel.record.kernel, .node = kernel.node});
+  }
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::FailOfLimits() {
+  for (const GraphPlan::Kernel& kernel : plan_->kernels) {
+    std::optional<Failure> beyond = BeyondLimits(kernel.record, *kernel.entry.kernel);
+    if (!beyond) continue;
+    beyond->node = kernel.node;
+    return Fail(*beyond);
+  }
+  return std::nullopt;
+}
+
+// ── Building ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+bool GraphLaunch::TakeFaultSlots() {
+  std::vector<GraphFaults::Node> nodes;
+  const auto take = [&](uint32_t node, uint32_t kernel) {
+    nodes.push_back({parts_.faults.TakeForGraph(), node, kernel});
+    return nodes.back().slot;
+  };
+  for (const auto& [node, param, kernel] : plan_->checked) {
+    auto& work = std::get<hal::GraphKernel>(plan_->nodes[node].work);
+    work.params[param] = reinterpret_cast<uintptr_t>(take(node, kernel));
+  }
+  for (const uint32_t node : plan_->reporting_copies) {
+    std::get<hal::GraphCopy>(plan_->nodes[node].work).host.report = take(node, 0);
+  }
+  const auto has_slot = [](const GraphFaults::Node& node) { return node.slot != nullptr; };
+  if (!std::all_of(nodes.begin(), nodes.end(), has_slot)) {
+    for (const GraphFaults::Node& node : nodes) {
+      if (has_slot(node)) parts_.faults.GiveBack(node.slot);
+    }
+    return false;
+  }
+  // What another device's memory was to get can only be found by the launch.
+  const bool must_poison = plan_->has_foreign_outputs && !parts_.device.needs_polling();
+  if (!nodes.empty() || must_poison) graph_.faults = std::make_shared<GraphFaults>(std::move(nodes));
+  return true;
+}
+
+uint64_t GraphLaunch::ValueOf(const GraphPlan::Patch& patch) {
+  const uint64_t value = entries_[patch.entry].value;
+  return patch.slot ? value + reinterpret_cast<uintptr_t>(slots_[*patch.slot]->address) : value;
+}
+
+Outcome GraphLaunch::Build(const GraphRef& graph) {
+  if (graph_.TakeRefusal(stream_, ticket_)) return FailOfBuild(graph_.refusal);
+  if (graph_.build == GraphEntry::Build::kRunning) {
+    graph_.NoteWaiting(stream_, ticket_);
+    return parts_.waits.Park(stream_, ParkReason::kBuild);
+  }
+  const auto param = [&](uint32_t node, uint32_t number) -> uint64_t& {
+    return std::get<hal::GraphKernel>(plan_->nodes[node].work).params[number];
+  };
+  for (GraphPlan::Patch& patch : plan_->patches) param(patch.node, patch.param) = patch.value = ValueOf(patch);
+  for (const GraphPlan::Checked& checked : plan_->checked) {
+    param(checked.node, checked.param + 1) = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
+  }
+  plan_->word_stream = &stream_;
+  std::vector<std::shared_ptr<Channel>> others;
+  for (const Home& home : homes_) {
+    if (!IsOwn(home)) others.push_back(home.channel);
+  }
+  // The channel outlives its pump's work.
+  hal::Device& device = parts_.device.device();
+  ThreadInbox& inbox = parts_.inbox;
+  const auto nodes = std::make_shared<std::vector<hal::GraphNode>>(plan_->nodes);
+  const Status started = parts_.pump.Do([&device, &inbox, graph, others, nodes, built = graph_.built] {
+    const Status status = BuildOnPump(device, std::move(*nodes), others, built);
+    inbox.Post([&inbox, graph, status] {
+      for (const auto& [stream, ticket] : graph->EndBuild(status)) inbox.Wake(*stream);
+    });
+  });
+  if (!started.ok()) return FailOfBuild({StatusCode::kLaunchFailed, "starting the pump", started.driver_code()});
+  graph_.build = GraphEntry::Build::kRunning;
+  graph_.NoteWaiting(stream_, ticket_);
+  return parts_.waits.Park(stream_, ParkReason::kBuild);
+}
+
+Outcome GraphLaunch::FailOfBuild(Status status) {
+  if (status.code() == StatusCode::kUpstream) return Fail({.status = {StatusCode::kDeviceLost, status.note()}});
+  if (status.code() == StatusCode::kOutOfMemory)
+    return Fail({.status = status, .free_bytes = parts_.device.device().FreeBytes()});
+  return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
+}
+
+// ── Launching ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Reports of earlier launches are in the slots: those launches end first.
+GraphLaunch::Ended GraphLaunch::AwaitReports() {
+  if (graph_.faults == nullptr || graph_.faults->IsClear()) return std::nullopt;
+  for (const auto& [launching, last] : graph_.launches) {
+    if (parts_.waits.WaitsForEnd(stream_, *launching, last)) return parts_.waits.Park(stream_, ParkReason::kDrain);
+  }
+  FaultReports::CollectGraph(*graph_.faults);
+  graph_.faults->Clear();
+  return std::nullopt;
+}
+
+void GraphLaunch::Watch() {
+  if (graph_.faults == nullptr) return;
+  GraphFaults::Outputs outputs;
+  for (const MemoryRef* const output : scratch_.outputs) outputs.emplace_back(*output, (*output)->poison.version());
+  if (std::find(graph_.watched.begin(), graph_.watched.end(), &stream_) == graph_.watched.end()) {
+    graph_.watched.push_back(&stream_);
+    stream_.faults.AddGraph(graph_.faults);
+  }
+  graph_.faults->Watch(stream_, ticket_, std::move(outputs));
+}
+
+Outcome GraphLaunch::Launch() {
+  for (const uint32_t number : plan_->overwritten) MemoryOf(number)->poison.Overwrite();
+  std::vector<uint64_t>& names = scratch_.output_names;
+  names.clear();
+  for (const uint32_t number : plan_->outputs) {
+    if (parts_.device.needs_polling()) break;
+    const bool is_fixed = number < GraphPlan::kFirstSlot;
+    const GraphPlan::Slot* const slot = is_fixed ? nullptr : &plan_->slots[number - GraphPlan::kFirstSlot];
+    if (is_fixed ? !plan_->fixed[number].is_own : slot->device != parts_.device.id()) continue;
+    const uint32_t handle = is_fixed ? plan_->fixed[number].handle : entries_[slot->entry].handle;
+    names.push_back(handle | uint64_t{MemoryOf(number)->poison.version()} << 32);
+  }
+  std::vector<hal::GraphPatch> patches;
+  for (const GraphPlan::Patch& patch : plan_->patches) {
+    const uint64_t value = ValueOf(patch);
+    if (value != patch.value) patches.push_back({patch.node, patch.param, value});
+  }
+  if (plan_->word_stream != &stream_) {
+    const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
+    for (const GraphPlan::Checked& checked : plan_->checked) patches.push_back({checked.node, checked.param + 1, word});
+  }
+  // Before the launch: a report may arrive before the backend's call returns.
+  Watch();
+  graph_.NoteLaunch(stream_, ticket_);
+  const Status status =
+      stream_.backend->LaunchGraph(ticket_, {.graph = graph_.built->Get(), .patches = patches, .outputs = names});
+  if (status.code() == StatusCode::kUpstream) return Fail({.status = {StatusCode::kDeviceLost, status.note()}});
+  if (!status.ok()) return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
+  for (GraphPlan::Patch& patch : plan_->patches) patch.value = ValueOf(patch);
+  plan_->word_stream = &stream_;
+  for (const Home& home : homes_) {
+    if (!IsOwn(home)) home.channel->peers().users.Add(channel_.weak_from_this(), stream_, ticket_);
+  }
+  return Outcome::kIssued;
+}
+
+}  // namespace millrace

@@ -1,0 +1,117 @@
+// One LAUNCH_GRAPH record that is being issued: finds what the graph names, lets the pump build it, and launches it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "runtime/failures.h"
+#include "runtime/graphs.h"
+#include "runtime/issue/copy_work.h"
+#include "runtime/issue/issue_parts.h"
+#include "runtime/issue/outputs.h"
+#include "runtime/record_reader.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+class CopyRecords;
+
+struct GraphParts : IssueParts {
+  CopyRecords& copies;
+};
+
+/// Lists of the launch that is being issued; they keep their memory.
+struct GraphScratch {
+  std::vector<MemoryRef*> outputs;
+  std::vector<uint64_t> output_names;  // Their handles, with their versions above them.
+};
+
+/// Thread: channel. Holds the streams_mutex() of each other device that the graph names, in the order of their ids.
+class GraphLaunch {
+ public:
+  GraphLaunch(const GraphParts& parts, GraphScratch& scratch, StreamState& stream, Ticket ticket, GraphEntry& graph,
+              std::vector<protocol::LaunchArg> entries)
+      : parts_(parts),
+        channel_(parts.channel),
+        scratch_(scratch),
+        stream_(stream),
+        ticket_(ticket),
+        graph_(graph),
+        entries_(std::move(entries)) {}
+  Outcome Issue(const GraphRef& graph);
+
+ private:
+  /// How the record ends, or parks, before it is launched; nothing if it goes on.
+  using Ended = std::optional<Outcome>;
+  struct Home {
+    uint32_t id = 0;
+    std::shared_ptr<Channel> channel;
+    bool is_gone = false;  // Lost or closed.
+  };
+  /// What the node that is being planned reads and writes.
+  struct Accesses {
+    std::vector<uint32_t> reads;
+    std::vector<GraphPlan::Write> writes;
+  };
+
+  Ended OpenHomes();
+  Home& HomeOf(uint32_t device);
+  bool IsOwn(const Home& home) const { return home.channel.get() == &channel_; }
+
+  Ended MakePlan();
+  Ended Add(Home& home, const protocol::NopRecord& record);
+  Ended Add(Home& home, const GraphDefinition::Launch& launch);
+  Ended Add(Home& home, const protocol::CopyRecord& record);
+  Ended Add(Home& home, const GraphDefinition::CopyStrided& copy);
+  Ended Add(Home& home, const protocol::FillRecord& record);
+  Ended Add(Home& home, const GraphDefinition::FillStrided& fill);
+  Ended FindKernel(Home& home, const protocol::LaunchRecord& record, hal::GraphKernel& kernel);
+  Ended FindCopyEnds(CopyWork& copy);
+  /// Memory of a device's table. `found` is null if the device is gone.
+  Ended FindMemory(Home& home, uint32_t handle, MemoryRef& found);
+  /// Its number in the plan.
+  uint32_t NumberOf(Home& home, const MemoryRef& entry, uint32_t handle);
+  void AddWrite(Home& home, const MemoryRef& entry, uint32_t handle, bool is_whole);
+  void AddRead(Home& home, const MemoryRef& entry, uint32_t handle);
+  hal::GraphNode& Node() { return plan_->nodes.back(); }
+
+  Ended FindSlots();
+  MemoryRef& MemoryOf(uint32_t number);
+  void ListOutputs();
+  uint32_t Cause();
+  Ended FailOfKernels();
+  Ended FailOfLimits();
+  Outcome Fail(Failure failure);
+  Outcome Malformed();
+  [[nodiscard]] Outputs Written() const { return {.memory = scratch_.outputs}; }
+
+  bool TakeFaultSlots();
+  [[nodiscard]] uint64_t ValueOf(const GraphPlan::Patch& patch);
+  Outcome Build(const GraphRef& graph);
+  Outcome FailOfBuild(Status status);
+  Ended AwaitReports();
+  Outcome Launch();
+  void Watch();
+
+  const GraphParts& parts_;
+  Channel& channel_;
+  GraphScratch& scratch_;
+  StreamState& stream_;
+  const Ticket ticket_;
+  GraphEntry& graph_;
+  const std::vector<protocol::LaunchArg> entries_;
+  std::vector<Home> homes_;
+  std::vector<std::unique_lock<std::mutex>> locks_;
+  std::unique_ptr<GraphPlan> made_;  // A plan that is not the graph's yet.
+  GraphPlan* plan_ = nullptr;
+  Accesses accesses_;
+  std::vector<MemoryRef> slots_;  // The memory of the plan's slots.
+  /// The channel of a device that is gone, 0 for memory that will never be registered; nothing if all is there.
+  std::optional<uint32_t> gone_;
+};
+
+}  // namespace millrace

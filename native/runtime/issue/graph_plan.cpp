@@ -1,0 +1,257 @@
+// The first launch of a graph: everything that its definition names, as nodes of the backend. What is not there yet
+// parks the stream, as it does for the ordinary records; the stream then begins the plan anew.
+
+#include <utility>
+
+#include "runtime/channel.h"
+#include "runtime/issue/copy_records.h"
+#include "runtime/issue/graph_launch.h"
+#include "runtime/issue/stream_waits.h"
+#include "runtime/launches.h"
+#include "runtime/strided.h"
+
+namespace millrace {
+
+using protocol::ArgKind;
+using protocol::PeerRoute;
+
+GraphLaunch::Ended GraphLaunch::MakePlan() {
+  made_ = std::make_unique<GraphPlan>();
+  plan_ = made_.get();
+  for (const GraphDefinition::Node& node : graph_.definition->nodes) {
+    Home& home = HomeOf(node.device);
+    plan_->nodes.push_back({.device = home.is_gone ? nullptr : home.channel->access().IfOpen(), .after = node.after});
+    if (home.is_gone && !gone_) gone_ = home.id;
+    accesses_ = {};
+    const Ended ended = std::visit([&](const auto& work) { return Add(home, work); }, node.work);
+    if (ended) return ended;
+    plan_->AddAccesses(accesses_.reads, accesses_.writes);
+  }
+  return std::nullopt;
+}
+
+uint32_t GraphLaunch::NumberOf(Home& home, const MemoryRef& entry, uint32_t handle) {
+  return plan_->NumberOf(entry, handle, IsOwn(home));
+}
+
+void GraphLaunch::AddRead(Home& home, const MemoryRef& entry, uint32_t handle) {
+  accesses_.reads.push_back(NumberOf(home, entry, handle));
+}
+
+void GraphLaunch::AddWrite(Home& home, const MemoryRef& entry, uint32_t handle, bool is_whole) {
+  const uint32_t number = NumberOf(home, entry, handle);
+  accesses_.writes.push_back({number, is_whole});
+  plan_->has_foreign_outputs |= !IsOwn(home);
+  // A failed allocation fails what writes it, too.
+  if (entry->address == nullptr) accesses_.reads.push_back(number);
+}
+
+GraphLaunch::Ended GraphLaunch::FindMemory(Home& home, uint32_t handle, MemoryRef& found) {
+  if (home.is_gone) return std::nullopt;
+  if (IsOwn(home)) {
+    if (parts_.waits.WaitsForMemory(stream_, handle)) return parts_.waits.Park(stream_, ParkReason::kPoint);
+    const MemoryRef* const entry = parts_.tables.memory.Find(handle);
+    if (entry == nullptr) return Malformed();
+    found = *entry;
+    return std::nullopt;
+  }
+  auto seen = home.channel->tables().memory.Look(handle, channel_.shared_from_this(), stream_.index());
+  if (seen.comes_later) return parts_.waits.ParkFor(stream_, *home.channel, ParkReason::kPoint);
+  if (!seen.object) return Malformed();
+  found = std::move(*seen.object);
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::Add(Home&, const protocol::NopRecord&) {
+  return std::nullopt;
+}
+
+// ── Launches ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GraphLaunch::Ended GraphLaunch::FindKernel(Home& home, const protocol::LaunchRecord& record, hal::GraphKernel& kernel) {
+  if (home.is_gone) return std::nullopt;
+  auto& table = home.channel->tables().kernels;
+  GraphPlan::Kernel planned{.node = static_cast<uint32_t>(plan_->nodes.size() - 1), .record = record};
+  if (IsOwn(home)) {
+    if (table.WaitsFor(record.kernel, channel_.shared_from_this(), stream_.index()))
+      return parts_.waits.Park(stream_, ParkReason::kBuild);
+    const KernelEntry* const found = table.Find(record.kernel);
+    if (found == nullptr) return Malformed();
+    planned.entry = *found;
+  } else {
+    auto seen = table.Look(record.kernel, channel_.shared_from_this(), stream_.index());
+    if (seen.comes_later) return parts_.waits.ParkFor(stream_, *home.channel, ParkReason::kBuild);
+    if (!seen.object) return Malformed();
+    planned.entry = std::move(*seen.object);
+  }
+  kernel.kernel = planned.entry.kernel;
+  plan_->kernels.push_back(std::move(planned));
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& launch) {
+  const protocol::LaunchRecord& record = launch.record;
+  hal::GraphKernel kernel{.grid = {record.grid_x, record.grid_y, record.grid_z},
+                          .block = {record.block_x, record.block_y, record.block_z},
+                          .shared_bytes = record.shared_bytes,
+                          .is_cooperative = IsCooperative(record),
+                          .kernel_id = record.kernel};
+  if (const Ended ended = FindKernel(home, record, kernel)) return ended;
+  const auto node = static_cast<uint32_t>(plan_->nodes.size() - 1);
+  for (size_t n = 0; n < launch.args.size(); ++n) {
+    const protocol::LaunchArg& arg = launch.args[n];
+    const auto kind = static_cast<ArgKind>(arg.kind);
+    const auto param = static_cast<uint32_t>(kernel.params.size());
+    const uint32_t entry = launch.entries[n];
+    const bool is_replaced = entry != GraphDefinition::kNoEntry;
+    if (kind == ArgKind::kScalar) {
+      if (is_replaced) plan_->patches.push_back({.node = node, .param = param, .entry = entry});
+      kernel.params.push_back(arg.value);
+    } else if (is_replaced) {
+      const uint32_t slot = plan_->SlotOf(home.id, entry);
+      plan_->patches.push_back({.node = node, .param = param, .entry = entry, .slot = slot});
+      if (Reads(arg.access)) accesses_.reads.push_back(GraphPlan::kFirstSlot + slot);
+      if (Writes(arg.access)) {
+        accesses_.writes.push_back({GraphPlan::kFirstSlot + slot, true});
+        plan_->has_foreign_outputs |= !IsOwn(home);
+      }
+      kernel.params.push_back(0);
+    } else {
+      MemoryRef memory;
+      if (const Ended ended = FindMemory(home, arg.handle, memory)) return ended;
+      if (memory == nullptr) continue;  // The device is gone.
+      if (arg.value > memory->bytes) return Malformed();
+      if (kind == ArgKind::kVariable && memory->address == nullptr) continue;
+      if (Reads(arg.access) || memory->address == nullptr) AddRead(home, memory, arg.handle);
+      if (Writes(arg.access)) AddWrite(home, memory, arg.handle, true);
+      if (kind == ArgKind::kVariable) continue;
+      kernel.params.push_back(arg.value + reinterpret_cast<uintptr_t>(memory->address));
+    }
+  }
+  if (!home.is_gone && plan_->kernels.back().entry.is_checked) {
+    plan_->checked.push_back({node, static_cast<uint32_t>(kernel.params.size()), record.kernel});
+    kernel.params.resize(kernel.params.size() + 2);
+  }
+  Node().work = std::move(kernel);
+  return std::nullopt;
+}
+
+// ── Copies ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GraphLaunch::Ended GraphLaunch::FindCopyEnds(CopyWork& copy) {
+  for (CopyEnd* const end : {&copy.dst, &copy.src}) {
+    Home& home = HomeOf(end->device);
+    end->home = home.is_gone ? nullptr : home.channel.get();
+    if (home.is_gone && !gone_) gone_ = home.id;
+    const CopyRecords::Sight sight = parts_.copies.FindEnd(stream_, *end, copy);
+    if (sight == CopyRecords::Sight::kMalformed) return Malformed();
+    if (sight == CopyRecords::Sight::kFound) continue;
+    // The thread that submitted it left before it registered the memory.
+    if (stream_.has_owner_left && !end->IsDevice() && IsOwn(home)) {
+      if (!gone_) gone_ = 0;
+      end->home = nullptr;
+      continue;
+    }
+    return parts_.waits.ParkFor(stream_, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
+  }
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::Add(Home&, const protocol::CopyRecord& record) {
+  CopyWork copy{.bytes = record.bytes, .flags = record.flags};
+  copy.dst = {
+      .device = record.dst_device, .space = record.dst_space, .handle = record.dst_handle, .offset = record.dst_offset};
+  copy.src = {
+      .device = record.src_device, .space = record.src_space, .handle = record.src_handle, .offset = record.src_offset};
+  if (const Ended ended = FindCopyEnds(copy)) return ended;
+  auto& [bytes, flags, dst, src] = copy;
+  if (src.entry != nullptr) AddRead(HomeOf(src.device), *src.entry, src.handle);
+  if (dst.entry != nullptr) AddWrite(HomeOf(dst.device), *dst.entry, dst.handle, copy.IsWhole());
+  if (dst.home == nullptr || src.home == nullptr || bytes == 0) return std::nullopt;
+  if (dst.entry != nullptr && src.entry != nullptr && dst.home != src.home) {
+    const auto route = dst.home->peers().routes.Find(src.home->id(), channel_.shared_from_this(), stream_.index());
+    if (!route) return parts_.waits.ParkFor(stream_, *dst.home, ParkReason::kPeer);
+    plan_->is_staged |= *route != PeerRoute::kDirect;
+    Node().work = hal::GraphPeerCopy{{.dst = dst.address,
+                                      .dst_device = dst.home->access().IfOpen(),
+                                      .src = src.address,
+                                      .src_device = src.home->access().IfOpen(),
+                                      .bytes = bytes,
+                                      .route = *route}};
+    return std::nullopt;
+  }
+  const CopyEnd* const on_device = dst.entry != nullptr ? &dst : src.entry != nullptr ? &src : nullptr;
+  if (on_device != nullptr) Node().device = on_device->home->access().IfOpen();
+  hal::GraphCopy work{.dst = dst.address, .src = src.address, .bytes = bytes};
+  work.host = {.dst = dst.Lease(), .src = src.Lease()};
+  for (const CopyEnd* const end : {&dst, &src}) {
+    if (end->IsDevice()) continue;
+    // The owner has checked this; a graph has no pump.
+    if (parts_.device.needs_locked_memory() && !end->host.is_page_locked) return Malformed();
+    // The other device's owner may end while this device continues.
+    if (end->home != &channel_) plan_->reporting_copies.push_back(static_cast<uint32_t>(plan_->nodes.size() - 1));
+  }
+  Node().work = std::move(work);
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::CopyStrided& copy) {
+  const auto& [record, axes] = copy;
+  MemoryRef dst;
+  MemoryRef src;
+  if (const Ended ended = FindMemory(home, record.dst_handle, dst)) return ended;
+  if (const Ended ended = FindMemory(home, record.src_handle, src)) return ended;
+  if (dst == nullptr || src == nullptr) return std::nullopt;  // The device is gone.
+  const uint32_t size = record.element_bytes;
+  if (record.dst_offset % size != 0 || record.src_offset % size != 0 ||
+      !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.dst_offset, dst->bytes) ||
+      !StridesFit(axes, &hal::StridedAxis::src_stride, size, record.src_offset, src->bytes)) {
+    return Malformed();
+  }
+  AddRead(home, src, record.src_handle);
+  AddWrite(home, dst, record.dst_handle, CoversAll(axes, size, dst->bytes));
+  if (dst->address == nullptr || src->address == nullptr) return std::nullopt;
+  Node().work = hal::GraphStrided{.dst = dst->address + record.dst_offset,
+                                  .src = src->address + record.src_offset,
+                                  .element_bytes = size,
+                                  .axes = {axes.span().begin(), axes.span().end()}};
+  return std::nullopt;
+}
+
+// ── Fills ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const protocol::FillRecord& record) {
+  MemoryRef entry;
+  if (const Ended ended = FindMemory(home, record.handle, entry)) return ended;
+  if (entry == nullptr) return std::nullopt;  // The device is gone.
+  const uint64_t bytes = record.count * record.element_bytes;
+  if (!Fits(record.offset, bytes, entry->bytes)) return Malformed();
+  AddWrite(home, entry, record.handle, record.offset == 0 && bytes == entry->bytes);
+  if (bytes == 0 || entry->address == nullptr) return std::nullopt;
+  Node().work = hal::GraphFill{.dst = entry->address + record.offset,
+                               .element_bytes = record.element_bytes,
+                               .pattern = record.pattern,
+                               .count = record.count};
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::FillStrided& fill) {
+  const auto& [record, axes] = fill;
+  MemoryRef entry;
+  if (const Ended ended = FindMemory(home, record.handle, entry)) return ended;
+  if (entry == nullptr) return std::nullopt;  // The device is gone.
+  const uint32_t size = record.element_bytes;
+  if (record.offset % size != 0 ||
+      !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.offset, entry->bytes)) {
+    return Malformed();
+  }
+  AddWrite(home, entry, record.handle, CoversAll(axes, size, entry->bytes));
+  if (entry->address == nullptr) return std::nullopt;
+  Node().work = hal::GraphStrided{.dst = entry->address + record.offset,
+                                  .element_bytes = size,
+                                  .pattern = record.pattern,
+                                  .axes = {axes.span().begin(), axes.span().end()}};
+  return std::nullopt;
+}
+
+}  // namespace millrace

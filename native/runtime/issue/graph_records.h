@@ -1,0 +1,31 @@
+// Issues the records of graphs, and ends graphs. GraphLaunch issues a launch.
+#pragma once
+
+#include "runtime/graphs.h"
+#include "runtime/issue/graph_launch.h"
+#include "runtime/issue/issue_parts.h"
+#include "runtime/record_reader.h"
+#include "runtime/streams.h"
+
+namespace millrace {
+
+/// Thread: channel.
+class GraphRecords {
+ public:
+  explicit GraphRecords(const GraphParts& parts) : parts_(parts) {}
+
+  Outcome Launch(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome Free(StreamState& stream, Ticket ticket, RecordReader& reader);
+  /// Destroys freed graphs whose launches have completed.
+  void EndFreed();
+  /// The device closes, and its pump and its streams have ended.
+  void EndAll();
+
+ private:
+  void CollectFaults(GraphEntry& graph);
+
+  const GraphParts parts_;
+  GraphScratch scratch_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,85 @@
+// The capture that is in progress in this thread, and the streams in it.
+//
+// While the captured function runs, each captured stream writes to a timeline of the capture (graphs/capture-session.ts). Another stream
+// joins when it waits for a captured one. The function is synchronous, so nothing else runs on this thread meanwhile; other threads are
+// not affected.
+// Thread: owner.
+import { badArgument } from '../base/arguments.js';
+import { CaptureError, type CaptureReason } from '../base/errors.js';
+import { isPromiseLike } from '../base/promise-like.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { CaptureSession } from '../graphs/capture-session.js';
+import type { Timeline } from '../timeline/timeline.js';
+
+/** What a capture asks of a stream. */
+interface CapturedStream {
+  readonly core: DeviceCore;
+  timeline: Timeline;
+  checkOpen(): void;
+}
+
+interface ActiveCapture {
+  readonly session: CaptureSession;
+  readonly label: string;
+  /** The run that encloses the capture. */
+  readonly scope: object | undefined;
+  /** The captured streams, with their own timelines. */
+  readonly streams: Map<CapturedStream, Timeline>;
+}
+
+let active: ActiveCapture | undefined;
+
+/**
+ * The stream that is current on the device because it is captured, and the run that encloses the capture; undefined if no stream of the
+ * device is captured.
+ */
+export function capturingStream(core: DeviceCore): { readonly stream: CapturedStream; readonly scope: object | undefined } | undefined {
+  if (active === undefined) return undefined;
+  for (const stream of active.streams.keys()) if (stream.core === core) return { stream, scope: active.scope };
+  return undefined;
+}
+
+/** Throws CaptureError while a capture is in progress: `what` the call would do. */
+export function refuseInCapture(reason: CaptureReason, what: string): void {
+  if (active === undefined) return;
+  throw new CaptureError(`Graph ${active.label} is being captured: ${what}.`, reason);
+}
+
+/** The stream is about to wait for a point of this timeline: if that is captured, the stream joins the capture. */
+export function joinCapture(stream: CapturedStream, timeline: Timeline | undefined): void {
+  if (active === undefined || timeline?.recording !== active.session || stream.timeline.recording !== undefined) return;
+  join(active, stream);
+}
+
+/** Runs the function with the stream captured, in the run `scope`. Throws what it throws, and ArgumentError if it returns a promise. */
+export function runCaptured(
+  session: CaptureSession,
+  label: string,
+  stream: CapturedStream,
+  scope: object | undefined,
+  fn: () => unknown,
+): void {
+  const capturing: ActiveCapture = { session, label, scope, streams: new Map() };
+  active = capturing;
+  try {
+    join(capturing, stream);
+    const result = fn();
+    if (!isPromiseLike(result)) return;
+    result.then(undefined, () => undefined);
+    throw badArgument(
+      'fn',
+      fn,
+      `The function to capture returned a promise: a capture ends when the function returns, so it cannot await.`,
+    );
+  } finally {
+    active = undefined;
+    for (const [captured, timeline] of capturing.streams) captured.timeline = timeline;
+    session.end();
+  }
+}
+
+function join({ session, streams }: ActiveCapture, stream: CapturedStream): void {
+  stream.checkOpen();
+  streams.set(stream, stream.timeline);
+  stream.timeline = session.join(stream.core, stream.timeline);
+}

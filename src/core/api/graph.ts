@@ -1,0 +1,129 @@
+// A captured graph.
+// Thread: the one that captured it.
+import type { ScalarInput, Scalar } from '../elements/dtype.js';
+import { describeAs } from '../base/describe.js';
+import { CaptureError } from '../base/errors.js';
+import type { CaptureSession } from '../graphs/capture-session.js';
+import type { GraphCore } from '../graphs/graph-core.js';
+import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf } from '../graphs/graph-nodes.js';
+import type { ArraySlot, GraphSlots, ScalarSlot } from '../graphs/slots.js';
+import type { ArrayParam, Params } from '../kernels/kernel.js';
+import type { Operation } from '../operations/operation.js';
+import type { DeviceArray } from './array.js';
+import { currentStream } from './current-stream.js';
+import type { Device } from './device.js';
+import type { Recorder } from './recorder.js';
+
+/** The values that each launch of a graph gives: one for each parameter of the capture, by name. Nothing is kept from the launch before. */
+export type GraphValues<P extends Params> = keyof P extends never
+  ? []
+  : [
+      values: {
+        readonly [K in keyof P]: P[K] extends Scalar<infer D> ? ScalarInput<D> : P[K] extends ArrayParam<infer D> ? DeviceArray<D> : never;
+      },
+    ];
+
+/** @internal What a capture recorded. */
+export interface Captured {
+  readonly session: CaptureSession;
+  readonly slots: readonly (ScalarSlot | ArraySlot)[];
+}
+
+/** The present form of a graph, in an object that does not refer to the Graph. */
+interface Form {
+  core: GraphCore;
+}
+
+// A graph that is collected without `close` would keep its memory for as long as the device is open.
+const forgotten = new FinalizationRegistry<Form>((form) => setImmediate(() => form.core.close()));
+
+/**
+ * A list of operations with their order, captured once by `stream.capture` and launched any number of times, each launch as one operation:
+ * `CUgraphExec`, `cupy.cuda.Graph`, `wp.Graph`, PyTorch's `CUDAGraph`. A launch reads and writes the arrays of the capture in place; values
+ * that change are parameters of the capture. The graph keeps everything that it uses alive, also arrays that were disposed.
+ */
+export class Graph<P extends Params = {}> implements AsyncDisposable {
+  /** The name in messages: the option `label` of the capture, or the label of the stream. */
+  readonly label: string;
+  readonly #maker: Device;
+  readonly #capture: (fn: unknown) => Captured;
+  readonly #form: Form;
+
+  /** @internal Made by `stream.capture`. `capture`: captures another function with the same parameters. */
+  constructor(maker: Device, core: GraphCore, capture: (fn: unknown) => Captured) {
+    this.#maker = maker;
+    this.#capture = capture;
+    this.#form = { core };
+    this.label = core.label;
+    forgotten.register(this, this.#form, this);
+  }
+
+  /** @internal */
+  get core(): GraphCore {
+    return this.#form.core;
+  }
+
+  /** The operations, in the order of the calls. */
+  get nodes(): readonly GraphNode[] {
+    return nodesOf(this.core.session.nodes);
+  }
+
+  /** Which node comes after which, by their ids: what the order of a stream, its waits, and the tracked use of arrays require. */
+  get edges(): readonly GraphEdge[] {
+    return edgesOf(this.core.session.nodes);
+  }
+
+  /** The device of the stream that the graph was captured on: its streams launch the graph. */
+  get device(): Device {
+    return this.#maker.context.deviceOf(this.#maker);
+  }
+
+  /** Launches the graph on the current stream of its device: `stream.launch(graph, values)` names another one. Throws as that does. */
+  launch(...values: GraphValues<P>): Operation {
+    return currentStream(this.device).launch(this, ...values);
+  }
+
+  /**
+   * Captures another function with the same parameters, on the stream of the capture, and launches from now on run what it recorded:
+   * `cuGraphExecUpdate`. Its nodes must have the same kinds, devices and order as those of the graph; kernels, shapes, arrays and values
+   * may differ. Launches that were submitted run the former nodes. Throws CaptureError with reason 'topology' if the nodes differ, and as
+   * `capture` does; the graph is then unchanged.
+   */
+  update<R>(fn: (stream: Recorder, slots: GraphSlots<P>) => R extends PromiseLike<unknown> ? never : R): void {
+    this.core.checkOpen();
+    const { session, slots } = this.#capture(fn);
+    const difference = differenceOf(this.core.session.nodes, session.nodes);
+    if (difference !== undefined) {
+      session.abandon();
+      throw new CaptureError(`The update of graph ${this.label} has other nodes than the graph: ${difference}.`, 'topology');
+    }
+    this.#form.core = this.core.replacedBy(session, slots);
+  }
+
+  /** The nodes and edges in the language of Graphviz, one cluster for each stream: `cuGraphDebugDotPrint`. */
+  toDot(): string {
+    return dotOf(this.label, this.nodes, this.edges);
+  }
+
+  /**
+   * Refuses further launches at once, and resolves when those that were submitted have finished: `cuGraphExecDestroy`. Frees what only the
+   * graph kept alive. Closing twice is allowed.
+   */
+  async close(): Promise<void> {
+    forgotten.unregister(this);
+    const { core: device, memory } = this.core;
+    const { launch } = memory;
+    this.core.close();
+    if (launch !== undefined && !device.isGone) await device.waits.until(launch.timeline, launch.ticket);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+describeAs(
+  Graph.prototype,
+  ({ label, nodes, device }) => `Graph ${label} of ${device.info.id} (${nodes.length} nodes)`,
+  ({ label, nodes, device }) => ({ label, device: device.info.id, nodes: nodes.length }),
+);

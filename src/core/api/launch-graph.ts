@@ -1,0 +1,131 @@
+// `stream.launch(graph, values)`: checks the values, writes one entry for each slot, orders the launch and submits it.
+// Thread: owner.
+import { Access, LaunchArg, LaunchRecord } from '../../protocol/protocol.gen.js';
+import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import type { StreamContext } from '../device/stream-context.js';
+import { scalarBits } from '../elements/scalar-bits.js';
+import { DTYPES } from '../elements/dtype.js';
+import { CaptureSession } from '../graphs/capture-session.js';
+import type { GraphCore } from '../graphs/graph-core.js';
+import { ArraySlot } from '../graphs/slots.js';
+import { MAX_EXTENT } from '../kernels/launch-geometry.js';
+import type { RecordAccesses } from '../ordering/access-tracker.js';
+import { StridedArray } from './strided-array.js';
+
+const ACCESS = { in: Access.READ, out: Access.WRITE, inout: Access.READ_WRITE } as const;
+
+/** Submits a launch of the graph and returns its ticket. */
+export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values: unknown): number {
+  const { core, timeline } = site;
+  graph.checkOpen();
+  if (graph.core !== core) {
+    throw wrongDevice('graph', graph, `Graph ${graph.label} belongs to device ${graph.core.name}, the stream to ${core.name}.`);
+  }
+  for (const other of graph.otherCores) {
+    const over = other.refuseIfOver();
+    if (over !== undefined) throw over;
+  }
+  if (timeline.recording instanceof CaptureSession) return embed(site, timeline.recording, graph, values);
+  // One executable runs one launch after another, whatever the ordering of the stream.
+  const { launch } = graph.memory;
+  if (launch !== undefined) core.tracker.waitFor(core, timeline, { ...launch, clock: launch.info.clock }, 'array');
+  const record = core.tracker.begin(site);
+  try {
+    const entries = writeEntries(site, record, graph, values);
+    record.add(graph.memory, 0, graph.memory.byteLength, true);
+    for (const other of graph.memory.conflicts) record.add(other, 0, other.byteLength, false);
+    record.order('graph', graph.label);
+    const ticket = core.submit(timeline, core.encoder.launchGraph(timeline.slot, graph.handle, entries));
+    const info = record.commit(ticket);
+    for (const other of graph.otherCores) other.peerUsers.add(timeline, ticket);
+    graph.launched({ timeline, ticket, info, isOrdered: site.ordering !== 'explicit' });
+    return ticket;
+  } catch (error) {
+    record.abandon();
+    throw error;
+  }
+}
+
+/** Adds the nodes of the graph to a capture. Returns the ticket of the last one. */
+function embed(site: StreamContext, session: CaptureSession, graph: GraphCore, values: unknown): number {
+  const { core, timeline } = site;
+  const { encoder } = core;
+  const record = core.tracker.begin(site);
+  try {
+    const count = writeEntries(site, record, graph, values);
+    const entries = encoder.block.slice(LaunchRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE + count * LaunchArg.BYTE_SIZE);
+    for (const { storage, start, end, isWrite } of graph.uses()) record.add(storage, start, end, isWrite);
+    record.order('graph', graph.label);
+    const nop = encoder.block.subarray(0, encoder.nop(timeline.slot));
+    const ticket = session.embed(timeline, graph.session, entries, nop);
+    record.commit(ticket);
+    return ticket;
+  } catch (error) {
+    record.abandon();
+    throw error;
+  }
+}
+
+/** Writes the entries of the slots. Returns their number. */
+function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphCore, values: unknown): number {
+  const { label, slots } = graph;
+  if (slots.length === 0 && values === undefined) return 0;
+  if (typeof values !== 'object' || values === null)
+    throw badArgument('values', values, `The values of graph ${label} (${show(values)}) are not an object with ${namesOf(graph)}.`);
+  const given = values as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(given)) {
+    if (!slots.some((slot) => slot.name === name))
+      throw badArgument(name, given[name], `Value ${name.slice(0, 80)} is not a parameter of graph ${label}, which has ${namesOf(graph)}.`);
+  }
+  const { encoder } = site.core;
+  let at = 0;
+  const arrays: { readonly name: string; readonly array: StridedArray; readonly isWrite: boolean }[] = [];
+  for (const slot of slots) {
+    const value = given[slot.name];
+    if (value === undefined) throw badArgument(slot.name, value, `Value ${slot.name} of graph ${label} is missing.`);
+    if (slot instanceof ArraySlot) {
+      const array = checkArray(site, graph, slot, value);
+      const { storage, byteOffset, byteLength } = array;
+      const isWrite = slot.access !== 'in';
+      if (graph.conflictsWith(storage, byteOffset, byteOffset + byteLength, isWrite)) {
+        throw badArgument(slot.name, value, `Value ${slot.name} of graph ${label} is array ${array.label}, which the graph itself uses.`);
+      }
+      const shared = arrays.find((other) => (isWrite || other.isWrite) && overlap(other.array, array));
+      if (shared !== undefined) {
+        const message = `Values ${shared.name} and ${slot.name} of graph ${label} are overlapping arrays, and the graph writes one of them.`;
+        throw badArgument(slot.name, value, message);
+      }
+      arrays.push({ name: slot.name, array, isWrite });
+      encoder.memoryArg(at++, ACCESS[slot.access], storage.handle, storage.base + byteOffset);
+      for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
+      record.add(storage, byteOffset, byteOffset + byteLength, isWrite);
+    } else {
+      const { low, high } = scalarBits(slot.dtype, value, slot.name);
+      encoder.intArg(at++, DTYPES[slot.dtype].byteSize, low, high);
+    }
+  }
+  return at;
+}
+
+/** Have two contiguous arrays bytes in common? */
+function overlap(one: StridedArray, other: StridedArray): boolean {
+  if (one.storage !== other.storage) return false;
+  return one.byteOffset < other.byteOffset + other.byteLength && other.byteOffset < one.byteOffset + one.byteLength;
+}
+
+function checkArray({ core }: StreamContext, { label }: GraphCore, slot: ArraySlot, value: unknown): StridedArray {
+  const what = `Value ${slot.name} of graph ${label}`;
+  const bad = (message: string, limit?: unknown): Error => badArgument(slot.name, value, `${what} ${message}`, limit);
+  if (!(value instanceof StridedArray)) throw bad(`(${show(value)}) is not a device array.`);
+  if (value.isDisposed) throw value.disposedError();
+  if (value.core !== core) throw bad(`belongs to device ${value.core.name}, the stream to ${core.name}.`, core.name);
+  if (value.dtype !== slot.dtype) throw bad(`has dtype ${value.dtype}; the graph takes ${slot.dtype}.`, slot.dtype);
+  if (value.shape.length !== slot.rank) throw bad(`has ${value.shape.length} dimensions; the graph takes ${slot.rank}.`, slot.rank);
+  if (!value.isContiguous) throw bad(`(${value.label}) is not contiguous: clone() it first.`);
+  if (value.length > MAX_EXTENT) throw bad(`has more elements (${value.length}) than a kernel can index (${MAX_EXTENT}).`, MAX_EXTENT);
+  return value;
+}
+
+function namesOf({ slots }: GraphCore): string {
+  return slots.length === 0 ? 'no values' : `values for ${slots.map(({ name }) => name).join(', ')}`;
+}

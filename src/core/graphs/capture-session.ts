@@ -1,0 +1,305 @@
+// A capture in progress: takes the records of its streams and lists them as nodes, with the nodes that each must come after.
+//
+// While a capture runs, each of its streams writes to a Timeline of the capture instead of its own. `DeviceCore.submit` hands every record
+// of such a timeline to `add`, and the waits that the access tracker would submit arrive at `follow`. So the checks, the encoding and the
+// ordering of a captured call are those of any other call, and this file only keeps lists.
+//
+// A node comes after the node before it on its stream, and after the nodes that its stream was made to wait for since then.
+// Thread: owner. The body of a capture is synchronous, so a thread has one session at a time.
+import { LaunchArg, LaunchRecord, Opcode } from '../../protocol/protocol.gen.js';
+import { CaptureError, type CaptureReason } from '../base/errors.js';
+import type { OperationKind } from '../base/snapshots.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { Storage } from '../memory/storage.js';
+import { type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
+import { CapturedMemory } from './captured-memory.js';
+import { type ArraySlot, entriesOf, type ScalarSlot } from './slots.js';
+
+/** A function that a captured `host` call gave. */
+export interface HostFunction {
+  readonly fn: () => unknown;
+  readonly label: string | undefined;
+}
+
+/** The stream that a node was captured on. */
+export interface CapturedStream {
+  readonly core: DeviceCore;
+  /** The label of the stream. */
+  readonly label: string;
+  readonly timeline: Timeline;
+}
+
+/** What a node of a graph does. 'empty' only joins other nodes. */
+export type GraphNodeKind = OperationKind | 'empty';
+
+/** One record of the graph. */
+export interface CapturedNode {
+  readonly stream: CapturedStream;
+  readonly record: Uint8Array<ArrayBuffer>;
+  /** The nodes that it comes after, by number, all smaller than its own. */
+  readonly after: readonly number[];
+  kind: GraphNodeKind;
+  label: string | undefined;
+  slots: readonly SlotUse[];
+}
+
+/** The operations that can be nodes, by opcode. */
+const KINDS: ReadonlyMap<number, CapturedNode['kind']> = new Map([
+  [Opcode.LAUNCH, 'launch'],
+  [Opcode.COPY, 'copy'],
+  [Opcode.COPY_STRIDED, 'copy'],
+  [Opcode.FILL, 'fill'],
+  [Opcode.FILL_STRIDED, 'fill'],
+  [Opcode.NOP, 'empty'],
+]);
+
+/** What the other records are, in messages. */
+const REFUSED: ReadonlyMap<number, string> = new Map([
+  [Opcode.HOLD, 'a hold'],
+  [Opcode.RECORD_EVENT, 'the record of an event with timing or for other processes'],
+  [Opcode.WAIT_EVENT, 'a wait for an event of another process'],
+  [Opcode.ADOPT, 'the adoption of an array'],
+]);
+
+const NO_SLOTS: readonly SlotUse[] = [];
+
+/** Copies the handle and the value of an entry to an argument of a launch, which keeps its kind, size and access. */
+function fillIn(record: Uint8Array, arg: number, entries: Uint8Array, entry: number): void {
+  const from = entry * LaunchArg.BYTE_SIZE;
+  record.set(
+    entries.subarray(from + LaunchArg.HANDLE, from + LaunchArg.BYTE_SIZE),
+    LaunchRecord.BYTE_SIZE + arg * LaunchArg.BYTE_SIZE + LaunchArg.HANDLE,
+  );
+}
+
+/** A stream in the session, and what its next node comes after. */
+class SessionStream implements CapturedStream {
+  readonly core: DeviceCore;
+  readonly label: string;
+  readonly timeline: Timeline;
+  /** Of the stream itself. */
+  readonly outside: Timeline;
+  barrierSlot: number | undefined = undefined;
+  /** The node of each ticket, from ticket 1 on. */
+  readonly nodes: number[] = [];
+  after: Set<number> = new Set();
+
+  constructor(core: DeviceCore, timeline: Timeline, outside: Timeline) {
+    this.core = core;
+    this.label = outside.label;
+    this.timeline = timeline;
+    this.outside = outside;
+  }
+
+  /** The nodes that its next node comes after. */
+  before(): Set<number> {
+    const last = this.nodes.at(-1);
+    return last === undefined ? this.after : new Set(this.after).add(last);
+  }
+}
+
+export class CaptureSession implements StreamRecording {
+  readonly nodes: CapturedNode[] = [];
+  readonly memories: Map<Storage, CapturedMemory> = new Map();
+  /** The number of entries that each launch of the graph gives. */
+  readonly entryCount: number;
+  /** Functions of `host` calls: each launch of the graph calls them after it. */
+  readonly hostFunctions: HostFunction[] = [];
+  /** Memory that the capture allocated. */
+  readonly allocated: Storage[] = [];
+  /** Memory that has no contents before the graph is launched: `allocated`, and that of embedded graphs. */
+  readonly empty: Storage[] = [];
+  readonly #entries: Map<object, number> = new Map();
+  readonly #streams: Map<Timeline, SessionStream> = new Map();
+  #isOver = false;
+
+  /** `slots`: in the order of their entries. */
+  constructor(slots: readonly (ScalarSlot | ArraySlot)[]) {
+    let count = 0;
+    for (const slot of slots) {
+      this.#entries.set(slot, count);
+      count += entriesOf(slot);
+    }
+    this.entryCount = count;
+  }
+
+  /** A timeline of the session for a stream that joins it. */
+  join(core: DeviceCore, outside: Timeline): Timeline {
+    const timeline = Timeline.ofCapture(core.channel, outside.label, core.tracker.newClock(), this);
+    timeline.begin();
+    this.#streams.set(timeline, new SessionStream(core, timeline, outside));
+    return timeline;
+  }
+
+  outside(timeline: Timeline): Timeline {
+    return this.#of(timeline).outside;
+  }
+
+  entryOf(slot: object): number | undefined {
+    return this.#entries.get(slot);
+  }
+
+  barrierSlot(timeline: Timeline): number {
+    const stream = this.#of(timeline);
+    stream.barrierSlot ??= stream.core.takeSlot();
+    return stream.barrierSlot;
+  }
+
+  add(timeline: Timeline, block: Uint8Array): number {
+    const opcode = block[0] as number;
+    const kind = KINDS.get(opcode);
+    if (kind === undefined) {
+      throw this.refusal(
+        timeline,
+        'unsupported-node',
+        `a graph cannot contain ${REFUSED.get(opcode) ?? `this operation (record ${opcode})`}`,
+      );
+    }
+    const stream = this.#of(timeline);
+    return this.#put(stream, { kind, record: block.slice(), label: undefined }, stream.before());
+  }
+
+  name(timeline: Timeline, kind: OperationKind, label: string | undefined): void {
+    const node = this.nodes[this.#of(timeline).nodes.at(-1) ?? -1];
+    if (node === undefined) return;
+    node.label = label;
+    if (node.kind !== 'empty' || kind === 'host') node.kind = kind;
+  }
+
+  takeSlots(timeline: Timeline, slots: readonly SlotUse[]): void {
+    (this.nodes[this.#of(timeline).nodes.at(-1) as number] as CapturedNode).slots = slots;
+  }
+
+  addHost(host: HostFunction): void {
+    this.hostFunctions.push(host);
+  }
+
+  addAllocation(memory: object): void {
+    if (!(memory instanceof Storage)) return;
+    this.allocated.push(memory);
+    this.empty.push(memory);
+  }
+
+  /**
+   * Adds the nodes of another graph, after what the timeline's next node comes after. `entries`: the values of its slots. Returns a ticket
+   * that comes after all of them.
+   */
+  embed(timeline: Timeline, graph: CaptureSession, entries: Uint8Array, nop: Uint8Array): number {
+    const stream = this.#of(timeline);
+    const before = [...stream.before()];
+    const first = this.nodes.length;
+    const leaves = new Set<number>();
+    for (const { after, slots, record, ...node } of graph.nodes) {
+      leaves.add(this.nodes.length);
+      for (const earlier of after) leaves.delete(first + earlier);
+      const given = record.slice();
+      for (const { arg, entry } of slots) fillIn(given, arg, entries, entry);
+      this.nodes.push({
+        ...node,
+        record: given,
+        slots: NO_SLOTS,
+        after: after.length > 0 ? after.map((earlier) => first + earlier) : before,
+      });
+    }
+    this.hostFunctions.push(...graph.hostFunctions);
+    this.empty.push(...graph.empty);
+    return this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
+  }
+
+  awaited(timeline: Timeline): readonly number[] {
+    return [...this.#of(timeline).after];
+  }
+
+  follow(timeline: Timeline, other: Timeline, ticket: number, nodes: readonly number[] = []): void {
+    if (timeline.recording !== this || other.recording !== this || this.#isOver) throw this.#isolation(timeline, other);
+    const node = this.#of(other).nodes[ticket - 1];
+    if (node !== undefined) this.#of(timeline).after.add(node);
+    for (const earlier of nodes) this.#of(timeline).after.add(earlier);
+  }
+
+  memoryOf<M extends object>(memory: M): M {
+    if (!(memory instanceof Storage)) return memory;
+    let standIn = this.memories.get(memory);
+    if (standIn === undefined) {
+      standIn = new CapturedMemory(memory);
+      this.memories.set(memory, standIn);
+      memory.keep();
+    }
+    // The tracker asks for a TrackedMemory.
+    return standIn as object as M;
+  }
+
+  refusal(timeline: Timeline, reason: CaptureReason, what: string): CaptureError {
+    const state = this.#isOver ? 'was captured' : 'is being captured';
+    const message = `Stream ${timeline.label} of device ${timeline.log.device} ${state}: ${what}.`;
+    return new CaptureError(message, reason, { device: timeline.log.device, stream: timeline.label });
+  }
+
+  /**
+   * The last nodes of streams that the first stream, at its end, does not come after, by stream. The graph waits for them in any case.
+   */
+  unjoined(): string[] {
+    const [first] = this.#streams.values();
+    if (first === undefined) return [];
+    const reached = new Set<number>();
+    const open = [...first.after, ...first.nodes.slice(-1)];
+    for (let node = open.pop(); node !== undefined; node = open.pop()) {
+      if (reached.has(node)) continue;
+      reached.add(node);
+      open.push(...(this.nodes[node] as CapturedNode).after);
+    }
+    return [...this.#streams.values()].filter(({ nodes }) => nodes.some((node) => !reached.has(node))).map(({ label }) => label);
+  }
+
+  /** The body has returned or thrown: the session takes no further records. */
+  end(): void {
+    this.#isOver = true;
+    for (const { timeline } of this.#streams.values()) timeline.clockEntry.end();
+  }
+
+  /** The capture failed: its arrays are disposed. */
+  abandon(): void {
+    for (const storage of this.allocated)
+      if (!storage.isDisposed) storage.freeBy(() => storage.core.frees.free(storage.handle, [...storage.uses()]));
+    this.release();
+  }
+
+  /** The capture failed, or its graph is gone: lets go of what it kept. */
+  release(): void {
+    for (const memory of this.memories.keys()) memory.release();
+    for (const { core, barrierSlot } of this.#streams.values()) if (barrierSlot !== undefined) core.giveBackSlot(barrierSlot);
+  }
+
+  /** `after`: the nodes that it comes after. */
+  #put(stream: SessionStream, node: Pick<CapturedNode, 'kind' | 'record' | 'label'>, after: Iterable<number>): number {
+    const { timeline } = stream;
+    this.nodes.push({ ...node, stream, after: [...after].sort((a, b) => a - b), slots: NO_SLOTS });
+    stream.nodes.push(this.nodes.length - 1);
+    stream.after = new Set();
+    timeline.last++;
+    timeline.log.add(timeline.last, node.record[0] as number);
+    return timeline.last;
+  }
+
+  #of(timeline: Timeline): SessionStream {
+    const stream = this.#streams.get(timeline);
+    if (stream === undefined || this.#isOver) throw this.refusal(timeline, 'isolation', 'its capture is over');
+    return stream;
+  }
+
+  #isolation(timeline: Timeline, other: Timeline): CaptureError {
+    const [inside, outside] = timeline.recording === this ? [timeline, other] : [other, timeline];
+    if (this.#isOver) {
+      return this.refusal(
+        inside,
+        'isolation',
+        `stream ${outside.label} cannot wait for what was captured; launch the graph and wait for that`,
+      );
+    }
+    const what =
+      timeline === inside
+        ? `it cannot wait for stream ${outside.label}, which is not part of the capture; let that stream wait for a captured one first`
+        : `stream ${outside.label} of another capture cannot wait for it`;
+    return this.refusal(inside, 'isolation', what);
+  }
+}

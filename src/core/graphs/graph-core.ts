@@ -1,0 +1,111 @@
+// A graph on its device: the handle, the memory that it keeps, and its place in the ordering of streams.
+//
+// The tracker sees one memory per graph, GraphMemory, which a launch writes. Every memory that the graph uses lists it (GraphUse), so a
+// record outside of the graph that uses such bytes counts as a reader of that one memory. A launch therefore costs the same however much
+// the graph uses, and a record pays for the graphs that use its memory.
+// Thread: owner.
+import { StateError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { Storage } from '../memory/storage.js';
+import type { GraphLaunch } from '../ordering/tracked-memory.js';
+import { type CapturedUse, GraphMemory } from './captured-memory.js';
+import type { CaptureSession, HostFunction } from './capture-session.js';
+import { encodeDefinition } from './graph-definition.js';
+import type { ArraySlot, ScalarSlot } from './slots.js';
+
+/** Of all graphs of the thread. */
+let launches = 0;
+
+export class GraphCore {
+  readonly core: DeviceCore;
+  readonly label: string;
+  readonly handle: number;
+  readonly memory: GraphMemory;
+  readonly slots: readonly (ScalarSlot | ArraySlot)[];
+  readonly hostFunctions: readonly HostFunction[];
+  /** The other devices that run nodes. */
+  readonly otherCores: readonly DeviceCore[];
+  readonly session: CaptureSession;
+  #state: 'open' | 'closed' = 'open';
+  #isLaunched = false;
+
+  /** `core`: the device of the stream that the graph was captured on. */
+  constructor(core: DeviceCore, label: string, session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[]) {
+    this.core = core;
+    this.label = label;
+    this.slots = slots;
+    this.hostFunctions = session.hostFunctions;
+    this.memory = new GraphMemory(core, label);
+    this.session = session;
+    this.otherCores = [...new Set(session.nodes.map(({ stream }) => stream.core))].filter((other) => other !== core);
+    this.handle = core.graphHandles.take();
+    core.channel.defineGraph(this.handle, encodeDefinition(session.nodes, session.entryCount));
+    for (const [storage, captured] of session.memories) this.#use(storage, captured.used());
+  }
+
+  /** The memories that it uses, and how. */
+  *uses(): Iterable<CapturedUse & { readonly storage: Storage }> {
+    for (const [storage, captured] of this.session.memories) for (const use of captured.used()) yield { ...use, storage };
+  }
+
+  /** Throws StateError after `close`. */
+  checkOpen(): void {
+    if (this.#state === 'open') return;
+    const { label, core } = this;
+    throw new StateError('ERR_MILLRACE_STATE', `Graph ${label} of device ${core.name} is closed.`, { device: core.name });
+  }
+
+  /** The graph with the nodes of another capture. Its launches come after those of this one, which is closed. */
+  replacedBy(session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[]): GraphCore {
+    const next = new GraphCore(this.core, this.label, session, slots);
+    next.memory.launch = this.memory.launch;
+    this.close();
+    return next;
+  }
+
+  /** A launch was submitted. */
+  launched(launch: Omit<GraphLaunch, 'nth'>): void {
+    if (!this.#isLaunched) for (const storage of this.session.empty) storage.hasContents = true;
+    this.#isLaunched = true;
+    this.memory.launch = { ...launch, nth: ++launches };
+  }
+
+  /** Does the graph use bytes of this memory in a way that conflicts with an access? */
+  conflictsWith(memory: Storage, start: number, end: number, isWrite: boolean): boolean {
+    return memory.graphUses.some((use) => use.graph === this.memory && use.start < end && start < use.end && (isWrite || use.isWrite));
+  }
+
+  /** Refuses further launches, and lets the device free what the graph keeps after the launches that were submitted. Idempotent. */
+  close(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    const { core, handle, memory } = this;
+    for (const other of memory.conflicts) other.conflicts.delete(memory);
+    core.frees.freeAfter([...memory.users], (timeline) => {
+      core.graphHandles.giveBack(handle, timeline, core.submit(timeline, core.encoder.freeGraph(timeline.slot, handle)));
+    });
+    // The memories are freed after the launches: they list the graph until then.
+    this.session.release();
+    for (const storage of this.session.memories.keys()) {
+      // The history takes up the last launch. Memory that was never written stays marked by the graph.
+      if (!storage.hasContents) continue;
+      storage.uses();
+      storage.graphUses = storage.graphUses.filter(({ graph }) => graph !== memory);
+    }
+  }
+
+  #use(storage: Storage, uses: readonly CapturedUse[]): void {
+    // What was submitted before the graph existed counts as a reader of its memory.
+    this.memory.takeUsersOf(storage, false);
+    for (const { graph, start, end, isWrite } of storage.graphUses) {
+      const isConflict = uses.some((use) => use.start < end && start < use.end && (use.isWrite || isWrite));
+      if (isConflict && graph instanceof GraphMemory) this.#conflictWith(graph);
+    }
+    storage.graphUses = [...storage.graphUses, ...uses.map((use) => ({ ...use, graph: this.memory, seen: 0 }))];
+  }
+
+  #conflictWith(other: GraphMemory): void {
+    this.memory.conflicts.add(other);
+    other.conflicts.add(this.memory);
+  }
+}

@@ -1,0 +1,64 @@
+// A graph as its user sees it: its nodes, the edges between them, and both as a drawing for Graphviz.
+import type { CapturedNode, GraphNodeKind } from './capture-session.js';
+
+/** One operation of a graph. */
+export interface GraphNode {
+  /** Its number, in the order of the calls: edges name it. */
+  readonly id: number;
+  /** What it does. 'empty' for an operation on no elements. */
+  readonly kind: GraphNodeKind;
+  /** The `label` of the call's options; for a launch without one, the kernel's name. */
+  readonly label?: string;
+  /** The id of the device that runs it. */
+  readonly device: string;
+  /** The label of the stream that it was captured on. */
+  readonly stream: string;
+}
+
+/** Two nodes by id: the second comes after the first. */
+export type GraphEdge = readonly [from: number, to: number];
+
+export function nodesOf(nodes: readonly CapturedNode[]): readonly GraphNode[] {
+  return nodes.map(({ kind, label, stream }, id) =>
+    Object.freeze({ id, kind, ...(label !== undefined && { label }), device: stream.core.name, stream: stream.label }),
+  );
+}
+
+/** The edges, without those that follow from others. */
+export function edgesOf(nodes: readonly CapturedNode[]): readonly GraphEdge[] {
+  return nodes.flatMap(({ after }, to) => after.map((from) => Object.freeze([from, to] as const)));
+}
+
+/** In which respect two graphs differ that should have the same nodes; undefined if they do not. */
+export function differenceOf(one: readonly CapturedNode[], other: readonly CapturedNode[]): string | undefined {
+  if (one.length !== other.length) return `${other.length} instead of ${one.length}`;
+  for (const [id, { kind, stream, after }] of other.entries()) {
+    const former = one[id] as CapturedNode;
+    if (kind !== former.kind) return `node ${id} is a ${kind} instead of a ${former.kind}`;
+    if (stream.core !== former.stream.core) return `node ${id} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
+    if (after.join() !== former.after.join())
+      return `node ${id} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
+  }
+  return undefined;
+}
+
+/** The graph in the language of Graphviz: one cluster for each stream. */
+export function dotOf(label: string, nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {
+  const quote = (text: string): string => `"${text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll('\n', String.raw`\n`)}"`;
+  const streams = new Map<string, GraphNode[]>();
+  for (const node of nodes) {
+    const key = `${node.device} ${node.stream}`;
+    streams.set(key, [...(streams.get(key) ?? []), node]);
+  }
+  const lines = [`digraph ${quote(label)} {`, '  rankdir=TB; node [shape=box, style=rounded, fontname="sans-serif"];'];
+  let cluster = 0;
+  for (const [stream, members] of streams) {
+    lines.push(`  subgraph cluster_${cluster++} {`, `    label=${quote(stream)};`);
+    for (const { id, kind, label: name } of members)
+      lines.push(`    n${id} [label=${quote(name === undefined || name === kind ? kind : `${kind} ${name}`)}];`);
+    lines.push('  }');
+  }
+  for (const [from, to] of edges) lines.push(`  n${from} -> n${to};`);
+  lines.push('}');
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,130 @@
+// The named values of a graph: places that every launch of the graph fills in. A capture gets one slot for each declared parameter and
+// passes it to launches in place of a scalar or an array.
+// Thread: owner.
+import { Access } from '../../protocol/protocol.gen.js';
+import { badArgument, show } from '../base/arguments.js';
+import { type DType, isDType, type Scalar } from '../elements/dtype.js';
+import { Form, type PlanParam } from '../kernels/kernel-plan.js';
+import type { ArrayParam, Param, Params } from '../kernels/kernel.js';
+import type { OrderedDevice } from '../ordering/ordered-stream.js';
+import { TrackedMemory } from '../ordering/tracked-memory.js';
+import type { Timeline } from '../timeline/timeline.js';
+
+/** A scalar that each launch of the graph gives. Pass it to a kernel in place of the number. */
+export class ScalarSlot<D extends DType = DType> {
+  /** Tells a scalar slot from an array slot. */
+  readonly slot = 'scalar';
+  /** The name under which a launch gives the value. */
+  readonly name: string;
+  /** The type of the scalar. */
+  readonly dtype: D;
+
+  /** @internal Made by `capture`. */
+  constructor(name: string, dtype: D) {
+    this.name = name;
+    this.dtype = dtype;
+  }
+}
+
+/** An array that each launch of the graph gives. Pass it to a kernel in place of the array. */
+export class ArraySlot<D extends DType = DType> {
+  /** Tells an array slot from a scalar slot. */
+  readonly slot = 'array';
+  /** The name under which a launch gives the array. */
+  readonly name: string;
+  /** The element type of the array. */
+  readonly dtype: D;
+  /** The number of dimensions of the array. */
+  readonly rank: number;
+  /** Whether the graph reads, writes, or reads and writes the array. */
+  readonly access: 'in' | 'out' | 'inout';
+  /** @internal Orders the nodes that use the array, whichever it will be. */
+  readonly memory: SlotMemory;
+
+  /** @internal Made by `capture`. */
+  constructor(name: string, param: ArrayParam<D>, core: OrderedDevice) {
+    this.name = name;
+    this.memory = new SlotMemory(name, core);
+    this.dtype = param.dtype;
+    this.rank = param.rank;
+    this.access = param.access;
+  }
+}
+
+/** The slots that the body of a capture gets, one for each declared parameter. */
+export type GraphSlots<P extends Params> = {
+  readonly [K in keyof P]: P[K] extends Scalar<infer D> ? ScalarSlot<D> : P[K] extends ArrayParam<infer D> ? ArraySlot<D> : never;
+};
+
+/** Throws ArgumentError for parameters that a graph cannot have. */
+export function checkParams(params: unknown): Params {
+  if (typeof params !== 'object' || params === null)
+    throw badArgument(
+      'params',
+      params,
+      `The parameters of the graph (${show(params)}) are neither an object nor, without parameters, a function.`,
+    );
+  for (const [name, param] of Object.entries(params as Readonly<Record<string, unknown>>)) {
+    const { kind, dtype } = (param ?? {}) as Partial<Param>;
+    if ((kind !== 'scalar' && kind !== 'array') || !isDType(dtype)) {
+      const example = '{ dt: f32, x: inout(f32) }';
+      throw badArgument(name, param, `Parameter ${name} of the graph (${show(param)}) is no type as in ${example}.`);
+    }
+  }
+  return params as Params;
+}
+
+/** The slots of these parameters, for a graph of this device. */
+export function slotsOf<P extends Params>(params: P, core: OrderedDevice): GraphSlots<P> {
+  const entries = Object.entries(params).map(([name, param]: [string, Param]) => [
+    name,
+    param.kind === 'array' ? new ArraySlot(name, param, core) : new ScalarSlot(name, param.dtype),
+  ]);
+  return Object.freeze(Object.fromEntries(entries)) as GraphSlots<P>;
+}
+
+/** The entries of a launch that the slot takes: a scalar one, an array one and one for each dimension. */
+export function entriesOf(slot: ScalarSlot | ArraySlot): number {
+  return slot instanceof ArraySlot ? 1 + slot.rank : 1;
+}
+
+/** Stands in a capture for the array that a launch gives. */
+export class SlotMemory extends TrackedMemory {
+  readonly core: OrderedDevice;
+  readonly #name: string;
+
+  constructor(name: string, core: OrderedDevice) {
+    super(1);
+    this.core = core;
+    this.#name = name;
+  }
+
+  get label(): string {
+    return `of slot ${this.#name}`;
+  }
+}
+
+/** The number of the slot's first entry, for a launch of this kernel. Throws ArgumentError if the slot does not fit the parameter. */
+export function entryOf(timeline: Timeline, slot: ScalarSlot | ArraySlot, param: PlanParam, kernel: string): number {
+  const what = `Argument ${param.name} of kernel ${kernel} is slot ${slot.name}`;
+  const entry = timeline.recording?.entryOf(slot);
+  if (entry === undefined) {
+    const where = timeline.recording === undefined ? 'outside of a capture' : 'of another capture';
+    throw badArgument(param.name, slot, `${what} ${where}: a slot stands for a value in the capture that made it.`);
+  }
+  if (slot.dtype !== param.dtype)
+    throw badArgument(param.name, slot, `${what} of dtype ${slot.dtype}; the kernel takes ${param.dtype}.`, param.dtype);
+  if (slot instanceof ScalarSlot) {
+    if (param.form === Form.ARRAY) throw badArgument(param.name, slot, `${what}, which is a scalar; the kernel takes an array.`);
+    return entry;
+  }
+  if (slot.rank !== param.rank) {
+    throw badArgument(param.name, slot, `${what} with ${slot.rank} dimensions; the kernel takes ${param.rank}.`, param.rank);
+  }
+  const allowed = slot.access === 'in' ? Access.READ : slot.access === 'out' ? Access.WRITE : Access.READ_WRITE;
+  if ((param.access & ~allowed) !== 0) {
+    const declared = `declared by ${slot.access === 'inout' ? 'inout' : `${slot.access}put`}`;
+    throw badArgument(param.name, slot, `${what}, ${declared}; the kernel ${(param.access & Access.WRITE) !== 0 ? 'writes' : 'reads'} it.`);
+  }
+  return entry;
+}

@@ -1,0 +1,85 @@
+// Graphs on a device of a test: their nodes are executed in their order when the launch's time is over, which is that of the longest path.
+import { GraphDefinition, GraphNodeHead, GraphPatch, LaunchArg, LaunchGraphRecord, LaunchRecord } from '../protocol/protocol.gen.js';
+import type { Block, Effect } from './memory.js';
+
+/** A node of a definition. */
+export interface GraphNode {
+  readonly device: number;
+  readonly after: readonly number[];
+  readonly record: Uint8Array<ArrayBuffer>;
+  /** Arguments of its launch that an entry of each launch of the graph replaces. */
+  readonly patches: { readonly arg: number; readonly entry: number }[];
+}
+
+/** A node that can run: how long it takes, and what it does. */
+export interface NodeStep {
+  readonly ms: number;
+  readonly effect: Effect;
+}
+
+/** The nodes of a definition. Core wrote the bytes, so they are not checked. */
+export function readGraph(bytes: Uint8Array): GraphNode[] {
+  const copy = bytes.slice();
+  const view = new DataView(copy.buffer);
+  let at: number = GraphDefinition.BYTE_SIZE;
+  const nodes = Array.from({ length: view.getUint32(GraphDefinition.NODE_COUNT, true) }, (): GraphNode => {
+    const [device, count, length] = [GraphNodeHead.DEVICE, GraphNodeHead.AFTER_COUNT, GraphNodeHead.RECORD_BYTES].map((field) =>
+      view.getUint32(at + field, true),
+    ) as [number, number, number];
+    at += GraphNodeHead.BYTE_SIZE;
+    const after = Array.from({ length: count }, (_, n) => view.getUint32(at + 4 * n, true));
+    at += 4 * (count + (count % 2));
+    const record = copy.slice(at, at + length);
+    at += length;
+    return { device, after, record, patches: [] };
+  });
+  for (let left = view.getUint32(GraphDefinition.PATCH_COUNT, true); left > 0; left--) {
+    const { patches } = nodes[view.getUint32(at + GraphPatch.NODE, true)] as GraphNode;
+    patches.push({ arg: view.getUint32(at + GraphPatch.ARG, true), entry: view.getUint32(at + GraphPatch.ENTRY, true) });
+    at += GraphPatch.BYTE_SIZE;
+  }
+  return nodes;
+}
+
+/** The record of a node with the entries of a LAUNCH_GRAPH record. */
+export function filledIn({ record, patches }: GraphNode, launch: DataView): DataView {
+  const bytes = record.slice();
+  for (const { arg, entry } of patches) {
+    const from = LaunchGraphRecord.BYTE_SIZE + entry * LaunchArg.BYTE_SIZE;
+    const to = LaunchRecord.BYTE_SIZE + arg * LaunchArg.BYTE_SIZE;
+    const access = bytes[to + LaunchArg.ACCESS] as number;
+    bytes.set(new Uint8Array(launch.buffer, launch.byteOffset + from, LaunchArg.BYTE_SIZE), to);
+    bytes[to + LaunchArg.ACCESS] = access;
+  }
+  return new DataView(bytes.buffer);
+}
+
+/** The longest path through the nodes. */
+export function graphMs(nodes: readonly GraphNode[], steps: readonly NodeStep[]): number {
+  const ends: number[] = [];
+  for (const [n, { after }] of nodes.entries())
+    ends.push(Math.max(0, ...after.map((earlier) => ends[earlier] as number)) + (steps[n] as NodeStep).ms);
+  return Math.max(0, ...ends);
+}
+
+/** All effects as one. It reads what a node reads before an earlier node has written it as a whole. `onNode` is called before each node runs. */
+export function graphEffect(steps: readonly NodeStep[], onNode: (node: number) => void): Effect {
+  const reads = new Set<Block>();
+  const writes = new Set<Block>();
+  const wholes = new Set<Block>();
+  for (const { effect } of steps) {
+    for (const block of effect.reads) if (!wholes.has(block)) reads.add(block);
+    for (const block of effect.writes) {
+      writes.add(block);
+      if (effect.isWhole && !reads.has(block)) wholes.add(block);
+    }
+  }
+  const run = (): void => {
+    for (const [n, { effect }] of steps.entries()) {
+      onNode(n);
+      effect.run();
+    }
+    for (const block of wholes) block.poison = 0;
+  };
+  return { reads: [...reads], writes: [...writes], isWhole: false, run };
+}

@@ -1,0 +1,225 @@
+// Fault reports of graphs: a slot belongs to a node and serves all launches.
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "graph_rig.h"
+
+namespace millrace::testing {
+namespace {
+
+/// A checked kernel that reads memory 0 and writes memory 1, built by a first launch.
+struct CheckedGraph {
+  explicit CheckedGraph(RecordingBackend& backend) : graphs(backend, 0, true), rig(graphs.rig), a(graphs.a) {
+    GraphBytes graph = graphs.Reading();
+    graph.Node(graphs.id, FillBytes(Handle(2), 16));
+    graph.Node(graphs.id, LaunchBytes(kKernel, {}));
+    Define(rig, graph);
+    MR_EXPECT(rig.Completes(a, LaunchGraph(rig, a)));
+  }
+  /// The hidden parameters of a node: the last two.
+  [[nodiscard]] uint64_t Hidden(uint32_t node, uint32_t which) const {
+    const auto& params = std::get<hal::GraphKernel>(rig.device->built[node].work).params;
+    return params[params.size() - 2 + which];
+  }
+  [[nodiscard]] protocol::FaultSlot* Slot(uint32_t node) const {
+    return reinterpret_cast<protocol::FaultSlot*>(Hidden(node, 0));
+  }
+  /// What a kernel does that leaves an array.
+  void Report(uint32_t node, uint32_t stream) {
+    Slot(node)->index = 77;
+    std::atomic_ref(Slot(node)->state).store(hal::kFaultWritten);
+    std::atomic_ref(rig.channel->FindStream(stream)->slot().fault).store(1);
+  }
+
+  GraphRig graphs;
+  Rig& rig;
+  uint32_t a;
+};
+
+MR_TEST(every_checked_node_has_a_slot_and_the_word_of_the_launching_stream) {
+  RecordingBackend backend;
+  CheckedGraph checked(backend);
+  Rig& rig = checked.rig;
+  const uint32_t b = rig.Stream();
+  MR_EXPECT(checked.Slot(0) != nullptr && checked.Slot(2) != nullptr && checked.Slot(0) != checked.Slot(2));
+  const auto word = [&](uint32_t stream) {
+    return reinterpret_cast<uintptr_t>(&rig.channel->FindStream(stream)->slot().fault);
+  };
+  MR_EXPECT_EQ(checked.Hidden(0, 1), word(checked.a));
+  MR_EXPECT_EQ(checked.Hidden(2, 1), word(checked.a));
+  const auto patched = [&](uint32_t stream) {
+    return "graph 0.3=" + std::to_string(word(stream)) + " 2.1=" + std::to_string(word(stream));
+  };
+  const Ticket other = LaunchGraph(rig, b);
+  MR_EXPECT(rig.Completes(b, other) && rig.Logs(Line("a1", other, patched(b))));
+  const Ticket again = LaunchGraph(rig, b);
+  MR_EXPECT(rig.Completes(b, again) && rig.Logs(Line("a1", again, "graph")));
+  const Ticket back = LaunchGraph(rig, checked.a);
+  MR_EXPECT(rig.Completes(checked.a, back) && rig.Logs(Line("a0", back, patched(checked.a))));
+}
+
+MR_TEST(a_report_fails_the_launch_with_its_node_and_the_next_launch_works) {
+  RecordingBackend backend;
+  CheckedGraph checked(backend);
+  Rig& rig = checked.rig;
+  backend.controls.completes_at_once = false;
+  const Ticket launched = LaunchGraph(rig, checked.a);
+  MR_EXPECT(rig.Logs(Line("a0", launched, "graph")));
+  checked.Report(2, checked.a);
+  rig.Backend(0).Complete(launched);
+  const auto failures = rig.Failures(checked.a);
+  MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT(failures[0].first == launched && failures[0].last == launched && failures[0].node == 2);
+  MR_EXPECT(failures[0].status.code() == StatusCode::kBounds && failures[0].kernel == kKernel);
+  MR_EXPECT(failures[0].has_fault && failures[0].fault.index == 77);
+  backend.controls.completes_at_once = true;
+  MR_EXPECT(checked.graphs.IsPoisoned(Handle(1)));
+  const Ticket next = LaunchGraph(rig, checked.a);
+  MR_EXPECT(rig.Completes(checked.a, next));
+  MR_EXPECT(checked.Slot(2)->state == 0 && checked.Slot(2)->index == 0);
+  MR_EXPECT(!checked.graphs.IsPoisoned(Handle(1)));
+  // A second report is a failure of its own.
+  checked.Report(0, checked.a);
+  MR_EXPECT(rig.Failures(checked.a).back().node == 0);
+}
+
+MR_TEST(a_launch_behind_a_report_waits_for_the_launches_before_it) {
+  RecordingBackend backend;
+  CheckedGraph checked(backend);
+  Rig& rig = checked.rig;
+  const uint32_t b = rig.Stream();
+  MR_EXPECT(rig.Completes(b, 1));
+  backend.controls.completes_at_once = false;
+  const Ticket first = LaunchGraph(rig, checked.a);
+  const Ticket second = LaunchGraph(rig, checked.a);
+  MR_EXPECT(rig.Logs(Line("a0", second, "graph")));
+  checked.Report(0, checked.a);
+  const Ticket third = LaunchGraph(rig, b);
+  MR_EXPECT(rig.Parks(b, ParkReason::kDrain));
+  MR_EXPECT_EQ(checked.Slot(0)->state, hal::kFaultWritten);
+  rig.Backend(0).Complete(first);
+  for (int n = 0; n < 1000; ++n) std::this_thread::yield();
+  MR_EXPECT(rig.Parks(b, ParkReason::kDrain));
+  rig.Backend(0).Complete(second);
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(b)->Issued() >= third; }));
+  rig.Backend(1).Complete(third);
+  // The report may be of either launch, and of none after them.
+  const auto failures = rig.Failures(checked.a);
+  MR_REQUIRE(failures.size() == 2);
+  MR_EXPECT(failures[0].first == first && failures[1].first == second);
+  MR_EXPECT(rig.Failures(b).empty());
+}
+
+MR_TEST(a_launch_that_completed_before_a_later_one_began_is_not_blamed) {
+  RecordingBackend backend;
+  CheckedGraph checked(backend);
+  Rig& rig = checked.rig;
+  const uint32_t b = rig.Stream();
+  MR_EXPECT(rig.Completes(b, LaunchGraph(rig, b)));
+  const Ticket good = LaunchGraph(rig, checked.a);
+  MR_EXPECT(rig.Completes(checked.a, good));
+  backend.controls.completes_at_once = false;
+  const Ticket bad = LaunchGraph(rig, checked.a);
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(checked.a)->Issued() >= bad; }));
+  checked.Report(0, checked.a);
+  const auto failures = rig.Failures(checked.a);
+  MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT_EQ(failures[0].first, bad);
+  MR_EXPECT(rig.Failures(b).empty());
+  rig.Backend(0).Complete(bad);
+}
+
+MR_TEST(a_report_poisons_only_what_nothing_has_overwritten_since) {
+  RecordingBackend backend;
+  CheckedGraph checked(backend);
+  Rig& rig = checked.rig;
+  backend.controls.completes_at_once = false;
+  const Ticket launched = LaunchGraph(rig, checked.a);
+  const Ticket filled = rig.Fill(checked.a, Handle(1), 16);
+  MR_EXPECT(rig.Logs(Line("a0", filled, "fill")));
+  checked.Report(0, checked.a);
+  backend.controls.completes_at_once = true;
+  rig.Backend(0).Complete(filled);
+  MR_EXPECT_EQ(rig.Failures(checked.a).size(), size_t{1});
+  MR_EXPECT(rig.Failures(checked.a)[0].first == launched);
+  MR_EXPECT(!checked.graphs.IsPoisoned(Handle(1)));
+}
+
+MR_TEST(a_report_that_comes_when_the_graph_is_freed_is_not_lost_and_the_slots_are_reused) {
+  RecordingBackend backend;
+  CheckedGraph checked(backend);
+  Rig& rig = checked.rig;
+  backend.controls.completes_at_once = false;
+  const Ticket launched = LaunchGraph(rig, checked.a);
+  const Ticket freed = FreeGraph(rig, checked.a);
+  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(checked.a)->Issued() >= freed; }));
+  protocol::FaultSlot* const slot = checked.Slot(2);
+  checked.Report(2, checked.a);
+  MR_EXPECT_EQ(Count(rig, "drops a graph of 3"), 0);
+  backend.controls.completes_at_once = true;
+  rig.Backend(0).Complete(freed);
+  MR_EXPECT(rig.Logs("drops a graph of 3"));
+  const auto failures = rig.Failures(checked.a);
+  MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT(failures[0].first == launched && failures[0].node == 2);
+  // Empty, for whoever gets it next.
+  MR_EXPECT(slot->state == 0 && slot->index == 0);
+  GraphBytes graph;
+  graph.Node(checked.graphs.id, LaunchBytes(kKernel, {}));
+  Define(rig, graph, Handle(1));
+  MR_EXPECT(rig.Completes(checked.a, LaunchGraph(rig, checked.a, Handle(1))));
+  MR_EXPECT(checked.Slot(0) == slot);
+}
+
+MR_TEST(a_kernel_that_stops_fails_its_launch_with_the_node) {
+  RecordingBackend backend;
+  CheckedGraph checked(backend);
+  Rig& rig = checked.rig;
+  backend.controls.completes_at_once = false;
+  const Ticket launched = LaunchGraph(rig, checked.a);
+  MR_EXPECT(rig.Logs(Line("a0", launched, "graph")));
+  const std::vector<uint64_t> outputs = rig.Backend(0).Outputs();
+  MR_EXPECT_EQ(outputs.size(), size_t{2});
+  const hal::KernelFailure stopped{
+      .status = Status(StatusCode::kLaunchFailed, "by the test"), .kernel = kKernel, .node = 2, .outputs = outputs};
+  rig.Backend(0).sink().Failed(launched, stopped);
+  backend.controls.completes_at_once = true;
+  rig.Backend(0).Complete(launched);
+  const auto failures = rig.Failures(checked.a);
+  MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT(failures[0].node == 2 && failures[0].kernel == kKernel);
+  MR_EXPECT(checked.graphs.IsPoisoned(Handle(1)));
+}
+
+MR_TEST(a_copy_whose_host_memory_is_gone_reports_without_a_kernel) {
+  RecordingBackend backend;
+  GraphRig graphs(backend);
+  GraphRig other(backend, 1);
+  std::array<std::byte, 16> host{};
+  MR_EXPECT(other.rig.channel->RegisterHost(Handle(0), host, true).ok());
+  GraphBytes graph;
+  graph.Node(graphs.id, RecordBytes(protocol::CopyRecord{.dst_handle = Handle(0),
+                                                         .src_handle = Handle(0),
+                                                         .src_space = static_cast<uint16_t>(MemorySpace::kHost),
+                                                         .dst_device = graphs.id,
+                                                         .src_device = other.id,
+                                                         .bytes = 16}));
+  Define(graphs.rig, graph);
+  backend.controls.completes_at_once = false;
+  const Ticket launched = LaunchGraph(graphs.rig, graphs.a);
+  MR_EXPECT(graphs.rig.Logs(Line("a0", launched, "graph")));
+  const auto& copy = std::get<hal::GraphCopy>(graphs.rig.device->built[0].work);
+  MR_REQUIRE(copy.host.report != nullptr);
+  std::atomic_ref(copy.host.report->state).store(hal::kFaultWritten);
+  std::atomic_ref(graphs.rig.channel->FindStream(graphs.a)->slot().fault).store(1);
+  const auto failures = graphs.rig.Failures(graphs.a);
+  MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT(failures[0].status.code() == StatusCode::kDeviceLost && !failures[0].has_fault && failures[0].node == 0);
+  graphs.rig.Backend(0).Complete(launched);
+}
+
+}  // namespace
+}  // namespace millrace::testing
+
+MR_TEST_MAIN()

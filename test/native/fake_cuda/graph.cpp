@@ -1,0 +1,305 @@
+// The fake driver's graphs: explicit nodes, instantiated and launched.
+//
+// A launch is one piece of work of its stream, which runs the nodes one after the other in a random order that their
+// dependencies allow: a missing dependency shows. A launch keeps the parameters that it was queued with.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+
+#include "device_code.h"
+#include "entry.h"
+#include "options.h"
+
+namespace millrace::fake_cuda {
+
+namespace {
+
+struct GraphCondition {
+  std::atomic<unsigned> value{0};
+  unsigned initial = 0;
+};
+
+struct FakeGraph;
+
+struct FakeNode {
+  FakeGraph* graph = nullptr;
+  size_t index = 0;
+  std::vector<size_t> after;
+  std::function<void(bool)> run;  // Empty: does nothing.
+  bool is_kernel = false;
+  bool is_cooperative = false;
+  GraphCondition* condition = nullptr;
+  cuda::CUgraphConditionalNodeType type = cuda::CU_GRAPH_COND_TYPE_IF;
+  std::unique_ptr<FakeGraph> body;
+  cuda::CUgraph body_handle = nullptr;
+};
+
+struct FakeGraph {
+  std::vector<std::unique_ptr<FakeNode>> nodes;
+  std::vector<std::unique_ptr<GraphCondition>> conditions;
+};
+
+/// An instantiated graph or body. It does not change; new parameters make another.
+struct Program {
+  struct Step {
+    std::vector<size_t> after;
+    std::function<void(bool)> run;
+    bool is_cooperative;
+    GraphCondition* condition;
+    bool is_while;
+    std::shared_ptr<const Program> body;
+  };
+  std::vector<Step> steps;
+  std::vector<GraphCondition*> conditions;
+};
+
+struct Exec {
+  std::shared_ptr<const Program> program;
+};
+
+/// Those that exist. The graphs of a lost device are never destroyed. Guarded by World::mutex.
+struct LiveGraphs {
+  std::map<FakeGraph*, std::unique_ptr<FakeGraph>> graphs;
+  std::map<Exec*, std::unique_ptr<Exec>> execs;
+};
+LiveGraphs& Live() {
+  static auto* const live = new LiveGraphs();
+  return *live;
+}
+
+FakeGraph* FromHandle(cuda::CUgraph graph) {
+  return reinterpret_cast<FakeGraph*>(graph);
+}
+FakeNode* FromHandle(cuda::CUgraphNode node) {
+  return reinterpret_cast<FakeNode*>(node);
+}
+Exec* FromHandle(cuda::CUgraphExec exec) {
+  return reinterpret_cast<Exec*>(exec);
+}
+
+std::shared_ptr<const Program> Instantiate(const FakeGraph& graph) {
+  auto program = std::make_shared<Program>();
+  for (const auto& node : graph.nodes) {
+    program->steps.push_back({node->after, node->run, node->is_cooperative, node->condition,
+                              node->type == cuda::CU_GRAPH_COND_TYPE_WHILE,
+                              node->body == nullptr ? nullptr : Instantiate(*node->body)});
+  }
+  for (const auto& condition : graph.conditions) program->conditions.push_back(condition.get());
+  return program;
+}
+
+void Reset(const Program& program) {
+  for (GraphCondition* condition : program.conditions) condition->value.store(condition->initial);
+  for (const Program::Step& step : program.steps) {
+    if (step.body != nullptr) Reset(*step.body);
+  }
+}
+
+void Run(const Program& program, const Device& device) {
+  thread_local std::mt19937 random(std::random_device{}());
+  std::vector<size_t> missing;
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    missing.push_back(program.steps[i].after.size());
+    if (missing[i] == 0) ready.push_back(i);
+  }
+  std::vector<std::vector<size_t>> next(program.steps.size());
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    for (const size_t before : program.steps[i].after) next[before].push_back(i);
+  }
+  while (!ready.empty() && device.lost.load() == 0) {
+    std::swap(ready[random() % ready.size()], ready.back());
+    const size_t index = ready.back();
+    ready.pop_back();
+    const Program::Step& step = program.steps[index];
+    if (step.run) step.run(step.is_cooperative);
+    if (step.condition != nullptr && step.condition->value.load() != 0) {
+      do {
+        Run(*step.body, device);
+      } while (step.is_while && step.condition->value.load() != 0 && device.lost.load() == 0);
+    }
+    for (const size_t after : next[index]) {
+      if (--missing[after] == 0) ready.push_back(after);
+    }
+  }
+}
+
+CUresult Add(cuda::CUgraphNode* made, cuda::CUgraph handle, const cuda::CUgraphNode* after, size_t count,
+             FakeNode node) {
+  FakeGraph& graph = *FromHandle(handle);
+  for (size_t i = 0; i < count; ++i) {
+    const FakeNode* const before = FromHandle(after[i]);
+    if (before->graph != &graph) return cuda::CUDA_ERROR_INVALID_VALUE;
+    // As a real driver: each edge once.
+    if (std::find(node.after.begin(), node.after.end(), before->index) != node.after.end()) {
+      return cuda::CUDA_ERROR_INVALID_VALUE;
+    }
+    node.after.push_back(before->index);
+  }
+  node.graph = &graph;
+  node.index = graph.nodes.size();
+  graph.nodes.push_back(std::make_unique<FakeNode>(std::move(node)));
+  *made = reinterpret_cast<cuda::CUgraphNode>(graph.nodes.back().get());
+  return cuda::CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void SetConditional(unsigned long long handle, unsigned value) {
+  reinterpret_cast<GraphCondition*>(handle)->value.store(value);
+}
+
+}  // namespace millrace::fake_cuda
+
+namespace millrace::cuda {
+
+using namespace fake_cuda;  // NOLINT: these are its entry points
+
+extern "C" {
+
+CUresult cuGraphCreate(CUgraph* graph, unsigned int) {
+  MR_ENTER("cuGraphCreate");
+  MR_CURRENT(device);
+  auto made = std::make_unique<FakeGraph>();
+  *graph = reinterpret_cast<CUgraph>(made.get());
+  const std::lock_guard lock(GetWorld().mutex);
+  Live().graphs[made.get()] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  MR_ENTER("cuGraphDestroy");
+  const std::lock_guard lock(GetWorld().mutex);
+  return Live().graphs.erase(FromHandle(graph)) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
+                              const CUDA_KERNEL_NODE_PARAMS* params) {
+  MR_ENTER("cuGraphAddKernelNode");
+  MR_CURRENT(device);
+  FakeNode made;
+  made.run = AcceptNode(*params);
+  made.is_kernel = true;
+  if (!made.run) return CUDA_ERROR_INVALID_VALUE;
+  return Add(node, graph, after, after_count, std::move(made));
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
+                              const CUDA_MEMCPY3D* params, CUcontext) {
+  MR_ENTER("cuGraphAddMemcpyNode", "bytes=" + std::to_string(params->WidthInBytes));
+  MR_CURRENT(device);
+  const CUdeviceptr dst = params->dstDevice;
+  const CUdeviceptr src = params->srcDevice;
+  const size_t bytes = params->WidthInBytes;
+  if (params->srcMemoryType != CU_MEMORYTYPE_UNIFIED || params->dstMemoryType != CU_MEMORYTYPE_UNIFIED || bytes == 0 ||
+      params->Height != 1 || params->Depth != 1 || !IsKnown(dst, bytes) || !IsKnown(src, bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  FakeNode made;
+  made.run = [=](bool) { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); };
+  return Add(node, graph, after, after_count, std::move(made));
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
+                              const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+  MR_ENTER("cuGraphAddMemsetNode");
+  MR_CURRENT(device);
+  const CUDA_MEMSET_NODE_PARAMS fill = *params;
+  const unsigned size = fill.elementSize;
+  if ((size != 1 && size != 2 && size != 4) || fill.width == 0 || fill.height != 1 || fill.dst % size != 0 ||
+      (size < 4 && fill.value >> 8 * size != 0) || !Reaches(*FromHandle(context), fill.dst, fill.width * size)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  FakeNode made;
+  made.run = [=](bool) {
+    for (size_t i = 0; i < fill.width; ++i)
+      std::memcpy(reinterpret_cast<char*>(fill.dst) + i * size, &fill.value, size);
+  };
+  return Add(node, graph, after, after_count, std::move(made));
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count) {
+  MR_ENTER("cuGraphAddEmptyNode");
+  return Add(node, graph, after, after_count, {});
+}
+
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
+                        CUgraphNodeParams* params) {
+  MR_ENTER("cuGraphAddNode");
+  CUDA_CONDITIONAL_NODE_PARAMS& conditional = params->conditional;
+  if (params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL || conditional.size != 1 || conditional.ctx == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  FakeNode made;
+  made.condition = reinterpret_cast<GraphCondition*>(conditional.handle);
+  made.type = conditional.type;
+  made.body = std::make_unique<FakeGraph>();
+  made.body_handle = reinterpret_cast<CUgraph>(made.body.get());
+  const CUresult code = Add(node, graph, after, after_count, std::move(made));
+  if (code == CUDA_SUCCESS) conditional.phGraph_out = &FromHandle(*node)->body_handle;
+  return code;
+}
+
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID attribute,
+                                       const CUlaunchAttributeValue* value) {
+  MR_ENTER("cuGraphKernelNodeSetAttribute");
+  if (attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE || !FromHandle(node)->is_kernel) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  FromHandle(node)->is_cooperative = value->cooperative != 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext, unsigned int value,
+                                        unsigned int flags) {
+  MR_ENTER("cuGraphConditionalHandleCreate");
+  if (flags != CU_GRAPH_COND_ASSIGN_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
+  auto made = std::make_unique<GraphCondition>();
+  made->initial = value;
+  *handle = reinterpret_cast<CUgraphConditionalHandle>(made.get());
+  FromHandle(graph)->conditions.push_back(std::move(made));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  MR_ENTER("cuGraphInstantiateWithFlags");
+  MR_CURRENT(device);
+  auto made = std::make_unique<Exec>(Exec{Instantiate(*FromHandle(graph))});
+  *exec = reinterpret_cast<CUgraphExec>(made.get());
+  const std::lock_guard lock(GetWorld().mutex);
+  Live().execs[made.get()] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  MR_ENTER("cuGraphExecDestroy");
+  const std::lock_guard lock(GetWorld().mutex);
+  return Live().execs.erase(FromHandle(exec)) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* params) {
+  MR_ENTER("cuGraphExecKernelNodeSetParams");
+  const FakeNode& node = *FromHandle(handle);
+  if (!node.is_kernel) return CUDA_ERROR_INVALID_VALUE;
+  auto changed = std::make_shared<Program>(*FromHandle(exec)->program);
+  changed->steps[node.index].run = AcceptNode(*params);
+  if (!changed->steps[node.index].run) return CUDA_ERROR_INVALID_VALUE;
+  FromHandle(exec)->program = std::move(changed);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  MR_ENTER("cuGraphLaunch", Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  PushWork(*queue, [program = FromHandle(exec)->program, device] {
+    Reset(*program);
+    Run(*program, *device);
+  });
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"
+
+}  // namespace millrace::cuda

@@ -1,0 +1,89 @@
+// Which part of src/ may import which, as data for architecture.test.ts. Change the tables knowingly.
+/** Folder of src/, or a file right in it, and what it may import: folders, or single files of a folder. */
+export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  native: ['protocol', 'core/channel/control.ts', 'core/base/errors.ts'],
+  core: ['protocol'],
+  compiler: ['core/kernels/kernel.ts', 'core/kernels/module.ts', 'core/elements', 'core/channel/build.ts', 'core/base', 'protocol'],
+  toolchain: ['core/channel/build.ts', 'core/base/errors.ts', 'protocol', 'compiler/cuda', 'compiler/codegen'],
+  workers: ['core/channel', 'core/base/errors.ts', 'core/base/device-token.ts', 'native', 'protocol', 'toolchain'],
+  reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
+  testing: ['core', 'protocol', 'reactive/index.ts'],
+  'open.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
+  'cuda-module.ts': ['core', 'compiler'],
+  'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
+};
+
+/** Subfolders, lowest layer first, and which lower ones each imports, types included. docs/architecture.md says what is in them. */
+export const SUBFOLDERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  core: {
+    base: [],
+    elements: ['base'],
+    channel: ['base'],
+    timeline: ['base', 'channel'],
+    ordering: ['base', 'timeline'],
+    waits: ['base', 'channel', 'timeline'],
+    kernels: ['base', 'elements', 'channel', 'timeline'],
+    device: ['base', 'channel', 'timeline', 'ordering', 'waits', 'kernels'],
+    memory: ['base', 'elements', 'channel', 'timeline', 'ordering', 'kernels', 'device'],
+    graphs: ['base', 'elements', 'timeline', 'ordering', 'kernels', 'device', 'memory'],
+    copies: ['base', 'elements', 'timeline', 'ordering', 'waits', 'device', 'memory'],
+    events: ['base', 'timeline', 'waits', 'device'],
+    operations: ['base', 'timeline', 'waits', 'device', 'events'],
+    api: ['base', 'elements', 'timeline', 'ordering', 'waits', 'kernels', 'device', 'memory', 'graphs', 'copies', 'events', 'operations'],
+  },
+  compiler: {
+    diagnostics: [],
+    ir: [],
+    language: [],
+    source: ['diagnostics'],
+    analysis: ['diagnostics', 'ir'],
+    lowering: ['diagnostics', 'ir', 'language', 'source', 'analysis'],
+    emission: ['ir', 'analysis'],
+    simd: ['ir', 'analysis', 'emission'],
+    cuda: [],
+    codegen: ['diagnostics', 'ir', 'emission', 'simd'],
+    definitions: ['diagnostics', 'ir', 'language', 'source', 'analysis', 'lowering', 'emission', 'codegen', 'cuda'],
+  },
+  toolchain: {
+    system: [],
+    base: [],
+    'cuda-parser': ['base'],
+    'cuda-to-cpu': ['base', 'cuda-parser'],
+    compilers: ['system', 'base', 'cuda-parser', 'cuda-to-cpu'],
+    images: ['system', 'base', 'cuda-parser', 'compilers'],
+  },
+};
+
+export const ORDERING: string = 'core/ordering';
+/** Its files that others import, and which others: kinds of memory, and the interfaces of streams and devices, have a door each. */
+export const DOORS_OF_ORDERING: Readonly<Record<string, RegExp>> = {
+  'access-tracker.ts': /^/,
+  'tracked-memory.ts': /^core\/(memory\/storage\.ts|graphs\/)/,
+  'ordered-stream.ts': /^core\/(device|graphs)\//,
+};
+
+/**
+ * The circles of type imports in core, which are all there are; no file of core imports itself by values. docs/architecture.md explains
+ * the first. In the second, a stream's tickets, log and failures name each other; in the third, a kernel may belong to a module.
+ */
+export const CIRCLES_OF_CORE: readonly (readonly string[])[] = [
+  [
+    'core/api/array-factory.ts',
+    'core/api/array.ts',
+    'core/api/capture.ts',
+    'core/api/cuda-module.ts',
+    'core/api/current-stream.ts',
+    'core/api/device-context.ts',
+    'core/api/device.ts',
+    'core/api/event.ts',
+    'core/api/graph.ts',
+    'core/api/launch-args.ts',
+    'core/api/open-devices.ts',
+    'core/api/peers.ts',
+    'core/api/recorder.ts',
+    'core/api/stream.ts',
+  ],
+  ['core/kernels/kernel.ts', 'core/kernels/module.ts'],
+  ['core/timeline/failures.ts', 'core/timeline/operation-log.ts', 'core/timeline/timeline.ts', 'core/timeline/unobserved-failures.ts'],
+];

@@ -1,0 +1,253 @@
+// What a capture lists, and what a launch of its graph submits, on a channel without a device.
+import { expect, test } from 'vitest';
+import type { DeviceArray } from '../../../src/core/api/array.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { inout, input } from '../../../src/core/kernels/kernel.js';
+import { GraphDefinition, GraphNodeHead, GraphPatch } from '../../../src/protocol/protocol.gen.js';
+import { fixture, finish, shiftKernel, turn } from './fake-channel.js';
+
+const step = shiftKernel(inout(f32));
+const look = shiftKernel(input(f32));
+
+test('a capture submits nothing, and its nodes are ordered as on the stream', () => {
+  const { channel, device } = fixture();
+  const { stream } = device;
+  const x = stream.zeros(4);
+  const before = channel.records.length;
+  const graph = stream.capture((s) => {
+    s.fill(x, 1);
+    s.launch(step, 4, { y: x });
+    s.fill(x, 2);
+  });
+  expect(channel.records.length).toBe(before);
+  expect(graph.nodes.map(({ id, kind, label, device: on, stream: of }) => [id, kind, label, on, of])).toEqual([
+    [0, 'fill', undefined, 'cpu:0', 'default'],
+    [1, 'launch', 'shift', 'cpu:0', 'default'],
+    [2, 'fill', undefined, 'cpu:0', 'default'],
+  ]);
+  expect(graph.edges).toEqual([
+    [0, 1],
+    [1, 2],
+  ]);
+  const operation = stream.launch(graph);
+  expect(operation.kind).toBe('graph');
+  expect(channel.records.slice(before).map(({ opcode }) => opcode)).toEqual(['LAUNCH_GRAPH']);
+});
+
+test('streams join by waiting, and the use of arrays adds edges', () => {
+  const { device } = fixture();
+  const [a, b] = [device.createStream({ label: 'a' }), device.createStream({ label: 'b' })];
+  const [x, y] = [a.zeros(4), a.zeros(4)];
+  const graph = a.capture((s) => {
+    s.fill(x, 1); // 0
+    b.waitStream(a);
+    b.launch(look, 4, { y: x }); // 1, after 0
+    s.launch(step, 4, { y }); // 2, after 0
+    s.launch(step, 4, { y: x }); // 3, after 2, and after the reader 1
+    const event = s.record();
+    b.waitEvent(event);
+    b.fill(y, 0); // 4, after 1 and 3
+  });
+  expect(graph.edges).toEqual([
+    [0, 1],
+    [0, 2],
+    [1, 3],
+    [2, 3],
+    [1, 4],
+    [3, 4],
+  ]);
+  expect(graph.nodes.map(({ stream }) => stream)).toEqual(['a', 'b', 'a', 'a', 'b']);
+  expect(b.pending).toBe(b.timeline.pending);
+  expect(b.timeline.recording).toBeUndefined();
+});
+
+test('a stream that joins before any node comes after what the first one waits for', () => {
+  const { device } = fixture();
+  const [a, b, c] = [device.createStream(), device.createStream(), device.createStream()];
+  const [x, y] = [a.zeros(4), a.zeros(4)];
+  const graph = a.capture(() => {
+    b.waitStream(a);
+    b.fill(x, 1); // 0
+    a.waitStream(b);
+    c.waitStream(a);
+    c.fill(y, 1); // 1, after 0
+  });
+  expect(graph.edges).toEqual([[0, 1]]);
+});
+
+test('the definition has the records, their dependencies and the places of the slots', () => {
+  const { channel, core, device } = fixture();
+  const { stream } = device;
+  const x = stream.zeros(4);
+  const graph = stream.capture({ k: inout(f32) }, (s, { k }) => {
+    s.fill(x, 1);
+    s.launch(step, 4, { y: k });
+  });
+  const [definition] = channel.graphs.values();
+  const view = new DataView(definition!.buffer);
+  const word = (at: number): number => view.getUint32(at, true);
+  expect([word(GraphDefinition.NODE_COUNT), word(GraphDefinition.PATCH_COUNT), word(GraphDefinition.ENTRY_COUNT)]).toEqual([2, 1, 2]);
+  const first = GraphDefinition.BYTE_SIZE;
+  expect([word(first + GraphNodeHead.DEVICE), word(first + GraphNodeHead.AFTER_COUNT)]).toEqual([core.channel.id, 0]);
+  const second = first + GraphNodeHead.BYTE_SIZE + word(first + GraphNodeHead.RECORD_BYTES);
+  expect(word(second + GraphNodeHead.AFTER_COUNT)).toBe(1);
+  expect(word(second + GraphNodeHead.BYTE_SIZE)).toBe(0);
+  const patches = second + GraphNodeHead.BYTE_SIZE + 8 + word(second + GraphNodeHead.RECORD_BYTES);
+  expect([word(patches + GraphPatch.NODE), word(patches + GraphPatch.ARG), word(patches + GraphPatch.ENTRY)]).toEqual([1, 0, 0]);
+  expect(definition!.byteLength).toBe(patches + GraphPatch.BYTE_SIZE);
+  using k = stream.zeros(4);
+  stream.launch(graph, { k });
+  expect(() => stream.launch(graph, { k: x })).toThrow('which the graph itself uses');
+  expect(() => stream.launch(graph, {} as never)).toThrow('missing');
+  // @ts-expect-error the values are missing
+  expect(() => stream.launch(graph)).toThrow('values for k');
+});
+
+test('launches of one graph wait for each other, and a launch for the users of its arrays', () => {
+  const { channel, device } = fixture();
+  const [a, b] = [device.createStream(), device.createStream({ ordering: 'explicit' })];
+  const x = a.zeros(4);
+  const graph = a.capture((s) => s.launch(step, 4, { y: x }));
+  a.launch(graph);
+  const before = channel.records.length;
+  b.launch(graph);
+  device.stream.launch(look, 4, { y: x });
+  expect(channel.records.slice(before).map(({ opcode }) => opcode)).toEqual(['WAIT', 'LAUNCH_GRAPH', 'WAIT', 'LAUNCH']);
+});
+
+test('a graph keeps disposed memory until it is closed', async () => {
+  const all = fixture();
+  const { channel, device } = all;
+  const { stream } = device;
+  const x = stream.zeros(4);
+  const graph = stream.capture((s) => s.fill(x, 3));
+  x[Symbol.dispose]();
+  stream.launch(graph);
+  expect(channel.opcodes()).not.toContain('FREE');
+  const closing = graph.close();
+  expect(() => stream.launch(graph)).toThrow('closed');
+  finish(all);
+  await closing;
+  await turn();
+  expect(channel.opcodes().filter((opcode) => opcode.startsWith('FREE'))).toEqual(['FREE_GRAPH', 'FREE']);
+});
+
+test('a body that throws leaves its streams and arrays usable, and frees what it allocated', () => {
+  const { channel, device } = fixture();
+  const { stream } = device;
+  const other = device.createStream();
+  const x = stream.zeros(4);
+  expect(() =>
+    stream.capture((s) => {
+      other.waitStream(stream);
+      s.zeros(8);
+      s.fill(x, 1);
+      throw new Error('of the body');
+    }),
+  ).toThrow('of the body');
+  expect(channel.opcodes().at(-1)).toBe('FREE');
+  const before = channel.records.length;
+  other.fill(x, 2);
+  stream.fill(x, 3);
+  expect(channel.records.slice(before).map(({ opcode }) => opcode)).toEqual(['WAIT', 'FILL', 'WAIT', 'FILL']);
+});
+
+test('what a capture does not take throws at the call, and the capture goes on', () => {
+  const { device } = fixture();
+  const { stream } = device;
+  const outside = device.createStream();
+  const x = stream.zeros(4);
+  const earlier = outside.record();
+  let reasons: unknown[] = [];
+  const reasonOf = (call: () => unknown): void => {
+    try {
+      call();
+      reasons.push(undefined);
+    } catch (error) {
+      reasons.push((error as { readonly reason?: string }).reason);
+    }
+  };
+  const graph = stream.capture((s) => {
+    const operation = s.fill(x, 1);
+    for (const call of [
+      () => stream.isComplete,
+      () => stream.synchronize(),
+      () => device.synchronize(),
+      () => operation.done,
+      () => operation.isComplete,
+      () => x.read(),
+      () => s.copy(x, new Float32Array(4)),
+      () => s.copy(new Float32Array(4), x),
+      () => s.waitEvent(earlier),
+      () => stream.waitStream(outside),
+      () => stream.nativeHandle,
+      () => s.record({ timing: true }),
+      () => s.hold(() => undefined, { timeoutMs: 1 }),
+      () => stream.capture(() => undefined),
+      () => stream.close(),
+    ])
+      reasonOf(call);
+    s.fill(x, 2);
+  });
+  expect(graph.nodes.length).toBe(2);
+  expect(reasons).toEqual([
+    'query',
+    'host-wait',
+    'host-wait',
+    'host-wait',
+    'query',
+    'readback',
+    'unsupported-node',
+    'readback',
+    'isolation',
+    'isolation',
+    'unsupported-node',
+    'unsupported-node',
+    'unsupported-node',
+    'already-capturing',
+    'host-wait',
+  ]);
+  reasons = [];
+  reasonOf(() => stream.capture(() => undefined));
+  const event = stream.capture((s) => {
+    s.fill(x, 1);
+    reasonOf(() => outside.waitStream(stream));
+    return s.record() as never;
+  });
+  expect(event.nodes.length).toBe(1);
+  expect(reasons).toEqual(['empty', undefined]);
+});
+
+test('a graph in a capture becomes nodes of it', () => {
+  const { device } = fixture();
+  const { stream } = device;
+  const [x, y] = [stream.zeros(4), stream.zeros(4)];
+  const inner = stream.capture({ k: inout(f32) }, (s, { k }) => {
+    s.fill(x, 1);
+    s.launch(step, 4, { y: k });
+  });
+  const outer = stream.capture((s) => {
+    s.fill(y, 5);
+    s.launch(inner, { k: y });
+    s.fill(y, 6);
+  });
+  expect(outer.nodes.map(({ kind }) => kind)).toEqual(['fill', 'fill', 'launch', 'empty', 'fill']);
+  expect(outer.edges).toEqual([
+    [0, 1],
+    [1, 2],
+    [2, 3],
+    [3, 4],
+  ]);
+});
+
+test('an array of a capture has no contents before the first launch', () => {
+  const { device } = fixture();
+  const { stream } = device;
+  let made!: DeviceArray<'f32'>;
+  const graph = stream.capture((s) => {
+    made = s.zeros(4);
+  });
+  expect(() => stream.launch(look, 4, { y: made })).toThrow('no contents');
+  stream.launch(graph);
+  stream.launch(look, 4, { y: made });
+});
