@@ -297,3 +297,27 @@ export function graphsOfTwo(target: Target): void {
     });
   });
 }
+
+export function graphsOfTwoBackends(target: Target): void {
+  describe('10 graphs: of two backends', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevices(target);
+
+    rule('S1002', 'a stream of another backend cannot join, and the capture goes on without it', async () => {
+      const { device, other } = chapter;
+      const [here, there] = [device.createStream(), other.createStream()];
+      using x = device.zeros(1, 'u32');
+      using y = other.zeros(1, 'u32');
+      const graph = here.capture((s) => {
+        s.launch(mixKernel, ONE, { x, k: 1 });
+        expect(reasonOf(() => there.waitStream(here))).toBe('unsupported-node');
+        expect(reasonOf(() => there.waitEvent(s.record()))).toBe('unsupported-node');
+      });
+      await there.fill(y, 5).done;
+      here.launch(graph);
+      expect([(await x.read())[0], (await y.read())[0]]).toEqual([mixed(0, 1, 1), 5]);
+      await graph.close();
+      await Promise.all([here.close(), there.close()]);
+    });
+  });
+}

@@ -28,7 +28,7 @@ import { graphMemory } from './graph-memory.js';
 import { graphNodes } from './graph-nodes.js';
 import { graphs } from './graphs.js';
 import { graphUpdates } from './graph-updates.js';
-import { graphsOfTwo } from './graphs-of-two.js';
+import { graphsOfTwo, graphsOfTwoBackends } from './graphs-of-two.js';
 import { graphValues } from './graph-values.js';
 import { hostFunctions } from './host-functions.js';
 import { hostLimits } from './host-limits.js';
@@ -204,7 +204,7 @@ export function suite(target: Target): void {
  * Chapters about two backends. Random programs are excluded, because their model assumes one stream per copy. Between backends a
  * stream of the other device does half of a copy, and a caller that waited for that device has observed that half.
  */
-const OF_TWO_BACKENDS = OF_TWO.filter((chapter) => chapter !== randomProgramsOfTwo);
+const OF_TWO_BACKENDS = [...OF_TWO.filter((chapter) => chapter !== randomProgramsOfTwo && chapter !== graphsOfTwo), graphsOfTwoBackends];
 
 /** Runs only the rules about two devices, of two backends. */
 export function twoBackendSuite(target: Target): void {

@@ -78,8 +78,14 @@ export function runCaptured(
   }
 }
 
-function join({ session, streams }: ActiveCapture, stream: CapturedStream): void {
+function join({ label, session, streams }: ActiveCapture, stream: CapturedStream): void {
   stream.checkOpen();
+  const { core, timeline } = stream;
+  for (const { core: first } of streams.keys()) {
+    if (first.channel.backend === core.channel.backend) continue;
+    const what = `stream ${timeline.label} of device ${core.name} cannot join it: a graph runs on devices of one backend (${first.channel.backend})`;
+    throw new CaptureError(`Graph ${label} is being captured: ${what}.`, 'unsupported-node', { device: core.name, stream: timeline.label });
+  }
   streams.set(stream, stream.timeline);
   stream.timeline = session.join(stream.core, stream.timeline);
 }
