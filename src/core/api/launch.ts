@@ -192,7 +192,8 @@ function arraySlotArgs(
   const entry = entryOf(timeline, slot, param, name);
   slots.push({ arg: at, entry });
   core.encoder.memoryArg(at++, param.access, 0, 0);
-  for (let axis = 0; isShaped && axis < param.rank; axis++) {
+  const dimensions = isShaped ? param.rank : 0;
+  for (let axis = 0; axis < dimensions; axis++) {
     slots.push({ arg: at, entry: entry + 1 + axis });
     core.encoder.intArg(at++, 4, 0, 0);
   }

@@ -273,7 +273,7 @@ export class CaptureSession implements StreamRecording {
   /** `after`: the nodes that it comes after. */
   #put(stream: SessionStream, node: Pick<CapturedNode, 'kind' | 'record' | 'label'>, after: Iterable<number>): number {
     const { timeline } = stream;
-    this.nodes.push({ ...node, stream, after: [...after].sort((a, b) => a - b), slots: NO_SLOTS });
+    this.nodes.push({ ...node, stream, after: [...after].toSorted((a, b) => a - b), slots: NO_SLOTS });
     stream.nodes.push(this.nodes.length - 1);
     stream.after = new Set();
     timeline.last++;
