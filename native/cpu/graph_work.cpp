@@ -38,6 +38,7 @@ class CopyNode final : public NodeWork {
     return true;
   }
   bool IsLight() const override { return copy_.bytes() <= kLightBytes; }
+  void SetParam(uint32_t, uint64_t value) override { copy_.SetReport(reinterpret_cast<protocol::FaultSlot*>(value)); }
 
  private:
   HostCopy copy_;
@@ -56,6 +57,9 @@ class SweepNode final : public NodeWork {
     return true;
   }
   bool IsLight() const override { return sweep_->IsLight(); }
+  void SetParam(uint32_t, uint64_t value) override {
+    if (copy_ != nullptr) copy_->SetReport(reinterpret_cast<protocol::FaultSlot*>(value));
+  }
 
  private:
   const std::shared_ptr<ParallelTask> sweep_;

@@ -43,6 +43,8 @@ class HostCopy {
   /// Of a graph, whose launches have different streams: SetSlot precedes each run.
   HostCopy(const Copy& copy, const hal::HostEnds& host) : copy_(copy), host_(host) {}
   void SetSlot(protocol::TimelineSlot& slot) { slot_ = &slot; }
+  /// Of a graph: the slot for the reports of the next runs.
+  void SetReport(protocol::FaultSlot* report) { host_.report = report; }
   [[nodiscard]] uint64_t bytes() const { return copy_.bytes; }
   void Run() const { RunPart(0, copy_.bytes); }
   /// Copies `bytes` bytes from offset `start`. Thread: any, several at a time.
@@ -69,6 +71,7 @@ class ParallelCopy final : public ParallelTask {
   ParallelCopy(HostCopy copy, int32_t priority);
   [[nodiscard]] bool IsLight() const override { return false; }
   void SetSlot(protocol::TimelineSlot& slot) { copy_.SetSlot(slot); }
+  void SetReport(protocol::FaultSlot* report) { copy_.SetReport(report); }
 
  private:
   void RunBlocks(uint64_t first, uint64_t end) override;

@@ -72,7 +72,7 @@ Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) 
 
 void Graph::Replace(const hal::GraphPatch& patch, uint64_t value) {
   GraphParts::KernelNode& kernel = parts_.kernels[patch.node];
-  // A kernel without blocks is an empty node.
+  // A kernel without blocks is an empty node. A copy reports nothing on this backend.
   if (kernel.node == nullptr) return;
   parts_.Param(patch.node, patch.param) = value;
   if (!std::exchange(kernel.is_changed, true)) changed_.push_back(patch.node);

@@ -106,9 +106,11 @@ struct GraphNode {
   std::vector<uint32_t> after;
 };
 
-/// Another value for a parameter of a kernel node outside of condition bodies. It holds for this launch and, unless
-/// replaced, for later ones.
+/// Another value for a parameter of a kernel node outside of condition bodies, or another HostEnds::report for a copy
+/// node that has one. It holds for this launch and, unless replaced, for later ones.
 struct GraphPatch {
+  /// The `param` of a copy's report; its value is the slot's address.
+  static constexpr uint32_t kReport = 0;
   uint32_t node = 0;
   uint32_t param = 0;
   uint64_t value = 0;

@@ -18,8 +18,21 @@ protocol::FaultSlot* FaultReports::Take(StreamState& stream) {
   return slots_.Take(device_.device());
 }
 
-protocol::FaultSlot* FaultReports::TakeForGraph() {
-  return slots_.Take(device_.device());
+std::optional<GraphFaults::Slots> FaultReports::TakeForGraph(size_t count) {
+  GraphFaults::Slots taken;
+  while (taken.size() < count) {
+    protocol::FaultSlot* const slot = slots_.Take(device_.device());
+    if (slot == nullptr) {
+      GiveBack(taken);
+      return std::nullopt;
+    }
+    taken.push_back(slot);
+  }
+  return taken;
+}
+
+void FaultReports::GiveBack(const GraphFaults::Slots& slots) {
+  for (protocol::FaultSlot* const slot : slots) slots_.GiveBack(slot);
 }
 
 bool FaultReports::HasReport(StreamState& stream) {
@@ -50,20 +63,28 @@ void FaultReports::Collect(StreamState& stream) {
   flag.compare_exchange_strong(collecting, 0);
 }
 
+void FaultReports::FailLaunch(const GraphFaults::Node& node, const protocol::FaultSlot& slot,
+                              GraphFaults::Launch& launch) {
+  const bool is_copy = node.kernel == 0;
+  const Failure failure{.id = NextFailureId(),
+                        .first = launch.ticket,
+                        .last = launch.ticket,
+                        .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
+                        .kernel = node.kernel,
+                        .node = node.node,
+                        .has_fault = !is_copy,
+                        .fault = slot};
+  const uint32_t id = launch.stream->failures.Add(failure, launch.stream->slot());
+  for (const auto& [entry, version] : launch.outputs) entry->poison.SetIf(version, id);
+  launch.outputs.clear();
+}
+
 void FaultReports::CollectGraph(GraphFaults& faults) {
-  faults.Collect([](const GraphFaults::Node& node, const GraphFaults::Launch& launch) {
-    const bool is_copy = node.kernel == 0;
-    const Failure failure{.id = NextFailureId(),
-                          .first = launch.ticket,
-                          .last = launch.ticket,
-                          .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
-                          .kernel = node.kernel,
-                          .node = node.node,
-                          .has_fault = !is_copy,
-                          .fault = *node.slot};
-    const uint32_t id = launch.stream->failures.Add(failure, launch.stream->slot());
-    for (const auto& [entry, version] : launch.outputs) entry->poison.SetIf(version, id);
-  });
+  faults.Collect(FailLaunch);
+}
+
+void FaultReports::RetireGraph(GraphFaults& faults) {
+  faults.Retire(FailLaunch);
 }
 
 void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) {

@@ -2,6 +2,9 @@
 // (faults.h), and those that a thread of the CPU device hands over.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 #include "hal/hal.h"
 #include "runtime/channel_parts.h"
 #include "runtime/faults.h"
@@ -21,9 +24,9 @@ class FaultReports {
   Status Reserve();
   /// A slot for a record that the stream issues. Null when no memory for reports could be had. Thread: channel.
   protocol::FaultSlot* Take(StreamState& stream);
-  /// A slot for a node of a graph, until GiveBack. Null as with Take. Thread: channel.
-  protocol::FaultSlot* TakeForGraph();
-  void GiveBack(protocol::FaultSlot* slot) { slots_.GiveBack(slot); }
+  /// Slots for the nodes of a graph, until GiveBack. Nothing when Take would return null. Thread: channel.
+  std::optional<GraphFaults::Slots> TakeForGraph(size_t count);
+  void GiveBack(const GraphFaults::Slots& slots);
   /// The device closes. Thread: channel.
   void Clear() { slots_.Clear(); }
 
@@ -33,6 +36,8 @@ class FaultReports {
   static void Collect(StreamState& stream);
   /// Turns the graph's reports into failures of the streams that launched it. Thread: any.
   static void CollectGraph(GraphFaults& faults);
+  /// As CollectGraph, and frees the slots of launches that have completed. Thread: channel.
+  static void RetireGraph(GraphFaults& faults);
   /// As KernelFailures::KernelFailed.
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed);
 
@@ -42,6 +47,8 @@ class FaultReports {
   [[nodiscard]] static Status Gone();
 
  private:
+  static void FailLaunch(const GraphFaults::Node& node, const protocol::FaultSlot& slot, GraphFaults::Launch& launch);
+
   DeviceAccess& device_;
   ResourceTables& tables_;
   DeviceLoss& loss_;

@@ -7,29 +7,66 @@
 #include "runtime/streams.h"
 
 namespace millrace {
+namespace {
 
-uint32_t GraphFaults::State(const Node& node) {
-  return std::atomic_ref(node.slot->state).load(std::memory_order_acquire);
+/// Slots of one graph: a quarter of those that a device has from the start (FaultSlots), 256 KiB.
+constexpr size_t kMostSlots = 4096;
+/// So that one launch can be queued while another runs, however many nodes there are.
+constexpr size_t kFewestSets = 2;
+
+}  // namespace
+
+uint32_t GraphFaults::State(protocol::FaultSlot& slot) {
+  return std::atomic_ref(slot.state).load(std::memory_order_acquire);
 }
 
-bool GraphFaults::AreSlotsClear() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return State(node) == 0; });
+bool GraphFaults::HasCompleted(const Launch& launch) {
+  return launch.stream->Completed() >= launch.ticket;
 }
 
-void GraphFaults::Watch(StreamState& stream, hal::Ticket ticket, Outputs outputs) {
+std::optional<uint32_t> GraphFaults::FindFree(uint32_t preferred) {
   std::lock_guard lock(mutex_);
-  // The tickets first: a launch reports before its ticket completes.
-  size_t completed = 0;
-  while (completed < launches_.size() && launches_[completed].stream->Completed() >= launches_[completed].ticket) {
-    ++completed;
+  // After the preferred one comes the one that has been free for the longest time, unless sets were added meanwhile.
+  for (size_t n = 0; n < sets_.size(); ++n) {
+    const size_t set = (preferred + n) % sets_.size();
+    if (!sets_[set].is_used) return static_cast<uint32_t>(set);
   }
-  if (completed > 0 && AreSlotsClear()) launches_.erase(launches_.begin(), launches_.begin() + completed);
-  launches_.push_back({&stream, ticket, std::move(outputs)});
+  return std::nullopt;
 }
 
-bool GraphFaults::IsClear() {
+bool GraphFaults::MayGrow() {
   std::lock_guard lock(mutex_);
-  return AreSlotsClear();
+  const size_t most = std::min<size_t>(kMostSlots / std::max<size_t>(nodes_.size(), 1), protocol::kStreamWindow);
+  return sets_.size() < std::max(most, kFewestSets);
+}
+
+uint32_t GraphFaults::AddSet(Slots slots) {
+  std::lock_guard lock(mutex_);
+  sets_.push_back({.slots = std::move(slots)});
+  return static_cast<uint32_t>(sets_.size() - 1);
+}
+
+void GraphFaults::Watch(StreamState& stream, hal::Ticket ticket, uint32_t set, Outputs outputs) {
+  std::lock_guard lock(mutex_);
+  if (!nodes_.empty()) sets_[set].is_used = true;
+  launches_.push_back({.stream = &stream, .ticket = ticket, .set = set, .outputs = std::move(outputs)});
+}
+
+std::optional<std::pair<StreamState*, hal::Ticket>> GraphFaults::Oldest() {
+  std::lock_guard lock(mutex_);
+  if (launches_.empty()) return std::nullopt;
+  return std::pair(launches_.front().stream, launches_.front().ticket);
+}
+
+void GraphFaults::DropOldest() {
+  if (!nodes_.empty()) {
+    Set& set = sets_[launches_.front().set];
+    for (protocol::FaultSlot* const slot : set.slots) {
+      if (State(*slot) != 0) std::memset(static_cast<void*>(slot), 0, sizeof(*slot));
+    }
+    set.is_used = false;
+  }
+  launches_.pop_front();
 }
 
 void GraphFaults::Poison(const StreamState& stream, hal::Ticket ticket, uint32_t failure) {
@@ -40,24 +77,14 @@ void GraphFaults::Poison(const StreamState& stream, hal::Ticket ticket, uint32_t
   }
 }
 
-void GraphFaults::EmptySlots() {
-  for (const Node& node : nodes_) std::memset(static_cast<void*>(node.slot), 0, sizeof(*node.slot));
-}
-
-void GraphFaults::Clear() {
+GraphFaults::Slots GraphFaults::End() {
   std::lock_guard lock(mutex_);
-  EmptySlots();
+  Slots all;
+  for (const Set& set : sets_) all.insert(all.end(), set.slots.begin(), set.slots.end());
+  for (protocol::FaultSlot* const slot : all) std::memset(static_cast<void*>(slot), 0, sizeof(*slot));
+  sets_.clear();
   launches_.clear();
-}
-
-std::vector<protocol::FaultSlot*> GraphFaults::End() {
-  std::lock_guard lock(mutex_);
-  EmptySlots();
-  std::vector<protocol::FaultSlot*> slots;
-  for (const Node& node : nodes_) slots.push_back(node.slot);
-  nodes_.clear();
-  launches_.clear();
-  return slots;
+  return all;
 }
 
 }  // namespace millrace

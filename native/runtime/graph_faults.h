@@ -1,13 +1,15 @@
-// The fault reports of one graph. Its checked kernels, and its copies of host memory whose owner may end, have one
-// fault slot each, for all launches: so a report says which node it comes from, and not which launch. A report
-// therefore fails every launch that was issued and is not known to have completed before it. No launch is issued while
-// a slot holds a report; the channel clears the slots when the earlier launches have completed.
+// The fault reports of one graph. Its checked kernels, and its copies of host memory whose owner may end, need a fault
+// slot each. Each launch has a set of such slots until it has completed, so a report tells its launch: launches that
+// are queued together have different sets. A set is used again when its launch has completed and its report, if there
+// is one, became a failure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,56 +20,91 @@ namespace millrace {
 
 class StreamState;
 
-/// Thread: any.
+/// Thread: any, unless stated otherwise.
 class GraphFaults {
  public:
+  /// A node that may report a fault.
   struct Node {
-    protocol::FaultSlot* slot = nullptr;
     uint32_t node = 0;
     uint32_t kernel = 0;  // 0: a copy.
   };
+  /// A slot for each node, in the order of the nodes.
+  using Slots = std::vector<protocol::FaultSlot*>;
   /// Memory that a launch writes, with the version of its contents.
   using Outputs = std::vector<std::pair<MemoryRef, uint32_t>>;
   struct Launch {
     StreamState* stream = nullptr;
     hal::Ticket ticket = 0;
+    uint32_t set = 0;  // Of no meaning if no node may report.
+    bool is_reported = false;
     Outputs outputs;
   };
 
   explicit GraphFaults(std::vector<Node> nodes) : nodes_(std::move(nodes)) {}
 
-  /// Before the launch is given to the backend. Forgets earlier launches that completed without a report.
-  void Watch(StreamState& stream, hal::Ticket ticket, Outputs outputs);
-  /// Whether no kernel has begun a report since Clear.
-  [[nodiscard]] bool IsClear();
-  /// Calls `report(node, launch)` for every launch that a complete report fails: once, with the first node.
+  /// Without nodes, launches are watched only for Poison, and have no sets.
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  /// A set that no launch has; `preferred`, if it is one. Nothing if there is none. Thread: channel.
+  [[nodiscard]] std::optional<uint32_t> FindFree(uint32_t preferred);
+  /// Whether the graph may have another set.
+  [[nodiscard]] bool MayGrow();
+  /// Adds a set of empty slots, and returns its number. Thread: channel.
+  uint32_t AddSet(Slots slots);
+  /// Thread: channel.
+  [[nodiscard]] const Slots& SlotsOf(uint32_t set) const { return sets_[set].slots; }
+
+  /// Before the launch is given to the backend. From now on the set is the launch's. Thread: channel.
+  void Watch(StreamState& stream, hal::Ticket ticket, uint32_t set, Outputs outputs);
+  /// The stream and the ticket of the oldest launch that Retire has not dropped, if there is one.
+  [[nodiscard]] std::optional<std::pair<StreamState*, hal::Ticket>> Oldest();
+  /// Calls `report(node, slot, launch)` for every launch with a complete report: once, with the first node.
   template <typename Report>
   void Collect(Report report) {
     std::lock_guard lock(mutex_);
-    if (launches_.empty()) return;
-    for (const Node& node : nodes_) {
-      if (State(node) != hal::kFaultWritten) continue;
-      for (const Launch& launch : launches_) report(node, launch);
-      launches_.clear();
-      return;
+    for (Launch& launch : launches_) CollectOne(launch, report);
+  }
+  /// Drops launches that have completed, and empties their sets. First calls `report` as Collect does.
+  template <typename Report>
+  void Retire(Report report) {
+    std::lock_guard lock(mutex_);
+    while (!launches_.empty() && HasCompleted(launches_.front())) {
+      // It has reported whatever it reports: a report is complete before its ticket is.
+      CollectOne(launches_.front(), report);
+      DropOldest();
     }
   }
   /// Poisons what this launch writes.
   void Poison(const StreamState& stream, hal::Ticket ticket, uint32_t failure);
-  /// Empties the slots. All launches have completed, and their reports were collected.
-  void Clear();
-  /// As Clear, and returns the slots, which nothing reads any more.
-  std::vector<protocol::FaultSlot*> End();
+  /// Empties the slots of all sets and returns them. All launches have completed, and their reports were collected.
+  Slots End();
 
  private:
-  static uint32_t State(const Node& node);
-  bool AreSlotsClear() const;
-  void EmptySlots();
+  struct Set {
+    Slots slots;
+    bool is_used = false;
+  };
+
+  template <typename Report>
+  void CollectOne(Launch& launch, Report& report) {
+    if (launch.is_reported || nodes_.empty()) return;
+    const Slots& slots = sets_[launch.set].slots;
+    for (size_t n = 0; n < slots.size(); ++n) {
+      if (State(*slots[n]) != hal::kFaultWritten) continue;
+      launch.is_reported = true;
+      report(nodes_[n], *slots[n], launch);
+      return;
+    }
+  }
+  static uint32_t State(protocol::FaultSlot& slot);
+  static bool HasCompleted(const Launch& launch);
+  void DropOldest();
+
+  const std::vector<Node> nodes_;
 
   std::mutex mutex_;
-  // Guarded by mutex_.
-  std::vector<Node> nodes_;
-  std::deque<Launch> launches_;  // Not known to have completed without a report, in order.
+  // Guarded by mutex_; only the channel changes sets_.
+  std::deque<Set> sets_;
+  std::deque<Launch> launches_;  // Not known to have completed, in order.
 };
 
 }  // namespace millrace

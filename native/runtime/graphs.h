@@ -73,8 +73,10 @@ struct GraphPlan {
   std::vector<uint32_t> reporting_copies;  // Nodes that copy host memory of other devices.
   bool is_staged = false;                  // It has a copy between devices without a direct route.
   bool has_foreign_outputs = false;
-  /// The stream whose fault word the checked kernels write.
+  // What the hidden parameters of the nodes name since the last launch: the stream whose fault word the checked kernels
+  // write, and the set of fault slots.
   StreamState* word_stream = nullptr;
+  uint32_t fault_set = 0;
 
   /// Notes the memory that the next node uses. All its reads come before its writes.
   struct Write {
@@ -142,7 +144,7 @@ struct GraphEntry {
   std::vector<Waiting> refused;  // Those that waited for the last build, which failed.
   Status refusal;                // Why it failed.
   std::shared_ptr<BuiltGraph> built = std::make_shared<BuiltGraph>();
-  std::shared_ptr<GraphFaults> faults;                    // Null if no node can report a fault.
+  std::shared_ptr<GraphFaults> faults;                    // Null if nothing of a launch can be reported late.
   std::vector<std::pair<StreamState*, Ticket>> launches;  // The last of each stream.
   std::vector<StreamState*> watched;                      // Streams that know `faults`.
 

@@ -43,9 +43,9 @@ enum class ParkReason : uint8_t {
   kPoint,   // The point it waits for was not issued yet, or memory it names was not allocated yet.
   kBuild,   // A kernel or a graph is not built yet.
   kPin,     // Host memory is not registered yet.
-  kWindow,  // Too many of its records are in flight.
+  kWindow,  // Too many of its records, or too many launches of a graph, are in flight.
   kMemory,  // Out of memory while frees are pending.
-  kDrain,   // It is being destroyed, or launches a graph that reported a fault, and earlier work ends first.
+  kDrain,   // It is being destroyed, and earlier work ends first.
   kHold,    // Its owner runs a function meanwhile.
   kPeer,    // The route between two devices is not tested yet, or has no staging memory.
   kPump,    // The pump copies pageable host memory for it, or allocates.

@@ -1,41 +1,14 @@
-// Fault reports of graphs: a slot belongs to a node and serves all launches.
+// Fault reports of graphs: which launch fails, with which node, and what is poisoned.
+// channel_graph_fault_slots_test.cpp has launches that are queued together.
 #include <array>
 #include <atomic>
+#include <string>
 #include <vector>
 
-#include "graph_rig.h"
+#include "checked_graph.h"
 
 namespace millrace::testing {
 namespace {
-
-/// A checked kernel that reads memory 0 and writes memory 1, built by a first launch.
-struct CheckedGraph {
-  explicit CheckedGraph(RecordingBackend& backend) : graphs(backend, 0, true), rig(graphs.rig), a(graphs.a) {
-    GraphBytes graph = graphs.Reading();
-    graph.Node(graphs.id, FillBytes(Handle(2), 16));
-    graph.Node(graphs.id, LaunchBytes(kKernel, {}));
-    Define(rig, graph);
-    MR_EXPECT(rig.Completes(a, LaunchGraph(rig, a)));
-  }
-  /// The hidden parameters of a node: the last two.
-  [[nodiscard]] uint64_t Hidden(uint32_t node, uint32_t which) const {
-    const auto& params = std::get<hal::GraphKernel>(rig.device->built[node].work).params;
-    return params[params.size() - 2 + which];
-  }
-  [[nodiscard]] protocol::FaultSlot* Slot(uint32_t node) const {
-    return reinterpret_cast<protocol::FaultSlot*>(Hidden(node, 0));
-  }
-  /// What a kernel does that leaves an array.
-  void Report(uint32_t node, uint32_t stream) {
-    Slot(node)->index = 77;
-    std::atomic_ref(Slot(node)->state).store(hal::kFaultWritten);
-    std::atomic_ref(rig.channel->FindStream(stream)->slot().fault).store(1);
-  }
-
-  GraphRig graphs;
-  Rig& rig;
-  uint32_t a;
-};
 
 MR_TEST(every_checked_node_has_a_slot_and_the_word_of_the_launching_stream) {
   RecordingBackend backend;
@@ -82,33 +55,6 @@ MR_TEST(a_report_fails_the_launch_with_its_node_and_the_next_launch_works) {
   // A second report is a failure of its own.
   checked.Report(0, checked.a);
   MR_EXPECT(rig.Failures(checked.a).back().node == 0);
-}
-
-MR_TEST(a_launch_behind_a_report_waits_for_the_launches_before_it) {
-  RecordingBackend backend;
-  CheckedGraph checked(backend);
-  Rig& rig = checked.rig;
-  const uint32_t b = rig.Stream();
-  MR_EXPECT(rig.Completes(b, 1));
-  backend.controls.completes_at_once = false;
-  const Ticket first = LaunchGraph(rig, checked.a);
-  const Ticket second = LaunchGraph(rig, checked.a);
-  MR_EXPECT(rig.Logs(Line("a0", second, "graph")));
-  checked.Report(0, checked.a);
-  const Ticket third = LaunchGraph(rig, b);
-  MR_EXPECT(rig.Parks(b, ParkReason::kDrain));
-  MR_EXPECT_EQ(checked.Slot(0)->state, hal::kFaultWritten);
-  rig.Backend(0).Complete(first);
-  for (int n = 0; n < 1000; ++n) std::this_thread::yield();
-  MR_EXPECT(rig.Parks(b, ParkReason::kDrain));
-  rig.Backend(0).Complete(second);
-  MR_EXPECT(Eventually([&] { return rig.channel->FindStream(b)->Issued() >= third; }));
-  rig.Backend(1).Complete(third);
-  // The report may be of either launch, and of none after them.
-  const auto failures = rig.Failures(checked.a);
-  MR_REQUIRE(failures.size() == 2);
-  MR_EXPECT(failures[0].first == first && failures[1].first == second);
-  MR_EXPECT(rig.Failures(b).empty());
 }
 
 MR_TEST(a_launch_that_completed_before_a_later_one_began_is_not_blamed) {
@@ -183,12 +129,19 @@ MR_TEST(a_kernel_that_stops_fails_its_launch_with_the_node) {
   MR_EXPECT_EQ(outputs.size(), size_t{2});
   const hal::KernelFailure stopped{
       .status = Status(StatusCode::kLaunchFailed, "by the test"), .kernel = kKernel, .node = 2, .outputs = outputs};
+  // A launch that is queued behind it overwrites what it poisons.
+  const Ticket next = checked.Queue(1)[0];
   rig.Backend(0).sink().Failed(launched, stopped);
-  backend.controls.completes_at_once = true;
-  rig.Backend(0).Complete(launched);
+  checked.CompleteAll(next);
   const auto failures = rig.Failures(checked.a);
   MR_REQUIRE(failures.size() == 1);
+  MR_EXPECT(failures[0].first == launched && failures[0].last == launched);
   MR_EXPECT(failures[0].node == 2 && failures[0].kernel == kKernel);
+  MR_EXPECT(!checked.graphs.IsPoisoned(Handle(1)));
+  const Ticket last = checked.Queue(1)[0];
+  const std::vector<uint64_t> latest = rig.Backend(0).Outputs();
+  rig.Backend(0).sink().Failed(last, {.status = stopped.status, .kernel = kKernel, .node = 2, .outputs = latest});
+  checked.CompleteAll(last);
   MR_EXPECT(checked.graphs.IsPoisoned(Handle(1)));
 }
 
@@ -211,12 +164,19 @@ MR_TEST(a_copy_whose_host_memory_is_gone_reports_without_a_kernel) {
   MR_EXPECT(graphs.rig.Logs(Line("a0", launched, "graph")));
   const auto& copy = std::get<hal::GraphCopy>(graphs.rig.device->built[0].work);
   MR_REQUIRE(copy.host.report != nullptr);
-  std::atomic_ref(copy.host.report->state).store(hal::kFaultWritten);
+  const Ticket second = LaunchGraph(graphs.rig, graphs.a);
+  const Ticket third = LaunchGraph(graphs.rig, graphs.a);
+  MR_EXPECT(Eventually([&] { return graphs.rig.channel->FindStream(graphs.a)->Issued() >= third; }));
+  const uint64_t built = reinterpret_cast<uintptr_t>(copy.host.report);
+  const uint64_t slot = PatchedParam(graphs.rig, "a0 " + std::to_string(second), "0.0", built);
+  MR_EXPECT(slot != built && slot != PatchedParam(graphs.rig, "a0 " + std::to_string(third), "0.0", built));
+  std::atomic_ref(SlotAt(slot)->state).store(hal::kFaultWritten);
   std::atomic_ref(graphs.rig.channel->FindStream(graphs.a)->slot().fault).store(1);
   const auto failures = graphs.rig.Failures(graphs.a);
   MR_REQUIRE(failures.size() == 1);
   MR_EXPECT(failures[0].status.code() == StatusCode::kDeviceLost && !failures[0].has_fault && failures[0].node == 0);
-  graphs.rig.Backend(0).Complete(launched);
+  MR_EXPECT_EQ(failures[0].first, second);
+  graphs.rig.Backend(0).Complete(third);
 }
 
 }  // namespace

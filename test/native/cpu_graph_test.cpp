@@ -324,6 +324,16 @@ MR_TEST(ACopyOfWithdrawnHostMemoryIsReportedToTheLaunchingStream) {
     MR_EXPECT_EQ(report.state, hal::kFaultWritten);
     MR_EXPECT_EQ(first.sink->slot().fault, 0u);
     MR_EXPECT_EQ(second.sink->slot().fault, 1u);
+    // Another slot holds for the launch that names it, and for later ones.
+    report = {};
+    protocol::FaultSlot other{};
+    first.LaunchGraph(*graph, {{0, hal::GraphPatch::kReport, testing::Bits(&other)}});
+    MR_REQUIRE(first.Drained());
+    MR_EXPECT(report.state == 0 && other.state == hal::kFaultWritten);
+    other = {};
+    second.LaunchGraph(*graph);
+    MR_REQUIRE(second.Drained());
+    MR_EXPECT(report.state == 0 && other.state == hal::kFaultWritten);
   }
 }
 

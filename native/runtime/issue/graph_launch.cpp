@@ -34,7 +34,7 @@ Status BuildOnPump(hal::Device& device, std::vector<hal::GraphNode> nodes,
 }  // namespace
 
 Outcome GraphLaunch::Issue(const GraphRef& graph) {
-  if (const Ended ended = AwaitReports()) return *ended;
+  if (const Ended ended = FindFaultSet()) return *ended;
   if (const Ended ended = OpenHomes()) return *ended;
   if (graph_.plan != nullptr) {
     plan_ = graph_.plan.get();
@@ -159,27 +159,26 @@ GraphLaunch::Ended GraphLaunch::FailOfLimits() {
 
 bool GraphLaunch::TakeFaultSlots() {
   std::vector<GraphFaults::Node> nodes;
-  const auto take = [&](uint32_t node, uint32_t kernel) {
-    nodes.push_back({parts_.faults.TakeForGraph(), node, kernel});
-    return nodes.back().slot;
-  };
-  for (const auto& [node, param, kernel] : plan_->checked) {
-    auto& work = std::get<hal::GraphKernel>(plan_->nodes[node].work);
-    work.params[param] = reinterpret_cast<uintptr_t>(take(node, kernel));
-  }
-  for (const uint32_t node : plan_->reporting_copies) {
-    std::get<hal::GraphCopy>(plan_->nodes[node].work).host.report = take(node, 0);
-  }
-  const auto has_slot = [](const GraphFaults::Node& node) { return node.slot != nullptr; };
-  if (!std::all_of(nodes.begin(), nodes.end(), has_slot)) {
-    for (const GraphFaults::Node& node : nodes) {
-      if (has_slot(node)) parts_.faults.GiveBack(node.slot);
-    }
-    return false;
-  }
+  for (const GraphPlan::Checked& checked : plan_->checked) nodes.push_back({checked.node, checked.kernel});
+  for (const uint32_t copy : plan_->reporting_copies) nodes.push_back({copy, 0});
   // What another device's memory was to get can only be found by the launch.
   const bool must_poison = plan_->has_foreign_outputs && !parts_.device.needs_polling();
-  if (!nodes.empty() || must_poison) graph_.faults = std::make_shared<GraphFaults>(std::move(nodes));
+  if (nodes.empty() && !must_poison) return true;
+  auto faults = std::make_shared<GraphFaults>(std::move(nodes));
+  if (!faults->nodes().empty()) {
+    std::optional<GraphFaults::Slots> slots = parts_.faults.TakeForGraph(faults->nodes().size());
+    if (!slots) return false;
+    auto slot = slots->begin();
+    for (const GraphPlan::Checked& checked : plan_->checked) {
+      auto& kernel = std::get<hal::GraphKernel>(plan_->nodes[checked.node].work);
+      kernel.params[checked.param] = reinterpret_cast<uintptr_t>(*slot++);
+    }
+    for (const uint32_t copy : plan_->reporting_copies) {
+      std::get<hal::GraphCopy>(plan_->nodes[copy].work).host.report = *slot++;
+    }
+    plan_->fault_set = faults->AddSet(std::move(*slots));
+  }
+  graph_.faults = std::move(faults);
   return true;
 }
 
@@ -231,15 +230,44 @@ Outcome GraphLaunch::FailOfBuild(Status status) {
 
 // ── Launching ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Reports of earlier launches are in the slots: those launches end first.
-GraphLaunch::Ended GraphLaunch::AwaitReports() {
-  if (graph_.faults == nullptr || graph_.faults->IsClear()) return std::nullopt;
-  for (const auto& [launching, last] : graph_.launches) {
-    if (parts_.waits.WaitsForEnd(stream_, *launching, last)) return parts_.waits.Park(stream_, ParkReason::kDrain);
+/// While the earlier launches have all the sets that a graph may have, the stream waits for the oldest of them. No
+/// later record of the stream could begin before that one has completed.
+GraphLaunch::Ended GraphLaunch::FindFaultSet() {
+  if (graph_.faults == nullptr) return std::nullopt;
+  GraphFaults& faults = *graph_.faults;
+  const size_t count = faults.nodes().size();
+  while (true) {
+    FaultReports::RetireGraph(faults);
+    if (count == 0) return std::nullopt;
+    if (const std::optional<uint32_t> free = faults.FindFree(graph_.plan->fault_set)) {
+      fault_set_ = *free;
+      return std::nullopt;
+    }
+    if (faults.MayGrow()) {
+      if (std::optional<GraphFaults::Slots> slots = parts_.faults.TakeForGraph(count)) {
+        fault_set_ = faults.AddSet(std::move(*slots));
+        return std::nullopt;
+      }
+    }
+    const auto [launching, ticket] = *faults.Oldest();
+    if (parts_.waits.WaitsForEnd(stream_, *launching, ticket)) return parts_.waits.Park(stream_, ParkReason::kWindow);
   }
-  FaultReports::CollectGraph(*graph_.faults);
-  graph_.faults->Clear();
-  return std::nullopt;
+}
+
+void GraphLaunch::AddFaultPatches(std::vector<hal::GraphPatch>& patches) {
+  if (graph_.faults == nullptr || graph_.faults->nodes().empty()) return;
+  const GraphFaults::Slots& slots = graph_.faults->SlotsOf(fault_set_);
+  const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
+  auto slot = slots.begin();
+  for (const auto& [node, param, kernel] : plan_->checked) {
+    if (plan_->fault_set != fault_set_) patches.push_back({node, param, reinterpret_cast<uintptr_t>(*slot)});
+    if (plan_->word_stream != &stream_) patches.push_back({node, param + 1, word});
+    ++slot;
+  }
+  if (plan_->fault_set == fault_set_) return;
+  for (const uint32_t copy : plan_->reporting_copies) {
+    patches.push_back({copy, hal::GraphPatch::kReport, reinterpret_cast<uintptr_t>(*slot++)});
+  }
 }
 
 void GraphLaunch::Watch() {
@@ -250,7 +278,7 @@ void GraphLaunch::Watch() {
     graph_.watched.push_back(&stream_);
     stream_.faults.AddGraph(graph_.faults);
   }
-  graph_.faults->Watch(stream_, ticket_, std::move(outputs));
+  graph_.faults->Watch(stream_, ticket_, fault_set_, std::move(outputs));
 }
 
 Outcome GraphLaunch::Launch() {
@@ -270,10 +298,7 @@ Outcome GraphLaunch::Launch() {
     const uint64_t value = ValueOf(patch);
     if (value != patch.value) patches.push_back({patch.node, patch.param, value});
   }
-  if (plan_->word_stream != &stream_) {
-    const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
-    for (const GraphPlan::Checked& checked : plan_->checked) patches.push_back({checked.node, checked.param + 1, word});
-  }
+  AddFaultPatches(patches);
   // Before the launch: a report may arrive before the backend's call returns.
   Watch();
   graph_.NoteLaunch(stream_, ticket_);
@@ -283,6 +308,7 @@ Outcome GraphLaunch::Launch() {
   if (!status.ok()) return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
   for (GraphPlan::Patch& patch : plan_->patches) patch.value = ValueOf(patch);
   plan_->word_stream = &stream_;
+  plan_->fault_set = fault_set_;
   for (const Home& home : homes_) {
     if (!IsOwn(home)) home.channel->peers().users.Add(channel_.weak_from_this(), stream_, ticket_);
   }

@@ -90,10 +90,11 @@ class GraphLaunch {
   [[nodiscard]] Outputs Written() const { return {.memory = scratch_.outputs}; }
 
   bool TakeFaultSlots();
+  void AddFaultPatches(std::vector<hal::GraphPatch>& patches);
   [[nodiscard]] uint64_t ValueOf(const GraphPlan::Patch& patch);
   Outcome Build(const GraphRef& graph);
   Outcome FailOfBuild(Status status);
-  Ended AwaitReports();
+  Ended FindFaultSet();
   Outcome Launch();
   void Watch();
 
@@ -110,6 +111,7 @@ class GraphLaunch {
   GraphPlan* plan_ = nullptr;
   Accesses accesses_;
   std::vector<MemoryRef> slots_;  // The memory of the plan's slots.
+  uint32_t fault_set_ = 0;        // The number of the launch's set of fault slots.
   /// The channel of a device that is gone, 0 for memory that will never be registered; nothing if all is there.
   std::optional<uint32_t> gone_;
 };

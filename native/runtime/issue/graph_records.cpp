@@ -57,7 +57,7 @@ void GraphRecords::EndFreed() {
 void GraphRecords::CollectFaults(GraphEntry& graph) {
   if (graph.faults == nullptr) return;
   FaultReports::CollectGraph(*graph.faults);
-  for (protocol::FaultSlot* const slot : graph.faults->End()) parts_.faults.GiveBack(slot);
+  parts_.faults.GiveBack(graph.faults->End());
 }
 
 void GraphRecords::EndAll() {
