@@ -236,12 +236,40 @@ export function graphFailures(target: Target): void {
         s.launch(shiftKernel, 4, { x, y, by });
       });
       await device.compile(shiftKernel);
-      const launched = Array.from({ length: 30 }, (_, n) => stream.launch(graph, { by: n % 3 === 0 ? 4 : 0 }));
+      const shifts = Array.from({ length: 30 }, (_, n) => (n % 3 === 0 ? 4 + n : 0));
+      const launched = shifts.map((by) => stream.launch(graph, { by }));
       const ends = await Promise.allSettled(launched.map(({ done }) => done));
-      expect(ends.map(({ status }) => status)).toEqual(ends.map((_, n) => (n % 3 === 0 ? 'rejected' : 'fulfilled')));
+      expect(ends.map(({ status }) => status)).toEqual(shifts.map((by) => (by > 0 ? 'rejected' : 'fulfilled')));
+      for (const [n, { error }] of launched.entries()) {
+        if (shifts[n] === 0) continue;
+        expect(error).toBeInstanceOf(BoundsError);
+        const fault = error as BoundsError;
+        expect(fault.index).toBe(fault.thread[0] + shifts[n]!);
+      }
       expect([...(await y.read())]).toEqual([7, 7, 7, 7]);
       await graph.close();
       await stream.close();
+    });
+
+    rule('S1014', 'of queued launches on two streams, those that fail poison their own arrays and no others', async () => {
+      const { device } = chapter;
+      const streams = [device.createStream(), device.createStream()];
+      using x = device.full(4, 7, 'i32');
+      const graph = streams[0]!.capture({ y: inout(i32), by: i32 }, (s, { y, by }) => {
+        s.launch(shiftKernel, 4, { x, y, by });
+      });
+      await device.compile(shiftKernel);
+      const arrays = Array.from({ length: 24 }, () => device.zeros(4, 'i32'));
+      const launched = arrays.map((y, n) => streams[n % 2]!.launch(graph, { y, by: n % 5 === 0 ? 4 : 0 }));
+      const ends = await Promise.allSettled(launched.map(({ done }) => done));
+      expect(ends.map(({ status }) => status)).toEqual(ends.map((_, n) => (n % 5 === 0 ? 'rejected' : 'fulfilled')));
+      for (const [n, y] of arrays.entries()) {
+        if (n % 5 === 0) expect(await rejectionOf(y.read())).toBeInstanceOf(UpstreamError);
+        else expect([...(await y.read())]).toEqual([7, 7, 7, 7]);
+        y[Symbol.dispose]();
+      }
+      await graph.close();
+      await Promise.all(streams.map((stream) => stream.close()));
     });
   });
 }
