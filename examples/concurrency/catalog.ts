@@ -7,6 +7,8 @@ import * as currentStreams from './current-streams.js';
 import * as dataParallel from './data-parallel.js';
 import * as eventTiming from './event-timing.js';
 import * as explicitStreams from './explicit-streams.js';
+import * as graphForkJoin from './graph-fork-join.js';
+import * as graphTwoDevices from './graph-two-devices.js';
 import * as missingWait from './missing-wait.js';
 import * as moduleCalls from './module-calls.js';
 import * as overlapTransfer from './overlap-transfer.js';
@@ -50,4 +52,6 @@ export const PROGRAMS: readonly Program[] = [
   { name: 'side-stream', devices: 1, run: ([device]) => sideStream.run([device]) },
   { name: 'shared-device', devices: 1, run: ([device]) => sharedDevice.run([device]) },
   { name: 'data-parallel', devices: 2, run: dataParallel.run },
+  { name: 'graph-two-devices', devices: 2, run: graphTwoDevices.run },
+  { name: 'graph-fork-join', devices: 1, run: graphForkJoin.run },
 ];
