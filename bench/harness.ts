@@ -1,8 +1,10 @@
 // What benchmarks share: statistics, the description of the machine, a table and a JSON file.
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
 
 export interface Samples {
@@ -39,6 +41,14 @@ export async function time(count: number, body: () => Promise<void>, idleMs = 0)
     values.push((performance.now() - start) * 1e3);
   }
   return summarize(values);
+}
+
+/** Runs a program of bench/native and returns what it prints. */
+export function runNative(name: string, args: readonly string[]): string {
+  const path = fileURLToPath(new URL(`../../cmake/bench/native/${name}`, import.meta.url));
+  const result = spawnSync(path, [...args], { encoding: 'utf8' });
+  if (result.status !== 0) throw new Error(`${name} failed (npm run bench builds it): ${result.stderr}${String(result.error ?? '')}`);
+  return result.stdout;
 }
 
 const figure = (value: number | undefined): string =>

@@ -3,11 +3,9 @@
 // ring, no channel) on the CPU device.
 //
 //   node build/js/bench/spine.js [--device cpu --device cuda:0] [--json FILE] [--quick]
-import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { cudaKernel, f32, inout, input, listDevices, openDevice, u32, type Device, type DeviceSpec } from 'millrace';
-import { printTable, summarize, time, writeReport, type Row } from './harness.js';
+import { printTable, runNative, summarize, time, writeReport, type Row } from './harness.js';
 
 const { values } = parseArgs({
   options: {
@@ -48,15 +46,9 @@ interface NativeFigures {
 
 function nativeFigures(device: Device): NativeFigures {
   const [backend = '', ordinal = '0'] = device.info.id.split(':');
-  const layers = runNative('backend_launch', [backend, ordinal]) as Omit<NativeFigures, 'raw'>;
-  return { raw: backend === 'cuda' ? (runNative('driver_launch', [ordinal]) as RawFigures) : layers.backend, ...layers };
-}
-
-function runNative(name: string, args: readonly string[]): unknown {
-  const path = fileURLToPath(new URL(`../../cmake/bench/native/${name}`, import.meta.url));
-  const result = spawnSync(path, [...args, String(times(200_000))], { encoding: 'utf8' });
-  if (result.status !== 0) throw new Error(`${name} failed (npm run bench builds it): ${result.stderr}${String(result.error ?? '')}`);
-  return JSON.parse(result.stdout);
+  const ask = (name: string, ...args: string[]): unknown => JSON.parse(runNative(name, [...args, String(times(200_000))]));
+  const layers = ask('backend_launch', backend, ordinal) as Omit<NativeFigures, 'raw'>;
+  return { raw: backend === 'cuda' ? (ask('driver_launch', ordinal) as RawFigures) : layers.backend, ...layers };
 }
 
 /** Main-thread nanoseconds of one launch, in bursts of a thousand; the device finishes between bursts, outside the clock. */

@@ -42,9 +42,9 @@ async function main(args: readonly string[]): Promise<number> {
   print(options, device, launched, replayed);
 
   membrane.reset();
-  const written = await show(membrane, periods, replay, options);
+  await show(membrane, periods, replay, options);
   const shown = checksum(await membrane.heights());
-  console.log(`frames         ${written} in ${out}`);
+  console.log(`frames         ${options.frames} in ${out}`);
   if (launched.sum !== replayed.sum || shown !== replayed.sum) {
     process.stderr.write(`The heights differ: ${launched.sum} one by one, ${replayed.sum} by graph, ${shown} with frames.\n`);
     return 1;
@@ -70,7 +70,7 @@ async function show(
   periods: readonly Values[],
   submit: (values: Values) => void,
   { frames, size, out }: Options,
-): Promise<number> {
+): Promise<void> {
   let writing: Promise<unknown> = Promise.resolve();
   for (let frame = 0; frame < frames; frame++) {
     const [from, to] = [frame, frame + 1].map((n) => Math.floor((n * periods.length) / frames));
@@ -84,7 +84,6 @@ async function show(
   }
   await writing;
   if (frames === 0) periods.forEach(submit);
-  return frames;
 }
 
 function print({ steps, size }: Options, device: Device, launched: Run, replayed: Run): void {
