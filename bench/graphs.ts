@@ -181,7 +181,14 @@ async function diamonds(device: Device): Promise<Row[]> {
   };
   const graph = left.capture(diamond);
   const kernels = (median: number): string => `${(median / DIAMOND_MS).toFixed(2)} kernels one after another`;
+  /** Tells how many of the kernels the machine really runs at the same time. */
+  const two = (): void => {
+    left.launch(spin, ONE, { x: parts[0]!, steps });
+    right.launch(spin, ONE, { x: parts[1]!, steps });
+    left.waitStream(right);
+  };
   const cases: Case[] = [
+    { what: 'two kernels of the diamond on two streams', unit: 'ms', submit: two, taken: [], note: kernels },
     { what: 'one kernel of the diamond', unit: 'ms', submit: () => void left.launch(spin, ONE, { x: parts[0]!, steps }), taken: [] },
     { what: 'diamond of four 5 ms kernels, graph', unit: 'ms', submit: () => void left.launch(graph), taken: [], note: kernels },
     { what: 'diamond of four 5 ms kernels, one by one', unit: 'ms', submit: () => diamond(left), taken: [], note: kernels },
