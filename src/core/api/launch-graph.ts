@@ -28,7 +28,9 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
   if (timeline.recording instanceof CaptureSession) return embed(site, timeline.recording, graph, values);
   // One executable runs one launch after another, whatever the ordering of the stream.
   const { launch } = graph.memory;
-  if (launch !== undefined) core.tracker.waitFor(core, timeline, { ...launch, clock: launch.info.clock }, 'array');
+  if (launch !== undefined) {
+    core.tracker.waitFor(core, timeline, { timeline: launch.timeline, ticket: launch.ticket, clock: launch.info.clock }, 'array');
+  }
   const record = core.tracker.begin(site);
   try {
     const entries = writeEntries(site, record, graph, values);
