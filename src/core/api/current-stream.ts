@@ -10,7 +10,7 @@ import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { isPromiseLike } from '../base/promise-like.js';
 import type { DeviceCore } from '../device/device-core.js';
-import { capturingStream } from './active-capture.js';
+import { capturingStream, refuseInCapture } from './active-capture.js';
 import type { Device } from './device.js';
 import type { Stream } from './stream.js';
 
@@ -93,6 +93,7 @@ export function setCurrent(device: Device, stream: Stream, isSynced: boolean): v
   if (stream.core !== device.core) {
     throw wrongDevice('stream', stream, `Stream ${stream.label} belongs to device ${stream.device.info.id}, not to ${device.info.id}.`);
   }
+  refuseInCapture('unsupported-node', 'the current stream cannot be set; use stream.run in a capture');
   stream.checkOpen();
   if (isSynced) comeAfter(stream, currentStream(device));
   const streams = storage?.getStore()?.streams ?? streamsOfThread;

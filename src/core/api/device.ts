@@ -325,6 +325,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * says what runs. The device goes on closing: `close` again waits again, and `destroy` ends it.
    */
   close(opts?: WaitOptions): Promise<void> {
+    refuseInCapture('host-wait', 'a device cannot be closed');
     return this.context.close(this, opts);
   }
 

@@ -189,7 +189,7 @@ function arraySlotArgs(
   at: number,
 ): number {
   const slot = value as ArraySlot;
-  const entry = entryOf(timeline, slot, param, name);
+  const entry = entryOf({ core, timeline }, slot, param, name);
   slots.push({ arg: at, entry });
   core.encoder.memoryArg(at++, param.access, 0, 0);
   const dimensions = isShaped ? param.rank : 0;
@@ -211,7 +211,7 @@ function scalarSlotArg(
   at: number,
 ): void {
   if (!(value instanceof ScalarSlot)) throw badScalar(param, value, plan);
-  slots.push({ arg: at, entry: entryOf(timeline, value, param, plan.name) });
+  slots.push({ arg: at, entry: entryOf({ core, timeline }, value, param, plan.name) });
   core.encoder.intArg(at, param.byteSize, 0, 0);
 }
 

@@ -96,7 +96,7 @@ export abstract class Recorder extends ArrayFactory {
    * Launches a graph that a stream of this device captured, with a value for each of its parameters: `cuGraphLaunch`, `wp.capture_launch`.
    * Launches of one graph run one after another, also on several streams. Throws ArgumentError for wrong or missing values and for a graph
    * of another device, StateError for a closed one. If a node fails, `done` rejects with its error, and the arrays that the graph writes
-   * are poisoned; the next launch works.
+   * are poisoned; the next launch of a graph that does not read them works.
    * @example stream.launch(step, { dt: 0.01 });
    */
   launch<P extends Params>(graph: Graph<P>, ...values: GraphValues<NoInfer<P>>): Operation;

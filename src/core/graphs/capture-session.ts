@@ -207,7 +207,7 @@ export class CaptureSession implements StreamRecording {
   }
 
   awaited(timeline: Timeline): readonly number[] {
-    return [...this.#of(timeline).after];
+    return [...(this.#streams.get(timeline)?.after ?? [])];
   }
 
   follow(timeline: Timeline, other: Timeline, ticket: number, nodes: readonly number[] = []): void {

@@ -2,7 +2,8 @@
 // passes it to launches in place of a scalar or an array.
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { StateError } from '../base/errors.js';
 import { type DType, isDType, type Scalar } from '../elements/dtype.js';
 import { Form, type PlanParam } from '../kernels/kernel-plan.js';
 import type { ArrayParam, Param, Params } from '../kernels/kernel.js';
@@ -23,6 +24,11 @@ export class ScalarSlot<D extends DType = DType> {
   constructor(name: string, dtype: D) {
     this.name = name;
     this.dtype = dtype;
+  }
+
+  /** Throws StateError: a slot has no value that JavaScript could compute with. */
+  [Symbol.toPrimitive](): never {
+    throw noValue(this.name);
   }
 }
 
@@ -49,6 +55,16 @@ export class ArraySlot<D extends DType = DType> {
     this.rank = param.rank;
     this.access = param.access;
   }
+
+  /** Throws StateError: a slot has no value that JavaScript could compute with. */
+  [Symbol.toPrimitive](): never {
+    throw noValue(this.name);
+  }
+}
+
+function noValue(name: string): StateError {
+  const message = `Slot ${name} has no value: each launch of the graph gives one. Pass the slot itself to a kernel, and compute there.`;
+  return new StateError('ERR_MILLRACE_STATE', message);
 }
 
 /** The slots that the body of a capture gets, one for each declared parameter. */
@@ -105,7 +121,12 @@ export class SlotMemory extends TrackedMemory {
 }
 
 /** The number of the slot's first entry, for a launch of this kernel. Throws ArgumentError if the slot does not fit the parameter. */
-export function entryOf(timeline: Timeline, slot: ScalarSlot | ArraySlot, param: PlanParam, kernel: string): number {
+export function entryOf(
+  { core, timeline }: { readonly core: OrderedDevice; readonly timeline: Timeline },
+  slot: ScalarSlot | ArraySlot,
+  param: PlanParam,
+  kernel: string,
+): number {
   const what = `Argument ${param.name} of kernel ${kernel} is slot ${slot.name}`;
   const entry = timeline.recording?.entryOf(slot);
   if (entry === undefined) {
@@ -117,6 +138,10 @@ export function entryOf(timeline: Timeline, slot: ScalarSlot | ArraySlot, param:
   if (slot instanceof ScalarSlot) {
     if (param.form === Form.ARRAY) throw badArgument(param.name, slot, `${what}, which is a scalar; the kernel takes an array.`);
     return entry;
+  }
+  if (slot.memory.core !== core) {
+    const message = `${what} for arrays of device ${slot.memory.core.name}, which launches the graph; the kernel runs on ${core.name}.`;
+    throw wrongDevice(param.name, slot, message);
   }
   if (slot.rank !== param.rank) {
     throw badArgument(param.name, slot, `${what} with ${slot.rank} dimensions; the kernel takes ${param.rank}.`, param.rank);

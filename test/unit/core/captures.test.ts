@@ -4,7 +4,8 @@ import type { DeviceArray } from '../../../src/core/api/array.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { GraphDefinition, GraphNodeHead, GraphPatch } from '../../../src/protocol/protocol.gen.js';
-import { fixture, finish, shiftKernel, turn } from './fake-channel.js';
+import type { DeviceEvent } from '../../../src/core/api/event.js';
+import { FakeChannel, fixture, finish, shiftKernel, turn } from './fake-channel.js';
 
 const step = shiftKernel(inout(f32));
 const look = shiftKernel(input(f32));
@@ -250,4 +251,46 @@ test('an array of a capture has no contents before the first launch', () => {
   expect(() => stream.launch(look, 4, { y: made })).toThrow('no contents');
   stream.launch(graph);
   stream.launch(look, 4, { y: made });
+});
+
+test('a slot has no value in JavaScript, and is for kernels of the device that launches the graph', () => {
+  const { device, progress } = fixture();
+  const other = fixture(new FakeChannel(8), progress, 'cpu:1');
+  const { stream } = device;
+  const x = stream.zeros(4);
+  const there = other.device.createStream();
+  const graph = stream.capture({ y: inout(f32), k: f32 }, (s, { y, k }) => {
+    expect(() => Number(k) * 2).toThrow('Slot k has no value');
+    expect(() => `${y as unknown as string}`).toThrow('Slot y has no value');
+    there.waitStream(stream);
+    expect(() => there.launch(step, 4, { y })).toThrow('slot y for arrays of device cpu:0');
+    s.fill(x, 1);
+  });
+  expect(graph.nodes.length).toBe(1);
+});
+
+test('a capture refuses calls that would end a device or change the current stream', () => {
+  const { device } = fixture();
+  const { stream } = device;
+  const side = device.createStream();
+  const x = stream.zeros(4);
+  stream.capture((s) => {
+    expect(() => device.setCurrentStream(side)).toThrow('use stream.run');
+    expect(() => device.close()).toThrow('a device cannot be closed');
+    s.fill(x, 1);
+  });
+  expect(device.stream).toBe(stream);
+});
+
+test('a wait for what was captured says what to do', () => {
+  const { device } = fixture();
+  const { stream } = device;
+  const side = device.createStream();
+  const x = stream.zeros(4);
+  let event!: DeviceEvent;
+  stream.capture((s) => {
+    s.fill(x, 1);
+    event = s.record();
+  });
+  expect(() => side.waitEvent(event)).toThrow('launch the graph and wait for that');
 });
