@@ -41,9 +41,11 @@ bool FaultReports::HasReport(StreamState& stream) {
 
 void FaultReports::Collect(StreamState& stream) {
   // Keep the word set until the reports are failures: an owner that saw it cleared would treat the launch as a success.
-  constexpr uint32_t kCollecting = 2;
+  // Each call has its own value, so it does not clear the word while another thread collects a later report.
+  static std::atomic<uint32_t> calls{0};
+  const uint32_t own = 2 + calls.fetch_add(1, std::memory_order_relaxed) % 0x7fffffff;
   const std::atomic_ref flag(stream.slot().fault);
-  flag.store(kCollecting, std::memory_order_seq_cst);
+  flag.store(own, std::memory_order_seq_cst);
   stream.faults.Collect([&](FaultWatch::Watched& watched) {
     const bool is_copy = watched.kernel == 0;
     const Failure failure{.id = NextFailureId(),
@@ -59,7 +61,7 @@ void FaultReports::Collect(StreamState& stream) {
   });
   for (const std::shared_ptr<GraphFaults>& graph : stream.faults.Graphs()) CollectGraph(*graph);
   // Clear it, unless another kernel has set it meanwhile.
-  uint32_t collecting = kCollecting;
+  uint32_t collecting = own;
   flag.compare_exchange_strong(collecting, 0);
 }
 
