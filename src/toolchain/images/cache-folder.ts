@@ -94,12 +94,17 @@ function closeToOthers(path: string): string | undefined {
   }
 }
 
-/** Whether the file system of the directory is mounted noexec: the longest mount point that contains the directory decides. */
-function isNoExec(directory: string): boolean {
+/**
+ * Whether the file system of the directory is mounted noexec: the longest mount point that contains the directory decides, and of mounts on
+ * the same point the last. `mounts`: the process's mount table, for tests.
+ */
+export function isNoExec(directory: string, mounts: string = readFileSync('/proc/self/mountinfo', 'utf8')): boolean {
   let best = '';
   let options = '';
-  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
-    const [, , , , point = '', mountOptions = ''] = line.split(' ');
+  for (const line of mounts.split('\n')) {
+    const [, , , , escaped = '', mountOptions = ''] = line.split(' ');
+    // The kernel writes a space, tab, line feed and backslash as an octal number.
+    const point = escaped.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCodePoint(Number.parseInt(digits, 8)));
     const isInside = directory === point || directory.startsWith(point.endsWith('/') ? point : `${point}/`);
     if (point !== '' && isInside && point.length >= best.length) [best, options] = [point, mountOptions];
   }
