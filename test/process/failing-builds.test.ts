@@ -28,6 +28,19 @@ test('builds fail while there are no file descriptors, and succeed afterwards', 
   expect({ worked, state }).toEqual({ worked: 12, state: 'open' });
 }, 100_000);
 
+// Each in a process of its own, because only the first build of a thread can find that something was never loaded.
+test.each([0, 1, 2, 4])(
+  'a TypeScript kernel whose build is the first of its process, with %i file descriptors left, builds afterwards',
+  async (spare) => {
+    const env = { MILLRACE_CACHE_DIR: path.join(scratch, `first-${spare}`) };
+    const ran = await runLimited(128, 'no-descriptors-first', [String(spare)], env);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    const without = 'UnavailableError ERR_MILLRACE_UNAVAILABLE';
+    expect(JSON.parse(ran.stdout)).toEqual({ without, again: 'built', other: 'built', values: [7, 8], state: 'open' });
+  },
+  100_000,
+);
+
 test('300 kernels built at once stay below a limit of 160 file descriptors', async () => {
   // The script copies one image for all kernels, which is faster than a compiler.
   const image = path.join(scratch, 'image.so');

@@ -198,6 +198,19 @@ describe('imports of src/', () => {
     expect(wrong).toEqual([]);
   });
 
+  // Node keeps the failure of an import for the life of the thread: one that fails while no file descriptor is free would fail every later build.
+  test('nothing that the worker of a device loads is imported late', () => {
+    const reached = new Set(sources.filter((file) => /^(toolchain|workers|compiler)\//.test(file)));
+    for (const file of reached) {
+      for (const { target, isType } of graph.get(file)!) if (target.startsWith('.') && !isType) reached.add(resolve(file, target));
+    }
+    expect([...reached]).toContain('native/load.ts');
+    const code = (file: string): string => read(`src/${file}`).replace(/^\s*(?:\/\/|\/?\*).*$/gm, '');
+    expect([...reached].filter((file) => /\bimport\s*\(/.test(code(file)))).toEqual([]);
+    // The bundle holds the packages, too.
+    expect(read('dist/workers/device-worker.cjs').match(/^(?!\s*(?:\/\/|\*)).*\bimport\(.*$/gm)).toBeNull();
+  });
+
   test('no file is dead', () => {
     const reached = new Set<string>();
     const visit = (file: string): void => {
