@@ -4,7 +4,10 @@ import { defineConfig } from 'vitest/config';
 const LONG = process.env['MILLRACE_LONG'] === '1' ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
 
 // Files of test/process and test/examples that mostly wait, for child processes and for time to pass.
-const WAITING = ['test/examples/**/*.test.ts', 'test/process/{compilers,failing-builds,lifetime,package,readme,teardown,watching}.test.ts'];
+const WAITING = [
+  'test/examples/**/*.test.ts',
+  'test/process/{compilers,failing-builds,hung-gpu,lifetime,package,readme,teardown,watching}.test.ts',
+];
 
 // Forks, not threads: tests own the process they run in, and --expose-gc works only there. Files of unit tests run side by
 // side, most of them waiting for compilers; then those that wait for processes; then the others one at a time: some show
