@@ -75,10 +75,15 @@ export function orderedPairs<P extends Params>(graph: Graph<P>, ...labels: reado
   return labels.flatMap((a) => labels.filter((b) => isBefore(nodeOf(graph, a), nodeOf(graph, b))).map((b) => `${a}<${b}`));
 }
 
-/** Bytes that the arrays of the device use, when everything submitted has finished. */
+/** Bytes that the arrays of the device use, when everything submitted has finished. Frees are told to the pool a moment after they ran. */
 export async function usedBytes(device: Device): Promise<number> {
-  await device.synchronize();
-  return (await device.pool.stats()).usedBytes;
+  for (let last = -1; ; ) {
+    await device.synchronize();
+    const { usedBytes: used } = await device.pool.stats();
+    if (used === last) return used;
+    last = used;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }
 
 /** Resolves when the device uses `bytes` again: frees are told to the pool a moment after they ran. Fails after ten seconds. */

@@ -20,8 +20,19 @@ interface Attempt {
   readonly error: unknown;
 }
 
+/**
+ * V8 ends the process if it has to compile a regular expression of the parser when a source has recursed to the end of the stack. A few
+ * lines that use all of them, parsed before a source that is long enough to recurse so far, have them compiled.
+ */
+const SAMPLE =
+  "(function f(a, { b }, [c] = []) {\n// line\n/* block */ let d = a.b?.c[0] ** 2 + 'e' + `${b}`, g = 0x1f + 1.5e3;\n" +
+  'if (a in b || a instanceof c && /r/u.test(d)) for (const h of c) { continue; } else while (!d) { break; }\nreturn d ? g : (h) => h; })';
+const DEEP_CHARS = 1000;
+const SAMPLES = 3;
+
 function attempt(source: string, shift: number): Attempt {
   try {
+    for (let n = 0; n < SAMPLES && source.length > DEEP_CHARS; n++) parseExpressionAt(SAMPLE, 0, { ecmaVersion: 'latest' });
     return { node: shiftOffsets(parseExpressionAt(source, 0, { ecmaVersion: 'latest' }), -shift), error: undefined };
   } catch (error) {
     return { node: undefined, error };

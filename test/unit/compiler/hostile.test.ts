@@ -40,7 +40,7 @@ test('sources that are too long, too deep, or that grow when inlined', () => {
     comment: body(`/*${'a'.repeat(1 << 20)}*/`),
     long: body('x[i] = x[i] + 1;'.repeat(7000)),
     sum: body(`x[i] = 1${'+x[i]'.repeat(20_000)};`),
-    parentheses: body(`x[i] = ${'('.repeat(1000)}1${')'.repeat(1000)};`),
+    parentheses: body(`x[i] = ${'('.repeat(400)}1${')'.repeat(400)};`),
     minus: body(`x[i] = ${'- '.repeat(5000)}x[i];`),
     blocks: body(`${'{'.repeat(4000)}x[i] = 1;${'}'.repeat(4000)}`),
     ifs: body(`${'if (i > 0) '.repeat(3000)}x[i] = 1;`),
