@@ -12,7 +12,7 @@ import { AccessTracker } from './core/ordering/access-tracker.js';
 import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
-import { AbortError, StateError, UnavailableError } from './core/base/errors.js';
+import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
 import { Progress } from './core/waits/progress.js';
 import { checkOrdering } from './core/api/stream-options.js';
@@ -77,6 +77,8 @@ const sharedChannels: Map<number, WorkerChannel> = new Map();
 const openedHere: WeakMap<DeviceCore, Entry> = new WeakMap();
 /** Devices that are being closed: each is opened again only afterwards. `openDevice` does not wait for a destroyed device. */
 const endings: Map<DeviceName, Ending> = new Map();
+/** With what the last `destroy` of the device rejected in this thread, because a kernel did not end. */
+const hung: Map<DeviceName, DeviceLostError> = new Map();
 
 /**
  * Lists the devices of this machine, GPUs first, then the CPU device, and opens none: `cuDeviceGetCount`,
@@ -197,6 +199,7 @@ async function openIn(
       endings.set(id, { core, closed: Promise.race([ended, core.lost.then(() => undefined)]) });
     },
     destroying: left,
+    hung: (error) => hung.set(id, error),
   });
   openedHere.set(context.core, opened);
   return context;
@@ -215,6 +218,7 @@ async function openSharedIn(env: Environment, token: DeviceToken, entryOf: () =>
     forget: (entry) => forget(sharedEntries, id, entry),
     ends: () => undefined,
     destroying: () => undefined,
+    hung: () => undefined,
   });
 }
 
@@ -223,6 +227,7 @@ interface Listing {
   forget(entry: Entry): void;
   ends(core: DeviceCore, closed: Promise<void>): void;
   destroying(core: DeviceCore): void;
+  hung(error: DeviceLostError): void;
 }
 
 function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering, entry: Entry, listing: Listing): DeviceContext {
@@ -246,6 +251,7 @@ function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering,
       env.cores.delete(core);
       listing.destroying(core);
     },
+    hung: (error) => listing.hung(error),
   });
   void core.lost.then(() => listing.forget(entry));
   if (devicesChannel.hasSubscribers) devicesChannel.publish({ device: info.id, state: 'open' });
@@ -265,8 +271,15 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
     // The device may have been removed, so enumerate again.
     env.machine.forget();
     await env.machine.release();
-    throw error;
+    throw error instanceof DeviceLostError && error.reason === 'hung' ? naming(error, hung.get(info.id)) : error;
   }
+}
+
+/** The error of a GPU that does not open because a kernel does not end, with the kernel if this thread knows it. */
+function naming(refusal: DeviceLostError, destroyed: DeviceLostError | undefined): DeviceLostError {
+  if (destroyed === undefined) return refusal;
+  const { device, stream, operation, message } = destroyed;
+  return new DeviceLostError(refusal.code, `${refusal.message}. ${message}`, 'hung', { device, stream, operation, cause: destroyed });
 }
 
 function forget<K>(map: Map<K, Entry>, key: K, entry: Entry): void {

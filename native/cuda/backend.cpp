@@ -9,6 +9,7 @@
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "cuda/driver_errors.h"
+#include "cuda/ending_devices.h"
 
 namespace millrace {
 
@@ -70,6 +71,9 @@ class Backend final : public hal::Backend {
     if (ordinal >= report.devices.size()) return Status(StatusCode::kUnavailable, "finding the device");
     if (const int32_t code = Context::LostCode(ordinal).load(std::memory_order_acquire); code != 0) {
       return Status(StatusCode::kDeviceLost, "opening a device that this process lost", code);
+    }
+    if (EndingDevices::HasHung(ordinal)) {
+      return Status(StatusCode::kDeviceLost, "a kernel of a destroyed device of this process still runs on the GPU");
     }
     return Device::Open(report.devices[ordinal], timeline);
   }

@@ -213,6 +213,7 @@ void Device::Close() {
       }
     }
   }
+  EndingDevices::Remove(this);
   // Unlocks the timeline and all other page-locked ranges before their memory is freed.
   std::vector<std::span<std::byte>> ranges;
   {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/context.h"
+#include "cuda/ending_devices.h"
 #include "cuda/event_handle.h"
 #include "cuda/memory_pool.h"
 #include "cuda/peers.h"
@@ -50,6 +51,8 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) override;
   Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device& other) override;
+  /// The driver cannot stop a kernel; this only notes that the device is about to end.
+  void Cancel() override { EndingDevices::Add(info_.ordinal, this); }
   void Close() override;
 
   /// Empty after Close. Thread: any.

@@ -78,6 +78,7 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
       release: () => undefined,
       ends: () => undefined,
       destroying: () => undefined,
+      hung: () => undefined,
     }),
   );
 }

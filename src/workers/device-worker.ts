@@ -18,7 +18,7 @@ import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
 import { type ControlledDevice, DeviceClient } from './device-client.js';
 import type { FromWorker, ShareRequest, ToWorker } from './messages.js';
-import { asMillraceError } from './native-errors.js';
+import { asOpenFailure } from './native-errors.js';
 
 /** The most that one SharedArrayBuffer can reserve. */
 const ARENA_BYTES = 4 * 2 ** 30;
@@ -124,8 +124,7 @@ function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
     // After what the owner asks for at once.
     setImmediate(() => device?.prepare());
   } catch (error) {
-    const what = `Device ${message.backend}:${message.info.ordinal} cannot be opened`;
-    send({ type: 'openFailed', error: encodeError(asMillraceError(error, what)) });
+    send({ type: 'openFailed', error: encodeError(asOpenFailure(error, `${message.backend}:${message.info.ordinal}`)) });
     port.close();
   }
 }

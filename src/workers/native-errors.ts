@@ -36,6 +36,14 @@ export function asMillraceError(error: unknown, what: string, capability: string
   }
 }
 
+/** As `asMillraceError`, for a device that does not open. A loss without a code of the driver is a kernel that does not end. */
+export function asOpenFailure(error: unknown, device: string): unknown {
+  const { status, driverStatus, message } = error as NativeFailure;
+  const what = `Device ${device} cannot be opened`;
+  if (status !== Status.DEVICE_LOST || driverStatus !== 0) return asMillraceError(error, what);
+  return new DeviceLostError('ERR_MILLRACE_LOST', `${what}: ${message}`, 'hung', { device, cause: error });
+}
+
 /** Status codes of failures that are not about the handle itself. */
 const NOT_THE_HANDLE: ReadonlySet<Status> = new Set([
   Status.STATE,

@@ -12,19 +12,21 @@ interface Facts {
 }
 
 // It waits for the 5 s that `destroy` gives to a kernel.
-test('destroy of a GPU whose kernel never ends rejects after 5 s, names the kernel, and asks for a new process', async (context) => {
+test('destroy of a GPU whose kernel never ends rejects after 5 s, names the kernel, and the process does not open the GPU again', async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
   const ending = await runProgram('hung-gpu', [], { timeoutMs: 40_000 });
   // 3: process.exit ends the process although the kernel runs on.
   expect(ending).toMatchObject({ code: 3, signal: null, stderr: '' });
   const [line, ...rest] = linesOf(ending);
   expect(rest).toEqual([]);
-  const { pending, pendingMs, hung, ms, state } = JSON.parse(line!) as {
+  const { pending, pendingMs, hung, ms, state, again, elsewhere } = JSON.parse(line!) as {
     pending: Facts;
     pendingMs: number;
     hung: Facts;
     ms: number;
     state: string;
+    again: Facts;
+    elsewhere: Facts;
   };
   expect(pending).toMatchObject({ name: 'DeviceLostError', reason: 'closed' });
   expect(pendingMs).toBeLessThan(4000);
@@ -39,4 +41,8 @@ test('destroy of a GPU whose kernel never ends rejects after 5 s, names the kern
   expect(ms).toBeGreaterThan(4900);
   expect(ms).toBeLessThan(9000);
   expect(state).toBe('lost');
+  const refusal = 'Device cuda:0 cannot be opened: openDevice: a kernel of a destroyed device of this process still runs on the GPU';
+  const refused = { name: 'DeviceLostError', reason: 'hung', restartNeeds: 'process' };
+  expect(again).toMatchObject({ ...refused, operation: 'forever', message: `${refusal}. ${hung.message}` });
+  expect(elsewhere).toEqual({ ...refused, message: refusal });
 }, 60_000);

@@ -213,7 +213,11 @@ export class DeviceContext {
   /** Ends the worker, whatever runs. `lost`: the error that the device was lost with; a hung kernel is not reported on top of a fault. */
   async #abandon(lost: DeviceLostError | undefined): Promise<void> {
     const still = await this.core.channel.destroy();
-    if (still !== undefined && (lost === undefined || lost.reason === 'closed')) throw this.core.hang(still);
+    if (still !== undefined && (lost === undefined || lost.reason === 'closed')) {
+      const error = this.core.hang(still);
+      this.owner.hung(error);
+      throw error;
+    }
   }
 
   #lose(reason: unknown): void {

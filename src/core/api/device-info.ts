@@ -1,5 +1,6 @@
 // The properties of a device, and what the context of a device asks of the code that opened it.
 import type { BackendName } from '../../protocol/reports.js';
+import type { DeviceLostError } from '../base/errors.js';
 import type { Ordering } from '../device/stream-context.js';
 
 /** A device by its ordinal: `cuDeviceGet`, `cupy.cuda.Device(0)`; Warp uses the same names, `wp.get_device('cuda:0')`. */
@@ -39,4 +40,6 @@ export interface DeviceOwner {
   ends(closed: Promise<void>): void;
   /** The device is being destroyed. A later opening does not wait for that. */
   destroying(): void;
+  /** `destroy` has rejected with this error, because a kernel did not end. */
+  hung(error: DeviceLostError): void;
 }

@@ -341,11 +341,12 @@ export interface EncodedError {
   readonly capability?: string | undefined;
   readonly log?: string | undefined;
   readonly diagnostics?: readonly CompilerDiagnostic[] | undefined;
+  readonly reason?: LostReason | undefined;
 }
 
 export function encodeError(error: unknown): EncodedError {
   if (!(error instanceof Error)) return { className: 'InternalError', code: 'ERR_MILLRACE_INTERNAL', message: String(error) };
-  const known = error as Partial<UnavailableError & UnsupportedError & CompileError>;
+  const known = error as Partial<UnavailableError & UnsupportedError & CompileError & DeviceLostError>;
   return {
     className: error.name,
     code: known.code ?? 'ERR_MILLRACE_INTERNAL',
@@ -356,6 +357,7 @@ export function encodeError(error: unknown): EncodedError {
     capability: known.capability,
     log: known.log,
     diagnostics: known.diagnostics,
+    reason: known.reason,
   };
 }
 
@@ -375,7 +377,7 @@ export function decodeError(encoded: EncodedError, facts: Facts = {}): MillraceE
     case 'LaunchError':
       return new LaunchError(encoded.code, encoded.message, all);
     case 'DeviceLostError':
-      return new DeviceLostError(encoded.code, encoded.message, 'fault', all);
+      return new DeviceLostError(encoded.code, encoded.message, encoded.reason ?? 'fault', all);
     default:
       return new InternalError(encoded.code, encoded.message, { cause: encoded.stack, ...all });
   }

@@ -1,4 +1,6 @@
-// Destroys a GPU whose kernel never ends, and prints how `destroy` and the kernel's promise settle.
+// Destroys a GPU whose kernel never ends, and prints how `destroy`, the kernel's promise and later openings settle.
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { cudaKernel, inout, openDevice, u32 } from 'millrace';
 
 /** Goes on until somebody writes. */
@@ -41,5 +43,11 @@ const pending = facts(await launched);
 const pendingMs = performance.now() - start;
 const hung = facts(await destroyed);
 const ms = performance.now() - start;
-console.log(JSON.stringify({ pending, pendingMs, hung, ms, state: gpu.state, kept: x.length }));
+const again = facts(await rejection(openDevice('cuda')));
+// Another thread knows from the native code that the GPU is busy, and does not know with what.
+const other = new Worker(new URL('./open-cuda.mjs', import.meta.url));
+const [elsewhere] = await once(other, 'message');
+const cpu = await openDevice('cpu');
+await cpu.close();
+console.log(JSON.stringify({ pending, pendingMs, hung, ms, state: gpu.state, kept: x.length, again, elsewhere }));
 process.exit(3);

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isMainThread, Worker, workerData } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 
 /**
  * How long each phase takes, about, when nothing else runs. A worker is terminated at a random moment from the beginning of its phase until
@@ -20,50 +20,6 @@ const LIMIT_MS = 20_000;
 const addon = fileURLToPath(new URL('../../../build/Release/millrace.node', import.meta.url));
 
 const after = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Goes through the phases, and says where it is in `shared[0]`. */
-async function live({ spec, only, nth, shared }) {
-  const enter = (phase) => {
-    Atomics.store(shared, 0, names.indexOf(phase));
-    Atomics.notify(shared, 0);
-  };
-  enter(only === 'addon' ? 'addon' : 'loading');
-  if (only === 'addon') {
-    createRequire(import.meta.url)(addon);
-    return;
-  }
-  const { cudaKernel, inout, openDevice, u32 } = await import('millrace');
-  const { checkDevice, ONE, spin } = await import('./work.mjs');
-  const text = (round) => `extern "C" __global__ void fresh(unsigned* x) { x[0] = ${nth}u + ${round}u; }`;
-  for (let round = 0; ; round++) {
-    // Referenced until the device has closed, which frees them. Then they are garbage, about which nobody is warned.
-    const arrays = [];
-    enter('opening');
-    const device = await openDevice(spec);
-    if (only === 'building') {
-      enter('building');
-      await device.compile(cudaKernel('fresh', { x: inout(u32) }, text(round * 1_000_000)));
-    } else {
-      await checkDevice(device);
-      const turns = spec.startsWith('cuda') ? 500_000 : 50_000;
-      for (const stream of [device.createStream(), device.createStream()]) {
-        const x = stream.zeros(1, 'u32');
-        const out = device.pinned(1, 'u32');
-        for (let n = 0; n < 400; n++) stream.launch(spin, ONE, { x, turns });
-        stream.copy(out, x);
-        arrays.push(x, out);
-      }
-      enter('working');
-      // As long as the owner may wait for; the work goes on meanwhile.
-      if (only === 'working') await after(2 * phases.working);
-    }
-    enter('closing');
-    if ((nth + round) % 2 === 0) await device.close();
-    else await device.destroy();
-    arrays.length = 0;
-    globalThis.gc?.();
-  }
-}
 
 const listed = (folder) => {
   try {
@@ -129,49 +85,47 @@ async function reached(phase, shared) {
   }
 }
 
-if (isMainThread) {
-  const [spec, workers, seed, chosen = names.join()] = process.argv.slice(2);
-  const mixture = chosen.split(',');
-  const [temporary, cache] = ['temporary', 'cache'].map((name) => mkdtempSync(join(tmpdir(), `terminate-anywhere-${name}-`)));
-  // The workers inherit both. A cache of its own: a kernel that an earlier run built would not be built again.
-  process.env.TMPDIR = temporary;
-  process.env.MILLRACE_CACHE_DIR = cache;
-  const random = dice(Number(seed));
-  // What a process has once: the addon, Node's thread pool, the kernels in the cache.
-  createRequire(import.meta.url)(addon);
-  const { openDevice } = await import('millrace');
-  const { checkDevice } = await import('./work.mjs');
-  const device = await openDevice(spec);
-  await checkDevice(device);
-  await device.close();
+const [spec, workers, seed, chosen = names.join()] = process.argv.slice(2);
+const mixture = chosen.split(',');
+const [temporary, cache] = ['temporary', 'cache'].map((name) => mkdtempSync(join(tmpdir(), `terminate-anywhere-${name}-`)));
+// The workers inherit both. A cache of its own: a kernel that an earlier run built would not be built again.
+process.env.TMPDIR = temporary;
+process.env.MILLRACE_CACHE_DIR = cache;
+const random = dice(Number(seed));
+// What a process has once: the addon, Node's thread pool, the kernels in the cache.
+createRequire(import.meta.url)(addon);
+const { openDevice } = await import('millrace');
+const { checkDevice } = await import('./work.mjs');
+const device = await openDevice(spec);
+await checkDevice(device);
+await device.close();
 
-  const ended = Object.fromEntries(names.map((name) => [name, 0]));
-  const terminated = async (nth) => {
-    const only = mixture[Math.floor(random() * mixture.length)];
-    const delayMs = random() * phases[only];
-    const shared = new Int32Array(new SharedArrayBuffer(4)).fill(-1);
-    const worker = new Worker(new URL(import.meta.url), { workerData: { spec, only, nth, shared } });
-    worker.on('error', (error) => console.log(String(error)));
-    // A worker that loads is terminated as early as may be.
-    if (only !== 'addon' && only !== 'loading') await reached(only, shared);
-    await after(delayMs);
-    // A worker that has not said anything yet loads Node's own modules.
-    const phase = names[Atomics.load(shared, 0)] ?? (only === 'addon' ? 'addon' : 'loading');
-    await worker.terminate();
-    ended[phase]++;
-  };
-  await terminated(0);
-  const before = { ...(await settled(held(temporary), temporary)), children: 0, folders: 0 };
-  const files = new Set(open());
-  const total = Number(workers);
-  let nth = 0;
-  const lane = async () => {
-    while (nth < total) await terminated(++nth);
-  };
-  await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, lane));
-  const now = await settled(before, temporary);
-  console.log(JSON.stringify({ ended, before, after: now, open: open().filter((file) => !files.has(file)) }));
-  for (const folder of [temporary, cache]) rmSync(folder, { recursive: true, force: true });
-} else {
-  await live(workerData);
-}
+const ended = Object.fromEntries(names.map((name) => [name, 0]));
+const terminated = async (nth) => {
+  const only = mixture[Math.floor(random() * mixture.length)];
+  const delayMs = random() * phases[only];
+  const shared = new Int32Array(new SharedArrayBuffer(4)).fill(-1);
+  const worker = new Worker(new URL('./terminate-anywhere-worker.mjs', import.meta.url), {
+    workerData: { spec, only, nth, shared, names, workingMs: phases.working, addon },
+  });
+  worker.on('error', (error) => console.log(String(error)));
+  // A worker that loads is terminated as early as may be.
+  if (only !== 'addon' && only !== 'loading') await reached(only, shared);
+  await after(delayMs);
+  // A worker that has not said anything yet loads Node's own modules.
+  const phase = names[Atomics.load(shared, 0)] ?? (only === 'addon' ? 'addon' : 'loading');
+  await worker.terminate();
+  ended[phase]++;
+};
+await terminated(0);
+const before = { ...(await settled(held(temporary), temporary)), children: 0, folders: 0 };
+const files = new Set(open());
+const total = Number(workers);
+let nth = 0;
+const lane = async () => {
+  while (nth < total) await terminated(++nth);
+};
+await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, lane));
+const now = await settled(before, temporary);
+console.log(JSON.stringify({ ended, before, after: now, open: open().filter((file) => !files.has(file)) }));
+for (const folder of [temporary, cache]) rmSync(folder, { recursive: true, force: true });

@@ -305,6 +305,7 @@ export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress
     release: () => undefined,
     ends: () => undefined,
     destroying: () => undefined,
+    hung: () => undefined,
   });
   const device = new Device(context);
   return { channel, progress, core, device, holds };
