@@ -7,6 +7,7 @@
 #include "addon/environment.h"
 #include "addon/shared_pages.h"
 #include "addon/values.h"
+#include "runtime/host_copy.h"
 #include "runtime/registry.h"
 
 namespace millrace {
@@ -123,6 +124,24 @@ napi_value UnmapHost(napi_env env, napi_callback_info info) {
   args.Require(args.ok() && IsWholeGrowable(env, args[0], target.size()));
   if (!args.ok()) return args.Throw("unmapHost");
   return BoolValue(env, MapApart(target));
+}
+
+napi_value CopyHostBytes(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  const std::span<std::byte> target = WritableBytes(args, 0);
+  const std::span<const std::byte> source = args.Bytes(1);
+  args.Require(source.size() == target.size());
+  if (!args.ok()) return args.Throw("copyHost");
+  CopyHost(target, source);
+  return nullptr;
+}
+
+napi_value AdviseHuge(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const std::span<std::byte> bytes = WritableBytes(args, 0);
+  if (!args.ok()) return args.Throw("adviseHugePages");
+  AdviseHugePages(bytes);
+  return nullptr;
 }
 
 napi_value ReserveHandles(napi_env env, napi_callback_info info) {
@@ -335,6 +354,8 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("countShared", CountShared),
       self.Function("mapHost", MapHost),
       self.Function("unmapHost", UnmapHost),
+      self.Function("copyHost", CopyHostBytes),
+      self.Function("adviseHugePages", AdviseHuge),
       self.Function("reserveHandles", ReserveHandles),
       self.Function("defineGraph", DefineGraph),
       self.Function("reserveStream", ReserveStream),

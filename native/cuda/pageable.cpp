@@ -25,12 +25,6 @@ std::shared_ptr<Pageable> Pageable::Of(const std::shared_ptr<Context>& context) 
 }
 
 Pageable::~Pageable() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_ending_ = true;
-    changed_.notify_all();
-  }
-  for (Thread& thread : threads_) thread.Join();
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (hidden_ != nullptr) OwnStreams().GiveBack(*context_, hidden_);
@@ -70,54 +64,23 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
     if (code != CUDA_ERROR_INVALID_VALUE) MR_TRY(context_->Check(code, "finding the device address of a copy"));
     call.is_upload = code == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    status_ = {};
-    if (bytes > call.chunk_bytes) {
-      StartHelpers();
-      call_ = &call;
-      ++generation_;
-      changed_.notify_all();
-    }
+  status_ = {};
+  const auto run = [&](unsigned n) {
+    Lane& lane = lanes_[n];
+    const Status status = RunLane(lane, call);
+    // A helper without memory for its slots has taken no chunk: the others move its share.
+    if (!status.ok() && (n == 0 || lane.slots.back().event != nullptr)) Fail(call, status);
+  };
+  if (bytes > call.chunk_bytes) {
+    helpers_.Run(run);
+  } else {
+    run(0);
   }
-  const Status mine = RunLane(lanes_[0], call);
-  std::unique_lock lock(mutex_);
-  call_ = nullptr;
-  if (!mine.ok()) Fail(call, mine);
-  changed_.wait(lock, [this] { return busy_ == 0; });
   return status_;
 }
 
-void Pageable::StartHelpers() {
-  while (threads_.size() < helpers_) {
-    Lane& lane = lanes_[threads_.size() + 1];
-    Thread thread;
-    // With fewer threads the copy is slower: the calling thread moves the remaining chunks.
-    if (!thread.Start("mr-pageable", [this, &lane] { Help(lane); }).ok()) return;
-    threads_.push_back(std::move(thread));
-  }
-}
-
-void Pageable::Help(Lane& lane) {
-  uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return is_ending_ || (call_ != nullptr && generation_ != seen); });
-    if (is_ending_) return;
-    seen = generation_;
-    Call& call = *call_;
-    ++busy_;
-    lock.unlock();
-    const Status status = RunLane(lane, call);
-    lock.lock();
-    // A helper without memory for its slots has taken no chunk: the others move its share.
-    if (!status.ok() && lane.slots.back().event != nullptr) Fail(call, status);
-    if (--busy_ == 0) changed_.notify_all();
-  }
-}
-
-/// Needs `mutex_`.
 void Pageable::Fail(Call& call, Status status) {
+  const std::lock_guard lock(mutex_);
   call.has_failed.store(true, std::memory_order_relaxed);
   if (status_.ok()) status_ = status;
 }

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,7 +15,7 @@
 
 #include "cuda/context.h"
 #include "cuda/memory.h"
-#include "hal/thread.h"
+#include "hal/helper_threads.h"
 
 namespace millrace::cuda {
 
@@ -26,7 +25,7 @@ class Pageable {
   explicit Pageable(std::shared_ptr<Context> context);
   /// `helpers`: number of threads besides the calling one.
   Pageable(std::shared_ptr<Context> context, unsigned helpers)
-      : context_(std::move(context)), helpers_(helpers), lanes_(helpers + 1) {}
+      : context_(std::move(context)), lanes_(helpers + 1), helpers_("mr-pageable", helpers) {}
   ~Pageable();
 
   Pageable(const Pageable&) = delete;
@@ -40,7 +39,7 @@ class Pageable {
   Status Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes);
 
   /// Threads besides the calling one, for a machine with this many cores.
-  static constexpr unsigned HelpersFor(unsigned cores) { return cores / 4 < 4 ? cores / 4 : 4; }
+  static constexpr unsigned HelpersFor(unsigned cores) { return cores / 2 < 8 ? cores / 2 : 8; }
 
  private:
   static constexpr uint64_t kSlotBytes = 4 << 20;
@@ -74,25 +73,18 @@ class Pageable {
   Status MoveChunks(Lane& lane, Call& call);
   Status Start(Slot& slot, Call& call, uint64_t offset);
   Status Settle(Slot& slot, Call& call);
-  void StartHelpers();
-  void Help(Lane& lane);
+  /// The first failure of a call is its result. Thread: a lane's.
   void Fail(Call& call, Status status);
 
   const std::shared_ptr<Context> context_;
-  const unsigned helpers_;
 
-  std::mutex call_mutex_;        // Held by the running copy; guards what only it uses.
-  std::vector<Lane> lanes_;      // The first is the caller's. During a call, each belongs to its thread.
-  std::vector<Thread> threads_;  // As many as the system started, at most `helpers_`.
-  CUstream hidden_ = nullptr;    // Created for the first copy without a stream.
+  std::mutex call_mutex_;      // Held by the running copy; guards what only it uses.
+  std::vector<Lane> lanes_;    // The first is the caller's. During a call, each belongs to its thread.
+  CUstream hidden_ = nullptr;  // Created for the first copy without a stream.
+  HelperThreads helpers_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
-  Call* call_ = nullptr;     // The call that helpers may join. Guarded by mutex_, like those below.
-  uint64_t generation_ = 0;  // Number of `call_`, so that no helper joins it twice.
-  unsigned busy_ = 0;        // Helpers in the call.
-  bool is_ending_ = false;
-  Status status_;  // The call's first failure.
+  Status status_;  // The call's first failure. Guarded by mutex_.
 };
 
 }  // namespace millrace::cuda

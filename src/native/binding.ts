@@ -147,6 +147,10 @@ export interface Binding {
   mapHost(target: Uint8Array, source: Uint8Array): boolean;
   /** Replaces the pages that `mapHost` mapped by empty ones. Returns false if the system refuses; the buffer then keeps the arena's pages. */
   unmapHost(target: Uint8Array): boolean;
+  /** Copies `source` to `target`, which have the same size and do not overlap. Several threads share a large copy. Blocks. */
+  copyHost(target: Uint8Array, source: Uint8Array): void;
+  /** Asks the system for huge pages, whose first touch is fast, for memory that no code has accessed yet. */
+  adviseHugePages(bytes: Uint8Array): void;
   /** Reserves a contiguous run of unused handle indices for this environment and returns the first one. */
   reserveHandles(channel: number, kind: HandleKind, count: number): number;
   /** Defines a graph by a copy of these bytes (GraphDefinition). Its first launch reads them; if they are malformed, every launch fails. */

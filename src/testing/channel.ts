@@ -27,6 +27,7 @@ import {
 import type { ChannelStats, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
 import { Failures } from './failures.js';
 import { filledIn, graphEffect, graphMs, type GraphNode, type NodeStep, readGraph } from './graphs.js';
+import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { Machine, type Step, type Submitted } from './machine.js';
 import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, stridedCopyEffect } from './memory.js';
@@ -46,7 +47,7 @@ export interface TestChannelSettings {
   readonly downloadMs: CopyMs;
 }
 
-export class TestChannel implements Channel {
+export class TestChannel extends TestHostMemory implements Channel {
   readonly id: number;
   readonly backend = 'cpu' as const;
   readonly info: NativeDeviceInfo;
@@ -57,7 +58,6 @@ export class TestChannel implements Channel {
   onLost: Channel['onLost'] = undefined;
   readonly isBinding = false;
   readonly memory: Map<number, Block> = new Map();
-  readonly host: Map<number, Block> = new Map();
   readonly machine: Machine;
   readonly #world: TestWorld;
   readonly #settings: TestChannelSettings;
@@ -76,6 +76,7 @@ export class TestChannel implements Channel {
   #highBytes = 0;
 
   constructor(world: TestWorld, settings: TestChannelSettings) {
+    super();
     this.id = world.add(this);
     this.info = settings.info;
     this.maxPending = settings.maxPending;
@@ -286,33 +287,8 @@ export class TestChannel implements Channel {
     return Promise.reject(unsupported(`the variable ${name} of a module`));
   }
 
-  register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number): void {
-    const own = buffer instanceof ArrayBuffer ? structuredClone(buffer, { transfer: [buffer] }) : buffer;
-    this.host.set(handle, { bytes: new Uint8Array(own, byteOffset, byteLength), poison: 0 });
+  protected override onRegistered(): void {
     this.machine.pumpSoon();
-  }
-
-  mapHost(): boolean {
-    return false;
-  }
-
-  unmapHost(): boolean {
-    return false;
-  }
-
-  lend(handle: number, byteLength: number): void {
-    this.register(handle, new ArrayBuffer(byteLength), 0, byteLength);
-  }
-
-  collect(handle: number): Promise<ArrayBuffer> {
-    const lent = this.host.get(handle) as Block;
-    this.host.delete(handle);
-    return Promise.resolve(lent.bytes.buffer as ArrayBuffer);
-  }
-
-  unregister(handle: number): Promise<void> {
-    this.host.delete(handle);
-    return Promise.resolve();
   }
 
   streamHandle(): undefined {

@@ -243,6 +243,7 @@ export class DeviceClient {
 
   #lend(handle: number, byteLength: number): void {
     const bytes = bytesOf(byteLength);
+    if (bytes !== undefined) this.#device.binding.adviseHugePages(bytes);
     this.#lent.set(handle, bytes?.buffer);
     this.#registered.add(handle);
     // Without memory, register one byte: copies into it fail as out of bounds.

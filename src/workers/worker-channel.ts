@@ -161,6 +161,14 @@ export class WorkerChannel implements Channel {
     return true;
   }
 
+  copyHost(target: Uint8Array, source: Uint8Array): void {
+    this.#binding.copyHost(target, source);
+  }
+
+  adviseHugePages(bytes: Uint8Array): void {
+    this.#binding.adviseHugePages(bytes);
+  }
+
   unmapHost(buffer: SharedArrayBuffer): boolean {
     return this.#binding.unmapHost(new Uint8Array(buffer, 0, buffer.byteLength));
   }

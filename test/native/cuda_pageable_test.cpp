@@ -121,10 +121,10 @@ MR_TEST(AFailureIsToldAndTheNextCopyWorks) {
 
 MR_TEST(HelpersAreFewOnASmallMachine) {
   MR_EXPECT_EQ(cuda::Pageable::HelpersFor(1), 0u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(2), 0u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(8), 2u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(16), 4u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(128), 4u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(2), 1u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(8), 4u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(16), 8u);
+  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(128), 8u);
 }
 
 // Tests the helpers' part with many threads, even on a machine that would use none.

@@ -95,6 +95,10 @@ export interface Channel {
   mapHost(buffer: SharedArrayBuffer, arenaOffset: number): boolean;
   /** Replaces the pages that `mapHost` mapped by empty ones. Returns false if the system refuses; the buffer then keeps the arena's pages. */
   unmapHost(buffer: SharedArrayBuffer): boolean;
+  /** Copies `source` to `target`, which have the same size and do not overlap. Several threads share a large copy. Blocks. */
+  copyHost(target: Uint8Array, source: Uint8Array): void;
+  /** Asks the system for huge pages, whose first touch is fast, for memory that no code has accessed yet. */
+  adviseHugePages(bytes: Uint8Array): void;
   /** Allocates an ordinary buffer in the device's worker and binds it to the handle, not page-locked. `collect` transfers it here. */
   lend(handle: number, byteLength: number): void;
   /**
@@ -107,9 +111,6 @@ export interface Channel {
 
   /** Calls a function of the addon in the device's worker. Rejects with its error, or with DeviceLostError. */
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>>;
-
-  /** Gives the device the definition of a graph, which LAUNCH_GRAPH records name by the handle. The bytes are copied. */
-  defineGraph(handle: number, definition: Uint8Array): void;
 
   /** Completes the HOLD record with this ticket. */
   releaseHold(stream: number, ticket: number): void;

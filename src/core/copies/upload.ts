@@ -88,11 +88,8 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
     const stage = new HostStage(core, core.arena.adopt(buffer, byteOffset, byteLength, false));
     return stage.use(() => submit(stage.region));
   }
-  const stage = HostStage.locked(core, byteLength);
-  const submitted = stage.use(() => {
-    stage.bytes.set(bytes);
-    return submit(stage.region);
-  });
+  const stage = new HostStage(core, core.arena.snapshot(bytes));
+  const submitted = stage.use(() => submit(stage.region));
   if (isTransfer) detached(buffer as ArrayBuffer);
   return submitted;
 }

@@ -1,7 +1,7 @@
 // Page-locked host memory: staging memory of the library, buffers of pinned arrays, and memory of user code (`device.pin`).
 //
 // Small blocks come from slabs in powers of two, larger ones are whole pages (host-pages.ts). Each pinned array has a buffer of its own
-// (pinned-buffers.ts). Memory of user code is a block with a registration of its own.
+// (pinned-buffers.ts), and so has each large snapshot (snapshot-blocks.ts). Memory of user code is a block with a registration of its own.
 //
 // A block is used again, or unregistered, only after its last use was seen completed.
 // Thread: owner.
@@ -11,6 +11,7 @@ import type { HandleTable } from './handles.js';
 import type { HostBlock } from './host-block.js';
 import { HostPages } from './host-pages.js';
 import { PinnedBuffers } from './pinned-buffers.js';
+import { LEAST_SNAPSHOT, SnapshotBlocks } from './snapshot-blocks.js';
 
 /** Small blocks start on multiples of this, so that copies run at full speed and two blocks share no cache line. */
 const GRAIN = 256;
@@ -28,6 +29,7 @@ export class HostArena {
   readonly #handles: HandleTable;
   readonly #pages: HostPages;
   readonly #pinned: PinnedBuffers;
+  readonly #snapshots: SnapshotBlocks;
   /** Free small blocks by the exponent of their size. */
   readonly #small: Map<number, HostBlock[]> = new Map();
   #retiring: Retiring[] = [];
@@ -38,6 +40,7 @@ export class HostArena {
     this.#handles = handles;
     this.#pages = new HostPages(channel, handles);
     this.#pinned = new PinnedBuffers(channel, this.#pages);
+    this.#snapshots = new SnapshotBlocks(channel, this.#pages);
   }
 
   /** The bytes of blocks that were taken and not returned. */
@@ -62,6 +65,20 @@ export class HostArena {
   take(byteLength: number): HostBlock {
     this.reclaim();
     const block = byteLength <= LARGEST_SMALL ? this.#takeSmall(byteLength) : this.#pages.take(byteLength);
+    this.#liveBytes += byteLength;
+    return block;
+  }
+
+  /** A block with a copy of the bytes, for one copy to the device. Throws OutOfMemoryError. */
+  snapshot(bytes: Uint8Array): HostBlock {
+    const { byteLength } = bytes;
+    if (byteLength < LEAST_SNAPSHOT) {
+      const block = this.take(byteLength);
+      new Uint8Array(block.buffer, block.byteOffset, byteLength).set(bytes);
+      return block;
+    }
+    this.reclaim();
+    const block = this.#snapshots.take(bytes);
     this.#liveBytes += byteLength;
     return block;
   }
@@ -175,6 +192,7 @@ export class HostArena {
 
   #release(block: HostBlock): void {
     if (block.pinnedBytes !== undefined) this.#pinned.release(block);
+    else if (block.snapshotBytes !== undefined) this.#snapshots.release(block);
     else if (block.cutBytes > 0 && block.cutBytes <= LARGEST_SMALL) this.#smallStack(Math.log2(block.cutBytes)).push(block);
     else this.#pages.release(block);
   }

@@ -171,6 +171,12 @@ export class FakeChannel implements Channel {
     return false;
   }
 
+  copyHost(target: Uint8Array, source: Uint8Array): void {
+    target.set(source);
+  }
+
+  adviseHugePages(_bytes: Uint8Array): void {}
+
   unmapHost(_buffer: SharedArrayBuffer): boolean {
     return false;
   }

@@ -1,0 +1,59 @@
+#include "runtime/host_copy.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+
+#include "hal/helper_threads.h"
+
+namespace millrace {
+namespace {
+
+constexpr size_t kHugePage = 2 << 20;
+/// On a host with 16 cores (H200), 12 threads copied 39 GB/s, 8 threads 30 and one thread 9.5.
+constexpr unsigned kMostHelpers = 11;
+/// Waking the helpers costs as much as copying fewer bytes.
+constexpr size_t kSmallestShared = 1 << 20;
+constexpr size_t kSmallestPiece = 256 << 10;
+constexpr size_t kLargestPiece = 16 << 20;
+
+HelperThreads& Helpers() {
+  // Never destroyed, because environments end in any order and another thread may be copying.
+  static auto* helpers =
+      new HelperThreads("mr-copy", std::min(std::max(std::thread::hardware_concurrency(), 1u) - 1, kMostHelpers));
+  return *helpers;
+}
+
+}  // namespace
+
+void CopyHost(std::span<std::byte> dst, std::span<const std::byte> src) {
+  const size_t bytes = src.size();
+  if (bytes < kSmallestShared) {
+    if (bytes != 0) std::memcpy(dst.data(), src.data(), bytes);
+    return;
+  }
+  HelperThreads& helpers = Helpers();
+  size_t piece = std::clamp(bytes / (2 * (helpers.count() + 1)), kSmallestPiece, kLargestPiece);
+  // Two threads that touch one huge page first would wait for each other.
+  if (piece > kHugePage) piece -= piece % kHugePage;
+  std::atomic<size_t> next{0};
+  helpers.Run([&](unsigned) {
+    for (;;) {
+      const size_t at = next.fetch_add(piece, std::memory_order_relaxed);
+      if (at >= bytes) return;
+      std::memcpy(dst.data() + at, src.data() + at, std::min(piece, bytes - at));
+    }
+  });
+}
+
+void AdviseHugePages(std::span<std::byte> bytes) {
+  const auto start = (reinterpret_cast<uintptr_t>(bytes.data()) + kHugePage - 1) / kHugePage * kHugePage;
+  const auto end = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / kHugePage * kHugePage;
+  if (start < end) std::ignore = madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
+}
+
+}  // namespace millrace
