@@ -31,7 +31,7 @@ const TOLERANCE = 1e-3;
 const GPU_LAUNCHES = 20;
 /** On the CPU device as many launches as take so long, here as beside: what one alone costs, bench/spine.ts says. */
 const CPU_MS = 10;
-/** Threads of OpenMP look for more work so long, at a higher priority than the device's: they would slow down whoever comes first. */
+/** Threads of OpenMP look for more work so long, at a higher priority than the device's: they would slow down the measurement that follows. */
 const SPIN_MS = 30;
 
 /**

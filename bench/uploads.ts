@@ -21,13 +21,13 @@ const rounds = Number(values.rounds);
 type F32 = HostOf['f32'];
 
 /** A round's upload; `prepare` is outside of the clock. */
-interface Road {
+interface Source {
   readonly what: string;
   prepare(): F32;
   submit(device: Device, data: F32): { readonly done: Promise<unknown> };
 }
 
-async function roadsOf(device: Device): Promise<Road[]> {
+async function sourcesOf(device: Device): Promise<Source[]> {
   const dst = device.empty(bytes / 4);
   const pinned = device.pinned(bytes / 4);
   const shared = new Float32Array(new SharedArrayBuffer(bytes));
@@ -48,18 +48,18 @@ async function roadsOf(device: Device): Promise<Road[]> {
 async function measure(spec: DeviceSpec, rows: Row[]): Promise<void> {
   await using device = await openDevice(spec);
   let locked = 0;
-  for (const route of await roadsOf(device)) {
+  for (const source of await sourcesOf(device)) {
     const gigabytesPerSecond: number[] = [];
     const callMs: number[] = [];
     let loopMs = 0;
     for (let round = 0; round <= rounds; round++) {
-      const data = route.prepare();
+      const data = source.prepare();
       const loop = monitorEventLoopDelay({ resolution: 1 });
       loop.enable();
       await new Promise((resolve) => setTimeout(resolve, 5));
       loop.reset();
       const start = performance.now();
-      const operation = route.submit(device, data);
+      const operation = source.submit(device, data);
       const submitted = performance.now();
       await operation.done;
       const end = performance.now();
@@ -74,9 +74,9 @@ async function measure(spec: DeviceSpec, rows: Row[]): Promise<void> {
     const speed = summarize(gigabytesPerSecond);
     locked ||= speed.p50;
     const call = summarize(callMs);
-    rows.push({ device: device.info.id, what: route.what, unit: 'GB/s', p50: speed.p50, p99: speed.p99, raw: locked });
-    rows.push({ device: device.info.id, what: `${route.what}: the call`, unit: 'ms', p50: call.p50, p99: call.p99 });
-    rows.push({ device: device.info.id, what: `${route.what}: longest loop delay`, unit: 'ms', p50: loopMs, p99: loopMs });
+    rows.push({ device: device.info.id, what: source.what, unit: 'GB/s', p50: speed.p50, p99: speed.p99, raw: locked });
+    rows.push({ device: device.info.id, what: `${source.what}: the call`, unit: 'ms', p50: call.p50, p99: call.p99 });
+    rows.push({ device: device.info.id, what: `${source.what}: longest loop delay`, unit: 'ms', p50: loopMs, p99: loopMs });
   }
 }
 

@@ -85,11 +85,11 @@ function* programRuns() {
   const programs = wholeNumber('programs', 0);
   for (let done = 0; done < programs; done += PROGRAMS_A_RUN) {
     // Randomise the schedule in every second run.
-    const disorder = (done / PROGRAMS_A_RUN) % 2 === 0 ? {} : { MILLRACE_CPU_SEED: String(done + 1) };
+    const schedule = (done / PROGRAMS_A_RUN) % 2 === 0 ? {} : { MILLRACE_CPU_SEED: String(done + 1) };
     const each = Math.ceil(Math.min(PROGRAMS_A_RUN, programs - done) / KINDS);
     yield {
       what: `programs ${done + 1} to ${Math.min(done + PROGRAMS_A_RUN, programs)}`,
-      env: { ...disorder, MILLRACE_PROGRAMS: String(each) },
+      env: { ...schedule, MILLRACE_PROGRAMS: String(each) },
       args: ['test/conformance/run-cpu.test.ts', 'test/conformance/run-two-cpu.test.ts', '-t', 'random programs'],
     };
   }

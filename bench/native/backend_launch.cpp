@@ -98,7 +98,7 @@ Figures MeasureBackend(millrace::hal::Backend& backend, bool is_cpu, uint32_t or
   const Figures figures = Measure(
       launches,
       [&] {
-        // As the channel does: a mark in between, and the window.
+        // As the channel does: a signal in between, and the window.
         while (ticket - stream->Completed() >= millrace::protocol::kStreamWindow) {
         }
         if (!stream->Launch(++ticket, request).ok()) std::exit(2);

@@ -1,4 +1,4 @@
-// The driver's own launch rate and round trip, without Millrace: what bench/spine.ts is held against. Opens
+// The driver's own launch rate and round trip, without Millrace: what bench/spine.ts is compared with. Opens
 // libcuda.so.1 at run time, loads an empty kernel from PTX text, and prints one line of JSON.
 //
 //   driver_launch [ordinal] [launches]

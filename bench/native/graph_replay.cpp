@@ -113,7 +113,7 @@ Figures MeasureBackend(hal::Device& device, hal::Stream& stream, uint64_t& ticke
   return Measure(
       length, nodes,
       [&] {
-        // As the channel does: a mark in between, and the window.
+        // As the channel does: a signal in between, and the window.
         while (ticket - stream.Completed() >= protocol::kStreamWindow) {
         }
         Check(stream.LaunchGraph(++ticket, request).ok(), "LaunchGraph");

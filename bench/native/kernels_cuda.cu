@@ -1,4 +1,4 @@
-// What bench/kernels.ts is held against on a GPU: the same kernels, compiled by nvcc and timed by events. Built by the bench:
+// What bench/kernels.ts is compared with on a GPU: the same kernels, compiled by nvcc and timed by events. Built by the bench:
 //
 //   nvcc -O3 -arch=native kernels_cuda.cu
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// The loops that bench/kernels.ts is held against on the CPU device: what each kernel does, in C++ with OpenMP. The
+// The loops that bench/kernels.ts is compared with on the CPU device: what each kernel does, in C++ with OpenMP. The
 // blocked ones keep the kernel's blocks, so that both do the same work. Built by the bench:
 //
 //   g++ -O3 -march=native -fopenmp ... kernels_openmp.cpp

@@ -18,7 +18,7 @@ const { parentPort, workerData } = require('node:worker_threads');
   const x = device.adopt(workerData.x);
   const y = stream.empty(x.length);
   stream.launch(square, { grid: 1, block: x.length }, { x, y });
-  parentPort.postMessage(y.share()); // not computed yet: whoever adopts it waits on the device
+  parentPort.postMessage(y.share()); // not computed yet: the stream that adopts it waits on the device
   await new Promise((resolve) => parentPort.once('message', resolve)); // y was adopted
   y[Symbol.dispose]();
   await device.close();

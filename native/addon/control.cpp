@@ -197,7 +197,7 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
   return ObjectValue(env)
       .Set("maxThreadsPerBlock", limits.max_threads_per_block)
       .Set("maxSharedBytes", limits.max_dynamic_shared_bytes)
-      .Set("maxBlocksTogether", limits.max_blocks_together)
+      .Set("maxCooperativeBlocks", limits.max_cooperative_blocks)
       .Set("blocksAtOnce",
            ArrayValue(env, limits.blocks_at_once, [&](uint32_t blocks) { return NumberValue(env, blocks); }))
       .value();

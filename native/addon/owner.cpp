@@ -112,7 +112,7 @@ napi_value MapHost(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
   const std::span<std::byte> target = WritableBytes(args, 0);
   const std::span<std::byte> source = WritableBytes(args, 1);
-  // Pages beyond a buffer's own would be taken from whoever has them.
+  // Mapping more pages than the buffer has would take pages from other buffers.
   args.Require(args.ok() && IsWholeGrowable(env, args[0], target.size()));
   if (!args.ok()) return args.Throw("mapHost");
   return BoolValue(env, MapAlso(target, source));

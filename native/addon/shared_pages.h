@@ -40,7 +40,7 @@ class SharedPages {
 /// where the system refuses; `target` then has the pages that it had. Both are whole pages of the same size.
 [[nodiscard]] bool MapAlso(std::span<std::byte> target, std::span<std::byte> source);
 
-/// Gives `target` empty pages of its own. Whoever still reads or writes it no longer reaches the former pages. False
+/// Gives `target` empty pages of its own. Later reads and writes of it no longer reach the former pages. False
 /// where the system refuses. Thread: any.
 [[nodiscard]] bool MapApart(std::span<std::byte> target);
 

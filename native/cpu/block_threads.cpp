@@ -12,7 +12,7 @@ CooperativeGrid::CooperativeGrid(const hal::LaunchRequest& request, ScheduleFuzz
       order_(call_.block_count()),
       barrier_(block_count()),
       unfinished_(block_count()) {
-  MR_CHECK(block_count() > 0 && block_count() <= kMostBlocksTogether);
+  MR_CHECK(block_count() > 0 && block_count() <= kMaxCooperativeBlocks);
   std::iota(order_.begin(), order_.end(), 0u);
   Shuffle();
 }
@@ -47,7 +47,7 @@ BlockThreads::~BlockThreads() {
 Status BlockThreads::Grow(uint32_t before, uint32_t blocks) {
   std::lock_guard growing(growing_);
   if (blocks > before) wanted_ += blocks - before;
-  const uint64_t wanted = std::min<uint64_t>(kMostBlocksTogether, wanted_);
+  const uint64_t wanted = std::min<uint64_t>(kMaxCooperativeBlocks, wanted_);
   uint32_t made = 0;
   int error = 0;
   for (; threads_.size() < wanted && error == 0;) {

@@ -27,12 +27,12 @@ namespace millrace::cpu {
 
 /// Most blocks of cooperative launches that a device runs at once. Each needs a thread of the system, and containers
 /// and users are often limited to some thousands.
-inline constexpr uint32_t kMostBlocksTogether = 1024;
+inline constexpr uint32_t kMaxCooperativeBlocks = 1024;
 
 /// One cooperative launch.
 class CooperativeGrid {
  public:
-  /// At most kMostBlocksTogether blocks. `fuzzer` randomises when each one begins; null: in order.
+  /// At most kMaxCooperativeBlocks blocks. `fuzzer` randomises when each one begins; null: in order.
   CooperativeGrid(const hal::LaunchRequest& request, ScheduleFuzzer* fuzzer);
 
   [[nodiscard]] uint32_t block_count() const { return static_cast<uint32_t>(order_.size()); }

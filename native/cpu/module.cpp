@@ -83,7 +83,7 @@ Result<std::shared_ptr<hal::Module>> CpuModule::Load(std::span<const std::byte> 
   return std::shared_ptr<hal::Module>(std::make_shared<CpuModule>(
       std::move(loaded).value(), hal::KernelLimits{.max_threads_per_block = device.max_threads_per_block,
                                                    .max_dynamic_shared_bytes = device.max_shared_bytes,
-                                                   .max_blocks_together = kMostBlocksTogether}));
+                                                   .max_cooperative_blocks = kMaxCooperativeBlocks}));
 }
 
 Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& entry, bool is_bounded,

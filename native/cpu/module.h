@@ -68,8 +68,8 @@ class CpuKernel final : public hal::Kernel {
         limits_(limits) {}
 
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
-  [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t, uint32_t) override {
-    return uint64_t{limits_.max_blocks_together};
+  [[nodiscard]] Result<uint64_t> MaxCooperativeBlocks(uint32_t, uint32_t) override {
+    return uint64_t{limits_.max_cooperative_blocks};
   }
 
   [[nodiscard]] const std::shared_ptr<Image>& image() const { return image_; }

@@ -141,7 +141,7 @@ bool StreamCore::IsLight() const {
                         [](const Wait&) { return true; },
                         [](const Stamp&) { return true; },
                         [](const Parts& parts) { return parts->IsLight(); },
-                        [](const Together&) { return false; },
+                        [](const CooperativeRun&) { return false; },
                         [](const OfGraph& launch) { return launch->graph->IsLight(); },
                     },
                     current_.work);
@@ -173,7 +173,7 @@ bool StreamCore::RunItem(Driver driver) {
                           return true;
                         },
                         [this, driver](Parts&) { return RunParts(driver); },
-                        [this](Together&) { return RunTogether(); },
+                        [this](CooperativeRun&) { return RunCooperative(); },
                         [this, driver](OfGraph&) { return RunGraph(driver); },
                     },
                     current_.work);
@@ -206,14 +206,14 @@ bool StreamCore::RunParts(Driver driver) {
 }
 
 // The thread of the last block schedules the stream on the pool, which calls this again.
-bool StreamCore::RunTogether() {
-  const Together together = std::get<Together>(current_.work);
-  if (together.grid->IsFinished()) {
-    TellFailure(together.grid->Failure());
+bool StreamCore::RunCooperative() {
+  const CooperativeRun run = std::get<CooperativeRun>(current_.work);
+  if (run.grid->IsFinished()) {
+    TellFailure(run.grid->Failure());
     return true;
   }
-  together.grid->SetStop({&last_kept_, current_.ticket});
-  together.threads->Run(together.grid, *pool_, shared_from_this());
+  run.grid->SetStop({&last_kept_, current_.ticket});
+  run.threads->Run(run.grid, *pool_, shared_from_this());
   return false;
 }
 

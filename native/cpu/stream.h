@@ -53,14 +53,14 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   /// A launch, or a large or strided copy or fill.
   using Parts = std::shared_ptr<ParallelTask>;
   /// A cooperative launch, and the threads of its blocks.
-  struct Together {
+  struct CooperativeRun {
     std::shared_ptr<CooperativeGrid> grid;
     std::shared_ptr<BlockThreads> threads;
   };
   using OfGraph = std::shared_ptr<GraphLaunch>;
   /// Separate from other copies, because few copies need this much data.
   using OfHost = std::unique_ptr<const HostCopy>;
-  using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts, Together, OfGraph>;
+  using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts, CooperativeRun, OfGraph>;
 
   StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool);
 
@@ -125,7 +125,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool RunItem(Driver driver);
   [[nodiscard]] bool RunWait(const Wait& wait);
   [[nodiscard]] bool RunParts(Driver driver);
-  [[nodiscard]] bool RunTogether();
+  [[nodiscard]] bool RunCooperative();
   [[nodiscard]] bool RunGraph(Driver driver);
   void TellFailure(const std::optional<hal::KernelFailure>& failure);
   void Report();
@@ -170,7 +170,7 @@ class CpuStream final : public hal::Stream {
   /// The stream was drained, but its last driver may still be calling the sink, which ends with the stream.
   ~CpuStream() override {
     core_->WaitUntilIdle();
-    threads_->Shrink(most_together_);
+    threads_->Shrink(most_cooperative_blocks_);
   }
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
@@ -201,14 +201,14 @@ class CpuStream final : public hal::Stream {
   [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(core_.get()); }
 
  private:
-  Status LaunchTogether(hal::Ticket ticket, const hal::LaunchRequest& request);
+  Status LaunchCooperative(hal::Ticket ticket, const hal::LaunchRequest& request);
   [[nodiscard]] std::shared_ptr<Grid> MakeGrid(const hal::LaunchRequest& request) const;
 
   const std::shared_ptr<StreamCore> core_;
   const std::shared_ptr<Heap> heap_;
   const std::shared_ptr<BlockThreads> threads_;
-  const GridLimits grid_limits_;  // Limits of child launches.
-  uint32_t most_together_ = 0;    // Blocks of the largest cooperative launch. Thread: channel.
+  const GridLimits grid_limits_;          // Limits of child launches.
+  uint32_t most_cooperative_blocks_ = 0;  // Blocks of the largest cooperative launch. Thread: channel.
 };
 
 }  // namespace millrace::cpu

@@ -19,7 +19,7 @@ Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   if (count != request.params.size() && !(kernel->is_launching() && count + 2 == request.params.size())) {
     return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a different number of parameters"};
   }
-  if (request.is_cooperative) return LaunchTogether(ticket, request);
+  if (request.is_cooperative) return LaunchCooperative(ticket, request);
   core_->Submit(ticket, MakeGrid(request));
   return {};
 }
@@ -29,14 +29,14 @@ Status CpuStream::LaunchGraph(Ticket ticket, const hal::GraphLaunchRequest& requ
   return {};
 }
 
-Status CpuStream::LaunchTogether(Ticket ticket, const hal::LaunchRequest& request) {
+Status CpuStream::LaunchCooperative(Ticket ticket, const hal::LaunchRequest& request) {
   if (static_cast<const CpuKernel*>(request.kernel)->is_launching()) {
     return {StatusCode::kUnsupported, "launching kernels from a cooperative launch"};
   }
   auto grid = std::make_shared<CooperativeGrid>(request, core_->fuzzer());
-  MR_TRY(threads_->Grow(most_together_, grid->block_count()));
-  most_together_ = std::max(most_together_, grid->block_count());
-  core_->Submit(ticket, StreamCore::Together{std::move(grid), threads_});
+  MR_TRY(threads_->Grow(most_cooperative_blocks_, grid->block_count()));
+  most_cooperative_blocks_ = std::max(most_cooperative_blocks_, grid->block_count());
+  core_->Submit(ticket, StreamCore::CooperativeRun{std::move(grid), threads_});
   return {};
 }
 

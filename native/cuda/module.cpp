@@ -162,12 +162,12 @@ Status Kernel::Prepare(const std::string& entry) {
     MR_TRY(blocks.status());
     limits_.blocks_at_once.push_back(blocks.value());
     if (can_cooperate.value() == 0) continue;
-    limits_.max_blocks_together = std::max(limits_.max_blocks_together, blocks.value() * multiprocessors_);
+    limits_.max_cooperative_blocks = std::max(limits_.max_cooperative_blocks, blocks.value() * multiprocessors_);
   }
   return {};
 }
 
-Result<uint64_t> Kernel::BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) {
+Result<uint64_t> Kernel::MaxCooperativeBlocks(uint32_t block_threads, uint32_t shared_bytes) {
   const ContextScope scope(module_->context().handle());
   MR_TRY(module_->context().Check(scope.code(), "making the context current"));
   // The occupancy query returns 0 unless the limit is raised first.

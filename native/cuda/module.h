@@ -55,7 +55,7 @@ class Kernel final : public hal::Kernel {
 
   [[nodiscard]] CUfunction function() const { return function_; }
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
-  [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) override;
+  [[nodiscard]] Result<uint64_t> MaxCooperativeBlocks(uint32_t block_threads, uint32_t shared_bytes) override;
   [[nodiscard]] Context* context() const { return &module_->context(); }
 
   /// Dynamic shared memory above the default limit must be enabled. Thread: any.

@@ -28,8 +28,8 @@ Pageable::~Pageable() {
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (hidden_ != nullptr) OwnStreams().GiveBack(*context_, hidden_);
-  for (Lane& lane : lanes_) {
-    for (Slot& slot : lane.slots) {
+  for (SlotPair& pair : pairs_) {
+    for (Slot& slot : pair.slots) {
       if (slot.event == nullptr) continue;
       std::ignore = context_->Check(Cuda().cuEventDestroy(slot.event), "destroying an event");
     }
@@ -44,9 +44,9 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
   call.dst = dst;
   call.src = src;
   call.bytes = bytes;
-  // Small copies are divided among the lanes too.
+  // Small copies are divided among the pairs too.
   constexpr uint64_t kPage = 4096;
-  const uint64_t share = bytes / (2 * lanes_.size()) / kPage * kPage;
+  const uint64_t share = bytes / (2 * pairs_.size()) / kPage * kPage;
   call.chunk_bytes = std::clamp(share, kSmallestChunk, kSlotBytes);
   {
     const ContextScope scope(context_->handle());
@@ -66,10 +66,10 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
   }
   status_ = {};
   const auto run = [&](unsigned n) {
-    Lane& lane = lanes_[n];
-    const Status status = RunLane(lane, call);
+    SlotPair& pair = pairs_[n];
+    const Status status = RunPair(pair, call);
     // A helper without memory for its slots has taken no chunk: the others move its share.
-    if (!status.ok() && (n == 0 || lane.slots.back().event != nullptr)) Fail(call, status);
+    if (!status.ok() && (n == 0 || pair.slots.back().event != nullptr)) Fail(call, status);
   };
   if (bytes > call.chunk_bytes) {
     helpers_.Run(run);
@@ -85,8 +85,8 @@ void Pageable::Fail(Call& call, Status status) {
   if (status_.ok()) status_ = status;
 }
 
-Status Pageable::Prepare(Lane& lane) {
-  for (Slot& slot : lane.slots) {
+Status Pageable::Prepare(SlotPair& pair) {
+  for (Slot& slot : pair.slots) {
     if (slot.event != nullptr) continue;
     if (slot.block == nullptr) {
       Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(context_, kSlotBytes);
@@ -98,15 +98,15 @@ Status Pageable::Prepare(Lane& lane) {
   return {};
 }
 
-Status Pageable::RunLane(Lane& lane, Call& call) {
+Status Pageable::RunPair(SlotPair& pair, Call& call) {
   const ContextScope scope(context_->handle());
   MR_TRY(context_->Check(scope.code(), "making the context current"));
-  MR_TRY(Prepare(lane));
-  const Status status = MoveChunks(lane, call);
+  MR_TRY(Prepare(pair));
+  const Status status = MoveChunks(pair, call);
   if (status.ok()) return {};
   call.has_failed.store(true, std::memory_order_relaxed);
   // The copy engine must have finished with the slots before they are reused.
-  for (Slot& slot : lane.slots) {
+  for (Slot& slot : pair.slots) {
     if (slot.is_busy && !context_->is_lost()) {
       std::ignore = context_->Check(Cuda().cuEventSynchronize(slot.event), "waiting for a copy");
     }
@@ -115,19 +115,19 @@ Status Pageable::RunLane(Lane& lane, Call& call) {
   return status;
 }
 
-Status Pageable::MoveChunks(Lane& lane, Call& call) {
+Status Pageable::MoveChunks(SlotPair& pair, Call& call) {
   size_t turn = 0;
   while (!call.has_failed.load(std::memory_order_relaxed)) {
     const uint64_t offset = call.next.fetch_add(call.chunk_bytes, std::memory_order_relaxed);
     if (offset >= call.bytes) break;
-    Slot& slot = lane.slots[turn];
+    Slot& slot = pair.slots[turn];
     MR_TRY(Settle(slot, call));
     MR_TRY(Start(slot, call, offset));
     turn = 1 - turn;
   }
   // The older slot first.
-  MR_TRY(Settle(lane.slots[turn], call));
-  return Settle(lane.slots[1 - turn], call);
+  MR_TRY(Settle(pair.slots[turn], call));
+  return Settle(pair.slots[1 - turn], call);
 }
 
 Status Pageable::Start(Slot& slot, Call& call, uint64_t offset) {

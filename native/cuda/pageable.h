@@ -1,7 +1,7 @@
 // Copies between device memory and pageable host memory, through page-locked slots.
 //
 // One thread moves about 10 GB/s within host memory, and a copy engine five times that, so a few threads share the
-// work: each has a lane of two slots, takes the next chunk, moves it into or out of one slot, and leaves the other slot
+// work: each has a pair of two slots, takes the next chunk, moves it into or out of one slot, and leaves the other slot
 // to the copy engine meanwhile. Lanes share only the counter of chunks. The copy engine never accesses the caller's
 // memory.
 #pragma once
@@ -25,7 +25,7 @@ class Pageable {
   explicit Pageable(std::shared_ptr<Context> context);
   /// `helpers`: number of threads besides the calling one.
   Pageable(std::shared_ptr<Context> context, unsigned helpers)
-      : context_(std::move(context)), lanes_(helpers + 1), helpers_("mr-pageable", helpers) {}
+      : context_(std::move(context)), pairs_(helpers + 1), helpers_("mr-pageable", helpers) {}
   ~Pageable();
 
   Pageable(const Pageable&) = delete;
@@ -64,22 +64,22 @@ class Pageable {
   };
 
   /// One thread's slots.
-  struct Lane {
+  struct SlotPair {
     std::array<Slot, 2> slots;
   };
 
-  Status Prepare(Lane& lane);
-  Status RunLane(Lane& lane, Call& call);
-  Status MoveChunks(Lane& lane, Call& call);
+  Status Prepare(SlotPair& pair);
+  Status RunPair(SlotPair& pair, Call& call);
+  Status MoveChunks(SlotPair& pair, Call& call);
   Status Start(Slot& slot, Call& call, uint64_t offset);
   Status Settle(Slot& slot, Call& call);
-  /// The first failure of a call is its result. Thread: a lane's.
+  /// The first failure of a call is its result. Thread: a pair's.
   void Fail(Call& call, Status status);
 
   const std::shared_ptr<Context> context_;
 
   std::mutex call_mutex_;      // Held by the running copy; guards what only it uses.
-  std::vector<Lane> lanes_;    // The first is the caller's. During a call, each belongs to its thread.
+  std::vector<SlotPair> pairs_;    // The first is the caller's. During a call, each belongs to its thread.
   CUstream hidden_ = nullptr;  // Created for the first copy without a stream.
   HelperThreads helpers_;
 

@@ -93,7 +93,7 @@ struct KernelLimits {
   /// Dynamic shared memory per block: the device's limit minus the kernel's static shared memory.
   uint32_t max_dynamic_shared_bytes = 0;
   /// Most blocks of a cooperative launch, for the smallest blocks. 0: the device supports none.
-  uint32_t max_blocks_together = 0;
+  uint32_t max_cooperative_blocks = 0;
   /// Resident blocks per multiprocessor for blocks of one warp, two warps, and so on, without dynamic shared memory.
   /// Empty if the block size does not matter.
   std::vector<uint32_t> blocks_at_once;
@@ -107,7 +107,7 @@ class Kernel {
   [[nodiscard]] virtual const KernelLimits& limits() const = 0;
   /// Most blocks of a cooperative launch of this shape: cuOccupancyMaxActiveBlocksPerMultiprocessor times the number of
   /// multiprocessors. Thread: channel.
-  [[nodiscard]] virtual Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) = 0;
+  [[nodiscard]] virtual Result<uint64_t> MaxCooperativeBlocks(uint32_t block_threads, uint32_t shared_bytes) = 0;
 };
 
 /// A loaded image: kernels, and the variables that they share. Each module has its own variables, initialised as in the
@@ -137,7 +137,7 @@ struct LaunchRequest {
   uint32_t shared_bytes = 0;
   /// Pointers to the parameter values, as for cuLaunchKernel. Valid during the call only.
   std::span<void* const> params;
-  /// All blocks are resident and may wait for each other. At most Kernel::BlocksTogether.
+  /// All blocks are resident and may wait for each other. At most Kernel::MaxCooperativeBlocks.
   bool is_cooperative = false;
   /// The runtime's numbers of the kernel and its outputs, for ProgressSink::Failed. Valid during the call only.
   uint32_t kernel_id = 0;

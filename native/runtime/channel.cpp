@@ -26,8 +26,8 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   hal::Device& device = channel->device_.device();
   Status started = channel->faults_.Reserve();
   if (started.ok() && channel->device_.needs_polling()) started = Watcher::Instance().Start();
-  // The thread keeps its channel alive, also when whoever opened it is long gone. Two may wait for its end at once (a
-  // close and the end of the environment), so its end is a flag and not a join.
+  // The thread keeps its channel alive, even after the environment that opened it has ended. Two may wait for its end
+  // at once (a close and the end of the environment), so its end is a flag and not a join.
   Thread thread;
   if (started.ok()) started = thread.Start("mr-channel", [channel] { channel->thread_.Run(); });
   if (!started.ok()) {

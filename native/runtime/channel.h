@@ -4,8 +4,8 @@
 //   control ──► DeviceControl ──► hal::Device, and by ThreadInbox ──► ChannelThread ──► ResourceTables
 //
 // A channel never blocks. A record that cannot be issued yet parks its stream: it and the stream's later records wait
-// in the stream's own list, and the channel goes on with the others. Whoever takes the reason away wakes the stream,
-// or posts a change of the tables, through the inbox, which rings the bell.
+// in the stream's own list, and the channel goes on with the others. The thread that removes the reason wakes the
+// stream, or posts a change of the tables, through the inbox, which rings the bell.
 //
 // Which waits are right across channels: a wait names a point that was submitted before it, possibly to a channel that
 // has not got so far. If the point is not issued there, the stream parks until it is; the oldest record that nobody

@@ -179,7 +179,7 @@ void ChannelThread::Finish() {
   locks_.UnlockAll();
   tables_.Clear();
   faults_.Clear();
-  // Whoever came too late to be woken when the device was marked lost holds this channel.
+  // Streams that began to wait after the device was marked lost keep this channel.
   tables_.WakeAll();
   peers_.routes.WakeAll();
   device_.Close([&] {

@@ -41,7 +41,7 @@ hal::Graph* BuiltGraph::Get() {
 }
 
 void BuiltGraph::End() {
-  // Whoever comes second returns when the graph is gone.
+  // The second caller returns when the graph is destroyed.
   std::lock_guard lock(mutex_);
   is_over_ = true;
   graph_.reset();

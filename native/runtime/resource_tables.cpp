@@ -18,7 +18,8 @@ uint32_t ResourceTables::ReserveHandles(protocol::HandleKind kind, uint32_t coun
 }
 
 std::optional<uint64_t> ResourceTables::AddressOf(uint32_t handle) {
-  // An allocation may complete a moment before its handle is bound; whoever heard of it asks in that moment.
+  // An allocation may complete a moment before its handle is bound, so a caller that has observed it may come too
+  // early.
   constexpr auto kLongestWait = std::chrono::milliseconds(1);
   const auto until = std::chrono::steady_clock::now() + kLongestWait;
   while (allocating_.load(std::memory_order_acquire) == handle && std::chrono::steady_clock::now() < until) {

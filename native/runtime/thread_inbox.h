@@ -1,5 +1,5 @@
 // What other threads leave for a channel's thread: streams to continue, changes of the tables, and the requests to hold
-// and to stop. Whoever leaves something rings the bell.
+// and to stop. Each thread rings the bell after it has left something.
 #pragma once
 
 #include <atomic>

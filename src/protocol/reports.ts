@@ -68,7 +68,7 @@ export interface KernelLimits {
   /** Dynamic shared memory of a block. */
   readonly maxSharedBytes: number;
   /** The most blocks of a cooperative launch, of any size; 0 if the device supports none. */
-  readonly maxBlocksTogether: number;
+  readonly maxCooperativeBlocks: number;
   /**
    * The occupancy: how many blocks of one warp, two warps, and so on, one multiprocessor runs at once, without dynamic shared memory.
    * Empty if the block size has no effect.

@@ -38,7 +38,7 @@ export interface StageSettings<T, R> {
   readonly onLate: (slot: Slot) => void;
 }
 
-/** Takes a result of a turn. Whoever has it and can pass it to nobody calls `turn.discard(value)`. */
+/** Takes a result of a turn. A receiver that cannot pass it on calls `turn.discard(value)`. */
 export type Emit<R> = (value: R, turn: Pick<LaneTurn, 'discard'>) => void;
 
 export class StagedItem<T, R> {

@@ -275,7 +275,7 @@ export class TestChannel extends TestHostMemory implements Channel {
       return Promise.reject(new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help));
     }
     const { maxThreadsPerBlock, maxSharedBytes } = this.info;
-    const limits = { maxThreadsPerBlock, maxSharedBytes, maxBlocksTogether: 1024, blocksAtOnce: [] };
+    const limits = { maxThreadsPerBlock, maxSharedBytes, maxCooperativeBlocks: 1024, blocksAtOnce: [] };
     return Promise.resolve({ compiler: 'none', fromCache: true, ms: 0, limits });
   }
 

@@ -109,7 +109,7 @@ MR_TEST(a_report_that_comes_when_the_graph_is_freed_is_not_lost_and_the_slots_ar
   const auto failures = rig.Failures(checked.a);
   MR_REQUIRE(failures.size() == 1);
   MR_EXPECT(failures[0].first == launched && failures[0].node == 2);
-  // Empty, for whoever gets it next.
+  // Empty for its next user.
   MR_EXPECT(slot->state == 0 && slot->index == 0);
   GraphBytes graph;
   graph.Node(checked.graphs.id, LaunchBytes(kKernel, {}));

@@ -157,7 +157,7 @@ MR_TEST(a_cooperative_launch_fails_where_its_blocks_cannot_run_at_once) {
   Rig rig(backend);
   const uint32_t a = rig.Stream();
   // The backend reports 20 blocks of one warp, 10 of more, half as many with shared memory.
-  backend.controls.kernel_limits.max_blocks_together = 10;
+  backend.controls.kernel_limits.max_cooperative_blocks = 10;
   rig.Alloc(a, Handle(0), 16);
   constexpr auto kWrites = protocol::Access::kWrite;
   rig.Launch(a, Handle(0), Handle(0), kWrites, {.threads = 32, .together = 21});

@@ -89,7 +89,7 @@ MR_TEST(CooperativeLaunchesKeepTheOrderOfTheirStream) {
 MR_TEST(CooperativeLaunchesOfManyStreamsRunSideBySideOrInTurn) {
   auto device = OpenDevice(2);
   auto circle = LoadKernel(*device, "circle");
-  constexpr uint32_t kBlocks = cpu::kMostBlocksTogether / 4;
+  constexpr uint32_t kBlocks = cpu::kMaxCooperativeBlocks / 4;
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<std::unique_ptr<Round>> rounds;
   for (int i = 0; i < 7; ++i) {

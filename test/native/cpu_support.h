@@ -256,12 +256,12 @@ class Sink final : public hal::ProgressSink {
  public:
   void Progress(Ticket completed) noexcept override {
     // The word is moved before anybody is told, and both only grow.
-    if (completed <= last_.exchange(completed)) ++fuzzers_;
-    if (std::atomic_ref(slot_.device_word).load() < completed) ++fuzzers_;
+    if (completed <= last_.exchange(completed)) ++out_of_order_;
+    if (std::atomic_ref(slot_.device_word).load() < completed) ++out_of_order_;
     last_thread_.store(gettid());
   }
   void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
-    if (last_.load() >= ticket || std::atomic_ref(slot_.device_word).load() >= ticket) ++fuzzers_;
+    if (last_.load() >= ticket || std::atomic_ref(slot_.device_word).load() >= ticket) ++out_of_order_;
     std::lock_guard lock(mutex_);
     failures_.push_back({ticket, failure.status.code(), failure.kernel, failure.node, failure.report,
                          std::vector<uint64_t>(failure.outputs.begin(), failure.outputs.end())});
@@ -279,14 +279,14 @@ class Sink final : public hal::ProgressSink {
     return failures_;
   }
   [[nodiscard]] Ticket last() const { return last_.load(); }
-  [[nodiscard]] int disorders() const { return fuzzers_.load(); }
+  [[nodiscard]] int out_of_order() const { return out_of_order_.load(); }
   [[nodiscard]] pid_t last_thread() const { return last_thread_.load(); }
   [[nodiscard]] protocol::TimelineSlot& slot() { return slot_; }
 
  private:
   alignas(64) protocol::TimelineSlot slot_{};
   std::atomic<Ticket> last_{0};
-  std::atomic<int> fuzzers_{0};
+  std::atomic<int> out_of_order_{0};
   std::atomic<pid_t> last_thread_{0};
   std::mutex mutex_;
   std::vector<Failure> failures_;  // Guarded by mutex_.
@@ -301,7 +301,7 @@ struct Lane {
     if (!sink) return;
     MR_EXPECT(Drained());
     stream.reset();
-    MR_EXPECT_EQ(sink->disorders(), 0);
+    MR_EXPECT_EQ(sink->out_of_order(), 0);
     MR_EXPECT_EQ(sink->last(), last);
   }
 

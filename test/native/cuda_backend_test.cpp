@@ -126,13 +126,13 @@ MR_TEST(BlocksOfACooperativeLaunchWaitForEachOther) {
   auto* count = host.As<unsigned>();
   *count = 0;
   auto kernel = opened.Load("meet");
-  auto most = kernel->BlocksTogether(1024, 0);
+  auto most = kernel->MaxCooperativeBlocks(1024, 0);
   MR_REQUIRE(most.ok());
   MR_EXPECT(most.value() >= opened.device->info().multiprocessors);
-  auto with_shared = kernel->BlocksTogether(1024, 200 << 10);
+  auto with_shared = kernel->MaxCooperativeBlocks(1024, 200 << 10);
   MR_EXPECT(with_shared.ok() && with_shared.value() == opened.device->info().multiprocessors);
-  auto small = kernel->BlocksTogether(1, 0);
-  MR_EXPECT(small.ok() && small.value() == kernel->limits().max_blocks_together);
+  auto small = kernel->MaxCooperativeBlocks(1, 0);
+  MR_EXPECT(small.ok() && small.value() == kernel->limits().max_cooperative_blocks);
 
   const auto blocks = static_cast<uint32_t>(most.value());
   void* params[] = {&count};
@@ -161,7 +161,7 @@ MR_TEST(AKernelTellsItsLimits) {
   const hal::KernelLimits narrow = opened.Load("narrow")->limits();
   MR_EXPECT_EQ(narrow.max_threads_per_block, 16u);
   MR_EXPECT_EQ(narrow.blocks_at_once.size(), 1u);
-  MR_EXPECT(narrow.max_blocks_together >= info.multiprocessors);
+  MR_EXPECT(narrow.max_cooperative_blocks >= info.multiprocessors);
   MR_EXPECT_EQ(sum.blocks_at_once.size(), size_t{info.max_threads_per_block} / 32);
   for (size_t warps = 1; warps <= sum.blocks_at_once.size(); ++warps) {
     MR_EXPECT(sum.blocks_at_once[warps - 1] > 0 && warps * sum.blocks_at_once[warps - 1] <= 64);

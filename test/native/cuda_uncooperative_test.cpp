@@ -15,7 +15,7 @@ MR_TEST(ADeviceWithoutCooperativeLaunchesSaysSo) {
   auto* count = host.As<unsigned>();
   *count = 0;
   auto kernel = opened.Load("meet");
-  MR_EXPECT_EQ(kernel->limits().max_blocks_together, 0u);
+  MR_EXPECT_EQ(kernel->limits().max_cooperative_blocks, 0u);
   MR_EXPECT(!kernel->limits().blocks_at_once.empty());
 
   void* params[] = {&count};

@@ -118,7 +118,7 @@ MR_TEST(AHoldThatIsLetGoGoesOn) {
 }
 
 // A lost device wakes all earlier waiters; later ones see the loss.
-MR_TEST(WakeAllReachesWhoeverAskedBefore) {
+MR_TEST(WakeAllReachesEarlierWaiters) {
   ExpectNoneFails({.switches = 4, .delays = 2}, [] {
     Slot slot;
     std::atomic<bool> is_lost{false};
@@ -133,7 +133,7 @@ MR_TEST(WakeAllReachesWhoeverAskedBefore) {
   });
 }
 
-MR_TEST(ABellWakesWhoeverGoesToSleep) {
+MR_TEST(ABellWakesAThreadThatGoesToSleep) {
   ExpectNoneFails({.switches = 4, .delays = 3}, [] {
     Bell bell;
     std::atomic<int> work{0};

@@ -13,8 +13,8 @@ class RecordingKernel final : public hal::Kernel {
  public:
   explicit RecordingKernel(const hal::KernelLimits& limits) : limits_(limits) {}
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
-  [[nodiscard]] Result<uint64_t> BlocksTogether(uint32_t block_threads, uint32_t shared_bytes) override {
-    return uint64_t{limits_.max_blocks_together} * (shared_bytes > 0 ? 1 : 2) / (block_threads > 32 ? 2 : 1);
+  [[nodiscard]] Result<uint64_t> MaxCooperativeBlocks(uint32_t block_threads, uint32_t shared_bytes) override {
+    return uint64_t{limits_.max_cooperative_blocks} * (shared_bytes > 0 ? 1 : 2) / (block_threads > 32 ? 2 : 1);
   }
 
  private:

@@ -45,7 +45,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   });
 
   run(
-    'every operation that finishes is told once and in order, whoever begins to watch when, and whatever ends',
+    'every subscriber gets each finished operation once and in order, whenever it subscribes and whatever ends',
     async () => {
       const rounds = process.env.MILLRACE_WATCH_ROUNDS ?? (IS_LONG ? '300' : '150');
       const ending = await runProgram('watch-anywhere', [spec, rounds, process.env.MILLRACE_WATCH_SEED ?? '1'], { timeoutMs: WATCHING_MS });

@@ -1,4 +1,4 @@
-// The texts of a TypeScript kernel, as whoever builds it has them written.
+// The sources of a TypeScript kernel, as the builder generates them.
 import { type SimdMode, written } from '../../src/compiler/codegen/write.js';
 import type { BuildSpec, UnwrittenBuild } from '../../src/core/channel/build.js';
 import type { Kernel } from '../../src/core/kernels/kernel.js';

@@ -29,11 +29,11 @@ std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::K
   }
   if (!IsCooperative(record)) return std::nullopt;
   const auto refused = [&](Status status) { return Failure{.status = status, .kernel = record.kernel}; };
-  if (limits.max_blocks_together == 0) return refused({StatusCode::kUnsupported, "cooperative launches"});
-  Result<uint64_t> together = kernel.BlocksTogether(static_cast<uint32_t>(threads), record.shared_bytes);
-  if (!together.ok()) return refused(together.status());
+  if (limits.max_cooperative_blocks == 0) return refused({StatusCode::kUnsupported, "cooperative launches"});
+  Result<uint64_t> most = kernel.MaxCooperativeBlocks(static_cast<uint32_t>(threads), record.shared_bytes);
+  if (!most.ok()) return refused(most.status());
   const uint64_t blocks = uint64_t{record.grid_x} * record.grid_y * record.grid_z;
-  return beyond("blocks of a cooperative launch", blocks, together.value());
+  return beyond("blocks of a cooperative launch", blocks, most.value());
 }
 
 Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {

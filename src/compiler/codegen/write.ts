@@ -24,8 +24,8 @@ export function written(build: UnwrittenBuild, wanted: SimdMode): BuildSpec {
   try {
     const { source, offsets } = emitKernel(ir, params, { isChecked, maxThreadsPerBlock });
     const lines = offsets.map((at) => (at < 0 ? 0 : userLine(site, lineAt(lineStarts, at))));
-    const lanes = simdTextOf(form, wanted);
-    return { ...facts, source, mapping: { file: site.file ?? facts.name, lines }, ...(lanes !== undefined && { lanes }) };
+    const simdSource = simdTextOf(form, wanted);
+    return { ...facts, source, mapping: { file: site.file ?? facts.name, lines }, ...(simdSource !== undefined && { simdSource }) };
   } catch (error) {
     if (!isTooDeep(error)) throw error;
     const message = `K006: Kernel '${facts.name}' is nested too deeply. Split the expression into local variables.`;

@@ -45,27 +45,27 @@ export function globalFunctions(text: string): GlobalFunction[] {
   let start = -1;
   for (const match of text.matchAll(/[;{}(]|\b(?:__global__|extern)\b/g)) {
     const { index: at } = match;
-    const mark = match[0];
-    if (mark === 'extern') {
+    const token = match[0];
+    if (token === 'extern') {
       saysExtern = true;
       continue;
     }
-    if (mark === '__global__') {
+    if (token === '__global__') {
       start = at;
       continue;
     }
-    if (mark === '(') {
+    if (token === '(') {
       const name = start < 0 ? '' : wordBefore(text, at, start + '__global__'.length);
       if (name === '' || ATTRIBUTES.includes(name)) continue;
       found.push({ name, start, open: at + 1, isExternC: externs > 0 || saysExtern });
       start = -1;
       continue;
     }
-    if (mark === '{') {
+    if (token === '{') {
       const isExtern = wordBefore(text, at, from) === 'extern';
       braces.push(isExtern);
       if (isExtern) externs++;
-    } else if (mark === '}' && braces.pop()) {
+    } else if (token === '}' && braces.pop()) {
       externs--;
     }
     from = at + 1;

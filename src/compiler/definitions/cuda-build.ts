@@ -65,13 +65,13 @@ export function textSpec(
 }
 
 /** Message for an assertion of line 0, which is the grid barrier's own. */
-const TOGETHER = 'this_grid().is_valid(), which a launch with { cooperative: true } makes true,';
+const IS_COOPERATIVE = 'this_grid().is_valid(), which a launch with { cooperative: true } makes true,';
 
 /** For each line of the source, from 1: the asserted condition, if it ends on the line, and the line number. */
 function assertionsOf(source: string, text: string): string[] {
   const given = source.split('\n');
   return ['', ...text.split('\n')].map((line, number) => {
-    if (number === 0) return TOGETHER;
+    if (number === 0) return IS_COOPERATIVE;
     const call = /\bassert\s*\(/.exec(line);
     if (call === null) return `on line ${number} of the source`;
     const from = call.index + call[0].length;

@@ -48,7 +48,7 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
     variable(name, dtype, shape) {
       if (typeof name !== 'string') refuseArgument(`The name (${shortened(name)}) must be a string.`, 'name', name);
       const found = variables.filter((one) => one.name === name && !one.isExtern);
-      if (found.length === 0) return unseen(name, text, module.variableNames);
+      if (found.length === 0) return undeclared(name, text, module.variableNames);
       // Only the preprocessor knows which of several declarations is compiled.
       if (found.length === 1) checkVariable(found[0] as TextVariable, dtype, shape);
       return { name, isConstant: found.every(({ space }) => space === 'constant') };
@@ -80,7 +80,7 @@ function refuseManaged(source: string, text: string, site: CallSite): void {
 }
 
 /** The name has no declaration that tokens show, but a macro or a template may still produce one. */
-function unseen(name: string, text: string, names: readonly string[]): ModuleVariable {
+function undeclared(name: string, text: string, names: readonly string[]): ModuleVariable {
   const word = name.split('::').at(-1) as string;
   const isHidden = /^[ \t]*#[ \t]*(?:define|include|if)/m.test(text) && new RegExp(`\\b${word.replace(/\W/g, '')}\\b`).test(text);
   if (!isHidden || !/^(?:[A-Za-z_]\w*::)*[A-Za-z_]\w*$/.test(name)) {

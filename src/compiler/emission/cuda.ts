@@ -27,7 +27,7 @@ import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js'
 import { rangeTest } from './ranges.js';
 import { oneRegion, planRegions } from '../analysis/regions.js';
 import { assertionsIn } from '../ir/walk.js';
-import { rangePrelude, withTwin } from './loop-versioning.js';
+import { rangePrelude, withFastVersion } from './loop-versioning.js';
 
 export interface EmitOptions {
   readonly isChecked: boolean;
@@ -143,7 +143,7 @@ function threadBody(ir: KernelIr, emitter: StatementEmitter): Line[] {
   const { indexRank } = ir;
   const indices = ([0, 1, 2] as const).slice(0, indexRank).map((axis) => indexDeclaration(indexRank, axis));
   const place = { indexRank, known: new Set<Variable>(), head: [...indices, ...arrays], isClosed: true };
-  return [...generated([...guard(indexRank), ...arrays]), ...withTwin(ir.body, place, emitter)];
+  return [...generated([...guard(indexRank), ...arrays]), ...withFastVersion(ir.body, place, emitter)];
 }
 
 /** The launch indices in array order (the last is x), and the bounds guard for threads outside the extents. */

@@ -10,7 +10,7 @@ import { RANGE_PARTS, RANGE_TYPE } from './ranges.gen.js';
 import type { StatementEmitter } from './statement.js';
 import { CPP_TYPE, declaration, generated, indented, type Line, nested } from './cpp-text.js';
 
-interface Twin {
+interface FastVersion {
   readonly makes: readonly string[];
   readonly holds: readonly string[];
   readonly widths: ReadonlyMap<ArrayRef, number>;
@@ -28,23 +28,23 @@ export interface Place {
 }
 
 /** Emits `body` for one thread, in one version or two. */
-export function withTwin(body: readonly Stmt[], place: Place, statements: StatementEmitter): Line[] {
+export function withFastVersion(body: readonly Stmt[], place: Place, statements: StatementEmitter): Line[] {
   const { expressions } = statements;
   const { names, isChecked } = expressions;
-  const twin = planTwin(body, statements, place);
-  if (twin === undefined) return statements.block(body);
-  statements.cuda.rangeText.push(...twin.makes, ...twin.holds);
+  const fast = planFastVersion(body, statements, place);
+  if (fast === undefined) return statements.block(body);
+  statements.cuda.rangeText.push(...fast.makes, ...fast.holds);
   expressions.isChecked = false;
-  const widths = [...twin.widths].map(([array, width]) => `const int ${names.extent(array, array.rank - 1)} = ${width};`);
-  const twinLines = [...generated(widths), ...statements.block(body)];
+  const widths = [...fast.widths].map(([array, width]) => `const int ${names.extent(array, array.rank - 1)} = ${width};`);
+  const fastLines = [...generated(widths), ...statements.block(body)];
   expressions.isChecked = isChecked;
-  const first = generated([...twin.makes, `if (${twin.holds.join(' && ')}) {`]);
+  const first = generated([...fast.makes, `if (${fast.holds.join(' && ')}) {`]);
   const plain = statements.block(body);
   if (!isChecked || !place.isClosed) {
     return [
       ...generated(['#ifndef MILLRACE_CPU_DEVICE']),
       ...first,
-      ...nested(twinLines),
+      ...nested(fastLines),
       ...generated(['} else', '#endif', '{']),
       ...nested(plain),
       ...generated(['}']),
@@ -54,7 +54,7 @@ export function withTwin(body: readonly Stmt[], place: Place, statements: Statem
   return [
     ...generated(['#ifndef MILLRACE_CPU_DEVICE']),
     ...first,
-    ...nested(twinLines),
+    ...nested(fastLines),
     ...generated([`} else if (!${call}) {`, `  ${expressions.exit.leave}`, '}', '#else']),
     ...plain,
     ...generated(['#endif']),
@@ -105,11 +105,11 @@ export function rangePrelude(texts: readonly string[]): string[] {
   return ['#ifndef MILLRACE_CPU_DEVICE', ...RANGE_TYPE.split('\n'), ...parts, '#endif'];
 }
 
-function planTwin(
+function planFastVersion(
   body: readonly Stmt[],
   { expressions: { names, isChecked } }: StatementEmitter,
   { known, indexRank }: Place,
-): Twin | undefined {
+): FastVersion | undefined {
   const inLoops = arraysInLoops(body);
   const widths = guessedWidths(body, inLoops);
   const guesses = [...widths].map(([array, width]) => `${names.extent(array, array.rank - 1)} == ${width}`);

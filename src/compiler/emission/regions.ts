@@ -11,7 +11,7 @@ import { type RangeTest, rangeTest } from './ranges.js';
 import type { Piece, Plan, Region } from '../analysis/regions.js';
 import { placeVariables, type RegionStorage, type Storage } from '../analysis/storage.js';
 import { expressionsOf, someExpr, someStmt, statementsIn } from '../ir/walk.js';
-import { type Place, withTwin } from './loop-versioning.js';
+import { type Place, withFastVersion } from './loop-versioning.js';
 
 const CUDA_AXES = ['x', 'y', 'z'] as const;
 
@@ -198,7 +198,7 @@ export class RegionEmitter {
     expressions.exit = { report: 'MR_FAULT', leave: `${this.#losing.has(region) ? 'MR_LEAVE' : 'MR_FINISH'}(${label})` };
     expressions.isChecked = isChecked;
     const own = [...storage.anew, ...body.filter((stmt) => !this.#storage.isOnlyElsewhere(region, stmt))];
-    const lines = begin === 'MR_THREADS' ? withTwin(own, this.#place(region, own), this.#statements) : this.#statements.block(own);
+    const lines = begin === 'MR_THREADS' ? withFastVersion(own, this.#place(region, own), this.#statements) : this.#statements.block(own);
     expressions.isChecked = this.#isChecked;
     this.#onceMode();
     const { at } = body[0]!;

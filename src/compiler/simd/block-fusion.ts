@@ -11,17 +11,17 @@ import { isNumber, type Strides, stepsIn } from './strides.js';
 
 export interface SimdForm {
   /** Whether adjacent blocks run as one. */
-  readonly isTogether: boolean;
+  readonly isFused: boolean;
   /** Set when elements are narrower than 32 bits. */
   readonly narrow: Narrow | undefined;
 }
 
-const APART: SimdForm = { isTogether: false, narrow: undefined };
+const UNFUSED: SimdForm = { isFused: false, narrow: undefined };
 
 export function formOf(ir: KernelIr, isChecked: boolean): SimdForm {
-  if (!mayRunTogether(ir)) return APART;
+  if (!mayFuse(ir)) return UNFUSED;
   // Index checks are tested for a whole run of blocks at once.
-  if (isChecked && rangeTest(ir.body, new Names(), new Set(), ir.indexRank) === undefined) return APART;
+  if (isChecked && rangeTest(ir.body, new Names(), new Set(), ir.indexRank) === undefined) return UNFUSED;
   const { causeOf } = analyse(ir, { indexRank: ir.indexRank, differing: [] });
   const known = new Map<Expr, boolean>();
   const isVarying = (expr: Expr): boolean => {
@@ -32,11 +32,11 @@ export function formOf(ir: KernelIr, isChecked: boolean): SimdForm {
   };
   const strides = stepsIn(ir.body, isVarying);
   // Narrow elements need long rows, which a single block does not have.
-  return goesAlongRows(ir, isVarying, strides) ? { isTogether: true, narrow: narrowest(ir, isVarying, strides) } : APART;
+  return goesAlongRows(ir, isVarying, strides) ? { isFused: true, narrow: narrowest(ir, isVarying, strides) } : UNFUSED;
 }
 
 /** Loops exclude fusion, because data that a block's threads load repeatedly leaves the cache when many blocks run together. */
-function mayRunTogether(ir: KernelIr): boolean {
+function mayFuse(ir: KernelIr): boolean {
   if (ir.arrays.length > 0) return false;
   for (const func of ir.funcs) for (const stmt of statementsIn(func.body)) if (stmt.kind === 'loop') return false;
   return ir.body.every((stmt) => !someExprOf(stmt, asksForBlock) && [...statementsIn([stmt])].every(isFree));

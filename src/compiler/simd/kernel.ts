@@ -36,22 +36,22 @@ export function emitSimd(ir: KernelIr, params: Params, isChecked: boolean): stri
   const regions = new SimdRegions(ir, plan, isChecked, statements, crossing, form);
   const body = new RegionEmitter(ir, plan, isChecked, statements, (parts) => regions.write(parts)).body();
   const { helpers } = statements.expressions;
-  const { isTogether, narrow } = form;
-  const blocks = isTogether ? 'mr_blocks mr_run' : 'mr_block';
+  const { isFused, narrow } = form;
+  const blocks = isFused ? 'mr_blocks mr_run' : 'mr_block';
   const funcs = ir.funcs.flatMap((func) => [...emitFunc(func, helpers), ...simdFunction(func, helpers)]);
   const lines = [
     ...generated(usesWide(ir, (expr) => uniformity.causeOf(expr) !== undefined) ? ['#define MR_WIDE_LANES 1'] : []),
     ...generated(narrow === undefined ? [] : [`#define MR_NARROW_LANES ${narrow.bytes}`]),
-    ...generated(['#include <simd.h>', ...(isTogether ? ['#include <simd_blocks.h>'] : [])]),
+    ...generated(['#include <simd.h>', ...(isFused ? ['#include <simd_blocks.h>'] : [])]),
     ...generated(reports(ir, isChecked) ? FAULT_PRELUDE : []),
     ...generated(helperLines(helpers)),
     ...generated(funcs),
     ...generated([
-      `extern "C" __global__ ${isTogether ? 'bool' : 'void'} ${entryOf(ir)}(${[...INDICES, blocks, ...parameters].join(', ')}) {`,
+      `extern "C" __global__ ${isFused ? 'bool' : 'void'} ${entryOf(ir)}(${[...INDICES, blocks, ...parameters].join(', ')}) {`,
     ]),
     ...generated(indented(memory)),
     ...nested(body),
-    ...generated(isTogether ? ['  return true;', '}'] : ['}']),
+    ...generated(isFused ? ['  return true;', '}'] : ['}']),
   ];
   return `${lines.map((line) => line.text).join('\n')}\n`;
 }

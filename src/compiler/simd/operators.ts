@@ -30,8 +30,8 @@ export function splat(type: ScalarType, text: string): string {
 }
 
 /** `mr_lt`, for example. */
-export function comparisonName(op: ComparisonOp, family: string): string {
-  return `${family}_${COMPARISONS[op]}`;
+export function comparisonName(op: ComparisonOp, prefix: string): string {
+  return `${prefix}_${COMPARISONS[op]}`;
 }
 
 export function comparison(op: ComparisonOp, type: ScalarType, a: string, b: string): string {

@@ -279,7 +279,7 @@ export class SimdStatements {
     const outer = this.#loop;
     if (mayLose(stmt.body, this.expressions.scalar.isChecked) || mayLose(stmt.update, this.expressions.scalar.isChecked))
       this.#scopes.expectLoss();
-    const lines = this.#partedLoops.has(stmt) ? this.#parted(stmt) : this.#together(stmt);
+    const lines = this.#partedLoops.has(stmt) ? this.#parted(stmt) : this.#uniformLoop(stmt);
     this.#loop = outer;
     return lines;
   }
@@ -304,7 +304,7 @@ export class SimdStatements {
   }
 
   /** A loop in which all active lanes run the same iterations. */
-  #together(stmt: Loop): Line[] {
+  #uniformLoop(stmt: Loop): Line[] {
     const { expressions } = this;
     const { scalar } = expressions;
     const init = this.#init(stmt);

@@ -66,6 +66,6 @@ export function isFaster(ir: KernelIr, isChecked: boolean): boolean {
     const arms = expr.kind === 'select' ? [expr.then, expr.otherwise] : expr.kind === 'logical' ? [expr.right] : [];
     if (arms.some((arm) => someExpr(arm, ({ kind }) => kind === 'load'))) return true;
   }
-  const { isTogether, narrow } = formOf(ir, isChecked);
-  return isTogether && (narrow !== undefined || ir.indexRank > 1);
+  const { isFused, narrow } = formOf(ir, isChecked);
+  return isFused && (narrow !== undefined || ir.indexRank > 1);
 }

@@ -14,7 +14,7 @@ import { disown, type EventHandle, EventCell, own, stamp } from '../events/event
 import { InterprocessEvent } from '../events/interprocess-event.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
-import { see } from '../waits/host-observed.js';
+import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitCall, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { Device } from './device.js';
 
@@ -73,7 +73,7 @@ export class DeviceEvent implements Disposable {
     if (this.#point === undefined) return true;
     this.#refuseCaptured('query', "has no 'isComplete'");
     const isComplete = this.#point.timeline.hasReached(this.#point.ticket);
-    if (isComplete) see(this.#point);
+    if (isComplete) noteObserved(this.#point);
     return isComplete;
   }
 

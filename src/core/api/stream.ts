@@ -15,7 +15,7 @@ import { checkParams, type GraphSlots } from '../graphs/slots.js';
 import type { Params } from '../kernels/kernel.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
-import { see } from '../waits/host-observed.js';
+import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { joinCapture } from './active-capture.js';
 import { captureGraph, type CaptureOptions } from './capture.js';
@@ -131,7 +131,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   get isComplete(): boolean {
     this.#refuseInCapture('query', "it has no 'isComplete'");
     const isComplete = this.timeline.isComplete && !this.#owed?.some(({ timeline, ticket }) => !timeline.hasReached(ticket));
-    if (isComplete) see(this.timeline.here());
+    if (isComplete) noteObserved(this.timeline.here());
     return isComplete;
   }
 
@@ -171,7 +171,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     if (this.#state === 'closed') throw this.closedError();
     const { last, pending } = this.timeline;
     if (pending >= below) await this.core.waits.until(this.timeline, last - below + 1, undefined, opts);
-    else see(this.timeline.at(last - below + 1));
+    else noteObserved(this.timeline.at(last - below + 1));
   }
 
   /**

@@ -115,11 +115,11 @@ let isDelivering = false;
 
 function deliver(emission: () => void): void {
   if (isDelivering) queue.push(emission);
-  else together(emission);
+  else batchEmissions(emission);
 }
 
 /** Delivers the values that `emit` passes to hubs in this order, and values that listeners cause after all of them. */
-export function together(emit: () => void): void {
+export function batchEmissions(emit: () => void): void {
   if (isDelivering) {
     emit();
     return;

@@ -98,7 +98,7 @@ export interface BuildSpec extends BuildFacts {
   /** The compiler rejects the source if a parameter has another type than its declaration here. */
   readonly parameterChecks?: ParameterChecks;
   /** For the CPU device: C++ of the same kernel, whose threads run in SIMD lanes. */
-  readonly lanes?: string;
+  readonly simdSource?: string;
 }
 
 /** The build of a TypeScript kernel: its source is emitted only if the cache has no image of it. */

@@ -1,7 +1,7 @@
 // Host waits for everything that was submitted to one or several devices.
 // Thread: owner.
 import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
-import { noteSeen } from '../waits/host-observed.js';
+import { observedAfter } from '../waits/host-observed.js';
 import { diagnoseWait } from '../waits/wait-diagnosis.js';
 import { checkWaitCall, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { DeviceCore } from './device-core.js';
@@ -16,7 +16,7 @@ export async function waitForDevices(cores: readonly DeviceCore[], opts: WaitOpt
   const reached = Promise.all(points.map(({ core, timeline, ticket }) => core.waits.reach(timeline, ticket, withdrawals)));
   const what = `device${cores.length === 1 ? '' : 's'} ${cores.map(({ name }) => name).join(', ')}`;
   const ends = points.map(({ timeline, ticket }) => timeline.at(ticket));
-  await noteSeen(
+  await observedAfter(
     waitWith(reached, opts, what, withdrawals, () => diagnoseWait(points), cores[0]?.clock),
     ends,
   );

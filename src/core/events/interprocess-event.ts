@@ -6,7 +6,7 @@ import { EventKind } from '../../protocol/protocol.gen.js';
 import { MillraceError, StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { see } from '../waits/host-observed.js';
+import { noteObserved } from '../waits/host-observed.js';
 import type { WaitOptions } from '../waits/wait.js';
 import { EventHandle, EventCell } from './event-handles.js';
 
@@ -49,7 +49,7 @@ export class InterprocessEvent {
   /** Whether the last wait of the host or of `ask` has ended and this process has recorded nothing since. */
   get isComplete(): boolean {
     if (this.#asked === undefined || !this.#asked.timeline.hasReached(this.#asked.ticket)) return false;
-    see(this.#asked);
+    noteObserved(this.#asked);
     return true;
   }
 

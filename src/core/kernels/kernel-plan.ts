@@ -61,9 +61,9 @@ export class KernelPlan implements KernelFacts {
   /** Its blocks wait for each other. */
   readonly syncsGrid: boolean;
   /** The most blocks of a cooperative launch, of any size: known after the build. */
-  maxBlocksTogether: number = Number.POSITIVE_INFINITY;
+  maxCooperativeBlocks: number = Number.POSITIVE_INFINITY;
   /** The same for blocks of one warp, two warps, and so on, without dynamic shared memory. Empty before the build, or if the size has no effect. */
-  #blocksTogether: readonly number[] = [];
+  #cooperativeBlocks: readonly number[] = [];
   readonly #multiprocessors: number;
   readonly #isOfBlocks: boolean;
 
@@ -93,13 +93,13 @@ export class KernelPlan implements KernelFacts {
     this.maxSharedBytes = limits.maxSharedBytes;
     const size = this.#isOfBlocks ? DEFAULT_BLOCK : fullestBlock(limits.blocksAtOnce);
     this.blocks = defaultBlocks(size, this.maxThreadsPerBlock);
-    this.maxBlocksTogether = limits.maxBlocksTogether;
-    this.#blocksTogether = limits.blocksAtOnce.map((blocks) => blocks * this.#multiprocessors);
+    this.maxCooperativeBlocks = limits.maxCooperativeBlocks;
+    this.#cooperativeBlocks = limits.blocksAtOnce.map((blocks) => blocks * this.#multiprocessors);
   }
 
   /** The most blocks of this many threads in a cooperative launch. The device lowers the limit for dynamic shared memory. */
-  blocksTogether(threads: number): number {
-    return Math.min(this.maxBlocksTogether, this.#blocksTogether[Math.ceil(threads / WARP) - 1] ?? Number.POSITIVE_INFINITY);
+  cooperativeBlocks(threads: number): number {
+    return Math.min(this.maxCooperativeBlocks, this.#cooperativeBlocks[Math.ceil(threads / WARP) - 1] ?? Number.POSITIVE_INFINITY);
   }
 }
 

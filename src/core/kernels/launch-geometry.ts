@@ -57,12 +57,12 @@ export class LaunchGeometry {
       return;
     }
     this.flags = LaunchFlag.COOPERATIVE;
-    if (plan.maxBlocksTogether === 0) {
+    if (plan.maxCooperativeBlocks === 0) {
       const message = `Device ${device} does not support cooperative launches (kernel ${plan.name}).`;
       throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'cooperative launches', { device });
     }
     const { grid, block } = this;
-    const limit = plan.blocksTogether(block[0] * block[1] * block[2]);
+    const limit = plan.cooperativeBlocks(block[0] * block[1] * block[2]);
     const blocks = grid[0] * grid[1] * grid[2];
     if (blocks <= limit) return;
     const message = `The blocks of a cooperative launch (${blocks}) exceed the limit of kernel ${plan.name} (${limit}).`;

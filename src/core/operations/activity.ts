@@ -1,7 +1,7 @@
 // Emits the phases of a stream's operations, in order, to `activity$` of the stream and of its device. The end of a timed operation
 // is emitted when the device has reported its time, and later phases after it. If the stream ends first, it is emitted without a time.
 // Thread: owner.
-import { type Hub, together } from '../base/observable.js';
+import { type Hub, batchEmissions } from '../base/observable.js';
 import type { Activity } from './operation.js';
 
 interface Held {
@@ -62,7 +62,7 @@ export class ActivityFeed {
   }
 
   #tell(activity: Activity): void {
-    together(() => {
+    batchEmissions(() => {
       for (const hub of this.#hubs) hub.next(activity);
     });
   }

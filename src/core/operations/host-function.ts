@@ -15,7 +15,7 @@ import type { FailurePage } from '../timeline/failed-tickets.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { onAbort } from '../waits/abort-listeners.js';
 import { HostCompletion } from '../waits/host-completion.js';
-import { see } from '../waits/host-observed.js';
+import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitOptions } from '../waits/wait.js';
 import type { Operation } from './operation.js';
 
@@ -117,7 +117,7 @@ export class HostCall extends HostCompletion {
     if (core.lostError !== undefined) this.settle(core.lostError);
     else if (this.isPassed(timeline)) this.settle();
     else {
-      see(this.#before);
+      noteObserved(this.#before);
       this.call();
     }
   }

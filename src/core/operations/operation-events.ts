@@ -7,7 +7,7 @@
 // Without subscribers nothing is recorded here. The first subscriber gets the pending operations from the stream's log.
 // Thread: owner.
 import type { MillraceError } from '../base/errors.js';
-import { together } from '../base/observable.js';
+import { batchEmissions } from '../base/observable.js';
 import { operationsChannel } from '../base/trace.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ActivityFeed } from './activity.js';
@@ -182,7 +182,7 @@ export class Followers {
     const { context, observation } = this.#site;
     const activity = this.#activity;
     const { error } = operation;
-    together(() => {
+    batchEmissions(() => {
       observation.operations.next(operation);
       context.observation.operations.next(operation);
       if (!activity.observed) return;

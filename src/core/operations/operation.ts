@@ -10,7 +10,7 @@ import type { FailingPart } from '../timeline/failures.js';
 import type { Clock, Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
 import type { HostCompletion } from '../waits/host-completion.js';
-import { see } from '../waits/host-observed.js';
+import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitCall, type WaitOptions, withSignal } from '../waits/wait.js';
 
 /** When an operation was submitted and finished, in milliseconds of `performance.now()`. */
@@ -121,7 +121,7 @@ export class Operation implements OperationInfo {
     if (this.#isComplete) return true;
     this.#refuseCaptured('query', 'isComplete');
     this.#isComplete = this.isOver;
-    if (this.#isComplete) see(this.#point);
+    if (this.#isComplete) noteObserved(this.#point);
     return this.#isComplete;
   }
 

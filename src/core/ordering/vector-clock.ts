@@ -3,9 +3,9 @@
 // Each stream has a ClockEntry. Its clock maps other streams to tickets: the stream's next record comes after each of them. A wait
 // merges the clock of the point that it names into the stream's clock, so events and operations keep the clock of their moment.
 // A clock is never changed, only replaced, and thousands of records share one. What the host has observed as finished comes before
-// everything that it submits later, on every stream. One number a stream, `seen`, says that, and clocks leave such points out.
+// everything that it submits later, on every stream. One number a stream, `observed`, says that, and clocks leave such points out.
 //
-// Clocks are kept from the thread's first checked stream on. Before that, entries only note `seen` and the direct waits. The first
+// Clocks are kept from the thread's first checked stream on. Before that, entries only note `observed` and the direct waits. The first
 // clocks are made of those notes: where the notes cannot tell whether one record precedes another, they count as ordered.
 // Entries refer only to entries, so a clock keeps no stream and no device alive.
 // Thread: owner.
@@ -31,7 +31,7 @@ export class Clocks {
     if (this.areKept) return;
     for (const entry of this.open) entry.start();
     this.areKept = true;
-    for (const entry of this.open) if (entry.seen > 0) entry.see(entry.seen, entry.clock);
+    for (const entry of this.open) if (entry.observed > 0) entry.observe(entry.observed, entry.clock);
     this.open.clear();
   }
 }
@@ -39,7 +39,7 @@ export class Clocks {
 /** The vector clock of one stream. */
 export class ClockEntry implements StreamClock {
   /** The host has observed that everything up to this ticket has finished. */
-  seen: number = 0;
+  observed: number = 0;
   /** The clock of the stream's next record; undefined before clocks are kept. */
   clock: Entries | undefined;
   /** The last ticket that finished before the stream was lost with its device. */
@@ -64,7 +64,7 @@ export class ClockEntry implements StreamClock {
   }
 
   end(): void {
-    for (const [other, ticket] of this.clock ?? this.#reachable()) other.#see(ticket);
+    for (const [other, ticket] of this.clock ?? this.#reachable()) other.#observe(ticket);
     this.lose();
   }
 
@@ -78,7 +78,7 @@ export class ClockEntry implements StreamClock {
       this.lostAfter = reached;
       this.#clocks.losses++;
     }
-    this.seen = Number.POSITIVE_INFINITY;
+    this.observed = Number.POSITIVE_INFINITY;
     this.clock = this.#clocks.areKept ? EMPTY : undefined;
     this.#waited.clear();
     this.#clocks.open.delete(this);
@@ -93,14 +93,14 @@ export class ClockEntry implements StreamClock {
   noteWait(other: ClockEntry, ticket: number): void {
     this.#waited.set(other, ticket);
     if (this.#waited.size <= this.#limit) return;
-    for (const entry of this.#waited.keys()) if (entry.seen === Number.POSITIVE_INFINITY) this.#waited.delete(entry);
+    for (const entry of this.#waited.keys()) if (entry.observed === Number.POSITIVE_INFINITY) this.#waited.delete(entry);
     this.#limit = Math.max(FEW, 2 * this.#waited.size);
   }
 
   /** Does the next record of this stream come after that ticket of the other one? */
   comesAfter(other: ClockEntry, ticket: number): boolean {
     this.#dropLost();
-    return other === this || other.seen >= ticket || (this.clock?.get(other) ?? 0) >= ticket;
+    return other === this || other.observed >= ticket || (this.clock?.get(other) ?? 0) >= ticket;
   }
 
   /** From now on the stream comes after that ticket of the other one. `clock` is the clock of that point. */
@@ -112,20 +112,20 @@ export class ClockEntry implements StreamClock {
     if (this.comesAfter(other, ticket) && this.#comesAfterAll(others)) return;
     const merged = new Map<ClockEntry, number>();
     for (const known of [this.clock ?? EMPTY, others]) {
-      for (const [entry, at] of known) if (entry !== this && entry.seen < at && (merged.get(entry) ?? 0) < at) merged.set(entry, at);
+      for (const [entry, at] of known) if (entry !== this && entry.observed < at && (merged.get(entry) ?? 0) < at) merged.set(entry, at);
     }
-    if (other.seen < ticket && (merged.get(other) ?? 0) < ticket) merged.set(other, ticket);
+    if (other.observed < ticket && (merged.get(other) ?? 0) < ticket) merged.set(other, ticket);
     this.clock = merged;
   }
 
-  see(ticket: number, clock: Clock | undefined): void {
-    this.#see(ticket);
-    if (this.#clocks.areKept) for (const [other, at] of this.#standing(clock ?? this.#first)) other.#see(at);
+  observe(ticket: number, clock: Clock | undefined): void {
+    this.#observe(ticket);
+    if (this.#clocks.areKept) for (const [other, at] of this.#standing(clock ?? this.#first)) other.#observe(at);
   }
 
   /** The host has observed the ticket, or nobody keeps clocks and so nobody asks whether it has. */
   isSettled(ticket: number): boolean {
-    return !this.#clocks.areKept || this.seen >= ticket;
+    return !this.#clocks.areKept || this.observed >= ticket;
   }
 
   /** Will later records of this stream come after that ticket of the other one, as far as the host knows without a further wait? */
@@ -144,7 +144,7 @@ export class ClockEntry implements StreamClock {
     if (this.#losses === this.#clocks.losses) return;
     this.#losses = this.#clocks.losses;
     if (this.clock === undefined || this.#standing(this.clock) === this.clock) return;
-    this.clock = new Map([...this.#waited].filter(([entry, at]) => entry.seen < at));
+    this.clock = new Map([...this.#waited].filter(([entry, at]) => entry.observed < at));
   }
 
   #comesAfterAll(clock: Entries): boolean {
@@ -152,8 +152,8 @@ export class ClockEntry implements StreamClock {
     return true;
   }
 
-  #see(ticket: number): void {
-    if (this.seen < ticket) this.seen = ticket;
+  #observe(ticket: number): void {
+    if (this.observed < ticket) this.observed = ticket;
   }
 
   /** The clock; an empty one if it names a ticket that a lost stream did not reach. */

@@ -79,13 +79,13 @@ export class FailedTickets {
         const { last } = grown.record;
         if (last === record.last) continue;
         grown.record = record;
-        this.#spread(grown, last + 1);
+        this.#addToPages(grown, last + 1);
       } else {
         this.#count++;
         this.#grows = { record };
         // The stream that had the slot before may have left failures.
         if (record.last <= origin) continue;
-        this.#spread(this.#grows, record.first);
+        this.#addToPages(this.#grows, record.first);
       }
       fresh.push(record);
     }
@@ -102,7 +102,7 @@ export class FailedTickets {
   }
 
   /** Adds the interval to the existing pages. An operation asks for its page when it is submitted, so no further page is needed. */
-  #spread(interval: Interval, from: number): void {
+  #addToPages(interval: Interval, from: number): void {
     const { last } = interval.record;
     for (let at = this.#find(from); at < this.#pages.length; at++) {
       const page = this.#pages[at] as FailurePage;

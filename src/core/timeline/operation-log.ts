@@ -112,8 +112,8 @@ export class OperationLog {
   /** Sorted by ticket, from `waitsHead` on. */
   #waits: WaitNote[] = [];
   #waitsHead = 0;
-  #seenCompleted = -1;
-  #seenMs = 0;
+  #lookedAtCompleted = -1;
+  #reachedMs = 0;
 
   /** `device`: the name of the stream's device. */
   constructor(timeline: Timeline, device: string) {
@@ -194,13 +194,13 @@ export class OperationLog {
   /** The `performance.now()` at which the stream was first seen at its present ticket. Drops what has finished. Called now and then. */
   look(): number {
     const { completed } = this.#timeline;
-    if (completed !== this.#seenCompleted) {
-      this.#seenCompleted = completed;
-      this.#seenMs = performance.now();
+    if (completed !== this.#lookedAtCompleted) {
+      this.#lookedAtCompleted = completed;
+      this.#reachedMs = performance.now();
       this.#dropWaits();
       this.#drop(this.#over());
     }
-    return this.#seenMs;
+    return this.#reachedMs;
   }
 
   /** The stream is closed. */

@@ -31,7 +31,7 @@ export interface StreamClock {
   /** The stream has finished and is closed: what comes after it has nothing left to wait for. */
   end(): void;
   /** The host has observed that the ticket, which had this clock, has finished. */
-  see(ticket: number, clock: Clock | undefined): void;
+  observe(ticket: number, clock: Clock | undefined): void;
 }
 
 /** The points of other streams that a point comes after, as one ticket for each stream. Only the AccessTracker reads it. */

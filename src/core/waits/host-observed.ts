@@ -4,18 +4,18 @@ import { AbortError, DeviceLostError, WaitTimeoutError } from '../base/errors.js
 import type { Point } from '../timeline/timeline.js';
 
 /** Records that the host observed everything up to the point as finished. */
-export function see({ timeline, ticket, clock }: Point): void {
-  timeline.clockEntry.see(ticket, clock);
+export function noteObserved({ timeline, ticket, clock }: Point): void {
+  timeline.clockEntry.observe(ticket, clock);
 }
 
 /** Follows `wait`, and records the points as observed when it resolves or rejects with a failure, but not when the wait was given up. */
-export async function noteSeen<T>(wait: Promise<T>, points: readonly Point[]): Promise<T> {
+export async function observedAfter<T>(wait: Promise<T>, points: readonly Point[]): Promise<T> {
   try {
     return await wait;
   } catch (error) {
     if (error instanceof AbortError || error instanceof WaitTimeoutError || error instanceof DeviceLostError) points = [];
     throw error;
   } finally {
-    for (const point of points) see(point);
+    for (const point of points) noteObserved(point);
   }
 }

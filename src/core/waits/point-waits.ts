@@ -9,7 +9,7 @@ import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from './deadlock-check.js';
 import type { HostCompletions } from './host-completion.js';
 import type { Progress } from './progress.js';
-import { noteSeen } from './host-observed.js';
+import { observedAfter } from './host-observed.js';
 import { diagnoseWait } from './wait-diagnosis.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
 
@@ -33,7 +33,7 @@ export class PointWaits {
 
   /**
    * Resolves when the stream has reached the ticket and its bytes have arrived in ordinary arrays. With an operation it rejects with that
-   * operation's failure; without one it reports no failure. `seen`: the points that the host then has observed as finished; default: the
+   * operation's failure; without one it reports no failure. `observed`: the points that the host then has observed as finished; default: the
    * stream up to the ticket.
    */
   async until(
@@ -41,18 +41,18 @@ export class PointWaits {
     ticket: number,
     operation?: FailingOperation,
     opts?: WaitOptions,
-    seen: readonly Point[] = [timeline.at(ticket)],
+    observed: readonly Point[] = [timeline.at(ticket)],
   ): Promise<void> {
     const refused = refuseDeadlock(timeline, ticket);
     if (refused !== undefined) throw refused;
-    if (opts === undefined) return noteSeen(this.#reach(timeline, ticket, operation, undefined), seen);
+    if (opts === undefined) return observedAfter(this.#reach(timeline, ticket, operation, undefined), observed);
     checkWaitOptions(opts);
     const withdrawals: (() => void)[] = [];
     const reached = this.#reach(timeline, ticket, operation, withdrawals);
     const what = `stream ${timeline.label} of device ${this.#device}`;
-    return noteSeen(
+    return observedAfter(
       waitWith(reached, opts, what, withdrawals, () => diagnoseWait([{ timeline, ticket }]), this.#clock),
-      seen,
+      observed,
     );
   }
 

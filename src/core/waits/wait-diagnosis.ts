@@ -56,19 +56,19 @@ interface Look {
 function look(timeline: Timeline, parked: Map<Channel, Parked>): Look {
   const { log, label, pending } = timeline;
   const { device } = log;
-  const seenMs = log.look();
+  const reachedMs = log.look();
   if (pending === 0) return { snapshot: { stream: label, device, pending } };
   const ticket = timeline.completed + 1;
   const current = log.at(ticket);
   const [wait] = log.waits(ticket);
-  const waitingFor = wait === undefined ? parkedFor(timeline, ticket, seenMs, parked) : notedFor(wait, current, seenMs);
+  const waitingFor = wait === undefined ? parkedFor(timeline, ticket, reachedMs, parked) : notedFor(wait, current, reachedMs);
   return { snapshot: { stream: label, device, pending, ...(current && { current }), ...(waitingFor && { waitingFor }) }, ...wait };
 }
 
 function notedFor(
   { note, other }: { readonly note: WaitNote; readonly other: Timeline | undefined },
   current: OperationInfo | undefined,
-  seenMs: number,
+  reachedMs: number,
 ) {
   const { cause, otherTicket, atMs, wasNext } = note;
   const operation = other === undefined ? current : other.log.at(otherTicket);
@@ -76,7 +76,7 @@ function notedFor(
     kind: cause,
     ...(other && { stream: other.label }),
     ...(operation && { operation }),
-    sinceMs: wasNext ? atMs : Math.max(atMs, seenMs),
+    sinceMs: wasNext ? atMs : Math.max(atMs, reachedMs),
   };
 }
 

@@ -141,8 +141,8 @@ export class CpuCompiler implements KernelCompiler {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
-    if (spec.lanes !== undefined) {
-      const run = await this.#build(spec, composeSimd(spec.lanes, kernels ?? [spec.entry]), common);
+    if (spec.simdSource !== undefined) {
+      const run = await this.#build(spec, composeSimd(spec.simdSource, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;
       if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no SIMD image. ${run.log}`);
     }

@@ -153,7 +153,7 @@ export class KernelBuilder {
     // This package rewrites sources for the CPU device and emits sources, so its identity is an input.
     const isOwn = backend === 'cpu' || !isWritten(build) || build.parameterChecks !== undefined;
     const own = isOwn ? await packageIdentity(this.#facts) : null;
-    const text = isWritten(build) ? [build.identity ?? build.source, build.lanes] : [build.identity, this.#simdMode()];
+    const text = isWritten(build) ? [build.identity ?? build.source, build.simdSource] : [build.identity, this.#simdMode()];
     const { entry, isModule, options, fmad, isLaunching = false } = build;
     const parts: unknown[] = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
     // Appended last, so that sources without checks keep their keys.

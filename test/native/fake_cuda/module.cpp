@@ -147,13 +147,13 @@ struct Launch {
     std::vector<void*> pointers;
     for (std::vector<char>& value : values) pointers.push_back(value.data());
     shape.params = pointers.data();
-    if (is_cooperative) return RunTogether();
+    if (is_cooperative) return RunCooperative();
     RunLaunchTree(entry, shape);
   }
 
  private:
   /// A thread for each block.
-  void RunTogether() const {
+  void RunCooperative() const {
     std::barrier<> barrier(block_count());
     std::vector<std::thread> blocks;
     for (unsigned block = 0; block < block_count(); ++block) {

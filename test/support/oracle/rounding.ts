@@ -12,7 +12,7 @@ export const F16: Format = { precision: 11, least: -24, beyond: 16 };
 export const F32: Format = { precision: 24, least: -149, beyond: 128 };
 export const F64: Format = { precision: 53, least: -1074, beyond: 1024 };
 
-/** The nearest number of the format. A zero is positive: whoever knows better says so. */
+/** The nearest number of the format. A zero is positive: callers set the sign. */
 export function nearest(value: bigint, exponent: number, format: Format): number {
   const magnitude = value < 0n ? -value : value;
   if (magnitude === 0n) return 0;

@@ -42,7 +42,7 @@ test('the SIMD form is emitted only on request', () => {
     if (i < n) print(i);
   });
   const has = (made: object): boolean[] =>
-    (['off', 'auto', 'always'] as const).map((wanted) => writtenOf(made, wanted).lanes !== undefined);
+    (['off', 'auto', 'always'] as const).map((wanted) => writtenOf(made, wanted).simdSource !== undefined);
   expect(has(straight)).toEqual([false, false, true]);
   expect(has(parting)).toEqual([false, true, true]);
   expect(has(telling)).toEqual([false, false, false]);

@@ -23,15 +23,15 @@ const PICTURES = { s: input(f32, 2), d: output(f32, 2) };
 type Body = Parameters<typeof kernel<typeof PARAMS>>[2];
 
 function simdTextOf(body: Body, bounds: 'checked' | 'unchecked' = 'unchecked'): string {
-  return writtenOf(kernel('form', PARAMS, body, { bounds }) as unknown as Kernel, 'always').lanes!;
+  return writtenOf(kernel('form', PARAMS, body, { bounds }) as unknown as Kernel, 'always').simdSource!;
 }
-const isTogether = (source: string): boolean => source.includes('mr_blocks mr_run');
+const isFused = (source: string): boolean => source.includes('mr_blocks mr_run');
 const bytesOf = (source: string): number => Number(/#define MR_NARROW_LANES (\d)/.exec(source)?.[1] ?? 4);
 
 describe('blocks run together', () => {
   test('if threads use only their global index', () => {
-    expect(isTogether(simdTextOf(({ a, o }, { i }) => void (o[i] = a[i]! > 3 ? 1 : 0)))).toBe(true);
-    expect(isTogether(simdTextOf(({ q }, { i, blockDim, gridDim }) => void (q[i] = blockDim.x * gridDim.x)))).toBe(true);
+    expect(isFused(simdTextOf(({ a, o }, { i }) => void (o[i] = a[i]! > 3 ? 1 : 0)))).toBe(true);
+    expect(isFused(simdTextOf(({ q }, { i, blockDim, gridDim }) => void (q[i] = blockDim.x * gridDim.x)))).toBe(true);
   });
 
   test.each<[string, Body]>([
@@ -57,29 +57,29 @@ describe('blocks run together', () => {
     ],
     ['they assert', ({ q }, { i, assert }) => (assert(i < 99), void (q[i] = 1))],
   ])('not where %s', (_why, body) => {
-    expect(isTogether(simdTextOf(body))).toBe(false);
+    expect(isFused(simdTextOf(body))).toBe(false);
   });
 
   test('not if ranges cannot tell whether a thread leaves an array', () => {
     const body: Body = ({ e, q }, { i }) => void (q[e[i]!] = i);
-    expect(isTogether(simdTextOf(body))).toBe(true);
-    expect(isTogether(simdTextOf(body, 'checked'))).toBe(false);
+    expect(isFused(simdTextOf(body))).toBe(true);
+    expect(isFused(simdTextOf(body, 'checked'))).toBe(false);
     expect(simdTextOf(({ e, q }, { i }) => void (q[i] = e[i]! > 3 ? 1 : 0), 'checked')).toContain('MR_ONE_BY_ONE_UNLESS(mr_is_fast_1)');
   });
 });
 
 test('blocks are not fused if neighbours read different rows', () => {
   const made = (body: Parameters<typeof kernel<typeof PICTURES>>[2]): string =>
-    writtenOf(kernel('rows', PICTURES, body, { bounds: 'unchecked' }), 'always').lanes!;
-  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j + 1]!)))).toBe(true);
-  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![3 * j]!)))).toBe(true);
-  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[j]![i]!)))).toBe(false);
-  expect(isTogether(made(({ s, d }, { i, j }) => void (d[j]![i] = s[i]![j]!)))).toBe(false);
-  expect(isTogether(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j * s.shape[0]]!)))).toBe(false);
+    writtenOf(kernel('rows', PICTURES, body, { bounds: 'unchecked' }), 'always').simdSource!;
+  expect(isFused(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j + 1]!)))).toBe(true);
+  expect(isFused(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![3 * j]!)))).toBe(true);
+  expect(isFused(made(({ s, d }, { i, j }) => void (d[i]![j] = s[j]![i]!)))).toBe(false);
+  expect(isFused(made(({ s, d }, { i, j }) => void (d[j]![i] = s[i]![j]!)))).toBe(false);
+  expect(isFused(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j * s.shape[0]]!)))).toBe(false);
 });
 
 test('straight-line kernels have a SIMD form if their elements are narrow or the rows of a block are short', () => {
-  const auto = (made: object): boolean => writtenOf(made, 'auto').lanes !== undefined;
+  const auto = (made: object): boolean => writtenOf(made, 'auto').simdSource !== undefined;
   expect(auto(kernel('floats', { f: inout(f32) }, ({ f }, { i }) => void (f[i] = f[i]! * 2)))).toBe(false);
   expect(auto(kernel('bytes', { a: inout(u8) }, ({ a }, { i }) => void (a[i] = a[i]! * 2)))).toBe(true);
   expect(auto(kernel('rows', PICTURES, ({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j]! * 2)))).toBe(true);
@@ -124,7 +124,7 @@ describe('lanes', () => {
     const made = kernel('helped', { a: input(u8), o: output(u8) }, ({ a, o }, { i, half }) => void (o[i] = half(a[i]!)), {
       functions: { half: func([i32], i32, (v) => v >> 1) },
     }) as unknown as Kernel;
-    expect(bytesOf(writtenOf(made, 'always').lanes!)).toBe(4);
+    expect(bytesOf(writtenOf(made, 'always').simdSource!)).toBe(4);
   });
 
   test('keep their width in blocks that run one by one', () => {

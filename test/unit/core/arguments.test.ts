@@ -163,7 +163,7 @@ describe('limits of a built kernel', () => {
     const kernel = kernelOf({ x: inout(f32) });
     for (const shape of shapes) stream.launch(kernel, shape, { x });
     const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
-    const limits = { maxThreadsPerBlock: 32, maxSharedBytes: 1000, maxBlocksTogether: 7, blocksAtOnce: [] };
+    const limits = { maxThreadsPerBlock: 32, maxSharedBytes: 1000, maxCooperativeBlocks: 7, blocksAtOnce: [] };
     channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
     await device.compile(kernel);
     const before = channel.records.length;
@@ -184,12 +184,12 @@ describe('cooperative launches', () => {
   const flags = (): number => channel.records.at(-1)!.view.getUint32(LaunchRecord.FLAGS, true);
 
   /** Built with these limits. */
-  async function built(maxBlocksTogether: number, blocksAtOnce: readonly number[], syncsGrid = false): Promise<Kernel> {
+  async function built(maxCooperativeBlocks: number, blocksAtOnce: readonly number[], syncsGrid = false): Promise<Kernel> {
     const plain = kernelOf({ x: inout(f32) });
     const made = { ...plain, build: { ...plain.build, syncsGrid } };
     stream.launch(made, { grid: 1_000_000, block: 32, cooperative: true }, { x });
     const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
-    const limits = { maxThreadsPerBlock: 128, maxSharedBytes: 0, maxBlocksTogether, blocksAtOnce };
+    const limits = { maxThreadsPerBlock: 128, maxSharedBytes: 0, maxCooperativeBlocks, blocksAtOnce };
     channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
     await device.compile(made);
     return made;
@@ -258,7 +258,7 @@ describe('the default block of a launch', () => {
     const made = { ...plain, build: { ...plain.build, isOfBlocks } };
     stream.launch(made, 4096, { x });
     const handle = channel.records.at(-1)!.view.getUint32(LaunchRecord.KERNEL, true);
-    const limits = { maxThreadsPerBlock, maxSharedBytes: 0, maxBlocksTogether: 0, blocksAtOnce };
+    const limits = { maxThreadsPerBlock, maxSharedBytes: 0, maxCooperativeBlocks: 0, blocksAtOnce };
     channel.builds.get(handle)!.resolve({ compiler: 'none', fromCache: false, ms: 0, limits });
     await device.compile(made);
     return [4096, [64, 64], [16, 16, 16]].map((threads) => {

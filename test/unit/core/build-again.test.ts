@@ -17,7 +17,7 @@ import { fixture, settle, shiftKernel, type Submitted, turn } from './fake-chann
 
 const PARAM = inout(i32);
 const one = { grid: 1, block: 1 } as const;
-const LIMITS = { maxThreadsPerBlock: 1024, maxSharedBytes: 1 << 15, maxBlocksTogether: 32, blocksAtOnce: [] };
+const LIMITS = { maxThreadsPerBlock: 1024, maxSharedBytes: 1 << 15, maxCooperativeBlocks: 32, blocksAtOnce: [] };
 const absent = (): UnavailableError => new UnavailableError('ERR_MILLRACE_UNAVAILABLE', 'K701: No compiler.', []);
 
 function made() {

@@ -71,7 +71,7 @@ test('clocks contain nothing of the waits of a lost or destroyed device', async 
   await gone.device.destroy();
   const c = kept.device.createStream({ ordering: 'checked' });
   expect(() => c.fill(x, 1)).toThrow(StreamHazardError);
-  expect([entryOf(a.timeline).seen >= writing, entryOf(b.timeline).seen >= reading]).toEqual([false, false]);
+  expect([entryOf(a.timeline).observed >= writing, entryOf(b.timeline).observed >= reading]).toEqual([false, false]);
   expect(y.isDisposed).toBe(false);
 });
 

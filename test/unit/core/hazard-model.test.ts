@@ -179,7 +179,7 @@ class Program {
         const read = this.#arrays[now.array]!.subarray(start, end).read();
         const place = { array: now.array, start, end };
         const sources = this.#uses.filter((use) => use.isWrite && overlaps(use, place));
-        // A promise that has settled has told, whoever listens.
+        // A settled promise counts as observed even without a listener.
         const told = read.then(() => {
           for (const use of sources) this.#add(this.#seen, [...use.record, ...use.past]);
         });

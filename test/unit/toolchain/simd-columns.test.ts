@@ -64,7 +64,7 @@ test.each(WIDTHS)('vectors of %s bytes give the same bits as one thread after th
   for (const bounds of ['checked', 'unchecked'] as const) {
     const made = columns(bounds);
     const spec = withSimd(made, bytes);
-    expect(spec.lanes).toContain('MR_FULL_GROUPS_BY_COLUMN');
+    expect(spec.simdSource).toContain('MR_FULL_GROUPS_BY_COLUMN');
     const expected = await images.built(writtenOf(made, 'off'));
     const actual = await images.built(spec);
     for (const block of BLOCKS) {
@@ -80,7 +80,7 @@ test.each(WIDTHS)('vectors of %s bytes give the same bits as one thread after th
 });
 
 function waysOf(made: object): string[] {
-  return writtenOf(made, 'always').lanes!.match(/MR_FULL_GROUPS\w*/g) ?? [];
+  return writtenOf(made, 'always').simdSource!.match(/MR_FULL_GROUPS\w*/g) ?? [];
 }
 
 test('only regions that write no memory, and whose rows read the same elements', () => {

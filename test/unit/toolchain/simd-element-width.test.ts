@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => images.close());
 
 function bytesOf(made: Kernel): number {
-  return Number(/MR_NARROW_LANES (\d)/.exec(writtenOf(made, 'always').lanes ?? '')?.[1] ?? 4);
+  return Number(/MR_NARROW_LANES (\d)/.exec(writtenOf(made, 'always').simdSource ?? '')?.[1] ?? 4);
 }
 
 /** One of the type's limits half of the time. */
@@ -170,7 +170,7 @@ test('64 lanes on a processor without mask registers', { timeout: 60_000 }, asyn
   }) as unknown as Kernel;
   const arrays = [valuesOf('u8', 3), valuesOf('u8', 4)];
   const wide = withSimd(made, '64');
-  const image = await images.built({ ...wide, lanes: `#undef __AVX512BW__\n${wide.lanes!}` });
+  const image = await images.built({ ...wide, simdSource: `#undef __AVX512BW__\n${wide.simdSource!}` });
   const expected = arrays[1]!.map((value, at) => (Number(arrays[0]![at]) > 127 ? Number(arrays[0]![at]) + 1 : Number(value)) as never);
   for (const block of BLOCKS) expect(launch(image, made, arrays, { t: 0, w: 0 }, block).left).toEqual(expected);
 });

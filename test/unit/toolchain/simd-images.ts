@@ -39,7 +39,7 @@ export class SimdImages {
 
 /** The kernel's SIMD form for this vector size. */
 export function withSimd(made: Kernel, width: string): BuildSpec {
-  const { lanes, ...spec } = writtenOf(made, 'always');
-  expect(lanes).toBeDefined();
-  return { ...spec, lanes: `#define MR_VECTOR_BYTES ${width}\n${lanes!}` };
+  const { simdSource, ...spec } = writtenOf(made, 'always');
+  expect(simdSource).toBeDefined();
+  return { ...spec, simdSource: `#define MR_VECTOR_BYTES ${width}\n${simdSource!}` };
 }

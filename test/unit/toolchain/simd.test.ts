@@ -64,7 +64,7 @@ describe.each(Object.entries(LANE_KERNELS))('%s', (_name, make) => {
   });
 });
 
-const lanes = (made: unknown): string | undefined => writtenOf(made as Kernel, 'always').lanes;
+const lanes = (made: unknown): string | undefined => writtenOf(made as Kernel, 'always').simdSource;
 
 test('a false condition prevents a load, although ranges prove it in bounds', () => {
   const guarded = kernel('guarded', { x: input(i32), y: inout(i32) }, ({ x, y }, { i }) => {
