@@ -175,7 +175,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
   /** Throws ArgumentError for an operation, and for a result that is memory of this turn or contains some. */
   checkResult(result: unknown): void {
     if (result instanceof Operation) {
-      const message = `The result of the stage is an operation (${result.kind}), for which nothing has waited: await its \`done\`, and return what the stage computed.`;
+      const message = `The result of the stage is an operation (${result.kind}) that nothing has awaited: await its \`done\`, and return what the stage computed.`;
       throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: result });
     }
     if (this.#arrays.size === 0) return;

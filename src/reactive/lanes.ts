@@ -191,7 +191,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     });
     for (const request of requests) {
       request.onGiveUp = () => {
-        if (requests.every(({ isGivenUp }) => isGivenUp)) staged.abort(new Error('Every caller of the request gave it up.'));
+        if (requests.every(({ isGivenUp }) => isGivenUp)) staged.abort(new Error('Every caller has aborted the request.'));
       };
     }
     // The stage runs in the context of the first request's call.

@@ -55,7 +55,7 @@ export class RequestQueue<T, R> {
     if (signal?.aborted) throw new AbortError(signal);
     if (this.#waiting.length >= this.#maxQueue && !this.#canBegin()) {
       const { length } = this.#waiting;
-      const message = `${length} ${length === 1 ? 'request waits' : 'requests wait'} already, which is the limit (maxQueue ${this.#maxQueue}).`;
+      const message = `The number of waiting requests (${length}) has reached the limit (maxQueue ${this.#maxQueue}). Await the error's retryAfter.`;
       throw new LimitError('ERR_MILLRACE_LIMIT', message, this.#maxQueue, () => this.#roomAgain());
     }
     let request!: Request<T, R>;

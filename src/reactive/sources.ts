@@ -64,7 +64,11 @@ function openerOf<T>(source: unknown, overflow: OverflowOptions['overflow'] | un
     const isAsync = Symbol.asyncIterator in source;
     if (isAsync || Symbol.iterator in source) {
       if (overflow !== undefined)
-        throw badArgument('overflow', overflow, 'overflow is for Observables; this source is iterable and waits for a free lane.');
+        throw badArgument(
+          'overflow',
+          overflow,
+          `overflow (${show(overflow)}) is only for Observables: this source is iterable, and an item is taken only when a lane is free.`,
+        );
       return () => {
         if (isAsync) return unused(source, (source as AsyncIterable<T>)[Symbol.asyncIterator]());
         if (Array.isArray(source)) handleRejections(source);
@@ -92,7 +96,7 @@ const used: WeakSet<object> = new WeakSet();
 function unused<I>(source: object, opened: I): I {
   if ((opened as unknown) !== source) return opened;
   if (used.has(source)) {
-    const message = 'An earlier run has used this generator up: give a function that makes one for each run, such as () => frames().';
+    const message = 'An earlier run has already read this generator: give a function that makes one for each run, such as () => frames().';
     throw new StateError('ERR_MILLRACE_STATE', message);
   }
   used.add(source);
@@ -131,7 +135,7 @@ function checkOverflow(overflow: OverflowOptions['overflow'] | undefined, maxQue
   if (overflow !== undefined && !OVERFLOWS.includes(overflow))
     throw badArgument('overflow', overflow, `overflow (${show(overflow)}) is not 'buffer', 'latest', 'drop' or 'fail'.`);
   if (maxQueue !== undefined && (overflow === undefined || overflow === 'fail'))
-    throw badArgument('maxQueue', maxQueue, "maxQueue goes with overflow 'buffer', 'latest' or 'drop'.");
+    throw badArgument('maxQueue', maxQueue, `maxQueue (${show(maxQueue)}) requires overflow 'buffer', 'latest' or 'drop'.`);
   if (overflow === 'buffer' && maxQueue === Number.POSITIVE_INFINITY) return maxQueue;
   if (overflow === 'buffer' && maxQueue === undefined)
     throw missing(

@@ -52,7 +52,7 @@ export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {})
   });
   // A thread can fail between tasks, in a timer of the module. The next task gets a new thread.
   pool.on('error', (error: Error) => {
-    process.emitWarning(`A thread of the pool for ${path} failed outside of a task: ${error.message}`, {
+    process.emitWarning(`A thread of the pool for ${path} failed between two tasks: ${error.message}`, {
       type: 'MillraceWarning',
       code: 'ERR_MILLRACE_STATE',
     });

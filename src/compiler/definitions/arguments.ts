@@ -21,8 +21,7 @@ export function requireOneOf(argument: string, value: unknown, allowed: readonly
 }
 
 export function checkName(name: unknown): asserts name is string {
-  if (typeof name !== 'string' || name === '')
-    refuseArgument(`The name (${shortened(name)}) must be a string that is not empty.`, 'name', name);
+  if (typeof name !== 'string' || name === '') refuseArgument(`The name (${shortened(name)}) must be a non-empty string.`, 'name', name);
   if (name.length > MAX_NAME_CHARS) {
     const message = `The name (${shortened(name)}) has ${name.length} characters (at most ${MAX_NAME_CHARS}).`;
     refuseArgument(message, 'name', name, MAX_NAME_CHARS);

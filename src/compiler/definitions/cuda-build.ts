@@ -27,7 +27,7 @@ export function kernelSpec(given: GivenText, name: string, parameterChecks: Para
 
 export function checkedOptions(options: readonly string[]): readonly string[] {
   if (!Array.isArray(options) || !options.every((option) => typeof option === 'string'))
-    refuseArgument('options must be an array of strings.', 'options', options);
+    refuseArgument(`options (${shortened(options)}) must be an array of strings.`, 'options', options);
   for (const option of options) {
     // The compiler receives the option as a C string, which ends at a NUL.
     if (option.includes('\0'))

@@ -97,10 +97,15 @@ function checkVariable(
   shape: readonly number[],
 ): void {
   const what = `The variable '${name}'`;
-  if (isConst) refuseArgument(`${what} (${text}) is const: its value is fixed in the source, and compilers rely on it.`, 'name', name);
+  if (isConst)
+    refuseArgument(
+      `${what} (${text}) is const, so compilers may have replaced its reads by its value: declare it without const.`,
+      'name',
+      name,
+    );
   if (isHidden)
     refuseArgument(
-      `${what} (${text}) is static in a namespace, or in an unnamed namespace, so it cannot be found by its name: declare it non-static in a named namespace.`,
+      `${what} (${text}) is static in a namespace, or in an unnamed namespace, so CUDA cannot find its name: declare it non-static in a named namespace.`,
       'name',
       name,
     );

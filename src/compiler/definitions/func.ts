@@ -63,7 +63,7 @@ export function lowerFunctions(functions: Funcs): ReadonlyMap<string, FuncIr> {
     Object.entries(functions).map(([name, helper]) => {
       const definition = definitions.get(helper);
       if (!definition) {
-        refuseArgument(`functions.${name} must be made by func(...).`, `functions.${name}`, helper);
+        refuseArgument(`functions.${name} (${shortened(helper)}) must be made by func(...).`, `functions.${name}`, helper);
       }
       return [name, lower(name, definition)] as const;
     }),

@@ -90,7 +90,7 @@ function stridedMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: nu
     throw badCopy(
       'src',
       from,
-      `The dst of the copy is ${describe(to)}, src is ${describe(from)}: one is not contiguous, so the shapes must be equal.`,
+      `The shapes of the copy differ, and one array is not contiguous: dst is ${describe(to)}, src is ${describe(from)}.`,
       shape,
     );
   }
@@ -133,7 +133,7 @@ function checkSameDType(to: Operand, from: Operand): DType {
     throw badCopy(
       name,
       operand,
-      `The ${name} of the copy is ${describe(operand)}, the other end is ${describe(name === 'dst' ? from : to)}: the element types differ.`,
+      `The element types of the copy differ: ${name} is ${describe(operand)}, ${name === 'dst' ? 'src' : 'dst'} is ${describe(name === 'dst' ? from : to)}.`,
       dtype,
     );
   }

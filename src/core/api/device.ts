@@ -351,7 +351,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const over = this.core.refuseIfOver();
     if (over !== undefined || this.context.has(this)) return over;
     const { name } = this.core;
-    const message = `This Device of ${name} is closed; others still have the device open. Call openDevice() for a new one.`;
+    const message = `This Device of ${name} is closed. Other Device objects keep the device open: call openDevice() for another one.`;
     return new StateError('ERR_MILLRACE_STATE', message, { device: name });
   }
 

@@ -46,6 +46,7 @@ function timed(which: string, event: DeviceEvent): TimedPoint {
     });
   }
   const point = event.timedPoint;
-  if (point === undefined) throw new EventTimingError(`The ${which} event was never recorded.`, 'never-recorded', { device });
+  if (point === undefined)
+    throw new EventTimingError(`The ${which} event was never recorded. Call stream.record(event) first.`, 'never-recorded', { device });
   return point;
 }

@@ -43,7 +43,7 @@ export function chooseDefault(device: Device): void {
 /** Throws for what is no device, and for one that is closed or lost. */
 export function checkOpenDevice(argument: string, value: unknown): Device {
   if (typeof value !== 'object' || value === null || !made.has(value)) {
-    throw badArgument(argument, value, `The ${argument} (${show(value)}) is not a device of this thread.`);
+    throw badArgument(argument, value, `The ${argument} (${show(value)}) is not a Device that this thread opened.`);
   }
   const device = value as Device;
   const over = device.refusal();

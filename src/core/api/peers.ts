@@ -40,7 +40,7 @@ export class PeerAccess {
     if (isGranted) return;
     if (!canGrant) {
       const { name } = this.#device.core;
-      const message = `Device ${peer.info.id} cannot access the memory of device ${name} (${what}).`;
+      const message = `Device ${peer.info.id} cannot access the ${what} of device ${name}. Copies between the devices work without access.`;
       throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'peer access', { device: name });
     }
     await this.#set(peer, what, true);

@@ -132,7 +132,7 @@ function plainArray<D extends DType>(dtype: D, byteLength: number): HostOf<Array
   try {
     return new make(new ArrayBuffer(byteLength), 0, byteLength / byteSize) as HostOf<ArrayBuffer>[D];
   } catch (cause) {
-    const message = `There is no host memory for ${byteLength} bytes.`;
+    const message = `The host has not enough memory for the array that read() returns (${byteLength} bytes).`;
     throw new OutOfMemoryError('ERR_MILLRACE_MEMORY', message, byteLength, 0, { cause });
   }
 }

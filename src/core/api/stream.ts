@@ -116,10 +116,14 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     this.#refuseInCapture('unsupported-node', 'work submitted to its driver handle would not be captured');
     const handle = this.core.channel.streamHandle(this.timeline.slot);
     if (handle === undefined)
-      throw new StateError('ERR_MILLRACE_STATE', `Device ${this.core.name} has not created stream ${this.label} yet.`, {
-        device: this.core.name,
-        stream: this.label,
-      });
+      throw new StateError(
+        'ERR_MILLRACE_STATE',
+        `Device ${this.core.name} has not created stream ${this.label} yet: await an operation of the stream first.`,
+        {
+          device: this.core.name,
+          stream: this.label,
+        },
+      );
     return handle;
   }
 

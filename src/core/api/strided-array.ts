@@ -82,7 +82,9 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
     const address = this.core.channel.memoryAddress(this.storage.handle);
     if (address === undefined) {
       const device = this.core.name;
-      throw new StateError('ERR_MILLRACE_STATE', `Device ${device} has not allocated array ${this.label} yet.`, { device });
+      throw new StateError('ERR_MILLRACE_STATE', `Device ${device} has not allocated array ${this.label} yet: await synchronize() first.`, {
+        device,
+      });
     }
     return address + BigInt(this.storage.base + this.byteOffset);
   }

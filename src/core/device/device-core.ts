@@ -211,7 +211,7 @@ export class DeviceCore implements FreeingDevice {
     // The thread that had the device open has ended, and the device is not at fault. The status may arrive before the exit event.
     const hasWorkerEnded = status === Status.STATE;
     if (hasWorkerEnded) return this.channel.endedError();
-    const message = `Device ${this.name} is lost (status ${status}); it needs a new process.`;
+    const message = `Device ${this.name} is lost (status ${status}): only a new process can open it again.`;
     return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name });
   }
 

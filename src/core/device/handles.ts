@@ -49,7 +49,7 @@ export class HandleTable {
       this.#end = this.#next + CHUNK;
     }
     if (this.#next >= MAX_INDEX) {
-      const message = `The number of live objects of the device exceeds the limit (${MAX_INDEX}).`;
+      const message = `The device has as many objects as its limit (${MAX_INDEX}). Dispose arrays or events first.`;
       throw new LimitError('ERR_MILLRACE_LIMIT', message, MAX_INDEX, () => this.#room());
     }
     return (this.#next++ | (1 << HANDLE_INDEX_BITS)) >>> 0;

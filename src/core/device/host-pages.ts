@@ -162,7 +162,7 @@ export function ownBuffer(byteLength: number): GrowableSharedBuffer {
   try {
     return growableSharedBuffer(byteLength, byteLength);
   } catch (cause) {
-    const message = `There is no host memory for a block of ${byteLength} bytes.`;
+    const message = `The host has not enough memory for a block of ${byteLength} bytes.`;
     throw new OutOfMemoryError('ERR_MILLRACE_MEMORY', message, byteLength, 0, { cause });
   }
 }

@@ -16,7 +16,7 @@ export function hungError(device: string, timelines: Iterable<Timeline>, still: 
   const what = running.map(({ kind, label, stream }) => `${kind} ${label ?? ''}`.trim() + ` on stream ${stream}`).join(', ');
   const message =
     `Device ${device} was destroyed, and ${what || 'its worker'} has not ended within ${still.afterMs} ms: ` +
-    `its thread keeps running and its memory stays allocated.`;
+    `the thread keeps running, and the memory stays allocated.`;
   const [operation] = running;
   return new DeviceLostError('ERR_MILLRACE_LOST', message, 'hung', { device, stream: operation?.stream, operation });
 }

@@ -27,12 +27,12 @@ export interface Adopted {
 
 /** Devices that two threads opened by `openDevice` are two devices, each with memory of its own. */
 function ofAnotherDevice(given: unknown, theirs: string, ours: string): ArgumentError {
-  const which = theirs === ours ? `${theirs} as another thread opened it` : `device ${theirs}`;
+  const which = theirs === ours ? `the ${theirs} that another thread opened` : `device ${theirs}`;
   const cure = 'openShared(token), with the token of device.share() in the thread that shares the array';
   return badArgument(
     'token',
     given,
-    `The token is of an array on ${which}, not on ${ours} as it is open here: open that device by ${cure}.`,
+    `The token is of an array on ${which}, not on the ${ours} that this thread opened: open that device by ${cure}.`,
   );
 }
 

@@ -125,7 +125,7 @@ class HoldCall extends HostCall {
     const label = this.operation?.label;
     const { streams } = diagnoseWait([{ timeline, ticket: this.ticket }]);
     const what = `The hold${label === undefined ? '' : ` ${label}`} of stream ${timeline.label} of device ${core.name}`;
-    const message = `${what} took longer than its timeout (${this.#timeoutMs} ms); the stream goes on.`;
+    const message = `${what} took longer than its timeout (${this.#timeoutMs} ms); the stream continues.`;
     const facts = { device: core.name, stream: timeline.label, operation: this.operation };
     const error = new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, this.#timeoutMs, streams, facts);
     this.#end(error);

@@ -20,8 +20,8 @@ export function hazardError(memory: TrackedMemory, device: string, first: Racing
   const array = memory.label;
   const madeAt = memory.madeAt ?? UNKNOWN;
   const message =
-    `${tell(other)} would ${other.access} array ${array}${place(madeAt, 'made')}, and nothing orders that after ${tell(one).replace(/^T/, 't')}, ` +
-    `which ${one.access === 'read' ? 'reads' : 'writes'} it. Let stream ${other.stream} wait for stream ${one.stream} or an event of it.`;
+    `${tell(other)} would ${other.access} array ${array}${place(madeAt, 'made')}. ${tell(one)} ` +
+    `${one.access === 'read' ? 'reads' : 'writes'} the same array, and nothing orders the two. Let stream ${other.stream} wait for stream ${one.stream} or an event of it.`;
   return new StreamHazardError(
     'ERR_MILLRACE_HAZARD',
     message,

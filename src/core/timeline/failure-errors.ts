@@ -52,8 +52,14 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
   const note = record.note === '' ? '' : `: ${record.note}`;
   switch (record.status) {
     case Status.OUT_OF_MEMORY: {
-      const numbers = `(${record.requestedBytes} bytes) exceed the free memory of device ${device} (${record.freeBytes} bytes)`;
-      return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `The bytes asked for ${numbers}.`, record.requestedBytes, record.freeBytes, facts);
+      const numbers = `(${record.requestedBytes} bytes) exceeds the free memory of device ${device} (${record.freeBytes} bytes)`;
+      return new OutOfMemoryError(
+        'ERR_MILLRACE_MEMORY',
+        `The requested memory ${numbers}.`,
+        record.requestedBytes,
+        record.freeBytes,
+        facts,
+      );
     }
     case Status.UPSTREAM: {
       const cause = scene.cause();
@@ -88,7 +94,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
     case Status.UNSUPPORTED:
       return new UnsupportedError(
         'ERR_MILLRACE_UNSUPPORTED',
-        `${what} ${where} needs a feature that the device lacks${note}.`,
+        `${what} ${where} needs a feature that the device does not have${note}.`,
         record.note,
         facts,
       );

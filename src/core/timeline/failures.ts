@@ -241,7 +241,7 @@ export class FailureLog {
       this.#errors.next(error);
     } else if (!this.#hasWarned) {
       this.#hasWarned = true;
-      const hint = `Read \`done\` of the operation, or subscribe to errors$ of device ${this.#device}; its further failures print no warning.`;
+      const hint = `Read \`done\` of the operation, or subscribe to errors$ of device ${this.#device}. Further failures of the device print no warning.`;
       process.emitWarning(`${error.message}\n${hint}`, { type: 'MillraceWarning', code: error.code });
     }
   }

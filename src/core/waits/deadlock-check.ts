@@ -39,7 +39,7 @@ export function refuseDeadlock(timeline: Timeline, ticket: number): StateError |
       rest.length === 0
         ? `Stream ${first} is held by the function that waits for it`
         : `Stream ${first} waits for stream ${rest.join(', which waits for stream ')}, which is held by the function that waits`;
-    return new StateError('ERR_MILLRACE_STATE', `${what}; it continues only after that function has ended.`, {
+    return new StateError('ERR_MILLRACE_STATE', `${what}: stream ${rest.at(-1) ?? first} continues only when that function has ended.`, {
       device: timeline.log.device,
       stream: timeline.label,
     });

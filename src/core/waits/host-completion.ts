@@ -73,7 +73,10 @@ export class HostCompletions {
       if (copy.into.byteLength !== copy.from.byteLength) {
         this.#copies.shift();
         copy.finish(
-          new StateError('ERR_MILLRACE_STATE', 'The destination of a copy was detached or resized before the bytes were copied to it.'),
+          new StateError(
+            'ERR_MILLRACE_STATE',
+            'The destination of a copy was detached or resized before the copy: keep the array unchanged until `done`.',
+          ),
         );
       } else {
         const end = Math.min(copy.at + this.#leftBytes, copy.from.byteLength);

@@ -117,7 +117,7 @@ function refuseSiblings(
     throw unable(
       spec,
       tokens[one.from]!,
-      'has an expression with a conditional wait, or with a lambda that waits, and another wait beside it: write two statements',
+      'has two waits in one expression, of which one is conditional or in a lambda: write two statements',
     );
   }
 }

@@ -150,6 +150,6 @@ function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionT
 
 /** Builds K402. */
 export function unable(spec: BuildSpec, { line, column }: Token, what: string): CompileError {
-  const message = `${titleOf(spec)} ${what}. The CPU device does not support that. A CUDA device does.`;
+  const message = `${titleOf(spec)} ${what}. Only CUDA devices support that.`;
   return compileError(spec, message, [{ code: 'K402', line, column, message }]);
 }

@@ -221,6 +221,6 @@ test('arguments', () => {
   );
   expect(refused(() => cudaKernel('k', {}, 3 as never))).toMatchInlineSnapshot(`"The source (number) must be a string."`);
   expect(refused(() => cudaKernel('k', {}, SCALE, { options: 'x' as never }))).toMatchInlineSnapshot(
-    `"options must be an array of strings."`,
+    `"options (x) must be an array of strings."`,
   );
 });

@@ -335,7 +335,7 @@ test('arguments that are not strings', () => {
     }
     throw new Error('It is accepted.');
   };
-  expect(thrown(() => kernel('', {}, ok))).toMatchInlineSnapshot(`"name: The name () must be a string that is not empty."`);
+  expect(thrown(() => kernel('', {}, ok))).toMatchInlineSnapshot(`"name: The name () must be a non-empty string."`);
   expect(thrown(() => kernel('k', { '0': f32 }, ok))).toMatchInlineSnapshot(`"params.0: The parameter name '0' must be an identifier."`);
   expect(thrown(() => kernel('k', { x: 'f32' as never }, ok))).toMatchInlineSnapshot(
     `"params.x: The parameter 'x' must be a type such as f32, or input(f32), output(f32) or inout(f32)."`,
@@ -353,6 +353,6 @@ test('arguments that are not strings', () => {
     `"constants: The constant 'T' (x) must be a number or a boolean."`,
   );
   expect(thrown(() => kernel('k', { o: output(f32) }, ok, { functions: { f: {} as never } }))).toMatchInlineSnapshot(
-    `"functions.f: functions.f must be made by func(...)."`,
+    `"functions.f: functions.f ([object Object]) must be made by func(...)."`,
   );
 });

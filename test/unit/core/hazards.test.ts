@@ -83,7 +83,7 @@ describe('a refusal', () => {
     });
     expect(hazard.message).toContain('The copy on stream b of device cpu:0 (at ');
     expect(hazard.message).toContain('would read array f32[2, 3] (made at ');
-    expect(hazard.message).toContain('the launch first on stream a of device cpu:0 (at ');
+    expect(hazard.message).toContain('The launch first on stream a of device cpu:0 (at ');
     expect(hazard.message).toContain('Let stream b wait for stream a');
     // The empty array of the refused call alone.
     expect(channel.opcodes().slice(records)).toEqual(['ALLOC']);

@@ -127,7 +127,7 @@ describe('upload, launch, download', () => {
   it('do not make an operation the result of a stage, which would not have waited for it', async () => {
     const { device } = prompt();
     const run = overlap(device, [1], {}, async (n, lane) => lane.stream.fill(lane.empty(4), n));
-    await expect(lastValueFrom(run)).rejects.toThrow('The result of the stage is an operation (fill), for which nothing has waited');
+    await expect(lastValueFrom(run)).rejects.toThrow('The result of the stage is an operation (fill) that nothing has awaited');
   });
 
   it('refuse a shape of another number of elements, and an array that an earlier download has disposed', async () => {

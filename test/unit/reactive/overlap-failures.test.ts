@@ -133,7 +133,7 @@ describe('failures', () => {
       [device, [1], stage, stage, 'The options (a function) are not an object'],
       [device, [1], {}, undefined, 'The stage (undefined) is not a function.'],
       [device, [1], { concurrency: 8 }, stage, "There is no option 'concurrency'; the options are depth,"],
-      [device, [1], { overflow: 'drop' }, stage, 'overflow is for Observables'],
+      [device, [1], { overflow: 'drop' }, stage, "overflow ('drop') is only for Observables"],
       [device, NEVER, {}, stage, "'latest', 'drop', 'buffer' with maxQueue, or 'fail'"],
       [device, NEVER, { overflow: 'buffer' }, stage, 'The option maxQueue is missing'],
     ];

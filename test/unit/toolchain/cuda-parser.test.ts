@@ -131,7 +131,7 @@ test.each([
   ['__global__ void k(int* y) { auto f = [&](int v) { return __any_sync(~0u, v); }; y[0] = f(1); }', "write '-> T' before its body"],
   [
     '__device__ void k(int c) { int v = (c ? __activemask() : 1) + __activemask(); }',
-    'has an expression with a conditional wait, or with a lambda that waits, and another wait beside it: write two statements',
+    'has two waits in one expression, of which one is conditional or in a lambda: write two statements',
   ],
   ['int v = __activemask();', 'calls __activemask outside the body of a function'],
 ])('what cannot wait is an error: %s', (source, what) => {
