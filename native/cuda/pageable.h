@@ -1,8 +1,8 @@
 // Copies between device memory and pageable host memory, through page-locked slots.
 //
 // One thread moves about 10 GB/s within host memory, and a copy engine five times that, so a few threads share the
-// work: each has a pair of two slots, takes the next chunk, moves it into or out of one slot, and leaves the other slot
-// to the copy engine meanwhile. Lanes share only the counter of chunks. The copy engine never accesses the caller's
+// work: each has two slots, takes the next chunk, moves it into or out of one slot, and leaves the other slot to the
+// copy engine meanwhile. The threads share only the counter of chunks. The copy engine never accesses the caller's
 // memory.
 #pragma once
 
@@ -73,7 +73,7 @@ class Pageable {
   Status MoveChunks(SlotPair& pair, Call& call);
   Status Start(Slot& slot, Call& call, uint64_t offset);
   Status Settle(Slot& slot, Call& call);
-  /// The first failure of a call is its result. Thread: a pair's.
+  /// The first failure of a call is its result. Thread: any of the call's.
   void Fail(Call& call, Status status);
 
   const std::shared_ptr<Context> context_;

@@ -128,7 +128,7 @@ MR_TEST(HelpersAreFewOnASmallMachine) {
 }
 
 // Tests the helpers' part with many threads, even on a machine that would use none.
-MR_TEST(LanesShareOneCopy) {
+MR_TEST(ThreadsShareOneCopy) {
   Opened opened(0);
   auto stream = opened.NewStream(0);
   auto context = cuda::Context::Retain(0);
@@ -160,7 +160,7 @@ MR_TEST(LanesShareOneCopy) {
   MR_REQUIRE(Finish(*stream, 2));
 }
 
-MR_TEST(LanesWithoutAThreadAreLeftOut) {
+MR_TEST(SlotPairsWithoutAThreadAreLeftOut) {
   Opened opened(0);
   auto stream = opened.NewStream(0);
   auto context = cuda::Context::Retain(0);
