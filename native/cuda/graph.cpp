@@ -54,9 +54,7 @@ Graph::~Graph() {
 }
 
 Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) {
-  for (const std::shared_ptr<Context>& other : parts_.others) {
-    if (other->is_lost()) return {StatusCode::kUpstream, "launching a graph with nodes on a lost device"};
-  }
+  MR_TRY(OthersAlive());
   replaced_.clear();
   for (const hal::GraphPatch& patch : patches) {
     replaced_.push_back(parts_.kernels[patch.node].node == nullptr ? 0 : parts_.Param(patch.node, patch.param));
@@ -68,6 +66,19 @@ Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) 
   // Rule G4. The next launch sets the old values again where the executable graph has new ones.
   for (size_t i = patches.size(); i-- > 0;) Replace(patches[i], replaced_[i]);
   return status;
+}
+
+Status Graph::Upload(CUstream stream) {
+  MR_TRY(OthersAlive());
+  const SubmittingToAll submitting(parts_.others);
+  return CheckAll(Cuda().cuGraphUpload(exec_, stream), "uploading a graph");
+}
+
+Status Graph::OthersAlive() const {
+  for (const std::shared_ptr<Context>& other : parts_.others) {
+    if (other->is_lost()) return {StatusCode::kUpstream, "launching a graph with nodes on a lost device"};
+  }
+  return {};
 }
 
 void Graph::Replace(const hal::GraphPatch& patch, uint64_t value) {

@@ -26,11 +26,14 @@ class Graph final : public hal::Graph {
   [[nodiscard]] const Context& home() const { return *home_; }
   /// Queues a launch. With the home's context current. Thread: channel of the home.
   Status Launch(CUstream stream, std::span<const hal::GraphPatch> patches);
+  /// Queues the upload that the first launch would do. As Launch.
+  Status Upload(CUstream stream);
 
  private:
   Status Make(std::vector<hal::GraphNode> nodes);
   void Replace(const hal::GraphPatch& patch, uint64_t value);
   Status SetChanged();
+  [[nodiscard]] Status OthersAlive() const;
   Status Queue(CUstream stream);
   Status CheckAll(CUresult code, const char* note);
 

@@ -122,6 +122,12 @@ Status Stream::LaunchGraph(Ticket ticket, const hal::GraphLaunchRequest& request
   return Submit(ticket, [&] { return graph.Launch(handle_, request.patches); });
 }
 
+Status Stream::UploadGraph(Ticket ticket, hal::Graph& uploaded) {
+  auto& graph = static_cast<Graph&>(uploaded);
+  MR_CHECK(&graph.home() == &context_);
+  return Submit(ticket, [&] { return graph.Upload(handle_); });
+}
+
 Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds&) {
   if (bytes == 0) return Nop(ticket);
   Result<std::shared_ptr<Context>> other = OtherOwner(dst, src);

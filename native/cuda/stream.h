@@ -47,6 +47,7 @@ class Stream final : public hal::Stream {
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
   Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest& request) override;
+  Status UploadGraph(hal::Ticket ticket, hal::Graph& graph) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
               const hal::HostEnds& host = {}) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;

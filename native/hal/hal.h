@@ -228,6 +228,8 @@ class Stream {
   /// Runs all nodes of a graph that BuildGraph of this stream's device made. Takes time and memory for the patches, not
   /// for the nodes. The rules are in hal/graph.h.
   virtual Status LaunchGraph(Ticket ticket, const GraphLaunchRequest& request) = 0;
+  /// Does in advance what the first launch of a graph would do besides running the nodes. By default there is nothing.
+  virtual Status UploadGraph(Ticket ticket, Graph&) { return Nop(ticket); }
   /// Either side is device memory of this device or registered host memory; the ranges do not overlap. If one side is
   /// host memory, the other may belong to another device of this backend, as in CopyPeer.
   virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,

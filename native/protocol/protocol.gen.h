@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "79a62b806c377228";
+inline constexpr char kHash[] = "a8b944c43ff405a9";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -47,6 +47,7 @@ enum class Opcode : uint16_t {
   kAdopt = 16,  // Gives memory of another thread of the device a second handle. The memory is freed with its last handle.
   kLaunchGraph = 17,  // Launches a graph: everything in its definition, with values for its slots.
   kFreeGraph = 18,  // Destroys a graph after earlier records of this stream.
+  kUploadGraph = 19,  // Builds a graph and brings it to the device, so that its first launch need not. Runs nothing.
 };
 
 /// How an operation ended, and the class of the JavaScript error.
@@ -417,6 +418,18 @@ static_assert(sizeof(FreeGraphRecord) == 24);
 static_assert(offsetof(FreeGraphRecord, header) == 0);
 static_assert(offsetof(FreeGraphRecord, graph) == 16);
 static_assert(offsetof(FreeGraphRecord, reserved) == 20);
+
+/// The graph is built with the value 0 for its slots.
+struct UploadGraphRecord {
+  static constexpr Opcode kOpcode = Opcode::kUploadGraph;
+  RecordHeader header;
+  uint32_t graph;
+  uint32_t reserved;
+};
+static_assert(sizeof(UploadGraphRecord) == 24);
+static_assert(offsetof(UploadGraphRecord, header) == 0);
+static_assert(offsetof(UploadGraphRecord, graph) == 16);
+static_assert(offsetof(UploadGraphRecord, reserved) == 20);
 
 /// The head of a graph's definition, which is no record: the owner hands it over with `defineGraph`. `nodeCount` nodes follow, each a GraphNodeHead, then `patchCount` entries of GraphPatch. A launch has `entryCount` entries of LaunchArg.
 struct GraphDefinition {

@@ -30,6 +30,7 @@ import {
   StreamCreateRecord,
   StreamDestroyRecord,
   StridedAxis,
+  UploadGraphRecord,
   WaitEventRecord,
   WaitRecord,
 } from './protocol.gen.js';
@@ -282,6 +283,11 @@ export class Encoder {
     this.#u32[LaunchGraphRecord.GRAPH >> WORD] = graph;
     this.#u32[LaunchGraphRecord.ARG_COUNT >> WORD] = argCount;
     return this.#header(Opcode.LAUNCH_GRAPH, size, stream);
+  }
+
+  uploadGraph(stream: number, graph: number): number {
+    this.#u32[UploadGraphRecord.GRAPH >> WORD] = graph;
+    return this.#header(Opcode.UPLOAD_GRAPH, UploadGraphRecord.BYTE_SIZE, stream);
   }
 
   freeGraph(stream: number, graph: number): number {

@@ -208,6 +208,28 @@ export function graphsOfTwo(target: Target): void {
       await Promise.all([here.close(), there.close()]);
     });
 
+    rule('S1028', 'a stream of another device cannot upload a graph, and a graph of both devices is uploaded on its own', async () => {
+      const { device, other } = chapter;
+      const [here, there] = [device.createStream(), other.createStream()];
+      using x = device.zeros(1, 'u32');
+      using y = other.zeros(1, 'u32');
+      const graph = here.capture((s) => {
+        s.fill(x, 1);
+        there.waitStream(here);
+        there.launch(mixKernel, ONE, { x: y, k: 1 });
+      });
+      const error = thrownBy(() => graph.upload(there));
+      expect(error).toBeInstanceOf(ArgumentError);
+      expect(error.message).toContain(device.info.id);
+      expect(error.message).toContain(other.info.id);
+      await graph.upload(here).done;
+      expect([(await x.read())[0], (await y.read())[0]]).toEqual([0, 0]);
+      here.launch(graph);
+      expect([(await x.read())[0], (await y.read())[0]]).toEqual([1, mixed(0, 1, 1)]);
+      await graph.close();
+      await Promise.all([here.close(), there.close()]);
+    });
+
     rule('S1011', 'graphs of two devices run at once: one that is held does not hold the other', async () => {
       const { device, other } = chapter;
       const [here, there] = [device.createStream(), other.createStream()];

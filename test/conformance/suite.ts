@@ -27,6 +27,7 @@ import { graphFailures } from './graph-failures.js';
 import { graphMemory } from './graph-memory.js';
 import { graphNodes } from './graph-nodes.js';
 import { graphs } from './graphs.js';
+import { graphUploads } from './graph-uploads.js';
 import { graphUpdates } from './graph-updates.js';
 import { graphsOfTwo, graphsOfTwoBackends } from './graphs-of-two.js';
 import { graphValues } from './graph-values.js';
@@ -137,6 +138,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphFailures,
   graphNodes,
   graphUpdates,
+  graphUploads,
   randomGraphs,
   graphEnds,
 ];

@@ -69,6 +69,29 @@ MR_TEST(AChainRunsInOrderAndPatchesHoldFromTheirLaunchOn) {
   MR_EXPECT_EQ(*at, expected);
 }
 
+MR_TEST(AnUploadRunsNothingAndTheFirstLaunchHasItsPatches) {
+  Opened opened(0);
+  auto affine = opened.Load("affine");
+  Pinned word(*opened.device, 4);
+  auto* const at = word.As<unsigned>();
+  Nodes nodes(*opened.device);
+  nodes.Then(KernelNode(affine, {1, 1, 1}, static_cast<unsigned*>(nullptr), 3u, 0u));
+  auto graph = nodes.Build();
+  Lane lane(opened, 0);
+  *at = 5;
+  MR_EXPECT(lane.stream->UploadGraph(++lane.last, *graph).ok());
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT_EQ(*at, 5u);
+  MR_EXPECT(lane.Launch(*graph, {{0, 0, Bits(at)}, {0, 2, 4}}).ok());
+  MR_EXPECT(lane.stream->UploadGraph(++lane.last, *graph).ok());
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT_EQ(*at, 19u);
+  if (!OnFake()) return;
+  FailCalls("cuGraphUpload:1:2");
+  MR_EXPECT(lane.stream->UploadGraph(lane.last + 1, *graph).code() == StatusCode::kOutOfMemory);
+  FailCalls("");
+}
+
 MR_TEST(CopiesAndFillsOfAllSizesAndShapes) {
   Opened opened(0);
   Lane lane(opened, 0);

@@ -34,15 +34,21 @@ Status BuildOnPump(hal::Device& device, std::vector<hal::GraphNode> nodes,
 }  // namespace
 
 Outcome GraphLaunch::Issue(const GraphRef& graph) {
-  if (const Ended ended = FindFaultSet()) return *ended;
+  if (!is_upload_) {
+    if (const Ended ended = FindFaultSet()) return *ended;
+  }
   if (const Ended ended = OpenHomes()) return *ended;
   if (graph_.plan != nullptr) {
     plan_ = graph_.plan.get();
   } else if (const Ended ended = MakePlan()) {
     return *ended;
   }
-  if (const Ended ended = FindSlots()) return *ended;
-  ListOutputs();
+  scratch_.outputs.clear();
+  if (!is_upload_) {
+    if (const Ended ended = FindSlots()) return *ended;
+    ListOutputs();
+  }
+  if (const Ended ended = CheckFixed()) return *ended;
   if (gone_) {
     const Status status(StatusCode::kDeviceLost, "a device that the graph names is lost or closed");
     return Fail({.status = status, .lost_device = *gone_});
@@ -61,7 +67,7 @@ Outcome GraphLaunch::Issue(const GraphRef& graph) {
     return parts_.ends.CloseTicket(stream_, ticket_);
   }
   if (graph_.build != GraphEntry::Build::kDone) return Build(graph);
-  return Launch();
+  return is_upload_ ? Upload() : Launch();
 }
 
 // ── What it names ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,6 +103,10 @@ GraphLaunch::Ended GraphLaunch::FindSlots() {
     if (const Ended ended = FindMemory(HomeOf(plan_->slots[n].device), entry.handle, slots_[n])) return ended;
     if (slots_[n] != nullptr && entry.value > slots_[n]->bytes) return Malformed();
   }
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::CheckFixed() {
   for (const GraphPlan::Fixed& fixed : plan_->fixed) {
     // It was freed although the graph names it. Only its own channel may ask.
     if (fixed.is_own && fixed.entry->address != nullptr && fixed.entry->memory == nullptr) return Malformed();
@@ -109,7 +119,6 @@ MemoryRef& GraphLaunch::MemoryOf(uint32_t number) {
 }
 
 void GraphLaunch::ListOutputs() {
-  scratch_.outputs.clear();
   for (const uint32_t number : plan_->outputs) {
     MemoryRef& memory = MemoryOf(number);
     if (memory != nullptr) scratch_.outputs.push_back(&memory);
@@ -117,6 +126,13 @@ void GraphLaunch::ListOutputs() {
 }
 
 uint32_t GraphLaunch::Cause() {
+  if (is_upload_) {
+    // It reads nothing, but the nodes need addresses.
+    for (const GraphPlan::Fixed& fixed : plan_->fixed) {
+      if (fixed.entry->address == nullptr && fixed.entry->poison.by() != 0) return fixed.entry->poison.by();
+    }
+    return 0;
+  }
   for (const uint32_t number : plan_->inputs) {
     if (const uint32_t cause = MemoryOf(number)->poison.by(); cause != 0) return cause;
   }
@@ -196,7 +212,9 @@ Outcome GraphLaunch::Build(const GraphRef& graph) {
   const auto param = [&](uint32_t node, uint32_t number) -> uint64_t& {
     return std::get<hal::GraphKernel>(plan_->nodes[node].work).params[number];
   };
-  for (GraphPlan::Patch& patch : plan_->patches) param(patch.node, patch.param) = patch.value = ValueOf(patch);
+  if (!is_upload_) {
+    for (GraphPlan::Patch& patch : plan_->patches) param(patch.node, patch.param) = patch.value = ValueOf(patch);
+  }
   for (const GraphPlan::Checked& checked : plan_->checked) {
     param(checked.node, checked.param + 1) = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
   }
@@ -304,15 +322,31 @@ Outcome GraphLaunch::Launch() {
   graph_.NoteLaunch(stream_, ticket_);
   const Status status =
       stream_.backend->LaunchGraph(ticket_, {.graph = graph_.built->Get(), .patches = patches, .outputs = names});
-  if (status.code() == StatusCode::kUpstream) return Fail({.status = {StatusCode::kDeviceLost, status.note()}});
-  if (!status.ok()) return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
+  if (!status.ok()) return FailOfCall(status);
   for (GraphPlan::Patch& patch : plan_->patches) patch.value = ValueOf(patch);
   plan_->word_stream = &stream_;
   plan_->fault_set = fault_set_;
+  NoteUse();
+  return Outcome::kIssued;
+}
+
+Outcome GraphLaunch::Upload() {
+  graph_.NoteLaunch(stream_, ticket_);
+  const Status status = stream_.backend->UploadGraph(ticket_, *graph_.built->Get());
+  if (!status.ok()) return FailOfCall(status);
+  NoteUse();
+  return Outcome::kIssued;
+}
+
+Outcome GraphLaunch::FailOfCall(Status status) {
+  if (status.code() == StatusCode::kUpstream) return Fail({.status = {StatusCode::kDeviceLost, status.note()}});
+  return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
+}
+
+void GraphLaunch::NoteUse() {
   for (const Home& home : homes_) {
     if (!IsOwn(home)) home.channel->peers().users.Add(channel_.weak_from_this(), stream_, ticket_);
   }
-  return Outcome::kIssued;
 }
 
 }  // namespace millrace

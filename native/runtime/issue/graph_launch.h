@@ -1,4 +1,5 @@
-// One LAUNCH_GRAPH record that is being issued: finds what the graph names, lets the pump build it, and launches it.
+// One LAUNCH_GRAPH or UPLOAD_GRAPH record that is being issued: finds what the graph names, lets the pump build it, and
+// launches it or brings it to the device.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +34,17 @@ struct GraphScratch {
 /// Thread: channel. Holds the streams_mutex() of each other device that the graph names, in the order of their ids.
 class GraphLaunch {
  public:
+  /// `entries`: of a launch; none for an upload.
   GraphLaunch(const GraphParts& parts, GraphScratch& scratch, StreamState& stream, Ticket ticket, GraphEntry& graph,
-              std::vector<protocol::LaunchArg> entries)
+              std::optional<std::vector<protocol::LaunchArg>> entries)
       : parts_(parts),
         channel_(parts.channel),
         scratch_(scratch),
         stream_(stream),
         ticket_(ticket),
         graph_(graph),
-        entries_(std::move(entries)) {}
+        is_upload_(!entries),
+        entries_(std::move(entries).value_or(std::vector<protocol::LaunchArg>())) {}
   Outcome Issue(const GraphRef& graph);
 
  private:
@@ -80,6 +83,7 @@ class GraphLaunch {
   hal::GraphNode& Node() { return plan_->nodes.back(); }
 
   Ended FindSlots();
+  Ended CheckFixed();
   MemoryRef& MemoryOf(uint32_t number);
   void ListOutputs();
   uint32_t Cause();
@@ -96,6 +100,9 @@ class GraphLaunch {
   Outcome FailOfBuild(Status status);
   Ended FindFaultSet();
   Outcome Launch();
+  Outcome Upload();
+  Outcome FailOfCall(Status status);
+  void NoteUse();
   void Watch();
 
   const GraphParts& parts_;
@@ -104,6 +111,7 @@ class GraphLaunch {
   StreamState& stream_;
   const Ticket ticket_;
   GraphEntry& graph_;
+  const bool is_upload_;
   const std::vector<protocol::LaunchArg> entries_;
   std::vector<Home> homes_;
   std::vector<std::unique_lock<std::mutex>> locks_;

@@ -9,20 +9,31 @@
 
 namespace millrace {
 
+GraphRef GraphRecords::Find(uint32_t handle) {
+  const Graphs& graphs = parts_.tables.graphs;
+  const auto found = graphs.by_handle.find(handle);
+  return found == graphs.by_handle.end() || !found->second->Read() ? nullptr : found->second;
+}
+
 Outcome GraphRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchGraphRecord record;
   if (!reader.ReadFields(record)) return parts_.ends.FailMalformed(stream, ticket);
-  const Graphs& graphs = parts_.tables.graphs;
-  const auto found = graphs.by_handle.find(record.graph);
-  if (found == graphs.by_handle.end()) return parts_.ends.FailMalformed(stream, ticket);
-  const GraphRef graph = found->second;
-  if (!graph->Read() || record.arg_count != graph->definition->entry_count)
+  const GraphRef graph = Find(record.graph);
+  if (graph == nullptr || record.arg_count != graph->definition->entry_count)
     return parts_.ends.FailMalformed(stream, ticket);
   std::vector<protocol::LaunchArg> entries(record.arg_count);
   for (protocol::LaunchArg& entry : entries) {
     if (!reader.Read(entry)) return parts_.ends.FailMalformed(stream, ticket);
   }
   return GraphLaunch(parts_, scratch_, stream, ticket, *graph, std::move(entries)).Issue(graph);
+}
+
+Outcome GraphRecords::Upload(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::UploadGraphRecord record;
+  if (!reader.ReadFields(record)) return parts_.ends.FailMalformed(stream, ticket);
+  const GraphRef graph = Find(record.graph);
+  if (graph == nullptr) return parts_.ends.FailMalformed(stream, ticket);
+  return GraphLaunch(parts_, scratch_, stream, ticket, *graph, std::nullopt).Issue(graph);
 }
 
 Outcome GraphRecords::Free(StreamState& stream, Ticket ticket, RecordReader& reader) {

@@ -15,6 +15,7 @@ class GraphRecords {
   explicit GraphRecords(const GraphParts& parts) : parts_(parts) {}
 
   Outcome Launch(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome Upload(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome Free(StreamState& stream, Ticket ticket, RecordReader& reader);
   /// Destroys freed graphs whose launches have completed.
   void EndFreed();
@@ -22,6 +23,8 @@ class GraphRecords {
   void EndAll();
 
  private:
+  /// Null if the handle names none, or one whose definition is malformed.
+  [[nodiscard]] GraphRef Find(uint32_t handle);
   void CollectFaults(GraphEntry& graph);
 
   const GraphParts parts_;

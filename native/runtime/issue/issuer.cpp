@@ -75,6 +75,8 @@ Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& recor
       return events_.WaitEvent(stream, ticket, reader);
     case Opcode::kLaunchGraph:
       return graphs_.Launch(stream, ticket, reader);
+    case Opcode::kUploadGraph:
+      return graphs_.Upload(stream, ticket, reader);
     case Opcode::kFreeGraph:
       return graphs_.Free(stream, ticket, reader);
     default:

@@ -1,8 +1,10 @@
 // A captured graph.
 // Thread: the one that captured it.
 import type { ScalarInput, Scalar } from '../elements/dtype.js';
+import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { CaptureError } from '../base/errors.js';
+import { STREAM_STAYS } from '../base/uncloneable.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { GraphCore } from '../graphs/graph-core.js';
 import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf } from '../graphs/graph-nodes.js';
@@ -81,6 +83,19 @@ export class Graph<P extends Params = {}> implements AsyncDisposable {
   /** Launches the graph on the current stream of its device: `stream.launch(graph, values)` names another one. Throws as that does. */
   launch(...values: GraphValues<P>): Operation {
     return currentStream(this.device).launch(this, ...values);
+  }
+
+  /**
+   * Builds the graph for the device and brings it there ahead of its first launch, which then costs what later launches cost:
+   * `cuGraphUpload`. One operation of the stream (default: the current one of the graph's device), which runs no node and uses no array;
+   * later launches come after it. `done` rejects with the error of the build, of the graph or of a kernel. Throws StateError for a closed
+   * graph or stream, ArgumentError for a stream of another device, CaptureError for a captured stream.
+   * @example await graph.upload().done;
+   */
+  upload(stream: Recorder = currentStream(this.device)): Operation {
+    if ((stream as Partial<Recorder> | null)?.uncloneable !== STREAM_STAYS)
+      throw badArgument('stream', stream, `The stream to upload graph ${this.label} on (${show(stream)}) is not a stream.`);
+    return stream.uploadGraph(this);
   }
 
   /**

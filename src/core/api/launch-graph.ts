@@ -1,4 +1,4 @@
-// `stream.launch(graph, values)`: checks the values, writes one entry for each slot, orders the launch and submits it.
+// `stream.launch(graph, values)`: checks the values, writes one entry for each slot, orders the launch and submits it. And `graph.upload`.
 // Thread: owner.
 import { Access, LaunchArg, LaunchRecord } from '../../protocol/protocol.gen.js';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
@@ -17,20 +17,9 @@ const ACCESS = { in: Access.READ, out: Access.WRITE, inout: Access.READ_WRITE } 
 /** Submits a launch of the graph and returns its ticket. */
 export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values: unknown): number {
   const { core, timeline } = site;
-  graph.checkOpen();
-  if (graph.core !== core) {
-    throw wrongDevice('graph', graph, `Graph ${graph.label} belongs to device ${graph.core.name}, the stream to ${core.name}.`);
-  }
-  for (const other of graph.otherCores) {
-    const over = other.refuseIfOver();
-    if (over !== undefined) throw over;
-  }
+  checkGraph(site, graph);
   if (timeline.recording instanceof CaptureSession) return embed(site, timeline.recording, graph, values);
-  // One executable runs one launch after another, whatever the ordering of the stream.
-  const { launch } = graph.memory;
-  if (launch !== undefined) {
-    core.tracker.waitFor(core, timeline, { timeline: launch.timeline, ticket: launch.ticket, clock: launch.info.clock }, 'array');
-  }
+  comeAfterLaunch(site, graph);
   const record = core.tracker.begin(site);
   try {
     const entries = writeEntries(site, record, graph, values);
@@ -46,6 +35,40 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
     record.abandon();
     throw error;
   }
+}
+
+/** Submits an upload of the graph and returns its ticket. */
+export function submitGraphUpload(site: StreamContext, graph: GraphCore): number {
+  const { core, timeline, ordering, timer } = site;
+  checkGraph(site, graph);
+  const { label, handle, memory } = graph;
+  if (timeline.recording !== undefined) throw timeline.recording.refusal(timeline, 'unsupported-node', `it cannot upload graph ${label}`);
+  comeAfterLaunch(site, graph);
+  // The next launch waits for it on the device in every ordering, and to checked streams that is no race.
+  const record = core.tracker.begin({ core, timeline, ordering, timer, isReadback: true });
+  record.add(memory, 0, memory.byteLength, false);
+  const ticket = record.submit('upload-graph', label, () => core.encoder.uploadGraph(timeline.slot, handle));
+  for (const other of graph.otherCores) other.peerUsers.add(timeline, ticket);
+  return ticket;
+}
+
+/** Throws unless streams of this device can launch the graph. */
+function checkGraph({ core }: StreamContext, graph: GraphCore): void {
+  graph.checkOpen();
+  if (graph.core !== core) {
+    throw wrongDevice('graph', graph, `Graph ${graph.label} belongs to device ${graph.core.name}, the stream to ${core.name}.`);
+  }
+  for (const other of graph.otherCores) {
+    const over = other.refuseIfOver();
+    if (over !== undefined) throw over;
+  }
+}
+
+/** One executable runs one launch after another, whatever the ordering of the stream. */
+function comeAfterLaunch({ core, timeline }: StreamContext, { memory }: GraphCore): void {
+  const { launch } = memory;
+  if (launch === undefined) return;
+  core.tracker.waitFor(core, timeline, { timeline: launch.timeline, ticket: launch.ticket, clock: launch.info.clock }, 'array');
 }
 
 /** Adds the nodes of the graph to a capture. Returns the ticket of the last one. */

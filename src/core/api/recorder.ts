@@ -28,7 +28,7 @@ import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
 import { submitFill } from './fill.js';
 import { Graph, type GraphValues } from './graph.js';
 import type { LaunchArgs } from './launch-args.js';
-import { submitGraphLaunch } from './launch-graph.js';
+import { submitGraphLaunch, submitGraphUpload } from './launch-graph.js';
 import { submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
 
@@ -241,6 +241,12 @@ export abstract class Recorder extends ArrayFactory {
   /** @internal */
   protected waitFor(point: Point): Operation {
     return this.#waited(this.core.tracker.waitFor(this.core, this.timeline, point, 'stream'));
+  }
+
+  /** @internal `graph.upload`. */
+  uploadGraph({ core, label }: Graph<Params>): Operation {
+    this.checkOpen();
+    return this.operation('upload-graph', submitGraphUpload(this, core), label, undefined);
   }
 
   /** @internal The operation of a launch that was submitted. */

@@ -17,9 +17,9 @@ export interface OperationInfo {
 }
 /**
  * What an operation does. 'host' is a `host` or `hold`, 'record' an event with timing or for other processes, 'wait' a `waitEvent` or
- * `waitStream`.
+ * `waitStream`, 'graph' a launch of a graph, 'upload-graph' a `graph.upload`.
  */
-export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'record' | 'wait';
+export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'upload-graph' | 'record' | 'wait';
 
 /** Why a stream waits: `waitEvent` ('event'), `waitStream` ('stream'), an array that several streams use ('array'), a `hold` ('host'). */
 export type WaitCause = 'event' | 'stream' | 'array' | 'host';

@@ -21,6 +21,7 @@ const KINDS: readonly (OperationKind | undefined)[] = [
   'graph',
   'record',
   'wait',
+  'upload-graph',
 ];
 const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
   KINDS.flatMap((kind, number) => (kind === undefined ? [] : [[kind, number]])),
@@ -35,6 +36,7 @@ for (const [kind, opcodes] of [
   ['copy', [Opcode.COPY, Opcode.COPY_STRIDED]],
   ['launch', [Opcode.LAUNCH]],
   ['graph', [Opcode.LAUNCH_GRAPH]],
+  ['upload-graph', [Opcode.UPLOAD_GRAPH]],
   ['wait', [Opcode.WAIT, Opcode.WAIT_EVENT]],
   ['record', [Opcode.RECORD_EVENT]],
   ['host', [Opcode.HOLD]],

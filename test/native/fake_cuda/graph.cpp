@@ -289,6 +289,14 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode handle, co
   return CUDA_SUCCESS;
 }
 
+CUresult cuGraphUpload(CUgraphExec, CUstream stream) {
+  MR_ENTER("cuGraphUpload", Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  PushWork(*queue, [] {});
+  return CUDA_SUCCESS;
+}
+
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   MR_ENTER("cuGraphLaunch", Name(stream));
   MR_CURRENT(device);

@@ -202,7 +202,8 @@ export class World {
         copyStrided(channel, view);
         break;
       default:
-        if (!['WAIT', 'NOP', 'STREAM_CREATE', 'STREAM_DESTROY'].includes(opcode)) throw new Error(`${opcode} is not simulated`);
+        if (!['WAIT', 'NOP', 'STREAM_CREATE', 'STREAM_DESTROY', 'UPLOAD_GRAPH'].includes(opcode))
+          throw new Error(`${opcode} is not simulated`);
     }
     this.#reached.set(keyOf(channel.id, stream), ticket);
     channel.complete(stream, ticket);
