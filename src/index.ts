@@ -49,7 +49,7 @@ export type { DType, DTypeLike, HostArray, HostOf, HostValue, Scalar, ScalarInpu
 export type { Shape } from './core/elements/shape.js';
 export { inout, input, output } from './core/kernels/kernel.js';
 export type { Access, ArrayParam, Dim3, In, InOut, Kernel, LaunchShape, Out, Param, Params, Rank } from './core/kernels/kernel.js';
-export type { ArgOf, LaunchArgs } from './core/api/launch-args.js';
+export type { ArgOf, LaunchArgs, SlotAccess } from './core/api/launch-args.js';
 export {
   AbortError,
   ArgumentError,

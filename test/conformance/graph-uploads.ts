@@ -101,7 +101,7 @@ export function graphUploads(target: Target): void {
       });
       expect([refused?.reason, refused?.message]).toEqual([
         'unsupported-node',
-        `Stream captured of device ${device.info.id} is being captured: it cannot upload graph step.`,
+        `Stream captured of device ${device.info.id} is being captured for graph captured: it cannot upload graph step.`,
       ]);
       await free?.done;
       for (const bad of [null, 7, {}, device, graph]) {

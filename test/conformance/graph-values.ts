@@ -262,8 +262,8 @@ export function graphValues(target: Target): void {
           () => s.launch(mixKernel, ONE, { x, k: a as never }),
           () => s.launch(mixKernel, ONE, { x: k as never, k: 1 }),
           // It is declared as read only, and as written only.
-          () => s.launch(mixKernel, ONE, { x: a, k: 1 }),
-          () => s.launch(weaveKernel, shape, { x: out, y: x, k }),
+          () => s.launch(mixKernel, ONE, { x: a as never, k: 1 }),
+          () => s.launch(weaveKernel, shape, { x: out as never, y: x, k }),
           () => s.launch(shiftKernel, 4, { x: a as never, y: out as never, by: 0 }),
           () => s.fill(x, k as never),
           () => s.fill(a as never, 1),

@@ -309,7 +309,11 @@ export function graphsOfTwo(target: Target): void {
         there.launch(shiftKernel, 4, { x, y, by });
         s.copy(z, y);
       });
-      expect(await rejectionOf(here.launch(graph, { by: 4 }).done)).toBeInstanceOf(BoundsError);
+      const error = await rejectionOf(here.launch(graph, { by: 4 }).done);
+      expect(error).toBeInstanceOf(BoundsError);
+      // S1029: the kernel and its parameters are those of the node's device.
+      expect(error.message).toContain(`Kernel shift in node 1 (launch shift) of graph ${graph.label}`);
+      expect((error as BoundsError).array).toBe('x');
       for (const array of [y, z]) expect(await rejectionOf(array.read())).toBeInstanceOf(UpstreamError);
       await here.launch(graph, { by: 0 }).done;
       expect([...(await z.read())]).toEqual([7, 7, 7, 7]);

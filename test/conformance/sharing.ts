@@ -8,6 +8,8 @@ import {
   type Device,
   DeviceLostError,
   type DeviceToken,
+  f32,
+  inout,
   kernel,
   openShared,
   UpstreamError,
@@ -135,11 +137,18 @@ export function sharing(target: Target): void {
         using pinned = device.pinned(4);
         using event = stream.record();
         const text = cudaKernel('nothing', {}, 'extern "C" __global__ void nothing() {}');
+        const slots: object[] = [];
+        const graph = stream.capture({ n: f32, y: inout(f32) }, (s, { n, y }) => {
+          slots.push(n, y);
+          s.fill(x, 1);
+        });
         const values = {
           'device.share()': [device, stream],
           'array.share()': [x, x.subarray(1), event],
           'pinned.data': [pinned],
           'import the module': [text, nothing],
+          'capture the graph in the other thread': [graph],
+          'capture in the other thread': slots,
         };
         const { port1, port2 } = new MessageChannel();
         for (const [instead, objects] of Object.entries(values)) {

@@ -25,6 +25,7 @@ import { failuresOfTwo } from './failures-of-two.js';
 import { graphEnds } from './graph-ends.js';
 import { graphFailures } from './graph-failures.js';
 import { graphMemory } from './graph-memory.js';
+import { graphMessages } from './graph-messages.js';
 import { graphNodes } from './graph-nodes.js';
 import { graphs } from './graphs.js';
 import { graphUploads } from './graph-uploads.js';
@@ -139,6 +140,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphNodes,
   graphUpdates,
   graphUploads,
+  graphMessages,
   randomGraphs,
   graphEnds,
 ];

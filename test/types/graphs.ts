@@ -19,6 +19,7 @@ import {
   type GraphNode,
   type GraphNodeKind,
   type GraphSlots,
+  type In,
   type GraphValues,
   type Operation,
   type Recorder,
@@ -57,9 +58,13 @@ stream.capture((s) => void s.fill(floats, 1), { mode: 'lax' });
 const step = stream.capture({ dt: f32, n: i64, x: input(f32), y: inout(f32), out: output(u8, 2) }, (s, slots) => {
   holds<Same<typeof slots.dt, ScalarSlot<'f32'>>>();
   holds<Same<typeof slots.n, ScalarSlot<'i64'>>>();
-  holds<Same<typeof slots.x, ArraySlot<'f32'>>>();
-  holds<Same<typeof slots.out, ArraySlot<'u8'>>>();
+  holds<Same<typeof slots.x, ArraySlot<'f32', 'in'>>>();
+  holds<Same<typeof slots.y, ArraySlot<'f32', 'inout'>>>();
+  holds<Same<typeof slots.out, ArraySlot<'u8', 'out'>>>();
   s.launch(saxpy, 4, { a: slots.dt, x: slots.x, y: slots.y });
+  s.launch(saxpy, 4, { a: 1, x: slots.y, y: floats });
+  // @ts-expect-error the kernel writes y, and x is declared by input
+  s.launch(saxpy, 4, { a: 1, x: slots.x, y: slots.x });
   // @ts-expect-error n is i64
   s.launch(saxpy, 4, { a: slots.n, x: slots.x, y: slots.y });
   // @ts-expect-error out is u8
@@ -147,6 +152,37 @@ holds<Same<CaptureError['reason'], CaptureReason>>();
 holds<Same<keyof CaptureOptions, 'label' | 'strict' | 'mode'>>();
 // @ts-expect-error nodes are not changed
 step.nodes.push({ id: 1 });
+
+// A slot is declared for what kernels do with its array.
+const convert = kernel('convert', { from: input(u8), to: output(u8) }, ({ from, to }, { i }) => {
+  to[i] = from[i]!;
+});
+stream.capture({ a: input(u8), b: output(u8), c: inout(u8) }, (s, { a, b, c }) => {
+  s.launch(convert, 4, { from: a, to: b });
+  s.launch(convert, 4, { from: c, to: c });
+  // @ts-expect-error the kernel reads from, and b is declared by output
+  s.launch(convert, 4, { from: b, to: c });
+  // @ts-expect-error the kernel writes to, and a is declared by input
+  s.launch(convert, 4, { from: c, to: a });
+});
+const anySlot = (slot: ArraySlot<'u8', 'in'>): ArraySlot => slot;
+void anySlot;
+
+// A graph is of its parameters, no more and no fewer.
+// @ts-expect-error it needs values
+const forgotten: Graph = step;
+// @ts-expect-error it takes no values
+const surplus: Graph<{ dt: typeof f32 }> = plain;
+declare const ofTwo: Graph<{ dt: typeof f32; x: In<'f32'> }>;
+// @ts-expect-error x would be missing
+const ofOne: Graph<{ dt: typeof f32 }> = ofTwo;
+void [forgotten, surplus, ofOne];
+// @ts-expect-error a third argument means nothing
+stream.launch(plain, undefined, {});
+// @ts-expect-error a third argument means nothing
+stream.launch(step, values, { block: 64 });
+// @ts-expect-error a second argument means nothing
+step.launch(values, 2);
 
 // A function that takes any graph of some parameters.
 const run = (graph: Graph<{ dt: typeof f32 }>): Operation => graph.launch({ dt: 1 });

@@ -48,7 +48,7 @@ function record<P extends Params>(stream: Stream, params: P, fn: unknown, label:
   stream.checkOpen();
   const named = slotsOf(params, stream.core);
   const slots: readonly (ScalarSlot | ArraySlot)[] = Object.values(named);
-  const session = new CaptureSession(slots);
+  const session = new CaptureSession(label, slots);
   if (session.entryCount > MAX_LAUNCH_ARGS) {
     const message = `The parameters of graph ${label} (${session.entryCount}, array dimensions included) exceed the limit (${MAX_LAUNCH_ARGS}).`;
     throw badArgument('params', params, message, MAX_LAUNCH_ARGS);

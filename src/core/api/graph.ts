@@ -4,7 +4,7 @@ import type { ScalarInput, Scalar } from '../elements/dtype.js';
 import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { CaptureError } from '../base/errors.js';
-import { STREAM_STAYS } from '../base/uncloneable.js';
+import { GRAPH_STAYS, STREAM_STAYS } from '../base/uncloneable.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { GraphCore } from '../graphs/graph-core.js';
 import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf } from '../graphs/graph-nodes.js';
@@ -44,7 +44,9 @@ const forgotten = new FinalizationRegistry<Form>((form) => setImmediate(() => fo
  * `CUgraphExec`, `cupy.cuda.Graph`, `wp.Graph`, PyTorch's `CUDAGraph`. A launch reads and writes the arrays of the capture in place; values
  * that change are parameters of the capture. The graph keeps everything that it uses alive, also arrays that were disposed.
  */
-export class Graph<P extends Params = {}> implements AsyncDisposable {
+export class Graph<in out P extends Params = {}> implements AsyncDisposable {
+  /** @internal */
+  readonly uncloneable: symbol = GRAPH_STAYS;
   /** The name in messages: the option `label` of the capture, or the label of the stream. */
   readonly label: string;
   readonly #maker: Device;

@@ -2,6 +2,7 @@
 // before the next call. Promises only report to the host.
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
+import { badArgument, show } from '../base/arguments.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { STREAM_STAYS } from '../base/uncloneable.js';
 import { submitTransfer } from '../copies/transfer.js';
@@ -102,7 +103,7 @@ export abstract class Recorder extends ArrayFactory {
   launch<P extends Params>(graph: Graph<P>, ...values: GraphValues<NoInfer<P>>): Operation;
   launch(kernel: Kernel | Graph<Params>, shape?: unknown, args?: unknown): Operation {
     this.checkOpen();
-    if (kernel instanceof Graph) return this.#launchGraph(kernel, shape);
+    if (kernel instanceof Graph) return this.#launchGraph(kernel, shape, args);
     if (this.#kernel !== kernel || this.#plan === undefined || this.#plan.isGivenUp) {
       this.#plan = this.core.kernelRegistry.of(kernel);
       this.#kernel = kernel;
@@ -111,7 +112,11 @@ export abstract class Recorder extends ArrayFactory {
     return submitLaunch(this, plan, shape as LaunchShape, args as Readonly<Record<string, unknown>>);
   }
 
-  #launchGraph({ core, label }: Graph<Params>, values: unknown): Operation {
+  #launchGraph({ core, label }: Graph<Params>, values: unknown, surplus: unknown): Operation {
+    if (surplus !== undefined) {
+      const message = `The launch of graph ${label} takes the graph and its values; the third argument (${show(surplus)}) has no meaning.`;
+      throw badArgument('args', surplus, message);
+    }
     const ticket = submitGraphLaunch(this, core, values);
     const operation = this.operation('graph', ticket, label, undefined);
     if (this.timeline.recording !== undefined) return operation;
@@ -244,7 +249,7 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /** @internal `graph.upload`. */
-  uploadGraph({ core, label }: Graph<Params>): Operation {
+  uploadGraph({ core, label }: Pick<Graph, 'core' | 'label'>): Operation {
     this.checkOpen();
     return this.operation('upload-graph', submitGraphUpload(this, core), label, undefined);
   }

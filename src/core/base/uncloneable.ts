@@ -22,3 +22,8 @@ export const EVENT_STAYS: symbol = stay(
   'await event.done, or post array.share(), which waits on the device; the DeviceEvent',
 );
 export const KERNEL_STAYS: symbol = stay('A kernel', 'import the module that defines it in the other thread; the kernel');
+export const GRAPH_STAYS: symbol = stay('A Graph', 'post device.share(), and capture the graph in the other thread; the Graph');
+export const SLOT_STAYS: symbol = stay(
+  'A slot of a capture',
+  'pass it to kernels in the capture, and capture in the other thread; the slot',
+);

@@ -113,8 +113,11 @@ export class CaptureSession implements StreamRecording {
   readonly #streams: Map<Timeline, SessionStream> = new Map();
   #isOver = false;
 
+  readonly #label: string;
+
   /** `slots`: in the order of their entries. */
-  constructor(slots: readonly (ScalarSlot | ArraySlot)[]) {
+  constructor(label: string, slots: readonly (ScalarSlot | ArraySlot)[]) {
+    this.#label = label;
     let count = 0;
     for (const slot of slots) {
       this.#entries.set(slot, count);
@@ -231,7 +234,7 @@ export class CaptureSession implements StreamRecording {
 
   refusal(timeline: Timeline, reason: CaptureReason, what: string): CaptureError {
     const state = this.#isOver ? 'was captured' : 'is being captured';
-    const message = `Stream ${timeline.label} of device ${timeline.log.device} ${state}: ${what}.`;
+    const message = `Stream ${timeline.label} of device ${timeline.log.device} ${state} for graph ${this.#label}: ${what}.`;
     return new CaptureError(message, reason, { device: timeline.log.device, stream: timeline.label });
   }
 

@@ -11,6 +11,7 @@ import type { GraphLaunch } from '../ordering/tracked-memory.js';
 import { type CapturedUse, GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
 import { encodeDefinition } from './graph-definition.js';
+import { NamedNodes } from './graph-nodes.js';
 import type { ArraySlot, ScalarSlot } from './slots.js';
 
 /** Of all graphs of the thread. */
@@ -26,6 +27,7 @@ export class GraphCore {
   /** The other devices that run nodes. */
   readonly otherCores: readonly DeviceCore[];
   readonly session: CaptureSession;
+  readonly #names: NamedNodes;
   #state: 'open' | 'closed' = 'open';
   #isLaunched = false;
 
@@ -37,6 +39,7 @@ export class GraphCore {
     this.hostFunctions = session.hostFunctions;
     this.memory = new GraphMemory(core, label);
     this.session = session;
+    this.#names = new NamedNodes(label, session.nodes);
     this.otherCores = [...new Set(session.nodes.map(({ stream }) => stream.core))].filter((other) => other !== core);
     this.handle = core.graphHandles.take();
     core.channel.defineGraph(this.handle, encodeDefinition(session.nodes, session.entryCount));
@@ -67,6 +70,11 @@ export class GraphCore {
   launched({ timeline, ticket, info, isOrdered }: Omit<GraphLaunch, 'nth'>): void {
     if (!this.#isLaunched) for (const storage of this.session.empty) storage.hasContents = true;
     this.#isLaunched = true;
+    if (timeline.graphLaunches.add(ticket, this.#names)) {
+      const { completed } = timeline;
+      this.core.failures.note(timeline);
+      timeline.graphLaunches.forget(completed);
+    }
     // Field by field: spreading an object costs more than the rest of a launch.
     this.memory.launch = { timeline, ticket, info, isOrdered, nth: ++launches };
   }

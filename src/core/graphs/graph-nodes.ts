@@ -1,4 +1,7 @@
 // A graph as its user sees it: its nodes, the edges between them, and both as a drawing for Graphviz.
+import type { DeviceCore } from '../device/device-core.js';
+import type { KernelFacts } from '../timeline/failure-errors.js';
+import type { FailingGraph } from '../timeline/graph-launches.js';
 import type { CapturedNode, GraphNodeKind } from './capture-session.js';
 
 /** One operation of a graph. */
@@ -29,15 +32,39 @@ export function edgesOf(nodes: readonly CapturedNode[]): readonly GraphEdge[] {
   return nodes.flatMap(({ after }, to) => after.map((from) => Object.freeze([from, to] as const)));
 }
 
+/** A node in messages: 'launch blur', 'fill'. */
+function nameOf({ kind, label }: Pick<GraphNode, 'kind'> & { readonly label?: string | undefined }): string {
+  return label === undefined || label === kind ? kind : `${kind} ${label}`;
+}
+
+/** What messages of failures say of the nodes. It keeps none of the graph's memory. */
+export class NamedNodes implements FailingGraph {
+  readonly #graph: string;
+  readonly #nodes: readonly { readonly name: string; readonly core: DeviceCore }[];
+
+  constructor(graph: string, nodes: readonly CapturedNode[]) {
+    this.#graph = graph;
+    this.#nodes = nodes.map((node) => ({ name: nameOf(node), core: node.stream.core }));
+  }
+
+  failedNode(number: number, kernel: number): { readonly name: string; readonly kernel: KernelFacts | undefined } {
+    const node = this.#nodes[number];
+    if (node === undefined) return { name: `node ${number} of graph ${this.#graph}`, kernel: undefined };
+    return { name: `node ${number} (${node.name}) of graph ${this.#graph}`, kernel: node.core.kernelRegistry.byHandle(kernel) };
+  }
+}
+
 /** In which respect two graphs differ that should have the same nodes; undefined if they do not. */
 export function differenceOf(one: readonly CapturedNode[], other: readonly CapturedNode[]): string | undefined {
   if (one.length !== other.length) return `${other.length} instead of ${one.length}`;
-  for (const [id, { kind, stream, after }] of other.entries()) {
+  for (const [id, node] of other.entries()) {
+    const { kind, stream, after } = node;
     const former = one[id] as CapturedNode;
-    if (kind !== former.kind) return `node ${id} is a ${kind} instead of a ${former.kind}`;
-    if (stream.core !== former.stream.core) return `node ${id} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
+    const what = `node ${id} (${nameOf(node)})`;
+    if (kind !== former.kind) return `${what} is a ${kind} instead of a ${former.kind}`;
+    if (stream.core !== former.stream.core) return `${what} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
     if (after.join() !== former.after.join())
-      return `node ${id} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
+      return `${what} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
   }
   return undefined;
 }
@@ -54,8 +81,7 @@ export function dotOf(label: string, nodes: readonly GraphNode[], edges: readonl
   let cluster = 0;
   for (const [stream, members] of streams) {
     lines.push(`  subgraph cluster_${cluster++} {`, `    label=${quote(stream)};`);
-    for (const { id, kind, label: name } of members)
-      lines.push(`    n${id} [label=${quote(name === undefined || name === kind ? kind : `${kind} ${name}`)}];`);
+    for (const node of members) lines.push(`    n${node.id} [label=${quote(nameOf(node))}];`);
     lines.push('  }');
   }
   for (const [from, to] of edges) lines.push(`  n${from} -> n${to};`);

@@ -1,18 +1,21 @@
 // The named values of a graph: places that every launch of the graph fills in. A capture gets one slot for each declared parameter and
 // passes it to launches in place of a scalar or an array.
 // Thread: owner.
-import { Access } from '../../protocol/protocol.gen.js';
+import { Access as AccessBits } from '../../protocol/protocol.gen.js';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { StateError } from '../base/errors.js';
+import { SLOT_STAYS } from '../base/uncloneable.js';
 import { type DType, isDType, type Scalar } from '../elements/dtype.js';
 import { Form, type PlanParam } from '../kernels/kernel-plan.js';
-import type { ArrayParam, Param, Params } from '../kernels/kernel.js';
+import type { Access, ArrayParam, Param, Params } from '../kernels/kernel.js';
 import type { OrderedDevice } from '../ordering/ordered-stream.js';
 import { TrackedMemory } from '../ordering/tracked-memory.js';
 import type { Timeline } from '../timeline/timeline.js';
 
 /** A scalar that each launch of the graph gives. Pass it to a kernel in place of the number. */
 export class ScalarSlot<D extends DType = DType> {
+  /** @internal */
+  readonly uncloneable: symbol = SLOT_STAYS;
   /** Tells a scalar slot from an array slot. */
   readonly slot = 'scalar';
   /** The name under which a launch gives the value. */
@@ -33,7 +36,9 @@ export class ScalarSlot<D extends DType = DType> {
 }
 
 /** An array that each launch of the graph gives. Pass it to a kernel in place of the array. */
-export class ArraySlot<D extends DType = DType> {
+export class ArraySlot<D extends DType = DType, A extends Access = Access> {
+  /** @internal */
+  readonly uncloneable: symbol = SLOT_STAYS;
   /** Tells an array slot from a scalar slot. */
   readonly slot = 'array';
   /** The name under which a launch gives the array. */
@@ -43,12 +48,12 @@ export class ArraySlot<D extends DType = DType> {
   /** The number of dimensions of the array. */
   readonly rank: number;
   /** Whether the graph reads, writes, or reads and writes the array. */
-  readonly access: 'in' | 'out' | 'inout';
+  readonly access: A;
   /** @internal Orders the nodes that use the array, whichever it will be. */
   readonly memory: SlotMemory;
 
   /** @internal Made by `capture`. */
-  constructor(name: string, param: ArrayParam<D>, core: OrderedDevice) {
+  constructor(name: string, param: ArrayParam<D, A>, core: OrderedDevice) {
     this.name = name;
     this.memory = new SlotMemory(name, core);
     this.dtype = param.dtype;
@@ -69,7 +74,11 @@ function noValue(name: string): StateError {
 
 /** The slots that the body of a capture gets, one for each declared parameter. */
 export type GraphSlots<P extends Params> = {
-  readonly [K in keyof P]: P[K] extends Scalar<infer D> ? ScalarSlot<D> : P[K] extends ArrayParam<infer D> ? ArraySlot<D> : never;
+  readonly [K in keyof P]: P[K] extends Scalar<infer D>
+    ? ScalarSlot<D>
+    : P[K] extends ArrayParam<infer D, infer A>
+      ? ArraySlot<D, A>
+      : never;
 };
 
 /** Throws ArgumentError for parameters that a graph cannot have. */
@@ -146,10 +155,14 @@ export function entryOf(
   if (slot.rank !== param.rank) {
     throw badArgument(param.name, slot, `${what} with ${slot.rank} dimensions; the kernel takes ${param.rank}.`, param.rank);
   }
-  const allowed = slot.access === 'in' ? Access.READ : slot.access === 'out' ? Access.WRITE : Access.READ_WRITE;
+  const allowed = slot.access === 'in' ? AccessBits.READ : slot.access === 'out' ? AccessBits.WRITE : AccessBits.READ_WRITE;
   if ((param.access & ~allowed) !== 0) {
     const declared = `declared by ${slot.access === 'inout' ? 'inout' : `${slot.access}put`}`;
-    throw badArgument(param.name, slot, `${what}, ${declared}; the kernel ${(param.access & Access.WRITE) !== 0 ? 'writes' : 'reads'} it.`);
+    throw badArgument(
+      param.name,
+      slot,
+      `${what}, ${declared}; the kernel ${(param.access & AccessBits.WRITE) !== 0 ? 'writes' : 'reads'} it.`,
+    );
   }
   return entry;
 }

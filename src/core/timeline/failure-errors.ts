@@ -36,6 +36,8 @@ export interface FailureScene {
   /** The label of its stream. */
   readonly stream: string;
   readonly operation: OperationInfo | undefined;
+  /** Of a graph's launch: the node that failed, in words. */
+  readonly node: string | undefined;
   readonly kernel: KernelFacts | undefined;
   /** UPSTREAM: the error of the first failure. */
   readonly cause: () => MillraceError | Promise<MillraceError>;
@@ -45,10 +47,13 @@ export interface FailureScene {
 
 /** The error of a failure; a promise if the error of a build is not known yet. */
 export function describeFailure(record: FailureRecord, scene: FailureScene): MillraceError | Promise<MillraceError> {
-  const { device, stream, operation, kernel } = scene;
+  const { device, stream, operation, node, kernel } = scene;
   const facts = { device, stream, operation, driverStatus: record.driverStatus };
-  const what = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
+  const ofOperation = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
+  const what = node === undefined ? ofOperation : `N${node.slice(1)}`;
   const where = `on stream ${stream} of device ${device}`;
+  /** Behind the name of a kernel. */
+  const whereOfKernel = node === undefined ? where : `in ${node} ${where}`;
   const note = record.note === '' ? '' : `: ${record.note}`;
   switch (record.status) {
     case Status.OUT_OF_MEMORY: {
@@ -70,16 +75,16 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
       return cause instanceof Promise ? cause.then(upstream) : upstream(cause);
     }
     case Status.BOUNDS:
-      return faultError(record, kernel, where, facts);
+      return faultError(record, kernel, whereOfKernel, facts);
     case Status.DEVICE_LOST:
       if (record.fault !== undefined) {
-        const message = `Device ${device} is lost: ${kernelFault(record.fault, kernel, where)}.`;
+        const message = `Device ${device} is lost: ${kernelFault(record.fault, kernel, whereOfKernel)}.`;
         return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', facts);
       }
       return lostError(`${what} ${where}`, note, scene.lost(), facts);
     case Status.LAUNCH_FAILED:
       if (record.fault !== undefined) {
-        const message = kernelFault(record.fault, kernel, where);
+        const message = kernelFault(record.fault, kernel, whereOfKernel);
         return new LaunchError('ERR_MILLRACE_LAUNCH', `${message[0]!.toUpperCase()}${message.slice(1)}.`, facts);
       }
       if (record.requested > record.limit) {

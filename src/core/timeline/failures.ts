@@ -13,6 +13,7 @@ import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
 import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, type KernelFacts } from './failure-errors.js';
+import type { FailingGraph } from './graph-launches.js';
 import type { Point, Timeline } from './timeline.js';
 import { type UnobservedFailure, UnobservedFailures } from './unobserved-failures.js';
 
@@ -55,6 +56,8 @@ interface Entry extends UnobservedFailure {
   record: FailureRecord;
   /** Undefined for a failure of no record, such as a variable that could not be bound. */
   readonly timeline: Timeline | undefined;
+  /** The graph whose node failed. */
+  readonly graph: FailingGraph | undefined;
   isHeard: boolean;
   error: MillraceError | Promise<MillraceError> | undefined;
 }
@@ -247,7 +250,8 @@ export class FailureLog {
   }
 
   #enter(record: FailureRecord, timeline: Timeline | undefined, error: Entry['error']): Entry {
-    const entry: Entry = { record, timeline, error, isHeard: false, tell: () => this.#tellEntry(entry) };
+    const graph = record.node === undefined ? undefined : timeline?.graphLaunches.at(record.first);
+    const entry: Entry = { record, timeline, graph, error, isHeard: false, tell: () => this.#tellEntry(entry) };
     this.#entries.set(record.id, entry);
     return entry;
   }
@@ -287,11 +291,14 @@ export class FailureLog {
   }
 
   #describe({ record, failureLog }: Found, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
+    const { id, node } = record;
+    const failed = node === undefined ? undefined : this.#entries.get(id)?.graph?.failedNode(node, record.kernel);
     return describeFailure(record, {
       device: this.#device,
       stream,
       operation,
-      kernel: this.#context.kernel(record.kernel),
+      node: node === undefined ? undefined : (failed?.name ?? `node ${node} of a graph`),
+      kernel: failed === undefined ? this.#context.kernel(record.kernel) : failed.kernel,
       cause: () => {
         const entry = failureLog.#entries.get(record.cause);
         return entry === undefined ? forgottenCause(failureLog.#device) : failureLog.#errorOf(entry);

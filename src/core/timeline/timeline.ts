@@ -10,6 +10,7 @@ import { type CaptureError, type CaptureReason, InternalError } from '../base/er
 import type { OperationKind } from '../base/snapshots.js';
 import type { Channel } from '../channel/channel.js';
 import { FailedTickets, type FailurePage } from './failed-tickets.js';
+import { GraphLaunches } from './graph-launches.js';
 import type { FailureLog } from './failures.js';
 import { OperationLog } from './operation-log.js';
 
@@ -106,6 +107,8 @@ export class Timeline {
   readonly log: OperationLog;
   /** The capture that the timeline belongs to; undefined for the timeline of a stream. */
   recording: StreamRecording | undefined = undefined;
+  /** The launches of graphs that have not finished. */
+  readonly graphLaunches: GraphLaunches = new GraphLaunches();
   /** The failure log of its device. */
   failureLog: FailureLog | undefined = undefined;
   #channel: TimelineChannel | undefined;

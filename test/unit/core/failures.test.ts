@@ -60,6 +60,43 @@ describe('failures', () => {
     );
   });
 
+  test('a node of a graph that is refused or reads poison is named with its graph', async () => {
+    const { channel, device } = fixture();
+    const y = device.zeros(4);
+    const { stream } = device;
+    const graph = stream.capture((s) => {
+      s.fill(y, 1);
+      s.launch(kernel, { threads: 4, label: 'moves' }, { y });
+    });
+    const reason = async (facts: { readonly status: Status; readonly note?: string; readonly node?: number }): Promise<string> => {
+      const launched = stream.launch(graph);
+      const { slot, last } = stream.timeline;
+      channel.fail(slot, { id: 100 + last, first: last, last, ...facts });
+      channel.completeAll();
+      return launched.done.then(
+        () => '',
+        (error: unknown) => (error as Error).message,
+      );
+    };
+    const where = 'on stream default of device cpu:0';
+    expect(await reason({ status: Status.LAUNCH_FAILED, note: 'no room', node: 1 })).toBe(
+      `Node 1 (launch moves) of graph default ${where} was refused by the device: no room.`,
+    );
+    expect(await reason({ status: Status.LAUNCH_FAILED, note: 'no room' })).toBe(
+      `The graph default ${where} was refused by the device: no room.`,
+    );
+    // Many graphs in turn: those of finished launches are forgotten, and the pending ones are not.
+    const others = Array.from({ length: 200 }, (_, n) => stream.capture((s) => void s.fill(y, n), { label: `graph ${n}` }));
+    const launches = others.map((other) => stream.launch(other));
+    const { slot, last } = stream.timeline;
+    channel.fail(slot, { id: 1000, first: last - 199, last: last - 199, status: Status.LAUNCH_FAILED, node: 0 });
+    channel.completeAll();
+    await expect(launches[0]?.done).rejects.toThrow(`Node 0 (fill) of graph graph 0 ${where}`);
+    expect(await reason({ status: Status.LAUNCH_FAILED, node: 0 })).toBe(
+      `Node 0 (fill) of graph default ${where} was refused by the device.`,
+    );
+  });
+
   test('a bounds failure names kernel, parameter, index, limit, block and thread', async () => {
     const { channel, device } = fixture();
     const y = device.zeros(4);
