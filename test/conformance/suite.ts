@@ -24,6 +24,7 @@ import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
 import { graphEnds } from './graph-ends.js';
 import { graphFailures } from './graph-failures.js';
+import { graphHostFunctions } from './graph-host-functions.js';
 import { graphMemory } from './graph-memory.js';
 import { graphMessages } from './graph-messages.js';
 import { graphNodes } from './graph-nodes.js';
@@ -137,6 +138,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphMemory,
   graphValues,
   graphFailures,
+  graphHostFunctions,
   graphNodes,
   graphUpdates,
   graphUploads,
@@ -163,6 +165,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   graphMemory,
   graphValues,
   graphFailures,
+  graphHostFunctions,
   graphUpdates,
   randomGraphs,
 ];

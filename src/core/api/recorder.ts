@@ -17,6 +17,7 @@ import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { allocate, allocateCaptured } from '../memory/allocation.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { checkHostCall, type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
+import { LaunchCalls } from '../operations/launch-calls.js';
 import { Operation } from '../operations/operation.js';
 import { takeId } from '../timeline/operation-log.js';
 import type { Point, StreamRecording, Timeline } from '../timeline/timeline.js';
@@ -117,10 +118,27 @@ export abstract class Recorder extends ArrayFactory {
       const message = `The launch of graph ${label} takes the graph and its values; the third argument (${show(surplus)}) has no meaning.`;
       throw badArgument('args', surplus, message);
     }
+    const { hostFunctions } = core;
+    const { timeline } = this;
+    if (hostFunctions.length > 0) this.core.checkRoom(timeline, 1 + hostFunctions.length);
     const ticket = submitGraphLaunch(this, core, values);
     const operation = this.operation('graph', ticket, label, undefined);
-    if (this.timeline.recording !== undefined) return operation;
-    for (const { fn, label: name } of core.hostFunctions) this.host(fn, name === undefined ? undefined : { label: name });
+    if (timeline.recording !== undefined || hostFunctions.length === 0) return operation;
+    const calls = new LaunchCalls(ticket, hostFunctions.length, () => operation.page?.at(ticket) !== undefined);
+    operation.moves([], calls);
+    try {
+      for (const { fn, label: name } of hostFunctions) {
+        submitHost(
+          this,
+          fn,
+          name === undefined ? undefined : { label: name },
+          (at, given) => this.operation('host', at, given, undefined),
+          calls,
+        );
+      }
+    } finally {
+      calls.end();
+    }
     return operation;
   }
 

@@ -17,6 +17,7 @@ import { onAbort } from '../waits/abort-listeners.js';
 import { HostCompletion } from '../waits/host-completion.js';
 import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitOptions } from '../waits/wait.js';
+import type { LaunchCalls } from './launch-calls.js';
 import type { Operation } from './operation.js';
 
 /** Options of `stream.host`. Bad values are an ArgumentError of the call. */
@@ -32,12 +33,20 @@ export type HostResult<R> = R extends PromiseLike<unknown> ? 'host waits for no 
 
 export type MakeOperation = (ticket: number, label: string | undefined) => Operation;
 
-/** `stream.host`. */
-export function submitHost(site: StreamContext, fn: unknown, opts: HostOptions | undefined, make: MakeOperation): Operation {
+/** `stream.host`. `launch`: the launch of the graph whose function it is. */
+export function submitHost(
+  site: StreamContext,
+  fn: unknown,
+  opts: HostOptions | undefined,
+  make: MakeOperation,
+  launch?: LaunchCalls,
+): Operation {
   const { label, signal } = checkHostCall(fn, opts);
   const { core, timeline } = site;
   const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
-  return new HostCall(site, ticket, fn as () => unknown, signal).begin((at) => make(at, label));
+  const call = new HostCall(site, ticket, fn as () => unknown, signal);
+  launch?.add(call);
+  return call.begin((at) => make(at, label));
 }
 
 /** Checks the arguments of `stream.host`. */
@@ -153,7 +162,7 @@ export class HostCall extends HostCompletion {
   /** Settles with an error of the function. If no code awaits `done`, the error goes to `errors$`. */
   protected fail(error: Error): void {
     this.settle(error);
-    this.#tell(error, () => this.isAwaited);
+    this.#tell(error, () => this.isAwaited || this.reporter?.reports(this) === true);
   }
 
   protected lose(_error: Error): void {
@@ -216,8 +225,9 @@ async function runAll(queue: HostCall[], { core, timeline }: StreamContext): Pro
 /** The error of a failed function for `errors$` and `activity$`. `done` rejects with the function's own error. */
 export function hostError(error: Error, operation: Operation): MillraceError {
   if (error instanceof MillraceError) return error;
-  const { label, stream, device } = operation;
-  const what = `The host function${label === undefined ? '' : ` ${label}`} on stream ${stream} of device ${device}`;
+  const { kind, label, stream, device } = operation;
+  const name = label === undefined ? '' : ` ${label}`;
+  const what = `${kind === 'graph' ? `A host function of graph${name}` : `The host function${name}`} on stream ${stream} of device ${device}`;
   return new MillraceError('ERR_MILLRACE_HOST', `${what} failed: ${error.message}`, { device, stream, operation, cause: error });
 }
 

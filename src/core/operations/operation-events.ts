@@ -154,7 +154,8 @@ export class Followers {
     const { core, timeline } = this.#site;
     const { operation, ticket } = followed;
     const onItsWay =
-      core.hostCompletions.hostCompleted(timeline, ticket) ?? (operation.reason instanceof Promise ? operation.reason : undefined);
+      core.hostCompletions.hostCompleted(timeline, operation.hostCompletion?.ticket ?? ticket) ??
+      (operation.reason instanceof Promise ? operation.reason : undefined);
     if (onItsWay === undefined) followed.finishedAt = performance.now();
     else {
       void onItsWay.then(() => {

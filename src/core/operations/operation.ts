@@ -9,7 +9,7 @@ import type { FailurePage } from '../timeline/failed-tickets.js';
 import type { FailingPart } from '../timeline/failures.js';
 import type { Clock, Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
-import type { HostCompletion } from '../waits/host-completion.js';
+import type { EventLoopPart } from '../waits/host-completion.js';
 import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitCall, type WaitOptions, withSignal } from '../waits/wait.js';
 
@@ -49,10 +49,10 @@ export interface Activity {
   readonly error?: MillraceError;
 }
 
-/** Further parts of a copy or a host function. */
+/** Further parts of a copy, a host function, or a launch of a graph with host functions. */
 interface Details {
   readonly sources: readonly Point[];
-  readonly hostCompletion: HostCompletion | undefined;
+  readonly hostCompletion: EventLoopPart | undefined;
   readonly parts: readonly FailingPart[] | undefined;
 }
 
@@ -145,7 +145,7 @@ export class Operation implements OperationInfo {
   /**
    * Resolves when the device has finished the operation, with the times of its submission and its end. Of a copy to the host, the bytes
    * are then in the destination: in a pinned array for every thread, in an ordinary typed array too. Of a copy from the host, the source
-   * is free again. Of a `host` or `hold`, the function has ended. Rejects with the operation's failure: LaunchError, BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the CompileError or UnavailableError of the kernel's
+   * is free again. Of a `host` or `hold`, the function has ended; of a launch of a graph, its `host` functions have. Rejects with the operation's failure: LaunchError, BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the CompileError or UnavailableError of the kernel's
    * build, or the error that a host function threw. The promise is created at the first read. If no code reads `done`, a failure reaches
    * `device.errors$`.
    * @example await stream.launch(saxpy, y.length, { a: 2, x, y }).done;
@@ -182,7 +182,8 @@ export class Operation implements OperationInfo {
     const { hostCompletion } = this;
     if (hostCompletion !== undefined) hostCompletion.isAwaited = true;
     const options = hostCompletion?.givenUp === undefined ? opts : withSignal(opts, hostCompletion.givenUp);
-    await this.#core.waits.until(this.#timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point]);
+    const through = hostCompletion?.ticket;
+    await this.#core.waits.until(this.#timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point], through);
     const error = hostCompletion?.error ?? this.#ending?.error;
     if (error !== undefined) throw error;
     const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
@@ -222,10 +223,10 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * @internal Makes it a copy. `sources`: the last writes to the memory that it reads. `hostCompletion`: the event loop's part, if there is
+   * @internal Makes it a copy, or a launch of a graph with host functions. `sources`: the last writes to the memory that it reads. `hostCompletion`: the event loop's part, if there is
    * one; the copy is complete after it. `parts`: its records, if there are several.
    */
-  moves(sources: readonly Point[], hostCompletion: HostCompletion | undefined, parts?: readonly FailingPart[]): this {
+  moves(sources: readonly Point[], hostCompletion: EventLoopPart | undefined, parts?: readonly FailingPart[]): this {
     this.#details = { sources, hostCompletion, parts };
     if (sources.length > 0 || hostCompletion !== undefined || parts !== undefined) this.#keep();
     return this;
@@ -237,7 +238,7 @@ export class Operation implements OperationInfo {
   }
 
   /** @internal */
-  get hostCompletion(): HostCompletion | undefined {
+  get hostCompletion(): EventLoopPart | undefined {
     return this.#details?.hostCompletion;
   }
 

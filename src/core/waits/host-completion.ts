@@ -101,11 +101,24 @@ export class HostCompletions {
   }
 }
 
+/** The event loop's part of an operation, as the operation sees it: one completion, or the host functions of a launch of a graph. */
+export interface EventLoopPart {
+  /** The last ticket of the part. */
+  readonly ticket: number;
+  readonly isSettled: boolean;
+  /** The error of the event loop's part, after the device's part succeeded. */
+  readonly error: Error | undefined;
+  /** `done` was read, so it reports the error. */
+  isAwaited: boolean;
+  /** The signal that aborted the event loop's part before it began. */
+  readonly givenUp: AbortSignal | undefined;
+}
+
 /**
  * The part of an operation that the event loop runs after the device's part: it copies bytes into an ordinary array, or calls a function.
  * Settled when that has finished or the operation has failed. Never rejects.
  */
-export class HostCompletion {
+export class HostCompletion implements EventLoopPart {
   readonly ticket: number;
   readonly settled: Promise<void>;
   isSettled: boolean = false;
@@ -113,6 +126,8 @@ export class HostCompletion {
   error: Error | undefined = undefined;
   /** `done` was read, so it reports the error. */
   isAwaited: boolean = false;
+  /** The launch of the graph that it belongs to, whose `done` may report the error as well. */
+  reporter: { reports(completion: HostCompletion): boolean } | undefined = undefined;
   /** The signal that aborted the event loop's part before it began. */
   givenUp: AbortSignal | undefined = undefined;
   #resolve: () => void = () => undefined;

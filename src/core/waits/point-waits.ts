@@ -34,7 +34,8 @@ export class PointWaits {
   /**
    * Resolves when the stream has reached the ticket and its bytes have arrived in ordinary arrays. With an operation it rejects with that
    * operation's failure; without one it reports no failure. `observed`: the points that the host then has observed as finished; default: the
-   * stream up to the ticket.
+   * stream up to the ticket. `through`: a later ticket, for which, and for the event loop's parts up to it, an operation also waits, also
+   * if it failed.
    */
   async until(
     timeline: Timeline,
@@ -42,13 +43,14 @@ export class PointWaits {
     operation?: FailingOperation,
     opts?: WaitOptions,
     observed: readonly Point[] = [timeline.at(ticket)],
+    through: number = ticket,
   ): Promise<void> {
     const refused = refuseDeadlock(timeline, ticket);
     if (refused !== undefined) throw refused;
-    if (opts === undefined) return observedAfter(this.#reach(timeline, ticket, operation, undefined), observed);
+    if (opts === undefined) return observedAfter(this.#reachBoth(timeline, ticket, operation, undefined, through), observed);
     checkWaitOptions(opts);
     const withdrawals: (() => void)[] = [];
-    const reached = this.#reach(timeline, ticket, operation, withdrawals);
+    const reached = this.#reachBoth(timeline, ticket, operation, withdrawals, through);
     const what = `stream ${timeline.label} of device ${this.#device}`;
     return observedAfter(
       waitWith(reached, opts, what, withdrawals, () => diagnoseWait([{ timeline, ticket }]), this.#clock),
@@ -81,6 +83,23 @@ export class PointWaits {
   /** Rejects all waits: the device is lost. */
   lose(error: DeviceLostError): void {
     this.#lostError = error;
+  }
+
+  #reachBoth(
+    timeline: Timeline,
+    ticket: number,
+    operation: FailingOperation | undefined,
+    withdrawals: (() => void)[] | undefined,
+    through: number,
+  ): Promise<void> {
+    // First the operation, so that its failure is known to be awaited.
+    const reached = this.#reach(timeline, ticket, operation, withdrawals);
+    if (through <= ticket) return reached;
+    const reachLast = (): Promise<void> => this.#reach(timeline, through, undefined, withdrawals);
+    return reached.then(reachLast, async (error: unknown) => {
+      await reachLast().catch(() => undefined);
+      throw error;
+    });
   }
 
   #reach(
