@@ -22,6 +22,7 @@ import { deviceLaunches } from './device-launches.js';
 import { events } from './events.js';
 import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
+import { graphDrawings } from './graph-drawings.js';
 import { graphEnds } from './graph-ends.js';
 import { graphFailures } from './graph-failures.js';
 import { graphHostFunctions } from './graph-host-functions.js';
@@ -143,6 +144,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphUpdates,
   graphUploads,
   graphMessages,
+  graphDrawings,
   randomGraphs,
   graphEnds,
 ];

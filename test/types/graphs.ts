@@ -144,6 +144,8 @@ holds<Same<typeof step.edges, readonly GraphEdge[]>>();
 holds<Same<GraphEdge, readonly [from: number, to: number]>>();
 holds<Same<GraphNode['kind'], GraphNodeKind>>();
 holds<Same<ReturnType<typeof step.toDot>, string>>();
+holds<Same<ReturnType<typeof step.toSvg>, Promise<string>>>();
+holds<Same<ReturnType<typeof step.upload>, Operation>>();
 holds<Same<ReturnType<typeof step.close>, Promise<void>>>();
 holds<Same<Awaited<Graph>, Graph>>();
 holds<Same<GraphValues<{}>, []>>();

@@ -11,6 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Packages, and where they may be imported. Node's own modules are free, but core and compiler stay away from files and processes. */
 const PACKAGES: Readonly<Record<string, (file: string) => boolean>> = {
+  '@viz-js/viz': (file) => file === 'core/graphs/graph-svg.ts',
   acorn: (file) => file.startsWith('compiler/'),
   'env-paths': (file) => file.startsWith('toolchain/'),
   piscina: (file) => file === 'workers/cpu-pool.ts',

@@ -8,6 +8,7 @@ import { GRAPH_STAYS, STREAM_STAYS } from '../base/uncloneable.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { GraphCore } from '../graphs/graph-core.js';
 import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf } from '../graphs/graph-nodes.js';
+import { svgOf } from '../graphs/graph-svg.js';
 import type { ArraySlot, GraphSlots, ScalarSlot } from '../graphs/slots.js';
 import type { ArrayParam, Params } from '../kernels/kernel.js';
 import type { Operation } from '../operations/operation.js';
@@ -120,6 +121,15 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   /** The nodes and edges in the language of Graphviz, one cluster for each stream: `cuGraphDebugDotPrint`. */
   toDot(): string {
     return dotOf(this.label, this.nodes, this.edges);
+  }
+
+  /**
+   * The nodes and edges as a drawing, with a frame for each stream: SVG for pages of light and dark colours. Graphviz lays it out on this
+   * thread, which takes seconds for some thousands of nodes. Rejects with UnavailableError if the package `@viz-js/viz` is not installed.
+   * @example await writeFile('step.svg', await step.toSvg());
+   */
+  toSvg(): Promise<string> {
+    return svgOf(this.label, this.nodes, this.edges);
   }
 
   /**
