@@ -78,9 +78,9 @@ class Pageable {
 
   const std::shared_ptr<Context> context_;
 
-  std::mutex call_mutex_;      // Held by the running copy; guards what only it uses.
-  std::vector<SlotPair> pairs_;    // The first is the caller's. During a call, each belongs to its thread.
-  CUstream hidden_ = nullptr;  // Created for the first copy without a stream.
+  std::mutex call_mutex_;        // Held by the running copy; guards what only it uses.
+  std::vector<SlotPair> pairs_;  // The first is the caller's. During a call, each belongs to its thread.
+  CUstream hidden_ = nullptr;    // Created for the first copy without a stream.
   HelperThreads helpers_;
 
   std::mutex mutex_;

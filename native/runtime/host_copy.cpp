@@ -13,6 +13,7 @@
 namespace millrace {
 namespace {
 
+constexpr size_t kPage = 4 << 10;
 constexpr size_t kHugePage = 2 << 20;
 /// On a host with 16 cores (H200), 12 threads copied 39 GB/s, 8 threads 30 and one thread 9.5.
 constexpr unsigned kMostHelpers = 11;
@@ -28,14 +29,9 @@ HelperThreads& Helpers() {
   return *helpers;
 }
 
-}  // namespace
-
-void CopyHost(std::span<std::byte> dst, std::span<const std::byte> src) {
-  const size_t bytes = src.size();
-  if (bytes < kSmallestShared) {
-    if (bytes != 0) std::memcpy(dst.data(), src.data(), bytes);
-    return;
-  }
+/// Calls `part(at, count)` for pieces of the bytes, on this thread and the helpers.
+template <typename Part>
+void InPieces(size_t bytes, const Part& part) {
   HelperThreads& helpers = Helpers();
   size_t piece = std::clamp(bytes / (2 * (helpers.count() + 1)), kSmallestPiece, kLargestPiece);
   // Two threads that touch one huge page first would wait for each other.
@@ -45,7 +41,26 @@ void CopyHost(std::span<std::byte> dst, std::span<const std::byte> src) {
     for (;;) {
       const size_t at = next.fetch_add(piece, std::memory_order_relaxed);
       if (at >= bytes) return;
-      std::memcpy(dst.data() + at, src.data() + at, std::min(piece, bytes - at));
+      part(at, std::min(piece, bytes - at));
+    }
+  });
+}
+
+}  // namespace
+
+void CopyHost(std::span<std::byte> dst, std::span<const std::byte> src) {
+  const size_t bytes = src.size();
+  if (bytes < kSmallestShared) {
+    if (bytes != 0) std::memcpy(dst.data(), src.data(), bytes);
+    return;
+  }
+  InPieces(bytes, [&](size_t at, size_t count) { std::memcpy(dst.data() + at, src.data() + at, count); });
+}
+
+void TouchPages(std::span<std::byte> bytes) {
+  InPieces(bytes.size(), [&](size_t at, size_t count) {
+    for (size_t offset = at; offset < at + count; offset += kPage) {
+      std::atomic_ref(reinterpret_cast<uint8_t&>(bytes[offset])).fetch_or(0, std::memory_order_relaxed);
     }
   });
 }

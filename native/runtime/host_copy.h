@@ -11,6 +11,10 @@ namespace millrace {
 /// threads run one after another.
 void CopyHost(std::span<std::byte> dst, std::span<const std::byte> src);
 
+/// Touches every page, so that the system provides it, and changes no byte, also if other threads write meanwhile.
+/// Thread: any. Blocks.
+void TouchPages(std::span<std::byte> bytes);
+
 /// Asks Linux to use huge pages for memory that nobody has accessed yet: its first touch is then several times as fast,
 /// and so is page-locking it. Without effect where the system has no huge pages.
 void AdviseHugePages(std::span<std::byte> bytes);

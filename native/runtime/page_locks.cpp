@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "runtime/host_copy.h"
+
 namespace millrace {
+namespace {
+
+/// Waking the threads that help would take longer.
+constexpr size_t kLeastTouched = 1 << 20;
+
+}  // namespace
 
 /// mutex_ is held.
 PageLocks::LockedPages* PageLocks::Find(std::span<std::byte> bytes) {
@@ -19,6 +27,8 @@ Status PageLocks::Lock(std::span<std::byte> bytes) {
     ++known->handles;
     return {};
   }
+  // The driver's thread alone would take several times as long for fresh pages.
+  if (bytes.size() >= kLeastTouched) TouchPages(bytes);
   const Status status = device_.With([&](hal::Device& device) { return device.RegisterHost(bytes); });
   if (!status.ok()) return status;
   bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);

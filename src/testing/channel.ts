@@ -5,7 +5,7 @@ import { DeviceLostError, StateError, UnavailableError, UnsupportedError } from 
 import type { Build } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
-import { growableSharedBuffer, type GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
+import { growableSharedBuffer, type GrowableSharedBuffer } from '../core/channel/host-buffers.js';
 import { Encoder } from '../protocol/encoder.js';
 import {
   AllocRecord,

@@ -4,6 +4,7 @@
 import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
+import { unfilledBytes } from '../core/channel/host-buffers.js';
 import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '../core/base/errors.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { Status } from '../protocol/protocol.gen.js';
@@ -279,10 +280,10 @@ function badVariable(message: string): CompileError {
   return new CompileError('ERR_MILLRACE_COMPILE', `K705: ${message}`, message, [{ code: 'K705', line: 1, column: 1, message }]);
 }
 
-/** A zeroed buffer; undefined if the allocation fails. */
+/** Undefined if the allocation fails. */
 function bytesOf(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
   try {
-    return new Uint8Array(byteLength);
+    return unfilledBytes(byteLength);
   } catch {
     return undefined;
   }

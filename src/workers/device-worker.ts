@@ -11,7 +11,7 @@ import type { Nvrtc } from '../toolchain/compilers/cuda-compiler.js';
 import { endBuildsWith } from '../toolchain/system/exit-cleanup.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import { encodeError } from '../core/base/errors.js';
-import { type GrowableSharedBuffer, growableSharedBuffer } from '../core/channel/shared-buffer.js';
+import { type GrowableSharedBuffer, growableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { Binding } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';

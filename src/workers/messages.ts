@@ -6,7 +6,7 @@ import type { ControlName } from '../core/channel/control.js';
 import type { MessagePort } from 'node:worker_threads';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import type { EncodedError } from '../core/base/errors.js';
-import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
+import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
 
 export type ToWorker =

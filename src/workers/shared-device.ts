@@ -3,7 +3,7 @@
 import { MessageChannel, type MessagePort, postMessageToThread } from 'node:worker_threads';
 import { DeviceLostError } from '../core/base/errors.js';
 import type { DeviceToken } from '../core/base/device-token.js';
-import { growableSharedBuffer } from '../core/channel/shared-buffer.js';
+import { growableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import { portLink } from './control-link.js';

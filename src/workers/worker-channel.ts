@@ -8,7 +8,7 @@ import type { Build, BuildSpec } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { DeviceLostError } from '../core/base/errors.js';
-import type { GrowableSharedBuffer } from '../core/channel/shared-buffer.js';
+import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';

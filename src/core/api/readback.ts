@@ -15,7 +15,7 @@ import type { Operation } from '../operations/operation.js';
 import type { StridedArray } from './strided-array.js';
 
 /** Smaller results are copied on this thread: that costs less than two messages to the worker. */
-const LEAST_LENT = 8 * 2 ** 20;
+const LEAST_LENT = 32 * 2 ** 20;
 
 /** The stream that a read is submitted to. */
 export interface ReadbackContext extends StreamContext {

@@ -10,7 +10,7 @@ import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Build, BuildSpec } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
-import type { GrowableSharedBuffer } from './shared-buffer.js';
+import type { GrowableSharedBuffer } from './host-buffers.js';
 
 /** How a module was built. */
 export interface ModuleReport {

@@ -38,9 +38,9 @@ export class HostRead {
   async take(operation: ReadOperation, ticket: number, opts: WaitOptions | undefined, given?: Uint8Array): Promise<ArrayBufferLike> {
     const { core, timeline } = this.#site;
     try {
-      const into = given ?? new Uint8Array(this.#byteLength);
+      const into = given ?? core.arena.resultBytes(this.#byteLength);
       await core.waits.until(timeline, ticket, operation, opts, operation.sources);
-      const error = await new Promise<Error | undefined>((resolve) => core.hostCompletions.copyToHost(this.#stage.bytes, into, resolve));
+      const error = await new Promise<Error | undefined>((resolve) => core.hostCopies.copyToHost(this.#stage.bytes, into, resolve));
       if (error !== undefined) throw error;
       return into.buffer;
     } finally {

@@ -85,7 +85,7 @@ function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: U
     // The operation failed: there is nothing to copy to the host. Waits for the ticket report the failure.
     settle: () => {
       if (page?.at(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
-      else core.hostCompletions.copyToHost(stage.bytes, into, finish);
+      else core.hostCopies.copyToHost(stage.bytes, into, finish);
     },
     lose: () => finish(),
   });

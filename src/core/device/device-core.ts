@@ -16,6 +16,7 @@ import type { AccessTracker } from '../ordering/access-tracker.js';
 import { FailureLog } from '../timeline/failures.js';
 import { Timeline } from '../timeline/timeline.js';
 import { HostCompletions } from '../waits/host-completion.js';
+import { HostCopies } from '../waits/host-copies.js';
 import { PointWaits } from '../waits/point-waits.js';
 import type { Progress } from '../waits/progress.js';
 import { HandleTable, type Reach } from './handles.js';
@@ -45,6 +46,7 @@ export class DeviceCore implements FreeingDevice {
   readonly info: NativeDeviceInfo;
   readonly arena: HostArena;
   readonly hostCompletions: HostCompletions = new HostCompletions();
+  readonly hostCopies: HostCopies;
   readonly errors: Hub<MillraceError> = new Hub();
   readonly failures: FailureLog;
   readonly lost: Promise<DeviceLostError>;
@@ -109,6 +111,7 @@ export class DeviceCore implements FreeingDevice {
     this.interprocessStreams = this.#internalStreams('interprocess');
     this.adoptionStreams = this.#internalStreams('adoptions');
     this.arena = new HostArena(channel, this.#hostMemory);
+    this.hostCopies = new HostCopies((target, source) => channel.copyHost(target, source));
     this.failures = new FailureLog(name, this.errors, this.timelines, {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
       keepAlive: (reason) => void channel.keepAlive(reason),

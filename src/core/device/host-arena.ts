@@ -1,17 +1,18 @@
 // Page-locked host memory: staging memory of the library, buffers of pinned arrays, and memory of user code (`device.pin`).
 //
 // Small blocks come from slabs in powers of two, larger ones are whole pages (host-pages.ts). Each pinned array has a buffer of its own
-// (pinned-buffers.ts), and so has each large snapshot (snapshot-blocks.ts). Memory of user code is a block with a registration of its own.
+// (pinned-buffers.ts), and so has each large block (large-blocks.ts). Memory of user code is a block with a registration of its own.
 //
 // A block is used again, or unregistered, only after its last use was seen completed.
 // Thread: owner.
 import type { Channel } from '../channel/channel.js';
+import { unfilledBytes } from '../channel/host-buffers.js';
 import type { Point } from '../timeline/timeline.js';
 import type { HandleTable } from './handles.js';
 import type { HostBlock } from './host-block.js';
 import { HostPages } from './host-pages.js';
+import { LargeBlocks, LEAST_LARGE } from './large-blocks.js';
 import { PinnedBuffers } from './pinned-buffers.js';
-import { LEAST_SNAPSHOT, SnapshotBlocks } from './snapshot-blocks.js';
 
 /** Small blocks start on multiples of this, so that copies run at full speed and two blocks share no cache line. */
 const GRAIN = 256;
@@ -29,7 +30,7 @@ export class HostArena {
   readonly #handles: HandleTable;
   readonly #pages: HostPages;
   readonly #pinned: PinnedBuffers;
-  readonly #snapshots: SnapshotBlocks;
+  readonly #large: LargeBlocks;
   /** Free small blocks by the exponent of their size. */
   readonly #small: Map<number, HostBlock[]> = new Map();
   #retiring: Retiring[] = [];
@@ -40,7 +41,7 @@ export class HostArena {
     this.#handles = handles;
     this.#pages = new HostPages(channel, handles);
     this.#pinned = new PinnedBuffers(channel, this.#pages);
-    this.#snapshots = new SnapshotBlocks(channel, this.#pages);
+    this.#large = new LargeBlocks(channel, this.#pages);
   }
 
   /** The bytes of blocks that were taken and not returned. */
@@ -64,7 +65,7 @@ export class HostArena {
   /** A block for the library itself. Throws OutOfMemoryError. */
   take(byteLength: number): HostBlock {
     this.reclaim();
-    const block = byteLength <= LARGEST_SMALL ? this.#takeSmall(byteLength) : this.#pages.take(byteLength);
+    const block = this.#taken(byteLength);
     this.#liveBytes += byteLength;
     return block;
   }
@@ -72,15 +73,22 @@ export class HostArena {
   /** A block with a copy of the bytes, for one copy to the device. Throws OutOfMemoryError. */
   snapshot(bytes: Uint8Array): HostBlock {
     const { byteLength } = bytes;
-    if (byteLength < LEAST_SNAPSHOT) {
+    if (byteLength < LEAST_LARGE) {
       const block = this.take(byteLength);
       new Uint8Array(block.buffer, block.byteOffset, byteLength).set(bytes);
       return block;
     }
     this.reclaim();
-    const block = this.#snapshots.take(bytes);
+    const block = this.#large.snapshot(bytes);
     this.#liveBytes += byteLength;
     return block;
+  }
+
+  /** An ordinary buffer for the bytes of a result, which all will be written. */
+  resultBytes(byteLength: number): Uint8Array<ArrayBuffer> {
+    const bytes = unfilledBytes(byteLength);
+    if (byteLength >= LEAST_LARGE) this.#channel.adviseHugePages(bytes);
+    return bytes;
   }
 
   /** A block with a SharedArrayBuffer that no other live array uses. Throws OutOfMemoryError. */
@@ -171,6 +179,11 @@ export class HostArena {
     this.#retiring = rest;
   }
 
+  #taken(byteLength: number): HostBlock {
+    if (byteLength <= LARGEST_SMALL) return this.#takeSmall(byteLength);
+    return byteLength < LEAST_LARGE ? this.#pages.take(byteLength) : this.#large.take(byteLength);
+  }
+
   #takeSmall(byteLength: number): HostBlock {
     const exponent = Math.max(Math.log2(GRAIN), 32 - Math.clz32(Math.max(byteLength, 1) - 1));
     const stack = this.#smallStack(exponent);
@@ -192,7 +205,7 @@ export class HostArena {
 
   #release(block: HostBlock): void {
     if (block.pinnedBytes !== undefined) this.#pinned.release(block);
-    else if (block.snapshotBytes !== undefined) this.#snapshots.release(block);
+    else if (block.largeBytes !== undefined) this.#large.release(block);
     else if (block.cutBytes > 0 && block.cutBytes <= LARGEST_SMALL) this.#smallStack(Math.log2(block.cutBytes)).push(block);
     else this.#pages.release(block);
   }

@@ -14,8 +14,8 @@ export interface HostBlock {
   readonly chunk: Chunk | undefined;
   /** For a pinned array: the size of `buffer`, which serves a later pinned array of as many pages. */
   readonly pinnedBytes?: number;
-  /** For a large snapshot: the size of `buffer`, which serves a later snapshot. */
-  readonly snapshotBytes?: number;
+  /** For a large block: the size of `buffer`, which serves a later one. */
+  readonly largeBytes?: number;
 }
 
 /** A part of the arena that was registered with the device in one call. */

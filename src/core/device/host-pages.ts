@@ -7,7 +7,7 @@
 // Thread: owner.
 import { OutOfMemoryError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
-import { type GrowableSharedBuffer, growableSharedBuffer } from '../channel/shared-buffer.js';
+import { type GrowableSharedBuffer, growableSharedBuffer } from '../channel/host-buffers.js';
 import type { HandleTable } from './handles.js';
 import { type Chunk, type HostBlock, PAGE, roundUp } from './host-block.js';
 

@@ -1,18 +1,6 @@
-// The event loop's part of operations. A copy to an ordinary array, which the device cannot access, is completed by the event loop: it
-// copies the bytes from page-locked memory in slices, so that a large read blocks the loop only briefly.
+// The event loop's part of operations: copies to ordinary arrays (host-copies.ts), and functions of the host.
 // Thread: owner.
-import { StateError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
-
-/** The bytes copied in one turn of the event loop: about 0.5 ms. */
-const TURN_BYTES = 4 * 2 ** 20;
-
-interface HostCopy {
-  readonly from: Uint8Array;
-  readonly into: Uint8Array;
-  at: number;
-  readonly finish: (error?: Error) => void;
-}
 
 interface Expected {
   readonly hostCompletion: HostCompletion;
@@ -26,17 +14,8 @@ function dropSettled(all: Expected[]): Expected[] {
 }
 
 export class HostCompletions {
-  #copies: HostCopy[] = [];
-  #leftBytes = TURN_BYTES;
-  #isScheduled = false;
   /** The completions of each stream in stream order, from the first that has not settled. */
   readonly #expected: Map<Timeline, Expected[]> = new Map();
-
-  /** Copies `from` into `into`, at once if this turn has room for it. User code may have detached `into` meanwhile. */
-  copyToHost(from: Uint8Array, into: Uint8Array, finish: (error?: Error) => void): void {
-    this.#copies.push({ from, into, at: 0, finish });
-    if (this.#copies.length === 1) this.#run();
-  }
 
   /** Adds a completion of the stream. `done` promises of the stream wait for all earlier completions. */
   expect(timeline: Timeline, hostCompletion: HostCompletion): void {
@@ -65,39 +44,6 @@ export class HostCompletions {
   /** Call it when the stream is closed. */
   forget(timeline: Timeline): void {
     this.#expected.delete(timeline);
-  }
-
-  #run(): void {
-    let copy = this.#copies[0];
-    while (copy !== undefined && this.#leftBytes > 0) {
-      if (copy.into.byteLength !== copy.from.byteLength) {
-        this.#copies.shift();
-        copy.finish(
-          new StateError(
-            'ERR_MILLRACE_STATE',
-            'The destination of a copy was detached or resized before the copy: keep the array unchanged until `done`.',
-          ),
-        );
-      } else {
-        const end = Math.min(copy.at + this.#leftBytes, copy.from.byteLength);
-        if (copy.at < end) copy.into.set(copy.from.subarray(copy.at, end), copy.at);
-        this.#leftBytes -= end - copy.at;
-        copy.at = end;
-        if (end === copy.from.byteLength) {
-          this.#copies.shift();
-          copy.finish();
-        }
-      }
-      copy = this.#copies[0];
-    }
-    if (this.#leftBytes < TURN_BYTES && !this.#isScheduled) {
-      this.#isScheduled = true;
-      setImmediate(() => {
-        this.#isScheduled = false;
-        this.#leftBytes = TURN_BYTES;
-        this.#run();
-      });
-    }
   }
 }
 

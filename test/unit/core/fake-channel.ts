@@ -9,7 +9,7 @@ import type { DeviceName } from '../../../src/core/api/device-info.js';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
 import { Progress } from '../../../src/core/waits/progress.js';
-import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
+import { growableSharedBuffer } from '../../../src/core/channel/host-buffers.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import { HANDLE_INDEX_BITS, Opcode, Status, StreamCreateRecord, TimelineSlot } from '../../../src/protocol/protocol.gen.js';

@@ -139,21 +139,21 @@ describe('a view of a SharedArrayBuffer', () => {
 describe('a large read', () => {
   test('is written into a buffer of the worker, which is transferred', async () => {
     const { world, channel, core, device } = simulated();
-    const x = device.full(3 * MIB, 2.5);
+    const x = device.full(9 * MIB, 2.5);
     const read = x.read();
-    expect(channel.registered.at(-1)).toMatchObject({ byteLength: 12 * MIB, isLocked: false });
+    expect(channel.registered.at(-1)).toMatchObject({ byteLength: 36 * MIB, isLocked: false });
     let lent: ArrayBufferLike | undefined;
     const { collect } = channel;
     channel.collect = async (handle) => (lent = await collect.call(channel, handle));
     await world.settle();
     const values = await read;
-    expect([values.length, values[0], values.at(-1), values.buffer === lent]).toEqual([3 * MIB, 2.5, 2.5, true]);
+    expect([values.length, values[0], values.at(-1), values.buffer === lent]).toEqual([9 * MIB, 2.5, 2.5, true]);
     expect(core.arena.liveBytes).toBe(0);
   });
 
   test('of elements in another order is gathered first', async () => {
     const { world, channel, device } = simulated();
-    const [rows, columns] = [3, MIB / 2 - 100_000];
+    const [rows, columns] = [9, MIB / 2 - 10_000];
     const x = device.zeros([rows, columns], 'f64');
     device.stream.fill(x.view(1), 1);
     const read = x.view(undefined, [undefined, undefined, -1]).read();
@@ -171,9 +171,9 @@ describe('a large read', () => {
 
   test('that is given up frees its memory when the device has finished', async () => {
     const { world, core, device } = simulated();
-    const x = device.zeros(3 * MIB);
+    const x = device.zeros(9 * MIB);
     await expect(x.read({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
-    expect(core.arena.liveBytes).toBe(12 * MIB);
+    expect(core.arena.liveBytes).toBe(36 * MIB);
     await world.settle();
     expect(core.arena.liveBytes).toBe(0);
   });
@@ -181,7 +181,7 @@ describe('a large read', () => {
   test('rejects with OutOfMemoryError if the worker cannot allocate the buffer', async () => {
     const { channel, progress, device } = fixture();
     channel.collect = () => Promise.reject(new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'no memory', 0, 0));
-    const read = device.zeros(3 * MIB).read();
+    const read = device.zeros(9 * MIB).read();
     const { stream, ticket } = channel.records.at(-1)!;
     channel.fail(stream, { id: 1, first: ticket, last: ticket, status: Status.INTERNAL });
     channel.completeAll();
@@ -191,7 +191,7 @@ describe('a large read', () => {
 
   test('rejects when the device is lost', async () => {
     const { core, device } = fixture();
-    const read = device.zeros(3 * MIB).read();
+    const read = device.zeros(9 * MIB).read();
     core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'gone', 'fault'));
     await expect(read).rejects.toBeInstanceOf(DeviceLostError);
   });
@@ -275,7 +275,7 @@ test('page-locked memory that an unfinished copy needs is not reused, for any st
 test('small blocks are reused also if the arena is full, and keep the memory that they share', () => {
   const { channel, core } = fixture();
   const { arena } = core;
-  const large = Array.from({ length: 16 }, () => arena.take(4 * MIB));
+  const large = Array.from({ length: 64 }, () => arena.take(MIB));
   const one = arena.take(1024);
   const other = arena.take(1024);
   expect(one.buffer).not.toBe(channel.arena);

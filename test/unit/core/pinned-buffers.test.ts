@@ -1,6 +1,6 @@
 // Buffers of pinned arrays: their pages of the arena, how long freed buffers are kept, and how the others are unmapped.
 import { describe, expect, test } from 'vitest';
-import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
+import { growableSharedBuffer } from '../../../src/core/channel/host-buffers.js';
 import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
 import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';

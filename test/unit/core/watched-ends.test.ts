@@ -110,7 +110,7 @@ describe('a close right after the work', () => {
     const x = device.zeros(4);
     const seen = watch(stream);
     let land = (): void => undefined;
-    vi.spyOn(core.hostCompletions, 'copyToHost').mockImplementation((_from, _into, done) => (land = done));
+    vi.spyOn(core.hostCopies, 'copyToHost').mockImplementation((_from, _into, done) => (land = done));
     const copy = stream.copy(new Float32Array(4), x);
     const fill = stream.fill(x, 1);
     const closing = stream.close();

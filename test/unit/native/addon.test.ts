@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { growableSharedBuffer } from '../../../src/core/channel/shared-buffer.js';
+import { growableSharedBuffer } from '../../../src/core/channel/host-buffers.js';
 import type { Binding } from '../../../src/native/binding.js';
 import { loadBinding } from '../../../src/native/load.js';
 import { Encoder } from '../../../src/protocol/encoder.js';

@@ -1,4 +1,4 @@
-// Large snapshots of ordinary arrays: when a block is used again, and what is kept.
+// Large blocks of page-locked memory: when a block is used again, and what is kept.
 import { expect, test } from 'vitest';
 import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
