@@ -6,6 +6,7 @@
 #include "cpu/block_threads.h"
 #include "cpu/device.h"
 #include "cpu/dynamic_parallelism.h"
+#include "cpu/event_handle.h"
 #include "cpu/grid.h"
 #include "cpu/module.h"
 #include "cpu/parallel_copy.h"
@@ -42,6 +43,22 @@ class CopyNode final : public NodeWork {
 
  private:
   HostCopy copy_;
+};
+
+class RecordNode final : public NodeWork {
+ public:
+  explicit RecordNode(std::shared_ptr<Timestamp> stamp) : stamp_(std::move(stamp)) {}
+  bool Begin(const NodeRun&, NodeOwner&) override {
+    stamp_->Take();
+    return true;
+  }
+  bool IsLight() const override { return true; }
+  void SetParam(uint32_t, uint64_t value) override {
+    stamp_ = static_cast<CpuEventHandle*>(reinterpret_cast<hal::EventHandle*>(value))->stamp();
+  }
+
+ private:
+  std::shared_ptr<Timestamp> stamp_;
 };
 
 /// A large or strided copy or fill.
@@ -211,6 +228,10 @@ Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const
     return MakeFill({fill->dst, fill->element_bytes, fill->pattern, fill->count});
   }
   if (const auto* strided = std::get_if<hal::GraphStrided>(&work)) return MakeStrided(*strided);
+  if (const auto* record = std::get_if<hal::GraphRecord>(&work)) {
+    return std::unique_ptr<NodeWork>(
+        std::make_unique<RecordNode>(static_cast<const CpuEventHandle&>(*record->event).stamp()));
+  }
   return std::unique_ptr<NodeWork>();
 }
 

@@ -49,7 +49,8 @@ class NodeWork {
   /// Whether the thread that makes the node ready runs it, because a wake of another thread would take longer. Thread:
   /// any.
   [[nodiscard]] virtual bool IsLight() const = 0;
-  /// Replaces a parameter of a kernel, or the report slot of a copy, before the launch's first node begins.
+  /// Replaces a parameter of a kernel, the report slot of a copy, or the event of a record, before the launch's first
+  /// node begins.
   virtual void SetParam(uint32_t, uint64_t) {}
   /// Whether the kernel had to stop, and why.
   [[nodiscard]] virtual bool HasFailed() const { return false; }

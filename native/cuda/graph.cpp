@@ -7,6 +7,7 @@
 #include "cuda/bounce.h"
 #include "cuda/context_scope.h"
 #include "cuda/driver_errors.h"
+#include "cuda/event_handle.h"
 
 namespace millrace::cuda {
 
@@ -57,7 +58,9 @@ Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) 
   MR_TRY(OthersAlive());
   replaced_.clear();
   for (const hal::GraphPatch& patch : patches) {
-    replaced_.push_back(parts_.kernels[patch.node].node == nullptr ? 0 : parts_.Param(patch.node, patch.param));
+    const GraphParts::KernelNode& kernel = parts_.kernels[patch.node];
+    const bool has_param = kernel.node != nullptr && kernel.event == nullptr;
+    replaced_.push_back(has_param ? parts_.Param(patch.node, patch.param) : 0);
     Replace(patch, patch.value);
   }
   Status status = SetChanged();
@@ -85,13 +88,30 @@ void Graph::Replace(const hal::GraphPatch& patch, uint64_t value) {
   GraphParts::KernelNode& kernel = parts_.kernels[patch.node];
   // A kernel without blocks is an empty node. A copy reports nothing on this backend.
   if (kernel.node == nullptr) return;
-  parts_.Param(patch.node, patch.param) = value;
+  if (kernel.event == nullptr) {
+    parts_.Param(patch.node, patch.param) = value;
+  } else {
+    kernel.event = EventOf(patch.node, value);
+  }
   if (!std::exchange(kernel.is_changed, true)) changed_.push_back(patch.node);
+}
+
+/// Without a value, the event that the graph was built with.
+CUevent Graph::EventOf(uint32_t node, uint64_t value) {
+  auto* const given = reinterpret_cast<hal::EventHandle*>(value);
+  hal::EventHandle& own = *std::get<hal::GraphRecord>(parts_.nodes[node].work).event;
+  return static_cast<EventHandle&>(given == nullptr ? own : *given).event();
 }
 
 Status Graph::SetChanged() {
   for (; !changed_.empty(); changed_.pop_back()) {
     GraphParts::KernelNode& kernel = parts_.kernels[changed_.back()];
+    if (kernel.event != nullptr) {
+      MR_TRY(CheckAll(Cuda().cuGraphExecEventRecordNodeSetEvent(exec_, kernel.node, kernel.event),
+                      "setting the event of a graph's record"));
+      kernel.is_changed = false;
+      continue;
+    }
     MR_TRY(CheckAll(Cuda().cuGraphExecKernelNodeSetParams(exec_, kernel.node, &kernel.params),
                     "setting the parameters of a graph's kernel"));
     kernel.is_changed = false;

@@ -32,6 +32,7 @@ class Graph final : public hal::Graph {
  private:
   Status Make(std::vector<hal::GraphNode> nodes);
   void Replace(const hal::GraphPatch& patch, uint64_t value);
+  [[nodiscard]] CUevent EventOf(uint32_t node, uint64_t value);
   Status SetChanged();
   [[nodiscard]] Status OthersAlive() const;
   Status Queue(CUstream stream);

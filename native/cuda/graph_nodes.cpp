@@ -7,6 +7,7 @@
 
 #include "cuda/context_scope.h"
 #include "cuda/device.h"
+#include "cuda/event_handle.h"
 #include "cuda/kernels/condition.ptx.gen.h"
 #include "cuda/strided.h"
 
@@ -105,6 +106,10 @@ Result<CUgraphNode> GraphWriter::WriteOne(CUgraph graph, Before before, const ha
   if (const auto* strided = std::get_if<hal::GraphStrided>(&node.work)) {
     return WriteStrided(graph, before, node, *strided);
   }
+  if (const auto* record = std::get_if<hal::GraphRecord>(&node.work)) {
+    MR_CHECK(ContextOf(node) == home_);
+    return WriteRecord(graph, before, *record, kernel);
+  }
   if (const auto* condition = std::get_if<hal::GraphCondition>(&node.work)) {
     return WriteCondition(graph, before, node, *condition);
   }
@@ -116,6 +121,15 @@ Result<CUgraphNode> GraphWriter::WriteEmpty(CUgraph graph, Before before) {
   MR_TRY(CheckBuilding(*home_, Cuda().cuGraphAddEmptyNode(&made, graph, before.data(), before.size()),
                        "adding an empty node to a graph"));
   return made;
+}
+
+Result<CUgraphNode> GraphWriter::WriteRecord(CUgraph graph, Before before, const hal::GraphRecord& node,
+                                             GraphParts::KernelNode& record) {
+  record.event = static_cast<const EventHandle&>(*node.event).event();
+  MR_TRY(CheckBuilding(
+      *home_, Cuda().cuGraphAddEventRecordNode(&record.node, graph, before.data(), before.size(), record.event),
+      "adding the record of an event to a graph"));
+  return record.node;
 }
 
 Result<CUgraphNode> GraphWriter::WriteKernel(CUgraph graph, Before before, const hal::GraphKernel& node,

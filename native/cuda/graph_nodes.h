@@ -20,11 +20,13 @@ namespace millrace::cuda {
 
 /// What a graph needs as long as it exists.
 struct GraphParts {
-  /// A kernel node outside of bodies. The node is null for another work, and for a kernel without blocks.
+  /// A node outside of bodies that launches may change: a kernel, or the record of an event. The node is null for
+  /// another work, and for a kernel without blocks.
   struct KernelNode {
     CUgraphNode node = nullptr;
     CUDA_KERNEL_NODE_PARAMS params = {};
     std::vector<void*> pointers;
+    CUevent event = nullptr;  // Of a record.
     bool is_changed = false;
   };
 
@@ -33,7 +35,7 @@ struct GraphParts {
   }
 
   std::vector<hal::GraphNode> nodes;             // Hold the kernels, the host leases and the parameters.
-  std::vector<KernelNode> kernels;               // One for each node.
+  std::vector<KernelNode> kernels;               // One for each node of any kind.
   std::vector<std::shared_ptr<Context>> others;  // Of the nodes; without the home.
   std::map<const Context*, std::shared_ptr<Kernel>> conditions;  // The kernel that sets conditions, by device.
 };
@@ -59,6 +61,8 @@ class GraphWriter {
   [[nodiscard]] Result<CUgraphNode> WriteEmpty(CUgraph graph, Before before);
   [[nodiscard]] Result<CUgraphNode> WriteKernel(CUgraph graph, Before before, const hal::GraphKernel& node,
                                                 GraphParts::KernelNode& kernel);
+  [[nodiscard]] Result<CUgraphNode> WriteRecord(CUgraph graph, Before before, const hal::GraphRecord& node,
+                                                GraphParts::KernelNode& record);
   [[nodiscard]] Result<CUgraphNode> WriteLaunch(CUgraph graph, Before before, const Kernel& kernel, unsigned int blocks,
                                                 unsigned int block, void** params);
   [[nodiscard]] Result<CUgraphNode> WriteCopy(CUgraph graph, Before before, Context& context, uint64_t dst,

@@ -80,6 +80,13 @@ struct GraphStrided {
   std::vector<StridedAxis> axes;
 };
 
+/// As Stream::Record of a timing event: the time at which everything that the node comes after has finished. On the
+/// graph's home only, and outside of condition bodies.
+struct GraphRecord {
+  /// Of the launches that no patch gives another one.
+  std::shared_ptr<EventHandle> event;
+};
+
 struct GraphNode;
 
 /// Runs bodies as often as a value in device memory says, which is read when the node is reached. cudaGraphCondType.
@@ -95,8 +102,8 @@ struct GraphCondition {
   std::vector<std::vector<GraphNode>> bodies;
 };
 
-using GraphWork =
-    std::variant<GraphEmpty, GraphKernel, GraphCopy, GraphPeerCopy, GraphFill, GraphStrided, GraphCondition>;
+using GraphWork = std::variant<GraphEmpty, GraphKernel, GraphCopy, GraphPeerCopy, GraphFill, GraphStrided, GraphRecord,
+                               GraphCondition>;
 
 struct GraphNode {
   /// The device that runs it: of the graph's backend, and open as long as the graph exists.
@@ -106,11 +113,15 @@ struct GraphNode {
   std::vector<uint32_t> after;
 };
 
-/// Another value for a parameter of a kernel node outside of condition bodies, or another HostEnds::report for a copy
-/// node that has one. It holds for this launch and, unless replaced, for later ones.
+/// Another value for a parameter of a kernel node outside of condition bodies, another HostEnds::report for a copy
+/// node that has one, or another event for a node that records one. It holds for this launch and, unless replaced, for
+/// later ones.
 struct GraphPatch {
   /// The `param` of a copy's report; its value is the slot's address.
   static constexpr uint32_t kReport = 0;
+  /// The `param` of a recorded event; its value is the address of an EventHandle, which exists until the launches that
+  /// record it have completed.
+  static constexpr uint32_t kEvent = 0;
   uint32_t node = 0;
   uint32_t param = 0;
   uint64_t value = 0;

@@ -1,5 +1,6 @@
 #include "runtime/device_control.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,26 @@ namespace {
 
 Status NoEvent() {
   return Status(StatusCode::kState, "the handle names no event");
+}
+
+Status NotReached() {
+  return Status(StatusCode::kState, "the device has not reached the event yet");
+}
+
+/// The driver event of an event of graphs: of the last launch that recorded both and has completed or, if there is
+/// none, of the last that recorded this one.
+void FindRecorded(const EventEntry& entry, const EventEntry& other, const hal::EventHandle*& found) {
+  if (!entry.is_of_graph) return;
+  for (auto each = entry.launched.rbegin(); each != entry.launched.rend(); ++each) {
+    if (!each->IsOver()) continue;
+    if (found == nullptr) found = each->event_handle.get();
+    const bool has_both = std::ranges::any_of(other.launched, [&](const EventEntry::Launched& launched) {
+      return launched.stream == each->stream && launched.ticket == each->ticket;
+    });
+    if (!has_both) continue;
+    found = each->event_handle.get();
+    return;
+  }
 }
 
 }  // namespace
@@ -64,6 +85,7 @@ Result<double> DeviceControl::Elapsed(uint32_t start, uint32_t end) {
   inbox_.RunOnThread([&] {
     if (device_.is_shut()) return;
     const EventEntry* entries[2] = {};
+    const hal::EventHandle* handles[2] = {};
     for (int n = 0; const uint32_t handle : {start, end}) {
       const EventRef* const found = tables_.events.Find(handle);
       if (found == nullptr || (*found)->kind != EventKind::kTiming) {
@@ -71,13 +93,24 @@ Result<double> DeviceControl::Elapsed(uint32_t start, uint32_t end) {
         return;
       }
       const EventEntry& entry = **found;
+      entries[n] = &entry;
+      if (entry.is_of_graph) {
+        ++n;
+        continue;
+      }
       if (entry.stream == nullptr || entry.stream->Completed() < entry.ticket) {
-        elapsed = Status(StatusCode::kState, "the device has not reached the event yet");
+        elapsed = NotReached();
         return;
       }
-      entries[n++] = &entry;
+      handles[n++] = entry.event_handle.get();
     }
-    elapsed = device_.device().Elapsed(*entries[0]->event_handle, *entries[1]->event_handle);
+    FindRecorded(*entries[0], *entries[1], handles[0]);
+    FindRecorded(*entries[1], *entries[0], handles[1]);
+    if (handles[0] == nullptr || handles[1] == nullptr) {
+      elapsed = NotReached();
+      return;
+    }
+    elapsed = device_.device().Elapsed(*handles[0], *handles[1]);
   });
   return elapsed;
 }

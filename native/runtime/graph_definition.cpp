@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/handle_table.h"
 #include "runtime/record_reader.h"
 
 namespace millrace {
@@ -51,6 +52,12 @@ bool ReadNode(RecordReader& reader, DefinedNode& node, protocol::FillRecord reco
   return IsElementSize(size) && record.count <= UINT64_MAX / size && record.offset % size == 0;
 }
 
+bool ReadNode(RecordReader& reader, DefinedNode& node, protocol::RecordEventRecord record) {
+  if (!reader.ReadFields(record)) return false;
+  node.work = record;
+  return record.kind == static_cast<uint32_t>(protocol::EventKind::kTiming) && HandleGeneration(record.handle) != 0;
+}
+
 template <typename Work>
 bool ReadStridedNode(RecordReader& reader, DefinedNode& node, Work work) {
   auto& record = work.record;
@@ -83,6 +90,8 @@ bool ReadWork(std::span<const std::byte> bytes, DefinedNode& node) {
       return ReadStridedNode(reader, node, GraphDefinition::CopyStrided{});
     case Opcode::kFillStrided:
       return ReadStridedNode(reader, node, GraphDefinition::FillStrided{});
+    case Opcode::kRecordEvent:
+      return ReadNode(reader, node, protocol::RecordEventRecord{});
     default:
       return false;
   }

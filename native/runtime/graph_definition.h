@@ -33,7 +33,8 @@ struct GraphDefinition {
   struct Node {
     uint32_t device = 0;
     std::vector<uint32_t> after;
-    std::variant<protocol::NopRecord, Launch, protocol::CopyRecord, CopyStrided, protocol::FillRecord, FillStrided>
+    std::variant<protocol::NopRecord, Launch, protocol::CopyRecord, CopyStrided, protocol::FillRecord, FillStrided,
+                 protocol::RecordEventRecord>
         work;
   };
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hal/graph.h"
+#include "runtime/event_entry.h"
 #include "runtime/graph_definition.h"
 #include "runtime/graph_faults.h"
 #include "runtime/launches.h"
@@ -70,6 +71,12 @@ struct GraphPlan {
   std::vector<uint32_t> overwritten;  // What it overwrites as a whole, and does not read before.
   std::vector<Patch> patches;
   std::vector<Checked> checked;
+  /// A node that records an event.
+  struct Record {
+    uint32_t node = 0;
+    EventRef event;
+  };
+  std::vector<Record> records;
   std::vector<uint32_t> reporting_copies;  // Nodes that copy host memory of other devices.
   bool is_staged = false;                  // It has a copy between devices without a direct route.
   bool has_foreign_outputs = false;

@@ -81,6 +81,12 @@ Result<EventRef> ResourceTables::CreateEvent(hal::Device& device, uint32_t handl
   return events.Bind(handle, std::move(entry));
 }
 
+EventRef ResourceTables::BindGraphEvent(uint32_t handle) {
+  auto entry = std::make_shared<EventEntry>();
+  entry->is_of_graph = true;
+  return events.Bind(handle, std::move(entry));
+}
+
 void ResourceTables::DefineGraph(uint32_t handle, GraphRef graph, uint32_t owner_id) {
   const bool is_new = graphs.by_handle.try_emplace(handle, std::move(graph)).second;
   if (is_new) owned.AddGraph(owner_id, handle);

@@ -20,6 +20,7 @@
 
 #include "hal/hal.h"
 #include "runtime/channel_stats.h"
+#include "runtime/event_entry.h"
 #include "runtime/graphs.h"
 #include "runtime/handle_table.h"
 #include "runtime/host_entry.h"
@@ -30,15 +31,6 @@
 #include "runtime/streams.h"
 
 namespace millrace {
-
-/// An event of the driver: for timing, or for other processes.
-struct EventEntry {
-  std::unique_ptr<hal::EventHandle> event_handle;
-  protocol::EventKind kind = protocol::EventKind::kTiming;
-  StreamState* stream = nullptr;  // Of the last record; null before the first.
-  Ticket ticket = 0;
-};
-using EventRef = std::shared_ptr<EventEntry>;
 
 class ResourceTables {
  public:
@@ -77,6 +69,8 @@ class ResourceTables {
   /// The memory of its last handle is given back.
   void CountFreed(const MemoryEntry& entry);
   Result<EventRef> CreateEvent(hal::Device& device, uint32_t handle, protocol::EventKind kind);
+  /// An event that launches of graphs record.
+  EventRef BindGraphEvent(uint32_t handle);
   /// A handle names one graph until that is freed; a second definition changes nothing.
   void DefineGraph(uint32_t handle, GraphRef graph, uint32_t owner_id);
   /// The device closes. Graphs must have been ended.

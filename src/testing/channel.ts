@@ -26,7 +26,7 @@ import {
 } from '../protocol/protocol.gen.js';
 import type { ChannelStats, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
 import { Failures } from './failures.js';
-import { filledIn, graphEffect, graphMs, type GraphNode, type NodeStep, readGraph } from './graphs.js';
+import { filledIn, graphEffect, graphMs, type GraphNode, type NodeStep, readGraph, withTimes } from './graphs.js';
 import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { Machine, type Step, type Submitted } from './machine.js';
@@ -187,10 +187,11 @@ export class TestChannel extends TestHostMemory implements Channel {
         return taking(0, stridedCopyEffect(view, find));
       case Opcode.LAUNCH:
         return this.#launch(view);
-      case Opcode.NOP:
-        return taking(0, NO_EFFECT);
-      default:
+      case Opcode.FILL:
+      case Opcode.FILL_STRIDED:
         return taking(0, fillEffect(view, find));
+      default:
+        return taking(0, NO_EFFECT);
     }
   }
 
@@ -215,7 +216,8 @@ export class TestChannel extends TestHostMemory implements Channel {
       steps.push(step);
     }
     let node: number | undefined;
-    const effect = graphEffect(steps, (next) => (node = next));
+    const run = graphEffect(steps, (next) => (node = next));
+    const effect = withTimes(nodes, steps, run, this.#world.clock.now, this.#reachedMs);
     return this.#carryOut(record, { ms: graphMs(nodes, steps), effect }, () => node);
   }
 
@@ -298,8 +300,6 @@ export class TestChannel extends TestHostMemory implements Channel {
   memoryAddress(): undefined {
     return undefined;
   }
-
-  // ── the rest ──
 
   get address(): never {
     throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', 'Other threads cannot open a test device.', 'sharing');

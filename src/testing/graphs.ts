@@ -1,5 +1,15 @@
 // Graphs on a device of a test: their nodes are executed in their order when the launch's time is over, which is that of the longest path.
-import { GraphDefinition, GraphNodeHead, GraphPatch, LaunchArg, LaunchGraphRecord, LaunchRecord } from '../protocol/protocol.gen.js';
+import {
+  GraphDefinition,
+  GraphNodeHead,
+  GraphPatch,
+  LaunchArg,
+  LaunchGraphRecord,
+  LaunchRecord,
+  Opcode,
+  RecordEventRecord,
+  RecordHeader,
+} from '../protocol/protocol.gen.js';
 import type { Block, Effect } from './memory.js';
 
 /** A node of a definition. */
@@ -56,10 +66,35 @@ export function filledIn({ record, patches }: GraphNode, launch: DataView): Data
 
 /** The longest path through the nodes. */
 export function graphMs(nodes: readonly GraphNode[], steps: readonly NodeStep[]): number {
+  return Math.max(0, ...nodeEndsMs(nodes, steps));
+}
+
+/** The effect, which then also enters in `times` when the nodes of a launch that begins at `beginMs` record events, by handle. */
+export function withTimes(
+  nodes: readonly GraphNode[],
+  steps: readonly NodeStep[],
+  effect: Effect,
+  beginMs: number,
+  times: Map<number, number>,
+): Effect {
+  const run = (): void => {
+    effect.run();
+    const endsMs = nodeEndsMs(nodes, steps);
+    for (const [n, node] of nodes.entries()) {
+      const view = new DataView(node.record.buffer);
+      if (view.getUint16(RecordHeader.OPCODE, true) !== Opcode.RECORD_EVENT) continue;
+      times.set(view.getUint32(RecordEventRecord.HANDLE, true), beginMs + (endsMs[n] as number));
+    }
+  };
+  return { ...effect, run };
+}
+
+/** When each node ends: the longest path to it. */
+function nodeEndsMs(nodes: readonly GraphNode[], steps: readonly NodeStep[]): readonly number[] {
   const ends: number[] = [];
   for (const [n, { after }] of nodes.entries())
     ends.push(Math.max(0, ...after.map((earlier) => ends[earlier] as number)) + (steps[n] as NodeStep).ms);
-  return Math.max(0, ...ends);
+  return ends;
 }
 
 /** All effects as one. It reads what a node reads before an earlier node has written it as a whole. `onNode` is called before each node runs. */

@@ -24,6 +24,7 @@ import { failures } from './failures.js';
 import { failuresOfTwo } from './failures-of-two.js';
 import { graphDrawings } from './graph-drawings.js';
 import { graphEnds } from './graph-ends.js';
+import { graphEvents } from './graph-events.js';
 import { graphFailures } from './graph-failures.js';
 import { graphHostFunctions } from './graph-host-functions.js';
 import { graphMemory } from './graph-memory.js';
@@ -139,6 +140,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphMemory,
   graphValues,
   graphFailures,
+  graphEvents,
   graphHostFunctions,
   graphNodes,
   graphUpdates,
@@ -167,6 +169,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   graphMemory,
   graphValues,
   graphFailures,
+  graphEvents,
   graphHostFunctions,
   graphUpdates,
   randomGraphs,

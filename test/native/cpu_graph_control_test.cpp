@@ -1,5 +1,5 @@
-// Graphs on the CPU backend: conditions, kernels that have to stop, and cancelled devices. The rules G1 to G8 are in
-// hal/graph.h.
+// Graphs on the CPU backend: conditions, events, kernels that have to stop, and cancelled devices. The rules G1 to G8
+// are in hal/graph.h.
 #include <array>
 #include <atomic>
 #include <functional>
@@ -192,6 +192,37 @@ MR_TEST(CancellingStopsAGraphInTheMiddle) {
     endless.Then(Condition(Kind::kWhile, &always, {body}));
     end(endless, [&] { return begun.load() >= 1; });
   }
+}
+
+// G1, G4.
+MR_TEST(EventsAreRecordedBetweenTheNodesAndByTheLaunchThatNamesThem) {
+  auto device = OpenDevice(2);
+  auto affine = LoadKernel(*device, "affine");
+  const auto make = [&] {
+    return std::shared_ptr<hal::EventHandle>(std::move(device->CreateEvent(protocol::EventKind::kTiming).value()));
+  };
+  const auto code = [&](const auto& start, const auto& end) { return device->Elapsed(*start, *end).status().code(); };
+  const std::array built{make(), make()};
+  uint32_t word = 0;
+  Nodes nodes(*device);
+  nodes.Then(hal::GraphRecord{built[0]});
+  for (uint32_t i = 0; i < 50; ++i) nodes.Then(KernelNode(affine, {1, 1, 1}, &word, 1u, 1u));
+  nodes.Then(hal::GraphRecord{built[1]});
+  auto graph = nodes.Build();
+  Lane lane(*device);
+  MR_EXPECT(code(built[0], built[1]) == StatusCode::kState);
+  lane.LaunchGraph(*graph);
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT(device->Elapsed(*built[0], *built[1]).value() > 0);
+  const double first = device->Elapsed(*built[0], *built[1]).value();
+  const std::array given{make(), make()};
+  lane.LaunchGraph(*graph, {{0, hal::GraphPatch::kEvent, testing::Bits(given[0].get())},
+                            {51, hal::GraphPatch::kEvent, testing::Bits(given[1].get())}});
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT(device->Elapsed(*given[0], *given[1]).value() > 0);
+  MR_EXPECT(device->Elapsed(*built[1], *given[0]).value() > 0);
+  MR_EXPECT_EQ(device->Elapsed(*built[0], *built[1]).value(), first);
+  MR_EXPECT_EQ(word, 100u);
 }
 
 }  // namespace

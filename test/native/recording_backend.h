@@ -48,6 +48,27 @@ inline std::string Show(std::span<const hal::StridedAxis> axes) {
   return text;
 }
 
+/// Logs its destruction.
+class RecordingGraph final : public hal::Graph {
+ public:
+  RecordingGraph(BackendControls& controls, std::vector<hal::GraphNode> nodes)
+      : controls_(controls), nodes_(std::move(nodes)) {}
+  ~RecordingGraph() override { controls_.log.Add("drops a graph of " + std::to_string(nodes_.size())); }
+  [[nodiscard]] const std::vector<hal::GraphNode>& nodes() const { return nodes_; }
+
+ private:
+  BackendControls& controls_;
+  const std::vector<hal::GraphNode> nodes_;  // Keeps what they keep.
+};
+
+/// The event that the patch gives to a node; null if it patches something else.
+inline RecordingEventHandle* RecordedBy(hal::Graph* graph, const hal::GraphPatch& patch) {
+  if (graph == nullptr) return nullptr;
+  const hal::GraphNode& node = static_cast<RecordingGraph*>(graph)->nodes()[patch.node];
+  if (!std::holds_alternative<hal::GraphRecord>(node.work)) return nullptr;
+  return static_cast<RecordingEventHandle*>(reinterpret_cast<hal::EventHandle*>(patch.value));
+}
+
 class RecordingStream final : public hal::Stream {
  public:
   RecordingStream(BackendControls& controls, std::string name, const hal::StreamRequest& request)
@@ -72,9 +93,16 @@ class RecordingStream final : public hal::Stream {
       return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
     }
     std::string text = request.graph == nullptr ? "no graph" : "graph";
+    size_t events = 0;
     for (const hal::GraphPatch& patch : request.patches) {
+      if (auto* const event_handle = RecordedBy(request.graph, patch)) {
+        event_handle->stamp = controls_.clock.fetch_add(1);
+        ++events;
+        continue;
+      }
       text += " " + std::to_string(patch.node) + "." + std::to_string(patch.param) + "=" + std::to_string(patch.value);
     }
+    if (events > 0) text += " of " + std::to_string(events) + " events";
     outputs_.assign(request.outputs.begin(), request.outputs.end());
     return Take(ticket, text);
   }
@@ -194,18 +222,6 @@ class RecordingStream final : public hal::Stream {
   std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
   std::vector<uint64_t> outputs_;                // The channel's; read when that is quiet.
   uint64_t staging_ = 0;                         // The channel's, or the pump's while the stream waits for it.
-};
-
-/// Logs its destruction.
-class RecordingGraph final : public hal::Graph {
- public:
-  RecordingGraph(BackendControls& controls, std::vector<hal::GraphNode> nodes)
-      : controls_(controls), nodes_(std::move(nodes)) {}
-  ~RecordingGraph() override { controls_.log.Add("drops a graph of " + std::to_string(nodes_.size())); }
-
- private:
-  BackendControls& controls_;
-  const std::vector<hal::GraphNode> nodes_;  // Keeps what they keep.
 };
 
 class RecordingDevice final : public hal::Device {

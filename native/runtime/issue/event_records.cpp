@@ -19,7 +19,8 @@ Outcome EventRecords::RecordEvent(StreamState& stream, Ticket ticket, RecordRead
   const auto kind = static_cast<EventKind>(record.kind);
   EventRef* found = tables_.events.Find(record.handle);
   // A timing event is recorded only once: otherwise a later read could get either of two timestamps.
-  const bool is_used = found != nullptr && kind == EventKind::kTiming && (*found)->stream != nullptr;
+  const bool is_used =
+      found != nullptr && kind == EventKind::kTiming && ((*found)->stream != nullptr || (*found)->is_of_graph);
   if (is_used || (found != nullptr && (*found)->kind != kind)) return ends_.FailMalformed(stream, ticket);
   if (stream.poisoned_by != 0) return ends_.FailPoisoned(stream, ticket, {});
   if (stream.backend == nullptr) return ends_.Fail(stream, ticket, {.status = RecordEnds::NoStream()}, {});

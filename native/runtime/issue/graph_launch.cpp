@@ -219,6 +219,10 @@ Outcome GraphLaunch::Build(const GraphRef& graph) {
     param(checked.node, checked.param + 1) = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
   }
   plan_->word_stream = &stream_;
+  if (const Status status = MakeEvents(); !status.ok()) return FailOfBuild(status);
+  for (size_t n = 0; n < events_.size(); ++n) {
+    std::get<hal::GraphRecord>(plan_->nodes[plan_->records[n].node].work).event = std::move(events_[n]);
+  }
   std::vector<std::shared_ptr<Channel>> others;
   for (const Home& home : homes_) {
     if (!IsOwn(home)) others.push_back(home.channel);
@@ -299,7 +303,20 @@ void GraphLaunch::Watch() {
   graph_.faults->Watch(stream_, ticket_, fault_set_, std::move(outputs));
 }
 
+/// A driver event for each record: a launch has its own, as the events of earlier launches may still be asked for.
+Status GraphLaunch::MakeEvents() {
+  events_.clear();
+  for (size_t n = 0; n < plan_->records.size(); ++n) {
+    auto made = parts_.device.device().CreateEvent(protocol::EventKind::kTiming);
+    if (!made.ok()) return made.status();
+    events_.push_back(std::move(made).value());
+  }
+  return {};
+}
+
 Outcome GraphLaunch::Launch() {
+  if (const Status status = MakeEvents(); !status.ok())
+    return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
   for (const uint32_t number : plan_->overwritten) MemoryOf(number)->poison.Overwrite();
   std::vector<uint64_t>& names = scratch_.output_names;
   names.clear();
@@ -317,6 +334,9 @@ Outcome GraphLaunch::Launch() {
     if (value != patch.value) patches.push_back({patch.node, patch.param, value});
   }
   AddFaultPatches(patches);
+  for (size_t n = 0; n < events_.size(); ++n) {
+    patches.push_back({plan_->records[n].node, hal::GraphPatch::kEvent, reinterpret_cast<uintptr_t>(events_[n].get())});
+  }
   // Before the launch: a report may arrive before the backend's call returns.
   Watch();
   graph_.NoteLaunch(stream_, ticket_);
@@ -326,6 +346,9 @@ Outcome GraphLaunch::Launch() {
   for (GraphPlan::Patch& patch : plan_->patches) patch.value = ValueOf(patch);
   plan_->word_stream = &stream_;
   plan_->fault_set = fault_set_;
+  for (size_t n = 0; n < events_.size(); ++n) {
+    plan_->records[n].event->NoteLaunch(stream_, ticket_, std::move(events_[n]));
+  }
   NoteUse();
   return Outcome::kIssued;
 }

@@ -72,6 +72,7 @@ class GraphLaunch {
   Ended Add(Home& home, const GraphDefinition::CopyStrided& copy);
   Ended Add(Home& home, const protocol::FillRecord& record);
   Ended Add(Home& home, const GraphDefinition::FillStrided& fill);
+  Ended Add(Home& home, const protocol::RecordEventRecord& record);
   Ended FindKernel(Home& home, const protocol::LaunchRecord& record, hal::GraphKernel& kernel);
   Ended FindCopyEnds(CopyWork& copy);
   /// Memory of a device's table. `found` is null if the device is gone.
@@ -99,6 +100,7 @@ class GraphLaunch {
   Outcome Build(const GraphRef& graph);
   Outcome FailOfBuild(Status status);
   Ended FindFaultSet();
+  Status MakeEvents();
   Outcome Launch();
   Outcome Upload();
   Outcome FailOfCall(Status status);
@@ -118,8 +120,9 @@ class GraphLaunch {
   std::unique_ptr<GraphPlan> made_;  // A plan that is not the graph's yet.
   GraphPlan* plan_ = nullptr;
   Accesses accesses_;
-  std::vector<MemoryRef> slots_;  // The memory of the plan's slots.
-  uint32_t fault_set_ = 0;        // The number of the launch's set of fault slots.
+  std::vector<MemoryRef> slots_;                           // The memory of the plan's slots.
+  std::vector<std::unique_ptr<hal::EventHandle>> events_;  // For the plan's records, of this launch.
+  uint32_t fault_set_ = 0;                                 // The number of the launch's set of fault slots.
   /// The channel of a device that is gone, 0 for memory that will never be registered; nothing if all is there.
   std::optional<uint32_t> gone_;
 };

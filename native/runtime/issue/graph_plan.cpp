@@ -66,6 +66,18 @@ GraphLaunch::Ended GraphLaunch::Add(Home&, const protocol::NopRecord&) {
   return std::nullopt;
 }
 
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const protocol::RecordEventRecord& record) {
+  // The tables of other devices' events are for their own channels.
+  if (!IsOwn(home)) return Malformed();
+  EventRef* const found = parts_.tables.events.Find(record.handle);
+  if (found != nullptr && !(*found)->is_of_graph) return Malformed();
+  EventRef event = found != nullptr ? *found : parts_.tables.BindGraphEvent(record.handle);
+  if (found == nullptr) parts_.tables.owned.AddEvent(stream_.owner_id, record.handle);
+  plan_->records.push_back({static_cast<uint32_t>(plan_->nodes.size() - 1), std::move(event)});
+  Node().work = hal::GraphRecord{};
+  return std::nullopt;
+}
+
 // ── Launches ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 GraphLaunch::Ended GraphLaunch::FindKernel(Home& home, const protocol::LaunchRecord& record, hal::GraphKernel& kernel) {

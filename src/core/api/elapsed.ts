@@ -10,7 +10,8 @@ import { DeviceEvent, type TimedPoint } from './event.js';
  * Milliseconds from `start` to `end`, as both are recorded now; negative if `end` came first. Waits for both. `cudaEventElapsedTime`,
  * `cupy.cuda.get_elapsed_time`, `wp.get_event_elapsed_time`. Rejects at once with EventTimingError if an event has no timing, was never
  * recorded or belongs to another device, and with StateError for a disposed one; later with AbortError, WaitTimeoutError or
- * DeviceLostError.
+ * DeviceLostError. Of events that were recorded in a capture, it waits for the launches of the graph so far, and gives the times of the
+ * latest launch that has finished; before the first launch it rejects with EventTimingError.
  */
 export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitOptions): Promise<number> {
   checkWaitCall(opts);
@@ -48,5 +49,11 @@ function timed(which: string, event: DeviceEvent): TimedPoint {
   const point = event.timedPoint;
   if (point === undefined)
     throw new EventTimingError(`The ${which} event was never recorded. Call stream.record(event) first.`, 'never-recorded', { device });
-  return point;
+  if (point.timeline.recording === undefined) return point;
+  const { last } = point.eventHandle;
+  if (last === undefined) {
+    const message = `The ${which} event was recorded in a capture, and its graph was not launched yet.`;
+    throw new EventTimingError(message, 'never-recorded', { device });
+  }
+  return { ...last, eventHandle: point.eventHandle };
 }

@@ -3,7 +3,8 @@
 //
 // A timing handle is recorded once. Recording a timing event again takes a new handle, so that an `elapsed` call that is still
 // pending for the earlier record keeps its handle. A handle is counted as used by its event or operation and by each pending
-// `elapsed` call. When the count is 0, FREE_EVENT is submitted after its last use.
+// `elapsed` call. When the count is 0, FREE_EVENT is submitted after its last use. A timing handle of a capture is recorded by every launch
+// of its graph, which counts as a user of the handle, too; the device keeps the times of the latest launch that has finished.
 // Thread: owner.
 import { EventKind } from '../../protocol/protocol.gen.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -28,9 +29,14 @@ export class EventHandle {
     this.handle = core.eventHandles.take();
   }
 
-  /** Records the event. Returns the ticket. */
+  /** Records the event. Returns the ticket. In a capture, the launches of the graph record it. */
   record(timeline: Timeline): number {
     const { encoder } = this.core;
+    if (timeline.recording !== undefined) {
+      const ticket = this.core.submit(timeline, encoder.recordEvent(timeline.slot, this.handle, this.kind));
+      timeline.recording.addEvent(this);
+      return ticket;
+    }
     return this.#use(timeline, encoder.recordEvent(timeline.slot, this.handle, this.kind));
   }
 
@@ -43,6 +49,16 @@ export class EventHandle {
   /** Call it when the device's worker creates or opens the driver event, outside of all streams. */
   bind(): void {
     this.#isBound = true;
+  }
+
+  /** A launch of a graph that records it was submitted. */
+  noteLaunch(timeline: Timeline, ticket: number): void {
+    this.#note(timeline, ticket);
+  }
+
+  /** Its latest use. Of an event of graphs, the latest launch. */
+  get last(): Point | undefined {
+    return this.#last;
   }
 
   hold(): void {
@@ -67,6 +83,11 @@ export class EventHandle {
 
   #use(timeline: Timeline, bytes: number): number {
     const ticket = this.core.submit(timeline, bytes);
+    this.#note(timeline, ticket);
+    return ticket;
+  }
+
+  #note(timeline: Timeline, ticket: number): void {
     this.#isBound = true;
     if (this.#last !== undefined && this.#last.timeline !== timeline) {
       this.#others ??= new Map();
@@ -74,7 +95,6 @@ export class EventHandle {
       this.#others.delete(timeline);
     }
     this.#last = { timeline, ticket };
-    return ticket;
   }
 }
 

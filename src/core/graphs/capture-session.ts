@@ -6,12 +6,12 @@
 //
 // A node comes after the node before it on its stream, and after the nodes that its stream was made to wait for since then.
 // Thread: owner. The body of a capture is synchronous, so a thread has one session at a time.
-import { LaunchArg, LaunchRecord, Opcode } from '../../protocol/protocol.gen.js';
+import { EventKind, LaunchArg, LaunchRecord, Opcode, RecordEventRecord } from '../../protocol/protocol.gen.js';
 import { CaptureError, type CaptureReason } from '../base/errors.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { Storage } from '../memory/storage.js';
-import { type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
+import { type RecordedEvent, type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
 import { CapturedMemory } from './captured-memory.js';
 import { type ArraySlot, entriesOf, type ScalarSlot } from './slots.js';
 
@@ -51,12 +51,12 @@ const KINDS: ReadonlyMap<number, CapturedNode['kind']> = new Map([
   [Opcode.FILL, 'fill'],
   [Opcode.FILL_STRIDED, 'fill'],
   [Opcode.NOP, 'empty'],
+  [Opcode.RECORD_EVENT, 'record'],
 ]);
 
 /** What the other records are, in messages. */
 const REFUSED: ReadonlyMap<number, string> = new Map([
   [Opcode.HOLD, 'a hold'],
-  [Opcode.RECORD_EVENT, 'the record of an event with timing or for other processes'],
   [Opcode.WAIT_EVENT, 'a wait for an event of another process'],
   [Opcode.ADOPT, 'the adoption of an array'],
 ]);
@@ -105,6 +105,8 @@ export class CaptureSession implements StreamRecording {
   readonly entryCount: number;
   /** Functions of `host` calls: each launch of the graph calls them after it. */
   readonly hostFunctions: HostFunction[] = [];
+  /** Events with timing: each launch of the graph records them. */
+  readonly events: RecordedEvent[] = [];
   /** Memory that the capture allocated. */
   readonly allocated: Storage[] = [];
   /** Memory that has no contents before the graph is launched: `allocated`, and that of embedded graphs. */
@@ -159,6 +161,7 @@ export class CaptureSession implements StreamRecording {
       );
     }
     const stream = this.#of(timeline);
+    if (kind === 'record') this.#checkEvent(stream, block);
     return this.#put(stream, { kind, record: block.slice(), label: undefined }, stream.before());
   }
 
@@ -175,6 +178,11 @@ export class CaptureSession implements StreamRecording {
 
   addHost(host: HostFunction): void {
     this.hostFunctions.push(host);
+  }
+
+  addEvent(event: RecordedEvent): void {
+    event.hold();
+    this.events.push(event);
   }
 
   addAllocation(memory: object): void {
@@ -205,6 +213,7 @@ export class CaptureSession implements StreamRecording {
       });
     }
     this.hostFunctions.push(...graph.hostFunctions);
+    for (const event of graph.events) this.addEvent(event);
     this.empty.push(...graph.empty);
     return this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
   }
@@ -270,7 +279,18 @@ export class CaptureSession implements StreamRecording {
   /** The capture failed, or its graph is gone: lets go of what it kept. */
   release(): void {
     for (const memory of this.memories.keys()) memory.release();
+    for (const event of this.events) event.release();
     for (const { core, barrierSlot } of this.#streams.values()) if (barrierSlot !== undefined) core.giveBackSlot(barrierSlot);
+  }
+
+  /** Throws CaptureError for the record of an event that a graph cannot contain. */
+  #checkEvent({ core, timeline }: SessionStream, record: Uint8Array): void {
+    const refuse = (what: string): Error =>
+      this.refusal(timeline, 'unsupported-node', `a graph cannot contain the record of an event ${what}`);
+    if (record[RecordEventRecord.KIND] !== EventKind.TIMING) throw refuse('for other processes');
+    const [first] = this.#streams.values();
+    if (first === undefined || first.core === core) return;
+    throw refuse(`with timing on another device than that of its first stream (${first.core.name})`);
   }
 
   /** `after`: the nodes that it comes after. */

@@ -75,6 +75,7 @@ export class GraphCore {
       this.core.failures.note(timeline);
       timeline.graphLaunches.forget(completed);
     }
+    for (const event of this.session.events) event.noteLaunch(timeline, ticket);
     // Field by field: spreading an object costs more than the rest of a launch.
     this.memory.launch = { timeline, ticket, info, isOrdered, nth: ++launches };
   }

@@ -61,12 +61,24 @@ export interface StreamRecording {
   barrierSlot(timeline: Timeline): number;
   /** Each launch of the graph calls the function after it. */
   addHost(host: { readonly fn: () => unknown; readonly label: string | undefined }): void;
+  /** The last node of a timeline records this event, whose handle the graph keeps. */
+  addEvent(event: RecordedEvent): void;
   /** The memory was allocated for an array of the capture. */
   addAllocation(memory: object): void;
   /** The timeline of the stream itself. */
   outside(timeline: Timeline): Timeline;
   /** The error of a call that a capture does not take, `what` with the device and the stream in front. */
   refusal(timeline: Timeline, reason: CaptureReason, what: string): CaptureError;
+}
+
+/** An event with timing, as a graph that records it sees it. */
+export interface RecordedEvent {
+  /** The graph keeps the event. */
+  hold(): void;
+  /** The graph does not keep it any longer. */
+  release(): void;
+  /** A launch of the graph was submitted. */
+  noteLaunch(timeline: Timeline, ticket: number): void;
 }
 
 /** An argument of a captured launch that a slot fills in. */

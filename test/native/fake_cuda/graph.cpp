@@ -28,6 +28,7 @@ struct FakeNode {
   std::vector<size_t> after;
   std::function<void(bool)> run;  // Empty: does nothing.
   bool is_kernel = false;
+  bool is_record = false;
   bool is_cooperative = false;
   GraphCondition* condition = nullptr;
   cuda::CUgraphConditionalNodeType type = cuda::CU_GRAPH_COND_TYPE_IF;
@@ -123,6 +124,18 @@ void Run(const Program& program, const Device& device) {
       if (--missing[after] == 0) ready.push_back(after);
     }
   }
+}
+
+/// What the record of an event does; empty if the event is not of the device.
+std::function<void(bool)> AcceptRecord(Device& device, cuda::CUevent handle) {
+  Event& event = *fake_cuda::FromHandle(handle);
+  if (&event.device != &device || event.flags != cuda::CU_EVENT_DEFAULT) return {};
+  return [&event](bool) {
+    auto point = std::make_shared<Point>(event.device);
+    point->Reach();
+    const std::lock_guard lock(event.mutex);
+    event.point = std::move(point);
+  };
 }
 
 CUresult Add(cuda::CUgraphNode* made, cuda::CUgraph handle, const cuda::CUgraphNode* after, size_t count,
@@ -224,6 +237,17 @@ CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode
   return Add(node, graph, after, after_count, {});
 }
 
+CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
+                                   CUevent event) {
+  MR_ENTER("cuGraphAddEventRecordNode", Name(event));
+  MR_CURRENT(device);
+  FakeNode made;
+  made.run = AcceptRecord(*device, event);
+  made.is_record = true;
+  if (!made.run) return CUDA_ERROR_INVALID_HANDLE;
+  return Add(node, graph, after, after_count, std::move(made));
+}
+
 CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
                         CUgraphNodeParams* params) {
   MR_ENTER("cuGraphAddNode");
@@ -294,6 +318,18 @@ CUresult cuGraphUpload(CUgraphExec, CUstream stream) {
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
   PushWork(*queue, [] {});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode handle, CUevent event) {
+  MR_ENTER("cuGraphExecEventRecordNodeSetEvent", Name(event));
+  MR_CURRENT(device);
+  const FakeNode& node = *FromHandle(handle);
+  if (!node.is_record) return CUDA_ERROR_INVALID_VALUE;
+  auto changed = std::make_shared<Program>(*FromHandle(exec)->program);
+  changed->steps[node.index].run = AcceptRecord(*device, event);
+  if (!changed->steps[node.index].run) return CUDA_ERROR_INVALID_HANDLE;
+  FromHandle(exec)->program = std::move(changed);
   return CUDA_SUCCESS;
 }
 

@@ -114,6 +114,25 @@ describe('a test device', () => {
     expect(await clock.run(() => elapsed(before, after))).toBe(5);
   });
 
+  test('tells the virtual time between timing events of a graph, for the latest launch', async () => {
+    const { clock, device } = bench();
+    const { stream } = device;
+    const [before, after] = [device.createEvent({ timing: true }), device.createEvent({ timing: true })];
+    const [x, y] = [device.zeros(1, i32), device.zeros(1, i32)];
+    const graph = stream.capture((s) => {
+      s.launch(add, 1, { x, y, by: 1 });
+      s.record(before);
+      s.launch(add, 1, { x, y, by: 1 });
+      s.launch(add, 1, { x, y, by: 1 });
+      s.record(after);
+    });
+    using begun = stream.record({ timing: true });
+    for (let n = 0; n < 2; n++) stream.launch(graph);
+    expect(await clock.run(() => elapsed(before, after))).toBe(10);
+    expect(await clock.run(() => elapsed(begun, before))).toBe(20);
+    expect(await clock.run(() => elapsed(begun, after))).toBe(30);
+  });
+
   test('copies between devices of one clock', async () => {
     const { clock, device } = bench();
     const { device: other } = bench({ clock });
