@@ -1,7 +1,7 @@
 // Chapter 10, fifth part: the memory that graphs use, keep and allocate.
 import { describe, expect } from 'vitest';
-import { StateError, u32, type Device, type DeviceArray, type MemoryStats } from 'millrace';
-import { ONE, usedAgain, usedBytes } from '../support/graphs.js';
+import { ArgumentError, CaptureError, inout, input, StateError, u32, type Device, type DeviceArray, type MemoryStats } from 'millrace';
+import { ONE, usedAgain, usedBytes, weaveKernel } from '../support/graphs.js';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel } from '../support/kernels.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -159,6 +159,93 @@ export function graphMemory(target: Target): void {
       expect([...(await y.read())]).toEqual([6, 6, 6, 6]);
       array[Symbol.dispose]();
       await graph.close();
+      await stream.close();
+    });
+
+    rule('S1026', 'a graph that reads an array of another capture is not launched before that has contents', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(4, 'u32');
+      using y = device.zeros(4, 'u32');
+      const made: DeviceArray<'u32'>[] = [];
+      const first = stream.capture((s) => {
+        for (let n = 0; n < 3; n++) made.push(s.full(4, 6 + n, 'u32'));
+      });
+      const [a, b, c] = made as [DeviceArray<'u32'>, DeviceArray<'u32'>, DeviceArray<'u32'>];
+      const copying = stream.capture({ k: u32 }, (s, { k }) => {
+        s.copy(x, a);
+        s.launch(mixKernel, ONE, { x: y, k });
+      });
+      const changing = stream.capture((s) => void s.launch(mixKernel, ONE, { x: b, k: 1 }));
+      const outer = stream.capture((s) => {
+        s.fill(y, 9);
+        s.launch(copying, { k: 1 });
+      });
+      // It writes the array itself before it reads it.
+      const filling = stream.capture((s) => {
+        s.fill(c, 1);
+        s.copy(x, c);
+      });
+      const reads = stream.capture(
+        { from: input(u32) },
+        (s, { from }) => void s.launch(weaveKernel, { grid: 1, block: 4 }, { x: from, y, k: 1 }),
+      );
+      const changes = stream.capture({ x: inout(u32) }, (s, { x: slot }) => void s.launch(mixKernel, ONE, { x: slot, k: 1 }));
+      // A capture that reads an array of its own and of an embedded graph needs no earlier launch.
+      const whole = stream.capture((s) => {
+        s.launch(first);
+        s.copy(x, a);
+        s.copy(y, s.full(4, 3, 'u32'));
+      });
+      for (const launch of [
+        () => stream.launch(copying, { k: 1 }),
+        () => stream.launch(changing),
+        () => stream.launch(outer),
+        () => stream.launch(reads, { from: b }),
+        () => stream.launch(changes, { x: b }),
+        () => copying.launch({ k: 2 }),
+      ]) {
+        const error = thrownBy(launch);
+        expect(error, String(launch)).toBeInstanceOf(StateError);
+        expect(error, String(launch)).not.toBeInstanceOf(CaptureError);
+      }
+      expect(thrownBy(() => stream.launch(copying, { k: 1 })).message).toMatch(
+        /^Graph .* reads array .*, which another capture allocated: /,
+      );
+      // Nothing ran, and the graphs are usable.
+      expect([...(await x.read()), ...(await y.read())]).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+      await stream.launch(filling).done;
+      expect([...(await x.read()), ...(await c.read())]).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+      expect(thrownBy(() => stream.launch(copying, { k: 1 }))).toBeInstanceOf(StateError);
+      // What another operation writes counts, too.
+      stream.fill(a, 4);
+      stream.launch(copying, { k: 1 });
+      expect([...(await x.read())]).toEqual([4, 4, 4, 4]);
+      stream.launch(whole);
+      expect([...(await x.read()), ...(await y.read())]).toEqual([6, 6, 6, 6, 3, 3, 3, 3]);
+      for (const graph of [changing, outer]) await stream.launch(graph).done;
+      expect([await b.item(0), await b.item(1)]).toEqual([mixed(7, 1, 1), 7]);
+      await stream.launch(reads, { from: b }).done;
+      await stream.launch(changes, { x: b }).done;
+      for (const array of made) array[Symbol.dispose]();
+      await Promise.all([first, copying, changing, outer, filling, reads, changes, whole].map((graph) => graph.close()));
+      await stream.close();
+    });
+
+    rule('S1026', 'a call that was refused in the capture does not count as a read', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(4, 'u32');
+      let made: DeviceArray<'u32'> | undefined;
+      const first = stream.capture((s) => void (made = s.full(4, 6, 'u32')));
+      const second = stream.capture((s) => {
+        expect(thrownBy(() => s.launch(mixKernel, ONE, { x: made!, k: 'no' as never }))).toBeInstanceOf(ArgumentError);
+        s.fill(x, 2);
+      });
+      await stream.launch(second).done;
+      expect([...(await x.read())]).toEqual([2, 2, 2, 2]);
+      made![Symbol.dispose]();
+      await Promise.all([first.close(), second.close()]);
       await stream.close();
     });
 

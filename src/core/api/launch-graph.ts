@@ -19,6 +19,7 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
   const { core, timeline } = site;
   checkGraph(site, graph);
   if (timeline.recording instanceof CaptureSession) return embed(site, timeline.recording, graph, values);
+  graph.checkContents();
   comeAfterLaunch(site, graph);
   const record = core.tracker.begin(site);
   try {
@@ -79,7 +80,7 @@ function embed(site: StreamContext, session: CaptureSession, graph: GraphCore, v
   try {
     const count = writeEntries(site, record, graph, values);
     const entries = encoder.block.slice(LaunchRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE + count * LaunchArg.BYTE_SIZE);
-    for (const { storage, start, end, isWrite } of graph.uses()) record.add(storage, start, end, isWrite);
+    for (const { storage, start, end, isWrite } of graph.uses()) record.add(storage, start, end, isWrite, false);
     record.order('graph', graph.label);
     const nop = encoder.block.subarray(0, encoder.nop(timeline.slot));
     const ticket = session.embed(timeline, graph.session, entries, nop);
@@ -123,7 +124,7 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
       arrays.push({ name: slot.name, array, isWrite });
       encoder.memoryArg(at++, ACCESS[slot.access], storage.handle, storage.base + byteOffset);
       for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
-      record.add(storage, byteOffset, byteOffset + byteLength, isWrite);
+      record.add(storage, byteOffset, byteOffset + byteLength, isWrite, slot.access !== 'out');
     } else {
       const { low, high } = scalarBits(slot.dtype, value, slot.name);
       encoder.intArg(at++, DTYPES[slot.dtype].byteSize, low, high);

@@ -110,7 +110,10 @@ export class CaptureSession implements StreamRecording {
   /** Memory that the capture allocated. */
   readonly allocated: Storage[] = [];
   /** Memory that has no contents before the graph is launched: `allocated`, and that of embedded graphs. */
-  readonly empty: Storage[] = [];
+  readonly empty: Set<Storage> = new Set();
+  /** Memory of other captures that had no contents: what a node reads before another writes it, and what is written first. */
+  readonly needed: Set<Storage> = new Set();
+  readonly filled: Set<Storage> = new Set();
   readonly #entries: Map<object, number> = new Map();
   readonly #streams: Map<Timeline, SessionStream> = new Map();
   #isOver = false;
@@ -188,7 +191,12 @@ export class CaptureSession implements StreamRecording {
   addAllocation(memory: object): void {
     if (!(memory instanceof Storage)) return;
     this.allocated.push(memory);
-    this.empty.push(memory);
+    this.empty.add(memory);
+  }
+
+  useEmpty(memory: object, isRead: boolean): void {
+    if (!(memory instanceof Storage) || memory.hasContents || this.empty.has(memory) || this.filled.has(memory)) return;
+    (isRead ? this.needed : this.filled).add(memory);
   }
 
   /**
@@ -214,7 +222,8 @@ export class CaptureSession implements StreamRecording {
     }
     this.hostFunctions.push(...graph.hostFunctions);
     for (const event of graph.events) this.addEvent(event);
-    this.empty.push(...graph.empty);
+    for (const memory of graph.needed) this.useEmpty(memory, true);
+    for (const memory of graph.empty) this.empty.add(memory);
     return this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
   }
 

@@ -7,6 +7,7 @@
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Storage } from '../memory/storage.js';
+import { noContents } from '../ordering/hazards.js';
 import type { GraphLaunch } from '../ordering/tracked-memory.js';
 import { type CapturedUse, GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
@@ -58,6 +59,11 @@ export class GraphCore {
     throw new StateError('ERR_MILLRACE_STATE', `Graph ${label} of device ${core.name} is closed.`, { device: core.name });
   }
 
+  /** Throws StateError if the graph reads an array of another capture that has no contents yet. */
+  checkContents(): void {
+    for (const storage of this.session.needed) if (!storage.hasContents) throw noContents(storage, this.label);
+  }
+
   /** The graph with the nodes of another capture. Its launches come after those of this one, which is closed. */
   replacedBy(session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[]): GraphCore {
     const next = new GraphCore(this.core, this.label, session, slots);
@@ -68,7 +74,8 @@ export class GraphCore {
 
   /** A launch was submitted. */
   launched({ timeline, ticket, info, isOrdered }: Omit<GraphLaunch, 'nth'>): void {
-    if (!this.#isLaunched) for (const storage of this.session.empty) storage.hasContents = true;
+    const { empty, filled } = this.session;
+    if (!this.#isLaunched) for (const storage of [...empty, ...filled]) storage.hasContents = true;
     this.#isLaunched = true;
     if (timeline.graphLaunches.add(ticket, this.#names)) {
       const { completed } = timeline;

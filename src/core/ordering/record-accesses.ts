@@ -34,6 +34,8 @@ export class RecordAccesses {
   readonly #ends: number[] = [];
   readonly #writes: boolean[] = [];
   #count = 0;
+  /** In a capture: memory without contents. */
+  readonly #empty: { readonly memory: TrackedMemory; readonly isRead: boolean }[] = [];
   /** The points that the record has to come after: of each stream the last. */
   readonly #after: Map<Timeline, number> = new Map();
   /** The same without the copies of `read`, with the clocks that the stream's clock takes over. */
@@ -73,8 +75,10 @@ export class RecordAccesses {
    */
   add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite): void {
     const { recording } = (this.#stream as OrderedStream).timeline;
-    if (recording !== undefined) memory = recording.memoryOf(memory);
-    else if (memory.graphUses.length > 0) this.#addGraphs(memory, start, end, isWrite, isRead);
+    if (recording !== undefined) {
+      if (!memory.hasContents) this.#empty.push({ memory, isRead });
+      memory = recording.memoryOf(memory);
+    } else if (memory.graphUses.length > 0) this.#addGraphs(memory, start, end, isWrite, isRead);
     const at = this.#count++;
     this.#memories[at] = memory;
     this.#starts[at] = start;
@@ -106,6 +110,7 @@ export class RecordAccesses {
     const { core, timeline, ordering, isReadback } = this.#stream as OrderedStream;
     const info = this.#info as AccessInfo;
     const isOrdered = ordering !== 'explicit';
+    for (const { memory, isRead } of this.#empty) timeline.recording?.useEmpty(memory, isRead);
     for (let i = 0; i < this.#count; i++) {
       const memory = this.#memories[i] as TrackedMemory;
       const mode = this.#writes[i] ? 'write' : isReadback === true ? 'readback' : 'read';
@@ -134,6 +139,7 @@ export class RecordAccesses {
   abandon(): void {
     for (let i = 0; i < this.#count; i++) this.#memories[i] = undefined;
     this.#count = 0;
+    if (this.#empty.length > 0) this.#empty.length = 0;
     this.#stream = undefined;
     this.#info = undefined;
     if (this.#outerBytes === undefined) return;
