@@ -7,7 +7,6 @@
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Storage } from '../memory/storage.js';
-import { noContents } from '../ordering/hazards.js';
 import type { GraphLaunch } from '../ordering/tracked-memory.js';
 import { type CapturedUse, GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
@@ -61,7 +60,12 @@ export class GraphCore {
 
   /** Throws StateError if the graph reads an array of another capture that has no contents yet. */
   checkContents(): void {
-    for (const storage of this.session.needed) if (!storage.hasContents) throw noContents(storage, this.label);
+    for (const { hasContents, label, madeAt } of this.session.needed) {
+      if (hasContents) continue;
+      const array = `array ${label}${madeAt === undefined ? '' : ` (made at ${madeAt})`}`;
+      const message = `Graph ${this.label} reads ${array}, which another capture allocated: it has no contents before the graph of that capture is launched.`;
+      throw new StateError('ERR_MILLRACE_STATE', message, { device: this.core.name });
+    }
   }
 
   /** The graph with the nodes of another capture. Its launches come after those of this one, which is closed. */

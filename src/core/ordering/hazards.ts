@@ -30,13 +30,9 @@ export function hazardError(memory: TrackedMemory, device: string, first: Racing
   );
 }
 
-/** The error of a record, or of a launch of this graph, that reads an array of a capture before the graph of that was launched. */
-export function noContents(memory: TrackedMemory, graph?: string): StateError {
-  const name = `${memory.label}${place(memory.madeAt ?? UNKNOWN, 'made')}`;
-  const message =
-    graph === undefined
-      ? `Array ${name} was allocated by a capture: it has no contents before the graph is launched.`
-      : `Graph ${graph} reads array ${name}, which another capture allocated: it has no contents before the graph of that capture is launched.`;
+/** The error of a record that uses an array of a capture before the graph was launched. */
+export function noContents(memory: TrackedMemory): StateError {
+  const message = `Array ${memory.label}${place(memory.madeAt ?? UNKNOWN, 'made')} was allocated by a capture: it has no contents before the graph is launched.`;
   return new StateError('ERR_MILLRACE_STATE', message, { device: memory.core.name });
 }
 
