@@ -147,6 +147,8 @@ const MISUSES: readonly (readonly [title: string, call: (scene: Scene) => unknow
   ['a priority that is no number', ({ device }) => device.createStream({ priority: '0' as never }), ArgumentError],
   ['a priority that is NaN', ({ device }) => device.createStream({ priority: Number.NaN }), ArgumentError],
   ['an event for timing and for other processes', ({ device }) => device.createEvent({ timing: true, interprocess: true }), ArgumentError],
+  ['an event with an option that does not exist', ({ device }) => device.createEvent({ external: true } as object), ArgumentError],
+  ['a record with an option that does not exist', ({ stream }) => stream.record({ external: true } as object), ArgumentError],
   ['a time of events without one', ({ stream }) => elapsed(stream.record(), stream.record()), EventTimingError],
   [
     'a time of what was never recorded',

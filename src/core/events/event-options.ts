@@ -1,6 +1,7 @@
 // The options of events: timing, and use by other processes.
 import { badArgument, show } from '../base/arguments.js';
 import { ArgumentError, UnsupportedError } from '../base/errors.js';
+import { checkOptionNames } from '../base/option-names.js';
 import type { DeviceCore } from '../device/device-core.js';
 
 /** Options of `device.createEvent` and `stream.record`: the flags of `cuEventCreate`. Both are false by default. */
@@ -11,9 +12,10 @@ export interface EventOptions {
   readonly interprocess?: boolean;
 }
 
-/** The options with defaults. Throws ArgumentError for bad values, UnsupportedError if the device lacks such events. */
+/** The options with defaults. Throws ArgumentError for bad values and unknown options, UnsupportedError if the device lacks such events. */
 export function checkEventOptions(opts: EventOptions | undefined, core: DeviceCore): Required<EventOptions> {
   if (opts === undefined) return { timing: false, interprocess: false };
+  checkOptionNames(opts, ['timing', 'interprocess']);
   const { timing = false, interprocess = false } = opts;
   for (const [name, value] of Object.entries({ timing, interprocess })) {
     if (typeof value !== 'boolean') throw badArgument(name, value, `The option ${name} (${show(value)}) is neither true nor false.`);
