@@ -70,7 +70,7 @@ export {
   UpstreamError,
   WaitTimeoutError,
 } from './core/base/errors.js';
-export type { CaptureReason, CompilerDiagnostic, HazardSite, LostReason } from './core/base/errors.js';
+export type { CaptureReason, CompilerDiagnostic, HazardNode, HazardSite, LostReason } from './core/base/errors.js';
 
 export { kernel } from './compiler/definitions/kernel.js';
 export { cudaKernel } from './compiler/definitions/cuda-kernel.js';

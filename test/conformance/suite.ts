@@ -26,6 +26,7 @@ import { graphDrawings } from './graph-drawings.js';
 import { graphEnds } from './graph-ends.js';
 import { graphEvents } from './graph-events.js';
 import { graphFailures } from './graph-failures.js';
+import { graphHazards } from './graph-hazards.js';
 import { graphHostFunctions } from './graph-host-functions.js';
 import { graphMemory } from './graph-memory.js';
 import { graphMessages } from './graph-messages.js';
@@ -141,6 +142,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphValues,
   graphFailures,
   graphEvents,
+  graphHazards,
   graphHostFunctions,
   graphNodes,
   graphUpdates,
@@ -170,6 +172,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   graphValues,
   graphFailures,
   graphEvents,
+  graphHazards,
   graphHostFunctions,
   graphUpdates,
   randomGraphs,

@@ -61,6 +61,7 @@ export const DOORS_OF_ORDERING: Readonly<Record<string, RegExp>> = {
   'access-tracker.ts': /^/,
   'tracked-memory.ts': /^core\/(memory\/storage\.ts|graphs\/)/,
   'ordered-stream.ts': /^core\/(device|graphs)\//,
+  'nodes-of-launch.ts': /^core\/graphs\//,
 };
 
 /**

@@ -7,6 +7,7 @@ import { scalarBits } from '../elements/scalar-bits.js';
 import { DTYPES } from '../elements/dtype.js';
 import { CaptureSession } from '../graphs/capture-session.js';
 import type { GraphCore } from '../graphs/graph-core.js';
+import { type GivenArray, LaunchedNodes } from '../graphs/launched-nodes.js';
 import { ArraySlot } from '../graphs/slots.js';
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
@@ -23,10 +24,11 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
   comeAfterLaunch(site, graph);
   const record = core.tracker.begin(site);
   try {
-    const entries = writeEntries(site, record, graph, values);
+    const given: GivenArray[] = [];
+    const entries = writeEntries(site, record, graph, values, given);
     record.add(graph.memory, 0, graph.memory.byteLength, true);
     for (const other of graph.memory.conflicts) record.add(other, 0, other.byteLength, false);
-    record.order('graph', graph.label);
+    record.order('graph', graph.label, core.tracker.areClocksKept ? new LaunchedNodes(graph, given) : undefined);
     const ticket = core.submit(timeline, core.encoder.launchGraph(timeline.slot, graph.handle, entries));
     const info = record.commit(ticket);
     for (const other of graph.otherCores) other.peerUsers.add(timeline, ticket);
@@ -78,7 +80,7 @@ function embed(site: StreamContext, session: CaptureSession, graph: GraphCore, v
   const { encoder } = core;
   const record = core.tracker.begin(site);
   try {
-    const count = writeEntries(site, record, graph, values);
+    const count = writeEntries(site, record, graph, values, []);
     const entries = encoder.block.slice(LaunchRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE + count * LaunchArg.BYTE_SIZE);
     for (const { storage, start, end, isWrite } of graph.uses()) record.add(storage, start, end, isWrite, false);
     record.order('graph', graph.label);
@@ -92,8 +94,8 @@ function embed(site: StreamContext, session: CaptureSession, graph: GraphCore, v
   }
 }
 
-/** Writes the entries of the slots. Returns their number. */
-function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphCore, values: unknown): number {
+/** Writes the entries of the slots. Returns their number. `into` receives the arrays. */
+function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphCore, values: unknown, into: GivenArray[]): number {
   const { label, slots } = graph;
   if (slots.length === 0 && values === undefined) return 0;
   if (typeof values !== 'object' || values === null)
@@ -122,6 +124,7 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
         throw badArgument(slot.name, value, message);
       }
       arrays.push({ name: slot.name, array, isWrite });
+      into.push({ slot, memory: storage, start: byteOffset, end: byteOffset + byteLength });
       encoder.memoryArg(at++, ACCESS[slot.access], storage.handle, storage.base + byteOffset);
       for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
       record.add(storage, byteOffset, byteOffset + byteLength, isWrite, slot.access !== 'out');

@@ -2,7 +2,7 @@
 //
 // `instanceof` checks a brand, so that it also works between two installs of the library in one process. postMessage loses the
 // classes of errors, so an error that crosses threads is encoded as plain data and rebuilt on the other side.
-import type { OperationInfo, StreamSnapshot } from './snapshots.js';
+import type { OperationInfo, OperationKind, StreamSnapshot } from './snapshots.js';
 
 interface Facts {
   readonly device?: string | undefined;
@@ -247,6 +247,18 @@ export class UpstreamError extends MillraceError {
   declare readonly cause: MillraceError;
 }
 
+/** A node of a graph whose launch is one of the two uses of a hazard. */
+export interface HazardNode {
+  /** The label of the graph. */
+  readonly graph: string;
+  /** What the node does. 'graph' for an array that is given to a slot of an embedded graph. */
+  readonly kind: OperationKind | 'empty';
+  /** The `label` of the captured call; for a launch without one, the kernel's name. */
+  readonly label?: string;
+  /** 'file:line:column' of the captured call, if the thread had a checked stream then. */
+  readonly at?: string;
+}
+
 /** One of the two uses of a hazard. */
 export interface HazardSite {
   /** The stream's label. */
@@ -257,6 +269,8 @@ export interface HazardSite {
   readonly access: 'read' | 'write';
   /** 'file:line:column' of the call on a checked stream, otherwise 'unknown'. */
   readonly at: string;
+  /** If the operation is a launch of a graph: the node that uses the array's bytes. */
+  readonly node?: HazardNode;
 }
 
 /**

@@ -116,6 +116,8 @@ export class CaptureSession implements StreamRecording {
   readonly filled: Set<Storage> = new Set();
   readonly #entries: Map<object, number> = new Map();
   readonly #streams: Map<Timeline, SessionStream> = new Map();
+  /** By the node that comes after all of an embedded graph. */
+  readonly #embedded: Map<CapturedNode, CaptureSession> = new Map();
   #isOver = false;
 
   readonly #label: string;
@@ -224,7 +226,9 @@ export class CaptureSession implements StreamRecording {
     for (const event of graph.events) this.addEvent(event);
     for (const memory of graph.needed) this.useEmpty(memory, true);
     for (const memory of graph.empty) this.empty.add(memory);
-    return this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
+    const ticket = this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
+    this.#embedded.set(this.nodes.at(-1) as CapturedNode, graph);
+    return ticket;
   }
 
   awaited(timeline: Timeline): readonly number[] {
@@ -270,6 +274,13 @@ export class CaptureSession implements StreamRecording {
       open.push(...(this.nodes[node] as CapturedNode).after);
     }
     return [...this.#streams.values()].filter(({ nodes }) => nodes.some((node) => !reached.has(node))).map(({ label }) => label);
+  }
+
+  /** The node of a ticket, and the graph that it embeds; undefined for another timeline than those of the capture. */
+  captured(timeline: Timeline, ticket: number): { readonly node: CapturedNode; readonly embedded: CaptureSession | undefined } | undefined {
+    const at = this.#streams.get(timeline)?.nodes[ticket - 1];
+    const node = at === undefined ? undefined : this.nodes[at];
+    return node && { node, embedded: this.#embedded.get(node) };
   }
 
   /** The body has returned or thrown: the session takes no further records. */

@@ -50,4 +50,8 @@ export class GraphMemory extends TrackedMemory {
     this.core = core;
     this.label = label;
   }
+
+  override get isOfGraph(): boolean {
+    return true;
+  }
 }

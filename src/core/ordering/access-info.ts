@@ -4,6 +4,7 @@ import { callSite, UNKNOWN } from '../base/call-site.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { latestId } from '../timeline/operation-log.js';
 import type { Clock } from '../timeline/timeline.js';
+import type { NodesOfLaunch } from './nodes-of-launch.js';
 import type { OrderedStream } from './ordered-stream.js';
 import type { Clocks } from './vector-clock.js';
 
@@ -16,6 +17,8 @@ export interface AccessInfo {
   readonly id: number;
   /** The place in user code; known for records of checked streams. */
   readonly at: string;
+  /** Of a launch of a graph. */
+  readonly nodes?: NodesOfLaunch | undefined;
 }
 
 export class AccessInfos {
@@ -29,10 +32,17 @@ export class AccessInfos {
   }
 
   /** Of a record that the stream submits next, unless `id` is the id of one that it has submitted. */
-  of({ timeline, ordering }: OrderedStream, kind: OperationKind, label: string | undefined, id: number = latestId() + 1): AccessInfo {
+  of(
+    { timeline, ordering }: OrderedStream,
+    kind: OperationKind,
+    label: string | undefined,
+    nodes?: NodesOfLaunch,
+    id: number = latestId() + 1,
+  ): AccessInfo {
     if (!this.#clocks.areKept) return this.#plainOf(kind);
-    const at = ordering === 'checked' ? callSite() : UNKNOWN;
-    return { clock: timeline.clockEntry.clock, kind, label, id, at };
+    // A call is captured once, and launches on checked streams name its place.
+    const at = ordering === 'checked' || timeline.recording !== undefined ? callSite() : UNKNOWN;
+    return { clock: timeline.clockEntry.clock, kind, label, id, at, nodes };
   }
 
   #plainOf(kind: OperationKind): AccessInfo {

@@ -65,7 +65,7 @@ export class AccessTracker {
 
   /** The stream has submitted the record that allocates the memory, with this ticket: that counts as the first write. */
   allocated(memory: TrackedMemory, stream: OrderedStream, ticket: number): void {
-    const info = this.#infos.of(stream, 'alloc', undefined, latestId());
+    const info = this.#infos.of(stream, 'alloc', undefined, undefined, latestId());
     if (stream.ordering === 'checked') memory.madeAt = info.at;
     memory.access(stream.timeline, ticket, 0, memory.byteLength, 'write', info, true);
   }

@@ -4,6 +4,7 @@ import { UNKNOWN } from '../base/call-site.js';
 import { type HazardSite, StateError, StreamHazardError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 import type { AccessInfo } from './access-info.js';
+import type { UsedMemory } from './nodes-of-launch.js';
 import type { TrackedMemory } from './tracked-memory.js';
 
 /** One of the two accesses. */
@@ -13,10 +14,19 @@ export interface RacingAccess {
   readonly isWrite: boolean;
 }
 
+/** Bytes of a memory that both accesses use. */
+export interface RacedBytes {
+  readonly memory: UsedMemory;
+  readonly start: number;
+  readonly end: number;
+}
+
 /** `device` is the device of the second access. */
-export function hazardError(memory: TrackedMemory, device: string, first: RacingAccess, second: RacingAccess): StreamHazardError {
+export function hazardError(bytes: RacedBytes, device: string, first: RacingAccess, second: RacingAccess): StreamHazardError {
+  const { memory } = bytes;
+  const other = siteOf(second, device, bytes, !first.isWrite);
   // The device of the first access is not kept. It is nearly always the memory's own.
-  const [one, other] = [siteOf(first, memory.core.name), siteOf(second, device)];
+  const one = siteOf(first, memory.core.name, bytes, other.access === 'read');
   const array = memory.label;
   const madeAt = memory.madeAt ?? UNKNOWN;
   const message =
@@ -36,13 +46,29 @@ export function noContents(memory: TrackedMemory): StateError {
   return new StateError('ERR_MILLRACE_STATE', message, { device: memory.core.name });
 }
 
-function siteOf({ timeline, info: { id, kind, label, at }, isWrite }: RacingAccess, device: string): HazardSite {
+/** `mustWrite`: the other access reads, so this one writes. */
+function siteOf(
+  { timeline, info, isWrite }: RacingAccess,
+  device: string,
+  { memory, start, end }: RacedBytes,
+  mustWrite: boolean,
+): HazardSite {
+  const { id, kind, label, at, nodes } = info;
   const stream = timeline.label;
-  return { stream, operation: { id, kind, label, stream, device }, access: isWrite ? 'write' : 'read', at };
+  const user = nodes?.userOf(memory, start, end, mustWrite);
+  const access = (user?.isWrite ?? isWrite) ? 'write' : 'read';
+  return { stream, operation: { id, kind, label, stream, device }, access, at, ...(user && { node: user.node }) };
 }
 
-function tell({ stream, operation: { kind, label, device }, at }: HazardSite): string {
-  return `The ${kind}${label === undefined ? '' : ` ${label}`} on stream ${stream} of device ${device}${place(at)}`;
+function tell({ stream, operation: { kind, label, device }, at, node }: HazardSite): string {
+  const where = `on stream ${stream} of device ${device}`;
+  if (node === undefined) return `The ${nameOf(kind, label)} ${where}${place(at)}`;
+  const captured = place(node.at ?? UNKNOWN, 'captured');
+  return `The node ${nameOf(node.kind, node.label)}${captured} of graph ${node.graph} (launched ${where}${at === UNKNOWN ? '' : ` at ${at}`})`;
+}
+
+function nameOf(kind: string, label: string | undefined): string {
+  return label === undefined ? kind : `${kind} ${label}`;
 }
 
 function place(at: string, what?: string): string {

@@ -16,6 +16,7 @@ import type { AccessInfo, AccessInfos } from './access-info.js';
 import { waitOnDevice } from './device-waits.js';
 import { hazardError, noContents } from './hazards.js';
 import type { LatestAccesses } from './latest-accesses.js';
+import type { NodesOfLaunch } from './nodes-of-launch.js';
 import type { OrderedStream } from './ordered-stream.js';
 import type { TrackedMemory } from './tracked-memory.js';
 import { type Clocks, entryOf } from './vector-clock.js';
@@ -95,14 +96,14 @@ export class RecordAccesses {
 
   /**
    * Submits the waits that the record needs (tracked), or throws a StreamHazardError (checked). `label` is the label of the operation. On
-   * a stream with timing, the operation's time begins after the waits.
+   * a stream with timing, the operation's time begins after the waits. `nodes`: of a launch of a graph.
    */
-  order(kind: OperationKind, label: string | undefined): void {
+  order(kind: OperationKind, label: string | undefined, nodes?: NodesOfLaunch): void {
     const stream = this.#stream as OrderedStream;
-    if (this.#isShared(stream.timeline)) this.#orderAfterOthers(stream, kind, label);
+    if (this.#isShared(stream.timeline)) this.#orderAfterOthers(stream, kind, label, nodes);
     if (stream.timeline.recording === undefined) stream.timer?.start();
     // The record's clock is the stream's clock after the waits.
-    this.#info = this.#infos.of(stream, kind, label);
+    this.#info = this.#infos.of(stream, kind, label, nodes);
   }
 
   /** The record was submitted and has this ticket. Returns what its accesses are known by. */
@@ -158,9 +159,10 @@ export class RecordAccesses {
     return false;
   }
 
-  #orderAfterOthers(stream: OrderedStream, kind: OperationKind, label: string | undefined): void {
+  #orderAfterOthers(stream: OrderedStream, kind: OperationKind, label: string | undefined, nodes: NodesOfLaunch | undefined): void {
     try {
-      if (stream.ordering === 'checked') this.#check(stream, kind, label);
+      // Finding the place in user code costs more than a launch, so only a refusal asks for it here.
+      if (stream.ordering === 'checked') this.#check(stream, () => this.#infos.of(stream, kind, label, nodes), nodes);
       this.#wait(stream);
     } finally {
       this.#after.clear();
@@ -169,24 +171,39 @@ export class RecordAccesses {
   }
 
   /** Refuses the record if it races with an earlier access. Nothing has been submitted yet. */
-  #check(stream: OrderedStream, kind: OperationKind, label: string | undefined): void {
-    // Finding the place in user code costs more than a launch, so only a refusal asks for it here.
-    const info = (): AccessInfo => this.#infos.of(stream, kind, label);
+  #check(stream: OrderedStream, info: () => AccessInfo, nodes: NodesOfLaunch | undefined): void {
+    let unnamed: Error | undefined;
     for (let i = 0; i < this.#count; i++) {
+      // The histories of the memories have the launches, too.
+      if (nodes === undefined && (this.#memories[i] as TrackedMemory).isOfGraph) continue;
       const isWrite = this.#writes[i] as boolean;
       this.#visit(i, ({ writes, reads }) => {
-        this.#checkAfter(stream, i, writes, true, info);
-        if (isWrite) this.#checkAfter(stream, i, reads, false, info);
+        unnamed ??= this.#checkAfter(stream, i, writes, true, info);
+        if (isWrite) unnamed ??= this.#checkAfter(stream, i, reads, false, info);
       });
     }
+    if (unnamed !== undefined) throw unnamed;
   }
 
-  #checkAfter({ core, timeline }: OrderedStream, i: number, earlier: LatestAccesses, isWrite: boolean, info: () => AccessInfo): void {
+  /** Throws the error of a hazard, or returns it if its array may still be found. */
+  #checkAfter(
+    { core, timeline }: OrderedStream,
+    i: number,
+    earlier: LatestAccesses,
+    isWrite: boolean,
+    info: () => AccessInfo,
+  ): Error | undefined {
     for (const first of earlier) {
       if (entryOf(timeline).comesAfter(entryOf(first.timeline), first.ticket)) continue;
+      const memory = this.#memories[i] as TrackedMemory;
       const second = { timeline, info: info(), isWrite: this.#writes[i] as boolean };
-      throw hazardError(this.#memories[i] as TrackedMemory, core.name, { timeline: first.timeline, info: first.info, isWrite }, second);
+      const own = { memory, start: this.#starts[i] as number, end: this.#ends[i] as number, isWrite };
+      const bytes = memory.isOfGraph ? second.info.nodes?.conflictWith(first.timeline, first.ticket) : own;
+      const error = hazardError(bytes ?? own, core.name, { ...first, isWrite: (bytes ?? own).isWrite }, second);
+      if (bytes === undefined) return error;
+      throw error;
     }
+    return undefined;
   }
 
   /** Tracked streams wait for the records of user code. Streams of every ordering wait for the copies of `read`. */

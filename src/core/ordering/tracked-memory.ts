@@ -57,6 +57,11 @@ export abstract class TrackedMemory {
   /** The name of the memory in messages. */
   abstract readonly label: string;
 
+  /** Does it stand for everything that a graph uses? */
+  get isOfGraph(): boolean {
+    return false;
+  }
+
   /** The last writes to bytes of this range, as points: one, unless parts of the range were written separately. */
   lastWrites(start: number, end: number): readonly Point[] {
     if (this.graphUses.length > 0) this.#addLaunches();
