@@ -27,7 +27,7 @@ import { MachineDevices } from './workers/machine-devices.js';
 import { notOpen, openSharedChannel } from './workers/shared-device.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
 
-/** Which device to open: 'cuda' is 'cuda:0', 'cpu' is 'cpu:0', and 'auto' is the first GPU, or the CPU device if there is none. */
+/** Which device to open. 'cuda' is 'cuda:0' and 'cpu' is 'cpu:0'. 'auto' is the first GPU, or the CPU device if there is no GPU. */
 export type DeviceSpec = DeviceName | 'cuda' | 'auto';
 
 /** Options of `openDevice`, which rejects with ArgumentError for bad values. */
@@ -36,7 +36,9 @@ export interface OpenOptions {
   readonly signal?: AbortSignal;
   /** The `ordering` of streams that do not set their own: 'tracked' (default), 'checked' or 'explicit'. See `StreamOptions`. */
   readonly ordering?: Ordering;
-  /** The most operations that the device holds submitted and not begun, 1 to 2^20 (default). Calls beyond it throw a LimitError. */
+  /**
+   * The most operations that may be submitted and not yet issued to the device, 1 to 2^20 (default). A call beyond it throws LimitError.
+   */
   readonly maxPending?: number;
 }
 
@@ -81,7 +83,7 @@ const endings: Map<DeviceName, Ending> = new Map();
 const hung: Map<DeviceName, DeviceLostError> = new Map();
 
 /**
- * Lists the devices of this machine, GPUs first, then the CPU device, and opens none: `cuDeviceGetCount`,
+ * Lists the devices of this machine, GPUs first, then the CPU device, without opening them: `cuDeviceGetCount`,
  * `cupy.cuda.runtime.getDeviceCount()`, `wp.get_devices()`. Rejects with UnavailableError if the native addon does not load.
  * @example for (const { id, name } of await listDevices()) console.log(id, name);
  */
@@ -93,11 +95,12 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
 }
 
 /**
- * Opens a device: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. Default 'auto'; 'cuda' rejects with
- * UnavailableError if there is no GPU. Opening a device again in the same thread gives another Device of the same device: they share
- * streams and memory (`isSameDevice`), each is closed by its own `close`, and the last close closes the device. Options given then must
- * equal those it was opened with, else StateError. Rejects also with ArgumentError, AbortError, DeviceLostError if the device's worker
- * ends while it opens, and, if the same device has been closing for 5 s, with a WaitTimeoutError that says what runs.
+ * Opens a device: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. `spec` defaults to 'auto'. Opening a device
+ * again in the same thread gives another Device object of the same device: the objects share streams and memory (`isSameDevice`), each has
+ * its own `close`, and the last `close` closes the device. Options of a later opening must equal those of the first, else it rejects with
+ * StateError. Rejects with UnavailableError if there is no such device, ArgumentError for a bad argument, AbortError, DeviceLostError if
+ * the device's worker ends while it opens, and WaitTimeoutError, which names the running operations, if the device has been closing for 5
+ * s.
  * @example await using device = await openDevice();
  */
 export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
@@ -129,12 +132,13 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
 }
 
 /**
- * Opens a device that another thread of this process has open, by the token that its `share` gave. The Device makes streams of its own on
- * that device; close it as any other, which ends this thread's streams and frees the memory that it did not dispose. When the thread that
- * opened the device closes it or ends, the Device is lost. In the thread that opened it, the result is as of `openDevice`.
+ * Opens a device that another thread of this process has open, by the token of `device.share()`. The new Device has its own streams. Its
+ * `close` closes the streams of this thread and frees the memory that this thread did not dispose. When the thread that opened the device
+ * closes it or ends, the new Device is lost. In the thread that opened the device, the result is that of `openDevice`. No counterpart in
+ * CUDA, whose contexts belong to all threads of a process.
  *
- * Rejects with ArgumentError for what is no token or one of another process, DeviceLostError if the device is not open any more, and
- * AbortError. The event loop of the main thread must turn meanwhile: it passes the request on.
+ * Rejects with ArgumentError for a value that is not a token of this process, DeviceLostError if the device is no longer open, and
+ * AbortError. The main thread forwards the request, so its event loop must not be blocked meanwhile.
  * @example await using device = await openShared(token);
  */
 export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'signal'> = {}): Promise<Device> {

@@ -19,9 +19,8 @@ export interface BatchLimits {
 const EXAMPLE = 'batchFor({ maxItems: 64, maxWaitMs: 2 })';
 
 /**
- * Collects values and emits them as an array when there are `maxItems`, or `maxWaitMs` after the first of them. Emits the rest when the
- * source completes. No batch is empty, while RxJS's `bufferTime` emits at fixed intervals, also empty arrays. Throws ArgumentError for a
- * bad limit.
+ * Collects values, and emits them as an array when there are `maxItems`, or `maxWaitMs` after the first of them. Emits the rest when the
+ * source completes. Unlike RxJS's `bufferTime`, it emits no empty arrays. Throws ArgumentError for a bad limit.
  * @example requests$.pipe(batchFor({ maxItems: 64, maxWaitMs: 2 }), overlapMap(device, { overflow: 'fail' }, inferBatch))
  */
 export function batchFor<T>(limits: BatchLimits): OperatorFunction<T, readonly T[]> {

@@ -32,7 +32,7 @@ export interface BatchReport {
   readonly largestItems: number;
   /** The most requests that the next batch has: `maxItems`, or what `targetLatencyMs` allows at present. */
   readonly limitItems: number;
-  /** Milliseconds from the call of `run` to the answer that 95 of 100 of the last 1000 requests did not exceed. */
+  /** The milliseconds from `run` to its answer that 95 % of the last 1000 requests did not exceed. */
   readonly p95Ms: number;
 }
 

@@ -12,28 +12,28 @@ import { SERVICE_OPTIONS } from './option-names.js';
 import { checkLayout, type Devices } from './slots.js';
 import { checkStage, type Stage } from './stage.js';
 
-/** Options of `createBatcher` whose batches have a size that the caller knows. */
+/** Options of `createBatcher` with a fixed limit for the size of a batch. */
 export interface FixedBatches extends BatcherQueue {
   /** The most requests in a batch, at least 1. */
   readonly maxItems: number;
   /** Milliseconds that the first request of a batch waits for more, from its call, at least 0. A full batch does not wait. */
   readonly maxWaitMs: number;
-  /** Only of `LatencyBatches`. */
+  /** Only in `LatencyBatches`. */
   readonly targetLatencyMs?: undefined;
 }
 
-/** Options of `createBatcher` whose batches grow and shrink with what the stage can do. */
+/** Options of `createBatcher` that adapt the size of the batches to the duration of the stage. */
 export interface LatencyBatches extends BatcherQueue {
   /**
-   * Milliseconds from the call of `run` to its answer that 95 of 100 requests are not to exceed, above 0. The most requests in a batch
-   * follow from how long the stage takes: they grow while it takes less than its part of the target (half with one lane, N / (N + 1) with
-   * N lanes) and shrink when it takes more. A batch waits for more requests as long as the target allows. When more requests come than
-   * the stage can do, they wait in the queue and exceed the target; `maxQueue` limits that.
+   * The target for the milliseconds from the call of `run` to its answer, above 0: 95 of 100 requests should not exceed it. The limit of a
+   * batch grows while the stage takes less than its part of the target (half with one lane, N / (N + 1) with N lanes) and shrinks when the
+   * stage takes more. A batch waits for more requests as long as the target allows. If requests come faster than the stage answers them,
+   * they wait in the queue and exceed the target; `maxQueue` limits the queue.
    */
   readonly targetLatencyMs: number;
-  /** No batch is larger. Default: `maxQueue`. */
+  /** The most requests in a batch. Default: `maxQueue`. */
   readonly maxItems?: number;
-  /** No batch waits longer. Default: as long as the target allows. */
+  /** The longest wait of a batch in milliseconds. Default: as long as the target allows. */
   readonly maxWaitMs?: number;
 }
 
@@ -42,14 +42,14 @@ export type BatcherOptions = FixedBatches | LatencyBatches;
 
 /** Options of every `createBatcher`. */
 export interface BatcherQueue extends LanesOptions {
-  /** How many requests wait at most, at least `maxItems`; one more is refused with a LimitError. */
+  /** The most requests that wait, at least `maxItems`; another one is refused with a LimitError. */
   readonly maxQueue: number;
 }
 
 /**
- * Makes lanes that serve requests in batches: the stage gets up to `maxItems` of them and gives as many results, in their order, as an
- * array or typed array: by a promise, or as the last value of an Observable. One launch then serves many small items. A batch whose stage
- * fails, or returns another number of results (ArgumentError), rejects all its requests. Throws as `createLanes` does.
+ * Makes lanes that serve requests in batches, so that one launch serves many small items. The stage gets up to `maxItems` items and
+ * returns, by a promise or as the last value of an Observable, an array or typed array with one result per item in the same order. If the
+ * stage fails, or returns another number of results (ArgumentError), all requests of the batch reject. Throws as `createLanes` does.
  * @example const batcher = createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, inferBatch);
  * @example const batcher = createBatcher(device, { targetLatencyMs: 20, maxQueue: 1000 }, inferBatch);
  */

@@ -21,14 +21,15 @@ type TaskResult<M extends object, K extends TaskName<M>> = M[K] extends (arg: ne
 
 /** A pool, typed by the module whose exports its threads run. */
 export interface CpuTasks<M extends object> {
-  /** Tasks that run at once at most: the pool's number of threads, 1 when the pool does not say. */
+  /** The most tasks that run at once: the pool's number of threads, or 1 if the pool has no such property. */
   readonly threads: number;
   /** Calls the export `name` on a thread. Pinned `data` in the argument is not copied. Aborting stops the thread of a task that runs. */
   run<K extends TaskName<M>>(name: K, arg: TaskArg<M, K>, opts?: { readonly signal?: AbortSignal }): Promise<TaskResult<M, K>>;
 }
 
 /**
- * Types a pool by the module that its threads run, after `import type * as stages`.
+ * Gives a pool the types of the module that its threads run (`import type * as stages`). Throws ArgumentError if `pool` has no method
+ * `run`.
  * @example const tasks = cpuTasks<typeof stages>(pool);
  */
 export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
@@ -54,8 +55,8 @@ export interface CpuStageOptions {
 }
 
 /**
- * Runs a task of the pool for every value. A task that throws, a thread that crashes, a module that does not load and a closed pool error
- * the Observable. Unsubscribing aborts the tasks that are not done.
+ * Runs a task of the pool for every value. The Observable errors if a task throws, a thread crashes, the module does not load, or the pool
+ * is closed. Unsubscribing aborts the tasks that have not ended.
  * @example frames$.pipe(cpuStage(tasks, 'decode', (frame) => frame.bytes))
  */
 export function cpuStage<T, M extends object, K extends TaskName<M>>(

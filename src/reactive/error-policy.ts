@@ -11,7 +11,7 @@ export interface RetryPolicy {
   readonly retry: number;
   /** Milliseconds before the first retry; the lane stays with the item. Default 0. */
   readonly delayMs?: number;
-  /** What the delay is multiplied by after each retry, at least 1. Default 1. */
+  /** The factor by which the delay grows after each retry, at least 1. Default 1. */
   readonly backoff?: number;
   /** The longest delay in milliseconds. Default: no limit. */
   readonly maxDelayMs?: number;
@@ -21,7 +21,7 @@ export interface RetryPolicy {
   readonly then?: 'fail' | 'skip';
 }
 
-/** An item that gave no result and did not end the run. */
+/** An item that was skipped: it gave no result, and the run continues. */
 export interface Skipped<T> {
   /** The item. */
   readonly item: T;

@@ -18,10 +18,10 @@ import type { KernelPlan } from '../core/kernels/kernel-plan.js';
 import type { Meter } from './meter.js';
 
 /**
- * An item's turn on one of the lanes of `overlap`, `createLanes` or `createBatcher`. `empty`, `zeros`, `ones`, `full`, `from` and `pinned`
- * make arrays for this item only: they are disposed when its turn ends, and using them afterwards throws a StateError. A stage whose
- * result is such an array, or an object, array, Map or Set that holds one, fails with an ArgumentError. Return what `read` gives, or `detach`
- * the array. The methods may be taken off the lane: `(n, { full, stream }) => ...`.
+ * The lane of `overlap`, `createLanes` or `createBatcher` on which an item runs. `empty`, `zeros`, `ones`, `full`, `from` and `pinned` make
+ * arrays that belong to the item: they are disposed when its stage ends, and later uses throw a StateError. A stage whose result is such an
+ * array, or an object, array, Map or Set that contains one, fails with an ArgumentError: return the result of `read`, or `detach` the
+ * array. The methods can be used without the lane: `(n, { full, stream }) => ...`.
  */
 export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'full' | 'from'> {
   /** From 0 to one less than the number of lanes, over all devices of the run. */
@@ -30,7 +30,7 @@ export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'f
   readonly device: Device;
   /** The lane's stream: the work of one item goes here, in order. Two lanes share one if `streams` has fewer than `depth`. */
   readonly stream: Stream;
-  /** Aborts when nobody wants the item any more: the run ended, its request was aborted, or the stage timed out. */
+  /** Aborts when the result of the item is no longer needed: the run ended, the request was aborted, or the stage timed out. */
   readonly signal: AbortSignal;
   /** 1 for the first attempt, 2 for the first retry. */
   readonly attempt: number;
@@ -38,9 +38,9 @@ export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'f
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   /**
-   * Takes an array that this lane made out of the turn, so that the stage can return it; the receiver disposes it. If nobody receives the
-   * result, because the run ended before or its request was given up, the array is disposed. Throws ArgumentError for any other array, a
-   * view of one, and one that was disposed or detached.
+   * Removes an array of this lane from the item, so that the stage can return the array; the receiver disposes it. The library disposes it
+   * if no code receives the result, because the run ended or the request was aborted. Returns the array. Throws ArgumentError for an array
+   * that this lane did not make for this item, for a view, and for an array that was disposed or detached.
    */
   detach<A extends DeviceArray | PinnedArray>(array: A): A;
   /** Counts the time until `work` settles as the stage `name` in `report()`, and returns `work`. */

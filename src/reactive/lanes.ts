@@ -20,27 +20,27 @@ import { checkStage, type Stage, StagedItem, type StageSettings } from './stage.
 
 /** Options of `createLanes`. */
 export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip'> {
-  /** How many requests wait for a lane at most; one more is refused with a LimitError. 0: a request is served at once or refused. */
+  /** The most requests that wait for a lane; another one is refused with a LimitError. With 0, a request is served at once or refused. */
   readonly maxQueue: number;
 }
 
-/** How lanes or a batcher have done up to now. */
+/** What lanes or a batcher have done until now. */
 export interface LanesReport extends OverlapReport {
   /** The batches; of `createLanes`, one request each. */
   readonly batches: BatchReport;
 }
 
-/** What `createLanes` and `createBatcher` return. Its methods may be taken off: `const { run } = lanes`. */
+/** What `createLanes` and `createBatcher` return. The methods can be used without the object: `const { run } = lanes`. */
 export interface Lanes<T, R> extends AsyncDisposable {
   /** Requests that wait for a lane. */
   readonly waiting: number;
   /** Lanes that are occupied. */
   readonly busy: number;
   /**
-   * The stage's result for this item; for an Observable its last value, or undefined if it emits none. Rejects with the stage's error,
-   * with LimitError at once when `maxQueue` requests wait (an HTTP service answers 503; `retryAfter` resolves when there is room), with
-   * StateError after `close`, and with AbortError or WaitTimeoutError as `opts` says: a waiting request is then dropped, and a running
-   * one has its `lane.signal` aborted.
+   * Resolves to the stage's result for this item; if the stage returns an Observable, to its last value, or undefined if it emits none.
+   * Rejects with the stage's error, with StateError after `close`, and at once with LimitError when `maxQueue` requests wait (an HTTP
+   * service answers 503; `retryAfter` resolves when there is room). With `opts` it rejects with AbortError or WaitTimeoutError too: a
+   * waiting request is then dropped, and `lane.signal` of a running one aborts.
    */
   readonly run: (item: T, opts?: WaitOptions) => Promise<R>;
   /** How busy each part has been since the start, and how large the batches were. */
@@ -236,8 +236,8 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
 }
 
 /**
- * Makes lanes that serve requests: each `run` waits for a free lane, goes through the stage, and gets its result. Throws ArgumentError for
- * a bad option, StateError on a closed device.
+ * Makes lanes that serve requests: each `run` waits for a free lane and resolves to the result of the stage. Throws ArgumentError for a bad
+ * option, StateError on a closed device.
  * @example
  * const lanes = createLanes(device, { depth: 4, maxQueue: 100 }, (photo, lane) => classify(photo, lane));
  * const label = await lanes.run(photo, { signal: request.signal });

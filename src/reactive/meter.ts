@@ -7,7 +7,7 @@ export interface StageReport {
    * blur' is the time that a first launch waited for its kernel's build: `await device.compile(blur)` before the run avoids it.
    */
   readonly name: string;
-  /** How long it was busy, in milliseconds; work of several lanes at the same time counts once. */
+  /** How long the part was busy, in milliseconds; work of several lanes at the same time counts once. */
   readonly busyMs: number;
   /** `busyMs` as a part of the run's time, from 0 to 1. */
   readonly busyShare: number;

@@ -53,10 +53,11 @@ function dtypeOf(data: HostArray | PinnedArray): DType {
 }
 
 /**
- * Copies every value to the device and emits the device array without waiting: `cuMemcpyAsync`, CuPy's `set`, `wp.copy`. The dtype
- * follows the class: f32 for a Float32Array and so on. On a lane the array belongs to the item; on a stream it is new, and the first
- * `download` that reads it disposes it, or without one the receiver must. The Observable errors with what `copy` throws, and with
- * ArgumentError for other values. Every operator throws UnavailableError if rxjs is not installed.
+ * Copies every value to the device and emits the device array without waiting: `cuMemcpyAsync`, CuPy's `set`, `wp.copy`. The dtype follows
+ * the class of the value: f32 for a Float32Array and so on. On a lane the array belongs to the item. On a stream, the first `download` that
+ * reads the array disposes it; without a `download`, the receiver must. The Observable errors with what `copy` throws, and with
+ * ArgumentError for other values. Every operator throws ArgumentError if `on` is no Lane or Stream, and UnavailableError if rxjs is not
+ * installed.
  * @example of(samples).pipe(upload(lane), launch(lane, blur, samples.length, (x) => ({ x })), download(lane))
  */
 export function upload<T extends HostArray | PinnedArray>(
@@ -85,6 +86,7 @@ export function upload<T extends HostArray | PinnedArray>(
 /**
  * Launches a kernel for every value and emits the value without waiting: `cuLaunchKernel`, `wp.launch`. The Observable errors with what
  * `stream.launch` throws; a failure of the kernel appears where the chain is awaited.
+ * @example of(samples).pipe(upload(lane), launch(lane, blur, (x) => x.length, (x) => ({ x })), download(lane))
  */
 export function launch<T, P extends Params>(
   on: On,
@@ -143,13 +145,13 @@ export function launchGraph<T, P extends Params>(
 
 /**
  * Copies every array back and emits, in order, a new typed array once its bytes have arrived: `cuMemcpyAsync`, CuPy's `get`,
- * `wp.array.numpy()`. The result is in row-major order. Only the receiver refers to it, so it may be kept, changed and transferred.
+ * `wp.array.numpy()`. The elements are in row-major order. The result belongs to the receiver, which may keep, change and transfer it.
  *
- * `pinned: true` (default false) emits a PinnedArray instead, which a pool of threads gets without a copy. On a lane it belongs to the
- * item, for use inside the stage only: it cannot be the stage's result. On a stream it is new, and the receiver disposes it.
+ * With `pinned: true` (default false) it emits a PinnedArray, which passes to a pool of threads without a copy. On a lane the PinnedArray
+ * belongs to the item and cannot be the stage's result; on a stream the receiver disposes it.
  *
- * An array that `upload` made on a stream is disposed after the copy. Errors with what `copy` throws and with what its `done` rejects
- * with: the failure of the upload, of a launch before it, or of the copy.
+ * An array that `upload` made on a stream is disposed after the copy. The Observable errors with what `copy` throws and with what its
+ * `done` rejects with: the failure of the upload, of an earlier launch, or of the copy.
  */
 export function download<D extends DType>(
   on: On,

@@ -17,10 +17,10 @@ import { checkLayout, type Devices } from './slots.js';
 import { checkSource, type OverflowOptions, type PushSource, type Source } from './sources.js';
 import { checkStage, type Stage } from './stage.js';
 
-/** How many items are in flight, on which streams, and what errors do. */
+/** Options of lanes: how many items are in flight, on which streams, and what happens on errors. */
 export interface LaneOptions<T = unknown> extends ErrorOptions<T> {
   /**
-   * Items in flight on each device, 1 to 1024. 'auto' starts with 2 and adds lanes while they are all occupied and the throughput grows.
+   * Items in flight on each device, 1 to 1024. 'auto' starts with 2 lanes and adds more while all are occupied and the throughput grows.
    * Default: the number of `streams`, or 3 without them.
    */
   readonly depth?: number | 'auto';
@@ -28,7 +28,7 @@ export interface LaneOptions<T = unknown> extends ErrorOptions<T> {
   readonly streams?: readonly Stream[];
 }
 
-/** Options of `overlap`: those of its lanes, the order of the results, and how a run is ended. */
+/** Options of `overlap`. Bad values are an ArgumentError of the call. */
 export interface OverlapOptions<T = unknown> extends LaneOptions<T> {
   /** True (default): results in the order of the source. False: as they are ready. */
   readonly ordered?: boolean;
@@ -36,7 +36,7 @@ export interface OverlapOptions<T = unknown> extends LaneOptions<T> {
   readonly signal?: AbortSignal;
 }
 
-/** How a run went, up to now or to its end. */
+/** What a run has done until now or until its end. */
 export interface OverlapReport extends Readonly<ItemCounts> {
   /** Items whose stage succeeded. */
   readonly items: number;
@@ -54,27 +54,27 @@ export interface OverlapReport extends Readonly<ItemCounts> {
   readonly stages: readonly StageReport[];
   /** The busiest part by name; 'lanes' when all lanes were occupied by work that nothing measured; 'none' before the first run. */
   readonly bottleneck: string;
-  /** The bottleneck's `busyShare`. 1: it never waited, so no other overlap would be faster. */
+  /** The `busyShare` of the bottleneck. At 1 it never waits, so more lanes do not make the run faster. */
   readonly bottleneckBusy: number;
 }
 
 /**
- * The results of `overlap`. Subscribing pushes: a result is emitted as soon as it is there. Iterating pulls: a lane is freed only when
- * its result was taken and the next one requested, so a slow consumer holds back the source.
+ * The results of `overlap`. A subscriber gets each result as soon as it is ready. An iteration takes results: a lane is freed only when its
+ * result was taken and the next one requested, so a slow consumer holds back the source.
  *
- * Nothing runs before one of the two. Each subscription or iteration is a separate run with separate lanes.
+ * Nothing runs before a subscription or an iteration. Each of them is a separate run with its own lanes.
  */
 export interface Overlapped<R> extends Observable<R>, AsyncIterable<R> {
-  /** The report of the run started last. */
+  /** The report of the run that was started last. */
   readonly report: () => OverlapReport;
 }
 
 /**
  * Sends items through a stage on `depth` lanes at once, so that copies and kernels of different items overlap: multi-buffering by hand in
- * CUDA and CuPy, a bounded `mergeMap` that pulls in RxJS. With several devices the one with the fewest items takes the next, and results
- * keep the order of the source. An Observable as source needs `overflow`. Throws ArgumentError for a bad option or source,
- * UnavailableError without rxjs. A run ends with the first error of its source or of a stage, or with an AbortError; in place of an
- * UpstreamError it reports the failure that is its cause. The options may be left out. On a closed device the run fails when it starts.
+ * CUDA and CuPy, a bounded `mergeMap` that pulls in RxJS. With several devices, the device with the fewest items takes the next one, and
+ * results keep the order of the source. An Observable as source needs `overflow`. Throws ArgumentError for a bad option or source,
+ * UnavailableError without rxjs. A run ends with the first error of its source or of a stage, or with an AbortError; instead of an
+ * UpstreamError it reports the error's `cause`. On a closed device the run fails with a StateError when it starts.
  * @example for await (const result of overlap(device, files, { depth: 3 }, stage)) save(result);
  */
 export function overlap<T, R>(device: Devices, source: Source<T>, stage: Stage<T, R>): Overlapped<R>;

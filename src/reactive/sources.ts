@@ -16,18 +16,18 @@ import { missing } from './missing-option.js';
 export type PullSource<T> = (Iterable<T | PromiseLike<T>> | AsyncIterable<T> | ReadableStream<T>) & object;
 /** The items, or a function that makes a source for every run; `retry`, `repeat` and a second subscriber each start another run. */
 export type Source<T> = PullSource<T> | (() => PullSource<T>);
-/** An Observable of the items, or a function that makes it for every run. As in RxJS, its values may be promises, and then are the items. */
+/** An Observable of the items, or a function that makes one for every run. Values that are promises are not awaited, as in RxJS. */
 export type PushSource<T> = Observable<T> | (() => Observable<T>);
 
 /** What happens to a value of an Observable that comes while every lane is occupied. */
 export interface OverflowOptions {
   /**
-   * 'buffer': it waits; when `maxQueue` values wait, one more ends the run with a LimitError. 'latest': it waits, and the oldest of more
-   * than `maxQueue` waiting values is dropped. 'drop': it is dropped when `maxQueue` values wait. 'fail': it ends the run with a
-   * LimitError. `onSkip` is told of dropped values, and `report()` counts them.
+   * 'buffer': the value waits; if `maxQueue` values wait already, the run ends with a LimitError. 'latest': the value waits; if more than
+   * `maxQueue` values wait, the oldest is dropped. 'drop': the value waits, or is dropped if `maxQueue` values wait already. 'fail': the
+   * run ends with a LimitError. `onSkip` is called with dropped values, and `report()` counts them.
    */
   readonly overflow: 'buffer' | 'latest' | 'drop' | 'fail';
-  /** How many values wait for a lane at most. Required by 'buffer', where Infinity means no limit. Default: 1 for 'latest', 0 for 'drop'. */
+  /** The most values that wait for a lane. Required by 'buffer', where Infinity means no limit. Default: 1 for 'latest', 0 for 'drop'. */
   readonly maxQueue?: number;
 }
 

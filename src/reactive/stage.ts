@@ -15,8 +15,9 @@ import { isObservable, type Sink } from './observe.js';
 /** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
 export type Staged<R> = PromiseLike<R> | Observable<R>;
 /**
- * Processes one item on a lane. Returns a promise of its result, or an Observable of its results, which are emitted as they come, or, with
- * a retry policy, after the attempt has succeeded. A stage that returns neither fails with an ArgumentError.
+ * Processes one item on a lane. Returns a promise of the result, or an Observable of results. The results of an Observable are emitted as
+ * they come; with a retry policy, they are emitted after the attempt has succeeded. A stage that returns neither fails with an
+ * ArgumentError.
  */
 export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
 

@@ -62,10 +62,10 @@ const schedulers: WeakMap<Stream, SchedulerLike> = new WeakMap();
 /**
  * The stream as an RxJS scheduler, for `observeOn`, `subscribeOn` and other operators that take one. An action runs on the event loop,
  * never within the `schedule` call, after everything that was submitted to the stream before has finished: host functions have returned and
- * copies have arrived in their arrays. Failed operations count as finished; so do operations of a lost device, and everything of a closed
- * stream. Actions run in the order of the calls and submit nothing to the device. With a `delay` in milliseconds, the action first waits for
- * the delay, then for everything that was submitted to the stream by its end. Unsubscribing drops an action. A waiting action keeps the
- * process alive.
+ * the bytes of copies have arrived. Failed operations, operations of a lost device and operations of a closed stream count as finished.
+ * Actions run in the order of the calls and submit nothing to the device. With a `delay` in milliseconds, an action waits first for the
+ * delay, then for everything that was submitted to the stream until then. Unsubscribing drops an action. A waiting action keeps the process
+ * alive.
  *
  * Throws ArgumentError for anything but a Stream. `schedule` throws ArgumentError for a bad delay, and StateError inside a `hold` that the
  * stream waits for. An error that an action throws is an uncaught exception.

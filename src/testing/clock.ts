@@ -23,16 +23,16 @@ const { setImmediate: nextTurn, setTimeout: realTimeout } = globalThis;
 
 /** Options of `createTestClock`. */
 export interface TestClockOptions {
-  /** Compares what the marbles of `expectObservable` say with what happened. Default: `deepStrictEqual` of `node:assert`. */
+  /** Compares the expected marbles of `expectObservable` with the actual ones. Default: `deepStrictEqual` of `node:assert`. */
   readonly assertEqual?: (actual: unknown, expected: unknown) => void;
 }
 
 /** Limits of `TestClock.run`. */
 export interface TestRunOptions {
-  /** Virtual milliseconds after which `run` rejects with a LimitError, because something goes on for ever. Default: one hour. */
+  /** Virtual milliseconds after which `run` rejects with a LimitError, because work is still scheduled. Default: one hour. */
   readonly maxMs?: number;
   /**
-   * Real milliseconds without anything left to do on the clock, after which `run` rejects with a WaitTimeoutError because `work` has not
+   * Real milliseconds with nothing scheduled on the clock, after which `run` rejects with a WaitTimeoutError because `work` has not
    * settled. Default: 2000.
    */
   readonly realTimeoutMs?: number;
@@ -45,17 +45,16 @@ export interface TestClock {
   /** An RxJS scheduler of this time, for operators that are not inside `run`: `interval(10, clock.scheduler)`. */
   readonly scheduler: SchedulerLike;
   /**
-   * Moves the time on by `ms`. What is due on the way happens in its order, and before each step promises, `setImmediate` and
-   * `process.nextTick` have settled. Rejects with what an action throws. Throws ArgumentError for a bad `ms`. Inside `run` it waits until
-   * the time has come.
+   * Advances the time by `ms`. Due actions run in their order, and promises, `setImmediate` and `process.nextTick` settle before each step.
+   * Rejects with what an action throws. Throws ArgumentError for a bad `ms`. Inside `run` it waits until the time has come.
    */
   advance(ms: number): Promise<void>;
   /** Resolves `ms` virtual milliseconds from now: the `setTimeout` of a stage under test. */
   sleep(ms: number): Promise<void>;
   /**
-   * Calls `work` and moves the time on whenever nothing else is left to do, until the promise that it returned has settled; without a
-   * promise or after an expectation of marbles until nothing is scheduled any more. Then it compares the expectations. RxJS's operators
-   * use this time meanwhile, with no scheduler given, and `work` gets the helpers of RxJS's `TestScheduler.run`.
+   * Calls `work`, and advances the time whenever nothing else is left to do. It ends when the promise that `work` returned has settled;
+   * without a promise, or with expected marbles, when nothing is scheduled any more. Then it compares the expectations. Meanwhile, RxJS's
+   * operators use this time by default. `work` gets the helpers of RxJS's `TestScheduler.run`.
    *
    * Real work (files, threads of a pool) takes no virtual time. Rejects with what `work`, an action or a comparison throws, with LimitError
    * and WaitTimeoutError as `TestRunOptions` say, and with StateError while another `run` is under way in this process.

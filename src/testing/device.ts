@@ -17,9 +17,11 @@ const GIB = 2 ** 30;
 
 /** Options of `createTestDevice`. */
 export interface TestDeviceOptions {
-  /** Whose time the device takes. Devices that work together need one clock. */
+  /** The clock of the device. Devices that are used in one pipeline need the same clock. */
   readonly clock: TestClock;
-  /** What launches do, made by `testKernel`. A launch of any other kernel fails with an UnavailableError. Default: none. */
+  /**
+   * The kernels that the device can launch, made by `testKernel`. Launches of other kernels fail with an UnavailableError. Default: none.
+   */
   readonly kernels?: readonly TestKernel[];
   /** Virtual milliseconds of a copy from the host to the device, as a number or by its bytes. Default 0. */
   readonly uploadMs?: CopyMs;
@@ -27,19 +29,19 @@ export interface TestDeviceOptions {
   readonly downloadMs?: CopyMs;
   /** Bytes of device memory. Default 2^30. */
   readonly memoryBytes?: number;
-  /** As of `openDevice`. Default 2^20. */
+  /** As in `openDevice`. Default 2^20. */
   readonly maxPending?: number;
-  /** As of `openDevice`. Default 'tracked'. */
+  /** As in `openDevice`. Default 'tracked'. */
   readonly ordering?: Ordering;
 }
 
 /**
  * Makes a device for a test: a CPU device by its `info`, without a thread and without native code. Streams, events, arrays, pinned memory,
  * ordering, failures and limits are those of a real device. Copies and fills move real bytes. Kernels are JavaScript functions, and
- * operations take the virtual time that the options say, with no limit to how many streams work at once. What takes no time happens in
- * the next turn of the event loop; what takes time waits for `clock.advance` or `clock.run`, and so does `close` behind it.
+ * operations take the virtual time that the options give. Any number of streams run at once. Operations without a duration run in the next
+ * turn of the event loop; operations with one wait for `clock.advance` or `clock.run`, and `close` waits for them.
  *
- * Modules' variables, memory and events for other processes, and `nativeHandle` are an UnsupportedError or StateError. Throws
+ * Variables of modules, `nativeHandle`, and memory and events for other processes throw an UnsupportedError or StateError. Throws
  * ArgumentError for a bad option.
  * @example const device = createTestDevice({ clock, uploadMs: 1, kernels: [testKernel(blur, { ms: 4 })] });
  */

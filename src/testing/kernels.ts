@@ -6,43 +6,43 @@ import { type ArrayParam, type Kernel, MADE, type Params } from '../core/kernels
 import { Access, LaunchArg, LaunchRecord } from '../protocol/protocol.gen.js';
 import { type Block, type Effect, NO_EFFECT } from './memory.js';
 
-/** The arguments of a launch as its test function gets them: the elements of arrays in flat order, and the values of scalars. */
+/** The arguments of a launch that `run` gets: typed arrays with the elements in flat order, and the values of scalars. */
 export type TestKernelArgs<P extends Params> = {
   readonly [K in keyof P]: P[K] extends ArrayParam<infer D> ? HostOf<ArrayBuffer>[D] : P[K] extends Scalar<infer D> ? HostValue<D> : never;
 };
 
-/** How large a launch is. */
+/** The size of a launch. */
 export interface TestLaunch {
   /** Blocks, x first: `gridDim`. */
   readonly grid: readonly [x: number, y: number, z: number];
   /** Threads of a block, x first: `blockDim`. */
   readonly block: readonly [x: number, y: number, z: number];
-  /** Of a launch by `threads`, their number along each axis, x first; of one by grid and block, all its threads. */
+  /** The threads along each axis, x first: those of `threads`, or all threads of the grid for a launch by grid and block. */
   readonly threads: readonly [x: number, y: number, z: number];
 }
 
-/** What a launch does on a device of a test. */
+/** What a launch does on a test device. */
 export interface TestKernelOptions<P extends Params> {
   /** Virtual milliseconds that a launch takes. Default 0. */
   readonly ms?: number | ((launch: TestLaunch) => number);
   /**
-   * Called once for a launch, when its time is over: it changes the arrays as the kernel would. What it throws is the launch's failure, a
-   * LaunchError with the message. Default: the launch changes nothing.
+   * Called once for each launch, at the end of its time, to change the arrays as the kernel would. If it throws, the launch fails with a
+   * LaunchError with the same message. Default: the launch changes nothing.
    */
   readonly run?: (args: TestKernelArgs<P>, launch: TestLaunch) => void;
 }
 
-/** A kernel and what it does on a device of a test; made by `testKernel`. */
+/** A kernel and what it does on a test device, made by `testKernel`. */
 export interface TestKernel {
-  /** The kernel that the device knows by this. */
+  /** The kernel. */
   readonly kernel: Kernel;
   /** @internal */
   readonly opts: TestKernelOptions<Params>;
 }
 
 /**
- * Says what launches of a kernel do on a device of a test, which compiles and runs no kernel. Throws ArgumentError for what is no kernel,
- * function or duration.
+ * Defines what launches of a kernel do on a test device, which compiles no kernels. Throws ArgumentError if `kernel` is not a kernel, `run`
+ * not a function, or `ms` not a number of at least 0 or a function.
  * @example testKernel(square, { ms: 2, run: ({ x }) => x.forEach((value, i) => (x[i] = value * value)) })
  */
 export function testKernel<P extends Params>(kernel: Kernel<P>, opts: TestKernelOptions<P> = {}): TestKernel {

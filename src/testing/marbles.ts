@@ -11,7 +11,7 @@ export interface Marbles {
   readonly hot: TestScheduler['createHotObservable'];
   /** Milliseconds until the '|' of the marbles. */
   readonly time: TestScheduler['createTime'];
-  /** Subscribes and expects what its `toBe` or `toEqual` says when `run` ends. Throws StateError on a clock that has moved before. */
+  /** Subscribes, and compares with `toBe` or `toEqual` when `run` ends. Throws StateError on a clock that has moved before. */
   readonly expectObservable: TestScheduler['expectObservable'];
   /** Expects subscriptions to a cold or hot Observable. Throws StateError on a clock that has moved before. */
   readonly expectSubscriptions: TestScheduler['expectSubscriptions'];

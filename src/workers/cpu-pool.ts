@@ -32,6 +32,7 @@ export interface CpuThreads extends AsyncDisposable {
 /**
  * Creates a pool of threads that run the exports of a JavaScript module, given as a path or a `file:` URL. The threads start with the
  * first tasks. Throws ArgumentError when `filename` is neither, and when `threads` is not a positive whole number.
+ * @example const pool = createCpuPool('build/stages.js', { threads: 4 });
  */
 export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {}): CpuThreads {
   const { Piscina } = createRequire(import.meta.url)('piscina') as typeof PiscinaModule;

@@ -16,7 +16,7 @@ export type BodyArgs<P extends Params> = {
         : never;
 };
 
-/** Values fixed when the kernel is made; `specialize` makes another kernel with other values. */
+/** Values that are compiled into the kernel: `wp.constant`. `specialize` makes another kernel with other values. */
 export type Constants = Readonly<Record<string, number | boolean>>;
 /** The type of a constant in the body: number or boolean, not its literal value. */
 export type ConstantsEnv<C extends Constants> = { readonly [K in keyof C]: C[K] extends boolean ? boolean : number };

@@ -27,7 +27,7 @@ export interface ArrayTarget {
   copy(array: DeviceArray, data: never, opts: CopyOptions): unknown;
 }
 
-/** The dtype that belongs to an array's class. `bool` and `f16` share their classes with others and are chosen by name only. */
+/** The dtype of an array's class. `bool` and `f16` have no class of their own (`HostOf`), so they are only chosen by name. */
 export type DTypeOf<T> =
   T extends PinnedArray<infer D>
     ? D
@@ -96,10 +96,10 @@ export abstract class ArrayFactory {
   }
 
   /**
-   * Allocates an array and copies `data` to it: `cupy.array`, `wp.array(data)`. A plain typed array may be changed as soon as this
-   * returns, a pinned array when the copy has finished. The shape is that of a pinned array, one dimension otherwise, or `shape`, which
-   * must have as many elements. `transfer` detaches the ArrayBuffer instead of copying it, as in `copy`. The dtype follows the class of a
-   * typed array; a list of numbers is f32 unless `dtype` is given.
+   * Allocates an array and copies `data` to it: `cupy.array`, `wp.array(data)`. A plain typed array may be changed as soon as `from`
+   * returns, a pinned array only when the copy has finished. The result has the given `shape`, which must have as many elements as `data`;
+   * the default is the shape of a pinned array and one dimension for other data. `transfer` detaches the ArrayBuffer instead of copying it,
+   * as in `copy`. The dtype follows the class of a typed array; a list of numbers is f32 unless `dtype` is given.
    * @example using x = device.from(new Float32Array([1, 2, 3]));
    * @example using y = device.from([1, 2, 3], { dtype: 'i32' });
    */

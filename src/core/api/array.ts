@@ -22,8 +22,8 @@ import type { Stream } from './stream.js';
 import { StridedArray } from './strided-array.js';
 
 /**
- * Device memory with a dtype, a shape and strides: `cupy.ndarray`, `wp.array`. Declare it with `using`. After disposal its methods, and
- * every call that takes it, throw a StateError (async ones reject). Views share its memory and copy nothing.
+ * Device memory with a dtype, a shape and strides: `cupy.ndarray`, `wp.array`. Declare arrays with `using`. After disposal, the methods of
+ * the array and every call that takes it throw a StateError (async ones reject). Views share the memory and copy nothing.
  * @example using x = device.zeros([1024, 768], f32);
  */
 export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
@@ -43,7 +43,10 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
     this.#maker = device;
   }
 
-  /** The device that the memory belongs to: the Device it was made through or, once that is closed, another one of the same device. */
+  /**
+   * The device that the memory belongs to: the Device object through which the array was made or, once that object is closed, another one
+   * of the same device.
+   */
   get device(): Device {
     return this.#maker.context.deviceOf(this.#maker);
   }
@@ -52,6 +55,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * A view with one index per axis: undefined keeps the axis, a number selects one element and drops the axis (negative counts from the
    * end), and [start, stop, step] is Python's slice. Axes without an index are kept: `a[1, ::-2]` is `a.view(1, [undefined, undefined,
    * -2])`. Throws ArgumentError for an index outside the shape, a step of 0, or a value that is not an integer.
+   * @example const column = image.view(undefined, 1); // image[:, 1]
    */
   view(...index: readonly AxisIndex[]): DeviceArray<D> {
     this.checkUsable();
@@ -134,13 +138,12 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
 
   /**
    * The bytes of the elements in flat order, as a web stream: for `new Response(stream)`, `Readable.fromWeb(stream)` and `for await`. Each
-   * chunk is a Uint8Array that no other code refers to. It is read when the consumer is about to need it, at most one chunk ahead, after
-   * the last writer of its elements, so host memory holds a few chunks and not the array. Each chunk has what was submitted before it was
-   * read: do not write to the array before the stream has ended, or stream a `clone()`.
+   * chunk is a new Uint8Array. A chunk is read from the device, after the last writer of its elements, at most one chunk ahead of the
+   * consumer, so the host needs memory for a few chunks and not for the array. A chunk contains the writes that were submitted before the
+   * chunk was read: do not write to the array before the stream has ended, or stream a `clone()`.
    *
-   * The stream errors as `read` rejects, with a StateError when the array is disposed before the last chunk was read, and with an
-   * AbortError when `signal` aborts. Canceling the stream gives up the chunk that is being read. Throws ArgumentError for bad options and
-   * StateError after disposal.
+   * The stream errors with the errors of `read`, with a StateError when the array is disposed before the last chunk was read, and with an
+   * AbortError when `signal` aborts. Canceling the stream ends it. Throws ArgumentError for bad options and StateError after disposal.
    * @example await writeFile('x.bin', array.toReadable({ chunkBytes: 1 << 22 }));
    */
   toReadable(opts?: ReadableOptions): ReadableStream<Uint8Array<ArrayBuffer>> {
@@ -149,8 +152,8 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   /**
-   * Reads one element, by one index per dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices or
-   * one outside the shape (negative indices are outside), and as `read` does.
+   * Reads one element, by one index per dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices and for
+   * an index outside the shape (a negative one is outside), and with the errors of `read`.
    */
   item(...index: readonly number[]): Promise<HostValue<D>> {
     refuseInCapture('readback', 'read the element after a launch of the graph, or copy it to a pinned array in the graph');
@@ -166,10 +169,10 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   /**
-   * A token by which another thread that has the device open (`device.share`) adopts the array with `device.adopt`. Plain data for
-   * `postMessage`, and may be used by several threads. It carries what this thread has submitted so far that uses the array: the
-   * adopting stream waits for that on the device. Keep the array until the other threads have adopted it; then each thread disposes its
-   * own. Later uses of one thread are unknown to the others: share again, or await them. Throws StateError after disposal.
+   * Returns a token with which other threads that have the device open (`device.share`) get an array of the same memory: `device.adopt`.
+   * The token is plain data for `postMessage`. The adopting stream waits, on the device, for the uses of the array that this thread has
+   * submitted before `share`. Other threads do not know of later uses: share again, or await them. Dispose the array only after the other
+   * threads have adopted it; each thread disposes its own. Throws StateError after disposal.
    * @example worker.postMessage({ x: x.share() });
    */
   share(): ArrayToken<D> {
@@ -180,8 +183,8 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   /**
-   * 64 bytes that `device.openIpcArray` of another process takes: `cuIpcGetMemHandle`. Keep the array alive while other processes use it.
-   * Rejects with StateError for an array that `device.interprocess` did not make, for a view, and after disposal.
+   * Resolves to the 64 bytes that `device.openIpcArray` of another process takes: `cuIpcGetMemHandle`. Keep the array alive while other
+   * processes use it. Rejects with StateError for an array that `device.interprocess` did not make, for a view, and after disposal.
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
     this.checkUsable();

@@ -16,7 +16,7 @@ import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js
 import { PinnedArray } from './pinned.js';
 import { StridedArray } from './strided-array.js';
 
-/** What part of the two ends `stream.copy` moves. Bad values are an ArgumentError of the call. */
+/** The range of elements that `stream.copy` copies. Bad values are an ArgumentError of the call. */
 export interface CopyOptions {
   /** The first element of dst to overwrite; default 0. Needs two contiguous ends, or two of one dimension. */
   readonly dstOffset?: number;

@@ -13,8 +13,8 @@ import { Device } from './device.js';
 
 /**
  * CUDA C++ source with several kernels, which share its `__device__` and `__constant__` variables on each device: `CUmodule`,
- * `cupy.RawModule`. It is not tied to a device, and is built for each at the first launch, `global` or `device.compile` there. Two
- * modules made of the same source share nothing.
+ * `cupy.RawModule`. A module belongs to no device. It is built for each device at the first launch, `global` or `device.compile` on it. Two
+ * modules of the same source share nothing.
  */
 export class CudaModule {
   /** The CUDA C++ text, as it was passed to `cudaModule`. */
@@ -34,14 +34,14 @@ export class CudaModule {
   }
 
   /**
-   * A variable of the source on one device, as an array over its memory: `cuModuleGetGlobal`, `RawModule.get_global`. It has its initial
-   * value each time a device is opened, and lives until that closes; disposing the array does not free the variable. `name` includes
+   * A variable of the source on one device, as an array over its memory: `cuModuleGetGlobal`, `RawModule.get_global`. The variable has its
+   * initial value whenever a device is opened, and lives until the device closes; disposing the array does not free it. `name` includes
    * namespaces (`physics::gravity`). Structs and pointers take any dtype and shape of their size.
    *
-   * Tracked and checked streams count every launch of the module's kernels, earlier ones included, as a use of every variable that
-   * `global` was called for: a read of a `__constant__` one, a write of any other. Throws ArgumentError for a name, dtype or size that
-   * differs from the source, and for a const variable. What macros hide from the source only the compiled image shows: then operations on
-   * the array reject with an UpstreamError whose `cause` is a CompileError, as they do if the source does not compile.
+   * Tracked and checked streams count every launch of the module's kernels, earlier ones included, as a use of every variable that `global`
+   * was called for: a read of a `__constant__` one, a write of any other. Throws ArgumentError for a name, dtype or size that differs from
+   * the source, and for a const variable. A variable that only the preprocessor shows is checked in the compiled image. If it differs
+   * there, or the source does not compile, operations on the array reject with an UpstreamError, whose `cause` is a CompileError.
    */
   global<D extends DType>(device: Device, name: string, dtype: DTypeLike<D>, shape: Shape): DeviceArray<D> {
     if (!(device instanceof Device)) throw badArgument('device', device, `The device (${show(device)}) is not an open device.`);

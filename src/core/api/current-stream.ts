@@ -19,8 +19,8 @@ export interface RunOptions {
   /** Default true: the stream first waits for the previous current stream, on the device. */
   readonly syncEnter?: boolean;
   /**
-   * Default false. True: at the end the previous current stream waits for the then current one. If the device has no room for that wait,
-   * the next operation of the previous stream submits it first, and throws LimitError until there is room.
+   * Default false. True: the previous current stream waits for the stream that is current at the end of the run. If the device has no room
+   * for that wait, the next operation of the previous stream submits the wait first, and throws LimitError until there is room.
    */
   readonly syncExit?: boolean;
 }

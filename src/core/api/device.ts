@@ -44,9 +44,9 @@ import { Stream } from './stream.js';
  * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories allocate on
  * `stream`. `await using` closes it.
  *
- * Each `openDevice` call gives a Device of its own. Devices that one thread opened on the same device share its streams, its current
- * stream, its memory and its end; `isSameDevice` compares them. Closing a Device ends that Device alone, until the last one closes the
- * device.
+ * Each `openDevice` call gives a separate Device object. The objects that one thread opened on the same device share its streams, its
+ * current stream, its memory and its loss; `isSameDevice` compares them. `close` ends only the object on which it is called; closing the
+ * last one closes the device.
  *
  * Every call that submits throws a StateError once the Device is closing or closed, and the DeviceLostError once the device is lost.
  */
@@ -55,12 +55,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly uncloneable: symbol = DEVICE_STAYS;
   /** The device's id, name, memory and limits. */
   readonly info: DeviceInfo;
-  /** Open as long as the device. Unlike CUDA's NULL stream, it synchronizes with no other stream. */
+  /** The stream that exists as long as the device is open. Unlike CUDA's NULL stream, it synchronizes with no other stream. */
   readonly defaultStream: Stream;
   /**
-   * Resolves with the DeviceLostError when the device is lost: after a fault or when its worker ends, by `destroy`, and, for one of
-   * `openShared`, when the thread that opened it closes it or ends. Never rejects, and stays pending when `close` ends the device. Waiting
-   * for it does not keep the process alive.
+   * Resolves with the DeviceLostError when the device is lost: after a fault, after `destroy`, or when its worker ends. A device of
+   * `openShared` is also lost when the thread that opened it closes it or ends. Never rejects, and stays pending when `close` ends the
+   * device. Waiting for `lost` does not keep the process alive.
    * @example void device.lost.then(({ reason, restartNeeds }) => console.error(reason, restartNeeds));
    */
   readonly lost: Promise<DeviceLostError>;
@@ -108,8 +108,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Whether `other` is the same open device: both were opened in this thread by calls of `openDevice` that share it, so they share
-   * streams and arrays. `==` of two `CUcontext`, `cupy.cuda.Device.__eq__`. False for anything else.
+   * Whether `other` is a Device object of the same open device in this thread, which shares its streams and arrays: `==` of two
+   * `CUcontext`, `cupy.cuda.Device.__eq__`. False for any other value.
    */
   isSameDevice(other: unknown): boolean {
     return other instanceof Device && other.core === this.core;
@@ -121,10 +121,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Makes a stream of this device the current one: inside `stream.run` until that run ends, outside for the thread. With `sync` (default
-   * false) it first waits for the previous current stream, on the device. `wp.set_stream`, CuPy's `stream.use()`. Throws ArgumentError
-   * for a stream of another device, StateError for a closed one. A stream that is closed later stays current, and work submitted to it
-   * throws.
+   * Makes a stream of this device the current one: inside `stream.run` until that run ends, otherwise for the thread. With `sync` (default
+   * false), the stream first waits, on the device, for the previous current stream. `wp.set_stream`, CuPy's `stream.use()`. Throws
+   * ArgumentError for a stream of another device, StateError for a closed one. A stream that is closed later stays current, and work
+   * submitted to it throws.
    */
   setCurrentStream(stream: Stream, opts: { readonly sync?: boolean } = {}): void {
     this.#checkOpen();
@@ -133,9 +133,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Creates a stream: `cuStreamCreateWithPriority`, `cupy.cuda.Stream`, `wp.Stream`. Throws ArgumentError for a bad option, and
-   * LimitError when the device has as many streams as it can (`retryAfter` resolves when one was closed) or holds `maxPending`
-   * operations.
+   * Creates a stream: `cuStreamCreateWithPriority`, `cupy.cuda.Stream`, `wp.Stream`. Throws ArgumentError for a bad option, and LimitError
+   * when the device has 4096 streams (`retryAfter` resolves when one was closed) or `maxPending` pending operations.
+   * @example const upload = device.createStream({ label: 'upload', priority: -1 });
    */
   createStream(opts: StreamOptions = {}): Stream {
     const checked = checkStreamOptions(opts, this.context.owner.ordering, this.info.priorityRange);
@@ -163,13 +163,19 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return new DeviceEvent(this, this.core, opts);
   }
 
-  /** Opens another process's event: `cuIpcOpenEventHandle`. Rejects with UnsupportedError on a CPU device, UnavailableError if refused. */
+  /**
+   * Opens another process's event by the 64 bytes of its `ipcHandle`: `cuIpcOpenEventHandle`. Rejects with ArgumentError for anything else,
+   * UnsupportedError on a CPU device, and UnavailableError if the driver refuses the handle.
+   */
   async openIpcEvent(handle: Uint8Array): Promise<DeviceEvent> {
     this.#checkOpen();
     return new DeviceEvent(this, this.core, { interprocess: true }, await openIpcEvent(this.core, handle));
   }
 
-  /** Allocates undefined memory that other processes can open: `cuMemAlloc`. Throws UnsupportedError on a CPU device. */
+  /**
+   * Allocates an array with undefined contents that other processes can open by its `ipcHandle`: `cuMemAlloc`. Throws UnsupportedError on a
+   * CPU device, ArgumentError for a bad shape or dtype.
+   */
   interprocess<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D> {
     this.#checkOpen();
     const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
@@ -180,7 +186,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return array;
   }
 
-  /** Opens another process's array with its shape and dtype there: `cuIpcOpenMemHandle`. Rejects as `openIpcEvent` does. */
+  /**
+   * Opens another process's array by the 64 bytes of its `ipcHandle`: `cuIpcOpenMemHandle`. `shape` and `dtype` are those that the array
+   * has in that process. Rejects as `openIpcEvent` does.
+   */
   async openIpcArray<D extends DType>(handle: Uint8Array, shape: Shape, dtype: DTypeLike<D>): Promise<DeviceArray<D>> {
     this.#checkOpen();
     const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
@@ -189,10 +198,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /**
    * Allocates page-locked host memory, f32 unless `dtype` is given, contents undefined: `cuMemHostRegister`,
-   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. It is a SharedArrayBuffer of its own, of whole pages, and may hold the bytes
-   * of a disposed pinned array. Its first use waits, on the device, until the pages are locked. Throws
-   * ArgumentError for a bad shape or dtype and for more bytes than a typed array can have (`buffer.constants.MAX_LENGTH`),
-   * OutOfMemoryError if there is no room.
+   * `cupy.cuda.alloc_pinned_memory`, `wp.empty(pinned=True)`. The array has a separate SharedArrayBuffer of whole pages, which may contain
+   * the bytes of a disposed pinned array. The first use waits, on the device, until the pages are locked. Throws ArgumentError for a bad
+   * shape or dtype and for more bytes than a typed array can have (`buffer.constants.MAX_LENGTH`), and OutOfMemoryError if the host has not
+   * enough memory.
    */
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
@@ -232,8 +241,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Resolves when everything submitted so far to any of its streams has finished: `cuCtxSynchronize`,
-   * `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failures belong to their operations and do not reject it. Rejects with
+   * Resolves when everything that this thread has submitted so far to streams of the device has finished: `cuCtxSynchronize`,
+   * `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failed operations do not reject it: read their `done`. Rejects with
    * AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
    */
   synchronize(opts?: WaitOptions): Promise<void> {
@@ -249,10 +258,10 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * A token by which other threads of this process open the same device with `openShared`: each gets streams, promises and `errors$` of
-   * its own. It is plain data for `postMessage`, `workerData` or a task of a pool, and may be used any number of times while the device
-   * is open. The device ends for all of them when the thread that opened it closes it or ends. No counterpart in CUDA, whose contexts
-   * belong to all threads of a process.
+   * Returns a token with which other threads of this process open the same device (`openShared`). Each thread has its own streams, promises
+   * and `errors$`. The token is plain data for `postMessage`, `workerData` or a task of a pool, and may be used any number of times while
+   * the device is open. The device ends for all threads when the thread that opened it closes it or ends. Throws StateError once the device
+   * is closed. No counterpart in CUDA, whose contexts belong to all threads of a process.
    * @example worker.postMessage({ token: device.share() });
    */
   share(): DeviceToken {
@@ -262,12 +271,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * An array of another thread that has this device open, by the token of its `share`: the same memory, no copy. The current stream waits,
-   * on the device, for what that thread had submitted; other streams wait for the current one as for any array that it made. Dispose it
-   * as any array: the memory is freed when all threads have. For the token in a message, which has no type, give the `dtype` that it must
-   * have. Throws ArgumentError for what is no token, and for one of another dtype or device: a thread has the same device open by
-   * `openShared`, and another one by `openDevice`. If the array was disposed before it could be adopted, the operations that use it reject
-   * with an UpstreamError, whose `cause` is a StateError.
+   * Returns an array of another thread of this device, by the token of its `array.share()`: the same memory, without a copy. The current
+   * stream waits, on the device, for the uses that the other thread had submitted; other streams wait for the current one, as for any array
+   * made on it. Dispose the adopted array: the memory is freed when every thread has disposed its own. A token from a message has no type,
+   * so pass the `dtype` that it must have. Throws ArgumentError for a value that is not a token, for a token of another dtype, and for one
+   * of another device; only `openShared` opens the same device in two threads. If the array was disposed before it was adopted, the
+   * operations that use it reject with an UpstreamError, whose `cause` is a StateError.
    * @example using x = device.adopt(message.x, 'f32');
    */
   adopt<D extends DType>(token: ArrayToken<D>): DeviceArray<D>;
@@ -284,14 +293,14 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * The `operations$` of all its streams: a slow subscriber loses nothing. The operations of each stream come in its order. Completes when
-   * the device is closed, after the last operation.
+   * The `operations$` of all streams of the device, each stream's operations in their order. A slow subscriber loses nothing. Completes
+   * when the device is closed, after the last operation.
    */
   get operations$(): ObservableOf<Operation> {
     return this.context.observation.operations$;
   }
 
-  /** The `activity$` of all its streams: a slow subscriber loses nothing. The phases of each stream come in its order. */
+  /** The `activity$` of all streams of the device, each stream's phases in their order. A slow subscriber loses nothing. */
   get activity$(): ObservableOf<Activity> {
     return this.context.observation.activity$;
   }
@@ -307,8 +316,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Failures of operations whose `done` nobody read, once each: a slow subscriber loses none. Without a subscriber they cause one process
-   * warning. Never errors; completes with the device. A subscription keeps the process alive while operations are pending.
+   * Failures of operations whose `done` was not read, once each; a slow subscriber loses none. Without a subscriber, the first failure
+   * causes a process warning. Never errors, and completes when the device is closed or lost. A subscription keeps the process alive while
+   * operations are pending.
    */
   get errors$(): ObservableOf<MillraceError> {
     this.#errors ??= observe(this.core.errors);
@@ -316,13 +326,13 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Closes this Device; its calls throw from now on. While other calls of `openDevice` have the device open, that is all, and it
-   * resolves at once: work goes on, and streams and arrays of this Device stay usable. The last one closes the device
-   * (`cuDevicePrimaryCtxRelease`): it refuses new work at once, and resolves when the pending work has finished and the device is closed.
-   * A lost device does not reject it. The last close rejects with StateError inside a `hold` of one of the device's streams.
+   * Closes this Device object: its calls throw from now on. While other Device objects have the device open, `close` resolves at once, work
+   * continues, and streams and arrays of this object stay usable. The last `close` closes the device (`cuDevicePrimaryCtxRelease`): it
+   * refuses new work at once, and resolves when the pending work has finished and the device is closed. It also resolves if the device is
+   * lost. It rejects with StateError inside a `hold` of one of the device's streams.
    *
-   * It waits as long as the work takes. `opts` limits the wait only, which then rejects with AbortError, or with a WaitTimeoutError that
-   * says what runs. The device goes on closing: `close` again waits again, and `destroy` ends it.
+   * `opts` limits only the wait, which has no limit by default: `close` then rejects with AbortError, or with a WaitTimeoutError that names
+   * the running operations, and the device continues to close. Another `close` waits again; `destroy` ends the device.
    */
   close(opts?: WaitOptions): Promise<void> {
     refuseInCapture('host-wait', 'a device cannot be closed');
@@ -330,12 +340,13 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Ends the device for everyone who opened it: refuses new work and rejects pending work with DeviceLostError, at once; `reason` becomes
-   * its cause. Work that has not begun is dropped. A running kernel stops before its next block on a CPU device; a GPU completes what the
-   * driver was given. Resolves when nothing runs any more. On a Device that was closed while others have the device open it does nothing.
+   * Ends the device for all Device objects, at once: new calls and pending operations fail with a DeviceLostError, whose `cause` is
+   * `reason`. Operations that have not begun are dropped. On a CPU device, a running kernel stops before its next block; a GPU completes
+   * the operations that the driver has accepted. Resolves when nothing runs any more. Does nothing on a Device that is closed while other
+   * objects have the device open.
    *
-   * After 5 s a kernel that still runs is taken for one that never ends: `destroy` rejects with a DeviceLostError, reason 'hung', that
-   * names it, and leaves it its thread and memory. A CPU device then opens afresh; a GPU runs the kernel until the process ends.
+   * If a kernel still runs after 5 s, `destroy` rejects with a DeviceLostError, reason 'hung', that names the kernel, and the kernel keeps
+   * its thread and memory. A CPU device can then be opened again; a GPU runs the kernel until the process ends.
    */
   destroy(reason?: unknown): Promise<void> {
     return this.context.has(this) ? this.context.destroy(reason) : Promise.resolve();

@@ -7,11 +7,13 @@ import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { DeviceEvent, type TimedPoint } from './event.js';
 
 /**
- * Milliseconds from `start` to `end`, as both are recorded now; negative if `end` came first. Waits for both. `cudaEventElapsedTime`,
- * `cupy.cuda.get_elapsed_time`, `wp.get_event_elapsed_time`. Rejects at once with EventTimingError if an event has no timing, was never
- * recorded or belongs to another device, and with StateError for a disposed one; later with AbortError, WaitTimeoutError or
- * DeviceLostError. Of events that were recorded in a capture, it waits for the launches of the graph so far, and gives the times of the
- * latest launch that has finished; before the first launch it rejects with EventTimingError.
+ * Waits for both events and resolves to the milliseconds from `start` to `end`, at the points where both are recorded at the call; negative
+ * if `end` came first. `cudaEventElapsedTime`, `cupy.cuda.get_elapsed_time`, `wp.get_event_elapsed_time`. Rejects at once with
+ * ArgumentError for anything but events, EventTimingError if an event has no timing, was never recorded or belongs to another device, and
+ * StateError for a disposed event; later with AbortError, WaitTimeoutError or DeviceLostError.
+ * For events that were recorded in a capture, it waits for the launches of the graph so far and gives the times of the latest launch that
+ * has finished; before the first launch it rejects with EventTimingError.
+ * @example console.log(await elapsed(start, end), 'ms');
  */
 export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitOptions): Promise<number> {
   checkWaitCall(opts);

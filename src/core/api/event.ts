@@ -25,7 +25,7 @@ export interface TimedPoint extends Point {
 
 /**
  * A point of a stream: `CUevent`, `cupy.cuda.Event`, `wp.Event`. (`Event` itself is a DOM global.) Streams of any device can wait for it.
- * Recording a disposed event, or waiting for one, is a StateError.
+ * Every call that takes a disposed event throws a StateError.
  */
 export class DeviceEvent implements Disposable {
   /** @internal */
@@ -54,16 +54,19 @@ export class DeviceEvent implements Disposable {
     if (cell !== undefined) own(this, cell);
   }
 
-  /** The device whose streams can record the event: the Device that made it or, once that is closed, another one of the same device. */
+  /**
+   * The device whose streams can record the event: the Device object that made it or, once that object is closed, another one of the same
+   * device.
+   */
   get device(): Device {
     return this.#maker.context.deviceOf(this.#maker);
   }
 
   /**
-   * Whether the device has passed the recorded point: `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. True if it was never
-   * recorded. For an event that another process may record, the first read after each record here submits a wait; this turns true when
-   * the device has passed what was recorded before that read. A later record of the other process does not turn it false; `done` asks
-   * again.
+   * Whether the device has passed the recorded point: `cuEventQuery`, CuPy's `event.done`, `wp.Event.is_complete`. True for an event that
+   * was never recorded. For an interprocess event, the first read after each `record` submits a wait, and `isComplete` becomes true when
+   * the device has passed the point that was recorded before that read. A later record by the other process does not make `isComplete`
+   * false; `done` asks again.
    */
   get isComplete(): boolean {
     if (this.#shared?.isShared === true) {
@@ -78,9 +81,9 @@ export class DeviceEvent implements Disposable {
   }
 
   /**
-   * Resolves when the device has passed the point recorded at the time of the read: `cuEventSynchronize`. A later record does not move a
-   * promise already taken. Rejects with DeviceLostError only; failed operations before the point do not reject it. For an event that
-   * another process may record, each read submits a wait, and rejects also if that is refused.
+   * Resolves when the device has passed the point that is recorded when `done` is read: `cuEventSynchronize`. A later record does not
+   * change a promise that was read before. Rejects only with DeviceLostError; failed operations before the point do not reject it. For an
+   * interprocess event, each read submits a wait, and the promise also rejects if the device refuses that wait.
    */
   get done(): Promise<void> {
     if (this.#shared?.isShared === true) return this.#waitShared(this.#shared, undefined);
@@ -94,7 +97,10 @@ export class DeviceEvent implements Disposable {
     return this.#done.promise;
   }
 
-  /** `done` with a signal or a timeout: `event.synchronize()`, `wp.synchronize_event`. Rejects with AbortError or WaitTimeoutError too. */
+  /**
+   * Waits as `done` does, with a signal or a timeout: `event.synchronize()`, `wp.synchronize_event`. Rejects also with AbortError or
+   * WaitTimeoutError.
+   */
   synchronize(opts?: WaitOptions): Promise<void> {
     this.#refuseCaptured('host-wait', 'cannot be awaited');
     return this.#synchronize(opts);
@@ -111,8 +117,8 @@ export class DeviceEvent implements Disposable {
   }
 
   /**
-   * 64 bytes that `device.openIpcEvent` of another process takes: `cuIpcGetEventHandle`. Keep the event alive while other processes use
-   * it. Rejects with StateError for an event made without `interprocess`, one of another process, and a disposed one.
+   * Resolves to the 64 bytes that `device.openIpcEvent` of another process takes: `cuIpcGetEventHandle`. Keep the event alive while other
+   * processes use it. Rejects with StateError for an event made without `interprocess`, one of another process, and a disposed one.
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
     this.#check();
@@ -120,7 +126,7 @@ export class DeviceEvent implements Disposable {
     return this.#shared.export();
   }
 
-  /** Releases the event: `cuEventDestroy`. Waits already submitted and promises already taken go on. */
+  /** Releases the event: `cuEventDestroy`. Submitted waits and promises that were read before continue. */
   [Symbol.dispose](): void {
     this.#state = 'disposed';
     if (this.#stamps !== undefined) disown(this.#stamps);

@@ -21,8 +21,8 @@ export function synchronize(opts?: WaitOptions): Promise<void> {
 }
 
 /**
- * The default device: inside `stream.run` the stream's device; outside, the one that `setDefaultDevice` set, else the first opened that
- * is still open. `cupy.cuda.Device()`, `wp.get_device()`. Throws StateError if none is open.
+ * The default device: inside `stream.run` the stream's device; outside, the device that `setDefaultDevice` set, or else the oldest open
+ * one. `cupy.cuda.Device()`, `wp.get_device()`. Throws StateError if none is open.
  */
 export function getDefaultDevice(): Device {
   return deviceOfRun() ?? defaultOfThread();
@@ -37,17 +37,25 @@ export function setDefaultDevice(device: Device): void {
   if (!setDeviceOfRun(device)) chooseDefault(device);
 }
 
-/** `record` on the current stream of the default device: `wp.record_event`. */
+/**
+ * Calls `record` of the default device's current stream: `wp.record_event`. Throws StateError if no device is open, and as `record` does.
+ */
 export function recordEvent(event?: DeviceEvent): DeviceEvent {
   return implied().record(event);
 }
 
-/** `waitEvent` on the current stream of the default device: `wp.wait_event`. */
+/**
+ * Calls `waitEvent` of the default device's current stream: `wp.wait_event`. Throws StateError if no device is open, and as `waitEvent`
+ * does.
+ */
 export function waitEvent(event: DeviceEvent): Operation {
   return implied().waitEvent(event);
 }
 
-/** `waitStream` on the current stream of the default device: `wp.wait_stream`. */
+/**
+ * Calls `waitStream` of the default device's current stream: `wp.wait_stream`. Throws StateError if no device is open, and as `waitStream`
+ * does.
+ */
 export function waitStream(stream: Stream): Operation {
   return implied().waitStream(stream);
 }

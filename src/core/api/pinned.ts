@@ -11,8 +11,8 @@ import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 
 /**
- * Page-locked host memory: `cuMemHostRegister`, `cupyx.zeros_pinned`, `wp.array(pinned=True)`. Copies need no staging. Declare it with
- * `using`; after disposal, copies of it, `data` and `subarray` throw a StateError.
+ * Page-locked host memory: `cuMemHostRegister`, `cupyx.zeros_pinned`, `wp.array(pinned=True)`. Copies need no staging. Declare pinned
+ * arrays with `using`; after disposal, `data`, `subarray` and copies throw a StateError.
  */
 export class PinnedArray<D extends DType = DType> implements Disposable {
   /** @internal */
@@ -62,9 +62,9 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
   }
 
   /**
-   * The memory itself, as a typed array over a SharedArrayBuffer, which no other array uses. A pending copy into it changes the elements
-   * at any time. Some APIs refuse shared memory: `read` has bytes for them. Throws StateError after disposal: the memory may then belong
-   * to another pinned array.
+   * The memory itself, as a typed array over a SharedArrayBuffer, which no other array uses. A pending copy into the array changes the
+   * elements at any time. Some APIs refuse shared memory: pass them the result of `read`. Throws StateError after disposal, because the
+   * memory may then belong to another pinned array.
    */
   get data(): HostOf<SharedArrayBuffer>[D] {
     if (this.isDisposed) throw this.disposedError();
@@ -88,9 +88,9 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
 
   /**
    * Copies the present elements to a new typed array over an ordinary ArrayBuffer, at the call: `ndarray.copy()` of CuPy's pinned arrays.
-   * For APIs that refuse shared memory (`Response`, `fetch`, `crypto.subtle`, transfer lists), and for bytes that later copies do not
-   * change. It waits for nothing: await the `done` of a copy into this array first. It blocks the event loop for about 1 ms per MiB.
-   * Throws StateError after disposal, OutOfMemoryError if there is no host memory.
+   * Use it for APIs that refuse shared memory (`Response`, `fetch`, `crypto.subtle`, transfer lists), and for bytes that later copies must
+   * not change. `read` waits for nothing: await the `done` of a copy into this array first. It blocks the event loop for about 1 ms per
+   * MiB. Throws StateError after disposal, OutOfMemoryError if the host has not enough memory.
    * @example const response = new Response(pinned.read());
    */
   read(): HostOf<ArrayBuffer>[D] {

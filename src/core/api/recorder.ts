@@ -40,7 +40,7 @@ export abstract class Recorder extends ArrayFactory {
   readonly uncloneable: symbol = STREAM_STAYS;
   /** The stream's name in messages and in `device.inspect()`. */
   readonly label: string;
-  /** What the use of an array does where another stream used it before: see `StreamOptions.ordering`. */
+  /** How the stream is ordered with other streams that use the same arrays: see `StreamOptions.ordering`. */
   readonly ordering: Ordering;
   /** @internal */
   readonly context: DeviceContext;
@@ -68,7 +68,10 @@ export abstract class Recorder extends ArrayFactory {
     if (ordering === 'checked') this.core.tracker.keepClocks();
   }
 
-  /** The device that the operations run on: the Device that made the stream or, once that is closed, another one of the same device. */
+  /**
+   * The device that runs the operations: the Device object that made the stream or, once that object is closed, another one of the same
+   * device.
+   */
   get device(): Device {
     return this.context.deviceOf(this.#maker);
   }
@@ -145,9 +148,9 @@ export abstract class Recorder extends ArrayFactory {
   /**
    * Copies elements between arrays of any open device, pinned arrays and plain typed arrays, contiguous or not: `cuMemcpyAsync`,
    * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. The bytes of a plain typed array are read during the
-   * call, with two exceptions: `transfer` hands its buffer over, and a view of a SharedArrayBuffer is borrowed until the copy is done.
-   * `done` resolves when the bytes are in `dst`; later operations of the stream need not wait for it.
-   * Throws ArgumentError if the ends differ in dtype or (where one is not contiguous) in shape, if they overlap, or if one is too short.
+   * call, with two exceptions: `transfer` hands over the array's buffer, and a view of a SharedArrayBuffer is borrowed until the copy is
+   * done. `done` resolves when the bytes are in `dst`; later operations of the stream come after the copy without an `await`. Throws
+   * ArgumentError if `dst` and `src` differ in dtype, differ in shape while one is not contiguous, overlap, or are too short for the range.
    * @example stream.copy(y, x);
    */
   copy<D extends DType>(
@@ -178,9 +181,9 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Records an event of this device at this place of the stream, or a new one: `cuEventRecord`, `record`, `record_event`. Only an event
-   * with timing or for other processes costs device time. Throws ArgumentError for an event of another device, StateError for a disposed
-   * one.
+   * Records `event`, or a new event, after everything that was submitted to the stream before: `cuEventRecord`, `record`, `record_event`.
+   * Only an event with timing or for other processes costs device time. Throws ArgumentError for an event of another device, StateError for
+   * a disposed one.
    */
   record(event?: DeviceEvent): DeviceEvent;
   /** Creates an event and records it here. Throws as `createEvent` does. */
@@ -197,9 +200,10 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Makes later work of this stream wait for the event's present point, on any device: `cuStreamWaitEvent`, `wait_event`. An event that
-   * was never recorded delays nothing. The host does not wait, and failures before the event do not pass on. Throws StateError for a
-   * disposed event.
+   * Makes later work of this stream wait for the point at which the event is recorded now, on any device: `cuStreamWaitEvent`,
+   * `wait_event`. An event that was never recorded delays nothing. The host does not wait. Failures before the event do not fail this
+   * stream's operations. Throws StateError for a disposed event.
+   * @example compute.waitEvent(upload.record());
    */
   waitEvent(event: DeviceEvent): Operation {
     this.checkOpen();
@@ -211,13 +215,13 @@ export abstract class Recorder extends ArrayFactory {
   abstract waitStream(other: Recorder): Operation;
 
   /**
-   * Calls `fn` on this thread's event loop after earlier work of the stream; later work does not wait for it: `cuLaunchHostFunc`,
-   * `launch_host_func`. `done` resolves when `fn` has returned, and rejects with the error it threw; the device continues either way.
-   * Promises of later work settle after it. An error that nobody awaits reaches `device.errors$`. `fn` is not called if the device is
-   * lost or the call is aborted before its turn.
+   * Calls `fn` on this thread's event loop after the earlier work of the stream; later work does not wait for `fn`: `cuLaunchHostFunc`,
+   * `launch_host_func`. `done` resolves when `fn` has returned, and rejects with the error that `fn` throws; the device continues in both
+   * cases. Promises of later work settle after `fn`. If `done` is not read, the error reaches `device.errors$`. `fn` is not called if the
+   * device is lost, or the signal aborts, before its turn.
    *
-   * As in CUDA, `fn` is an ordinary function: nothing waits for a promise. For an async function use `hold`. `host` throws ArgumentError
-   * for one, and if another function returns a promise, `done` rejects with an ArgumentError.
+   * As in CUDA, `fn` is an ordinary function, and no stream waits for a promise: use `hold` for that. `host` throws ArgumentError for an
+   * async function; if another function returns a promise, `done` rejects with an ArgumentError.
    * @example stream.host(() => console.log('the copy has arrived'));
    */
   host<R>(fn: () => HostResult<R>, opts?: HostOptions): Operation {
@@ -227,10 +231,11 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * As `host`, but the stream stops until the promise that `fn` returns has settled, for at most `timeoutMs`. After that `done` rejects with a
-   * WaitTimeoutError and the stream continues. The `signal` that `fn` gets aborts at the timeout or when the device is lost. Inside `fn`,
-   * a wait for this stream, or for one that is known to wait for it, is a StateError at once; a promise taken earlier is not detected,
-   * and ends with the timeout. The stop occupies neither a thread nor a queue of the device.
+   * Calls `fn` as `host` does, and stops the stream until the promise that `fn` returns has settled, for at most `timeoutMs` milliseconds.
+   * After that, `done` rejects with a WaitTimeoutError and the stream continues. The `signal` that `fn` gets aborts at the timeout and when
+   * the device is lost. Inside `fn`, a wait for this stream, or for a stream that waits for it, is a StateError at once. The library cannot
+   * detect a wait for a promise that was read earlier: such a wait ends with the timeout. A stopped stream occupies no thread and no queue
+   * of the device.
    * @example stream.hold(async (signal) => decode(await download(url, { signal })), { timeoutMs: 5000 });
    */
   hold(fn: (signal: AbortSignal) => void | PromiseLike<unknown>, opts: HoldOptions): Operation {

@@ -12,8 +12,8 @@ export interface StreamOptions {
   /** The stream's name in messages and in `device.inspect()`; default 'stream-1' and so on. */
   readonly label?: string;
   /**
-   * What the use of an array does if another stream used it before. 'tracked': waits for that use, on the device. 'checked': throws a
-   * StreamHazardError unless an event or wait orders the two. 'explicit': neither. Default: the device's.
+   * What a call does when another stream has used the same bytes. 'tracked': the stream waits for that use, on the device. 'checked': the
+   * call throws a StreamHazardError unless an event or wait orders the two uses. 'explicit': neither. Default: the device's `ordering`.
    */
   readonly ordering?: Ordering;
   /** True adds `deviceMs` to the `done` of launches, copies and fills, for two device timestamps each. Default false. */

@@ -35,7 +35,7 @@ type NotAsync<R> = R extends PromiseLike<unknown> ? never : R;
  * `maxPending`; then nothing was submitted. Two Streams never share a CUDA stream, so they can be compared and used as Map keys.
  */
 export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<Operation> {
-  /** The priority after clamping, smaller is more urgent: `cuStreamGetPriority`. */
+  /** The priority that the device was given; smaller is more urgent: `cuStreamGetPriority`. */
   readonly priority: number;
   /** @internal */
   readonly observation: Observation = new Observation(() => this.watch());
@@ -67,11 +67,12 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Calls `fn` with this stream as the current one of its device, and with that device as the default one, through everything `fn`
-   * awaits: `with stream:`, `wp.ScopedStream`. Before that, this stream waits for the previous current stream, unless `syncEnter` is
-   * false. With `syncExit`, the previous one waits at the end (when the promise that `fn` returned has settled) for the then current
-   * stream. The host waits for neither. Returns what `fn` returns. Throws ArgumentError if `fn` is not a function and StateError if the
-   * stream is closed, both before `fn` is called.
+   * Calls `fn` with this stream as the current stream of its device and with that device as the default device, also in everything that
+   * `fn` awaits: `with stream:`, `wp.ScopedStream`. Unless `syncEnter` is false, this stream first waits for the previous current stream.
+   * With `syncExit`, the previous stream waits for the stream that is current when the run ends (when the promise that `fn` returned has
+   * settled). The host does not wait. Returns what `fn` returns. Throws ArgumentError if `fn` is not a function and StateError if the
+   * stream is closed, both before it calls `fn`.
+   * @example const y = stream.run(() => device.zeros(1000)); // made on `stream`
    */
   run<T>(fn: () => T, opts?: RunOptions): T {
     this.checkOpen();
@@ -108,8 +109,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * The `CUstream` handle; on a CPU device a number that no other stream has. The caller must order the work it submits there. Throws
-   * StateError until the device has created the stream.
+   * The `CUstream` handle; on a CPU device, a number that no other stream has. The library does not order work that the caller submits to
+   * the handle. Throws StateError until the device has created the stream.
    */
   get nativeHandle(): bigint {
     this.checkOpen();
@@ -163,6 +164,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /**
    * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending, so that a loop that
    * submits can wait for the device. Rejects as `synchronize` does.
+   * @example for (const block of blocks) { await stream.ready(); stream.launch(scale, block.length, { x: block }); }
    */
   ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
     this.#refuseInCapture('host-wait', 'the host cannot wait for it');
@@ -179,10 +181,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Every operation that finishes or fails from the subscription on, in order: a slow subscriber loses nothing, as its `next` is called in
-   * the turn of the event loop that sees the operation finished. That includes operations that were pending when it subscribed. `status`
-   * and `error` of an operation tell how it ended. Its `id` is that of the Operation that the call returned; one that was submitted while
-   * nobody watched may be another object.
+   * Emits every operation that finishes or fails after the subscription, in order, including operations that were pending at the
+   * subscription. A slow subscriber loses nothing: its `next` is called in the turn of the event loop that observes the end of the
+   * operation. `status` and `error` of an operation tell how it ended. Its `id` is that of the Operation that the call returned; the object
+   * may be another one if the operation was submitted without a subscriber.
    *
    * Hot and shared, without replay. Completes when the stream is closed, after the last operation; errors only with the DeviceLostError.
    * A subscription keeps the process alive while operations are pending.
@@ -192,8 +194,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Every phase of every operation from the subscription on, for tools: a slow subscriber loses nothing, as with `operations$`. An operation
-   * that was pending at the subscription has no 'submitted'. Costs nothing without a subscriber.
+   * Emits every phase of every operation after the subscription, for tools. A slow subscriber loses nothing. The phase 'submitted' is
+   * missing for operations that were pending at the subscription. Costs nothing without a subscriber.
    */
   get activity$(): ObservableOf<Activity> {
     return this.observation.activity$;
@@ -210,9 +212,9 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * What `operations$` emits, as an iterator that loses the oldest operations of a reader that is slow: it keeps 1024 unread ones and counts
-   * the others in `dropped`, with one process warning. `operationsOf` has other policies. Begins with the call and ends when the stream is
-   * closed. A waiting reader keeps the process alive while operations are pending.
+   * Iterates over what `operations$` emits, from the call until the stream is closed. The iterator keeps the newest 1024 unread operations;
+   * it drops older ones, counts them in `dropped`, and emits one process warning. `operationsOf` has other policies. A waiting reader keeps
+   * the process alive while operations are pending.
    */
   [Symbol.asyncIterator](): ObservedIterator<Operation> {
     return iterate(this.hub, this.hubName);

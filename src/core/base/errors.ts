@@ -52,7 +52,7 @@ export class MillraceError extends Error {
   }
 }
 
-/** A bad argument, thrown by the call; nothing was queued. */
+/** An argument is wrong. Thrown by the call (async calls reject); nothing was submitted. */
 export class ArgumentError extends TypeError {
   /** Which rule was broken, 'ERR_MILLRACE_ARGUMENT' for most. */
   readonly code: string;
@@ -78,7 +78,10 @@ export class ArgumentError extends TypeError {
   }
 }
 
-/** A device, stream, array or event was used after it was closed or disposed, or in another wrong state. Thrown by the call. */
+/**
+ * A device, stream, array or event was used after it was closed or disposed, or in another wrong state. Thrown by the call; nothing was
+ * submitted.
+ */
 export class StateError extends MillraceError {}
 
 /** `elapsed` has no time between the two events. */
@@ -110,7 +113,7 @@ export type CaptureReason =
   | 'empty'
   | 'topology';
 
-/** A call that is not possible while `capture` runs, or with what a capture recorded. Thrown by the call; the capture goes on. */
+/** A call is not possible while `capture` runs, or with operations that a capture recorded. Thrown by the call; the capture continues. */
 export class CaptureError extends StateError {
   /** Which rule of captures the call broke. */
   readonly reason: CaptureReason;
@@ -124,7 +127,7 @@ export class CaptureError extends StateError {
 
 /** A limit was reached, for example `maxPending`. Thrown by the call; nothing was submitted. */
 export class LimitError extends MillraceError {
-  /** The most that there can be, for example the device's `maxPending`. */
+  /** The value of the limit, for example the device's `maxPending`. */
   readonly limit: number;
   readonly #retryAfter: () => Promise<void>;
 
@@ -180,7 +183,7 @@ export interface CompilerDiagnostic {
 export class CompileError extends MillraceError {
   /** The compiler's whole output. */
   readonly log: string;
-  /** The errors of the log by place; empty where it names none. */
+  /** The errors of the log with their places; empty if the log names no place. */
   readonly diagnostics: readonly CompilerDiagnostic[];
 
   constructor(code: string, message: string, log: string, diagnostics: readonly CompilerDiagnostic[], facts: Facts = {}) {
@@ -192,9 +195,9 @@ export class CompileError extends MillraceError {
 
 /** Device memory is exhausted. */
 export class OutOfMemoryError extends MillraceError {
-  /** What the allocation asked for, in bytes; 0 where it is not known. */
+  /** The requested bytes; 0 if unknown. */
   readonly requestedBytes: number;
-  /** What the device had free then, in bytes; 0 where it is not known. */
+  /** The bytes that the device had free at that time; 0 if unknown. */
   readonly freeBytes: number;
 
   constructor(code: string, message: string, requestedBytes: number, freeBytes: number, facts: Facts = {}) {
@@ -243,7 +246,7 @@ export class BoundsError extends LaunchError {
 
 /** The operation reads memory that an earlier failure poisoned; `cause` is the first failure. */
 export class UpstreamError extends MillraceError {
-  /** The first failure, of the operation that was to write the memory. */
+  /** The first failure: that of the operation that should have written the memory. */
   declare readonly cause: MillraceError;
 }
 
@@ -263,7 +266,7 @@ export interface HazardNode {
 export interface HazardSite {
   /** The stream's label. */
   readonly stream: string;
-  /** For work submitted before the thread had a checked stream only the kind is known, and `id` is 0. */
+  /** The operation. If it was submitted before the thread had a checked stream, only its kind is known, and `id` is 0. */
   readonly operation: OperationInfo;
   /** What the operation does with the array's bytes. */
   readonly access: 'read' | 'write';
@@ -274,8 +277,8 @@ export interface HazardSite {
 }
 
 /**
- * A call on a checked stream uses bytes that another stream used, one of the two writes, and nothing orders them. Thrown by the call;
- * nothing was submitted, and the same call can be made again once the two are ordered.
+ * A call on a checked stream uses bytes that another stream has used, one of the two uses writes, and nothing orders them. Thrown by the
+ * call; nothing was submitted. The call can be repeated after a wait orders the two.
  */
 export class StreamHazardError extends MillraceError {
   /** The array's label, for example 'f32[1024]'. */
@@ -300,7 +303,7 @@ export class StreamHazardError extends MillraceError {
 export class WaitTimeoutError extends MillraceError {
   /** The timeout that passed, in milliseconds. */
   readonly timeoutMs: number;
-  /** The streams that the wait was for, and those that these wait for, as they were at the timeout. */
+  /** The awaited streams and the streams for which they wait, as they were at the timeout. */
   readonly waitingFor: readonly StreamSnapshot[];
 
   constructor(code: string, message: string, timeoutMs: number, waitingFor: readonly StreamSnapshot[] = [], facts: Facts = {}) {
@@ -312,7 +315,7 @@ export class WaitTimeoutError extends MillraceError {
 
 /**
  * Why a device was lost: 'closed' by `destroy` or `close`, 'fault' in the driver or a kernel, 'worker-exit' if its worker thread ended,
- * 'hung' if it was destroyed while a kernel went on running.
+ * 'hung' if it was destroyed and a kernel kept running.
  */
 export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
 

@@ -123,8 +123,8 @@ export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayPa
 }
 
 /**
- * Declares an array of which the kernel writes every element that the launch covers, and reads none. The launch therefore clears a
- * poisoned array. `rank` is its number of dimensions, 1 to 4, default 1.
+ * Declares an array that the kernel does not read and of which it writes every element that the launch covers: a launch therefore clears
+ * the poison of the array. In CUDA C++ it is `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
  */
 export function output<D extends DType>(type: Scalar<D>): Out<D>;
 export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;
@@ -132,7 +132,9 @@ export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayP
   return outParam(type, rank);
 }
 
-/** Declares an array that the kernel reads and writes, or writes only in part. `rank` is its number of dimensions, 1 to 4, default 1. */
+/**
+ * Declares an array that the kernel reads and writes, or writes only in part: `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
+ */
 export function inout<D extends DType>(type: Scalar<D>): InOut<D>;
 export function inout<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): InOut<D, N>;
 export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'inout'> {

@@ -10,7 +10,7 @@ export interface MemoryStats {
   readonly totalBytes: number;
   /** Memory of the device that no process has taken: `cuMemGetInfo`. On the CPU device, `totalBytes` less `usedBytes`. */
   readonly freeBytes: number;
-  /** Memory of arrays that are not freed, as the pool rounds their sizes: `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`. */
+  /** Memory of arrays that are not freed, with their sizes as the pool rounds them: `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`. */
   readonly usedBytes: number;
   /** The highest `usedBytes` since the last `resetHighWater`: `CU_MEMPOOL_ATTR_USED_MEM_HIGH`. */
   readonly usedHighBytes: number;

@@ -9,14 +9,14 @@ import type { Operation } from './operation.js';
 const BUFFERED = 1024;
 
 /**
- * The operations that a slow reader loses. `every`: none while at most this many operations wait unread; beyond that `overflow` decides, as
- * in `BatchPolicy`. 'latest': all but the newest.
+ * Which operations a slow reader loses. `every`: none while at most this many operations are unread; when there are more, `overflow`
+ * decides, as in `BatchPolicy`. 'latest': all except the newest.
  */
 export type LossPolicy = { readonly every: number; readonly overflow?: 'error' | 'drop-oldest' } | 'latest';
 
 /**
- * Delivers operations in arrays: one `await` takes all that have finished since the last read, up to `batches`. When more than `batches` wait
- * unread, `overflow` decides.
+ * Delivers operations in arrays: one `await` takes the operations that have finished since the last read, at most `batches`. When more than
+ * `batches` are unread, `overflow` decides.
  */
 export interface BatchPolicy {
   /** The most operations in one array, and the most that wait unread: a whole number of at least 1. */
@@ -44,9 +44,9 @@ export interface OperationSource {
 }
 
 /**
- * The operations that `operations$` of a stream or device emits, as an iterable. The policy says which of them a slow reader loses: with
- * `every` and `batches` none while at most this many wait unread, with 'latest' all but the newest. Begins when iteration starts, with the
- * operations that are pending then. Throws ArgumentError for a bad policy.
+ * The operations that `operations$` of a stream or device emits, as an iterable. The policy says which of them a slow reader loses: see
+ * `LossPolicy` and `BatchPolicy`. Begins when iteration starts, with the operations that are pending then. Throws ArgumentError for a bad
+ * policy.
  * @example for await (const operation of operationsOf(stream, 'latest')) console.log(operation.id);
  */
 export function operationsOf(of: OperationSource, policy: LossPolicy): AsyncIterable<Operation>;

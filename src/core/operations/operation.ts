@@ -16,8 +16,8 @@ import { checkWaitCall, type WaitOptions, withSignal } from '../waits/wait.js';
 /** When an operation was submitted and finished, in milliseconds of `performance.now()`. */
 export interface OperationTiming {
   /**
-   * When it was submitted. On a stream without subscribers, when `done` was first read, because reading the clock costs half as much as a
-   * launch.
+   * When it was submitted. On a stream without subscribers, when `done` was first read: reading the clock at each launch would cost half as
+   * much as the launch.
    */
   readonly submittedAt: number;
   /** When the event loop saw that it had finished. */
@@ -32,8 +32,8 @@ export type OperationStatus = 'pending' | 'finished' | 'failed';
 /** One phase of one operation, for tools. */
 export interface Activity {
   /**
-   * 'submitted' by a call, 'finished' on the device and, for a host function or a copy to an ordinary array, in the event loop too, or
-   * 'failed' there. There is no phase for the start of an operation: neither a GPU nor the CPU device reports it.
+   * 'submitted': a call has submitted it. 'finished' and 'failed': the device has ended it and, for a host function or a copy to an
+   * ordinary array, the event loop too. There is no phase for the start of an operation, because devices do not report it.
    */
   readonly phase: 'submitted' | 'finished' | 'failed';
   /** The operation that entered this phase. */
@@ -135,19 +135,20 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * The error of the operation, the same object that `done` rejects with; undefined unless `status` is 'failed'. The reason of a failed
-   * kernel build arrives shortly after the failure, and this is undefined until then. `operations$` emits the operation when it is known.
+   * The error with which `done` rejects, the same object; undefined unless `status` is 'failed'. The error of a failed kernel build arrives
+   * shortly after the failure, and `error` is undefined until then. `operations$` emits the operation only when the error is known.
    */
   get error(): Error | undefined {
     return this.#end()?.error;
   }
 
   /**
-   * Resolves when the device has finished the operation, with the times of its submission and its end. Of a copy to the host, the bytes
-   * are then in the destination: in a pinned array for every thread, in an ordinary typed array too. Of a copy from the host, the source
-   * is free again. Of a `host` or `hold`, the function has ended; of a launch of a graph, its `host` functions have. Rejects with the operation's failure: LaunchError, BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the CompileError or UnavailableError of the kernel's
-   * build, or the error that a host function threw. The promise is created at the first read. If no code reads `done`, a failure reaches
-   * `device.errors$`.
+   * Resolves when the device has finished the operation, with the times of its submission and its end. For a copy to the host, the bytes
+   * are then in the destination; for a copy from the host, the source may be changed again; for a `host` or `hold`, the function has ended; for
+   * a launch of a graph, its `host` functions have.
+   * Rejects with the operation's failure: LaunchError, BoundsError, OutOfMemoryError, UnsupportedError, UpstreamError, DeviceLostError, the
+   * CompileError or UnavailableError of the kernel's build, or the error that a host function threw. The promise is created at the first
+   * read. If no code reads `done`, a failure reaches `device.errors$`.
    * @example await stream.launch(saxpy, y.length, { a: 2, x, y }).done;
    */
   get done(): Promise<OperationTiming> {
@@ -158,7 +159,7 @@ export class Operation implements OperationInfo {
     return this.#done;
   }
 
-  /** `done` with a signal or a timeout: rejects also with AbortError or WaitTimeoutError. The operation itself goes on. */
+  /** Waits as `done` does, with a signal or a timeout. Rejects also with AbortError or WaitTimeoutError; the operation continues. */
   synchronize(opts?: WaitOptions): Promise<OperationTiming> {
     this.#refuseCaptured('host-wait', 'synchronize');
     return opts === undefined ? this.done : this.#settle(opts);

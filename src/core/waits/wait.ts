@@ -10,7 +10,9 @@ import type { WaitDiagnosis } from './wait-diagnosis.js';
 export interface WaitOptions {
   /** If it aborts, the wait is given up with an AbortError. */
   readonly signal?: AbortSignal;
-  /** Milliseconds, at least 0, after which the wait is given up with a WaitTimeoutError. Default, and for 2^31 or more: no limit. */
+  /**
+   * Milliseconds, at least 0, after which the wait is given up with a WaitTimeoutError. Without it, and from 2^31 on, there is no limit.
+   */
   readonly timeoutMs?: number;
 }
 
