@@ -272,7 +272,7 @@ export class TestChannel extends TestHostMemory implements Channel {
     const known = this.#settings.kernels.find(({ kernel }) => kernel.build === build);
     this.#kernels.set(handle, known);
     if (known === undefined) {
-      const message = `The test device does not know the kernel ${build.name}, and it compiles none.`;
+      const message = `The test device has no testKernel for kernel ${build.name}, and it compiles no kernels.`;
       const help = [`Give createTestDevice kernels: [testKernel(${build.name}, { ms, run })].`];
       return Promise.reject(new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help));
     }
@@ -328,7 +328,7 @@ export class TestChannel extends TestHostMemory implements Channel {
 
   #timeOf(event: number): number {
     const ms = this.#reachedMs.get(event);
-    if (ms === undefined) throw new StateError('ERR_MILLRACE_STATE', 'The event was not reached yet.');
+    if (ms === undefined) throw new StateError('ERR_MILLRACE_STATE', 'The device has not reached the event yet.');
     return ms;
   }
 

@@ -114,7 +114,7 @@ export class VirtualClock implements TestClock {
     checkDuration('maxMs', maxMs);
     checkDuration('realTimeoutMs', realTimeoutMs);
     if (typeof work !== 'function') throw badArgument('work', work, `The work (${show(work)}) is not a function.`);
-    if (this.#isDriven) throw new StateError('ERR_MILLRACE_STATE', 'The clock is moved by another advance or run already.');
+    if (this.#isDriven) throw new StateError('ERR_MILLRACE_STATE', 'Another advance or run is already moving the clock.');
     const stopUsing = useVirtualTime(this);
     try {
       return await this.#drive(() => this.#run(work, this.now + maxMs, maxMs, realTimeoutMs));

@@ -172,7 +172,7 @@ describe('a test device', () => {
     const { device } = bench({ kernels: [] });
     const launched = device.stream.launch(add, 1, { x: device.zeros(1, i32), y: device.zeros(1, i32), by: 1 });
     await expect(launched.done).rejects.toThrow(UnavailableError);
-    await expect(device.compile(add)).rejects.toThrow('does not know the kernel add');
+    await expect(device.compile(add)).rejects.toThrow('has no testKernel for kernel add');
   });
 
   test('has limits', async () => {
