@@ -24,7 +24,7 @@ class SharedPages {
 
   /// Takes over `reserved` bytes from `start`, of which the first `used` are accessible now; V8 makes the others
   /// accessible as the buffer grows. Keeps the content of the used bytes. If the system refuses, native code uses
-  /// JavaScript's addresses. Thread: control, before other code has seen the buffer.
+  /// JavaScript's addresses. Thread: control, before other code gets the buffer.
   static SharedPages Map(std::byte* start, size_t used, size_t reserved);
 
   /// The native addresses of the buffer's memory; other memory unchanged.
@@ -36,12 +36,12 @@ class SharedPages {
   size_t bytes_ = 0;
 };
 
-/// Maps the pages of `source`, which a SharedPages has taken over, also at `target`, which nobody has seen yet. False
-/// where the system refuses; `target` then has the pages that it had. Both are whole pages of the same size.
+/// Maps the pages of `source`, which a SharedPages has taken over, also at `target`, to which no other code has access
+/// yet. False where the system refuses; `target` then has the pages that it had. Both are whole pages of the same size.
 [[nodiscard]] bool MapAlso(std::span<std::byte> target, std::span<std::byte> source);
 
-/// Gives `target` empty pages of its own. Later reads and writes of it no longer reach the former pages. False
-/// where the system refuses. Thread: any.
+/// Gives `target` empty pages of its own. Later reads and writes of it no longer reach the former pages. False where
+/// the system refuses. Thread: any.
 [[nodiscard]] bool MapApart(std::span<std::byte> target);
 
 }  // namespace millrace

@@ -57,7 +57,7 @@ class ChannelThread {
   Pump& pump_;
   PageLocks& locks_;
   Issuer issuer_;
-  bool is_draining_ = false;  // It has seen that it is to stop.
+  bool is_draining_ = false;  // The thread has read the request to stop.
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;

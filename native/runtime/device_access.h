@@ -1,12 +1,13 @@
 // The open device of a channel, and the two locks under which threads other than the channel's use it.
 //
-//   streams_mutex()   guards the backend streams and says whether the device takes other threads' work. Held by whoever
-//                     uses a backend stream of this device and is not its channel's thread, and by the channel's thread
+//   streams_mutex()   guards the backend streams and says whether the device takes other threads' work. Held by a
+//   thread
+//                     other than the channel's that uses a backend stream of this device, and by the channel's thread
 //                     while it makes or destroys one.
 //   closing_mutex_    keeps the device open. Held shared by what the control thread asks of the device and by the pump
 //                     that builds a graph of another device with nodes on it, both of which may take long, and
-//                     exclusively by the channel's thread to close it. Whoever holds it does not wait for a channel.
-//                     Several are taken in the order of the channels' ids.
+//                     exclusively by the channel's thread to close it. A thread that holds it does not wait for a
+//                     channel. Several are taken in the order of the channels' ids.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ const binding: Binding = loadBinding();
 endBuildsWith(binding);
 let device: WorkerDevice | undefined;
 
-/** The open device, seen from its control thread. */
+/** The open device on its control thread. */
 class WorkerDevice implements ControlledDevice {
   readonly binding: Binding = binding;
   readonly channel: number;

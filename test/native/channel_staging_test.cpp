@@ -35,8 +35,8 @@ MR_TEST(poisoned_ranges_are_told_apart_by_their_bytes) {
 }
 
 /// A device of each backend with 16 bytes and a stream, and 64 bytes of staging memory that the first one created.
-struct Road {
-  Road() : first(one), second(other) {
+struct Route {
+  Route() : first(one), second(other) {
     a = first.Stream();
     b = second.Stream();
     first.Alloc(a, Handle(0), 16);
@@ -100,7 +100,7 @@ struct Road {
 };
 
 MR_TEST(what_could_not_leave_poisons_its_staging_memory_and_what_it_would_have_arrived_at) {
-  Road route;
+  Route route;
   route.Poison();
   const Ticket left = route.Leave(16, 16);
   const Ticket arrived = route.Arrive(16, 16);
@@ -127,7 +127,7 @@ MR_TEST(what_could_not_leave_poisons_its_staging_memory_and_what_it_would_have_a
 }
 
 MR_TEST(host_memory_that_a_program_writes_is_not_poisoned) {
-  Road route;
+  Route route;
   route.Poison();
   route.Leave(16, 16, 0);
   route.Arrive(16, 16);
@@ -139,10 +139,10 @@ MR_TEST(host_memory_that_a_program_writes_is_not_poisoned) {
 }
 
 MR_TEST(pieces_clear_poison_together_where_they_overwrite_together) {
-  Road route;
+  Route route;
   const auto bring = [&](uint64_t at) {
     route.Leave(16, 8);
-    route.Arrive(16, 8, at == 0 ? Road::First : Road::Staged, at);
+    route.Arrive(16, 8, at == 0 ? Route::First : Route::Staged, at);
   };
   route.Poison();
   bring(0);
@@ -181,7 +181,7 @@ MR_TEST(pumped_copies_poison_staging_memory_and_heed_it) {
                                                           .src_space = leaves ? device : space,
                                                           .dst_device = by.channel->id(),
                                                           .src_device = pumping.channel->id(),
-                                                          .flags = Road::Staged,
+                                                          .flags = Route::Staged,
                                                           .bytes = 16});
   };
   backend.controls.refuse_pump = 1;

@@ -1,4 +1,4 @@
-// A checked copy: its ends fit together, and nothing has been submitted.
+// A checked copy: its ends match, and nothing has been submitted.
 import { ArgumentError } from '../base/errors.js';
 import type { Elements, Region } from './region.js';
 

@@ -1,7 +1,7 @@
 // The handles by which records name objects of a device: an index and a generation. The owner chooses them, so creating an object needs no
 // answer.
 //
-// An index is used again, with the next generation, only after the record that frees it was seen completed. Streams run independently, so
+// An index is used again, with the next generation, only after the record that frees it has completed. Streams run independently, so
 // the record that makes the new object could otherwise run before the one that frees the old object.
 // Thread: owner.
 import { HANDLE_INDEX_BITS } from '../../protocol/protocol.gen.js';

@@ -3,7 +3,7 @@
 // Small blocks come from slabs in powers of two, larger ones are whole pages (host-pages.ts). Each pinned array has a buffer of its own
 // (pinned-buffers.ts), and so has each large block (large-blocks.ts). Memory of user code is a block with a registration of its own.
 //
-// A block is used again, or unregistered, only after its last use was seen completed.
+// A block is used again, or unregistered, only after its last use has completed.
 // Thread: owner.
 import type { Channel } from '../channel/channel.js';
 import { unfilledBytes } from '../channel/host-buffers.js';

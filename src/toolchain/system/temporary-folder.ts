@@ -77,7 +77,7 @@ function isThere(folder: string): boolean {
   return facts !== undefined && facts.isDirectory() && facts.uid === ownUser();
 }
 
-/** Removes the folders of processes that were killed together with their guard. */
+/** Removes the folders of processes that were killed with their guard. */
 function sweep(place: string): void {
   const here = namespace();
   let names: readonly string[] = [];
