@@ -108,7 +108,7 @@ export function sharing(target: Target): void {
         const { next, exited } = startSharer('opensItsOwn', device.info.id);
         const token = await next();
         const { message } = thrownBy(() => device.adopt(token, 'f32'));
-        expect(message).toContain(`on ${device.info.id} as another thread opened it`);
+        expect(message).toContain(`on the ${device.info.id} that another thread opened`);
         expect(message).toContain('openShared(token)');
         await exited;
       });
