@@ -1,6 +1,6 @@
 // `depth: 'auto'`: adds lanes while more of them give more throughput, and takes the last step back when it gave none.
 
-/** The lanes that this file adds and removes. */
+/** The lanes of a run, which AutoDepth adds and removes. */
 export interface LaneCount {
   readonly count: number;
   grow(by: number): boolean;

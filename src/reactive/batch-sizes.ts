@@ -1,10 +1,9 @@
-// How many requests a batch has, and how long a batch waits for more of them: as the caller says, or as a target for the latency allows.
+// The size of a batch, and how long a batch waits for more requests: as the caller says, or as a target for the latency allows.
 //
-// With a target, a batch may take as long as its stage leaves a request that has just missed it in time: with one lane that request
-// waits for the whole of the batch before it, so a stage may take half of the target, with N lanes N / (N + 1) of it. The size follows by
-// additive increase and multiplicative decrease, as in TCP and in Clipper: the first batches double it, a full batch that is quick
-// enough adds one, a batch that takes too long makes it smaller in proportion. The size does not follow the latency itself: when more
-// requests come than the device can do, that grows with the queue, and smaller batches would do even fewer.
+// With one lane, a request that has just missed a batch waits for the whole batch, so a stage may take half of the target; with N lanes,
+// N / (N + 1) of it. The size follows by additive increase and multiplicative decrease, as in TCP and in Clipper: the first batches
+// double the size, a full batch that is quick enough adds one, and a batch that takes too long reduces the size in proportion. The size
+// does not follow the latency itself: under overload the latency grows with the queue, and smaller batches would lower the throughput.
 // Thread: owner.
 
 /** Between a target and what is aimed at: timers and the event loop take their time. */
@@ -14,10 +13,10 @@ const RECENT_BATCHES = 20;
 /** Requests that the latency of a report is taken from. */
 const RECENT_REQUESTS = 1000;
 
-/** What decides a batch. */
+/** The limits of a batch. */
 export interface BatchRules {
   readonly maxItems: number;
-  /** Undefined: as long as the target allows; without a target, no time. */
+  /** Undefined: a batch waits as long as the target allows, or not at all without a target. */
   readonly maxWaitMs: number | undefined;
   readonly targetLatencyMs: number | undefined;
 }
@@ -70,7 +69,7 @@ export class BatchSizes {
     return Math.max(0, Math.min(maxWaitMs ?? spareMs, spareMs));
   }
 
-  /** A batch has ended. `latenciesMs`: of its requests. */
+  /** Records a batch that has ended. `latenciesMs`: the latencies of its requests. */
   note(durationMs: number, latenciesMs: readonly number[]): void {
     const items = latenciesMs.length;
     this.#count++;

@@ -1,4 +1,4 @@
-// A lane: one of the N slots of a run, with a stream. One item at a time takes a turn on it.
+// A lane: one of the N slots of a run, with a stream. One item at a time uses it.
 //
 // Arrays that a stage makes with its lane belong to the item: they are disposed when the item's turn ends. A reference that
 // survives the turn throws a StateError when it is used, so no item can see another item's bytes. Device memory goes back to
@@ -185,7 +185,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: part });
   }
 
-  /** Disposes the arrays that were detached for the receiver of a result: it has none. */
+  /** Disposes the detached arrays in a result that has no receiver. */
   discard(result: unknown): void {
     if (this.#detached.size === 0) return;
     findWithin(result, (value) => {

@@ -51,7 +51,7 @@ export interface Lanes<T, R> extends AsyncDisposable {
   readonly destroy: () => Promise<void>;
 }
 
-/** How requests share a turn of a lane. */
+/** How requests are grouped into batches. */
 export interface Grouping extends BatchRules {
   readonly maxQueue: number;
 }

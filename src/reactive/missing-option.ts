@@ -1,4 +1,4 @@
-// Options that a call needs and did not get.
+// Errors for required options that a call lacks.
 import { badArgument, show } from '../core/base/arguments.js';
 import type { ArgumentError } from '../core/base/errors.js';
 

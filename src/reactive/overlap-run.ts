@@ -111,7 +111,7 @@ export class OverlapRun<T, R> {
     return result;
   }
 
-  /** The consumer has gone before it got the result that `next` returned last. */
+  /** Disposes the detached arrays of the last result, because the consumer left before it got that result. */
   discardLast(): void {
     this.#last?.turn.discard(this.#last.value);
   }

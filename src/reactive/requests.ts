@@ -8,7 +8,7 @@ import { checkWaitCall, type WaitOptions, waitWith } from '../core/waits/wait.js
 /** A request between its call and its answer. */
 export interface Request<T, R> {
   readonly item: T;
-  /** When the call was made, of the clock. */
+  /** The clock's time at the call. */
   readonly sinceMs: number;
   readonly resolve: (result: R) => void;
   readonly reject: (error: unknown) => void;

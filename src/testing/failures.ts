@@ -1,4 +1,4 @@
-// What has failed on the streams of a device of a test, as the core reads it.
+// The failures on the streams of a test device, as core reads them.
 import { TimelineSlot } from '../protocol/protocol.gen.js';
 import type { FailureRecord } from '../protocol/reports.js';
 

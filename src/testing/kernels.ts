@@ -1,4 +1,4 @@
-// What launches do on a device of a test: a JavaScript function in place of the kernel, and how long it takes.
+// Launches on a test device: a JavaScript function in place of the kernel, and its duration.
 import { badArgument, show } from '../core/base/arguments.js';
 import { DTYPES, type DType, type HostOf, type HostValue, type Scalar } from '../core/elements/dtype.js';
 import { numberFromHalf } from '../core/elements/scalar-bits.js';
@@ -62,7 +62,7 @@ export function checkMs(argument: string, ms: unknown): number {
 
 type Three = readonly [x: number, y: number, z: number];
 
-/** What a launch of a kernel throws that the device does not know. */
+/** The failure of a launch whose kernel has no `testKernel`. */
 export class Unbuilt extends Error {
   readonly kernel: number;
 
@@ -72,7 +72,7 @@ export class Unbuilt extends Error {
   }
 }
 
-/** What a launch of such a kernel does. */
+/** The effect of a launch whose kernel has no `testKernel`. */
 export function unbuiltEffect(kernel: number): Effect {
   const run = (): never => {
     throw new Unbuilt(kernel);
@@ -86,7 +86,7 @@ export interface Launch {
   readonly effect: Effect;
 }
 
-/** Undefined where memory is not there yet. */
+/** Undefined while memory that the record names is not allocated. */
 export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: number) => Block | undefined): Launch | undefined {
   const { kernel, opts } = known;
   const isShaped = kernel.abi === 'shaped';

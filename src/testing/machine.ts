@@ -1,5 +1,5 @@
 // The streams of a device of a test: each executes its records in order, an operation with a duration in virtual time.
-// Streams are independent of each other, as on a device that has room for everything.
+// Any number of streams run at the same time.
 // Thread: owner.
 import { RecordHeader, TimelineSlot } from '../protocol/protocol.gen.js';
 
@@ -18,7 +18,7 @@ export interface Step {
 }
 
 export interface MachineHost {
-  /** Undefined while something that the record needs is not there. */
+  /** Undefined while a dependency of the record is missing. */
   readonly step: (record: Submitted) => Step | undefined;
   readonly after: (ms: number, call: () => void) => () => void;
   /** Operations have finished. */
@@ -72,7 +72,7 @@ export class Machine {
     return pending;
   }
 
-  /** Something that records may be waiting for has come. They go on in an action of the clock, never within the caller's call. */
+  /** Issues waiting records whose condition may now hold, in an action of the clock and never within the caller's call. */
   pumpSoon(): void {
     if (this.#isPumpDue || this.#isStopped) return;
     this.#isPumpDue = true;

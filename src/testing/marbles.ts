@@ -1,4 +1,4 @@
-// RxJS's TestScheduler as a queue that the clock takes one action at a time from, and the helpers of its `run`.
+// RxJS's TestScheduler as a queue from which the clock takes one action at a time, and the helpers of its `run`.
 import { deepStrictEqual } from 'node:assert';
 import { TestScheduler } from 'rxjs/testing';
 import { StateError } from '../core/base/errors.js';
@@ -68,7 +68,7 @@ export class MarbleScheduler extends TestScheduler {
     return this.#hidden.flushTests.length > 0;
   }
 
-  /** What was made since the last call emits from now on. */
+  /** Starts the hot Observables that were made since the last call. */
   setUpHotObservables(): void {
     for (const hot of this.hotObservables.splice(0)) hot.setup();
   }

@@ -1,4 +1,4 @@
-// The memory of a device of a test: bytes behind handles, and what copies and fills do with them.
+// The memory of a test device: bytes by handle, and the effects of copies and fills on them.
 import {
   CopyRecord,
   CopyStridedRecord,
@@ -12,9 +12,9 @@ import {
 
 export interface Block {
   readonly bytes: Uint8Array;
-  /** The failure that left it without contents; 0 for none. */
+  /** The failure that poisoned it; 0 if it is not poisoned. */
   poison: number;
-  /** There was no memory for it: what writes it fails too. */
+  /** Its allocation failed: operations that write it fail too. */
   readonly isAbsent?: boolean;
 }
 
@@ -25,7 +25,7 @@ export type FindBlock = (device: number, space: MemorySpace, handle: number) => 
 export interface Effect {
   readonly reads: readonly Block[];
   readonly writes: readonly Block[];
-  /** It writes every byte of what it writes, which then has contents again. */
+  /** Whether it overwrites every byte of `writes`, which clears their poison. */
   readonly isWhole: boolean;
   readonly run: () => void;
 }
@@ -36,7 +36,7 @@ type Axis = readonly [extent: number, stride: number];
 
 export const long = (view: DataView, at: number): number => Number(view.getBigUint64(at, true));
 
-/** Undefined where memory is not there yet. */
+/** Undefined while memory that the record names is not allocated. */
 export function copyEffect(view: DataView, find: FindBlock): Effect | undefined {
   const dst = copyEnd(view, 'DST', find);
   const src = copyEnd(view, 'SRC', find);

@@ -1,4 +1,4 @@
-// RxJS's timers on a clock of a test, as `TestScheduler.run` has them: the operators that take no scheduler use it too.
+// RxJS's timers on a test clock, as in `TestScheduler.run`: operators without a scheduler use the clock too.
 //
 // RxJS asks small objects of its own for timers and the time, and these can be given a delegate. They are not in its index, but
 // its package exports their files. `asapScheduler` stays as it is: it runs in a microtask, which the clock lets happen.

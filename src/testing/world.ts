@@ -1,4 +1,4 @@
-// The devices of one clock: their records may name each other, and they share what settles promises.
+// The devices of one clock: their records may name each other's memory and streams, and they share one Progress.
 import { badArgument, show } from '../core/base/arguments.js';
 import { StateError } from '../core/base/errors.js';
 import { AccessTracker } from '../core/ordering/access-tracker.js';
@@ -44,7 +44,7 @@ export class TestWorld {
     return ++this.#lastFailure;
   }
 
-  /** What a stream has finished; everything, of a device that is closed. */
+  /** The last completed ticket of a stream; infinity if the device is closed. */
   completed(device: number, stream: number): number {
     return this.#channels.get(device)?.machine.completed(stream) ?? Number.POSITIVE_INFINITY;
   }
@@ -55,7 +55,7 @@ export class TestWorld {
     return (space === MemorySpace.DEVICE ? channel.memory : channel.host).get(handle);
   }
 
-  /** Operations of one device have finished: promises settle, and streams of the others may wait for them. */
+  /** Operations of one device have finished: settles promises, and continues streams of other devices that waited. */
   progressed(by: TestChannel): void {
     this.progress.wake();
     for (const channel of this.#channels.values()) if (channel !== by) channel.machine.pumpSoon();

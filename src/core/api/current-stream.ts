@@ -4,7 +4,7 @@
 // A run keeps its values in AsyncLocalStorage, which the first run loads, because it makes every await slower. setCurrentStream and
 // setDefaultDevice change the values of the enclosing run, or of the thread outside of runs. The end of a run restores the values before it.
 //
-// A stream that was closed stays the current one. Work submitted to it throws and names it, so no work goes to another stream.
+// A closed stream stays the current one: calls then throw with its name, so no work goes to another stream.
 // Thread: owner.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';

@@ -1,4 +1,4 @@
-// The properties of a device, and what the context of a device asks of the code that opened it.
+// The properties of a device, and the interface that a device's context needs from the code that opened the device.
 import type { BackendName } from '../../protocol/reports.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Ordering } from '../device/stream-context.js';

@@ -1,5 +1,5 @@
 // An event is its latest point: the stream that it was last recorded on, and the last ticket of that stream at the time. Recording it again
-// moves it; earlier waits and promises keep the earlier point. It costs the device nothing.
+// moves the event; earlier waits and promises keep the earlier point. A plain event submits nothing.
 //
 // An event with timing has a new driver event for each record. An event for other processes has one driver event for all records.
 // Thread: owner.

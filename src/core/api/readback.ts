@@ -1,7 +1,7 @@
 // `array.read`: copies an array to the host, on a stream that waits for nothing but the array's last writer.
 //
-// A large result without `into` is a buffer that the device's worker makes and transfers when it is complete, so this thread copies no byte
-// of it. Every other result goes through page-locked memory, from where this thread copies it in slices.
+// A large result without `into` is a buffer that the device's worker makes and transfers when it is complete, so this thread copies
+// nothing. Every other result goes through page-locked memory, from where this thread copies it in slices.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { isDetached } from '../base/buffers.js';
