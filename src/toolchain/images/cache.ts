@@ -140,10 +140,10 @@ const warned: Set<string> = new Set();
 function warnOnce(wanted: string, reason: string): void {
   if (warned.has(wanted)) return;
   warned.add(wanted);
-  process.emitWarning(`Built kernels are not kept in ${wanted}, because other users could put code there: ${reason}.`, {
-    type: 'MillraceWarning',
-    code: 'ERR_MILLRACE_UNAVAILABLE',
-  });
+  const message =
+    `Built kernels are not kept in ${wanted}, because other users could put code there: ${reason}. ` +
+    'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.';
+  process.emitWarning(message, { type: 'MillraceWarning', code: 'ERR_MILLRACE_UNAVAILABLE' });
 }
 
 function readWhole(path: string): CachedFile | undefined {
