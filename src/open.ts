@@ -79,7 +79,7 @@ const sharedChannels: Map<number, WorkerChannel> = new Map();
 const openedHere: WeakMap<DeviceCore, Entry> = new WeakMap();
 /** Devices that are being closed: each is opened again only afterwards. `openDevice` does not wait for a destroyed device. */
 const endings: Map<DeviceName, Ending> = new Map();
-/** With what the last `destroy` of the device rejected in this thread, because a kernel did not end. */
+/** The error with which the last `destroy` of the device in this thread rejected, because a kernel did not end. */
 const hung: Map<DeviceName, DeviceLostError> = new Map();
 
 /**
@@ -98,9 +98,9 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * Opens a device: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. `spec` defaults to 'auto'. Opening a device
  * again in the same thread gives another Device object of the same device: the objects share streams and memory (`isSameDevice`), each has
  * its own `close`, and the last `close` closes the device. Options of a later opening must equal those of the first, else it rejects with
- * StateError. Rejects with UnavailableError if there is no such device, ArgumentError for a bad argument, AbortError, DeviceLostError if
- * the device's worker ends while it opens, and WaitTimeoutError, which names the running operations, if the device has been closing for 5
- * s.
+ * StateError. Rejects with UnavailableError if there is no such device, ArgumentError for a bad argument, AbortError, and DeviceLostError
+ * if the device's worker ends while it opens. If the device has been closing for 5 s, rejects with a WaitTimeoutError that names the
+ * running operations.
  * @example await using device = await openDevice();
  */
 export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {

@@ -67,7 +67,7 @@ export class TestChannel extends TestHostMemory implements Channel {
   readonly #graphs: Map<number, readonly GraphNode[]> = new Map();
   /** When timing events were reached, by handle. */
   readonly #reachedMs: Map<number, number> = new Map();
-  /** HOLD records that may go on, as 'stream:ticket'. */
+  /** HOLD records that were released, as 'stream:ticket'. */
   readonly #released: Set<string> = new Set();
   #streams = 0;
   /** Of streams that are destroyed. */

@@ -13,7 +13,7 @@ import { isPromiseLike } from '../core/base/promise-like.js';
 import { useVirtualTime } from './rxjs-time.js';
 import { type Marbles, MarbleScheduler } from './marbles.js';
 
-/** Turns of the event loop without anything new before the clock goes on. The library's longest chain of `setImmediate` is shorter. */
+/** Turns of the event loop without a new event before the clock advances. The library's longest chain of `setImmediate` is shorter. */
 const QUIET_TURNS = 6;
 const DEFAULT_MAX_MS = 3_600_000;
 const DEFAULT_REAL_TIMEOUT_MS = 2000;
@@ -167,7 +167,7 @@ export class VirtualClock implements TestClock {
     }
   }
 
-  /** Nothing is scheduled: only what happens outside of this clock, such as the end of a read, can go on. */
+  /** Nothing is scheduled: waits for an event outside of this clock, such as the end of a read. */
   async #waitForReality(limitMs: number): Promise<void> {
     const { performance } = globalThis;
     const seen = this.#events;

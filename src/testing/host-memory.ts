@@ -6,7 +6,7 @@ import type { Block } from './memory.js';
 export abstract class TestHostMemory {
   readonly host: Map<number, Block> = new Map();
 
-  /** Host memory was registered: records that wait for it may go on. */
+  /** Host memory was registered: records that wait for it may run. */
   protected abstract onRegistered(): void;
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number): void {

@@ -90,7 +90,7 @@ export class Machine {
     this.#queues.clear();
   }
 
-  /** Goes on until no stream can. A wait may become ready by a stream behind it, so every round looks at all. */
+  /** Runs records until no stream can continue. A later stream may end an earlier stream's wait, so each round checks all streams. */
   #pump(): void {
     let hasEnded = false;
     for (let isMoving = true; isMoving; ) {

@@ -1,6 +1,6 @@
 // RxJS's timers on a test clock, as in `TestScheduler.run`: operators without a scheduler use the clock too.
 //
-// RxJS asks small objects of its own for timers and the time, and these can be given a delegate. They are not in its index, but
+// RxJS gets timers and the time from small objects that accept a delegate. Its index does not export them, but
 // its package exports their files. `asapScheduler` stays as it is: it runs in a microtask, which the clock lets happen.
 import { createRequire } from 'node:module';
 import { TestScheduler } from 'rxjs/testing';

@@ -129,7 +129,7 @@ export class DeviceContext {
       const { last, isComplete } = writer.timeline;
       if (isComplete || writes.some(({ ticket }) => ticket === last)) return writer;
     }
-    // The default stream, if neither the writes nor its own work would delay the read. It also serves a closed device: it refuses the read.
+    // The default stream, if neither the writes nor its own work would delay the read; on a closed device too, where it refuses the read.
     const areReached = writes.every(({ timeline, ticket }) => timeline.hasReached(ticket));
     if ((areReached && defaultStream.timeline.isComplete) || core.state !== 'open') return defaultStream;
     return this.#readbackStreams.take();

@@ -40,7 +40,7 @@ export function chooseDefault(device: Device): void {
   chosen = device;
 }
 
-/** Throws for what is no device, and for one that is closed or lost. */
+/** Throws for a value that is not a Device of this thread, and for a Device that is closed or lost. */
 export function checkOpenDevice(argument: string, value: unknown): Device {
   if (typeof value !== 'object' || value === null || !made.has(value)) {
     throw badArgument(argument, value, `The ${argument} (${show(value)}) is not a Device that this thread opened.`);

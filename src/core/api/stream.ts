@@ -1,4 +1,4 @@
-// A stream of a device: what was put into it (recorder.ts), how far it has come, who watches, how it ends.
+// A stream of a device: its progress, its observers and its end. recorder.ts has the methods that submit operations.
 // Thread: the one that made it.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
