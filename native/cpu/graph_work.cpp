@@ -30,6 +30,37 @@ class FillNode final : public NodeWork {
   const Fill fill_;
 };
 
+/// A fill whose parts each launch may replace.
+class PatchedFillNode final : public NodeWork {
+ public:
+  explicit PatchedFillNode(const hal::GraphFill& fill) : work_(fill) {}
+  bool Begin(const NodeRun& run, NodeOwner& owner) override {
+    const auto& fill = std::get<hal::GraphFill>(work_);
+    const Fill now{fill.dst, fill.element_bytes, fill.pattern, fill.count};
+    if (now.count * now.element_bytes < kSweepBytes) {
+      RunFill(now);
+      return true;
+    }
+    sweep_ = std::make_shared<ParallelFill>(now, run.priority);
+    sweep_->Prepare(run.stop, run.priority);
+    // Another thread may finish the fill, and the node begin again, before this call ends.
+    const std::shared_ptr<ParallelFill> sweep = sweep_;
+    return sweep->RunOn(owner.pool(), owner.Resumption());
+  }
+  bool IsLight() const override { return false; }
+  void SetParam(uint32_t param, uint64_t value) override { hal::SetParam(work_, param, value); }
+
+ private:
+  hal::GraphWork work_;
+  std::shared_ptr<ParallelFill> sweep_;  // Of the last run.
+};
+
+void Patch(HostCopy& copy, uint32_t param, uint64_t value) {
+  if (param == hal::GraphPatch::kReport) return copy.SetReport(reinterpret_cast<protocol::FaultSlot*>(value));
+  if (param == hal::GraphPatch::kDst) return copy.SetDst(reinterpret_cast<std::byte*>(value));
+  copy.SetSrc(reinterpret_cast<const std::byte*>(value));
+}
+
 class CopyNode final : public NodeWork {
  public:
   CopyNode(const Copy& copy, const hal::HostEnds& host) : copy_(copy, host) {}
@@ -39,7 +70,7 @@ class CopyNode final : public NodeWork {
     return true;
   }
   bool IsLight() const override { return copy_.bytes() <= kLightBytes; }
-  void SetParam(uint32_t, uint64_t value) override { copy_.SetReport(reinterpret_cast<protocol::FaultSlot*>(value)); }
+  void SetParam(uint32_t param, uint64_t value) override { Patch(copy_, param, value); }
 
  private:
   HostCopy copy_;
@@ -74,8 +105,8 @@ class SweepNode final : public NodeWork {
     return true;
   }
   bool IsLight() const override { return sweep_->IsLight(); }
-  void SetParam(uint32_t, uint64_t value) override {
-    if (copy_ != nullptr) copy_->SetReport(reinterpret_cast<protocol::FaultSlot*>(value));
+  void SetParam(uint32_t param, uint64_t value) override {
+    if (copy_ != nullptr) Patch(copy_->copy(), param, value);
   }
 
  private:
@@ -225,6 +256,7 @@ Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const
     return MakeCopy({peer->copy.dst, peer->copy.src, peer->copy.bytes}, {});
   }
   if (const auto* fill = std::get_if<hal::GraphFill>(&work)) {
+    if (fill->is_patched) return std::unique_ptr<NodeWork>(std::make_unique<PatchedFillNode>(*fill));
     return MakeFill({fill->dst, fill->element_bytes, fill->pattern, fill->count});
   }
   if (const auto* strided = std::get_if<hal::GraphStrided>(&work)) return MakeStrided(*strided);

@@ -1,5 +1,6 @@
 // The work of one node of a graph on a CPU device: prepared when the graph is built, and run at each launch without
-// allocation. A kernel that launches kernels is the exception, since its launches need memory anyway.
+// allocation. Exceptions are kernels that launch kernels, since their launches need memory anyway, and large fills
+// whose parts each launch replaces.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +50,7 @@ class NodeWork {
   /// Whether the thread that makes the node ready runs it, because a wake of another thread would take longer. Thread:
   /// any.
   [[nodiscard]] virtual bool IsLight() const = 0;
-  /// Replaces a parameter of a kernel, the report slot of a copy, or the event of a record, before the launch's first
-  /// node begins.
+  /// Replaces a value, as hal::GraphPatch says, before the launch's first node begins.
   virtual void SetParam(uint32_t, uint64_t) {}
   /// Whether the kernel had to stop, and why.
   [[nodiscard]] virtual bool HasFailed() const { return false; }

@@ -45,6 +45,9 @@ class HostCopy {
   void SetSlot(protocol::TimelineSlot& slot) { slot_ = &slot; }
   /// Of a graph: the slot for the reports of the next runs.
   void SetReport(protocol::FaultSlot* report) { host_.report = report; }
+  /// Of a graph: the memory of the next runs.
+  void SetDst(std::byte* dst) { copy_.dst = dst; }
+  void SetSrc(const std::byte* src) { copy_.src = src; }
   [[nodiscard]] uint64_t bytes() const { return copy_.bytes; }
   void Run() const { RunPart(0, copy_.bytes); }
   /// Copies `bytes` bytes from offset `start`. Thread: any, several at a time.
@@ -71,7 +74,7 @@ class ParallelCopy final : public ParallelTask {
   ParallelCopy(HostCopy copy, int32_t priority);
   [[nodiscard]] bool IsLight() const override { return false; }
   void SetSlot(protocol::TimelineSlot& slot) { copy_.SetSlot(slot); }
-  void SetReport(protocol::FaultSlot* report) { copy_.SetReport(report); }
+  [[nodiscard]] HostCopy& copy() { return copy_; }
 
  private:
   void RunBlocks(uint64_t first, uint64_t end) override;

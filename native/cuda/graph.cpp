@@ -60,7 +60,7 @@ Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) 
   for (const hal::GraphPatch& patch : patches) {
     const GraphParts::KernelNode& kernel = parts_.kernels[patch.node];
     const bool has_param = kernel.node != nullptr && kernel.event == nullptr;
-    replaced_.push_back(has_param ? parts_.Param(patch.node, patch.param) : 0);
+    replaced_.push_back(has_param ? hal::ParamOf(parts_.nodes[patch.node].work, patch.param) : 0);
     Replace(patch, patch.value);
   }
   Status status = SetChanged();
@@ -87,11 +87,13 @@ Status Graph::OthersAlive() const {
 void Graph::Replace(const hal::GraphPatch& patch, uint64_t value) {
   GraphParts::KernelNode& kernel = parts_.kernels[patch.node];
   // A kernel without blocks is an empty node. A copy reports nothing on this backend.
-  if (kernel.node == nullptr) return;
-  if (kernel.event == nullptr) {
-    parts_.Param(patch.node, patch.param) = value;
-  } else {
+  hal::GraphWork& work = parts_.nodes[patch.node].work;
+  const bool is_report = std::holds_alternative<hal::GraphCopy>(work) && patch.param == hal::GraphPatch::kReport;
+  if (kernel.node == nullptr || is_report) return;
+  if (kernel.event != nullptr) {
     kernel.event = EventOf(patch.node, value);
+  } else {
+    hal::SetParam(work, patch.param, value);
   }
   if (!std::exchange(kernel.is_changed, true)) changed_.push_back(patch.node);
 }
@@ -106,14 +108,7 @@ CUevent Graph::EventOf(uint32_t node, uint64_t value) {
 Status Graph::SetChanged() {
   for (; !changed_.empty(); changed_.pop_back()) {
     GraphParts::KernelNode& kernel = parts_.kernels[changed_.back()];
-    if (kernel.event != nullptr) {
-      MR_TRY(CheckAll(Cuda().cuGraphExecEventRecordNodeSetEvent(exec_, kernel.node, kernel.event),
-                      "setting the event of a graph's record"));
-      kernel.is_changed = false;
-      continue;
-    }
-    MR_TRY(CheckAll(Cuda().cuGraphExecKernelNodeSetParams(exec_, kernel.node, &kernel.params),
-                    "setting the parameters of a graph's kernel"));
+    MR_TRY(CheckAll(parts_.Set(exec_, changed_.back()), "setting the parameters of a graph's node"));
     kernel.is_changed = false;
   }
   return {};

@@ -39,7 +39,66 @@ bool IsOnOneDevice(const hal::GraphCondition& condition, const hal::Device* devi
   return true;
 }
 
+// Unified addressing tells the driver where each side is.
+CUDA_MEMCPY3D CopyParams(uint64_t dst, uint64_t src, uint64_t bytes) {
+  return {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+          .srcDevice = src,
+          .srcPitch = bytes,
+          .srcHeight = 1,
+          .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+          .dstDevice = dst,
+          .dstPitch = bytes,
+          .dstHeight = 1,
+          .WidthInBytes = bytes,
+          .Height = 1,
+          .Depth = 1};
+}
+
+/// `element_bytes`: 1, 2 or 4.
+CUDA_MEMSET_NODE_PARAMS FillParams(uint64_t dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) {
+  const uint32_t mask = element_bytes == 4 ? ~0u : (1u << 8 * element_bytes) - 1;
+  return {.dst = dst,
+          .pitch = count * element_bytes,
+          .value = static_cast<uint32_t>(pattern) & mask,
+          .elementSize = element_bytes,
+          .width = count,
+          .height = 1};
+}
+
+/// A fill with 8-byte elements. `params` are pointers to its parts.
+CUDA_KERNEL_NODE_PARAMS Fill64Params(const BuiltInLaunch& launch, void** params) {
+  return {.func = launch.kernel->function(),
+          .gridDimX = launch.blocks,
+          .gridDimY = 1,
+          .gridDimZ = 1,
+          .blockDimX = launch.block,
+          .blockDimY = 1,
+          .blockDimZ = 1,
+          .kernelParams = params,
+          .ctx = launch.kernel->context()->handle()};
+}
+
 }  // namespace
+
+CUresult GraphParts::Set(CUgraphExec exec, uint32_t node) {
+  KernelNode& kernel = kernels[node];
+  if (kernel.event != nullptr) return Cuda().cuGraphExecEventRecordNodeSetEvent(exec, kernel.node, kernel.event);
+  const hal::GraphNode& on = nodes[node];
+  if (const auto* copy = std::get_if<hal::GraphCopy>(&on.work)) {
+    const CUDA_MEMCPY3D params = CopyParams(AddressOf(copy->dst), AddressOf(copy->src), copy->bytes);
+    return Cuda().cuGraphExecMemcpyNodeSetParams(exec, kernel.node, &params, ContextOf(on)->handle());
+  }
+  const auto* fill = std::get_if<hal::GraphFill>(&on.work);
+  if (fill != nullptr && fill->element_bytes < 8) {
+    const CUDA_MEMSET_NODE_PARAMS params =
+        FillParams(AddressOf(fill->dst), fill->element_bytes, fill->pattern, fill->count);
+    return Cuda().cuGraphExecMemsetNodeSetParams(exec, kernel.node, &params, ContextOf(on)->handle());
+  }
+  if (fill != nullptr) {
+    kernel.params = Fill64Params(Fill64Launch(BuiltInsOf(on), fill->count), kernel.pointers.data());
+  }
+  return Cuda().cuGraphExecKernelNodeSetParams(exec, kernel.node, &kernel.params);
+}
 
 Status CheckBuilding(Context& context, CUresult code, const char* note) {
   if (code == CUDA_ERROR_NOT_FOUND) {
@@ -94,13 +153,17 @@ Result<CUgraphNode> GraphWriter::WriteOne(CUgraph graph, Before before, const ha
     return WriteKernel(graph, before, *work, kernel);
   }
   if (const auto* copy = std::get_if<hal::GraphCopy>(&node.work)) {
-    return WriteCopy(graph, before, *ContextOf(node), AddressOf(copy->dst), AddressOf(copy->src), copy->bytes);
+    Result<CUgraphNode> made =
+        WriteCopy(graph, before, *ContextOf(node), AddressOf(copy->dst), AddressOf(copy->src), copy->bytes);
+    if (made.ok() && copy->bytes != 0) kernel.node = made.value();
+    return made;
   }
   if (const auto* peer = std::get_if<hal::GraphPeerCopy>(&node.work)) {
     const hal::PeerCopy& copy = peer->copy;
     return WriteCopy(graph, before, *ContextOf(node), AddressOf(copy.dst), AddressOf(copy.src), copy.bytes);
   }
   if (const auto* fill = std::get_if<hal::GraphFill>(&node.work)) {
+    if (fill->is_patched) return WritePatchedFill(graph, before, node, *fill, kernel);
     return WriteFill(graph, before, node, AddressOf(fill->dst), fill->element_bytes, fill->pattern, fill->count);
   }
   if (const auto* strided = std::get_if<hal::GraphStrided>(&node.work)) {
@@ -184,18 +247,7 @@ Result<CUgraphNode> GraphWriter::WriteLaunch(CUgraph graph, Before before, const
 Result<CUgraphNode> GraphWriter::WriteCopy(CUgraph graph, Before before, Context& context, uint64_t dst, uint64_t src,
                                            uint64_t bytes) {
   if (bytes == 0) return WriteEmpty(graph, before);
-  // Unified addressing tells the driver where each side is.
-  const CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                              .srcDevice = src,
-                              .srcPitch = bytes,
-                              .srcHeight = 1,
-                              .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                              .dstDevice = dst,
-                              .dstPitch = bytes,
-                              .dstHeight = 1,
-                              .WidthInBytes = bytes,
-                              .Height = 1,
-                              .Depth = 1};
+  const CUDA_MEMCPY3D copy = CopyParams(dst, src, bytes);
   CUgraphNode made = nullptr;
   MR_TRY(CheckBuilding(*home_,
                        Cuda().cuGraphAddMemcpyNode(&made, graph, before.data(), before.size(), &copy, context.handle()),
@@ -214,18 +266,34 @@ Result<CUgraphNode> GraphWriter::WriteFill(CUgraph graph, Before before, const h
     return WriteLaunch(graph, before, *kernel, blocks, block, params);
   }
   if (element_bytes == 8) return WriteFill(graph, before, on, dst, 4, low, 2 * count);
-  const uint32_t mask = element_bytes == 4 ? ~0u : (1u << 8 * element_bytes) - 1;
-  const CUDA_MEMSET_NODE_PARAMS fill = {.dst = dst,
-                                        .pitch = count * element_bytes,
-                                        .value = low & mask,
-                                        .elementSize = element_bytes,
-                                        .width = count,
-                                        .height = 1};
+  const CUDA_MEMSET_NODE_PARAMS fill = FillParams(dst, element_bytes, pattern, count);
   CUgraphNode made = nullptr;
   MR_TRY(CheckBuilding(
       *home_, Cuda().cuGraphAddMemsetNode(&made, graph, before.data(), before.size(), &fill, ContextOf(on)->handle()),
       "adding a fill to a graph"));
   return made;
+}
+
+// One node of the driver whatever the values: a pattern of 8 bytes may or may not repeat its halves.
+Result<CUgraphNode> GraphWriter::WritePatchedFill(CUgraph graph, Before before, const hal::GraphNode& on,
+                                                  const hal::GraphFill& fill, GraphParts::KernelNode& kernel) {
+  if (fill.element_bytes < 8) {
+    Result<CUgraphNode> made =
+        WriteFill(graph, before, on, AddressOf(fill.dst), fill.element_bytes, fill.pattern, fill.count);
+    if (made.ok()) kernel.node = made.value();
+    return made;
+  }
+  const BuiltInLaunch launch = Fill64Launch(BuiltInsOf(on), fill.count);
+  if (launch.kernel == nullptr) return kNoFill64;
+  for (const void* const part : {static_cast<const void*>(&fill.dst), static_cast<const void*>(&fill.pattern),
+                                 static_cast<const void*>(&fill.count)}) {
+    kernel.pointers.push_back(const_cast<void*>(part));
+  }
+  kernel.params = Fill64Params(launch, kernel.pointers.data());
+  MR_TRY(CheckBuilding(*home_,
+                       Cuda().cuGraphAddKernelNode(&kernel.node, graph, before.data(), before.size(), &kernel.params),
+                       "adding a fill to a graph"));
+  return kernel.node;
 }
 
 Result<CUgraphNode> GraphWriter::WriteStrided(CUgraph graph, Before before, const hal::GraphNode& on,

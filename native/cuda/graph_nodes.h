@@ -20,19 +20,18 @@ namespace millrace::cuda {
 
 /// What a graph needs as long as it exists.
 struct GraphParts {
-  /// A node outside of bodies that launches may change: a kernel, or the record of an event. The node is null for
-  /// another work, and for a kernel without blocks.
+  /// A node outside of bodies that patches can change: a kernel, a copy, a fill, or the record of an event. The node is
+  /// null for another work, and for a kernel without blocks.
   struct KernelNode {
     CUgraphNode node = nullptr;
-    CUDA_KERNEL_NODE_PARAMS params = {};
+    CUDA_KERNEL_NODE_PARAMS params = {};  // Of a kernel, or of a fill with 8-byte elements.
     std::vector<void*> pointers;
     CUevent event = nullptr;  // Of a record.
     bool is_changed = false;
   };
 
-  [[nodiscard]] uint64_t& Param(uint32_t node, uint32_t param) {
-    return std::get<hal::GraphKernel>(nodes[node].work).params[param];
-  }
+  /// Gives the executable graph the present values of a node.
+  CUresult Set(CUgraphExec exec, uint32_t node);
 
   std::vector<hal::GraphNode> nodes;             // Hold the kernels, the host leases and the parameters.
   std::vector<KernelNode> kernels;               // One for each node of any kind.
@@ -69,6 +68,8 @@ class GraphWriter {
                                               uint64_t src, uint64_t bytes);
   [[nodiscard]] Result<CUgraphNode> WriteFill(CUgraph graph, Before before, const hal::GraphNode& on, uint64_t dst,
                                               uint32_t element_bytes, uint64_t pattern, uint64_t count);
+  [[nodiscard]] Result<CUgraphNode> WritePatchedFill(CUgraph graph, Before before, const hal::GraphNode& on,
+                                                     const hal::GraphFill& fill, GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteStrided(CUgraph graph, Before before, const hal::GraphNode& on,
                                                  const hal::GraphStrided& node);
   [[nodiscard]] Result<CUgraphNode> WriteCondition(CUgraph graph, Before before, const hal::GraphNode& on,

@@ -69,6 +69,7 @@ struct GraphFill {
   uint32_t element_bytes = 0;
   uint64_t pattern = 0;
   uint64_t count = 0;
+  bool is_patched = false;  // Patches replace parts of it; `count` is never 0 then.
 };
 
 /// As Stream::CopyStrided, or as Stream::FillStrided if `src` is null.
@@ -113,19 +114,58 @@ struct GraphNode {
   std::vector<uint32_t> after;
 };
 
-/// Another value for a parameter of a kernel node outside of condition bodies, another HostEnds::report for a copy
-/// node that has one, or another event for a node that records one. It holds for this launch and, unless replaced, for
-/// later ones.
+/// Another value for a parameter of a node outside of condition bodies: of a kernel, of a copy in one device and host
+/// memory, of a fill with `is_patched`, or another event for a node that records one. It holds for this launch and,
+/// unless replaced, for later ones.
 struct GraphPatch {
-  /// The `param` of a copy's report; its value is the slot's address.
+  /// The `param` of a copy's HostEnds::report, if it has one; its value is the slot's address.
   static constexpr uint32_t kReport = 0;
   /// The `param` of a recorded event; its value is the address of an EventHandle, which exists until the launches that
   /// record it have completed.
   static constexpr uint32_t kEvent = 0;
+  /// Of a copy or fill: an address in the memory of the same device as the former one.
+  static constexpr uint32_t kDst = 1;
+  static constexpr uint32_t kSrc = 2;
+  /// Of a fill.
+  static constexpr uint32_t kPattern = 3;
+  static constexpr uint32_t kCount = 4;
   uint32_t node = 0;
   uint32_t param = 0;
   uint64_t value = 0;
 };
+
+/// The value that a patch of this parameter replaces.
+[[nodiscard]] inline uint64_t ParamOf(const GraphWork& work, uint32_t param) {
+  if (const auto* kernel = std::get_if<GraphKernel>(&work)) return kernel->params[param];
+  if (const auto* copy = std::get_if<GraphCopy>(&work)) {
+    if (param == GraphPatch::kReport) return reinterpret_cast<uintptr_t>(copy->host.report);
+    return reinterpret_cast<uintptr_t>(param == GraphPatch::kDst ? copy->dst : copy->src);
+  }
+  const auto& fill = std::get<GraphFill>(work);
+  if (param == GraphPatch::kDst) return reinterpret_cast<uintptr_t>(fill.dst);
+  return param == GraphPatch::kPattern ? fill.pattern : fill.count;
+}
+
+inline void SetParam(GraphWork& work, uint32_t param, uint64_t value) {
+  if (auto* kernel = std::get_if<GraphKernel>(&work)) {
+    kernel->params[param] = value;
+  } else if (auto* copy = std::get_if<GraphCopy>(&work)) {
+    if (param == GraphPatch::kReport) {
+      copy->host.report = reinterpret_cast<protocol::FaultSlot*>(value);
+    } else if (param == GraphPatch::kDst) {
+      copy->dst = reinterpret_cast<std::byte*>(value);
+    } else {
+      copy->src = reinterpret_cast<const std::byte*>(value);
+    }
+  } else {
+    auto& fill = std::get<GraphFill>(work);
+    if (param == GraphPatch::kDst) {
+      fill.dst = reinterpret_cast<std::byte*>(value);
+    } else {
+      (param == GraphPatch::kPattern ? fill.pattern : fill.count) = value;
+    }
+  }
+}
 
 /// A graph that can be launched. Destroyed after its last launch has completed.
 class Graph {

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "a8b944c43ff405a9";
+inline constexpr char kHash[] = "662e0315b4086f9e";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -457,7 +457,7 @@ static_assert(offsetof(GraphNodeHead, after_count) == 4);
 static_assert(offsetof(GraphNodeHead, record_bytes) == 8);
 static_assert(offsetof(GraphNodeHead, reserved) == 12);
 
-/// Entry number `entry` of each launch replaces the LaunchArg number `arg` of the LAUNCH record of node `node`, except its `access`.
+/// Entry number `entry` of each launch replaces a part of the record of node `node`. LAUNCH: the LaunchArg number `arg`, except its `access`. COPY: the device memory of dst (`arg` 0) or src (1), whose offset counts from the entry's. FILL: the memory (0), the pattern (1) or the count (2).
 struct GraphPatch {
   uint32_t node;
   uint32_t arg;

@@ -38,16 +38,18 @@ bool ReadNode(RecordReader& reader, DefinedNode& node, GraphDefinition::Launch l
   return true;
 }
 
-bool ReadNode(RecordReader& reader, DefinedNode& node, protocol::CopyRecord record) {
-  if (!reader.ReadFields(record)) return false;
-  node.work = record;
+bool ReadNode(RecordReader& reader, DefinedNode& node, GraphDefinition::Copy copy) {
+  const protocol::CopyRecord& record = copy.record;
+  if (!reader.ReadFields(copy.record)) return false;
+  node.work = copy;
   // Staging memory is for copies that are issued at once.
   return (record.flags & static_cast<uint32_t>(protocol::CopyFlag::kStaged)) == 0;
 }
 
-bool ReadNode(RecordReader& reader, DefinedNode& node, protocol::FillRecord record) {
-  if (!reader.ReadFields(record)) return false;
-  node.work = record;
+bool ReadNode(RecordReader& reader, DefinedNode& node, GraphDefinition::Fill fill) {
+  const protocol::FillRecord& record = fill.record;
+  if (!reader.ReadFields(fill.record)) return false;
+  node.work = fill;
   const uint32_t size = record.element_bytes;
   return IsElementSize(size) && record.count <= UINT64_MAX / size && record.offset % size == 0;
 }
@@ -83,9 +85,9 @@ bool ReadWork(std::span<const std::byte> bytes, DefinedNode& node) {
     case Opcode::kLaunch:
       return ReadNode(reader, node, GraphDefinition::Launch{});
     case Opcode::kCopy:
-      return ReadNode(reader, node, protocol::CopyRecord{});
+      return ReadNode(reader, node, GraphDefinition::Copy{});
     case Opcode::kFill:
-      return ReadNode(reader, node, protocol::FillRecord{});
+      return ReadNode(reader, node, GraphDefinition::Fill{});
     case Opcode::kCopyStrided:
       return ReadStridedNode(reader, node, GraphDefinition::CopyStrided{});
     case Opcode::kFillStrided:
@@ -112,25 +114,48 @@ bool ReadHead(ByteReader& reader, uint32_t number, DefinedNode& node) {
   return record && ReadWork(*record, node);
 }
 
+/// Where the entry of an argument is kept; null if none can replace it.
+uint32_t* EntryOf(DefinedNode& node, uint32_t arg) {
+  if (auto* const launch = std::get_if<GraphDefinition::Launch>(&node.work)) {
+    // A variable is no parameter of the kernel, so there is nothing to replace.
+    const bool is_param =
+        arg < launch->args.size() && launch->args[arg].kind != static_cast<uint8_t>(ArgKind::kVariable);
+    return is_param ? &launch->entries[arg] : nullptr;
+  }
+  if (auto* const copy = std::get_if<GraphDefinition::Copy>(&node.work)) {
+    return arg == 0 ? &copy->dst_entry : arg == 1 ? &copy->src_entry : nullptr;
+  }
+  auto* const fill = std::get_if<GraphDefinition::Fill>(&node.work);
+  if (fill == nullptr || arg > 2) return nullptr;
+  return arg == 0 ? &fill->memory_entry : arg == 1 ? &fill->pattern_entry : &fill->count_entry;
+}
+
 bool ReadPatch(ByteReader& reader, GraphDefinition& definition) {
   protocol::GraphPatch patch;
   if (!reader.Read(patch) || patch.node >= definition.nodes.size() || patch.entry >= definition.entry_count) {
     return false;
   }
-  auto* const launch = std::get_if<GraphDefinition::Launch>(&definition.nodes[patch.node].work);
-  if (launch == nullptr || patch.arg >= launch->args.size()) return false;
-  // A variable is no parameter of the kernel, so there is nothing to replace.
-  if (launch->args[patch.arg].kind == static_cast<uint8_t>(ArgKind::kVariable)) return false;
-  return std::exchange(launch->entries[patch.arg], patch.entry) == GraphDefinition::kNoEntry;
+  uint32_t* const entry = EntryOf(definition.nodes[patch.node], patch.arg);
+  return entry != nullptr && std::exchange(*entry, patch.entry) == GraphDefinition::kNoEntry;
+}
+
+/// A launch that gives the memory of a fill gives the count, too.
+bool AreFillsWhole(const GraphDefinition& definition) {
+  return std::all_of(definition.nodes.begin(), definition.nodes.end(), [](const DefinedNode& node) {
+    const auto* const fill = std::get_if<GraphDefinition::Fill>(&node.work);
+    if (fill == nullptr) return true;
+    const bool has_memory = fill->memory_entry != GraphDefinition::kNoEntry;
+    return has_memory == (fill->count_entry != GraphDefinition::kNoEntry) && !(has_memory && fill->record.offset != 0);
+  });
 }
 
 void ListDevices(GraphDefinition& definition) {
   std::vector<uint32_t>& devices = definition.devices;
   for (const DefinedNode& node : definition.nodes) {
     devices.push_back(node.device);
-    if (const auto* copy = std::get_if<protocol::CopyRecord>(&node.work)) {
-      devices.push_back(copy->dst_device);
-      devices.push_back(copy->src_device);
+    if (const auto* copy = std::get_if<GraphDefinition::Copy>(&node.work)) {
+      devices.push_back(copy->record.dst_device);
+      devices.push_back(copy->record.src_device);
     }
   }
   std::sort(devices.begin(), devices.end());
@@ -152,7 +177,7 @@ std::optional<GraphDefinition> GraphDefinition::Read(std::span<const std::byte> 
   for (uint32_t n = 0; n < head.patch_count; ++n) {
     if (!ReadPatch(reader, definition)) return std::nullopt;
   }
-  if (!reader.IsAtEnd()) return std::nullopt;
+  if (!reader.IsAtEnd() || !AreFillsWhole(definition)) return std::nullopt;
   ListDevices(definition);
   return definition;
 }

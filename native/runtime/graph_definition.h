@@ -14,13 +14,25 @@
 namespace millrace {
 
 struct GraphDefinition {
-  /// GraphDefinition::Launch::entries of an argument that no entry replaces.
+  /// The entry of an argument that no entry replaces.
   static constexpr uint32_t kNoEntry = UINT32_MAX;
 
   struct Launch {
     protocol::LaunchRecord record;
     std::vector<protocol::LaunchArg> args;
     std::vector<uint32_t> entries;  // For each argument, the entry of each launch that replaces it.
+  };
+  struct Copy {
+    protocol::CopyRecord record;
+    // The entries of each launch that replace the memory of an end.
+    uint32_t dst_entry = kNoEntry;
+    uint32_t src_entry = kNoEntry;
+  };
+  struct Fill {
+    protocol::FillRecord record;
+    uint32_t memory_entry = kNoEntry;
+    uint32_t pattern_entry = kNoEntry;
+    uint32_t count_entry = kNoEntry;
   };
   struct CopyStrided {
     protocol::CopyStridedRecord record;
@@ -33,9 +45,7 @@ struct GraphDefinition {
   struct Node {
     uint32_t device = 0;
     std::vector<uint32_t> after;
-    std::variant<protocol::NopRecord, Launch, protocol::CopyRecord, CopyStrided, protocol::FillRecord, FillStrided,
-                 protocol::RecordEventRecord>
-        work;
+    std::variant<protocol::NopRecord, Launch, Copy, CopyStrided, Fill, FillStrided, protocol::RecordEventRecord> work;
   };
 
   std::vector<Node> nodes;

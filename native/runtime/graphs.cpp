@@ -14,8 +14,13 @@ uint32_t GraphPlan::SlotOf(uint32_t device, uint32_t entry) {
   const auto is_it = [&](const Slot& slot) { return slot.device == device && slot.entry == entry; };
   const auto found = std::find_if(slots.begin(), slots.end(), is_it);
   const auto number = static_cast<uint32_t>(found - slots.begin());
-  if (found == slots.end()) slots.push_back({device, entry});
+  if (found == slots.end()) slots.push_back({.device = device, .entry = entry});
   return number;
+}
+
+bool GraphPlan::IsUnused(uint32_t memory) const {
+  const auto found = uses_.find(memory);
+  return found == uses_.end() || !(found->second.is_input || found->second.is_overwritten);
 }
 
 void GraphPlan::AddAccesses(const std::vector<uint32_t>& reads, const std::vector<Write>& writes) {

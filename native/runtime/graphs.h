@@ -38,6 +38,10 @@ struct GraphPlan {
   struct Slot {
     uint32_t device = 0;
     uint32_t entry = 0;
+    uint64_t reach = 0;          // Copies use this many bytes.
+    uint32_t element_bytes = 0;  // Fills overwrite elements of this size, as many as entry `count` says; 0: none does.
+    uint32_t count = 0;
+    bool is_covered = false;  // The first node that uses it is a copy or fill that should overwrite it as a whole.
   };
   /// A parameter that an entry of each launch replaces.
   struct Patch {
@@ -45,6 +49,7 @@ struct GraphPlan {
     uint32_t param = 0;
     uint32_t entry = 0;
     std::optional<uint32_t> slot;  // Of memory: its number in `slots`.
+    uint64_t offset = 0;           // Is added to the entry.
     uint64_t value = 0;            // Of the last launch.
   };
   /// A launch among the nodes.
@@ -78,6 +83,7 @@ struct GraphPlan {
   };
   std::vector<Record> records;
   std::vector<uint32_t> reporting_copies;  // Nodes that copy host memory of other devices.
+  bool has_slot_ends = false;              // Copies or fills of memory that launches give.
   bool is_staged = false;                  // It has a copy between devices without a direct route.
   bool has_foreign_outputs = false;
   // What the hidden parameters of the nodes name since the last launch: the stream whose fault word the checked kernels
@@ -93,6 +99,8 @@ struct GraphPlan {
   void AddAccesses(const std::vector<uint32_t>& reads, const std::vector<Write>& writes);
   uint32_t NumberOf(const MemoryRef& entry, uint32_t handle, bool is_own);
   uint32_t SlotOf(uint32_t device, uint32_t entry);
+  /// Whether no node so far reads the memory or overwrites it as a whole.
+  [[nodiscard]] bool IsUnused(uint32_t memory) const;
 
  private:
   struct Use {

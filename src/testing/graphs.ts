@@ -1,11 +1,11 @@
 // Graphs on a device of a test: their nodes are executed in their order when the launch's time is over, which is that of the longest path.
+import { fillIn } from '../core/graphs/slot-entries.js';
 import {
   GraphDefinition,
   GraphNodeHead,
   GraphPatch,
   LaunchArg,
   LaunchGraphRecord,
-  LaunchRecord,
   Opcode,
   RecordEventRecord,
   RecordHeader,
@@ -17,7 +17,7 @@ export interface GraphNode {
   readonly device: number;
   readonly after: readonly number[];
   readonly record: Uint8Array<ArrayBuffer>;
-  /** Arguments of its launch that an entry of each launch of the graph replaces. */
+  /** Parts of its record that an entry of each launch of the graph replaces. */
   readonly patches: { readonly arg: number; readonly entry: number }[];
 }
 
@@ -55,11 +55,8 @@ export function readGraph(bytes: Uint8Array): GraphNode[] {
 export function filledIn({ record, patches }: GraphNode, launch: DataView): DataView {
   const bytes = record.slice();
   for (const { arg, entry } of patches) {
-    const from = LaunchGraphRecord.BYTE_SIZE + entry * LaunchArg.BYTE_SIZE;
-    const to = LaunchRecord.BYTE_SIZE + arg * LaunchArg.BYTE_SIZE;
-    const access = bytes[to + LaunchArg.ACCESS] as number;
-    bytes.set(new Uint8Array(launch.buffer, launch.byteOffset + from, LaunchArg.BYTE_SIZE), to);
-    bytes[to + LaunchArg.ACCESS] = access;
+    const from = launch.byteOffset + LaunchGraphRecord.BYTE_SIZE + entry * LaunchArg.BYTE_SIZE;
+    fillIn(bytes, arg, new Uint8Array(launch.buffer, from, LaunchArg.BYTE_SIZE));
   }
   return new DataView(bytes.buffer);
 }

@@ -265,9 +265,9 @@ export function graphValues(target: Target): void {
           () => s.launch(mixKernel, ONE, { x: a as never, k: 1 }),
           () => s.launch(weaveKernel, shape, { x: out as never, y: x, k }),
           () => s.launch(shiftKernel, 4, { x: a as never, y: out as never, by: 0 }),
-          () => s.fill(x, k as never),
+          () => s.fill(x, f as never),
           () => s.fill(a as never, 1),
-          () => s.copy(x, a as never),
+          () => s.copy(a as never, x),
           () => s.launch(firstOf, 1, { x: wide, y: x }),
         ]) {
           expect(thrownBy(bad), String(bad)).toBeInstanceOf(ArgumentError);

@@ -32,6 +32,7 @@ import { graphMemory } from './graph-memory.js';
 import { graphMessages } from './graph-messages.js';
 import { graphNodes } from './graph-nodes.js';
 import { graphs } from './graphs.js';
+import { graphTransfers } from './graph-transfers.js';
 import { graphUploads } from './graph-uploads.js';
 import { graphUpdates } from './graph-updates.js';
 import { graphsOfTwo, graphsOfTwoBackends } from './graphs-of-two.js';
@@ -149,6 +150,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphUploads,
   graphMessages,
   graphDrawings,
+  graphTransfers,
   randomGraphs,
   graphEnds,
 ];
@@ -175,6 +177,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   graphHazards,
   graphHostFunctions,
   graphUpdates,
+  graphTransfers,
   randomGraphs,
 ];
 

@@ -68,7 +68,7 @@ MR_TEST(malformed_definitions_fail_their_launches) {
     });
   };
   patched(2, 0, 1);
-  patched(1, 0, 1);  // No launch.
+  patched(1, 0, 1);  // The memory of a fill without its count.
   patched(0, 2, 1);
   patched(0, 1, 2);
   add([&](GraphBytes& graph) {

@@ -17,6 +17,40 @@ using testing::Nodes;
 using Kind = hal::GraphCondition::Kind;
 using Word = std::atomic<uint32_t>;
 
+// G4. A copy or fill of 4 MiB runs on several threads.
+MR_TEST(PatchesOfCopiesAndFillsHoldFromTheirLaunchOn) {
+  using hal::GraphPatch;
+  auto device = OpenDevice(2);
+  for (const uint64_t count : {uint64_t{16}, uint64_t{1} << 20}) {
+    std::vector<uint32_t> from(count + 1, 1);
+    std::vector<uint32_t> one(count + 1);
+    std::vector<uint32_t> two(count + 1);
+    std::vector<uint32_t> filled(count + 1);
+    std::vector<uint32_t> small(3);
+    const auto bytes = [](auto& words) { return reinterpret_cast<std::byte*>(words.data()); };
+    from[0] = 7;
+    Nodes nodes(*device);
+    nodes.Add(hal::GraphCopy{bytes(one), bytes(from), count * 4, {}});
+    nodes.Add(hal::GraphFill{bytes(filled), 4, 5, count, true});
+    auto graph = nodes.Build();
+    Lane lane(*device);
+    lane.LaunchGraph(*graph);
+    lane.LaunchGraph(*graph, {{0, GraphPatch::kDst, testing::Bits(two.data() + 1)},
+                              {1, GraphPatch::kDst, testing::Bits(small.data())},
+                              {1, GraphPatch::kCount, 2},
+                              {1, GraphPatch::kPattern, 6}});
+    lane.LaunchGraph(*graph, {{0, GraphPatch::kSrc, testing::Bits(from.data() + 1)}});
+    MR_REQUIRE(lane.Drained());
+    MR_EXPECT(one[0] == 7 && one[1] == 1 && one[count - 1] == 1 && one[count] == 0);
+    MR_EXPECT(two[0] == 0 && two[1] == 1 && two[count] == 1);
+    MR_EXPECT(filled[0] == 5 && filled[count - 1] == 5 && filled[count] == 0);
+    MR_EXPECT(small == (std::vector<uint32_t>{6, 6, 0}));
+    lane.LaunchGraph(*graph, {{1, GraphPatch::kDst, testing::Bits(filled.data() + 1)}, {1, GraphPatch::kCount, count}});
+    MR_REQUIRE(lane.Drained());
+    MR_EXPECT(filled[0] == 5 && filled[1] == 6 && filled[count] == 6);
+  }
+}
+
 MR_TEST(ConditionsChooseAndRepeatTheirBodies) {
   auto device = OpenDevice(2);
   for (const bool is_bounded : {false, true}) {

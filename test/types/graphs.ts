@@ -75,12 +75,23 @@ const step = stream.capture({ dt: f32, n: i64, x: input(f32), y: inout(f32), out
   s.launch(saxpy, 4, { a: slots.x, x: slots.x, y: slots.y });
   // @ts-expect-error there is no such parameter
   s.launch(saxpy, 4, { a: slots.dx, x: slots.x, y: slots.y });
-  // @ts-expect-error a slot goes to kernels only
   s.fill(slots.y, 1);
-  // @ts-expect-error a slot goes to kernels only
+  s.fill(slots.y, slots.dt);
   s.fill(floats, slots.dt);
-  // @ts-expect-error a slot goes to kernels only
   s.copy(floats, slots.x);
+  s.copy(slots.y, slots.x, { count: 4 });
+  // @ts-expect-error x is declared by input
+  s.fill(slots.x, 1);
+  // @ts-expect-error n is i64
+  s.fill(floats, slots.n);
+  // @ts-expect-error x is declared by input
+  s.copy(slots.x, floats);
+  // @ts-expect-error out is declared by output
+  s.copy(bytes, slots.out);
+  // @ts-expect-error out is u8
+  s.copy(slots.out, floats);
+  // @ts-expect-error a scalar is no array
+  s.copy(floats, slots.dt);
 });
 const values = { dt: 0.1, n: 7n, x: floats, y: floats, out: bytes };
 step.launch(values);

@@ -66,6 +66,10 @@ Outcome GraphLaunch::Issue(const GraphRef& graph) {
   if (graph_.build == GraphEntry::Build::kNone && plan_->nodes.empty()) {
     return parts_.ends.CloseTicket(stream_, ticket_);
   }
+  // Such nodes need memory that only a launch gives.
+  if (is_upload_ && plan_->has_slot_ends && graph_.build == GraphEntry::Build::kNone) {
+    return parts_.ends.CloseTicket(stream_, ticket_);
+  }
   if (graph_.build != GraphEntry::Build::kDone) return Build(graph);
   return is_upload_ ? Upload() : Launch();
 }
@@ -101,7 +105,9 @@ GraphLaunch::Ended GraphLaunch::FindSlots() {
   for (size_t n = 0; n < slots_.size(); ++n) {
     const protocol::LaunchArg& entry = entries_[plan_->slots[n].entry];
     if (const Ended ended = FindMemory(HomeOf(plan_->slots[n].device), entry.handle, slots_[n])) return ended;
-    if (slots_[n] != nullptr && entry.value > slots_[n]->bytes) return Malformed();
+    if (slots_[n] == nullptr) continue;
+    if (entry.value > slots_[n]->bytes || ReachOf(plan_->slots[n]) > slots_[n]->bytes - entry.value) return Malformed();
+    if (plan_->slots[n].element_bytes != 0 && entries_[plan_->slots[n].count].value == 0) return Malformed();
   }
   return std::nullopt;
 }
@@ -136,9 +142,14 @@ uint32_t GraphLaunch::Cause() {
   for (const uint32_t number : plan_->inputs) {
     if (const uint32_t cause = MemoryOf(number)->poison.by(); cause != 0) return cause;
   }
-  // Of what it only writes, memory that could not be allocated.
-  for (const MemoryRef& slot : slots_) {
+  for (size_t n = 0; n < slots_.size(); ++n) {
+    const MemoryRef& slot = slots_[n];
+    // Of what it only writes, memory that could not be allocated.
     if (slot->address == nullptr) return slot->poison.by();
+    // A copy or fill of a part leaves the rest poisoned.
+    const GraphPlan::Slot& planned = plan_->slots[n];
+    const bool is_part = entries_[planned.entry].value != 0 || ReachOf(planned) != slot->bytes;
+    if (planned.is_covered && is_part && slot->poison.by() != 0) return slot->poison.by();
   }
   return 0;
 }
@@ -200,7 +211,7 @@ bool GraphLaunch::TakeFaultSlots() {
 
 uint64_t GraphLaunch::ValueOf(const GraphPlan::Patch& patch) {
   const uint64_t value = entries_[patch.entry].value;
-  return patch.slot ? value + reinterpret_cast<uintptr_t>(slots_[*patch.slot]->address) : value;
+  return patch.slot ? value + patch.offset + reinterpret_cast<uintptr_t>(slots_[*patch.slot]->address) : value;
 }
 
 Outcome GraphLaunch::Build(const GraphRef& graph) {
@@ -209,14 +220,15 @@ Outcome GraphLaunch::Build(const GraphRef& graph) {
     graph_.NoteWaiting(stream_, ticket_);
     return parts_.waits.Park(stream_, ParkReason::kBuild);
   }
-  const auto param = [&](uint32_t node, uint32_t number) -> uint64_t& {
-    return std::get<hal::GraphKernel>(plan_->nodes[node].work).params[number];
-  };
   if (!is_upload_) {
-    for (GraphPlan::Patch& patch : plan_->patches) param(patch.node, patch.param) = patch.value = ValueOf(patch);
+    for (GraphPlan::Patch& patch : plan_->patches) {
+      patch.value = ValueOf(patch);
+      hal::SetParam(plan_->nodes[patch.node].work, patch.param, patch.value);
+    }
   }
   for (const GraphPlan::Checked& checked : plan_->checked) {
-    param(checked.node, checked.param + 1) = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
+    const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
+    hal::SetParam(plan_->nodes[checked.node].work, checked.param + 1, word);
   }
   plan_->word_stream = &stream_;
   if (const Status status = MakeEvents(); !status.ok()) return FailOfBuild(status);

@@ -68,13 +68,20 @@ class GraphLaunch {
   Ended MakePlan();
   Ended Add(Home& home, const protocol::NopRecord& record);
   Ended Add(Home& home, const GraphDefinition::Launch& launch);
-  Ended Add(Home& home, const protocol::CopyRecord& record);
+  Ended Add(Home& home, const GraphDefinition::Copy& defined);
   Ended Add(Home& home, const GraphDefinition::CopyStrided& copy);
-  Ended Add(Home& home, const protocol::FillRecord& record);
+  Ended Add(Home& home, const GraphDefinition::Fill& fill);
   Ended Add(Home& home, const GraphDefinition::FillStrided& fill);
   Ended Add(Home& home, const protocol::RecordEventRecord& record);
   Ended FindKernel(Home& home, const protocol::LaunchRecord& record, hal::GraphKernel& kernel);
-  Ended FindCopyEnds(CopyWork& copy);
+  Ended FindCopyEnd(CopyWork& copy, CopyEnd& end);
+  Ended AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined);
+  Ended AddSlotFill(Home& home, const GraphDefinition::Fill& fill);
+  /// Host memory at an end of the copy of the last node.
+  Ended CheckHostEnds(const CopyWork& copy);
+  void AddPatch(uint32_t param, uint32_t entry, std::optional<uint32_t> slot = std::nullopt, uint64_t offset = 0);
+  /// The copy or fill of the last node writes the slot.
+  void AddSlotWrite(const Home& home, uint32_t slot, bool is_whole);
   /// Memory of a device's table. `found` is null if the device is gone.
   Ended FindMemory(Home& home, uint32_t handle, MemoryRef& found);
   /// Its number in the plan.
@@ -88,6 +95,8 @@ class GraphLaunch {
   MemoryRef& MemoryOf(uint32_t number);
   void ListOutputs();
   uint32_t Cause();
+  /// The bytes that copies and fills use of the memory of a slot.
+  [[nodiscard]] uint64_t ReachOf(const GraphPlan::Slot& slot) const;
   Ended FailOfKernels();
   Ended FailOfLimits();
   Outcome Fail(Failure failure);

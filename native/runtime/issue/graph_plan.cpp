@@ -150,32 +150,46 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
 
 // ── Copies ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-GraphLaunch::Ended GraphLaunch::FindCopyEnds(CopyWork& copy) {
-  for (CopyEnd* const end : {&copy.dst, &copy.src}) {
-    Home& home = HomeOf(end->device);
-    end->home = home.is_gone ? nullptr : home.channel.get();
-    if (home.is_gone && !gone_) gone_ = home.id;
-    const CopyRecords::Sight sight = parts_.copies.FindEnd(stream_, *end, copy);
-    if (sight == CopyRecords::Sight::kMalformed) return Malformed();
-    if (sight == CopyRecords::Sight::kFound) continue;
-    // The thread that submitted it left before it registered the memory.
-    if (stream_.has_owner_left && !end->IsDevice() && IsOwn(home)) {
-      if (!gone_) gone_ = 0;
-      end->home = nullptr;
-      continue;
-    }
-    return parts_.waits.ParkFor(stream_, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
+GraphLaunch::Ended GraphLaunch::FindCopyEnd(CopyWork& copy, CopyEnd& end) {
+  Home& home = HomeOf(end.device);
+  end.home = home.is_gone ? nullptr : home.channel.get();
+  if (home.is_gone && !gone_) gone_ = home.id;
+  const CopyRecords::Sight sight = parts_.copies.FindEnd(stream_, end, copy);
+  if (sight == CopyRecords::Sight::kMalformed) return Malformed();
+  if (sight == CopyRecords::Sight::kFound) return std::nullopt;
+  // The thread that submitted it left before it registered the memory.
+  if (stream_.has_owner_left && !end.IsDevice() && IsOwn(home)) {
+    if (!gone_) gone_ = 0;
+    end.home = nullptr;
+    return std::nullopt;
+  }
+  return parts_.waits.ParkFor(stream_, *end.home, end.IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
+}
+
+GraphLaunch::Ended GraphLaunch::CheckHostEnds(const CopyWork& copy) {
+  for (const CopyEnd* const end : {&copy.dst, &copy.src}) {
+    if (end->IsDevice()) continue;
+    // The owner has checked this; a graph has no pump.
+    if (parts_.device.needs_locked_memory() && !end->host.is_page_locked) return Malformed();
+    // The other device's owner may end while this device continues.
+    if (end->home != &channel_) plan_->reporting_copies.push_back(static_cast<uint32_t>(plan_->nodes.size() - 1));
   }
   return std::nullopt;
 }
 
-GraphLaunch::Ended GraphLaunch::Add(Home&, const protocol::CopyRecord& record) {
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Copy& defined) {
+  const protocol::CopyRecord& record = defined.record;
   CopyWork copy{.bytes = record.bytes, .flags = record.flags};
   copy.dst = {
       .device = record.dst_device, .space = record.dst_space, .handle = record.dst_handle, .offset = record.dst_offset};
   copy.src = {
       .device = record.src_device, .space = record.src_space, .handle = record.src_handle, .offset = record.src_offset};
-  if (const Ended ended = FindCopyEnds(copy)) return ended;
+  if (defined.dst_entry != GraphDefinition::kNoEntry || defined.src_entry != GraphDefinition::kNoEntry) {
+    return AddSlotCopy(home, copy, defined);
+  }
+  for (CopyEnd* const end : {&copy.dst, &copy.src}) {
+    if (const Ended ended = FindCopyEnd(copy, *end)) return ended;
+  }
   auto& [bytes, flags, dst, src] = copy;
   if (src.entry != nullptr) AddRead(HomeOf(src.device), *src.entry, src.handle);
   if (dst.entry != nullptr) AddWrite(HomeOf(dst.device), *dst.entry, dst.handle, copy.IsWhole());
@@ -196,15 +210,8 @@ GraphLaunch::Ended GraphLaunch::Add(Home&, const protocol::CopyRecord& record) {
   if (on_device != nullptr) Node().device = on_device->home->access().IfOpen();
   hal::GraphCopy work{.dst = dst.address, .src = src.address, .bytes = bytes};
   work.host = {.dst = dst.Lease(), .src = src.Lease()};
-  for (const CopyEnd* const end : {&dst, &src}) {
-    if (end->IsDevice()) continue;
-    // The owner has checked this; a graph has no pump.
-    if (parts_.device.needs_locked_memory() && !end->host.is_page_locked) return Malformed();
-    // The other device's owner may end while this device continues.
-    if (end->home != &channel_) plan_->reporting_copies.push_back(static_cast<uint32_t>(plan_->nodes.size() - 1));
-  }
   Node().work = std::move(work);
-  return std::nullopt;
+  return CheckHostEnds(copy);
 }
 
 GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::CopyStrided& copy) {
@@ -232,7 +239,9 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::CopyStrid
 
 // ── Fills ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-GraphLaunch::Ended GraphLaunch::Add(Home& home, const protocol::FillRecord& record) {
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Fill& fill) {
+  const protocol::FillRecord& record = fill.record;
+  if (fill.memory_entry != GraphDefinition::kNoEntry) return AddSlotFill(home, fill);
   MemoryRef entry;
   if (const Ended ended = FindMemory(home, record.handle, entry)) return ended;
   if (entry == nullptr) return std::nullopt;  // The device is gone.
@@ -243,7 +252,9 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const protocol::FillRecord& reco
   Node().work = hal::GraphFill{.dst = entry->address + record.offset,
                                .element_bytes = record.element_bytes,
                                .pattern = record.pattern,
-                               .count = record.count};
+                               .count = record.count,
+                               .is_patched = fill.pattern_entry != GraphDefinition::kNoEntry};
+  if (fill.pattern_entry != GraphDefinition::kNoEntry) AddPatch(hal::GraphPatch::kPattern, fill.pattern_entry);
   return std::nullopt;
 }
 

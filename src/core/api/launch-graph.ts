@@ -113,6 +113,7 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
     if (value === undefined) throw badArgument(slot.name, value, `Value ${slot.name} of graph ${label} is missing.`);
     if (slot instanceof ArraySlot) {
       const array = checkArray(site, graph, slot, value);
+      checkLength(graph, slot, array);
       const { storage, byteOffset, byteLength } = array;
       const isWrite = slot.access !== 'in';
       if (graph.conflictsWith(storage, byteOffset, byteOffset + byteLength, isWrite)) {
@@ -133,7 +134,23 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
       encoder.intArg(at++, DTYPES[slot.dtype].byteSize, low, high);
     }
   }
+  for (const slot of graph.session.lengths) encoder.intArg(at++, 8, (given[slot.name] as StridedArray).length, 0);
   return at;
+}
+
+/** Throws if copies and fills of the graph need an array of another length. */
+function checkLength({ label, session }: GraphCore, slot: ArraySlot, { length }: StridedArray): void {
+  const need = session.needs.get(slot);
+  if (need === undefined) return;
+  const { least, exact = length } = need;
+  if (length === exact && length >= least) return;
+  const [limit, needed] = need.exact === undefined ? [least, `at least ${least}`] : [exact, String(exact)];
+  throw badArgument(
+    slot.name,
+    length,
+    `Value ${slot.name} of graph ${label} has ${length} elements; the graph copies or fills ${needed}.`,
+    limit,
+  );
 }
 
 /** Have two contiguous arrays bytes in common? */

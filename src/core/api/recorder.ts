@@ -12,6 +12,7 @@ import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
 import { checkBytes } from '../elements/shape.js';
 import type { EventOptions } from '../events/event-options.js';
 import type { OperationTimer } from '../events/operation-timer.js';
+import { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import type { KernelPlan } from '../kernels/kernel-plan.js';
 import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { allocate, allocateCaptured } from '../memory/allocation.js';
@@ -33,6 +34,7 @@ import type { LaunchArgs } from './launch-args.js';
 import { submitGraphLaunch, submitGraphUpload } from './launch-graph.js';
 import { submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
+import { submitSlotCopy, submitSlotFill } from './slot-ends.js';
 
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
 export abstract class Recorder extends ArrayFactory {
@@ -163,8 +165,21 @@ export abstract class Recorder extends ArrayFactory {
    * @example await stream.copy(host, x).done;
    */
   copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
+  /**
+   * In a capture, copies from or to the array that each launch of the graph gives for a slot: as many elements as the other end has, or
+   * `count`. Both ends are contiguous, and device arrays belong to this device. A launch with an array of another length is an ArgumentError.
+   */
+  copy<D extends DType>(
+    dst: DeviceArray<D> | PinnedArray<D> | ArraySlot<D, 'out' | 'inout'>,
+    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | ArraySlot<NoInfer<D>, 'in' | 'inout'>,
+    opts?: CopyOptions,
+  ): Operation;
   copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
     this.checkOpen();
+    if (dst instanceof ArraySlot || src instanceof ArraySlot) {
+      const copied = submitSlotCopy(this, dst, src, opts);
+      return this.operation('copy', copied.ticket, opts?.label, copied.byteLength);
+    }
     const plan = planCopy(dst, src, opts);
     const { ticket, byteLength, sources, hostCompletion, parts } = submitTransfer(this, plan);
     return this.operation('copy', ticket, plan.label, byteLength).moves(sources, hostCompletion, parts);
@@ -172,10 +187,16 @@ export abstract class Recorder extends ArrayFactory {
 
   /**
    * Sets every element of an array or view: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. Throws
-   * ArgumentError if `value` does not fit the dtype.
+   * ArgumentError if `value` does not fit the dtype. In a capture, `dst` and `value` may be slots: then each launch of the graph fills the
+   * array that it gives, or with the value that it gives. `dst` is contiguous then.
    */
-  fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>): Operation {
+  fill<D extends DType>(
+    dst: DeviceArray<D> | ArraySlot<D, 'out' | 'inout'>,
+    value: ScalarInput<NoInfer<D>> | ScalarSlot<NoInfer<D>>,
+  ): Operation {
     this.checkOpen();
+    if (dst instanceof ArraySlot || value instanceof ScalarSlot)
+      return this.operation('fill', submitSlotFill(this, dst, value), undefined, undefined);
     const ticket = submitFill(this, dst, value);
     return this.operation('fill', ticket, undefined, dst.byteLength);
   }

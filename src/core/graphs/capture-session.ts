@@ -6,13 +6,15 @@
 //
 // A node comes after the node before it on its stream, and after the nodes that its stream was made to wait for since then.
 // Thread: owner. The body of a capture is synchronous, so a thread has one session at a time.
-import { EventKind, LaunchArg, LaunchRecord, Opcode, RecordEventRecord } from '../../protocol/protocol.gen.js';
+import { EventKind, LaunchArg, Opcode, RecordEventRecord } from '../../protocol/protocol.gen.js';
+import { badArgument } from '../base/arguments.js';
 import { CaptureError, type CaptureReason } from '../base/errors.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { Storage } from '../memory/storage.js';
 import { type RecordedEvent, type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
 import { CapturedMemory } from './captured-memory.js';
+import { fillIn } from './slot-entries.js';
 import { type ArraySlot, entriesOf, type ScalarSlot } from './slots.js';
 
 /** A function that a captured `host` call gave. */
@@ -63,13 +65,11 @@ const REFUSED: ReadonlyMap<number, string> = new Map([
 
 const NO_SLOTS: readonly SlotUse[] = [];
 
-/** Copies the handle and the value of an entry to an argument of a launch, which keeps its kind, size and access. */
-function fillIn(record: Uint8Array, arg: number, entries: Uint8Array, entry: number): void {
-  const from = entry * LaunchArg.BYTE_SIZE;
-  record.set(
-    entries.subarray(from + LaunchArg.HANDLE, from + LaunchArg.BYTE_SIZE),
-    LaunchRecord.BYTE_SIZE + arg * LaunchArg.BYTE_SIZE + LaunchArg.HANDLE,
-  );
+/** How many elements the arrays of a slot need for the copies and fills of the graph. */
+export interface SlotNeed {
+  readonly least: number;
+  /** The number that they must have, because a copy moves all of them. */
+  readonly exact: number | undefined;
 }
 
 /** A stream in the session, and what its next node comes after. */
@@ -101,8 +101,11 @@ class SessionStream implements CapturedStream {
 export class CaptureSession implements StreamRecording {
   readonly nodes: CapturedNode[] = [];
   readonly memories: Map<Storage, CapturedMemory> = new Map();
-  /** The number of entries that each launch of the graph gives. */
-  readonly entryCount: number;
+  /** What copies and fills need of the arrays of slots. */
+  readonly needs: Map<ArraySlot, SlotNeed> = new Map();
+  /** Slots that are filled: their lengths are further entries, in this order. */
+  readonly lengths: ArraySlot[] = [];
+  readonly #ownEntries: number;
   /** Functions of `host` calls: each launch of the graph calls them after it. */
   readonly hostFunctions: HostFunction[] = [];
   /** Events with timing: each launch of the graph records them. */
@@ -130,7 +133,7 @@ export class CaptureSession implements StreamRecording {
       this.#entries.set(slot, count);
       count += entriesOf(slot);
     }
-    this.entryCount = count;
+    this.#ownEntries = count;
   }
 
   /** A timeline of the session for a stream that joins it. */
@@ -145,8 +148,30 @@ export class CaptureSession implements StreamRecording {
     return this.#of(timeline).outside;
   }
 
+  /** The number of entries that each launch of the graph gives. */
+  get entryCount(): number {
+    return this.#ownEntries + this.lengths.length;
+  }
+
   entryOf(slot: object): number | undefined {
     return this.#entries.get(slot);
+  }
+
+  /** The entry of the length of the slot's array. */
+  lengthEntryOf(slot: ArraySlot): number {
+    const known = this.lengths.indexOf(slot);
+    return this.#ownEntries + (known < 0 ? this.lengths.push(slot) - 1 : known);
+  }
+
+  /** A node uses the first `elements` elements of the slot's arrays, or all of them, which are so many. */
+  need(slot: ArraySlot, elements: number, isExact: boolean): void {
+    const { least = 0, exact } = this.needs.get(slot) ?? {};
+    const next = { least: Math.max(least, elements), exact: isExact ? elements : exact };
+    if ((exact !== undefined && exact !== (next.exact as number)) || (next.exact !== undefined && next.least > next.exact)) {
+      const message = `No array fits slot ${slot.name} of graph ${this.#label}: one node uses ${elements} of its elements, another one needs ${exact ?? least}.`;
+      throw badArgument(slot.name, slot, message, exact ?? least);
+    }
+    this.needs.set(slot, next);
   }
 
   barrierSlot(timeline: Timeline): number {
@@ -214,7 +239,8 @@ export class CaptureSession implements StreamRecording {
       leaves.add(this.nodes.length);
       for (const earlier of after) leaves.delete(first + earlier);
       const given = record.slice();
-      for (const { arg, entry } of slots) fillIn(given, arg, entries, entry);
+      for (const { arg, entry } of slots)
+        fillIn(given, arg, entries.subarray(entry * LaunchArg.BYTE_SIZE, (entry + 1) * LaunchArg.BYTE_SIZE));
       this.nodes.push({
         ...node,
         record: given,

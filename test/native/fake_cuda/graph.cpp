@@ -27,8 +27,7 @@ struct FakeNode {
   size_t index = 0;
   std::vector<size_t> after;
   std::function<void(bool)> run;  // Empty: does nothing.
-  bool is_kernel = false;
-  bool is_record = false;
+  enum class Kind { kOther, kKernel, kCopy, kFill, kRecord } kind = Kind::kOther;
   bool is_cooperative = false;
   GraphCondition* condition = nullptr;
   cuda::CUgraphConditionalNodeType type = cuda::CU_GRAPH_COND_TYPE_IF;
@@ -157,6 +156,40 @@ CUresult Add(cuda::CUgraphNode* made, cuda::CUgraph handle, const cuda::CUgraphN
   return cuda::CUDA_SUCCESS;
 }
 
+/// Null: the parameters are invalid.
+std::function<void(bool)> AcceptCopy(const cuda::CUDA_MEMCPY3D& params) {
+  const cuda::CUdeviceptr dst = params.dstDevice;
+  const cuda::CUdeviceptr src = params.srcDevice;
+  const size_t bytes = params.WidthInBytes;
+  if (params.srcMemoryType != cuda::CU_MEMORYTYPE_UNIFIED || params.dstMemoryType != cuda::CU_MEMORYTYPE_UNIFIED ||
+      bytes == 0 || params.Height != 1 || params.Depth != 1 || !IsKnown(dst, bytes) || !IsKnown(src, bytes)) {
+    return nullptr;
+  }
+  return [=](bool) { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); };
+}
+
+std::function<void(bool)> AcceptFill(const cuda::CUDA_MEMSET_NODE_PARAMS& fill, cuda::CUcontext context) {
+  const unsigned size = fill.elementSize;
+  if ((size != 1 && size != 2 && size != 4) || fill.width == 0 || fill.height != 1 || fill.dst % size != 0 ||
+      (size < 4 && fill.value >> 8 * size != 0) ||
+      !Reaches(*fake_cuda::FromHandle(context), fill.dst, fill.width * size)) {
+    return nullptr;
+  }
+  return [=](bool) {
+    for (size_t i = 0; i < fill.width; ++i)
+      std::memcpy(reinterpret_cast<char*>(fill.dst) + i * size, &fill.value, size);
+  };
+}
+
+CUresult Change(cuda::CUgraphExec exec, cuda::CUgraphNode handle, FakeNode::Kind kind, std::function<void(bool)> run) {
+  const FakeNode& node = *FromHandle(handle);
+  if (node.kind != kind || !run) return cuda::CUDA_ERROR_INVALID_VALUE;
+  auto changed = std::make_shared<Program>(*FromHandle(exec)->program);
+  changed->steps[node.index].run = std::move(run);
+  FromHandle(exec)->program = std::move(changed);
+  return cuda::CUDA_SUCCESS;
+}
+
 }  // namespace
 
 void SetConditional(unsigned long long handle, unsigned value) {
@@ -193,7 +226,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
   MR_CURRENT(device);
   FakeNode made;
   made.run = AcceptNode(*params);
-  made.is_kernel = true;
+  made.kind = FakeNode::Kind::kKernel;
   if (!made.run) return CUDA_ERROR_INVALID_VALUE;
   return Add(node, graph, after, after_count, std::move(made));
 }
@@ -202,15 +235,10 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
                               const CUDA_MEMCPY3D* params, CUcontext) {
   MR_ENTER("cuGraphAddMemcpyNode", "bytes=" + std::to_string(params->WidthInBytes));
   MR_CURRENT(device);
-  const CUdeviceptr dst = params->dstDevice;
-  const CUdeviceptr src = params->srcDevice;
-  const size_t bytes = params->WidthInBytes;
-  if (params->srcMemoryType != CU_MEMORYTYPE_UNIFIED || params->dstMemoryType != CU_MEMORYTYPE_UNIFIED || bytes == 0 ||
-      params->Height != 1 || params->Depth != 1 || !IsKnown(dst, bytes) || !IsKnown(src, bytes)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
   FakeNode made;
-  made.run = [=](bool) { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); };
+  made.run = AcceptCopy(*params);
+  made.kind = FakeNode::Kind::kCopy;
+  if (!made.run) return CUDA_ERROR_INVALID_VALUE;
   return Add(node, graph, after, after_count, std::move(made));
 }
 
@@ -218,17 +246,10 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
                               const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
   MR_ENTER("cuGraphAddMemsetNode");
   MR_CURRENT(device);
-  const CUDA_MEMSET_NODE_PARAMS fill = *params;
-  const unsigned size = fill.elementSize;
-  if ((size != 1 && size != 2 && size != 4) || fill.width == 0 || fill.height != 1 || fill.dst % size != 0 ||
-      (size < 4 && fill.value >> 8 * size != 0) || !Reaches(*FromHandle(context), fill.dst, fill.width * size)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
   FakeNode made;
-  made.run = [=](bool) {
-    for (size_t i = 0; i < fill.width; ++i)
-      std::memcpy(reinterpret_cast<char*>(fill.dst) + i * size, &fill.value, size);
-  };
+  made.run = AcceptFill(*params, context);
+  made.kind = FakeNode::Kind::kFill;
+  if (!made.run) return CUDA_ERROR_INVALID_VALUE;
   return Add(node, graph, after, after_count, std::move(made));
 }
 
@@ -243,7 +264,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgra
   MR_CURRENT(device);
   FakeNode made;
   made.run = AcceptRecord(*device, event);
-  made.is_record = true;
+  made.kind = FakeNode::Kind::kRecord;
   if (!made.run) return CUDA_ERROR_INVALID_HANDLE;
   return Add(node, graph, after, after_count, std::move(made));
 }
@@ -268,7 +289,7 @@ CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* aft
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID attribute,
                                        const CUlaunchAttributeValue* value) {
   MR_ENTER("cuGraphKernelNodeSetAttribute");
-  if (attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE || !FromHandle(node)->is_kernel) {
+  if (attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE || FromHandle(node)->kind != FakeNode::Kind::kKernel) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   FromHandle(node)->is_cooperative = value->cooperative != 0;
@@ -304,13 +325,18 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* params) {
   MR_ENTER("cuGraphExecKernelNodeSetParams");
-  const FakeNode& node = *FromHandle(handle);
-  if (!node.is_kernel) return CUDA_ERROR_INVALID_VALUE;
-  auto changed = std::make_shared<Program>(*FromHandle(exec)->program);
-  changed->steps[node.index].run = AcceptNode(*params);
-  if (!changed->steps[node.index].run) return CUDA_ERROR_INVALID_VALUE;
-  FromHandle(exec)->program = std::move(changed);
-  return CUDA_SUCCESS;
+  return Change(exec, handle, FakeNode::Kind::kKernel, AcceptNode(*params));
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext) {
+  MR_ENTER("cuGraphExecMemcpyNodeSetParams");
+  return Change(exec, node, FakeNode::Kind::kCopy, AcceptCopy(*params));
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
+                                        CUcontext context) {
+  MR_ENTER("cuGraphExecMemsetNodeSetParams");
+  return Change(exec, node, FakeNode::Kind::kFill, AcceptFill(*params, context));
 }
 
 CUresult cuGraphUpload(CUgraphExec, CUstream stream) {
@@ -324,13 +350,7 @@ CUresult cuGraphUpload(CUgraphExec, CUstream stream) {
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode handle, CUevent event) {
   MR_ENTER("cuGraphExecEventRecordNodeSetEvent", Name(event));
   MR_CURRENT(device);
-  const FakeNode& node = *FromHandle(handle);
-  if (!node.is_record) return CUDA_ERROR_INVALID_VALUE;
-  auto changed = std::make_shared<Program>(*FromHandle(exec)->program);
-  changed->steps[node.index].run = AcceptRecord(*device, event);
-  if (!changed->steps[node.index].run) return CUDA_ERROR_INVALID_HANDLE;
-  FromHandle(exec)->program = std::move(changed);
-  return CUDA_SUCCESS;
+  return Change(exec, handle, FakeNode::Kind::kRecord, AcceptRecord(*device, event));
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {

@@ -10,6 +10,8 @@ import { worldOf } from '../../../src/testing/world.js';
 import {
   Access,
   ArgKind,
+  CopyRecord,
+  FillRecord,
   FreeGraphRecord,
   GraphDefinition,
   GraphNodeHead,
@@ -96,6 +98,33 @@ describe('a definition', () => {
     const filled = filledIn(nodes[2] as GraphNode, entry);
     const at = LaunchRecord.BYTE_SIZE + LaunchArg.BYTE_SIZE;
     expect([filled.getUint32(at + LaunchArg.HANDLE, true), filled.getUint8(at + LaunchArg.ACCESS)]).toEqual([9, Access.WRITE]);
+  });
+
+  test('entries fill in the memory of copies, and all of a fill', () => {
+    const [copy, fill] = [record(Opcode.COPY, CopyRecord.BYTE_SIZE, {}), record(Opcode.FILL, FillRecord.BYTE_SIZE, {})];
+    new DataView(copy.buffer).setBigUint64(CopyRecord.SRC_OFFSET, 40n, true);
+    const nodes = readGraph(
+      definition(
+        [
+          { device: 0, record: copy },
+          { device: 0, record: fill },
+        ],
+        [
+          [0, 1, 0],
+          [1, 0, 0],
+          [1, 1, 1],
+          [1, 2, 1],
+        ],
+      ),
+    );
+    const entries = [arg(ArgKind.MEMORY, 0, 9), arg(ArgKind.SCALAR, 0, 0)];
+    entries.forEach((entry, n) => new DataView(entry.buffer).setBigUint64(LaunchArg.VALUE, BigInt(8 + n), true));
+    const launched = new DataView(joined([new Uint8Array(LaunchGraphRecord.BYTE_SIZE), ...entries]).buffer);
+    const [copied, filled] = nodes.map((node) => filledIn(node, launched)) as [DataView, DataView];
+    expect([copied.getUint32(CopyRecord.DST_HANDLE, true), copied.getUint32(CopyRecord.SRC_HANDLE, true)]).toEqual([0, 9]);
+    expect(copied.getBigUint64(CopyRecord.SRC_OFFSET, true)).toBe(48n);
+    expect(filled.getUint32(FillRecord.HANDLE, true)).toBe(9);
+    expect([FillRecord.OFFSET, FillRecord.PATTERN, FillRecord.COUNT].map((at) => filled.getBigUint64(at, true))).toEqual([8n, 9n, 9n]);
   });
 
   test('takes as long as its longest path', () => {
