@@ -273,7 +273,7 @@ napi_value Nvrtc(napi_env env, napi_callback_info) {
       .value();
 }
 
-/// The result of a compiler or linker: `{ log, image }`, without the image if it was rejected.
+/// The result of a compiler or linker: `{ log, image }`, without the image if it was rejected, and `symbols`.
 template <typename Built>
 napi_value ImageValue(napi_env env, const char* call, Result<Built>& built) {
   if (!built.ok()) return ThrowStatus(env, call, built.status());
@@ -285,35 +285,56 @@ napi_value ImageValue(napi_env env, const char* call, Result<Built>& built) {
     napi_create_buffer_copy(env, result.image.size(), result.image.data(), nullptr, &image);
     value.Set("image", image);
   }
+  if constexpr (requires { result.symbols; }) {
+    napi_value symbols = nullptr;
+    napi_create_array_with_length(env, result.symbols.size(), &symbols);
+    for (uint32_t n = 0; n < result.symbols.size(); ++n) {
+      napi_value symbol = nullptr;
+      napi_create_string_utf8(env, result.symbols[n].data(), result.symbols[n].size(), &symbol);
+      napi_set_element(env, symbols, n, symbol);
+    }
+    value.Set("symbols", symbols);
+  }
   return value.value();
 }
 
-napi_value CompileNvrtc(napi_env env, napi_callback_info info) {
-  Args<3> args(env, info);
-  std::string source = args.String(0);
-  std::string name = args.String(1);
+/// Returns whether `value` is an array of strings, and appends them.
+bool ReadStrings(napi_env env, napi_value value, std::vector<std::string>* strings) {
   uint32_t count = 0;
-  if (!args.ok() || napi_get_array_length(env, args[2], &count) != napi_ok) return args.Throw("compileNvrtc");
-  std::vector<std::string> options;
+  if (napi_get_array_length(env, value, &count) != napi_ok) return false;
   for (uint32_t n = 0; n < count; ++n) {
-    napi_value option;
+    napi_value item;
     size_t length = 0;
-    if (napi_get_element(env, args[2], n, &option) != napi_ok ||
-        napi_get_value_string_utf8(env, option, nullptr, 0, &length) != napi_ok) {
-      return args.Throw("compileNvrtc");
+    if (napi_get_element(env, value, n, &item) != napi_ok ||
+        napi_get_value_string_utf8(env, item, nullptr, 0, &length) != napi_ok) {
+      return false;
     }
     std::string text(length, '\0');
-    napi_get_value_string_utf8(env, option, text.data(), length + 1, &length);
-    options.push_back(std::move(text));
+    napi_get_value_string_utf8(env, item, text.data(), length + 1, &length);
+    strings->push_back(std::move(text));
   }
+  return true;
+}
+
+/// Takes the source, its name, the options, the headers' names, their texts, and the kernels' C++ names.
+napi_value CompileNvrtc(napi_env env, napi_callback_info info) {
+  Args<6> args(env, info);
+  NvrtcSource source;
+  source.text = args.String(0);
+  source.name = args.String(1);
+  std::vector<std::string> names;
+  std::vector<std::string> texts;
+  if (!args.ok() || !ReadStrings(env, args[2], &source.options) || !ReadStrings(env, args[3], &names) ||
+      !ReadStrings(env, args[4], &texts) || !ReadStrings(env, args[5], &source.kernels) ||
+      names.size() != texts.size()) {
+    return args.Throw("compileNvrtc");
+  }
+  for (size_t n = 0; n < names.size(); ++n) source.headers.push_back({std::move(names[n]), std::move(texts[n])});
   Deliveries* const deliveries = args.self().OpenDeliveries();
   if (deliveries == nullptr) return ThrowStatus(env, "compileNvrtc", kNoFunction);
   auto compiled = std::make_shared<Result<NvrtcResult>>(Status(StatusCode::kInternal, "not compiled yet"));
   return deliveries->PromiseOff(
-      env,
-      [compiled, source = std::move(source), name = std::move(name), options = std::move(options)] {
-        *compiled = NvrtcCompile(source, name, options);
-      },
+      env, [compiled, source = std::move(source)] { *compiled = NvrtcCompile(source); },
       [compiled] { *compiled = kNoThread; },
       [compiled](napi_env env) -> napi_value { return ImageValue(env, "compileNvrtc", *compiled); });
 }

@@ -41,6 +41,38 @@ Status ReadImage(const NvrtcTable& nvrtc, NvrtcProgram program, bool is_cubin, s
   return Failed(read(program, reinterpret_cast<char*>(image->data())), "reading a compiled program");
 }
 
+/// The names belong to the program.
+Status ReadSymbols(const NvrtcTable& nvrtc, NvrtcProgram program, const std::vector<std::string>& kernels,
+                   std::vector<std::string>* symbols) {
+  for (const std::string& kernel : kernels) {
+    const char* symbol = nullptr;
+    MR_TRY(Failed(nvrtc.nvrtcGetLoweredName(program, kernel.c_str(), &symbol), "reading the symbol of a kernel"));
+    symbols->emplace_back(symbol);
+  }
+  return Status();
+}
+
+Result<NvrtcResult> Compile(const NvrtcTable& nvrtc, NvrtcProgram program, const NvrtcSource& source) {
+  for (const std::string& kernel : source.kernels) {
+    MR_TRY(Failed(nvrtc.nvrtcAddNameExpression(program, kernel.c_str()), "adding the name of a kernel"));
+  }
+  std::vector<const char*> arguments;
+  for (const std::string& option : source.options) arguments.push_back(option.c_str());
+  const NvrtcCode code = nvrtc.nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
+  NvrtcResult result;
+  result.log = ReadLog(nvrtc, program);
+  if (code == cuda::NVRTC_SUCCESS) {
+    const bool is_cubin = std::any_of(source.options.begin(), source.options.end(), NamesRealArchitecture);
+    MR_TRY(ReadImage(nvrtc, program, is_cubin, &result.image));
+    MR_TRY(ReadSymbols(nvrtc, program, source.kernels, &result.symbols));
+    result.ok = true;
+  } else if (code != cuda::NVRTC_ERROR_COMPILATION && result.log.empty()) {
+    // An invalid option has a log; without a log, the error is not in the user's source.
+    return Failed(code, "compiling a program");
+  }
+  return result;
+}
+
 }  // namespace
 
 const NvrtcInfo* NvrtcFind() {
@@ -48,8 +80,7 @@ const NvrtcInfo* NvrtcFind() {
   return library == nullptr ? nullptr : &library->info;
 }
 
-Result<NvrtcResult> NvrtcCompile(const std::string& source, const std::string& name,
-                                 std::span<const std::string> options) {
+Result<NvrtcResult> NvrtcCompile(const NvrtcSource& source) {
   const cuda::NvrtcLibrary* library = cuda::OpenNvrtc();
   if (library == nullptr) return Status(StatusCode::kUnavailable, "looking for NVRTC");
   const NvrtcTable& nvrtc = library->functions;
@@ -58,26 +89,18 @@ Result<NvrtcResult> NvrtcCompile(const std::string& source, const std::string& n
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
 
-  NvrtcProgram program = nullptr;
-  MR_TRY(Failed(nvrtc.nvrtcCreateProgram(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr),
-                "creating a program"));
-  std::vector<const char*> arguments;
-  for (const std::string& option : options) arguments.push_back(option.c_str());
-  const NvrtcCode code = nvrtc.nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
-
-  NvrtcResult result;
-  result.log = ReadLog(nvrtc, program);
-  Status status;
-  if (code == cuda::NVRTC_SUCCESS) {
-    const bool is_cubin = std::any_of(options.begin(), options.end(), NamesRealArchitecture);
-    status = ReadImage(nvrtc, program, is_cubin, &result.image);
-    result.ok = status.ok();
-  } else if (code != cuda::NVRTC_ERROR_COMPILATION && result.log.empty()) {
-    // An invalid option has a log; without a log, the error is not in the user's source.
-    status = Failed(code, "compiling a program");
+  std::vector<const char*> texts;
+  std::vector<const char*> names;
+  for (const NvrtcHeader& header : source.headers) {
+    texts.push_back(header.text.c_str());
+    names.push_back(header.name.c_str());
   }
+  NvrtcProgram program = nullptr;
+  MR_TRY(Failed(nvrtc.nvrtcCreateProgram(&program, source.text.c_str(), source.name.c_str(),
+                                         static_cast<int>(names.size()), texts.data(), names.data()),
+                "creating a program"));
+  Result<NvrtcResult> result = Compile(nvrtc, program, source);
   nvrtc.nvrtcDestroyProgram(&program);
-  if (!status.ok()) return status;
   return result;
 }
 

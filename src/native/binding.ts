@@ -101,7 +101,15 @@ export interface Binding {
   openMemory(channel: number, memory: number, ipc: Uint8Array, byteLength: number): void;
   /** The version and path of NVRTC; undefined if the library cannot be opened. */
   nvrtc(): { readonly version: readonly [number, number]; readonly path: string } | undefined;
-  compileNvrtc(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+  /** `headers` are the names, and `texts` what they contain. `kernels` are C++ names, whose `symbols` the result has in the same order. */
+  compileNvrtc(
+    source: string,
+    name: string,
+    options: readonly string[],
+    headers: readonly string[],
+    texts: readonly string[],
+    kernels: readonly string[],
+  ): Promise<{ readonly image?: Uint8Array; readonly symbols: readonly string[]; readonly log: string }>;
   /** Links relocatable code with the device runtime in the file `library` for `architecture` ('sm_90'), without blocking the event loop. */
   linkDevice(
     ordinal: number,

@@ -108,7 +108,8 @@ function nvrtc(ordinal: number): { readonly nvrtc?: Nvrtc } {
   return {
     nvrtc: {
       ...found,
-      compile: (source, name, options) => binding.compileNvrtc(source, name, options),
+      compile: ({ source, name, options, headers, kernels }) =>
+        binding.compileNvrtc(source, name, options, [...headers.keys()], [...headers.values()], kernels),
       link: (cubin, library, architecture) => binding.linkDevice(ordinal, cubin, library, architecture),
     },
   };

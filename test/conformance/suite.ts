@@ -16,6 +16,7 @@ import { cooperative } from './cooperative.js';
 import { copies } from './copies.js';
 import { cpuTaskFailures } from './cpu-tasks.js';
 import { cudaAssertions } from './cuda-assertions.js';
+import { cudaCode } from './cuda-code.js';
 import { cudaTexts } from './cuda-text.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
 import { deviceLaunches } from './device-launches.js';
@@ -108,6 +109,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   pickedKernels,
   randomKernels,
   cudaTexts,
+  cudaCode,
   cudaAssertions,
   cooperative,
   modules,
@@ -192,6 +194,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   pickedKernels,
   randomKernels,
   cudaTexts,
+  cudaCode,
   cudaAssertions,
   modules,
   moduleVariables,

@@ -23,8 +23,7 @@ MR_TEST(WithoutNvrtcABuildIsUnavailable) {
   const pid_t child = fork();
   if (child == 0) {
     setenv("MILLRACE_NVRTC", "/nowhere/libnvrtc.so", 1);
-    const std::vector<std::string> options;
-    const auto code = NvrtcCompile("", "k.cu", options).status().code();
+    const auto code = NvrtcCompile({"", "k.cu", {}}).status().code();
     _exit(NvrtcFind() == nullptr && code == StatusCode::kUnavailable ? 0 : 1);
   }
   int status = 1;
@@ -41,35 +40,39 @@ MR_TEST(TheLibraryIsDescribed) {
 }
 
 MR_TEST(ARealArchitectureGivesACubinAndAVirtualOnePtx) {
-  const std::vector<std::string> real = {"-arch=sm_90", "-DN=3"};
-  auto cubin = NvrtcCompile("text", "k.cu", real);
+  auto cubin = NvrtcCompile({"text", "k.cu", {"-arch=sm_90", "-DN=3"}});
   MR_REQUIRE(cubin.ok() && cubin.value().ok);
   MR_EXPECT_EQ(Text(cubin.value()), "cubin\n-arch=sm_90\n-DN=3\ntext");
   MR_EXPECT_EQ(cubin.value().log, "");
 
-  const std::vector<std::string> virtual_one = {"--gpu-architecture=compute_75"};
-  auto ptx = NvrtcCompile("#warning", "k.cu", virtual_one);
+  auto ptx = NvrtcCompile({"#warning", "k.cu", {"--gpu-architecture=compute_75"}});
   MR_REQUIRE(ptx.ok() && ptx.value().ok);
   MR_EXPECT_EQ(Text(ptx.value()), std::string("ptx\n--gpu-architecture=compute_75\n#warning") + '\0');
   MR_EXPECT_EQ(ptx.value().log, "k.cu(1): warning\n");
 }
 
 MR_TEST(ABadProgramIsAResultWithItsLog) {
-  const std::vector<std::string> none;
-  auto bad = NvrtcCompile("#error", "bad.cu", none);
+  auto bad = NvrtcCompile({"#error", "bad.cu", {}});
   MR_REQUIRE(bad.ok());
   MR_EXPECT(!bad.value().ok && bad.value().image.empty());
   MR_EXPECT_EQ(bad.value().log, "bad.cu(1): error\n");
 
-  const std::vector<std::string> nonsense = {"-nonsense"};
-  auto option = NvrtcCompile("text", "k.cu", nonsense);
+  auto option = NvrtcCompile({"text", "k.cu", {"-nonsense"}});
   MR_REQUIRE(option.ok());
   MR_EXPECT(!option.value().ok);
   MR_EXPECT_EQ(option.value().log, "unrecognized option -nonsense found\n");
 
-  const Status crash = NvrtcCompile("#crash", "k.cu", none).status();
+  const Status crash = NvrtcCompile({"#crash", "k.cu", {}}).status();
   MR_EXPECT_EQ(static_cast<int>(crash.code()), static_cast<int>(StatusCode::kCompile));
   MR_EXPECT_EQ(crash.driver_code(), 11);
+}
+
+MR_TEST(HeadersAndNamesOfKernelsArrive) {
+  auto built =
+      NvrtcCompile({"text", "k.cu", {"-arch=sm_75"}, {{"a.h", "one"}, {"b/c", "two"}}, {"scale", "f<int, 2>"}});
+  MR_REQUIRE(built.ok() && built.value().ok);
+  MR_EXPECT_EQ(Text(built.value()), "cubin\na.h: one\nb/c: two\n-arch=sm_75\ntext");
+  MR_EXPECT(built.value().symbols == std::vector<std::string>({"_Z_scale", "_Z_f<int, 2>"}));
 }
 
 MR_TEST(ManyThreadsMayBuild) {
@@ -77,9 +80,8 @@ MR_TEST(ManyThreadsMayBuild) {
   std::vector<int> good(8);
   for (size_t i = 0; i < good.size(); ++i) {
     threads.emplace_back([&good, i] {
-      const std::vector<std::string> options = {"-arch=sm_75"};
       const std::string source = "text " + std::to_string(i);
-      auto result = NvrtcCompile(source, "k.cu", options);
+      auto result = NvrtcCompile({source, "k.cu", {"-arch=sm_75"}});
       good[i] = result.ok() && Text(result.value()) == "cubin\n-arch=sm_75\n" + source;
     });
   }

@@ -1,4 +1,4 @@
-// Keywords of CUDA C++, fixed-width names, and the few type traits that the other headers need.
+// Keywords of CUDA C++, names that need no include, and the few type traits that the other headers need.
 #pragma once
 
 // Neither __CUDACC__ nor __CUDA_ARCH__ is defined, so source that tests them takes its portable branch.
@@ -37,30 +37,10 @@
 #define NULL __null
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
-typedef __INT8_TYPE__ int8_t;
-typedef __UINT8_TYPE__ uint8_t;
-typedef __INT16_TYPE__ int16_t;
-typedef __UINT16_TYPE__ uint16_t;
-typedef __INT32_TYPE__ int32_t;
-typedef __UINT32_TYPE__ uint32_t;
-typedef __INT64_TYPE__ int64_t;
-typedef __UINT64_TYPE__ uint64_t;
-typedef __INTPTR_TYPE__ intptr_t;
-typedef __UINTPTR_TYPE__ uintptr_t;
 typedef long long clock_t;
 
-#define INT8_MAX __INT8_MAX__
-#define INT16_MAX __INT16_MAX__
-#define INT32_MAX __INT32_MAX__
-#define INT64_MAX __INT64_MAX__
-#define INT8_MIN (-INT8_MAX - 1)
-#define INT16_MIN (-INT16_MAX - 1)
-#define INT32_MIN (-INT32_MAX - 1)
-#define INT64_MIN (-INT64_MAX - 1)
-#define UINT8_MAX __UINT8_MAX__
-#define UINT16_MAX __UINT16_MAX__
-#define UINT32_MAX __UINT32_MAX__
-#define UINT64_MAX __UINT64_MAX__
+// Of kernel_headers, like every header that a source includes by its own name.
+#include "mr_types.h"
 
 template <class T, class U>
 inline constexpr bool mr_is_same = false;

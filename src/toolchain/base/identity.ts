@@ -5,11 +5,13 @@ import { arch, cpus } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stampOf, type Facts } from './file-stamps.js';
+import { HEADER_DIRECTORY } from './kernel-headers.js';
 
 /** Relative to the package's root, from src and from dist. */
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
 const OWN_DIRECTORIES: readonly string[] = [
   SHIM_DIRECTORY,
+  HEADER_DIRECTORY,
   ...['..', '../../compiler', '../../core/channel', '../../core/elements'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
 ];
 
@@ -19,7 +21,7 @@ const WRITTEN: string = fileURLToPath(new URL('../../package-identity', import.m
 let ownIdentity: Promise<string> | undefined;
 
 /**
- * Changes when the package's part in a compiled image changes: any file of the shim, or any code that reads, emits or rewrites sources.
+ * Changes when the package's part in a compiled image changes: any file of the shim, any header of kernel sources, or any code that reads, emits or rewrites sources.
  * `facts` caches it while those files are unchanged. For an installed package, the build has stored it, since installed files do not change
  * and a stat of each would take longer than loading a cached image.
  */

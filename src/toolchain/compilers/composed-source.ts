@@ -3,6 +3,7 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import { globalFunctions, withoutComments } from '../../compiler/cuda/source-scan.js';
 import { variablesOf } from '../../compiler/cuda/variables.js';
 import { TEXT_NAME } from '../base/diagnostics.js';
+import { headOf } from '../cuda-parser/source-head.js';
 import type { EditedText } from '../cuda-parser/source-edits.js';
 import type { Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/kernel-forms.js';
@@ -56,7 +57,8 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   const rows = rowEdits(source, tokens, able);
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const { text, restore } = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
-  const headers = ['cuda_on_cpu.h'];
+  const head = headOfText(spec);
+  const headers = ['cuda_on_cpu.h', ...head.headers];
   if (forms.cut.length > 0) headers.push('whole_blocks.h');
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
@@ -69,10 +71,10 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const exported = kernels + (variables ?? '') + parameterChecks(spec, paths.get(spec.entry) ?? spec.entry);
-  const head = `${spec.isAsserting ? '#define MR_ASSERTING 1\n' : ''}${isPlain ? '#define MR_PLAIN_INDICES 1\n' : ''}`;
+  const defined = `${head.directives}${spec.isAsserting ? '#define MR_ASSERTING 1\n' : ''}${isPlain ? '#define MR_PLAIN_INDICES 1\n' : ''}`;
   // The options may define NDEBUG, which assert.h must see.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
-  const whole = `${head}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
+  const whole = `${defined}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
   return {
     text: whole,
     restore: (log) => restoreLaunches(restore(log)),
@@ -82,11 +84,20 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   };
 }
 
+/** What a user's source needs in front of it. */
+function headOfText({ source, options, identity }: BuildSpec): { readonly directives: string; readonly headers: readonly string[] } {
+  if (identity !== undefined) return { directives: '', headers: [] };
+  const { directives, hasLibrary } = headOf(source, options);
+  return { directives, headers: hasLibrary ? ['mr_std.h'] : [] };
+}
+
 /** Composes the source without rewriting, for a compiler that reports its errors. */
 export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: ReadText): string {
   const groups = hasGroups(tokens) ? '#include "groups.h"\n' : '';
   const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
-  return `#include "cuda_on_cpu.h"\n#include "waiting.h"\n${groups}${runtime}${directives}#line 1 "${TEXT_NAME}"\n${source}\n`;
+  const head = headOfText(spec);
+  const library = head.headers.map((name) => `#include "${name}"\n`).join('');
+  return `${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${runtime}${directives}#line 1 "${TEXT_NAME}"\n${source}\n`;
 }
 
 /** Composes source that this package emitted. */

@@ -9,6 +9,8 @@ import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { hasIndices, looksAtTypes } from '../cuda-to-cpu/indices.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
+import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
+import { macrosOf } from '../cuda-parser/macro-options.js';
 import { refuseOnCpu } from '../cuda-parser/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { hasMatchingBrackets, tokenize } from '../cuda-parser/tokenizer.js';
@@ -55,6 +57,20 @@ const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
 /** Threads that wait are coroutines, which need C++20 whatever the options ask for. A task that no code awaits is an error. */
 const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
+/** Never the system's headers, which do not compile with the shim. */
+const FOLDERS: readonly string[] = [
+  '-nostdinc',
+  '-nostdinc++',
+  '-iquote',
+  SHIM_DIRECTORY,
+  '-I',
+  join(SHIM_DIRECTORY, 'include'),
+  '-I',
+  HEADER_DIRECTORY,
+  // Last, because some of its files have the names of CUDA's headers.
+  '-I',
+  SHIM_DIRECTORY,
+];
 /** Directives that do not affect the rewriting. Source with only these skips the preprocessor, which would change columns. */
 const PLAIN_DIRECTIVE =
   /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
@@ -67,20 +83,13 @@ interface HostOptions {
 
 /** Translates the NVRTC options that apply to the CPU; options about GPUs are ignored. */
 export function hostOptions(options: readonly string[]): HostOptions {
-  let directives = '';
+  const { directives, others } = macrosOf(options);
   const flags: string[] = [];
-  for (let i = 0; i < options.length; i++) {
-    const option = options[i]!;
-    const match = /^(?:(-D|--define-macro)|(-U|--undefine-macro)|(-I|--include-path))(?:=|\s*)(.*)$/s.exec(option);
-    if (match) {
-      const value = match[4] || (options[++i] ?? '');
-      const [name, ...text] = value.split('=');
-      if (match[1]) directives += `#define ${name} ${text.length > 0 ? text.join('=') : '1'}\n`;
-      else if (match[2]) directives += `#undef ${value}\n`;
-      else flags.push(`-I${value}`);
-    } else if (/^--?std=c\+\+\d\d$/.test(option)) {
-      flags.push(option.replace(/^-+/, '-'));
-    }
+  for (let i = 0; i < others.length; i++) {
+    const option = others[i]!;
+    const folder = /^(?:-I|--include-path)(?:=|\s*)(.*)$/s.exec(option);
+    if (folder) flags.push(`-I${folder[1] || (others[++i] ?? '')}`);
+    else if (/^--?std=c\+\+\d\d$/.test(option)) flags.push(option.replace(/^-+/, '-'));
   }
   return { directives, flags };
 }
@@ -140,7 +149,7 @@ export class CpuCompiler implements KernelCompiler {
   async compile(spec: BuildSpec, kernels?: readonly string[], form: KernelForm = 'either'): Promise<Uint8Array> {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
-    const common = [...FLAGS, '-std=c++17', fuse, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), ...flags];
+    const common = [...FLAGS, '-std=c++17', fuse, ...FOLDERS, ...flags];
     if (spec.simdSource !== undefined) {
       const run = await this.#build(spec, composeSimd(spec.simdSource, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;

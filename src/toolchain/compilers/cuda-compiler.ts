@@ -4,21 +4,35 @@ import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
 import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
+import { HEADER_DIRECTORY, kernelHeaders } from '../base/kernel-headers.js';
+import { headOf } from '../cuda-parser/source-head.js';
+import { macrosOf } from '../cuda-parser/macro-options.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { findDeviceRuntime } from './device-runtime.js';
 import { checkedSource } from './parameter-checks.js';
 import { findNvcc, namesFolders, type Toolchain } from './toolchain.js';
-import { includesHeaders, toolkitHeaders } from './toolkit-headers.js';
+import { toolkitHeaders } from './toolkit-headers.js';
 
 /** NVRTC as the addon exposes it: `binding.nvrtc()` with `binding.compileNvrtc`. */
 export interface Nvrtc {
   readonly version: readonly [major: number, minor: number];
   readonly path: string;
   /** Without an image, the source was rejected, and the log gives the reason. */
-  compile(source: string, name: string, options: readonly string[]): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+  compile(program: NvrtcProgram): Promise<{ readonly image?: Uint8Array; readonly symbols: readonly string[]; readonly log: string }>;
   /** `library`: the device runtime's file. Without an image, linking failed, and the log gives the reason. */
   link(cubin: Uint8Array, library: string, architecture: string): Promise<{ readonly image?: Uint8Array; readonly log: string }>;
+}
+
+export interface NvrtcProgram {
+  readonly source: string;
+  /** The source's file name in messages. */
+  readonly name: string;
+  readonly options: readonly string[];
+  /** Texts by the names that the source includes. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** C++ names of kernels whose symbols the result has. */
+  readonly kernels: readonly string[];
 }
 
 export type ComputeCapability = readonly [major: number, minor: number];
@@ -26,6 +40,8 @@ export type ComputeCapability = readonly [major: number, minor: number];
 function architectureOf([major, minor]: ComputeCapability): string {
   return `sm_${major}${minor}`;
 }
+
+const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[] {
   const options = [`--gpu-architecture=${architectureOf(capability)}`];
@@ -53,16 +69,27 @@ export class NvrtcCompiler implements KernelCompiler {
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#nvrtc.path) : undefined;
-    // Functions without __device__ count as device functions, as they do on the CPU device.
-    const options = [...commonOptions(spec, this.#capability), '-default-device'];
-    // After the user's own include folders.
-    if (includesHeaders(spec.source)) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
-    const { image, log } = await this.#nvrtc.compile(checkedSource(spec), TEXT_NAME, options);
+    const { image, log } = await this.#nvrtc.compile(this.#program(spec));
     if (!image) throw rejectedBy(this.label, spec, log);
     if (library === undefined) return image;
     const linked = await this.#nvrtc.link(image, library, architectureOf(this.#capability));
     if (!linked.image) throw rejectedBy(`${this.label}, linked with ${library}`, spec, linked.log);
     return linked.image;
+  }
+
+  #program(spec: BuildSpec): NvrtcProgram {
+    // Functions without __device__ count as device functions, as they do on the CPU device.
+    const options = [...commonOptions(spec, this.#capability), '-default-device'];
+    const source = checkedSource(spec);
+    // Source that this package emitted needs no headers.
+    if (spec.identity !== undefined) return { source, name: TEXT_NAME, options, headers: NO_HEADERS, kernels: [] };
+    const { directives, hasLibrary, hasOtherHeaders } = headOf(spec.source, spec.options);
+    // After the user's own include folders.
+    if (hasOtherHeaders) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
+    const defined = macrosOf(options);
+    const library = hasLibrary ? '#include "mr_std.h"\n' : '';
+    const head = `${directives}#include "mr_types.h"\n${library}${defined.directives}#line 1 "${TEXT_NAME}"\n`;
+    return { source: head + source, name: TEXT_NAME, options: defined.others, headers: kernelHeaders(), kernels: [] };
   }
 }
 
@@ -94,7 +121,9 @@ export class NvccCompiler implements KernelCompiler {
       const input = join(scratch, TEXT_NAME);
       const output = join(scratch, 'kernel.cubin');
       writeFileSync(input, checkedSource(spec));
-      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), '-w', '-o', output, input], scratch);
+      // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.
+      const head = spec.identity === undefined ? ['--expt-relaxed-constexpr', '-include', join(HEADER_DIRECTORY, 'mr_nvcc.h')] : [];
+      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), ...head, '-w', '-o', output, input], scratch);
       if (library === undefined) return outputOf(this.#tools, spec, output);
       const linked = join(scratch, 'linked.cubin');
       const architecture = `-arch=${architectureOf(this.#capability)}`;

@@ -1,5 +1,5 @@
-// Finds CUDA's headers for NVRTC, which ships without them: source that includes them (<cooperative_groups.h>) needs the toolkit that NVRTC
-// belongs to, or another one of this machine.
+// Finds CUDA's headers for NVRTC, which ships without them: source that includes headers that native/kernel_headers does not have
+// (<cooperative_groups.h>, <cuda_fp16.h>) needs the toolkit that NVRTC belongs to, or another one of this machine.
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 
@@ -15,9 +15,4 @@ export function toolkitHeaders(nvrtc: string, env: NodeJS.ProcessEnv = process.e
   const found = [...beside, ...homes.map((home) => join(home!, 'include'))].find((folder) => existsSync(join(folder, SIGN)));
   // Since CUDA 13, the C++ library that these headers include has its own folder.
   return found === undefined ? [] : [found, join(found, 'cccl')].filter((folder) => existsSync(folder));
-}
-
-/** Whether the source includes a CUDA header that NVRTC searches for in folders. */
-export function includesHeaders(source: string): boolean {
-  return /^[ \t]*#[ \t]*include[ \t]*<cooperative_groups(?:\.h|\/)/m.test(source);
 }

@@ -150,9 +150,8 @@ export class KernelBuilder {
   async #sourceKey(build: Build): Promise<string> {
     const { backend } = this.#target;
     const machine = backend === 'cpu' ? cpuIdentity() : this.#target.computeCapability;
-    // This package rewrites sources for the CPU device and emits sources, so its identity is an input.
-    const isOwn = backend === 'cpu' || !isWritten(build) || build.parameterChecks !== undefined;
-    const own = isOwn ? await packageIdentity(this.#facts) : null;
+    // This package emits sources, rewrites them for the CPU device and brings the headers of both devices, so its identity is an input.
+    const own = await packageIdentity(this.#facts);
     const text = isWritten(build) ? [build.identity ?? build.source, build.simdSource] : [build.identity, this.#simdMode()];
     const { entry, isModule, options, fmad, isLaunching = false } = build;
     const parts: unknown[] = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];

@@ -1,11 +1,12 @@
 // An NVRTC for machines without one, selected by MILLRACE_NVRTC. It compiles nothing: the cubin or PTX of an accepted
-// program is the options and the source, so that tests see what arrived.
+// program is the headers, the options and the source, so that tests see what arrived.
 //
 //   #error in the text      not accepted, with a log
 //   #warning in the text    accepted, with a log
 //   #crash in the text      fails without a log
 //   the option -nonsense    fails with a log and a code other than that of a bad program
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "cuda/nvrtc_library.h"
@@ -16,7 +17,8 @@ struct _nvrtcProgram {
   std::string source;
   std::string name;
   std::string log;
-  std::string options;
+  std::string options;  // And the headers.
+  std::map<std::string, std::string> symbols;
   bool is_real = false;  // Options name a real architecture, so there is a cubin.
 };
 
@@ -43,9 +45,24 @@ NvrtcCode nvrtcGetSupportedArchs(int* architectures) {
   return NVRTC_SUCCESS;
 }
 
-NvrtcCode nvrtcCreateProgram(NvrtcProgram* program, const char* source, const char* name, int, const char* const*,
-                             const char* const*) {
-  *program = new _nvrtcProgram{source, name, "", "", false};
+NvrtcCode nvrtcCreateProgram(NvrtcProgram* program, const char* source, const char* name, int count,
+                             const char* const* headers, const char* const* include_names) {
+  *program = new _nvrtcProgram{source, name, "", "", {}, false};
+  for (int i = 0; i < count; ++i) {
+    (*program)->options += std::string(include_names[i]) + ": " + headers[i] + "\n";
+  }
+  return NVRTC_SUCCESS;
+}
+
+NvrtcCode nvrtcAddNameExpression(NvrtcProgram program, const char* expression) {
+  program->symbols[expression] = "_Z_" + std::string(expression);
+  return NVRTC_SUCCESS;
+}
+
+NvrtcCode nvrtcGetLoweredName(NvrtcProgram program, const char* expression, const char** name) {
+  const auto found = program->symbols.find(expression);
+  if (found == program->symbols.end()) return static_cast<NvrtcCode>(10);
+  *name = found->second.c_str();
   return NVRTC_SUCCESS;
 }
 

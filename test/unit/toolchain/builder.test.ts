@@ -20,7 +20,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { KernelBuilder, type BuildTarget } from '../../../src/toolchain/images/builder.js';
-import type { Nvrtc } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import type { Nvrtc, NvrtcProgram } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import { kernelHeaders } from '../../../src/toolchain/base/kernel-headers.js';
 import { runCompiler } from '../../../src/toolchain/compilers/run-compiler.js';
 import { CompileError, UnavailableError } from '../../../src/core/base/errors.js';
 import { f32, i32, ImageRunner, specOf } from './run-image.js';
@@ -319,14 +320,14 @@ test('a compiler that does not end is killed with its child processes', async ()
 
 const H100: BuildTarget & { backend: 'cuda' } = { backend: 'cuda', computeCapability: [9, 0] };
 
-test('NVRTC receives the source unchanged, and the options of the device', async () => {
-  const calls: { source: string; name: string; options: readonly string[] }[] = [];
+test('NVRTC receives the source behind its head, the headers, and the options of the device', async () => {
+  const calls: NvrtcProgram[] = [];
   const nvrtc: Nvrtc = {
     version: [13, 0],
     path: '/lib/libnvrtc.so',
-    async compile(source, name, options) {
-      calls.push({ source, name, options });
-      return { image: Buffer.from('cubin'), log: '' };
+    async compile(program) {
+      calls.push(program);
+      return { image: Buffer.from('cubin'), symbols: [], log: '' };
     },
     link: () => Promise.reject(new Error('There is nothing to link.')),
   };
@@ -336,9 +337,11 @@ test('NVRTC receives the source unchanged, and the options of the device', async
   expect(Buffer.from(built.image).toString()).toBe('cubin');
   expect(calls).toEqual([
     {
-      source: SAXPY,
+      source: `#include "mr_types.h"\n#line 1 "kernel.cu"\n${SAXPY}`,
       name: 'kernel.cu',
       options: ['--gpu-architecture=sm_90', '--std=c++17', '--fmad=false', '--maxrregcount=32', '-default-device'],
+      headers: kernelHeaders(),
+      kernels: [],
     },
   ]);
   const again = await new KernelBuilder({ ...H100, nvrtc }, { MILLRACE_CACHE_DIR: directory }).build(
@@ -356,7 +359,7 @@ test("NVRTC's objections are mapped, barriers are not refused", async () => {
   const nvrtc: Nvrtc = {
     version: [12, 4],
     path: '',
-    compile: async () => ({ log: 'kernel.cu(2): error: expected a ";"\n  y[0] = 1\n          ^\n' }),
+    compile: async () => ({ symbols: [], log: 'kernel.cu(2): error: expected a ";"\n  y[0] = 1\n          ^\n' }),
     link: () => Promise.reject(new Error('There is nothing to link.')),
   };
   const source = 'extern "C" __global__ void k(int* y) {\n  y[0] = 1\n  __syncthreads();\n}';

@@ -33,9 +33,9 @@ test('source that launches is compiled as relocatable code and linked with the d
   const nvrtc: Nvrtc = {
     version: [13, 0],
     path: join(toolkit, 'libnvrtc.so.13'),
-    async compile(_source, _name, options) {
+    async compile({ options }) {
       seen.push(...options);
-      return { image: Buffer.from('parts'), log: '' };
+      return { image: Buffer.from('parts'), symbols: [], log: '' };
     },
     async link(cubin, library, architecture) {
       linked.push([Buffer.from(cubin).toString(), library, architecture]);

@@ -111,7 +111,7 @@ test('without cache and temporary folder the error names both with reasons; an i
   const nvrtc: Nvrtc = {
     version: [13, 0],
     path: '',
-    compile: async () => ({ image: Buffer.from('cubin'), log: '' }),
+    compile: async () => ({ image: Buffer.from('cubin'), symbols: [], log: '' }),
     link: () => Promise.reject(new Error('There is nothing to link.')),
   };
   const target = { backend: 'cuda', computeCapability: [9, 0], nvrtc } as const;

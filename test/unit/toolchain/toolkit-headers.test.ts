@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { NvrtcCompiler } from '../../../src/toolchain/compilers/cuda-compiler.js';
-import { includesHeaders, toolkitHeaders } from '../../../src/toolchain/compilers/toolkit-headers.js';
+import { NvrtcCompiler, type NvrtcProgram } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import { toolkitHeaders } from '../../../src/toolchain/compilers/toolkit-headers.js';
 import { specOf } from './run-image.js';
 
 const root = mkdtempSync(join(tmpdir(), 'millrace-headers-'));
@@ -34,19 +34,21 @@ test('else they are those of the toolkit that the environment names', () => {
   expect(toolkitHeaders('libnvrtc.so.12', { CUDA_PATH: join(root, 'e') })).toEqual([folder]);
 });
 
-test('only sources that include cooperative groups need them', async () => {
-  expect(includesHeaders('#include <cooperative_groups.h>')).toBe(true);
-  expect(includesHeaders('int x;\n  # include <cooperative_groups/reduce.h>')).toBe(true);
-  expect(includesHeaders('#include <cstdint>\n// <cooperative_groups.h>')).toBe(false);
+test('only sources that include headers which the library does not have get them', async () => {
   const folder = made('f/include');
   const seen: (readonly string[])[] = [];
-  const compile = async (_source: string, _name: string, options: readonly string[]) => {
+  const compile = async ({ options }: NvrtcProgram) => {
     seen.push(options);
-    return { image: new Uint8Array(1), log: '' };
+    return { image: new Uint8Array(1), symbols: [], log: '' };
   };
   const link = (): Promise<never> => Promise.reject(new Error('There is nothing to link.'));
   const compiler = new NvrtcCompiler({ version: [12, 8], path: join(root, 'f/lib64/libnvrtc.so'), compile, link }, [9, 0]);
-  await compiler.compile(specOf('#include <cooperative_groups.h>', 'k', { options: ['-Imine'] }));
-  await compiler.compile(specOf('__global__ void k() {}', 'k'));
-  expect(seen.map((options) => options.filter((option) => option.startsWith('-I')))).toEqual([['-Imine', `-I${folder}`], []]);
+  const folders = async (source: string): Promise<readonly string[]> => {
+    await compiler.compile(specOf(`${source}\nextern "C" __global__ void k() {}`, 'k', { options: ['-Imine'] }));
+    return seen.at(-1)!.filter((option) => option.startsWith('-I'));
+  };
+  expect(await folders('#include <cooperative_groups.h>')).toEqual(['-Imine', `-I${folder}`]);
+  expect(await folders('int x;\n  # include <cuda_fp16.h>')).toEqual(['-Imine', `-I${folder}`]);
+  expect(await folders('#include "mine.h"')).toEqual(['-Imine', `-I${folder}`]);
+  expect(await folders('#include <cstdint>\n#include <sys/time.h>\n// #include <cooperative_groups.h>')).toEqual(['-Imine']);
 });

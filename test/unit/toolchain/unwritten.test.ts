@@ -36,9 +36,9 @@ test('a build that finds its image emits no source, on either device', async () 
   const nvrtc: Nvrtc = {
     version: [13, 0],
     path: '/lib/libnvrtc.so',
-    async compile(source) {
+    async compile({ source }) {
       sources.push(source);
-      return { image: Buffer.from('cubin'), log: '' };
+      return { image: Buffer.from('cubin'), symbols: [], log: '' };
     },
     link: () => Promise.reject(new Error('There is nothing to link.')),
   };

@@ -1,2 +1,0 @@
-// The shim declares what this header has for device code.
-#pragma once

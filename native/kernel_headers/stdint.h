@@ -1,0 +1,58 @@
+// Limits of the fixed-width types, whose names are in mr_types.h.
+#pragma once
+
+#define INT8_MAX 127
+#define INT8_MIN (-INT8_MAX - 1)
+#define UINT8_MAX 255
+#define INT16_MAX 32767
+#define INT16_MIN (-INT16_MAX - 1)
+#define UINT16_MAX 65535
+#define INT32_MAX 2147483647
+#define INT32_MIN (-INT32_MAX - 1)
+#define UINT32_MAX 4294967295u
+#define INT64_MAX 9223372036854775807l
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT64_MAX 18446744073709551615ul
+#define INT_LEAST8_MAX INT8_MAX
+#define INT_LEAST8_MIN INT8_MIN
+#define UINT_LEAST8_MAX UINT8_MAX
+#define INT_LEAST16_MAX INT16_MAX
+#define INT_LEAST16_MIN INT16_MIN
+#define UINT_LEAST16_MAX UINT16_MAX
+#define INT_LEAST32_MAX INT32_MAX
+#define INT_LEAST32_MIN INT32_MIN
+#define UINT_LEAST32_MAX UINT32_MAX
+#define INT_LEAST64_MAX INT64_MAX
+#define INT_LEAST64_MIN INT64_MIN
+#define UINT_LEAST64_MAX UINT64_MAX
+#define INT_FAST8_MAX INT8_MAX
+#define INT_FAST8_MIN INT8_MIN
+#define UINT_FAST8_MAX UINT8_MAX
+#define INT_FAST16_MAX INT64_MAX
+#define INT_FAST16_MIN INT64_MIN
+#define UINT_FAST16_MAX UINT64_MAX
+#define INT_FAST32_MAX INT64_MAX
+#define INT_FAST32_MIN INT64_MIN
+#define UINT_FAST32_MAX UINT64_MAX
+#define INT_FAST64_MAX INT64_MAX
+#define INT_FAST64_MIN INT64_MIN
+#define UINT_FAST64_MAX UINT64_MAX
+#define INTPTR_MAX INT64_MAX
+#define INTPTR_MIN INT64_MIN
+#define UINTPTR_MAX UINT64_MAX
+#define INTMAX_MAX INT64_MAX
+#define INTMAX_MIN INT64_MIN
+#define UINTMAX_MAX UINT64_MAX
+#define PTRDIFF_MAX INT64_MAX
+#define PTRDIFF_MIN INT64_MIN
+#define SIZE_MAX UINT64_MAX
+#define INT8_C(value) value
+#define UINT8_C(value) value
+#define INT16_C(value) value
+#define UINT16_C(value) value
+#define INT32_C(value) value
+#define UINT32_C(value) value##u
+#define INT64_C(value) value##l
+#define UINT64_C(value) value##ul
+#define INTMAX_C(value) value##l
+#define UINTMAX_C(value) value##ul

@@ -1,0 +1,28 @@
+// The options that define macros, as directives for a place behind the headers in front of a source: as options of the compiler, a macro
+// named T would change those headers too.
+
+export interface MacroOptions {
+  readonly directives: string;
+  /** The other options, in order. */
+  readonly others: readonly string[];
+}
+
+/** `NDEBUG` stays an option, because compilers have an `assert` of their own. */
+export function macrosOf(options: readonly string[]): MacroOptions {
+  let directives = '';
+  const others: string[] = [];
+  for (let i = 0; i < options.length; i++) {
+    const option = options[i]!;
+    const match = /^(?:(-D|--define-macro)|(-U|--undefine-macro))(?:=|\s*)(.*)$/s.exec(option);
+    if (!match) {
+      others.push(option);
+      continue;
+    }
+    const [, define] = match;
+    const value = match[3] || (options[++i] ?? '');
+    const [name = '', ...text] = value.split('=');
+    if (name === 'NDEBUG') others.push(option, ...(match[3] ? [] : [value]));
+    directives += define ? `#define ${name} ${text.length > 0 ? text.join('=') : '1'}\n` : `#undef ${value}\n`;
+  }
+  return { directives, others };
+}

@@ -1,0 +1,34 @@
+// One published idiom of CUDA C++: a file of this folder, a launch of one of its kernels, and what plain JavaScript computes.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Params } from 'millrace';
+
+export type Values = Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array;
+
+export interface TextCase {
+  /** The name of its file, without `.cu`. */
+  readonly file: string;
+  readonly kernel: string;
+  readonly params: Params;
+  readonly launch: { readonly grid: number; readonly block: number };
+  /** Scalars, and what the arrays contain before the launch. */
+  readonly given: Readonly<Record<string, number | Values>>;
+  /** Some arrays after the launch. Floats may differ in their last digits. */
+  readonly results: Readonly<Record<string, Values>>;
+  readonly options?: readonly string[];
+}
+
+export function textOf(file: string): string {
+  return readFileSync(path.join(import.meta.dirname, `${file}.cu`), 'utf8');
+}
+
+/** Makes an array by index. */
+export function floats(length: number, at: (i: number) => number): Float32Array {
+  return Float32Array.from({ length }, (_unused, i) => at(i));
+}
+export function doubles(length: number, at: (i: number) => number): Float64Array {
+  return Float64Array.from({ length }, (_unused, i) => at(i));
+}
+export function ints(length: number, at: (i: number) => number): Int32Array {
+  return Int32Array.from({ length }, (_unused, i) => at(i));
+}

@@ -1,0 +1,51 @@
+// The compilers of GPUs take the sources of test/cuda-texts: NVRTC with the headers of this package, in this process and without a GPU, and
+// nvcc with its own, which shows that the files are CUDA C++.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
+import type { BuildSpec } from '../../../src/core/channel/build.js';
+import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
+import { NvrtcCompiler } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
+import { type TextCase, textOf } from '../../cuda-texts/text-case.js';
+import { hasNvcc } from '../../support/nvcc.js';
+import { RTC, RTC_MISSING } from '../../support/rtc.js';
+
+const CASES: readonly (readonly [string, TextCase])[] = HEADER_CASES.map((one) => [one.file, one]);
+
+const HEAD = path.join(HEADER_DIRECTORY, 'mr_nvcc.h');
+/** nvcc refuses types that the system's headers declare too, and functions of the library that C++17 does not call constexpr. */
+const OWN: ReadonlySet<string> = new Set(['algorithms', 'own-types', 'std-values', 'tuples-and-arrays']);
+
+function specOf({ file, kernel, params, options = [] }: TextCase): BuildSpec {
+  return cudaKernel(kernel, params, textOf(file), { options }).build as BuildSpec;
+}
+
+describe.skipIf(RTC === undefined)(`NVRTC${RTC === undefined ? `, skipped: ${RTC_MISSING}` : ''}`, () => {
+  test.each(CASES)('%s', { timeout: 60_000 }, async (_file, one) => {
+    const image = await new NvrtcCompiler(RTC!, [9, 0]).compile(specOf(one));
+    expect(Buffer.from(image).subarray(0, 4).toString('latin1')).toBe('\x7fELF');
+  });
+});
+
+test.skipIf(!hasNvcc)('nvcc takes the files as they are (skipped without nvcc)', { timeout: 300_000 }, () => {
+  const files = [...new Set(CASES.map(([file]) => file))].filter((file) => !OWN.has(file));
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-nvcc-'));
+  const names = files.map((file) => path.resolve(import.meta.dirname, `../../cuda-texts/${file}.cu`));
+  try {
+    execFileSync(
+      process.env['MILLRACE_NVCC'] ?? 'nvcc',
+      ['--ptx', '-w', '-std=c++17', '--expt-relaxed-constexpr', '-include', HEAD, '--threads', '0', ...names],
+      {
+        cwd: folder,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
