@@ -63,7 +63,7 @@ export function graphHazards(target: Target): void {
         for (const part of [
           'The fill on stream b',
           x.label,
-          'the node launch stir (captured at ',
+          'The node launch stir (captured at ',
           ') of graph recipe (launched on stream a',
         ])
           expect(written.message).toContain(part);

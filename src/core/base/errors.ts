@@ -78,10 +78,7 @@ export class ArgumentError extends TypeError {
   }
 }
 
-/**
- * A device, stream, array or event was used after it was closed or disposed, or in another wrong state. Thrown by the call; nothing was
- * submitted.
- */
+/** A device, stream, array or event is closed, disposed, or in another wrong state. Thrown by the call; nothing was submitted. */
 export class StateError extends MillraceError {}
 
 /** `elapsed` has no time between the two events. */
