@@ -1,4 +1,4 @@
-// Patches of copies and fills on the CUDA backend: on the fake driver, and unchanged on a GPU.
+// Patches of copies, fills and records of events on the CUDA backend: on the fake driver, and unchanged on a GPU.
 //
 //   cuda_graph_patches_test                    on the fake driver
 //   cuda_graph_patches_test cuda_kernels.cubin on the first GPU
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda_fixture.h"
+#include "cuda_graph_stream.h"
 #include "graph_support.h"
 
 namespace {
@@ -114,6 +115,35 @@ MR_TEST(PatchesOfFillsReplaceMemoryPatternAndCount) {
     MR_EXPECT(again[0] == 0x18 && again[size] == 1);
   }
   MR_EXPECT(Finish(*stream, last));
+}
+
+MR_TEST(EventsAreRecordedBetweenTheNodesAndByTheLaunchThatNamesThem) {
+  Opened opened(0);
+  auto affine = opened.Load("affine");
+  const auto make = [&] {
+    return std::shared_ptr<hal::EventHandle>(
+        std::move(opened.device->CreateEvent(protocol::EventKind::kTiming).value()));
+  };
+  const auto between = [&](const auto& start, const auto& end) { return opened.device->Elapsed(*start, *end).value(); };
+  const std::array built{make(), make()};
+  Pinned word(*opened.device, 4);
+  Nodes nodes(*opened.device);
+  nodes.Then(hal::GraphRecord{built[0]});
+  for (unsigned i = 0; i < 50; ++i) nodes.Then(KernelNode(affine, {1, 1, 1}, word.As<unsigned>(), 1u, 1u));
+  nodes.Then(hal::GraphRecord{built[1]});
+  auto graph = nodes.Build();
+  Lane lane(opened, 0);
+  MR_REQUIRE(lane.Launch(*graph).ok() && lane.Drained());
+  const double first = between(built[0], built[1]);
+  const std::array given{make(), make()};
+  const std::vector<hal::GraphPatch> patches{{0, hal::GraphPatch::kEvent, Bits(given[0].get())},
+                                             {51, hal::GraphPatch::kEvent, Bits(given[1].get())}};
+  FailCalls("cuGraphExecEventRecordNodeSetEvent:2:2");
+  MR_EXPECT(!OnFake() || lane.Launch(*graph, patches).code() == StatusCode::kOutOfMemory);
+  FailCalls("");
+  MR_REQUIRE(lane.Launch(*graph, patches).ok() && lane.Drained());
+  MR_EXPECT(first > 0 && between(built[0], built[1]) == first);
+  MR_EXPECT(between(given[0], given[1]) > 0 && between(built[1], given[0]) > 0);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda_fixture.h"
+#include "cuda_graph_stream.h"
 #include "graph_support.h"
 
 namespace {
@@ -14,28 +15,6 @@ namespace {
 using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
 using Kind = hal::GraphCondition::Kind;
-
-/// A stream that counts its tickets, and finishes in order.
-struct Lane {
-  Lane(Opened& opened, int slot) : stream(opened.NewStream(slot)) {}
-  ~Lane() { MR_EXPECT(Finish(*stream, last)); }
-  Status Launch(hal::Graph& graph, std::vector<hal::GraphPatch> patches = {}) {
-    // As the channel does.
-    while (last - stream->Completed() >= protocol::kStreamWindow) MR_CHECK(Finish(*stream, last));
-    const Status status = stream->LaunchGraph(last + 1, {&graph, patches, {}});
-    if (status.ok()) ++last;
-    return status;
-  }
-  template <typename... Params>
-  void Launch(const std::shared_ptr<hal::Kernel>& kernel, Params... values) {
-    std::array<void*, sizeof...(Params)> params{&values...};
-    MR_EXPECT(stream->Launch(++last, {.kernel = kernel.get(), .params = params}).ok());
-  }
-  bool Drained() { return Finish(*stream, last); }
-
-  std::unique_ptr<hal::Stream> stream;
-  Ticket last = 0;
-};
 
 // G1, G2, G4.
 MR_TEST(AChainRunsInOrderAndPatchesHoldFromTheirLaunchOn) {
@@ -351,35 +330,6 @@ MR_TEST(FailedCallsLeaveNothingBehind) {
 }
 
 // G1, G4.
-MR_TEST(EventsAreRecordedBetweenTheNodesAndByTheLaunchThatNamesThem) {
-  Opened opened(0);
-  auto affine = opened.Load("affine");
-  const auto make = [&] {
-    return std::shared_ptr<hal::EventHandle>(
-        std::move(opened.device->CreateEvent(protocol::EventKind::kTiming).value()));
-  };
-  const auto between = [&](const auto& start, const auto& end) { return opened.device->Elapsed(*start, *end).value(); };
-  const std::array built{make(), make()};
-  Pinned word(*opened.device, 4);
-  Nodes nodes(*opened.device);
-  nodes.Then(hal::GraphRecord{built[0]});
-  for (unsigned i = 0; i < 50; ++i) nodes.Then(KernelNode(affine, {1, 1, 1}, word.As<unsigned>(), 1u, 1u));
-  nodes.Then(hal::GraphRecord{built[1]});
-  auto graph = nodes.Build();
-  Lane lane(opened, 0);
-  MR_REQUIRE(lane.Launch(*graph).ok() && lane.Drained());
-  const double first = between(built[0], built[1]);
-  const std::array given{make(), make()};
-  const std::vector<hal::GraphPatch> patches{{0, hal::GraphPatch::kEvent, Bits(given[0].get())},
-                                             {51, hal::GraphPatch::kEvent, Bits(given[1].get())}};
-  FailCalls("cuGraphExecEventRecordNodeSetEvent:2:2");
-  MR_EXPECT(!OnFake() || lane.Launch(*graph, patches).code() == StatusCode::kOutOfMemory);
-  FailCalls("");
-  MR_REQUIRE(lane.Launch(*graph, patches).ok() && lane.Drained());
-  MR_EXPECT(first > 0 && between(built[0], built[1]) == first);
-  MR_EXPECT(between(given[0], given[1]) > 0 && between(built[1], given[0]) > 0);
-}
-
 MR_TEST(ABodyOnAnotherDeviceIsRefused) {
   if (Cuda().Enumerate().devices.size() < 2) {
     std::printf("  skipped: this machine has one GPU\n");
