@@ -14,12 +14,14 @@ interface Launches {
   last: number;
 }
 
-/** From this many entries on, those of finished launches are removed. */
-const MANY = 64;
+/** With fewer entries, those of finished launches stay. */
+const FEW = 64;
 
 export class GraphLaunches {
   /** In the order of the tickets; an entry holds from the ticket after the one before it. */
   #launches: Launches[] = [];
+  /** The list is searched for finished launches when it is longer. It doubles, so that a launch costs the same however many are pending. */
+  #limit = FEW;
 
   /** Returns whether `forget` should be called. */
   add(ticket: number, graph: FailingGraph): boolean {
@@ -28,12 +30,13 @@ export class GraphLaunches {
       newest.last = ticket;
       return false;
     }
-    return this.#launches.push({ graph, last: ticket }) > MANY;
+    return this.#launches.push({ graph, last: ticket }) > this.#limit;
   }
 
   /** Everything up to this ticket has finished, and its failures were noted. */
   forget(finished: number): void {
     this.#launches = this.#launches.filter(({ last }) => last > finished);
+    this.#limit = Math.max(FEW, 2 * this.#launches.length);
   }
 
   /** The graph that the ticket launched, if it launched one. */
