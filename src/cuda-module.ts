@@ -6,7 +6,7 @@ import { CudaModule } from './core/api/cuda-module.js';
 
 /**
  * Makes a module of several kernels from one CUDA C++ source, with the variables that they share: `cupy.RawModule`, `cuModuleLoadData`.
- * The source declares its kernels as `extern "C" __global__`. Throws CompileError for a `__managed__` variable (K007) and ArgumentError
+ * Its kernels are the `__global__` functions of the source that are no templates. Throws CompileError for a `__managed__` variable (K007) and ArgumentError
  * if `source` is not a string; everything else is checked when the module is built for a device.
  * @example const module = cudaModule('extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */

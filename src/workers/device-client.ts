@@ -8,7 +8,7 @@ import { unfilledBytes } from '../core/channel/host-buffers.js';
 import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '../core/base/errors.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { Status } from '../protocol/protocol.gen.js';
-import type { KernelBuilder } from '../toolchain/images/builder.js';
+import type { BuildResult, KernelBuilder } from '../toolchain/images/builder.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { asMillraceError, asUnopened } from './native-errors.js';
 
@@ -23,10 +23,12 @@ export interface ControlledDevice {
   readonly isClosing: boolean;
 }
 
+type LoadedReport = ModuleReport & Pick<BuildResult, 'symbolOf'>;
+
 interface LoadedModule {
   /** Names it to the device. */
   readonly number: number;
-  readonly loading: Promise<ModuleReport>;
+  readonly loading: Promise<LoadedReport>;
 }
 
 /** The image of a kernel whose module is loaded already. */
@@ -125,9 +127,11 @@ export class DeviceClient {
         compiler,
         fromCache,
         ms,
+        symbolOf,
       } = await (module === undefined ? this.#device.builder.build(spec) : this.#loaded(module));
       if (this.#device.isClosing) return;
-      const { entry, isBounded, isLaunching = false } = spec;
+      const { isBounded, isLaunching = false } = spec;
+      const entry = spec.path === undefined ? spec.entry : symbolOf(spec.path);
       // On a GPU, CUDA itself handles the assertions and device launches of CUDA C++ source.
       const isChecked = spec.isChecked || ((spec.isAsserting === true || isLaunching) && this.#device.isOnCpu);
       const limits = this.#device.binding.installKernel(this.#device.channel, handle, {
@@ -159,14 +163,15 @@ export class DeviceClient {
     const loading = this.#load(number, spec);
     this.#modules.set(module, { number, loading });
     try {
-      this.#send({ type: 'moduleLoaded', module, ...(await loading) });
+      const { compiler, fromCache, ms } = await loading;
+      this.#send({ type: 'moduleLoaded', module, compiler, fromCache, ms });
     } catch (error) {
       if (!this.#device.isClosing) this.#send({ type: 'moduleFailed', module, error: encodeError(error) });
     }
   }
 
-  async #load(module: number, spec: BuildSpec): Promise<ModuleReport> {
-    const { image, compiler, fromCache, ms } = await this.#device.builder.build(spec);
+  async #load(module: number, spec: BuildSpec): Promise<LoadedReport> {
+    const { image, symbolOf, compiler, fromCache, ms } = await this.#device.builder.build(spec);
     if (!this.#device.isClosing) {
       try {
         this.#device.binding.loadModule(this.#device.channel, module, image);
@@ -174,10 +179,10 @@ export class DeviceClient {
         throw asMillraceError(error, `The module of kernels ${spec.name} does not load`);
       }
     }
-    return { compiler, fromCache, ms };
+    return { compiler, fromCache, ms, symbolOf };
   }
 
-  #loaded(module: number): Promise<ModuleReport & { readonly image?: Uint8Array }> {
+  #loaded(module: number): Promise<LoadedReport & { readonly image?: Uint8Array }> {
     return (this.#modules.get(module) as LoadedModule).loading;
   }
 

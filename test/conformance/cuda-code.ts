@@ -1,7 +1,8 @@
 // Chapter 4: files of CUDA C++ as they are published, against plain JavaScript. The files are in test/cuda-texts.
 import { describe, expect } from 'vitest';
-import { cudaKernel, type Device, type DeviceArray } from 'millrace';
+import { cudaKernel, cudaModule, type Device, type DeviceArray, i32, output } from 'millrace';
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
+import { NAME_CASES, TEMPLATE_CASES } from '../cuda-texts/name-cases.js';
 import { type TextCase, textOf, type Values } from '../cuda-texts/text-case.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
@@ -33,11 +34,33 @@ function expectAlike(found: Values, expected: Values, what: string): void {
   }
 }
 
+const SHARING = `__device__ int total;
+__global__ void add(int by) { atomicAdd(&total, by); }
+namespace other { static __global__ void add_more(int by) { atomicAdd(&::total, by); } }
+namespace { __global__ void told(int* y) { y[threadIdx.x] = total + threadIdx.x; } }
+__global__ void overloaded(int* y) { y[0] = 1; }
+__global__ void overloaded(float* y) { y[0] = 1; }
+template <class T> __global__ void unused(T* y) { y[0] = 1; }`;
+
 export function cudaCode(target: Target): void {
   describe('4 kernels: files of CUDA C++', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
     for (const one of HEADER_CASES) rule('S443', `headers: ${one.file}`, () => check(chapter.device, one));
+    for (const one of NAME_CASES) rule('S444', `names: ${one.kernel} of ${one.file}`, () => check(chapter.device, one));
+    for (const one of TEMPLATE_CASES) rule('S445', `templates: ${one.kernel}`, () => check(chapter.device, one));
+
+    rule('S444', 'a module\'s kernels, in namespaces and without extern "C", share its variables', async () => {
+      const { device } = chapter;
+      const module = cudaModule(SHARING);
+      using y = device.zeros(4, 'i32');
+      using total = module.global(device, 'total', i32, 1);
+      device.stream.launch(module.kernel('add', { by: i32 }), { grid: 2, block: 2 }, { by: 5 });
+      device.stream.launch(module.kernel('other::add_more', { by: i32 }), { grid: 1, block: 1 }, { by: 100 });
+      device.stream.launch(module.kernel('told', { y: output(i32) }), { grid: 1, block: 4 }, { y });
+      expect([...(await y.read())]).toEqual([120, 121, 122, 123]);
+      expect(await total.item(0)).toBe(120);
+    });
   });
 }

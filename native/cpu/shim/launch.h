@@ -191,13 +191,13 @@ static MR_INLINE void mr_take_hidden(const MrLaunch*, unsigned) {}
 
 // Parameter names also have the prefix, because a kernel may be called `first`.
 #define MR_KERNEL(name) MR_KERNEL_OF(name, name)
-/// `path` is the kernel's C++ name, with its namespaces.
-#define MR_KERNEL_OF(name, path)                                                                                      \
+/// The last arguments are the kernel's C++ name, with its namespaces and template arguments.
+#define MR_KERNEL_OF(name, ...)                                                                                       \
   extern "C" {                                                                                                        \
   MR_EXPORT void mr_entry_##name(const MrLaunch* mr_launch, unsigned long long mr_first, unsigned long long mr_end) { \
-    mr_take_hidden(mr_launch, mr_signature<decltype(path)>::table.count);                                             \
-    mr_signature<decltype(path)>::run<&path>(mr_launch, mr_first, mr_end);                                            \
+    mr_take_hidden(mr_launch, mr_signature<decltype(__VA_ARGS__)>::table.count);                                      \
+    mr_signature<decltype(__VA_ARGS__)>::run<&__VA_ARGS__>(mr_launch, mr_first, mr_end);                              \
   }                                                                                                                   \
-  MR_EXPORT_DATA extern const mr_signature<decltype(path)>::Table mr_params_##name;                                   \
-  const mr_signature<decltype(path)>::Table mr_params_##name = mr_signature<decltype(path)>::table;                   \
+  MR_EXPORT_DATA extern const mr_signature<decltype(__VA_ARGS__)>::Table mr_params_##name;                            \
+  const mr_signature<decltype(__VA_ARGS__)>::Table mr_params_##name = mr_signature<decltype(__VA_ARGS__)>::table;     \
   }

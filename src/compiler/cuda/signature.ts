@@ -24,6 +24,9 @@ export interface TextParameter {
 
 export interface TextEntry {
   readonly isExternC: boolean;
+  /** The C++ name at the end of the source, without template arguments. */
+  readonly path: string;
+  readonly isTemplate: boolean;
   /** Undefined when the list cannot be read. */
   readonly parameters: readonly TextParameter[] | undefined;
   /** Offset of the list in the source. */
@@ -84,11 +87,16 @@ function splitList(list: string): string[] | undefined {
   return trimmed;
 }
 
-/** The parameter list of the kernel `name`; undefined when the source has no such kernel. `text` must have no comments. */
+/**
+ * The kernel `name`, with or without its namespaces; undefined when the source has no such kernel. `text` must have no comments. Without
+ * namespaces, a kernel of the global namespace counts before others.
+ */
 export function findEntry(text: string, functions: readonly GlobalFunction[], name: string): TextEntry | undefined {
-  const [found, ...others] = functions.filter((one) => one.name === name);
+  const named = name.replace(/^::/, '');
+  const exact = functions.filter(({ path }) => path === named);
+  const [found, ...others] = exact.length > 0 ? exact : functions.filter((one) => one.name === named || one.path.endsWith(`::${named}`));
   if (!found) return undefined;
-  const { start, open, isExternC } = found;
+  const { start, open, isExternC, path, template } = found;
   let depth = 1;
   let close = open;
   for (; close < text.length && depth > 0; close++) {
@@ -98,6 +106,12 @@ export function findEntry(text: string, functions: readonly GlobalFunction[], na
   const list = depth === 0 ? splitList(text.slice(open, close - 1)) : undefined;
   // Only the preprocessor knows which of several definitions is compiled.
   const isUnclear = text.slice(open, close).includes('#') || (others.length > 0 && /^[ \t]*#[ \t]*if/m.test(text));
-  const types = isUnclear || !list ? NO_TYPES : declaredTypes(text.slice(0, start));
-  return { isExternC, parameters: isUnclear ? undefined : list?.map((one) => readParameter(one, types)), at: open };
+  const types = isUnclear || !list ? NO_TYPES : withUnknown(declaredTypes(text.slice(0, start)), template ?? []);
+  const parameters = isUnclear ? undefined : list?.map((one) => readParameter(one, types));
+  return { isExternC, path, isTemplate: template !== undefined, parameters, at: open };
+}
+
+/** The parameters of a template hide types of the same names. */
+function withUnknown(types: DeclaredTypes, names: readonly string[]): DeclaredTypes {
+  return names.length === 0 ? types : new Map([...types, ...names.map((name) => [name, undefined] as const)]);
 }

@@ -13,14 +13,28 @@ export function withoutComments(source: string): string {
   return source.replace(QUIET, (text) => (text === "'" ? text : text.replace(/[^\n]/g, ' ')));
 }
 
+/** Replaces directives with spaces too. */
+export function withoutDirectives(text: string): string {
+  return text.replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '));
+}
+
 export interface GlobalFunction {
   readonly name: string;
+  /** The C++ name at the end of the source, with the namespaces. */
+  readonly path: string;
   /** Offset of the kernel's `__global__`. */
   readonly start: number;
   /** Offset just after the parenthesis that opens the parameter list. */
   readonly open: number;
   readonly isExternC: boolean;
+  /** The names of the parameters of its template; undefined for a kernel that is no template. */
+  readonly template?: readonly string[];
 }
+
+/** Most characters that are searched before a kernel for its template, and before a brace for its namespace. Longer heads are not written. */
+const MAX_HEAD = 2000;
+/** Most characters of a parameter list that are searched for its end. */
+const MAX_LIST = 20_000;
 
 /** Words that precede a parenthesis without naming a function. */
 const ATTRIBUTES: readonly string[] = [
@@ -36,8 +50,8 @@ const ATTRIBUTES: readonly string[] = [
 /** Every `__global__ ... name(` of source without comments. The "C" of `extern "C"` is blank in it. */
 export function globalFunctions(text: string): GlobalFunction[] {
   const found: GlobalFunction[] = [];
-  /** The enclosing braces: whether each belongs to an `extern "C"`. */
-  const braces: boolean[] = [];
+  /** The enclosing braces: whether each belongs to an `extern "C"`, and the namespaces up to it. */
+  const braces: { readonly isExtern: boolean; readonly path: string }[] = [];
   let externs = 0;
   /** Where the current declaration began, whether it says extern, and where its `__global__` is. */
   let from = 0;
@@ -57,15 +71,17 @@ export function globalFunctions(text: string): GlobalFunction[] {
     if (token === '(') {
       const name = start < 0 ? '' : wordBefore(text, at, start + '__global__'.length);
       if (name === '' || ATTRIBUTES.includes(name)) continue;
-      found.push({ name, start, open: at + 1, isExternC: externs > 0 || saysExtern });
+      const template = templateNames(text.slice(Math.max(from, start - MAX_HEAD), start));
+      const path = (braces.at(-1)?.path ?? '') + name;
+      found.push({ name, path, start, open: at + 1, isExternC: externs > 0 || saysExtern, ...(template && { template }) });
       start = -1;
       continue;
     }
     if (token === '{') {
       const isExtern = wordBefore(text, at, from) === 'extern';
-      braces.push(isExtern);
+      braces.push({ isExtern, path: (braces.at(-1)?.path ?? '') + namespacePath(text.slice(Math.max(from, at - MAX_HEAD), at)) });
       if (isExtern) externs++;
-    } else if (token === '}' && braces.pop()) {
+    } else if (token === '}' && braces.pop()?.isExtern) {
       externs--;
     }
     from = at + 1;
@@ -73,6 +89,44 @@ export function globalFunctions(text: string): GlobalFunction[] {
     start = -1;
   }
   return found;
+}
+
+/** The kernels that can be named without arguments: no templates, and no overloads. Each once. */
+export function namedOnce(text: string, functions: readonly GlobalFunction[]): GlobalFunction[] {
+  const definitions = new Map<string, number>();
+  for (const one of functions) definitions.set(one.path, (definitions.get(one.path) ?? 0) + (isDefinition(text, one) ? 1 : 0));
+  const seen = new Set<string>();
+  return functions.filter(({ path, template, isExternC }) => {
+    const isLeft = template !== undefined || (!isExternC && definitions.get(path)! > 1) || seen.has(path);
+    seen.add(path);
+    return !isLeft;
+  });
+}
+
+/** Whether a body follows the parameter list. */
+function isDefinition(text: string, { open }: GlobalFunction): boolean {
+  let depth = 1;
+  let at = open;
+  for (; at < Math.min(text.length, open + MAX_LIST) && depth > 0; at++) {
+    if (text[at] === '(') depth++;
+    else if (text[at] === ')') depth--;
+  }
+  while (at < text.length && /\s/.test(text[at]!)) at++;
+  return text[at] === '{';
+}
+
+/** `a::b::` of `namespace a::b`; empty for what opens no namespace, or one without a name. */
+function namespacePath(head: string): string {
+  const name = /\bnamespace\s+([A-Za-z_][\w:\s]*?)\s*$/.exec(head)?.[1];
+  return name === undefined ? '' : `${name.replace(/\s+|\binline\b/g, '')}::`;
+}
+
+/** The names of the last template's parameters in the head of a declaration; undefined without one. */
+function templateNames(head: string): string[] | undefined {
+  const at = head.lastIndexOf('template');
+  const list = at < 0 ? undefined : /^template\s*<([\s\S]*)>/.exec(head.slice(at))?.[1];
+  // The name of each ends its part, or precedes a default; names inside of types do no harm.
+  return list?.match(/[A-Za-z_]\w*/g)?.map(String) ?? (list === undefined ? undefined : []);
 }
 
 /** The word that ends before `to`, ignoring spaces, and starts after `from`. */

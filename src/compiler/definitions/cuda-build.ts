@@ -1,8 +1,9 @@
 // Describes what to build from CUDA C++ source.
-import type { BuildSpec, ParameterChecks } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
 import { type CallSite, placeOf } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
+import type { CheckedEntry } from './cuda-entry.js';
 
 /** CUDA C++ source as the caller passed it. */
 export interface GivenText {
@@ -16,12 +17,17 @@ export interface GivenText {
 }
 
 /** The build of one kernel. */
-export function kernelSpec(given: GivenText, name: string, parameterChecks: ParameterChecks | undefined): BuildSpec {
+export function kernelSpec(given: GivenText, name: string, { path, checks }: CheckedEntry): BuildSpec {
+  const plain = name
+    .replace(/\s*<.*$/s, '')
+    .split('::')
+    .at(-1)!;
   return {
     ...textSpec(given, name),
     entry: name,
-    ...(syncsGrid(given.text, name) && { syncsGrid: true }),
-    ...(parameterChecks && { parameterChecks }),
+    ...(path !== undefined && { path }),
+    ...(syncsGrid(given.text, plain) && { syncsGrid: true }),
+    ...(checks && { parameterChecks: checks }),
   };
 }
 

@@ -2,26 +2,38 @@
 import type { ParameterChecks } from '../../core/channel/build.js';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
-import { globalFunctions } from '../cuda/source-scan.js';
+import { globalFunctions, withoutDirectives } from '../cuda/source-scan.js';
 import { type CallSite, KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
-import { checkName, IDENTIFIER, refuseArgument, shortened } from './arguments.js';
+import { checkName, refuseArgument, shortened } from './arguments.js';
 
 /** Most kernel names that the error for an unknown name lists. */
 const MAX_SHOWN_NAMES = 10;
 
+/** `ns::reduce<float, 256>`: a name with or without namespaces and template arguments. */
+const ENTRY_NAME = /^((?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<([^;{}#"\\]*)>)?$/;
+
 /** Checks the name of a function in the source. */
 export function checkEntryName(name: unknown): asserts name is string {
   checkName(name);
-  if (!IDENTIFIER.test(name) || name.includes('$'))
-    refuseArgument(`The name (${name}) must be a C identifier: it is the name of the function in the source.`, 'name', name);
+  if (!ENTRY_NAME.test(name)) {
+    const how = 'it is the name of the function in the source, with the arguments of its template';
+    refuseArgument(`The name (${name}) must be a C++ name: ${how}.`, 'name', name);
+  }
+}
+
+/** A kernel of the source. */
+export interface CheckedEntry {
+  /** How the source names it at its end, with template arguments; undefined for a C name, which is its symbol. */
+  readonly path?: string;
+  /** The checks that only a compiler can make. */
+  readonly checks?: ParameterChecks;
 }
 
 /**
  * `text` is the source without comments. Throws CompileError when the source has no such kernel, and ArgumentError when the lists differ.
- * Returns the checks that only a compiler can make.
  */
-export function checkEntry(source: string, text: string, name: string, params: Params, site: CallSite): ParameterChecks | undefined {
-  const { parameters, at } = requireEntry(text, source, name, site);
+export function checkEntry(source: string, text: string, name: string, params: Params, site: CallSite): CheckedEntry {
+  const { isExternC, path, parameters, at } = requireEntry(text, source, name, site);
   if (parameters) compare(name, params, parameters);
   const entries = Object.entries(params);
   const list = entries.flatMap(([key, param], number) => {
@@ -30,7 +42,11 @@ export function checkEntry(source: string, text: string, name: string, params: P
     const shown = parameter && shortened(parameter.text);
     return [{ name: key, at: number, dtype: param.dtype, access: param.kind === 'array' ? param.access : undefined, text: shown }];
   });
-  return list.length === 0 ? undefined : { count: entries.length, line: placeOf(text, at).line, list };
+  const given = ENTRY_NAME.exec(name)?.[2];
+  return {
+    ...(!isExternC && { path: given === undefined ? path : `${path}<${given.trim()}>` }),
+    ...(list.length > 0 && { checks: { count: entries.length, line: placeOf(text, at).line, list } }),
+  };
 }
 
 /** Whether tokens do not tell if the parameter has the declared type. A pointer to a struct accepts an array of any type. */
@@ -40,8 +56,14 @@ function isUnknown(param: Param, { dtype, other, isPointer, isOpenEnum }: TextPa
 }
 
 function requireEntry(text: string, source: string, name: string, site: CallSite): TextEntry {
+  const [, plain = name, given] = ENTRY_NAME.exec(name) ?? [];
   const functions = globalFunctions(text);
-  const entry = findEntry(text, functions, name);
+  const entry = findEntry(text, functions, plain);
+  const refuse = (span: { readonly start: number; readonly end: number }, problem: string, hint: string): never => {
+    throw toCompileError(new KernelTextError('K005', span, problem, hint), name, { text: source }, site);
+  };
+  if (!entry && given === undefined && isMadeByMacro(text, plain))
+    return { isExternC: false, path: plain, isTemplate: false, parameters: undefined, at: text.search(new RegExp(`\\b${plain}\\b`)) };
   if (!entry) {
     const names = [...new Set(functions.map((one) => one.name))];
     const more = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : '';
@@ -49,33 +71,19 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
       names.length === 0
         ? 'The source has no __global__ function.'
         : `The source has ${names.slice(0, MAX_SHOWN_NAMES).join(', ')}${more}.`;
-    throw toCompileError(
-      new KernelTextError(
-        'K005',
-        { start: 0, end: 1 },
-        `The source has no kernel named '${name}'.`,
-        `${others} Write: extern "C" __global__ void ${name}(...).`,
-      ),
-      name,
-      { text: source },
-      site,
-    );
+    return refuse({ start: 0, end: 1 }, `The source has no kernel named '${plain}'.`, `${others} Write: __global__ void ${plain}(...).`);
   }
-  if (!entry.isExternC && !text.includes('#define')) {
-    const at = text.lastIndexOf('__global__', entry.at);
-    throw toCompileError(
-      new KernelTextError(
-        'K005',
-        { start: at, end: entry.at },
-        `The kernel '${name}' is not extern "C", so the library cannot find it by its name.`,
-        `Write: extern "C" __global__ void ${name}(...).`,
-      ),
-      name,
-      { text: source },
-      site,
-    );
-  }
+  const place = { start: text.lastIndexOf('__global__', entry.at), end: entry.at };
+  if (entry.isTemplate && given === undefined)
+    refuse(place, `The kernel '${name}' is a template.`, `Give the arguments of the template in the name: '${name}<float>'.`);
+  if (!entry.isTemplate && given !== undefined && !text.includes('#define'))
+    refuse(place, `The kernel '${plain}' is no template.`, `Leave out the arguments: '${plain}'.`);
   return entry;
+}
+
+/** Whether a macro that defines a kernel may give it this name. The compiler decides. */
+function isMadeByMacro(text: string, name: string): boolean {
+  return /^[ \t]*#[ \t]*define(?:\\\r?\n|[^\n])*__global__/m.test(text) && new RegExp(`\\b${name}\\b`).test(withoutDirectives(text));
 }
 
 function described(param: Param): string {

@@ -20,7 +20,8 @@ export interface CudaOptions {
 }
 
 /**
- * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. The source declares it as `extern "C" __global__`.
+ * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. `name` is the name of a `__global__`
+ * function of the source, with its namespaces if it is not unique without them, and with the arguments of a template: `'reduce<float, 256>'`.
  * `params` are in the order of its parameter list; arrays are pointers without lengths. Throws CompileError if the source has no such
  * kernel and ArgumentError if the lists differ; everything else is checked when the kernel is built for a device.
  * @example const twice = cudaKernel('twice', { x: inout(f32) }, 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
@@ -35,14 +36,14 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
     refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
   const text = withoutComments(source);
-  const checks = checkEntry(source, text, name, own, site);
+  const entry = checkEntry(source, text, name, own, site);
   const made: Kernel<P> = {
     uncloneable: KERNEL_STAYS,
     name,
     params: own,
     source,
     [MADE]: true,
-    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name, checks),
+    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name, entry),
     abi: 'plain',
     indexRank: 0,
   };

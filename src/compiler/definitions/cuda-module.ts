@@ -20,7 +20,7 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
   const options = checkedOptions(opts.options ?? []);
   const text = withoutComments(source);
   const variables = variablesOf(text, source);
-  const kernelNames = unique(globalFunctions(text).filter(({ isExternC }) => isExternC));
+  const kernelNames = unique(globalFunctions(text).filter(({ template }) => template === undefined));
   refuseManaged(source, text, site);
   const given: GivenText = { source, text, options, site };
   const module: ModuleText = {
@@ -30,8 +30,11 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
     kernel(name, params) {
       checkEntryName(name);
       const own = checkedParams(params) as typeof params;
-      const checks = checkEntry(source, text, name, own, site);
-      const build = { ...kernelSpec(given, name, checks), isModule: true };
+      if (name.includes('<')) {
+        const how = 'a module is built once, without knowing which templates are asked for. Make the kernel by cudaKernel';
+        refuseArgument(`The name (${name}) has template arguments: ${how}.`, 'name', name);
+      }
+      const build = { ...kernelSpec(given, name, checkEntry(source, text, name, own, site)), isModule: true };
       const made: Kernel<typeof params> = {
         uncloneable: KERNEL_STAYS,
         name,

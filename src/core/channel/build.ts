@@ -62,9 +62,11 @@ export interface ParameterChecks {
 export interface BuildFacts {
   /** The key of built images in place of the source; equal for sources that differ only in the names of local variables. */
   readonly identity?: string;
-  /** The `extern "C"` function to look up; empty for a module. */
+  /** The kernel's name as the caller gives it, which is its symbol if it is `extern "C"`; empty for a module. */
   readonly entry: string;
-  /** The image has all `extern "C"` kernels of the source, and its variables can be found by name. */
+  /** The C++ name of a kernel that is not `extern "C"`, valid at the end of the source: `ns::reduce<float, 256>`. */
+  readonly path?: string;
+  /** The image has all kernels of the source that are no templates, and its variables can be found by name. */
   readonly isModule?: boolean;
   /** The kernel's name in messages; for a module, the names of its kernels. */
   readonly name: string;

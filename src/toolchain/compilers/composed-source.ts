@@ -1,14 +1,15 @@
 // Composes the input of the C++ compiler: the shim's headers, and CUDA C++ source rewritten for the CPU.
 import type { BuildSpec } from '../../core/channel/build.js';
-import { globalFunctions, withoutComments } from '../../compiler/cuda/source-scan.js';
+import { globalFunctions, namedOnce, withoutComments } from '../../compiler/cuda/source-scan.js';
 import { variablesOf } from '../../compiler/cuda/variables.js';
 import { TEXT_NAME } from '../base/diagnostics.js';
+import { cpuSymbol, plainName } from '../base/symbols.js';
 import { headOf } from '../cuda-parser/source-head.js';
 import type { EditedText } from '../cuda-parser/source-edits.js';
-import type { Tokens } from '../cuda-parser/tokenizer.js';
+import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/kernel-forms.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
-import { kernelPaths, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
+import { kernelPaths, kernelsOf, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { parameterChecks } from './parameter-checks.js';
 import { hasGroups, hasWaits } from '../cuda-to-cpu/waiting-functions.js';
@@ -32,7 +33,10 @@ export interface ReadText {
 
 /** What a compiled image exports. */
 export interface Exports {
+  /** The names of the kernels in the source. */
   readonly kernels: readonly string[];
+  /** Their symbols, by the C++ names that they have at the end of the source. Other kernels have their names as symbols. */
+  readonly symbols?: ReadonlyMap<string, string>;
   /** For a module: a table from the names that callers pass to the C++ names. */
   readonly variables?: ReadonlyMap<string, string>;
 }
@@ -40,9 +44,33 @@ export interface Exports {
 /** A module's exports: its kernels, and the variables that it defines. `source` is preprocessed if that was possible. */
 export function exportsOf(source: string): Exports {
   const text = withoutComments(source);
-  const kernels = globalFunctions(text).filter(({ isExternC }) => isExternC);
+  const kernels = namedOnce(text, globalFunctions(text));
   const variables = variablesOf(text, source).filter(({ isExtern, space }) => !isExtern && space !== 'managed');
-  return { kernels: [...new Set(kernels.map(({ name }) => name))], variables: new Map(variables.map(({ name, path }) => [name, path])) };
+  return {
+    kernels: [...new Set(kernels.map(({ name }) => name))],
+    symbols: new Map(kernels.map(({ name, path, isExternC }) => [path, isExternC ? name : cpuSymbol(path)])),
+    variables: new Map(variables.map(({ name, path }) => [name, path])),
+  };
+}
+
+/** The exports of a build of one kernel. */
+export function exportOf({ entry, path }: BuildSpec): Exports {
+  return path === undefined ? { kernels: [entry] } : { kernels: [plainName(path)], symbols: new Map([[path, cpuSymbol(path)]]) };
+}
+
+/** Exports the kernels, and the bounds of those whose symbols are not their names. */
+function exportedKernels({ kernels, symbols }: Exports, tokens: ReadText['tokens']): string {
+  const paths = kernelPaths(tokens);
+  if (!symbols) return kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
+  const bounded = new Set(kernelsOf(tokens, namespaceScope(tokens)).flatMap(({ name, bounds }) => (bounds ? [name] : [])));
+  return [...symbols]
+    .map(([path, symbol]) => {
+      const name = plainName(path);
+      const bounds = bounded.has(name) && symbol !== name && !path.includes('<');
+      const space = path.slice(0, path.length - name.length);
+      return `MR_KERNEL_OF(${symbol}, ${path})\n${bounds ? `MR_MAX_THREADS(${symbol}, ${space}mr_max_threads_${name})\n` : ''}`;
+    })
+    .join('');
 }
 
 /** Composes the rewritten source and the headers that it needs. */
@@ -66,11 +94,10 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
-  const paths = kernelPaths(tokens);
-  const kernels = exports.kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
-  const exported = kernels + (variables ?? '') + parameterChecks(spec, paths.get(spec.entry) ?? spec.entry);
+  const path = spec.path ?? kernelPaths(tokens).get(spec.entry) ?? spec.entry;
+  const exported = exportedKernels(exports, tokens) + (variables ?? '') + parameterChecks(spec, path);
   const defined = `${head.directives}${spec.isAsserting ? '#define MR_ASSERTING 1\n' : ''}${isPlain ? '#define MR_PLAIN_INDICES 1\n' : ''}`;
   // The options may define NDEBUG, which assert.h must see.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';

@@ -4,7 +4,16 @@ import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { InternalError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
-import { compose, composeAsGiven, composeSimd, type ComposedText, type Exports, exportsOf, type ReadText } from './composed-source.js';
+import {
+  compose,
+  composeAsGiven,
+  composeSimd,
+  type ComposedText,
+  type Exports,
+  exportOf,
+  exportsOf,
+  type ReadText,
+} from './composed-source.js';
 import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { hasIndices, looksAtTypes } from '../cuda-to-cpu/indices.js';
@@ -156,8 +165,8 @@ export class CpuCompiler implements KernelCompiler {
       if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no SIMD image. ${run.log}`);
     }
     const { given, expanded, isRead, seen } = await this.#read(spec, directives, common);
-    const found: Exports = spec.isModule ? exportsOf(seen) : { kernels: [spec.entry] };
-    const exports = { ...found, kernels: kernels ?? found.kernels };
+    const found: Exports = spec.isModule ? exportsOf(seen) : exportOf(spec);
+    const exports: Exports = kernels ? { kernels, ...(found.variables && { variables: found.variables }) } : found;
     // Names behind macros are visible only after expansion.
     const read = expanded ?? given;
     // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from

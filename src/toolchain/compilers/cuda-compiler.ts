@@ -3,7 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
-import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
+import { UnavailableError } from '../../core/base/errors.js';
+import { globalFunctions, namedOnce, withoutComments, withoutDirectives } from '../../compiler/cuda/source-scan.js';
+import { withSymbols } from '../base/symbols.js';
+import { rejectedBy, TEXT_NAME, titleOf } from '../base/diagnostics.js';
 import { HEADER_DIRECTORY, kernelHeaders } from '../base/kernel-headers.js';
 import { headOf } from '../cuda-parser/source-head.js';
 import { macrosOf } from '../cuda-parser/macro-options.js';
@@ -69,9 +72,19 @@ export class NvrtcCompiler implements KernelCompiler {
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#nvrtc.path) : undefined;
-    const { image, log } = await this.#nvrtc.compile(this.#program(spec));
+    const program = this.#program(spec);
+    let { image, symbols, log } = await this.#nvrtc.compile(program);
+    // The preprocessor may have removed some kernels of a module.
+    if (!image && spec.isModule && program.kernels.length > 0)
+      ({ image, symbols, log } = await this.#nvrtc.compile({ ...program, kernels: [] }));
     if (!image) throw rejectedBy(this.label, spec, log);
-    if (library === undefined) return image;
+    const whole = library === undefined ? image : await this.#link(spec, image, library);
+    return symbols.length === 0
+      ? whole
+      : withSymbols(whole, Object.fromEntries(symbols.map((symbol, at) => [program.kernels[at]!, symbol])));
+  }
+
+  async #link(spec: BuildSpec, image: Uint8Array, library: string): Promise<Uint8Array> {
     const linked = await this.#nvrtc.link(image, library, architectureOf(this.#capability));
     if (!linked.image) throw rejectedBy(`${this.label}, linked with ${library}`, spec, linked.log);
     return linked.image;
@@ -89,8 +102,40 @@ export class NvrtcCompiler implements KernelCompiler {
     const defined = macrosOf(options);
     const library = hasLibrary ? '#include "mr_std.h"\n' : '';
     const head = `${directives}#include "mr_types.h"\n${library}${defined.directives}#line 1 "${TEXT_NAME}"\n`;
-    return { source: head + source, name: TEXT_NAME, options: defined.others, headers: kernelHeaders(), kernels: [] };
+    return { source: head + source, name: TEXT_NAME, options: defined.others, headers: kernelHeaders(), kernels: namedKernels(spec) };
   }
+}
+
+/** The C++ names of kernels whose symbols the compiler chooses. */
+function namedKernels({ source, path, isModule }: BuildSpec): string[] {
+  if (!isModule) return path === undefined ? [] : [path];
+  const text = withoutDirectives(withoutComments(source));
+  return namedOnce(text, globalFunctions(text))
+    .filter(({ isExternC }) => !isExternC)
+    .map((one) => one.path);
+}
+
+/** Most characters of what may precede `__global__`. */
+const MOST_SPECIFIERS = 200;
+const SPECIFIERS = /(?:\b(?:static|inline|__launch_bounds__\s*\([^()]*\))\s*)*$/;
+
+/** nvcc tells no symbols, so kernels get C names. Of the kernels of a module with the same name, in several namespaces, the first gets it. */
+function withCNames({ source, path, isModule }: BuildSpec): string {
+  if (!isModule && path === undefined) return source;
+  const text = withoutComments(source);
+  const functions = globalFunctions(text);
+  const named = new Map(
+    namedOnce(text, functions)
+      .toReversed()
+      .map((one) => [one.name, one.path]),
+  );
+  let made = source;
+  for (const { start, name, path: own, template, isExternC } of functions.toReversed()) {
+    if (template !== undefined || isExternC || own !== (isModule ? named.get(name) : path)) continue;
+    const [words] = SPECIFIERS.exec(made.slice(Math.max(0, start - MOST_SPECIFIERS), start)) as RegExpExecArray;
+    made = `${made.slice(0, start - words.length)}extern "C" ${words.replace('static', '      ')}${made.slice(start)}`;
+  }
+  return made;
 }
 
 export class NvccCompiler implements KernelCompiler {
@@ -115,12 +160,13 @@ export class NvccCompiler implements KernelCompiler {
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
+    if (spec.path?.includes('<')) throw noTemplates(spec);
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
     const scratch = scratchFolder();
     try {
       const input = join(scratch, TEXT_NAME);
       const output = join(scratch, 'kernel.cubin');
-      writeFileSync(input, checkedSource(spec));
+      writeFileSync(input, checkedSource({ ...spec, source: withCNames(spec) }));
       // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.
       const head = spec.identity === undefined ? ['--expt-relaxed-constexpr', '-include', join(HEADER_DIRECTORY, 'mr_nvcc.h')] : [];
       await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), ...head, '-w', '-o', output, input], scratch);
@@ -139,4 +185,12 @@ export class NvccCompiler implements KernelCompiler {
     // nvcc itself writes to stderr, but some of its child processes write to stdout.
     if (run.exitCode !== 0) throw rejectedBy(this.label, spec, `${run.stdout}${run.stderr}`);
   }
+}
+
+function noTemplates(spec: BuildSpec): UnavailableError {
+  const message = `K701: ${titleOf(spec)} is a template, which only NVRTC can build by its name. The compiler here is nvcc.`;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
+    'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
+    'Or write a kernel that is no template, and calls the template.',
+  ]);
 }

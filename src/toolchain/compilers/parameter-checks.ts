@@ -68,7 +68,7 @@ template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...) noexcept>
 /** The source for CUDA's compilers, whose own line numbers stay the same. */
 export function checkedSource(spec: BuildSpec): string {
   if (!spec.parameterChecks) return spec.source;
-  const path = kernelPaths(tokenize(spec.source).tokens).get(spec.entry) ?? spec.entry;
+  const path = spec.path ?? kernelPaths(tokenize(spec.source).tokens).get(spec.entry) ?? spec.entry;
   return `${spec.source}\n#line 1 "parameters"\n${CUDA_HELPERS}${parameterChecks(spec, path, 'mr_parameters::mr_signature')}`;
 }
 

@@ -66,7 +66,8 @@ export function kernelPaths(tokens: readonly Token[]): Map<string, string> {
       if (tokens[at]!.text === '{') around.push(namespaceAt(tokens, at));
       if (tokens[at]!.text === '}') around.pop();
     }
-    paths.set(name, around.join('') + name);
+    // A kernel with a C name counts before others of the same name.
+    if (!paths.has(name) || tokens[first]!.text === 'extern') paths.set(name, around.join('') + name);
   }
   return paths;
 }

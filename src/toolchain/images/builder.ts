@@ -13,6 +13,7 @@ import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/cuda-compiler.js';
 import { titleOf } from '../base/diagnostics.js';
+import { cpuSymbol, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/includes.js';
@@ -27,11 +28,16 @@ export type BuildTarget =
 export interface BuildResult {
   /** For `installKernel`: a cubin, or on the CPU device the UTF-8 path of a shared object. */
   readonly image: Uint8Array;
+  /** The symbol in the image of a kernel with this C++ name. */
+  symbolOf(path: string): string;
   /** Shown to users: 'g++ 12.2.0', or 'cache' when this machine has no compiler. */
   readonly compiler: string;
   readonly fromCache: boolean;
   readonly ms: number;
 }
+
+/** With the image as the cache has it. */
+type StoredResult = Omit<BuildResult, 'ms' | 'symbolOf'>;
 
 export class KernelBuilder {
   readonly #target: BuildTarget;
@@ -39,7 +45,7 @@ export class KernelBuilder {
   readonly #cache: KernelCache;
   readonly #facts: CachedFacts;
   #compiler: Promise<KernelCompiler> | undefined;
-  readonly #flights = new Map<string, Promise<Omit<BuildResult, 'ms'>>>();
+  readonly #flights = new Map<string, Promise<StoredResult>>();
 
   constructor(target: BuildTarget, env: NodeJS.ProcessEnv = process.env) {
     this.#target = target;
@@ -76,7 +82,11 @@ export class KernelBuilder {
       flight = this.#build(spec, key).finally(() => this.#flights.delete(key));
       this.#flights.set(key, flight);
     }
-    return { ...(await flight), ms: performance.now() - startMs };
+    const { image: stored, ...how } = await flight;
+    const ms = performance.now() - startMs;
+    if (this.#target.backend === 'cpu') return { image: stored, symbolOf: cpuSymbol, ...how, ms };
+    const { image, symbols } = splitSymbols(stored);
+    return { image, symbolOf: (path) => symbols[path] ?? plainName(path), ...how, ms };
   }
 
   /** Before the first build, looks up what it needs, if there is a cache folder. This saves it some milliseconds. */
@@ -87,7 +97,7 @@ export class KernelBuilder {
     await Promise.all([this.#target.backend === 'cpu' ? this.#openCompiler() : undefined, packageIdentity(this.#facts)]);
   }
 
-  async #build(build: Build, key: string): Promise<Omit<BuildResult, 'ms'>> {
+  async #build(build: Build, key: string): Promise<StoredResult> {
     const extension = this.#target.backend === 'cpu' ? 'so' : 'cubin';
     let compiler: KernelCompiler;
     try {

@@ -7,7 +7,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 const built = new URL('../../../dist/toolchain/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
 const { packageIdentity } = await import(new URL('base/identity.js', built).href);
-const { kernelNames } = await import(new URL('cuda-to-cpu/rewrite.js', built).href);
+const { globalFunctions, withoutComments } = await import(new URL('../compiler/cuda/source-scan.js', built).href);
 
 const args = process.argv.slice(2);
 if (args.includes('--version')) {
@@ -38,11 +38,18 @@ if (input === undefined || output === undefined) {
   process.exit(1);
 }
 
-const source = readFileSync(input, 'utf8');
+// Not what compares the parameter lists: kernels of the CPU device have other ones.
+const [source] = readFileSync(input, 'utf8').split('\n#line 1 "parameters"');
 const isLaunching = options.includes('--relocatable-device-code=true');
-// Kernels that only kernels launch may have any name.
-const isEntry = (name) => !isLaunching || new RegExp(`extern "C" __global__ [^;{(]*\\b${name}\\(`).test(source);
-const kernels = kernelNames(source).filter(isEntry);
+// Others are only launched by kernels.
+const isEntry = ({ isExternC, template }) => isExternC && template === undefined;
+const kernels = [
+  ...new Set(
+    globalFunctions(withoutComments(source))
+      .filter(isEntry)
+      .map(({ name }) => name),
+  ),
+];
 // Like a GPU compiler, it keeps everything that can be looked up by name.
 const spec = {
   source,

@@ -5,7 +5,8 @@ import { globalFunctions, withoutComments } from '../../../src/compiler/cuda/sou
 import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
-import { inout, input, output } from '../../../src/core/kernels/kernel.js';
+import { inout, input, output, type Params } from '../../../src/core/kernels/kernel.js';
+import { cudaModule } from '../../../src/cuda-module.js';
 import { complaint } from './support.js';
 
 const SCALE = `
@@ -114,16 +115,39 @@ test('readParameter', () => {
 test('the source must contain the kernel, with a symbol of its name', () => {
   expect(complaint(() => cudaKernel('other', {}, SCALE))).toMatchInlineSnapshot(`
     "K005: The source has no kernel named 'other'.
-      The source has scale. Write: extern "C" __global__ void other(...)."
+      The source has scale. Write: __global__ void other(...)."
   `);
   expect(complaint(() => cudaKernel('k', {}, '// __global__ void k() {}'))).toMatchInlineSnapshot(`
     "K005: The source has no kernel named 'k'.
-      The source has no __global__ function. Write: extern "C" __global__ void k(...)."
+      The source has no __global__ function. Write: __global__ void k(...)."
   `);
-  expect(complaint(() => cudaKernel('k', {}, '__global__ void k() {}'))).toMatchInlineSnapshot(`
-    "K005: The kernel 'k' is not extern "C", so the library cannot find it by its name.
-      Write: extern "C" __global__ void k(...)."
+});
+
+const NAMED = `
+namespace a::b { __global__ void step(float* x) {} }
+namespace { __global__ void own(int n) {} }
+__global__ void step(int n);
+template <typename T, int N = 2> __global__ void fold(const T* x, T* y, int n) {}
+extern "C" __global__ void plain() {}`;
+
+test('kernels have the names that the source gives them, with namespaces and template arguments', () => {
+  const path = (name: string, params: Params): string | undefined => cudaKernel(name, params, NAMED).build.path;
+  expect(path('step', { n: i32 })).toBe('step');
+  expect(path('a::b::step', { x: inout(f32) })).toBe('a::b::step');
+  expect(path('b::step', { x: inout(f32) })).toBe('a::b::step');
+  expect(path('own', { n: i32 })).toBe('own');
+  expect(path('plain', {})).toBeUndefined();
+  expect(path('fold<double, 4>', { x: input(f64), y: inout(f64), n: i32 })).toBe('fold<double, 4>');
+  expect(complaint(() => cudaKernel('fold', { x: input(f32), y: inout(f32), n: i32 }, NAMED))).toMatchInlineSnapshot(`
+    "K005: The kernel 'fold' is a template.
+      Give the arguments of the template in the name: 'fold<float>'."
   `);
+  expect(complaint(() => cudaKernel('step<3>', { n: i32 }, NAMED))).toMatchInlineSnapshot(`
+    "K005: The kernel 'step' is no template.
+      Leave out the arguments: 'step'."
+  `);
+  expect(() => cudaKernel('fold<int', {}, NAMED)).toThrow('The name (fold<int) must be a C++ name');
+  expect(() => cudaModule(NAMED).kernel('fold<int>', { x: input(i32), y: inout(i32), n: i32 })).toThrow('Make the kernel by cudaKernel');
 });
 
 test('extern "C" may stand around', () => {
@@ -214,7 +238,7 @@ describe('barriers of the grid', () => {
 
 test('arguments', () => {
   expect(refused(() => cudaKernel('a b', {}, SCALE))).toMatchInlineSnapshot(
-    `"The name (a b) must be a C identifier: it is the name of the function in the source."`,
+    `"The name (a b) must be a C++ name: it is the name of the function in the source, with the arguments of its template."`,
   );
   expect(refused(() => cudaKernel('k', { n: 3 as never }, SCALE))).toMatchInlineSnapshot(
     `"The parameter 'n' must be a type such as f32, or input(f32), output(f32) or inout(f32)."`,

@@ -10,11 +10,15 @@ import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
 import { NvrtcCompiler } from '../../../src/toolchain/compilers/cuda-compiler.js';
 import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
+import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
 import { type TextCase, textOf } from '../../cuda-texts/text-case.js';
 import { hasNvcc } from '../../support/nvcc.js';
 import { RTC, RTC_MISSING } from '../../support/rtc.js';
 
-const CASES: readonly (readonly [string, TextCase])[] = HEADER_CASES.map((one) => [one.file, one]);
+const CASES: readonly (readonly [string, TextCase])[] = [...HEADER_CASES, ...NAME_CASES, ...TEMPLATE_CASES].map((one) => [
+  `${one.file}: ${one.kernel}`,
+  one,
+]);
 
 const HEAD = path.join(HEADER_DIRECTORY, 'mr_nvcc.h');
 /** nvcc refuses types that the system's headers declare too, and functions of the library that C++17 does not call constexpr. */
@@ -32,7 +36,7 @@ describe.skipIf(RTC === undefined)(`NVRTC${RTC === undefined ? `, skipped: ${RTC
 });
 
 test.skipIf(!hasNvcc)('nvcc takes the files as they are (skipped without nvcc)', { timeout: 300_000 }, () => {
-  const files = [...new Set(CASES.map(([file]) => file))].filter((file) => !OWN.has(file));
+  const files = [...new Set(CASES.map(([, { file }]) => file))].filter((file) => !OWN.has(file));
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-nvcc-'));
   const names = files.map((file) => path.resolve(import.meta.dirname, `../../cuda-texts/${file}.cu`));
   try {
