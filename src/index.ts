@@ -4,8 +4,8 @@ import { observableOf } from './reactive/index.js';
 
 installObservableFactory(observableOf);
 
-export { listDevices, openDevice, openShared } from './open.js';
-export type { DeviceSpec, OpenOptions } from './open.js';
+export { listDevices, openDevice, openShared } from './open-device.js';
+export type { DeviceSpec, OpenOptions } from './open-device.js';
 
 export type { DeviceToken } from './core/base/device-token.js';
 export type { ArrayToken } from './core/memory/array-token.js';

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A little less than the 5 s after which `destroy` rejects (DESTROY_MS in worker-channel.ts), because the device is
+/// A little less than the 5 s after which `destroy` rejects (DESTROY_MS in hung-device.ts), because the device is
 /// added a moment after the call.
 constexpr std::chrono::milliseconds kHung(4500);
 

@@ -9,7 +9,7 @@ import { checkGiven, checkOptionsGiven } from './missing-option.js';
 import { isObservable, rx } from './observe.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { SERVICE_OPTIONS } from './option-names.js';
-import { checkLayout, type Devices } from './slots.js';
+import { checkLayout, type Devices } from './lane-pool.js';
 import { checkStage, type Stage } from './stage.js';
 
 /** Options of `createBatcher` with a fixed limit for the size of a batch. */

@@ -6,7 +6,7 @@ export type { Skipped, ErrorOptions, RetryPolicy } from './error-policy.js';
 export type { OverflowOptions, PullSource, PushSource, Source } from './sources.js';
 export type { StageReport } from './meter.js';
 export type { Stage, Staged } from './stage.js';
-export type { Devices } from './slots.js';
+export type { Devices } from './lane-pool.js';
 export type { Lane } from './lane.js';
 export { createLanes } from './lanes.js';
 export type { Lanes, LanesOptions, LanesReport } from './lanes.js';

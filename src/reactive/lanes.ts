@@ -15,7 +15,7 @@ import { SERVICE_OPTIONS } from './option-names.js';
 import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
 import type { ItemCounts } from './overlap-run.js';
 import { type Request, RequestQueue } from './requests.js';
-import { checkLayout, type Devices, type LaneLayout, Slots } from './slots.js';
+import { checkLayout, type Devices, type LaneLayout, LanePool } from './lane-pool.js';
 import { checkStage, type Stage, StagedItem, type StageSettings } from './stage.js';
 
 /** Options of `createLanes`. */
@@ -64,7 +64,7 @@ export interface GroupStage<T, V, R> {
 
 /** Requests that go through a stage, alone or in groups. */
 export class LaneService<T, V, R> implements Lanes<T, R> {
-  readonly #slots: Slots;
+  readonly #slots: LanePool;
   readonly #auto: AutoDepth | undefined;
   readonly #settings: StageSettings<readonly T[], V>;
   readonly #answersOf: GroupStage<T, V, R>['answersOf'];
@@ -87,7 +87,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     const { clock } = layout;
     this.#clock = clock;
     this.#meter = new Meter(clock.now);
-    this.#slots = new Slots(layout);
+    this.#slots = new LanePool(layout);
     this.#auto = layout.isAuto ? new AutoDepth(this.#slots, clock.now) : undefined;
     this.#settings = {
       stage: work.stage,

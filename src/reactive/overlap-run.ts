@@ -14,7 +14,7 @@ import { AutoDepth } from './auto-depth.js';
 import type { ErrorPolicy } from './error-policy.js';
 import type { Slot } from './lane.js';
 import type { Meter } from './meter.js';
-import { type LaneLayout, Slots } from './slots.js';
+import { type LaneLayout, LanePool } from './lane-pool.js';
 import type { Opened, OpenSource } from './sources.js';
 import { type Emit, type Stage, StagedItem, type StageSettings } from './stage.js';
 
@@ -56,7 +56,7 @@ type RunState = 'idle' | 'running' | 'closing';
 export class OverlapRun<T, R> {
   readonly #settings: RunSettings<T, R>;
   readonly #stage: StageSettings<T, R>;
-  #slots: Slots | undefined;
+  #slots: LanePool | undefined;
   #auto: AutoDepth | undefined;
   /** In the order of the source. */
   readonly #open: OpenItem<R>[] = [];
@@ -169,7 +169,7 @@ export class OverlapRun<T, R> {
     if (signal?.aborted) return this.#abort(signal);
     if (signal) this.#stopListening = onAbort(signal, () => this.#abort(signal));
     try {
-      const slots = new Slots(layout);
+      const slots = new LanePool(layout);
       this.#slots = slots;
       if (layout.isAuto) this.#auto = new AutoDepth(slots, layout.clock.now);
       this.#iterator = source({

@@ -13,7 +13,7 @@ import { observable, type Sink } from './observe.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { OVERLAP_OPTIONS } from './option-names.js';
 import { type ItemCounts, OverlapRun } from './overlap-run.js';
-import { checkLayout, type Devices } from './slots.js';
+import { checkLayout, type Devices } from './lane-pool.js';
 import { checkSource, type OverflowOptions, type PushSource, type Source } from './sources.js';
 import { checkStage, type Stage } from './stage.js';
 

@@ -1,8 +1,8 @@
-// The devices of one clock: their records may name each other's memory and streams, and they share one Progress.
+// The devices of one clock: their records may name each other's memory and streams, and they share one CompletionPolling.
 import { badArgument, show } from '../core/base/arguments.js';
 import { StateError } from '../core/base/errors.js';
 import { AccessTracker } from '../core/ordering/access-tracker.js';
-import { Progress } from '../core/waits/progress.js';
+import { CompletionPolling } from '../core/waits/completion-polling.js';
 import { MemorySpace } from '../protocol/protocol.gen.js';
 import type { TestChannel } from './channel.js';
 import { type TestClock, VirtualClock } from './clock.js';
@@ -13,7 +13,7 @@ let lastChannel = 2 ** 30;
 
 export class TestWorld {
   readonly clock: VirtualClock;
-  readonly progress: Progress = new Progress(() => undefined);
+  readonly progress: CompletionPolling = new CompletionPolling(() => undefined);
   readonly tracker: AccessTracker = new AccessTracker();
   /** Devices that were made on the clock. */
   made = 0;

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { type MessagePort, parentPort, threadId } from 'node:worker_threads';
 import { KernelBuilder } from '../toolchain/images/builder.js';
-import type { Nvrtc } from '../toolchain/compilers/cuda-compiler.js';
+import type { Nvrtc } from '../toolchain/compilers/nvrtc-or-nvcc.js';
 import { endBuildsWith } from '../toolchain/system/exit-cleanup.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import { encodeError } from '../core/base/errors.js';
@@ -16,7 +16,7 @@ import type { Binding } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
-import { type ControlledDevice, DeviceClient } from './device-client.js';
+import { type ControlledDevice, WorkerClient } from './worker-client.js';
 import type { FromWorker, ShareRequest, ToWorker } from './messages.js';
 import { asOpenFailure } from './native-errors.js';
 
@@ -39,9 +39,9 @@ class WorkerDevice implements ControlledDevice {
   readonly isOnCpu: boolean;
   isClosing = false;
   /** Of the thread that opened it. */
-  readonly opener: DeviceClient = new DeviceClient(this, send);
+  readonly opener: WorkerClient = new WorkerClient(this, send);
   /** Of the threads that share it. */
-  readonly #sharers: Map<MessagePort, DeviceClient> = new Map();
+  readonly #sharers: Map<MessagePort, WorkerClient> = new Map();
   readonly #opened: Extract<FromWorker, { readonly type: 'opened' }>;
 
   constructor(backend: BackendName, info: NativeDeviceInfo, maxPending: number) {
@@ -71,7 +71,7 @@ class WorkerDevice implements ControlledDevice {
       its.close();
       return;
     }
-    const client = new DeviceClient(this, (message, moved = []) => its.postMessage(message, moved));
+    const client = new WorkerClient(this, (message, moved = []) => its.postMessage(message, moved));
     this.#sharers.set(its, client);
     let leaving: Promise<void> | undefined;
     const leave = (): Promise<void> => (leaving ??= client.left(owner).finally(() => this.#sharers.delete(its)));

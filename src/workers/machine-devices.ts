@@ -5,13 +5,13 @@
 // Thread: owner.
 import type { Binding } from '../native/binding.js';
 import type { BackendReport } from '../protocol/reports.js';
-import { DeviceThread } from './device-thread.js';
+import { DeviceWorkerHandle } from './device-worker-handle.js';
 
 export class MachineDevices {
   readonly #binding: Binding;
   #backends: Promise<readonly BackendReport[]> | undefined;
   /** The worker that enumerated: a device can be opened in it. */
-  #spare: DeviceThread | undefined;
+  #spare: DeviceWorkerHandle | undefined;
   #ending: Promise<void> | undefined;
 
   constructor(binding: Binding) {
@@ -24,11 +24,11 @@ export class MachineDevices {
   }
 
   /** A worker to open a device in. */
-  async thread(): Promise<DeviceThread> {
+  async thread(): Promise<DeviceWorkerHandle> {
     const spare = this.#spare;
     this.#spare = undefined;
     if (spare?.hasEnded === false) return spare;
-    const thread = new DeviceThread(this.#binding);
+    const thread = new DeviceWorkerHandle(this.#binding);
     await thread.backends();
     return thread;
   }
@@ -47,7 +47,7 @@ export class MachineDevices {
   }
 
   async #ask(): Promise<readonly BackendReport[]> {
-    const thread = new DeviceThread(this.#binding);
+    const thread = new DeviceWorkerHandle(this.#binding);
     try {
       const backends = await thread.backends();
       this.#spare = thread;

@@ -20,8 +20,6 @@ import { type Answers, type Request, WorkerRequests } from './worker-requests.js
 
 /** A worker that has not exited this long after its 'closed' message is terminated. */
 const EXIT_MS = 2000;
-/** `destroy` gives up on operations that still run after this time. */
-export const DESTROY_MS = 5000;
 
 /** Buffers whose memory this thread has reported to V8. */
 const counted: WeakSet<SharedArrayBuffer> = new WeakSet();
@@ -219,7 +217,7 @@ export class WorkerChannel implements Channel {
     await this.keepAlive(this.#exited);
   }
 
-  async destroy(): Promise<StillRunning | undefined> {
+  async destroy(timeoutMs: number): Promise<StillRunning | undefined> {
     const { isShared } = this.#link;
     if (this.#state !== 'closed') {
       this.#state = 'closing';
@@ -228,7 +226,7 @@ export class WorkerChannel implements Channel {
     // The timer keeps the event loop alive.
     let timer: NodeJS.Timeout | undefined;
     const isLate = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, DESTROY_MS, true);
+      timer = setTimeout(resolve, timeoutMs, true);
     });
     const gaveUp = await Promise.race([this.#exited, isLate]);
     clearTimeout(timer);
@@ -239,7 +237,7 @@ export class WorkerChannel implements Channel {
     this.#link.unref();
     this.#link.stop();
     // Operations of a thread that shared the device run on; the device's worker waits for them.
-    return isShared ? undefined : { streams, afterMs: DESTROY_MS };
+    return isShared ? undefined : { streams, afterMs: timeoutMs };
   }
 
   /** Reports a shared buffer's memory to V8, which does not count shared memory by itself. */

@@ -9,9 +9,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workers: ['core/channel', 'core/base/errors.ts', 'core/base/device-token.ts', 'native', 'protocol', 'toolchain'],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
   testing: ['core', 'protocol', 'reactive/index.ts'],
-  'open.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
+  'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
   'cuda-module.ts': ['core', 'compiler'],
-  'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'open.ts'],
+  'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'open-device.ts'],
 };
 
 /** Subfolders, lowest layer first, and which lower ones each imports, types included. docs/architecture.md says what is in them. */

@@ -19,7 +19,7 @@ const PACKAGES: Readonly<Record<string, (file: string) => boolean>> = {
   'rxjs/testing': (file) => file.startsWith('testing/'),
 };
 /** May name its types, which cost nothing at run time. */
-const TYPES_OF_RXJS = ['core/', 'index.ts', 'open.ts'];
+const TYPES_OF_RXJS = ['core/', 'index.ts', 'open-device.ts'];
 const NODE_MODULES_OF_PURE_FOLDERS = [
   'node:async_hooks',
   'node:buffer',

@@ -5,7 +5,7 @@ import type { UnwrittenBuild } from '../../core/channel/build.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
-import { checkBarriers } from '../analysis/regions.js';
+import { checkBarriers } from '../analysis/barrier-regions.js';
 import { type CallSite, callSite, type ErrorSource, KernelTextError, lineStarts, toCompileError } from '../diagnostics/diagnostics.js';
 import { entryOf, reports } from '../emission/cuda.js';
 import { lowerFunctions } from './func.js';
@@ -16,8 +16,8 @@ import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKe
 import { lowerKernel } from '../lowering/lower.js';
 import { isTooDeep, refuseDeep, tooDeep } from '../diagnostics/depth.js';
 import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
-import type { KernelForm } from '../codegen/form.js';
-import { cudaTextOf } from '../codegen/write.js';
+import type { KernelForm } from '../codegen/codegen-input.js';
+import { cudaTextOf } from '../codegen/emit-sources.js';
 
 /** CUDA's limit. */
 const MAX_THREADS_PER_BLOCK = 1024;

@@ -140,5 +140,5 @@ export const MEMORY_FUNCTIONS: readonly string[] = ['shared', 'sharedDynamic', '
 export const RANDOM_FUNCTION = 'rng';
 /** Size of the generator's state in 32-bit words: seed, sequence, the count of numbers drawn, and four numbers computed together. */
 export const RANDOM_WORDS = 7;
-/** Functions that must be statements (effects.ts). */
+/** Functions that must be statements (barriers-and-prints.ts). */
 export const EFFECT_FUNCTIONS: readonly string[] = ['syncthreads', 'syncwarp', 'gridSync', 'threadfence', 'print', 'assert'];

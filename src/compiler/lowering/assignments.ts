@@ -6,11 +6,11 @@ import { converted, learn } from './declarations.js';
 import { elementType, evaluate, lowerExpr, lowerFitted, lowerIndex } from './expressions.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType } from '../ir/ir.js';
 import { combine } from './operators.js';
-import { mentions } from '../analysis/regions.js';
+import { mentions } from '../analysis/barrier-regions.js';
 import { leading } from './statements.js';
 import { convert, convertsTo, isFloat, isUntyped, literal, retype, typedConst, variableExpr } from './types.js';
 import { asVector, requireAlike, settled, vectorName } from './vectors.js';
-import { isWide, wideConst } from './wide.js';
+import { isWide, wideConst } from './bigints.js';
 
 /** `array.set(i, j, value)`, or `array.set(i, vector)`, which writes the components along the last dimension. */
 export function lowerSet(ctx: Context, array: ArrayRef, given: readonly Expr[], node: CallExpression): void {

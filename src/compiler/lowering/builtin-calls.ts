@@ -21,7 +21,7 @@ import type { Expr, ScalarType, ValueType } from '../ir/ir.js';
 import { misplaced } from './memory.js';
 import { castTo, combine, divideIntegers } from './operators.js';
 import { commonType, convert, isFloat, isInteger, isOpen, isUntyped, literal, meet, typeName } from './types.js';
-import { isWide } from './wide.js';
+import { isWide } from './bigints.js';
 import { lowerByComponent, lowerVectorFunction } from './vector-functions.js';
 import { construct, isVectorType } from './vectors.js';
 

@@ -32,7 +32,7 @@ import {
   variableExpr,
 } from './types.js';
 import { isMathFunction, MATH_NUMBERS } from '../ir/builtins.js';
-import { isWide, wideConst } from './wide.js';
+import { isWide, wideConst } from './bigints.js';
 import { asVector, component, select, vectorName } from './vectors.js';
 
 type AnyExpression = Expression | PrivateIdentifier | SpreadElement | Super;

@@ -21,7 +21,7 @@ import { SHORT_NAME } from '../source/bindings.js';
 import { boolean, literal } from './types.js';
 import { isVectorType } from './vectors.js';
 
-/** Names that calls.ts, memory.ts and effects.ts handle. */
+/** Names that calls.ts, memory.ts and barriers-and-prints.ts handle. */
 const NAMED = [THREAD_FUNCTIONS, VECTOR_FUNCTIONS, TYPE_NAMES, MEMORY_FUNCTIONS, EFFECT_FUNCTIONS, [RANDOM_FUNCTION]];
 
 /** Resolves a name on its own. */

@@ -1,7 +1,7 @@
 // Lowers operators: common types, constant folding, and errors.
 import type { AnyNode } from 'acorn';
 import { type Context, fail, textOf } from './context.js';
-import { castWide, combineWide, isWide } from './wide.js';
+import { castWide, combineWide, isWide } from './bigints.js';
 import type { ArithmeticOp, ComparisonOp, Expr, ScalarType } from '../ir/ir.js';
 import {
   boolean,

@@ -5,7 +5,7 @@ import { EFFECT_FUNCTIONS } from '../ir/builtins.js';
 import { lowerCall } from './calls.js';
 import { type Context, fail, nested, textOf } from './context.js';
 import { lowerDeclaration } from './declarations.js';
-import { lowerEffectCall } from './effects.js';
+import { lowerEffectCall } from './barriers-and-prints.js';
 import { evaluate, lowerExpr, lowerFitted, words } from './expressions.js';
 import type { Expr, ScalarType, Stmt } from '../ir/ir.js';
 import { condition, convert, settle } from './types.js';

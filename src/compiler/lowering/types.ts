@@ -5,7 +5,7 @@
 import type { AnyNode } from 'acorn';
 import type { DType } from '../../core/elements/dtype.js';
 import { type Context, fail, textOf } from './context.js';
-import { defaultWide, isWide, wideAs, wideConst } from './wide.js';
+import { defaultWide, isWide, wideAs, wideConst } from './bigints.js';
 import type { Expr, ScalarType, UntypedType, ValueType, Variable } from '../ir/ir.js';
 
 const I32_MIN = -(2 ** 31);

@@ -3,7 +3,7 @@
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import type { ArgumentError } from '../base/errors.js';
-import { boxesOf } from '../elements/boxes.js';
+import { boxesOf } from '../elements/index-boxes.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { elementValue } from '../elements/scalar-bits.js';
 import { clampRange, checkReshape, type Shape } from '../elements/shape.js';

@@ -3,9 +3,10 @@
 // Thread: owner.
 import { DeviceLostError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
+import { DESTROY_MS } from '../device/hung-device.js';
 import { InternalStreams } from '../device/internal-streams.js';
 import type { Ordering } from '../device/stream-context.js';
-import { waitForDevices } from '../device/wait-for-devices.js';
+import { waitForDevices } from '../device/synchronize-devices.js';
 import { MemoryPool } from '../memory/pool.js';
 import type { Storage } from '../memory/storage.js';
 import { Observation } from '../operations/observation.js';
@@ -212,7 +213,7 @@ export class DeviceContext {
 
   /** Ends the worker, whatever runs. `lost`: the error that the device was lost with; a hung kernel is not reported on top of a fault. */
   async #abandon(lost: DeviceLostError | undefined): Promise<void> {
-    const still = await this.core.channel.destroy();
+    const still = await this.core.channel.destroy(DESTROY_MS);
     if (still !== undefined && (lost === undefined || lost.reason === 'closed')) {
       const error = this.core.hang(still);
       this.owner.hung(error);

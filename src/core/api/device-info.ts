@@ -28,7 +28,7 @@ export interface DeviceInfo {
   readonly priorityRange: readonly [least: number, greatest: number];
 }
 
-/** The code that opened the device (open.ts), which is told when the device is released. @internal */
+/** The code that opened the device (open-device.ts), which is told when the device is released. @internal */
 export interface DeviceOwner {
   readonly info: DeviceInfo;
   readonly ordering: Ordering;

@@ -9,7 +9,7 @@ import { type DeviceLostError, type MillraceError, StateError } from '../base/er
 import { type Hub, type ObservableOf, observe } from '../base/observable.js';
 import { DEVICE_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
-import { waitForDevices } from '../device/wait-for-devices.js';
+import { waitForDevices } from '../device/synchronize-devices.js';
 import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { checkInterprocess, type EventOptions } from '../events/event-options.js';
@@ -35,7 +35,7 @@ import { type DeviceSnapshot, inspectDevice } from './inspect.js';
 import { openIpcEvent, openIpcMemory } from './interprocess.js';
 import { enter } from './open-devices.js';
 import { PeerAccess } from './peers.js';
-import { pinExisting } from './pin.js';
+import { pinExisting } from './pin-memory.js';
 import { PinnedArray } from './pinned.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';

@@ -1,7 +1,7 @@
 // `stream.fill`: fills an array or a view.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
-import { writeAxes } from '../copies/region.js';
+import { writeAxes } from '../copies/memory-region.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES } from '../elements/dtype.js';
 import { scalarBits } from '../elements/scalar-bits.js';

@@ -1,7 +1,7 @@
 // Functions that name no device or no stream: they use all open devices of the thread, its default device, or the current stream of that
 // device.
 // Thread: owner.
-import { waitForDevices } from '../device/wait-for-devices.js';
+import { waitForDevices } from '../device/synchronize-devices.js';
 import type { Operation } from '../operations/operation.js';
 import { type WaitOptions } from '../waits/wait.js';
 import { refuseInCapture } from './active-capture.js';

@@ -2,7 +2,7 @@
 // copies and reads take this class, so they depend on no public class.
 import { StateError } from '../base/errors.js';
 import { ARRAY_STAYS } from '../base/uncloneable.js';
-import { type Elements, flatRegion, type Region } from '../copies/region.js';
+import { type Elements, flatRegion, type Region } from '../copies/memory-region.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import { lengthOf } from '../elements/shape.js';

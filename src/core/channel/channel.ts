@@ -128,10 +128,10 @@ export interface Channel {
   /** Runs the queued records, closes the device and ends the worker. Call it after the last record. */
   close(): Promise<void>;
   /**
-   * Drops the queued records, closes the device and ends the worker. If operations still run after the time limit, leaves their thread and
+   * Drops the queued records, closes the device and ends the worker. If operations still run after `timeoutMs`, leaves their thread and
    * memory alone and returns their streams; otherwise returns undefined.
    */
-  destroy(): Promise<StillRunning | undefined>;
+  destroy(timeoutMs: number): Promise<StillRunning | undefined>;
 }
 
 /** Operations of a destroyed device that did not stop. */

@@ -1,6 +1,6 @@
 // A checked copy: its ends match, and nothing has been submitted.
 import { ArgumentError } from '../base/errors.js';
-import type { Elements, Region } from './region.js';
+import type { Elements, Region } from './memory-region.js';
 
 /** An end of a copy: a region, or the bytes of an ordinary array. */
 export type End = { readonly region: Region; readonly bytes?: undefined } | { readonly region?: undefined; readonly bytes: Uint8Array };

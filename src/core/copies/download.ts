@@ -9,7 +9,7 @@ import { Storage } from '../memory/storage.js';
 import type { FailingOperation } from '../timeline/failures.js';
 import type { Point } from '../timeline/timeline.js';
 import type { WaitOptions } from '../waits/wait.js';
-import { flatRegion, type Region } from './region.js';
+import { flatRegion, type Region } from './memory-region.js';
 import type { Moved } from './transfer.js';
 import { HostStage } from './upload.js';
 

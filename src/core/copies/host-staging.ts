@@ -5,7 +5,7 @@
 import { CopyFlag } from '../../protocol/protocol.gen.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { Point } from '../timeline/timeline.js';
-import { flatRegion, type Region } from './region.js';
+import { flatRegion, type Region } from './memory-region.js';
 import type { Relay } from './relay.js';
 import { HostStage } from './upload.js';
 

@@ -13,7 +13,7 @@ import type { Storage } from '../memory/storage.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { FailingPart } from '../timeline/failures.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { type Elements, flatRegion, type Region, writeAxes } from './region.js';
+import { type Elements, flatRegion, type Region, writeAxes } from './memory-region.js';
 
 interface Temporary {
   readonly site: StreamContext;

@@ -12,7 +12,7 @@ import type { Point } from '../timeline/timeline.js';
 import { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan } from './copy-plan.js';
 import { probePeer } from './peer-route-probe.js';
-import { type Elements, isOnDevice, type Region } from './region.js';
+import { type Elements, isOnDevice, type Region } from './memory-region.js';
 import { Relay, submitArrange, submitMove } from './relay.js';
 import { recordsThroughHost, submitThroughHost } from './host-staging.js';
 import { detached, HostStage, upload } from './upload.js';

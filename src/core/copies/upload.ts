@@ -11,7 +11,7 @@ import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import { Storage } from '../memory/storage.js';
 import { badCopy } from './copy-plan.js';
-import { isOnDevice, flatRegion, type Region } from './region.js';
+import { isOnDevice, flatRegion, type Region } from './memory-region.js';
 
 /** Borrowing fewer bytes costs more than a snapshot. */
 const LEAST_BORROWED = 64 * 1024;

@@ -18,7 +18,7 @@ import { Timeline } from '../timeline/timeline.js';
 import { HostCompletions } from '../waits/host-completion.js';
 import { HostCopies } from '../waits/host-copies.js';
 import { PointWaits } from '../waits/point-waits.js';
-import type { Progress } from '../waits/progress.js';
+import type { CompletionPolling } from '../waits/completion-polling.js';
 import { HandleTable, type Reach } from './handles.js';
 import { HostArena } from './host-arena.js';
 import { hungError } from './hung-device.js';
@@ -38,7 +38,7 @@ export class DeviceCore implements FreeingDevice {
   readonly name: string;
   readonly channel: Channel;
   readonly encoder: Encoder;
-  readonly progress: Progress;
+  readonly progress: CompletionPolling;
   /** Orders the records of all devices of the thread. */
   readonly tracker: AccessTracker;
   /** What its waits and pipelines take time from. */
@@ -89,7 +89,7 @@ export class DeviceCore implements FreeingDevice {
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
 
   /** `progress`, `tracker`: those of the thread. */
-  constructor(name: string, channel: Channel, progress: Progress, tracker: AccessTracker, clock: Clock = realClock) {
+  constructor(name: string, channel: Channel, progress: CompletionPolling, tracker: AccessTracker, clock: Clock = realClock) {
     this.name = name;
     this.clock = clock;
     this.channel = channel;

@@ -5,6 +5,9 @@ import type { OperationInfo } from '../base/snapshots.js';
 import type { StillRunning } from '../channel/channel.js';
 import type { Timeline } from '../timeline/timeline.js';
 
+/** `destroy` gives up on operations that still run after this time. */
+export const DESTROY_MS = 5000;
+
 /** `timelines`: the streams of the device. The error has the first operation that still runs; the message names all of them. */
 export function hungError(device: string, timelines: Iterable<Timeline>, still: StillRunning): DeviceLostError {
   const running: OperationInfo[] = [];

@@ -3,16 +3,16 @@
 import type { StateError } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
-import type { Progress } from '../waits/progress.js';
+import type { CompletionPolling } from '../waits/completion-polling.js';
 
 export class PeerUsers {
-  readonly #progress: Progress;
+  readonly #progress: CompletionPolling;
   readonly #lost: Promise<unknown>;
   /** By stream, the last ticket that uses memory of this device. */
   readonly #peerUsers: Map<Timeline, number> = new Map();
 
   /** `lost` resolves when this device is lost. */
-  constructor(progress: Progress, lost: Promise<unknown>) {
+  constructor(progress: CompletionPolling, lost: Promise<unknown>) {
     this.#progress = progress;
     this.#lost = lost;
   }

@@ -26,7 +26,7 @@
 //   latest-accesses.ts   the last access of each stream, of one interval or one memory
 //   access-info.ts       what is known of an access besides its point: clock, operation, place in user code
 //   vector-clock.ts      does this point come before the next record of that stream?
-//   device-waits.ts      the WAIT record, and when it is not needed
+//   wait-records.ts      the WAIT record, and when it is not needed
 //   hazards.ts           the StreamHazardError
 //   ordered-stream.ts    what the tracker asks of streams and devices
 //
@@ -40,7 +40,7 @@ import type { WaitCause } from '../base/snapshots.js';
 import { latestId } from '../timeline/operation-log.js';
 import type { Point, StreamClock, Timeline } from '../timeline/timeline.js';
 import { AccessInfos } from './access-info.js';
-import { needsNoWait, waitOnDevice } from './device-waits.js';
+import { needsNoWait, waitOnDevice } from './wait-records.js';
 import type { OrderedDevice, OrderedStream } from './ordered-stream.js';
 import { RecordAccesses } from './record-accesses.js';
 import type { TrackedMemory } from './tracked-memory.js';

@@ -13,7 +13,7 @@ import type { OperationKind } from '../base/snapshots.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import type { AccessInterval } from './access-history.js';
 import type { AccessInfo, AccessInfos } from './access-info.js';
-import { waitOnDevice } from './device-waits.js';
+import { waitOnDevice } from './wait-records.js';
 import { hazardError, noContents } from './hazards.js';
 import type { LatestAccesses } from './latest-accesses.js';
 import type { NodesOfLaunch } from './nodes-of-launch.js';

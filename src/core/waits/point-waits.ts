@@ -8,7 +8,7 @@ import type { FailingOperation, FailureLog } from '../timeline/failures.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from './deadlock-check.js';
 import type { HostCompletions } from './host-completion.js';
-import type { Progress } from './progress.js';
+import type { CompletionPolling } from './completion-polling.js';
 import { observedAfter } from './host-observed.js';
 import { diagnoseWait } from './wait-diagnosis.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
@@ -16,13 +16,20 @@ import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
 export class PointWaits {
   readonly #device: string;
   readonly #channel: Channel;
-  readonly #progress: Progress;
+  readonly #progress: CompletionPolling;
   readonly #failures: FailureLog;
   readonly #hostCompletions: HostCompletions;
   readonly #clock: Clock;
   #lostError: DeviceLostError | undefined = undefined;
 
-  constructor(device: string, channel: Channel, progress: Progress, failures: FailureLog, hostCompletions: HostCompletions, clock: Clock) {
+  constructor(
+    device: string,
+    channel: Channel,
+    progress: CompletionPolling,
+    failures: FailureLog,
+    hostCompletions: HostCompletions,
+    clock: Clock,
+  ) {
     this.#device = device;
     this.#channel = channel;
     this.#progress = progress;

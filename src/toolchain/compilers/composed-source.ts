@@ -7,7 +7,7 @@ import { cpuSymbol, plainName } from '../base/symbols.js';
 import { headOf } from '../cuda-parser/source-head.js';
 import type { EditedText } from '../cuda-parser/source-edits.js';
 import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
-import { formsOf, type Forms } from '../cuda-to-cpu/kernel-forms.js';
+import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
 import { kernelPaths, kernelsOf, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';

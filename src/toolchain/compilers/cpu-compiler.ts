@@ -16,7 +16,7 @@ import {
 } from './composed-source.js';
 import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
-import { hasIndices, looksAtTypes } from '../cuda-to-cpu/indices.js';
+import { hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
 import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
 import { macrosOf } from '../cuda-parser/macro-options.js';

@@ -1,7 +1,7 @@
 // Rewrites CUDA C++ source whose threads wait: every function that can wait becomes a coroutine, and every call that may wait is awaited.
 // The shim's tasks.h defines the types.
 import type { BuildSpec } from '../../core/channel/build.js';
-import { conditionalsOf, expressionStarts, type Conditional } from './conditionals.js';
+import { conditionalsOf, expressionStarts, type Conditional } from './waiting-conditionals.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import { callOpen, closingAngle, type FunctionText } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';

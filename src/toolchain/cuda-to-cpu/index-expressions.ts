@@ -6,7 +6,7 @@ import type { Edit } from '../cuda-parser/source-edits.js';
 import type { FunctionText } from '../cuda-parser/functions.js';
 import { declarationOf } from '../cuda-parser/statements.js';
 import { closing, type Token } from '../cuda-parser/tokenizer.js';
-import { INDEX } from './indices.js';
+import { INDEX } from './index-type-uses.js';
 
 const ONE = /^(?:threadIdx|blockIdx|blockDim|gridDim)\.[xyz]$/;
 const OF_GRID =

@@ -1,7 +1,7 @@
 // Code generation in the device's worker: sources are emitted from posted data when a compiler needs them.
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
-import { written } from '../../../src/compiler/codegen/write.js';
+import { written } from '../../../src/compiler/codegen/emit-sources.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import type { UnwrittenBuild } from '../../../src/core/channel/build.js';
 import { bool, f32, i32, u64 } from '../../../src/core/elements/dtype.js';

@@ -8,7 +8,7 @@ import { DeviceContext } from '../../../src/core/api/device-context.js';
 import type { DeviceName } from '../../../src/core/api/device-info.js';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { type ArrayParam, type Kernel, MADE } from '../../../src/core/kernels/kernel.js';
-import { Progress } from '../../../src/core/waits/progress.js';
+import { CompletionPolling } from '../../../src/core/waits/completion-polling.js';
 import { growableSharedBuffer } from '../../../src/core/channel/host-buffers.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
@@ -286,20 +286,20 @@ export class FakeChannel implements Channel {
 
 export interface Fixture {
   readonly channel: FakeChannel;
-  readonly progress: Progress;
+  readonly progress: CompletionPolling;
   readonly core: DeviceCore;
   readonly device: Device;
   /** How often the loop was held and let go. */
   readonly holds: boolean[];
 }
 
-/** The devices of a thread share its Progress and its tracker. */
-const trackers: WeakMap<Progress, AccessTracker> = new WeakMap();
+/** The devices of a thread share its CompletionPolling and its tracker. */
+const trackers: WeakMap<CompletionPolling, AccessTracker> = new WeakMap();
 
 /** `sharedProgress`: that of another device of the thread. */
-export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress?: Progress, id: DeviceName = 'cpu:0'): Fixture {
+export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress?: CompletionPolling, id: DeviceName = 'cpu:0'): Fixture {
   const holds: boolean[] = [];
-  const progress = sharedProgress ?? new Progress((on) => holds.push(on));
+  const progress = sharedProgress ?? new CompletionPolling((on) => holds.push(on));
   const { backend } = channel;
   const tracker = trackers.get(progress) ?? new AccessTracker();
   trackers.set(progress, tracker);
@@ -344,7 +344,7 @@ export async function reach({ channel, progress }: Fixture, stream: Stream, tick
 }
 
 /** What was reached is heard, and whatever follows from that in a few turns. */
-export async function settle(progress: Progress): Promise<void> {
+export async function settle(progress: CompletionPolling): Promise<void> {
   progress.wake();
   for (let n = 0; n < 5; n++) await turn();
 }

@@ -1,5 +1,5 @@
 // The report of streams that do not advance: their current operation, and what it waits for.
-import { waitForDevices } from '../../../src/core/device/wait-for-devices.js';
+import { waitForDevices } from '../../../src/core/device/synchronize-devices.js';
 import { describe, expect, test } from 'vitest';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { WaitTimeoutError } from '../../../src/core/base/errors.js';

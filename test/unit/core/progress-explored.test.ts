@@ -1,5 +1,5 @@
 // Every order, up to a bound, in which a device can complete tickets while waiters are added, withdrawn and lost: between
-// two turns of the loop, and inside each call that Progress makes. No waiter may be forgotten or settled twice.
+// two turns of the loop, and inside each call that CompletionPolling makes. No waiter may be forgotten or settled twice.
 //
 // `explore` runs a scenario again and again. A run asks `choose` at each place where the device or the loop could do
 // one of several things, and the runs together take every answer at every place.
@@ -7,7 +7,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Channel } from '../../../src/core/channel/channel.js';
 import type { Timeline } from '../../../src/core/timeline/timeline.js';
-import { Progress } from '../../../src/core/waits/progress.js';
+import { CompletionPolling } from '../../../src/core/waits/completion-polling.js';
 
 type Choose = (count: number) => number;
 
@@ -35,9 +35,9 @@ function explore(once: (choose: Choose) => void): number {
 interface Scenario {
   /** The tickets that are waited for, in the order of the waits, of each stream. */
   readonly waits: readonly { readonly stream: number; readonly ticket: number }[];
-  /** The number of times that the device may complete a ticket inside a call of Progress. */
+  /** The number of times that the device may complete a ticket inside a call of CompletionPolling. */
   readonly inside: number;
-  /** How long a turn of the loop takes: with short turns Progress polls before it arms, with long ones it soon does not. */
+  /** How long a turn of the loop takes: with short turns CompletionPolling polls before it arms, with long ones it soon does not. */
   readonly turnMs: number;
   /** A channel that forgets what was armed for a stream when a reached ticket of it is armed. */
   readonly isForgetful?: boolean;
@@ -69,7 +69,7 @@ class Device {
     this.#last = streams.map((stream) => Math.max(...waits.map((wait) => (wait.stream === stream ? wait.ticket : 0))));
     this.completed = streams.map(() => 0);
     this.armed = streams.map(() => new Set());
-    // The members of a timeline that Progress uses.
+    // The members of a timeline that CompletionPolling uses.
     const look = (stream: number): number => this.#look(stream);
     this.timelines = streams.map((slot) => {
       const timeline: Pick<Timeline, 'slot' | 'completed' | 'hasReached'> & { channel: Pick<Channel, 'arm'> } = {
@@ -105,7 +105,7 @@ class Device {
     return false;
   }
 
-  /** Progress looks at a stream, which may have advanced just now. */
+  /** CompletionPolling looks at a stream, which may have advanced just now. */
   #look(stream: number): number {
     if (this.#insideLeft > 0 && this.isBusy(stream) && this.#choose(2) === 1) {
       this.#insideLeft--;
@@ -124,7 +124,7 @@ function run(scenario: Scenario, choose: Choose): void {
   loop.nowMs = 0;
   const turns = (loop.turns = []) as (() => void)[];
   let isHeld = false;
-  const progress = new Progress((on) => (isHeld = on));
+  const progress = new CompletionPolling((on) => (isHeld = on));
   const device = new Device(scenario, choose);
   const { timelines } = device;
   for (const timeline of timelines) progress.join(timeline, () => undefined);
@@ -227,7 +227,7 @@ const CASES: readonly (readonly [string, readonly Scenario['waits'][], Omit<Scen
 describe('three waits in every order, whatever the device does meanwhile: each is settled once', () => {
   test.each(CASES)('%s', (_, orders, scenario) => {
     let runs = 0;
-    // Only while nothing but Progress runs: the test runner uses them too.
+    // Only while nothing but CompletionPolling runs: the test runner uses them too.
     vi.stubGlobal('setImmediate', (call: () => void) => loop.turns.push(call));
     vi.stubGlobal('performance', { now: () => loop.nowMs });
     try {

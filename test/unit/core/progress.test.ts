@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
-import { Progress } from '../../../src/core/waits/progress.js';
+import { CompletionPolling } from '../../../src/core/waits/completion-polling.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
 const TWO_32 = 2 ** 32;
@@ -145,7 +145,7 @@ describe('progress', () => {
     const channel = new FakeChannel();
     const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
     timeline.last = 2;
-    const progress = new Progress(() => undefined);
+    const progress = new CompletionPolling(() => undefined);
     const heard: string[] = [];
     const waiter = (name: string, ticket: number) => ({
       ticket,

@@ -1,6 +1,6 @@
 // Arrays as web streams over a device that advances when the test says so.
 import { describe, expect, test } from 'vitest';
-import { boxesOf } from '../../../src/core/elements/boxes.js';
+import { boxesOf } from '../../../src/core/elements/index-boxes.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { finish, fixture, settle, turn } from './fake-channel.js';
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { AxisIndex } from '../../../src/core/elements/strides.js';
-import { areApart } from '../../../src/core/elements/overlap.js';
+import { areApart } from '../../../src/core/elements/view-overlap.js';
 import {
   contiguousStrides,
   indexed,

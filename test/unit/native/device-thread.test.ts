@@ -6,7 +6,7 @@ import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Binding } from '../../../src/native/binding.js';
 import type { Encoder } from '../../../src/protocol/encoder.js';
 import type { NativeDeviceInfo } from '../../../src/protocol/reports.js';
-import { DeviceThread } from '../../../src/workers/device-thread.js';
+import { DeviceWorkerHandle } from '../../../src/workers/device-worker-handle.js';
 
 class SpokenWorker extends EventEmitter {
   readonly heard: unknown[] = [];
@@ -17,17 +17,17 @@ class SpokenWorker extends EventEmitter {
   unref(): void {}
 }
 
-async function looked(): Promise<{ readonly worker: SpokenWorker; readonly thread: DeviceThread; readonly detached: number[] }> {
+async function looked(): Promise<{ readonly worker: SpokenWorker; readonly thread: DeviceWorkerHandle; readonly detached: number[] }> {
   const worker = new SpokenWorker();
   const detached: number[] = [];
   const binding = { attach: () => undefined, detach: (id: number) => detached.push(id) } as unknown as Binding;
-  const thread = new DeviceThread(binding, worker as unknown as Worker);
+  const thread = new DeviceWorkerHandle(binding, worker as unknown as Worker);
   const backends = thread.backends();
   worker.emit('message', { type: 'enumerated', backends: [] });
   expect(await backends).toEqual([]);
   return { worker, thread, detached };
 }
-const open = (thread: DeviceThread): Promise<unknown> => thread.open('cpu', { ordinal: 0 } as NativeDeviceInfo, 1, {} as Encoder);
+const open = (thread: DeviceWorkerHandle): Promise<unknown> => thread.open('cpu', { ordinal: 0 } as NativeDeviceInfo, 1, {} as Encoder);
 
 test('an error of the worker between its two messages is no uncaught one, and the opening is refused with it', async () => {
   const { worker, thread } = await looked();

@@ -20,7 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { KernelBuilder, type BuildTarget } from '../../../src/toolchain/images/builder.js';
-import type { Nvrtc, NvrtcProgram } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import type { Nvrtc, NvrtcProgram } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { kernelHeaders } from '../../../src/toolchain/base/kernel-headers.js';
 import { runCompiler } from '../../../src/toolchain/compilers/run-compiler.js';
 import { CompileError, UnavailableError } from '../../../src/core/base/errors.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { KernelBuilder, type BuildTarget } from '../../../src/toolchain/images/builder.js';
-import type { Nvrtc } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import type { Nvrtc } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { CompileError, type MillraceError, UnavailableError } from '../../../src/core/base/errors.js';
 import { specOf } from './run-image.js';
 

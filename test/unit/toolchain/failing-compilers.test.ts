@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Nvrtc } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import type { Nvrtc } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { runCompiler } from '../../../src/toolchain/compilers/run-compiler.js';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 import { KernelCache } from '../../../src/toolchain/images/cache.js';

@@ -12,7 +12,7 @@ import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { refuseOnCpu } from '../../../src/toolchain/cuda-parser/unsupported-features.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
 import { hasWaits } from '../../../src/toolchain/cuda-to-cpu/waiting-functions.js';

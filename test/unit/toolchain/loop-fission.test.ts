@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
 import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { i32, ImageRunner, specOf } from './run-image.js';

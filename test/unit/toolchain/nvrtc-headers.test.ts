@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
-import { NvrtcCompiler } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import { NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
 import { type TextCase, textOf } from '../../cuda-texts/text-case.js';

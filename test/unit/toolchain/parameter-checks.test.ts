@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { NvccCompiler, type Nvrtc, NvrtcCompiler } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import { NvccCompiler, type Nvrtc, NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
 import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { QUICK } from '../../support/quick-compiler.js';

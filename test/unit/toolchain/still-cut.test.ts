@@ -1,6 +1,6 @@
 // Ordinary kernels that loop fission must split, since coroutines would be slower.
 import { expect, test } from 'vitest';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { specOf } from './run-image.js';
 

@@ -7,7 +7,7 @@ import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { UnavailableError } from '../../../src/core/base/errors.js';
 import { cpuSymbol, plainName, splitSymbols, withSymbols } from '../../../src/toolchain/base/symbols.js';
-import type { Nvrtc } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import type { Nvrtc } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-symbols-'));

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { NvrtcCompiler, type NvrtcProgram } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import { NvrtcCompiler, type NvrtcProgram } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { toolkitHeaders } from '../../../src/toolchain/compilers/toolkit-headers.js';
 import { specOf } from './run-image.js';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
-import type { Nvrtc } from '../../../src/toolchain/compilers/cuda-compiler.js';
+import type { Nvrtc } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { UnavailableError } from '../../../src/core/base/errors.js';
 import type { Build } from '../../../src/core/channel/build.js';

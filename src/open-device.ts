@@ -1,6 +1,6 @@
 // Opens devices. This is the only file that imports the addon, the workers and the core.
 //
-// A thread has one environment: the addon, one record block, and one Progress for all its devices. A worker enumerates the
+// A thread has one environment: the addon, one record block, and one CompletionPolling for all its devices. A worker enumerates the
 // machine's devices, because the driver may take long to answer; this file chooses one of them.
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
@@ -14,7 +14,7 @@ import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
 import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
-import { Progress } from './core/waits/progress.js';
+import { CompletionPolling } from './core/waits/completion-polling.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
 import { diagnoseWait } from './core/waits/wait-diagnosis.js';
@@ -45,7 +45,7 @@ export interface OpenOptions {
 interface Environment {
   readonly binding: Binding;
   readonly encoder: Encoder;
-  readonly progress: Progress;
+  readonly progress: CompletionPolling;
   readonly tracker: AccessTracker;
   readonly machine: MachineDevices;
   readonly cores: Set<DeviceCore>;
@@ -299,7 +299,7 @@ function makeEnvironment(): Environment {
   const binding = loadBinding();
   const encoder = new Encoder();
   const cores: Set<DeviceCore> = new Set();
-  const progress = new Progress((on) => binding.refPort(on));
+  const progress = new CompletionPolling((on) => binding.refPort(on));
   binding.openPort(encoder.block, () => {
     progress.wake();
     for (const core of cores) {

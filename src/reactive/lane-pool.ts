@@ -63,7 +63,7 @@ interface DeviceLanes {
   surplus: number;
 }
 
-export class Slots {
+export class LanePool {
   readonly #lanes: DeviceLanes[];
   readonly #ownStreams: Set<Stream> = new Set();
   readonly #abandoned: Set<Stream> = new Set();

@@ -47,7 +47,7 @@ const CAPABILITIES: Partial<Record<ControlName, string>> = {
 let lastModule = 0;
 
 /** One thread that uses the device, in the device's worker: its builds, modules and host memory. */
-export class DeviceClient {
+export class WorkerClient {
   readonly #device: ControlledDevice;
   readonly #send: Send;
   readonly #building: Set<number> = new Set();

@@ -19,7 +19,7 @@ interface Awaited {
 }
 
 /** A worker that enumerates the devices and then waits for the 'open' message. */
-export class DeviceThread {
+export class DeviceWorkerHandle {
   readonly #binding: Binding;
   readonly #worker: Worker;
   readonly #exited: Promise<void>;

@@ -5,7 +5,7 @@
 // skipped, except for one in PROBE_EVERY, so that polling returns when work becomes short again. Without a waiter nothing runs. The
 // waiters of a stream are sorted by ticket, because promises need not be read in the order of their tickets.
 //
-// One Progress serves all devices of a thread. Measured and rejected: one wake per waiter (10,000 took 4 ms instead of 1), unbounded
+// One CompletionPolling serves all devices of a thread. Measured and rejected: one wake per waiter (10,000 took 4 ms instead of 1), unbounded
 // polling (occupies a core), and Atomics.waitAsync (does not keep the process alive).
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
@@ -59,7 +59,7 @@ class Line {
   }
 }
 
-export class Progress {
+export class CompletionPolling {
   readonly #keepAlive: (on: boolean) => void;
   readonly #lines: Map<Timeline, Line> = new Map();
   /** Lines with waiters. */

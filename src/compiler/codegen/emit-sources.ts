@@ -6,7 +6,7 @@ import { emitSimd } from '../simd/kernel.js';
 import { isFaster } from '../simd/suitability.js';
 import { isTooDeep } from '../diagnostics/depth.js';
 import { lineAt, userLine } from '../diagnostics/diagnostics.js';
-import type { KernelForm } from './form.js';
+import type { KernelForm } from './codegen-input.js';
 
 /** Which kernels get a SIMD form: none, those that are estimated to gain from it, or all that can have one. */
 export type SimdMode = 'off' | 'auto' | 'always';
