@@ -44,7 +44,10 @@ Status GraphCore::Add(GraphPart& part, const std::vector<hal::GraphNode>& nodes,
     MR_TRY(AddWork(task, node));
     for (const uint32_t before : node.after) {
       MR_CHECK(before < index);
-      part.tasks[before]->successors_.push_back(&task);
+      std::vector<GraphTask*>& successors = part.tasks[before]->successors_;
+      // A time is taken before other nodes begin.
+      const bool is_record = std::holds_alternative<hal::GraphRecord>(node.work);
+      successors.insert(is_record ? successors.begin() : successors.end(), &task);
     }
     task.before_count_ = static_cast<uint32_t>(node.after.size());
     task.unfinished_before_.store(task.before_count_, std::memory_order_relaxed);

@@ -1,12 +1,24 @@
 // Chapter 10, twelfth part: events with timing in graphs.
 import { describe, expect } from 'vitest';
-import { BoundsError, elapsed, EventTimingError, i32, StateError, type DeviceEvent, type Graph, type Recorder } from 'millrace';
+import {
+  ArgumentError,
+  BoundsError,
+  elapsed,
+  EventTimingError,
+  i32,
+  StateError,
+  type DeviceEvent,
+  type Graph,
+  type NodeTime,
+  type Recorder,
+  type ScalarSlot,
+} from 'millrace';
 import { ONE, orderOf, reasonOf, refusalOf, shiftKernel } from '../support/graphs.js';
 import { hold as latchOf } from '../support/latch.js';
 import { meetAndSpinKernel, mixKernel } from '../support/kernels.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
-import { collectGarbage, eventually, isSettled, rejectionOf } from '../support/wait.js';
+import { collectGarbage, eventually, isSettled, rejectionOf, thrownBy } from '../support/wait.js';
 
 /** The error of `elapsed`, which reports synchronous mistakes by its promise. */
 const timingError = async (start: DeviceEvent, end: DeviceEvent): Promise<Error> => rejectionOf(elapsed(start, end));
@@ -208,6 +220,93 @@ export function graphEvents(target: Target): void {
       await stream.launch(graph, { by: 0 }).done;
       expect(await elapsed(events[0]!, events[1]!)).toBeGreaterThanOrEqual(0);
       await graph.close();
+      await stream.close();
+    });
+
+    rule('S1028', 'with timing, nodeTimes tells when each node of the latest launch ran', async () => {
+      const { device } = chapter;
+      const [stream, fork] = [device.createStream(), device.createStream()];
+      await device.compile(meetAndSpinKernel);
+      using flags = device.full(3, 1, 'i32');
+      using out = device.zeros(2, 'u32');
+      using x = device.zeros(1, 'u32');
+      const spin = (s: Recorder, steps: ScalarSlot<'i32'> | number, label: string): unknown =>
+        s.launch(meetAndSpinKernel, { ...ONE, label }, { flags, mine: 0, turns: 1, steps, out });
+      const graph = stream.capture(
+        { steps: i32 },
+        (s, { steps }) => {
+          spin(s, steps, 'long');
+          fork.waitStream(stream);
+          fork.launch(mixKernel, { ...ONE, label: 'beside' }, { x, k: 1 });
+          spin(s, 1, 'short');
+          s.record({ timing: true });
+        },
+        { timing: true },
+      );
+      // The measurement shows nowhere else.
+      expect(graph.nodes.map(({ kind }) => kind)).toEqual(['launch', 'launch', 'launch', 'record']);
+      const early = await rejectionOf(graph.nodeTimes());
+      expect(early).toBeInstanceOf(EventTimingError);
+      expect((early as EventTimingError).reason).toBe('never-recorded');
+      stream.launch(graph, { steps: 40_000_000 });
+      const times = await graph.nodeTimes();
+      expect(times.map(({ id }) => id)).toEqual([0, 1, 2, 3]);
+      const [long, beside, short, record] = times as [NodeTime, NodeTime, NodeTime, NodeTime];
+      expect(long.startUs).toBe(0);
+      expect(long.durationUs).toBeGreaterThan(1000);
+      // What comes after the long node starts when that has ended.
+      for (const { startUs, durationUs } of [beside, short]) {
+        expect(startUs).toBeCloseTo(long.durationUs, 3);
+        expect(durationUs).toBeGreaterThanOrEqual(0);
+      }
+      expect(record.startUs).toBeLessThanOrEqual(short.startUs + short.durationUs + 0.01);
+      for (let n = 0; n < 5; n++) stream.launch(graph, { steps: 1 });
+      expect((await graph.nodeTimes({ timeoutMs: 20_000 }))[0]!.durationUs).toBeLessThan(long.durationUs);
+      graph.update((s, { steps }) => {
+        spin(s, steps, 'long');
+        fork.waitStream(stream);
+        fork.launch(mixKernel, { ...ONE, label: 'beside' }, { x, k: 1 });
+        spin(s, 2, 'short');
+        s.record({ timing: true });
+      });
+      expect(await rejectionOf(graph.nodeTimes())).toMatchObject({ reason: 'never-recorded' });
+      stream.launch(graph, { steps: 1 });
+      expect(await graph.nodeTimes()).toHaveLength(4);
+      const plain = stream.capture((s) => void s.launch(mixKernel, ONE, { x, k: 1 }));
+      stream.launch(plain);
+      expect(await rejectionOf(plain.nodeTimes())).toMatchObject({ reason: 'timing-off' });
+      expect(await rejectionOf(plain.nodeTimes({ timeoutMs: 'soon' as never }))).toBeInstanceOf(ArgumentError);
+      expect(thrownBy(() => stream.capture((s) => void s.fill(x, 1), { timing: 1 as never }))).toBeInstanceOf(ArgumentError);
+      await Promise.all([graph.close(), plain.close()]);
+      expect(await rejectionOf(graph.nodeTimes())).toBeInstanceOf(StateError);
+      await Promise.all([stream.close(), fork.close()]);
+    });
+
+    rule('S1028', 'a failure of a timed graph names its node, and an embedded one brings its nodes and not their times', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.full(4, 7, 'i32');
+      using y = device.zeros(4, 'i32');
+      const graph = stream.capture(
+        { by: i32 },
+        (s, { by }) => {
+          s.fill(y, 0);
+          s.launch(shiftKernel, 4, { x, y, by });
+        },
+        { timing: true },
+      );
+      const failed = await rejectionOf(stream.launch(graph, { by: 4 }).done);
+      expect(failed).toBeInstanceOf(BoundsError);
+      expect(failed.message).toContain('shift');
+      const [result] = await Promise.allSettled([graph.nodeTimes()]);
+      if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(StateError);
+      for (let n = 0; n < 100; n++) stream.launch(graph, { by: 0 });
+      expect(await graph.nodeTimes()).toHaveLength(2);
+      const outer = stream.capture((s) => void s.launch(graph, { by: 0 }));
+      expect(outer.nodes.map(({ kind }) => kind)).toEqual(['fill', 'launch', 'empty']);
+      await stream.launch(outer).done;
+      expect(await rejectionOf(outer.nodeTimes())).toMatchObject({ reason: 'timing-off' });
+      await Promise.all([graph.close(), outer.close()]);
       await stream.close();
     });
 

@@ -18,6 +18,7 @@ import {
   type GraphEdge,
   type GraphNode,
   type GraphNodeKind,
+  type NodeTime,
   type GraphSlots,
   type In,
   type GraphValues,
@@ -162,7 +163,8 @@ holds<Same<Awaited<Graph>, Graph>>();
 holds<Same<GraphValues<{}>, []>>();
 holds<Same<keyof GraphSlots<{ a: typeof f32; b: typeof u32 }>, 'a' | 'b'>>();
 holds<Same<CaptureError['reason'], CaptureReason>>();
-holds<Same<keyof CaptureOptions, 'label' | 'strict' | 'mode'>>();
+holds<Same<keyof CaptureOptions, 'label' | 'strict' | 'timing' | 'mode'>>();
+holds<Same<Awaited<ReturnType<typeof step.nodeTimes>>, readonly NodeTime[]>>();
 // @ts-expect-error nodes are not changed
 step.nodes.push({ id: 1 });
 

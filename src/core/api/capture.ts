@@ -4,6 +4,7 @@ import { MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import { CaptureError } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-names.js';
+import { NodeTimers } from '../events/node-timers.js';
 import { CaptureSession } from '../graphs/capture-session.js';
 import { GraphCore } from '../graphs/graph-core.js';
 import { type ArraySlot, type GraphSlots, type ScalarSlot, slotsOf } from '../graphs/slots.js';
@@ -22,6 +23,8 @@ export interface CaptureOptions {
    * is a CaptureError, as with CUDA's stream capture.
    */
   readonly strict?: boolean;
+  /** Default false. True: `graph.nodeTimes()` tells when each node ran. Each launch then takes a timestamp behind each node. */
+  readonly timing?: boolean;
   /** Accepted for programs that know CUDA's capture modes, and without effect: a capture disturbs no other stream and no other thread. */
   readonly mode?: 'thread-local' | 'global' | 'relaxed';
 }
@@ -35,10 +38,11 @@ export function captureGraph<P extends Params>(
   fn: (stream: Stream, slots: GraphSlots<P>) => unknown,
   opts: CaptureOptions = {},
 ): Graph<P> {
-  const { label = stream.label, strict = false } = checkOptions(opts);
+  const { label = stream.label, strict = false, timing = false } = checkOptions(opts);
   const capture = (body: unknown): Captured => record(stream, params, body, label, strict);
   const { session, slots } = capture(fn);
-  return new Graph<P>(stream.device, new GraphCore(stream.core, label, session, slots), capture);
+  const timers = timing ? new NodeTimers(stream.core, session.nodes.length) : undefined;
+  return new Graph<P>(stream.device, new GraphCore(stream.core, label, session, slots, timers), capture);
 }
 
 /** Runs a function whose calls are listed. If it throws, or the capture is no graph, nothing is left. */
@@ -74,11 +78,13 @@ function check(session: CaptureSession, label: string, isStrict: boolean): void 
 }
 
 function checkOptions(opts: CaptureOptions): CaptureOptions {
-  checkOptionNames(opts, ['label', 'strict', 'mode']);
-  const { label, strict, mode } = opts;
+  checkOptionNames(opts, ['label', 'strict', 'timing', 'mode']);
+  const { label, strict, timing, mode } = opts;
   if (label !== undefined && typeof label !== 'string') throw badArgument('label', label, `The label (${show(label)}) is not a string.`);
   if (strict !== undefined && typeof strict !== 'boolean')
     throw badArgument('strict', strict, `The option strict (${show(strict)}) is not a boolean.`);
+  if (timing !== undefined && typeof timing !== 'boolean')
+    throw badArgument('timing', timing, `The option timing (${show(timing)}) is not a boolean.`);
   if (mode !== undefined && !MODES.includes(mode))
     throw badArgument('mode', mode, `The mode of the capture (${show(mode)}) is none of ${MODES.join(', ')}.`, MODES);
   return opts;

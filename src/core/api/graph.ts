@@ -3,15 +3,19 @@
 import type { ScalarInput, Scalar } from '../elements/dtype.js';
 import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
-import { CaptureError } from '../base/errors.js';
+import { CaptureError, EventTimingError } from '../base/errors.js';
 import { GRAPH_STAYS, STREAM_STAYS } from '../base/uncloneable.js';
+import { rest } from '../events/event-handles.js';
+import { NodeTimers } from '../events/node-timers.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { GraphCore } from '../graphs/graph-core.js';
-import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf } from '../graphs/graph-nodes.js';
+import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf, type NodeTime, timesOf } from '../graphs/graph-nodes.js';
 import { svgOf } from '../graphs/graph-svg.js';
 import type { ArraySlot, GraphSlots, ScalarSlot } from '../graphs/slots.js';
 import type { ArrayParam, Params } from '../kernels/kernel.js';
 import type { Operation } from '../operations/operation.js';
+import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
+import { refuseInCapture } from './active-capture.js';
 import type { DeviceArray } from './array.js';
 import { currentStream } from './current-stream.js';
 import type { Device } from './device.js';
@@ -34,7 +38,7 @@ export interface Captured {
 
 /** The present form of a graph, in an object that does not refer to the Graph. */
 interface Form {
-  core: GraphCore;
+  core: GraphCore<NodeTimers>;
 }
 
 // A graph that is collected without `close` would keep its memory for as long as the device is open.
@@ -55,7 +59,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   readonly #form: Form;
 
   /** @internal Made by `stream.capture`. `capture`: captures another function with the same parameters. */
-  constructor(maker: Device, core: GraphCore, capture: (fn: unknown) => Captured) {
+  constructor(maker: Device, core: GraphCore<NodeTimers>, capture: (fn: unknown) => Captured) {
     this.#maker = maker;
     this.#capture = capture;
     this.#form = { core };
@@ -64,7 +68,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   }
 
   /** @internal */
-  get core(): GraphCore {
+  get core(): GraphCore<NodeTimers> {
     return this.#form.core;
   }
 
@@ -115,7 +119,43 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
       session.abandon();
       throw new CaptureError(`The update of graph ${this.label} has other nodes than the graph: ${difference}.`, 'topology');
     }
-    this.#form.core = this.core.replacedBy(session, slots);
+    const timers = this.core.timers && new NodeTimers(this.core.core, session.nodes.length);
+    this.#form.core = this.core.replacedBy(session, slots, timers);
+  }
+
+  /**
+   * When each node of the latest launch ran, in the order of `nodes`, for a graph that was captured with `timing`. Waits for that launch;
+   * launches that are submitted meanwhile are waited for, too. Rejects with EventTimingError without `timing` and before the first launch,
+   * with StateError after `close` and if the launch failed before a node, and as `elapsed` does.
+   * @example const { durationUs } = (await graph.nodeTimes())[0];
+   */
+  async nodeTimes(opts?: WaitOptions): Promise<readonly NodeTime[]> {
+    checkWaitCall(opts);
+    refuseInCapture('host-wait', 'its nodes have no times before a launch');
+    const sinceMs = performance.now();
+    for (;;) {
+      const { core } = this;
+      const { timeline, ticket, nth } = this.#timedLaunch(core);
+      await core.core.waits.until(timeline, ticket, undefined, rest(opts, sinceMs));
+      // `close` gives the events back.
+      core.checkOpen();
+      const endsMs = await core.timers?.ended(rest(opts, sinceMs));
+      // All times must be those of one launch.
+      if (endsMs !== undefined && core.memory.launch?.nth === nth) return timesOf(core.session.nodes, endsMs);
+    }
+  }
+
+  /** The latest launch, whose nodes have times. */
+  #timedLaunch(core: GraphCore<NodeTimers>): NonNullable<GraphCore['memory']['launch']> {
+    core.checkOpen();
+    const { label, memory, timers } = core;
+    const facts = { device: core.core.name };
+    if (timers === undefined) {
+      const message = `Graph ${label} was captured without the option timing. Capture it with { timing: true }.`;
+      throw new EventTimingError(message, 'timing-off', facts);
+    }
+    if (memory.launch !== undefined && core.isLaunched) return memory.launch;
+    throw new EventTimingError(`Graph ${label} was not launched yet.`, 'never-recorded', facts);
   }
 
   /** The nodes and edges in the language of Graphviz, one cluster for each stream: `cuGraphDebugDotPrint`. */

@@ -8,6 +8,7 @@ import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Storage } from '../memory/storage.js';
 import type { GraphLaunch } from '../ordering/tracked-memory.js';
+import type { Timeline } from '../timeline/timeline.js';
 import { type CapturedUse, GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
 import { encodeDefinition } from './graph-definition.js';
@@ -17,7 +18,15 @@ import type { ArraySlot, ScalarSlot } from './slots.js';
 /** Of all graphs of the thread. */
 let launches = 0;
 
-export class GraphCore {
+/** Events that measure the nodes. */
+export interface TimedNodes {
+  /** Nodes that record them, behind those of the capture. */
+  records(): Iterable<{ readonly record: Uint8Array<ArrayBuffer>; readonly after: readonly number[] }>;
+  noteLaunch(timeline: Timeline, ticket: number): void;
+  release(): void;
+}
+
+export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly core: DeviceCore;
   readonly label: string;
   readonly handle: number;
@@ -28,11 +37,13 @@ export class GraphCore {
   readonly otherCores: readonly DeviceCore[];
   readonly session: CaptureSession;
   readonly #names: NamedNodes;
+  /** If the graph was captured with timing. */
+  readonly timers: T | undefined;
   #state: 'open' | 'closed' = 'open';
   #isLaunched = false;
 
   /** `core`: the device of the stream that the graph was captured on. */
-  constructor(core: DeviceCore, label: string, session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[]) {
+  constructor(core: DeviceCore, label: string, session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[], timers?: T) {
     this.core = core;
     this.label = label;
     this.slots = slots;
@@ -42,13 +53,20 @@ export class GraphCore {
     this.#names = new NamedNodes(label, session.nodes);
     this.otherCores = [...new Set(session.nodes.map(({ stream }) => stream.core))].filter((other) => other !== core);
     this.handle = core.graphHandles.take();
-    core.channel.defineGraph(this.handle, encodeDefinition(session.nodes, session.entryCount));
+    this.timers = timers;
+    const timed = [...(timers?.records() ?? [])].map((node) => ({ ...node, stream: { core }, slots: [] }));
+    core.channel.defineGraph(this.handle, encodeDefinition([...session.nodes, ...timed], session.entryCount));
     for (const [storage, captured] of session.memories) this.#use(storage, captured.used());
   }
 
   /** The memories that it uses, and how. */
   *uses(): Iterable<CapturedUse & { readonly storage: Storage }> {
     for (const [storage, captured] of this.session.memories) for (const use of captured.used()) yield { ...use, storage };
+  }
+
+  /** Was this form of the graph launched? */
+  get isLaunched(): boolean {
+    return this.#isLaunched;
   }
 
   /** Throws StateError after `close`. */
@@ -69,8 +87,8 @@ export class GraphCore {
   }
 
   /** The graph with the nodes of another capture. Its launches come after those of this one, which is closed. */
-  replacedBy(session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[]): GraphCore {
-    const next = new GraphCore(this.core, this.label, session, slots);
+  replacedBy(session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[], timers: T | undefined): GraphCore<T> {
+    const next = new GraphCore(this.core, this.label, session, slots, timers);
     next.memory.launch = this.memory.launch;
     this.close();
     return next;
@@ -87,6 +105,7 @@ export class GraphCore {
       timeline.graphLaunches.forget(completed);
     }
     for (const event of this.session.events) event.noteLaunch(timeline, ticket);
+    this.timers?.noteLaunch(timeline, ticket);
     // Field by field: spreading an object costs more than the rest of a launch.
     this.memory.launch = { timeline, ticket, info, isOrdered, nth: ++launches };
   }
@@ -105,6 +124,7 @@ export class GraphCore {
     core.frees.freeAfter([...memory.users], (timeline) => {
       core.graphHandles.giveBack(handle, timeline, core.submit(timeline, core.encoder.freeGraph(timeline.slot, handle)));
     });
+    this.timers?.release();
     // The memories are freed after the launches: they list the graph until then.
     this.session.release();
     for (const storage of this.session.memories.keys()) {

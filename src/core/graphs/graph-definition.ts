@@ -3,8 +3,13 @@
 import { GraphDefinition, GraphNodeHead, GraphPatch } from '../../protocol/protocol.gen.js';
 import type { CapturedNode } from './capture-session.js';
 
+/** What the definition of a graph has of a node. */
+export interface DefinedNode extends Pick<CapturedNode, 'record' | 'after' | 'slots'> {
+  readonly stream: Pick<CapturedNode['stream'], 'core'>;
+}
+
 /** Encodes the nodes of a graph whose launches have `entryCount` entries. */
-export function encodeDefinition(nodes: readonly CapturedNode[], entryCount: number): Uint8Array<ArrayBuffer> {
+export function encodeDefinition(nodes: readonly DefinedNode[], entryCount: number): Uint8Array<ArrayBuffer> {
   const patchCount = nodes.reduce((sum, { slots }) => sum + slots.length, 0);
   let size = GraphDefinition.BYTE_SIZE + patchCount * GraphPatch.BYTE_SIZE;
   for (const { after, record } of nodes) size += GraphNodeHead.BYTE_SIZE + afterBytes(after) + record.byteLength;

@@ -18,6 +18,16 @@ export interface GraphNode {
   readonly stream: string;
 }
 
+/** When a node of a launch ran. */
+export interface NodeTime {
+  /** The `id` of the node in `nodes`. */
+  readonly id: number;
+  /** Microseconds from the beginning of the launch until all nodes that it comes after had finished. */
+  readonly startUs: number;
+  /** Microseconds from then until it had finished, the wait for a free place on the device included. */
+  readonly durationUs: number;
+}
+
 /** Two nodes by id: the second comes after the first. */
 export type GraphEdge = readonly [from: number, to: number];
 
@@ -52,6 +62,15 @@ export class NamedNodes implements FailingGraph {
     if (node === undefined) return { name: `node ${number} of graph ${this.#graph}`, kernel: undefined };
     return { name: `node ${number} (${node.name}) of graph ${this.#graph}`, kernel: node.core.kernelRegistry.byHandle(kernel) };
   }
+}
+
+/** The times of the nodes, from when each ended in milliseconds since the beginning of the launch. */
+export function timesOf(nodes: readonly CapturedNode[], endsMs: readonly number[]): readonly NodeTime[] {
+  return nodes.map(({ after }, id) => {
+    // The clock of a GPU has steps of half a microsecond, so a node may seem to end before it begins.
+    const startMs = Math.max(0, ...after.map((earlier) => endsMs[earlier] as number));
+    return Object.freeze({ id, startUs: startMs * 1000, durationUs: Math.max(0, (endsMs[id] as number) - startMs) * 1000 });
+  });
 }
 
 /** In which respect two graphs differ that should have the same nodes; undefined if they do not. */

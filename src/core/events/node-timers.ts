@@ -1,0 +1,57 @@
+// The events of a graph that was captured with timing: one at the beginning of a launch, and one behind each node.
+//
+// They are nodes of the graph on its device, behind those of the capture, whose numbers stay as they are. No other node comes after them.
+// Thread: owner.
+import { EventKind, RecordEventRecord } from '../../protocol/protocol.gen.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { Timeline } from '../timeline/timeline.js';
+import type { WaitOptions } from '../waits/wait.js';
+import { askElapsed, EventHandle } from './event-handles.js';
+
+export class NodeTimers {
+  readonly #core: DeviceCore;
+  readonly #begin: EventHandle;
+  /** One for each node. */
+  readonly #ends: readonly EventHandle[];
+
+  constructor(core: DeviceCore, nodeCount: number) {
+    this.#core = core;
+    this.#begin = new EventHandle(core, EventKind.TIMING);
+    this.#ends = Array.from({ length: nodeCount }, () => new EventHandle(core, EventKind.TIMING));
+  }
+
+  /** The records of the events, each with the nodes that it comes after. */
+  *records(): Iterable<{ readonly record: Uint8Array<ArrayBuffer>; readonly after: readonly number[] }> {
+    const record = ({ handle, kind }: EventHandle): Uint8Array<ArrayBuffer> => {
+      const { encoder } = this.#core;
+      // A getter of a launch's argument may make the graph: the launch is half written then.
+      const written = encoder.block.slice(0, RecordEventRecord.BYTE_SIZE);
+      // A node is of no stream.
+      const bytes = encoder.block.slice(0, encoder.recordEvent(0, handle, kind));
+      encoder.block.set(written);
+      return bytes;
+    };
+    yield { record: record(this.#begin), after: [] };
+    for (const [node, end] of this.#ends.entries()) yield { record: record(end), after: [node] };
+  }
+
+  /** A launch of the graph was submitted. */
+  noteLaunch(timeline: Timeline, ticket: number): void {
+    for (const event of this.#all()) event.noteLaunch(timeline, ticket);
+  }
+
+  /** The graph is closed. */
+  release(): void {
+    for (const event of this.#all()) event.release();
+  }
+
+  /** When each node ended, in milliseconds since the beginning of the latest launch that has finished. */
+  async ended(opts: WaitOptions | undefined): Promise<number[]> {
+    return Promise.all(this.#ends.map((end) => askElapsed(this.#begin, end, opts)));
+  }
+
+  *#all(): Iterable<EventHandle> {
+    yield this.#begin;
+    yield* this.#ends;
+  }
+}
