@@ -74,10 +74,12 @@ bool ChannelThread::DrainRing() {
     const std::optional<Record> record = submissions_.First();
     // Looked at after the record was found: what was submitted on a held channel is not read.
     if (!record || inbox_.IsHeld()) break;
+    // A change posted before a record was submitted must be seen before that record is read.
+    if (inbox_.HasNotices()) DrainNotices();
     StreamState& stream = streams_.At(record->header.stream);
     if (!stream.deferred.empty() || issuer_.Issue(stream, *record) == Outcome::kParked) stream.deferred.Add(*record);
     submissions_.Advance(*record);
-    // A change posted before a record was submitted must be seen before that record is read.
+    // Streams to continue come before further records.
     if (inbox_.HasNotices()) {
       ++read;
       break;
