@@ -79,6 +79,19 @@ export class HostStage {
   }
 }
 
+/** A call that blocks the event loop for longer is worth a warning. */
+const LONGEST_SNAPSHOT_MS = 20;
+let hasWarned = false;
+
+function warnOfHolding(ms: number, byteLength: number): void {
+  if (ms < LONGEST_SNAPSHOT_MS || hasWarned) return;
+  hasWarned = true;
+  const message =
+    `A copy from an ordinary typed array of ${byteLength} bytes blocked the event loop for ${Math.round(ms)} ms: the call takes a snapshot. ` +
+    'Give the array away with { transfer: true }, or write into a pinned array or a SharedArrayBuffer instead. Later cases are not reported.';
+  process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_SNAPSHOT' });
+}
+
 /** Submits a copy of `bytes` to `dst`. `submit` gets the region of the memory that the device reads. */
 export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTransfer: boolean, submit: (src: Region) => T): T {
   const { buffer, byteOffset, byteLength } = bytes;
@@ -88,8 +101,10 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
     const stage = new HostStage(core, core.arena.adopt(buffer, byteOffset, byteLength, false));
     return stage.use(() => submit(stage.region));
   }
+  const start = performance.now();
   const stage = new HostStage(core, core.arena.snapshot(bytes));
   const submitted = stage.use(() => submit(stage.region));
+  warnOfHolding(performance.now() - start, byteLength);
   if (isTransfer) detached(buffer as ArrayBuffer);
   return submitted;
 }
