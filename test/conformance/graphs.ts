@@ -1,6 +1,6 @@
 // Chapter 10, fourth part: launches of graphs, their order, and their end.
 import { describe, expect } from 'vitest';
-import { StateError, type Operation } from 'millrace';
+import { StateError, type Operation, type Recorder } from 'millrace';
 import { ONE, usedAgain, usedBytes, weaveKernel, woven } from '../support/graphs.js';
 import { hold, turnsOf } from '../support/latch.js';
 import { mixed, mixKernel, rendezvousKernel } from '../support/kernels.js';
@@ -327,5 +327,37 @@ export function graphs(target: Target): void {
       await usedAgain(device, before);
       await stream.close();
     });
+
+    rule(
+      'S1013',
+      'a graph that is made, launched and closed at once comes after all that used its arrays, and before what follows',
+      async () => {
+        const { device } = chapter;
+        const streams = [device.createStream(), device.createStream()] as const;
+        await device.compile(weaveKernel);
+        for (let round = 0; round < 200; round++) {
+          const x = [1, 2, 3].map((value) => device.full(1, value, 'u32'));
+          const expected = [1, 2, 3];
+          for (let n = 0; n < 6; n++) {
+            // Each pair of arrays, on changing streams, half of them in graphs.
+            const [from, to] = [(n * round) % 3, (n * round + 1 + (n % 2)) % 3] as const;
+            const stream = streams[((round >> n) + n) & 1]!;
+            const submit = (s: Recorder): void => void s.launch(weaveKernel, ONE, { x: x[from]!, y: x[to]!, k: n });
+            expected[to] = woven(expected[from]!, expected[to]!, n);
+            if (((round >> 2) + n) % 2 === 0) {
+              submit(stream);
+              continue;
+            }
+            const graph = stream.capture(submit);
+            stream.launch(graph);
+            void graph.close();
+          }
+          const values = await Promise.all(x.map((array) => array.read()));
+          expect(values.flatMap((one) => [...one])).toEqual(expected);
+          for (const array of x) array[Symbol.dispose]();
+        }
+        await Promise.all(streams.map((stream) => stream.close()));
+      },
+    );
   });
 }

@@ -26,6 +26,12 @@ export class LatestAccesses {
     return (this.timeline === timeline || this.timeline === undefined) && this.rest.length === 0;
   }
 
+  /** The ticket of the stream's access; 0 if there is none. */
+  lastOf(timeline: Timeline): number {
+    if (this.timeline === timeline) return this.ticket;
+    return this.rest.find((access) => access.timeline === timeline)?.ticket ?? 0;
+  }
+
   put(timeline: Timeline, ticket: number, info: AccessInfo): void {
     if (this.timeline === timeline) {
       this.ticket = ticket;

@@ -85,6 +85,8 @@ export abstract class TrackedMemory {
   takeUsersOf(other: TrackedMemory, isWrite: boolean): void {
     if (other.graphUses.length > 0) other.#addLaunches();
     for (const { timeline, ticket, info } of other.users) {
+      // Of several memories that are taken, each has a last ticket of its own.
+      if (ticket <= this.users.lastOf(timeline)) continue;
       this.access(timeline, ticket, 0, this.byteLength, isWrite ? 'write' : 'read', info, false);
     }
   }
