@@ -65,6 +65,7 @@ Status GraphCore::AddWork(GraphTask& task, const hal::GraphNode& node) {
     task.condition_ = std::make_unique<GraphTask::Condition>();
     task.condition_->kind = condition->kind;
     task.condition_->value = condition->value;
+    task.condition_->stop = condition->stop;
     for (const std::vector<hal::GraphNode>& nodes : condition->bodies) {
       auto body = std::make_unique<GraphPart>();
       body->condition = &task;
@@ -191,10 +192,12 @@ bool GraphCore::RunTask(GraphTask& task, Ready& ready) {
 // True: no body runs any more.
 bool GraphCore::RunCondition(GraphTask& task, Ready& ready) {
   using Kind = hal::GraphCondition::Kind;
-  const auto& [kind, value, bodies] = *task.condition_;
+  const GraphTask::Condition& condition = *task.condition_;
+  const auto& bodies = condition.bodies;
+  const Kind kind = condition.kind;
   const bool was_begun = std::exchange(task.has_begun_, true);
-  while (!IsSkipping() && (kind == Kind::kWhile || !was_begun)) {
-    const int32_t now = *value;
+  while (!IsSkipping() && !condition.IsStopped() && (kind == Kind::kWhile || !was_begun)) {
+    const int32_t now = *condition.value;
     size_t index = 0;
     if (kind == Kind::kSwitch) {
       index = now < 0 ? bodies.size() : static_cast<size_t>(now);

@@ -53,7 +53,12 @@ class GraphTask final : public Runnable, public NodeOwner {
   struct Condition {
     hal::GraphCondition::Kind kind = hal::GraphCondition::Kind::kIf;
     const volatile int32_t* value = nullptr;
+    const uint32_t* stop = nullptr;
     std::vector<std::unique_ptr<GraphPart>> bodies;
+
+    [[nodiscard]] bool IsStopped() const {
+      return stop != nullptr && std::atomic_ref(*const_cast<uint32_t*>(stop)).load(std::memory_order_acquire) != 0;
+    }
   };
 
   GraphCore& core_;

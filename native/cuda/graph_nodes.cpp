@@ -334,8 +334,7 @@ Result<CUgraphNode> GraphWriter::WriteCondition(CUgraph graph, Before before, co
         *home_,
         Cuda().cuGraphConditionalHandleCreate(&body.handle, graph, context->handle(), 0, CU_GRAPH_COND_ASSIGN_DEFAULT),
         "adding a condition to a graph"));
-    Result<CUgraphNode> setting =
-        WriteSetting(graph, before, context, body.handle, node.value, body.expected, body.is_equal);
+    Result<CUgraphNode> setting = WriteSetting(graph, before, context, body.handle, node, body.expected, body.is_equal);
     MR_TRY(setting.status());
     settings.push_back(setting.value());
   }
@@ -355,8 +354,8 @@ Result<CUgraphNode> GraphWriter::WriteCondition(CUgraph graph, Before before, co
     std::vector<CUgraphNode> last;
     MR_TRY(Write(inside, node.bodies[i], false, &last));
     if (is_while) {
-      MR_TRY(WriteSetting(inside, last, context, bodies[i].handle, node.value, bodies[i].expected, bodies[i].is_equal)
-                 .status());
+      MR_TRY(
+          WriteSetting(inside, last, context, bodies[i].handle, node, bodies[i].expected, bodies[i].is_equal).status());
     }
     ends.push_back(made);
   }
@@ -365,8 +364,8 @@ Result<CUgraphNode> GraphWriter::WriteCondition(CUgraph graph, Before before, co
 }
 
 Result<CUgraphNode> GraphWriter::WriteSetting(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
-                                              CUgraphConditionalHandle handle, const int32_t* value, int expected,
-                                              bool is_equal) {
+                                              CUgraphConditionalHandle handle, const hal::GraphCondition& node,
+                                              int expected, bool is_equal) {
   std::shared_ptr<Kernel>& kernel = parts_.conditions[context.get()];
   if (kernel == nullptr) {
     const std::string names[] = {"millrace_condition"};
@@ -381,7 +380,9 @@ Result<CUgraphNode> GraphWriter::WriteSetting(CUgraph graph, Before before, cons
     kernel = std::move(loaded.value()[0]);
   }
   int equal = is_equal ? 1 : 0;
-  void* params[] = {&handle, &value, &expected, &equal};
+  const int32_t* value = node.value;
+  const uint32_t* stop = node.stop;
+  void* params[] = {&handle, &value, &expected, &equal, &stop};
   return WriteLaunch(graph, before, *kernel, 1, 1, params);
 }
 

@@ -74,10 +74,10 @@ class GraphWriter {
                                                  const hal::GraphStrided& node);
   [[nodiscard]] Result<CUgraphNode> WriteCondition(CUgraph graph, Before before, const hal::GraphNode& on,
                                                    const hal::GraphCondition& node);
-  /// The node that sets `handle` to whether the value equals `expected`, or differs from it.
+  /// The node that sets `handle` to whether the condition's value equals `expected`, or differs from it.
   [[nodiscard]] Result<CUgraphNode> WriteSetting(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
-                                                 CUgraphConditionalHandle handle, const int32_t* value, int expected,
-                                                 bool is_equal);
+                                                 CUgraphConditionalHandle handle, const hal::GraphCondition& node,
+                                                 int expected, bool is_equal);
 
   const std::shared_ptr<Context> home_;
   GraphParts& parts_;

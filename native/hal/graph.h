@@ -99,6 +99,9 @@ struct GraphCondition {
   };
   Kind kind = Kind::kIf;
   const int32_t* value = nullptr;
+  /// Not null: when this word is not 0, because a kernel of the graph has reported a fault there, no further body
+  /// begins. So a loop whose condition a failed kernel would have changed ends.
+  const uint32_t* stop = nullptr;
   /// In bodies, `after` counts the nodes of the body.
   std::vector<std::vector<GraphNode>> bodies;
 };

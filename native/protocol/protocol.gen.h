@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "662e0315b4086f9e";
+inline constexpr char kHash[] = "0ed17a765e684fef";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 4096;
@@ -26,6 +26,8 @@ inline constexpr uint32_t kMaxRank = 8;
 inline constexpr uint32_t kIpcHandleBytes = 64;
 /// Size of one fault report of a kernel.
 inline constexpr uint32_t kFaultSlotBytes = 64;
+/// How deep the conditions of a graph may be nested.
+inline constexpr uint32_t kMaxConditionDepth = 16;
 
 /// The kind of a record. Every record takes one ticket of its stream.
 enum class Opcode : uint16_t {
@@ -90,6 +92,13 @@ enum class Access : uint8_t {
 /// Options of a launch. Bit flags.
 enum class LaunchFlag : uint16_t {
   kCooperative = 1,  // All blocks of the grid run at the same time, so that they can wait for each other. The launch is refused if the device cannot hold all of them.
+};
+
+/// When the bodies of a graph's condition run. The value is read when the condition is reached.
+enum class ConditionKind : uint16_t {
+  kIf = 0,  // The first body if the value is not 0, else the second one, if there is one.
+  kWhile = 1,  // The only body, as long as the value is not 0. It is read before each iteration.
+  kSwitch = 2,  // The body with the value's index; none if there is no such body.
 };
 
 /// The handle tables of a device.
@@ -444,7 +453,7 @@ static_assert(offsetof(GraphDefinition, patch_count) == 4);
 static_assert(offsetof(GraphDefinition, entry_count) == 8);
 static_assert(offsetof(GraphDefinition, reserved) == 12);
 
-/// One node. `device` is the channel id of the device that runs it, whose tables its record's handles name. `afterCount` indices of earlier nodes follow (u32, padded to 8 bytes), then `recordBytes` bytes: a LAUNCH, COPY, COPY_STRIDED, FILL, FILL_STRIDED or NOP record. A LaunchArg that a slot fills in has the handle or value 0.
+/// One node. `device` is the channel id of the device that runs it, whose tables its record's handles name. `afterCount` indices of earlier nodes follow (u32, padded to 8 bytes), then `recordBytes` bytes: a LAUNCH, COPY, COPY_STRIDED, FILL, FILL_STRIDED or NOP record. If `recordBytes` is 0, a GraphCondition follows instead. A LaunchArg that a slot fills in has the handle or value 0.
 struct GraphNodeHead {
   uint32_t device;
   uint32_t after_count;
@@ -456,6 +465,30 @@ static_assert(offsetof(GraphNodeHead, device) == 0);
 static_assert(offsetof(GraphNodeHead, after_count) == 4);
 static_assert(offsetof(GraphNodeHead, record_bytes) == 8);
 static_assert(offsetof(GraphNodeHead, reserved) == 12);
+
+/// Runs bodies as often as a 4-byte integer in device memory says. `kind` is a ConditionKind. `bodyCount` bodies follow, each a GraphBody.
+struct GraphCondition {
+  uint32_t kind;
+  uint32_t body_count;
+  uint32_t handle;
+  uint32_t reserved;
+  uint64_t offset;
+};
+static_assert(sizeof(GraphCondition) == 24);
+static_assert(offsetof(GraphCondition, kind) == 0);
+static_assert(offsetof(GraphCondition, body_count) == 4);
+static_assert(offsetof(GraphCondition, handle) == 8);
+static_assert(offsetof(GraphCondition, reserved) == 12);
+static_assert(offsetof(GraphCondition, offset) == 16);
+
+/// The head of a condition's body. `nodeCount` nodes follow, each a GraphNodeHead with the device of the condition. Their dependencies count the nodes of the body. No GraphPatch names them.
+struct GraphBody {
+  uint32_t node_count;
+  uint32_t reserved;
+};
+static_assert(sizeof(GraphBody) == 8);
+static_assert(offsetof(GraphBody, node_count) == 0);
+static_assert(offsetof(GraphBody, reserved) == 4);
 
 /// Entry number `entry` of each launch replaces a part of the record of node `node`. LAUNCH: the LaunchArg number `arg`, except its `access`. COPY: the device memory of dst (`arg` 0) or src (1), whose offset counts from the entry's. FILL: the memory (0), the pattern (1) or the count (2).
 struct GraphPatch {

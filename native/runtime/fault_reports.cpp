@@ -59,7 +59,13 @@ void FaultReports::Collect(StreamState& stream) {
     for (const FaultWatch::Output& output : watched.outputs) output.entry->poison.SetIf(output.version, id);
     watched.outputs.clear();
   });
-  for (const std::shared_ptr<GraphFaults>& graph : stream.faults.Graphs()) CollectGraph(*graph);
+  bool must_ask = false;
+  for (const std::shared_ptr<GraphFaults>& graph : stream.faults.Graphs()) {
+    // Asked first: a launch that has completed by now has written its report.
+    must_ask |= graph->MustAsk(stream);
+    CollectGraph(*graph);
+  }
+  if (must_ask) return;
   // Clear it, unless another kernel has set it meanwhile.
   uint32_t collecting = own;
   flag.compare_exchange_strong(collecting, 0);

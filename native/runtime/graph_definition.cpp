@@ -99,7 +99,38 @@ bool ReadWork(std::span<const std::byte> bytes, DefinedNode& node) {
   }
 }
 
-bool ReadHead(ByteReader& reader, uint32_t number, DefinedNode& node) {
+bool ReadNodes(ByteReader& reader, uint32_t count, uint32_t depth, std::vector<DefinedNode>& nodes);
+
+bool HasBodies(const protocol::GraphCondition& head) {
+  switch (static_cast<protocol::ConditionKind>(head.kind)) {
+    case protocol::ConditionKind::kIf:
+      return head.body_count == 1 || head.body_count == 2;
+    case protocol::ConditionKind::kWhile:
+      return head.body_count == 1;
+    case protocol::ConditionKind::kSwitch:
+      return head.body_count > 0;
+    default:
+      return false;
+  }
+}
+
+bool ReadCondition(ByteReader& reader, uint32_t depth, DefinedNode& node) {
+  GraphDefinition::Condition condition;
+  if (depth == protocol::kMaxConditionDepth || !reader.Read(condition.head) || !HasBodies(condition.head)) return false;
+  if (condition.head.offset % sizeof(int32_t) != 0) return false;
+  for (uint32_t n = 0; n < condition.head.body_count; ++n) {
+    protocol::GraphBody body;
+    std::vector<DefinedNode>& nodes = condition.bodies.emplace_back();
+    if (!reader.Read(body) || !ReadNodes(reader, body.node_count, depth + 1, nodes)) return false;
+    for (const DefinedNode& inner : nodes) {
+      if (inner.device != node.device) return false;
+    }
+  }
+  node.work = std::move(condition);
+  return true;
+}
+
+bool ReadHead(ByteReader& reader, uint32_t number, uint32_t depth, DefinedNode& node) {
   protocol::GraphNodeHead head;
   if (!reader.Read(head) || head.after_count > number || head.record_bytes % 8 != 0) return false;
   node.device = head.device;
@@ -110,8 +141,17 @@ bool ReadHead(ByteReader& reader, uint32_t number, DefinedNode& node) {
   }
   uint32_t padding = 0;
   if (head.after_count % 2 != 0 && !reader.Read(padding)) return false;
+  if (head.record_bytes == 0) return ReadCondition(reader, depth, node);
   const std::optional<std::span<const std::byte>> record = reader.Take(head.record_bytes);
   return record && ReadWork(*record, node);
+}
+
+// Nothing is reserved by the count, which may be wrong.
+bool ReadNodes(ByteReader& reader, uint32_t count, uint32_t depth, std::vector<DefinedNode>& nodes) {
+  for (uint32_t n = 0; n < count; ++n) {
+    if (!ReadHead(reader, n, depth, nodes.emplace_back())) return false;
+  }
+  return true;
 }
 
 /// Where the entry of an argument is kept; null if none can replace it.
@@ -149,15 +189,21 @@ bool AreFillsWhole(const GraphDefinition& definition) {
   });
 }
 
-void ListDevices(GraphDefinition& definition) {
-  std::vector<uint32_t>& devices = definition.devices;
-  for (const DefinedNode& node : definition.nodes) {
+void AddDevices(const std::vector<DefinedNode>& nodes, std::vector<uint32_t>& devices) {
+  for (const DefinedNode& node : nodes) {
     devices.push_back(node.device);
     if (const auto* copy = std::get_if<GraphDefinition::Copy>(&node.work)) {
       devices.push_back(copy->record.dst_device);
       devices.push_back(copy->record.src_device);
+    } else if (const auto* condition = std::get_if<GraphDefinition::Condition>(&node.work)) {
+      for (const std::vector<DefinedNode>& body : condition->bodies) AddDevices(body, devices);
     }
   }
+}
+
+void ListDevices(GraphDefinition& definition) {
+  std::vector<uint32_t>& devices = definition.devices;
+  AddDevices(definition.nodes, devices);
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
 }
@@ -170,10 +216,7 @@ std::optional<GraphDefinition> GraphDefinition::Read(std::span<const std::byte> 
   if (!reader.Read(head) || head.entry_count > kMostEntries) return std::nullopt;
   GraphDefinition definition;
   definition.entry_count = head.entry_count;
-  // Nothing is reserved by the counts, which may be wrong.
-  for (uint32_t n = 0; n < head.node_count; ++n) {
-    if (!ReadHead(reader, n, definition.nodes.emplace_back())) return std::nullopt;
-  }
+  if (!ReadNodes(reader, head.node_count, 0, definition.nodes)) return std::nullopt;
   for (uint32_t n = 0; n < head.patch_count; ++n) {
     if (!ReadPatch(reader, definition)) return std::nullopt;
   }

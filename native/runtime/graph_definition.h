@@ -42,10 +42,17 @@ struct GraphDefinition {
     protocol::FillStridedRecord record;
     StridedAxes axes;
   };
+  struct Node;
+  struct Condition {
+    protocol::GraphCondition head;
+    std::vector<std::vector<Node>> bodies;  // Of the condition's device.
+  };
   struct Node {
     uint32_t device = 0;
-    std::vector<uint32_t> after;
-    std::variant<protocol::NopRecord, Launch, Copy, CopyStrided, Fill, FillStrided, protocol::RecordEventRecord> work;
+    std::vector<uint32_t> after;  // In a body, these count the nodes of the body.
+    std::variant<protocol::NopRecord, Launch, Copy, CopyStrided, Fill, FillStrided, protocol::RecordEventRecord,
+                 Condition>
+        work;
   };
 
   std::vector<Node> nodes;

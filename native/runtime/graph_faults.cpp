@@ -36,8 +36,16 @@ std::optional<uint32_t> GraphFaults::FindFree(uint32_t preferred) {
 
 bool GraphFaults::MayGrow() {
   std::lock_guard lock(mutex_);
+  if (word_ != nullptr) return sets_.empty();
   const size_t most = std::min<size_t>(kMostSlots / std::max<size_t>(nodes_.size(), 1), protocol::kStreamWindow);
   return sets_.size() < std::max(most, kFewestSets);
+}
+
+bool GraphFaults::MustAsk(const StreamState& stream) {
+  if (word_ == nullptr) return false;
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(launches_,
+                             [&](const Launch& launch) { return launch.stream == &stream && !HasCompleted(launch); });
 }
 
 uint32_t GraphFaults::AddSet(Slots slots) {
@@ -65,6 +73,7 @@ void GraphFaults::DropOldest() {
       if (State(*slot) != 0) std::memset(static_cast<void*>(slot), 0, sizeof(*slot));
     }
     set.is_used = false;
+    if (word_ != nullptr) std::memset(static_cast<void*>(word_), 0, sizeof(*word_));
   }
   launches_.pop_front();
 }
@@ -81,6 +90,7 @@ GraphFaults::Slots GraphFaults::End() {
   std::lock_guard lock(mutex_);
   Slots all;
   for (const Set& set : sets_) all.insert(all.end(), set.slots.begin(), set.slots.end());
+  if (word_ != nullptr) all.push_back(word_);
   for (protocol::FaultSlot* const slot : all) std::memset(static_cast<void*>(slot), 0, sizeof(*slot));
   sets_.clear();
   launches_.clear();

@@ -2,6 +2,9 @@
 // slot each. Each launch has a set of such slots until it has completed, so a report tells its launch: launches that
 // are queued together have different sets. A set is used again when its launch has completed and its report, if there
 // is one, became a failure.
+//
+// Nodes in the bodies of conditions keep the parameters that they were built with. A graph with such nodes has one set,
+// so one of its launches is with the backend at a time, and all its nodes have one fault word in place of the streams'.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +43,16 @@ class GraphFaults {
     Outputs outputs;
   };
 
-  explicit GraphFaults(std::vector<Node> nodes) : nodes_(std::move(nodes)) {}
+  /// `word`: of a graph with nodes in bodies, the slot whose state is the fault word of all. Null without such nodes.
+  explicit GraphFaults(std::vector<Node> nodes, protocol::FaultSlot* word = nullptr)
+      : nodes_(std::move(nodes)), word_(word) {}
 
   /// Without nodes, launches are watched only for Poison, and have no sets.
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  /// The fault word of all nodes, if some are in bodies. Null otherwise.
+  [[nodiscard]] uint32_t* word() const { return word_ == nullptr ? nullptr : &word_->state; }
+  /// Whether a launch on the stream, of a graph with such nodes, may still report: no word of the stream tells.
+  [[nodiscard]] bool MustAsk(const StreamState& stream);
   /// A set that no launch has; `preferred`, if it is one. Nothing if there is none. Thread: channel.
   [[nodiscard]] std::optional<uint32_t> FindFree(uint32_t preferred);
   /// Whether the graph may have another set.
@@ -100,6 +109,7 @@ class GraphFaults {
   void DropOldest();
 
   const std::vector<Node> nodes_;
+  protocol::FaultSlot* const word_;
 
   std::mutex mutex_;
   // Guarded by mutex_; only the channel changes sets_.

@@ -26,13 +26,32 @@ bool GraphPlan::IsUnused(uint32_t memory) const {
 void GraphPlan::AddAccesses(const std::vector<uint32_t>& reads, const std::vector<Write>& writes) {
   for (const uint32_t memory : reads) {
     Use& use = uses_[memory];
-    if (!use.is_overwritten && !std::exchange(use.is_input, true)) inputs.push_back(memory);
+    if (use.is_overwritten || IsOverwrittenInBody(memory)) continue;
+    if (!std::exchange(use.is_input, true)) inputs.push_back(memory);
   }
   for (const auto& [memory, is_whole] : writes) {
     Use& use = uses_[memory];
     if (!std::exchange(use.is_output, true)) outputs.push_back(memory);
-    if (is_whole && !use.is_input && !std::exchange(use.is_overwritten, true)) overwritten.push_back(memory);
+    if (!is_whole || use.is_input) continue;
+    if (!overwritten_in_bodies_.empty()) {
+      overwritten_in_bodies_.back().insert(memory);
+    } else if (!std::exchange(use.is_overwritten, true)) {
+      overwritten.push_back(memory);
+    }
   }
+}
+
+bool GraphPlan::IsOverwrittenInBody(uint32_t memory) const {
+  return std::ranges::any_of(overwritten_in_bodies_, [&](const auto& body) { return body.contains(memory); });
+}
+
+hal::GraphNode& GraphPlan::NodeAt(uint32_t node, const Place& body) {
+  if (body.empty()) return nodes[node];
+  hal::GraphNode* found = &nodes[body[0]];
+  for (size_t n = 1; n < body.size(); n += 2) {
+    found = &std::get<hal::GraphCondition>(found->work).bodies[body[n]][body[n + 1]];
+  }
+  return *found;
 }
 
 void BuiltGraph::Set(std::unique_ptr<hal::Graph> graph) {

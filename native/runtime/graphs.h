@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct GraphPlan {
     uint32_t count = 0;
     bool is_covered = false;  // The first node that uses it is a copy or fill that should overwrite it as a whole.
   };
+  /// Where a node in a condition's body is: the index of the condition, the body, the index of a node in it, and so on.
+  using Place = std::vector<uint32_t>;
   /// A parameter that an entry of each launch replaces.
   struct Patch {
     uint32_t node = 0;
@@ -52,7 +55,7 @@ struct GraphPlan {
     uint64_t offset = 0;           // Is added to the entry.
     uint64_t value = 0;            // Of the last launch.
   };
-  /// A launch among the nodes.
+  /// A launch among the nodes. `node` is, for one in a body, the index of the outermost condition around it.
   struct Kernel {
     uint32_t node = 0;
     protocol::LaunchRecord record;
@@ -63,6 +66,12 @@ struct GraphPlan {
     uint32_t node = 0;
     uint32_t param = 0;
     uint32_t kernel = 0;
+    Place body;  // Empty for a node outside of bodies.
+  };
+  /// A copy of host memory of another device.
+  struct ReportingCopy {
+    uint32_t node = 0;
+    Place body;
   };
 
   // Until the graph is built.
@@ -82,9 +91,9 @@ struct GraphPlan {
     EventRef event;
   };
   std::vector<Record> records;
-  std::vector<uint32_t> reporting_copies;  // Nodes that copy host memory of other devices.
-  bool has_slot_ends = false;              // Copies or fills of memory that launches give.
-  bool is_staged = false;                  // It has a copy between devices without a direct route.
+  std::vector<ReportingCopy> reporting_copies;
+  bool has_slot_ends = false;  // Copies or fills of memory that launches give.
+  bool is_staged = false;      // It has a copy between devices without a direct route.
   bool has_foreign_outputs = false;
   // What the hidden parameters of the nodes name since the last launch: the stream whose fault word the checked kernels
   // write, and the set of fault slots.
@@ -97,6 +106,10 @@ struct GraphPlan {
     bool is_whole = false;
   };
   void AddAccesses(const std::vector<uint32_t>& reads, const std::vector<Write>& writes);
+  /// The next nodes may not run: what they overwrite counts as overwritten for the later nodes of the body only.
+  void BeginBody() { overwritten_in_bodies_.emplace_back(); }
+  void EndBody() { overwritten_in_bodies_.pop_back(); }
+  [[nodiscard]] hal::GraphNode& NodeAt(uint32_t node, const Place& body);
   uint32_t NumberOf(const MemoryRef& entry, uint32_t handle, bool is_own);
   uint32_t SlotOf(uint32_t device, uint32_t entry);
   /// Whether no node so far reads the memory or overwrites it as a whole.
@@ -108,7 +121,10 @@ struct GraphPlan {
     bool is_output = false;
     bool is_overwritten = false;
   };
+  [[nodiscard]] bool IsOverwrittenInBody(uint32_t memory) const;
+
   std::unordered_map<uint32_t, Use> uses_;
+  std::vector<std::unordered_set<uint32_t>> overwritten_in_bodies_;  // Of the bodies around the next node.
   std::unordered_map<const MemoryEntry*, uint32_t> numbers_;
 };
 

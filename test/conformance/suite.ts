@@ -11,6 +11,9 @@ import { captureErrors } from './capture-errors.js';
 import { capturedStreams } from './captured-streams.js';
 import { captures } from './captures.js';
 import { checkedLoops } from './checked-loops.js';
+import { conditionErrors } from './condition-errors.js';
+import { conditionNodes } from './condition-nodes.js';
+import { conditions } from './conditions.js';
 import { contexts } from './contexts.js';
 import { cooperative } from './cooperative.js';
 import { copies } from './copies.js';
@@ -59,6 +62,7 @@ import { pipelineErrors } from './pipeline-errors.js';
 import { pipelineInputs } from './pipeline-inputs.js';
 import { pipelines } from './pipelines.js';
 import { pipelinesOfTwo } from './pipelines-of-two.js';
+import { randomConditions } from './random-conditions.js';
 import { randomGraphs } from './random-graphs.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { pinnedBuffers } from './pinned-buffers.js';
@@ -154,6 +158,10 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphDrawings,
   graphTransfers,
   randomGraphs,
+  conditions,
+  conditionNodes,
+  conditionErrors,
+  randomConditions,
   graphEnds,
 ];
 
@@ -181,6 +189,9 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   graphUpdates,
   graphTransfers,
   randomGraphs,
+  conditions,
+  conditionNodes,
+  randomConditions,
 ];
 
 /** Chapters that depend on the compiler. */

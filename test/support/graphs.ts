@@ -16,6 +16,15 @@ export const weaveKernel: Kernel<{ x: In<'u32'>; y: InOut<'u32'>; k: Scalar<'u32
 }`,
 );
 
+/** left[0] = left[0] - 1: ends a loop. */
+export const countDownKernel: Kernel<{ left: InOut<'i32'> }> = cudaKernel(
+  'countDown',
+  { left: inout(i32) },
+  `extern "C" __global__ void countDown(int* left) {
+  left[0] = left[0] - 1;
+}`,
+);
+
 /** What `weaveKernel` leaves in one element. */
 export function woven(x: number, y: number, k: number): number {
   return (Math.imul(y, 1664525) + x + k) >>> 0;

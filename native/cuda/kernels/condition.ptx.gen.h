@@ -17,29 +17,40 @@ inline constexpr char kConditionPtx[] = R"ptx(.version 6.3
 	.param .u64 millrace_condition_param_0,
 	.param .u64 millrace_condition_param_1,
 	.param .u32 millrace_condition_param_2,
-	.param .u32 millrace_condition_param_3
+	.param .u32 millrace_condition_param_3,
+	.param .u64 millrace_condition_param_4
 )
 {
-	.reg .pred 	%p<5>;
-	.reg .b32 	%r<5>;
-	.reg .b64 	%rd<4>;
+	.reg .pred 	%p<7>;
+	.reg .b32 	%r<9>;
+	.reg .b64 	%rd<6>;
 	ld.param.u64 	%rd1, [millrace_condition_param_0];
 	ld.param.u64 	%rd2, [millrace_condition_param_1];
-	ld.param.u32 	%r1, [millrace_condition_param_2];
-	ld.param.u32 	%r2, [millrace_condition_param_3];
-	cvta.to.global.u64 	%rd3, %rd2;
-	ld.global.u32 	%r3, [%rd3];
-	setp.eq.s32 	%p1, %r3, %r1;
-	setp.ne.s32 	%p2, %r2, 0;
-	xor.pred  	%p3, %p2, %p1;
-	not.pred 	%p4, %p3;
-	selp.u32 	%r4, 1, 0, %p4;
+	ld.param.u32 	%r3, [millrace_condition_param_2];
+	ld.param.u32 	%r4, [millrace_condition_param_3];
+	ld.param.u64 	%rd3, [millrace_condition_param_4];
+	setp.eq.s64 	%p1, %rd3, 0;
+	@%p1 bra 	$L__BB0_2;
+	cvta.to.global.u64 	%rd4, %rd3;
+	ld.volatile.global.u32 	%r6, [%rd4];
+	setp.ne.s32 	%p2, %r6, 0;
+	mov.u32 	%r8, 0;
+	@%p2 bra 	$L__BB0_3;
+$L__BB0_2:
+	cvta.to.global.u64 	%rd5, %rd2;
+	ld.global.u32 	%r7, [%rd5];
+	setp.eq.s32 	%p3, %r7, %r3;
+	setp.ne.s32 	%p4, %r4, 0;
+	xor.pred  	%p5, %p4, %p3;
+	not.pred 	%p6, %p5;
+	selp.u32 	%r8, 1, 0, %p6;
+$L__BB0_3:
 	{ // callseq 0, 0
 	.reg .b32 temp_param_reg;
 	.param .b64 param0;
 	st.param.b64 	[param0+0], %rd1;
 	.param .b32 param1;
-	st.param.b32 	[param1+0], %r4;
+	st.param.b32 	[param1+0], %r8;
 	call.uni 
 	cudaGraphSetConditional, 
 	(

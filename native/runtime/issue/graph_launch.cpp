@@ -1,6 +1,7 @@
 #include "runtime/issue/graph_launch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <shared_mutex>
 #include <utility>
 
@@ -184,31 +185,6 @@ GraphLaunch::Ended GraphLaunch::FailOfLimits() {
 
 // ── Building ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-bool GraphLaunch::TakeFaultSlots() {
-  std::vector<GraphFaults::Node> nodes;
-  for (const GraphPlan::Checked& checked : plan_->checked) nodes.push_back({checked.node, checked.kernel});
-  for (const uint32_t copy : plan_->reporting_copies) nodes.push_back({copy, 0});
-  // What another device's memory was to get can only be found by the launch.
-  const bool must_poison = plan_->has_foreign_outputs && !parts_.device.needs_polling();
-  if (nodes.empty() && !must_poison) return true;
-  auto faults = std::make_shared<GraphFaults>(std::move(nodes));
-  if (!faults->nodes().empty()) {
-    std::optional<GraphFaults::Slots> slots = parts_.faults.TakeForGraph(faults->nodes().size());
-    if (!slots) return false;
-    auto slot = slots->begin();
-    for (const GraphPlan::Checked& checked : plan_->checked) {
-      auto& kernel = std::get<hal::GraphKernel>(plan_->nodes[checked.node].work);
-      kernel.params[checked.param] = reinterpret_cast<uintptr_t>(*slot++);
-    }
-    for (const uint32_t copy : plan_->reporting_copies) {
-      std::get<hal::GraphCopy>(plan_->nodes[copy].work).host.report = *slot++;
-    }
-    plan_->fault_set = faults->AddSet(std::move(*slots));
-  }
-  graph_.faults = std::move(faults);
-  return true;
-}
-
 uint64_t GraphLaunch::ValueOf(const GraphPlan::Patch& patch) {
   const uint64_t value = entries_[patch.entry].value;
   return patch.slot ? value + patch.offset + reinterpret_cast<uintptr_t>(slots_[*patch.slot]->address) : value;
@@ -226,9 +202,11 @@ Outcome GraphLaunch::Build(const GraphRef& graph) {
       hal::SetParam(plan_->nodes[patch.node].work, patch.param, patch.value);
     }
   }
-  for (const GraphPlan::Checked& checked : plan_->checked) {
+  if (graph_.faults == nullptr || graph_.faults->word() == nullptr) {
     const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
-    hal::SetParam(plan_->nodes[checked.node].work, checked.param + 1, word);
+    for (const GraphPlan::Checked& checked : plan_->checked) {
+      hal::SetParam(plan_->nodes[checked.node].work, checked.param + 1, word);
+    }
   }
   plan_->word_stream = &stream_;
   if (const Status status = MakeEvents(); !status.ok()) return FailOfBuild(status);
@@ -263,57 +241,6 @@ Outcome GraphLaunch::FailOfBuild(Status status) {
 }
 
 // ── Launching ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/// While the earlier launches have all the sets that a graph may have, the stream waits for the oldest of them. No
-/// later record of the stream could begin before that one has completed.
-GraphLaunch::Ended GraphLaunch::FindFaultSet() {
-  if (graph_.faults == nullptr) return std::nullopt;
-  GraphFaults& faults = *graph_.faults;
-  const size_t count = faults.nodes().size();
-  while (true) {
-    FaultReports::RetireGraph(faults);
-    if (count == 0) return std::nullopt;
-    if (const std::optional<uint32_t> free = faults.FindFree(graph_.plan->fault_set)) {
-      fault_set_ = *free;
-      return std::nullopt;
-    }
-    if (faults.MayGrow()) {
-      if (std::optional<GraphFaults::Slots> slots = parts_.faults.TakeForGraph(count)) {
-        fault_set_ = faults.AddSet(std::move(*slots));
-        return std::nullopt;
-      }
-    }
-    const auto [launching, ticket] = *faults.Oldest();
-    if (parts_.waits.WaitsForEnd(stream_, *launching, ticket)) return parts_.waits.Park(stream_, ParkReason::kWindow);
-  }
-}
-
-void GraphLaunch::AddFaultPatches(std::vector<hal::GraphPatch>& patches) {
-  if (graph_.faults == nullptr || graph_.faults->nodes().empty()) return;
-  const GraphFaults::Slots& slots = graph_.faults->SlotsOf(fault_set_);
-  const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
-  auto slot = slots.begin();
-  for (const auto& [node, param, kernel] : plan_->checked) {
-    if (plan_->fault_set != fault_set_) patches.push_back({node, param, reinterpret_cast<uintptr_t>(*slot)});
-    if (plan_->word_stream != &stream_) patches.push_back({node, param + 1, word});
-    ++slot;
-  }
-  if (plan_->fault_set == fault_set_) return;
-  for (const uint32_t copy : plan_->reporting_copies) {
-    patches.push_back({copy, hal::GraphPatch::kReport, reinterpret_cast<uintptr_t>(*slot++)});
-  }
-}
-
-void GraphLaunch::Watch() {
-  if (graph_.faults == nullptr) return;
-  GraphFaults::Outputs outputs;
-  for (const MemoryRef* const output : scratch_.outputs) outputs.emplace_back(*output, (*output)->poison.version());
-  if (std::find(graph_.watched.begin(), graph_.watched.end(), &stream_) == graph_.watched.end()) {
-    graph_.watched.push_back(&stream_);
-    stream_.faults.AddGraph(graph_.faults);
-  }
-  graph_.faults->Watch(stream_, ticket_, fault_set_, std::move(outputs));
-}
 
 /// A driver event for each record: a launch has its own, as the events of earlier launches may still be asked for.
 Status GraphLaunch::MakeEvents() {

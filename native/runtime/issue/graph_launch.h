@@ -66,6 +66,8 @@ class GraphLaunch {
   bool IsOwn(const Home& home) const { return home.channel.get() == &channel_; }
 
   Ended MakePlan();
+  /// The nodes of the graph or of a body, which become `part`.
+  Ended AddPart(const std::vector<GraphDefinition::Node>& nodes, std::vector<hal::GraphNode>& part);
   Ended Add(Home& home, const protocol::NopRecord& record);
   Ended Add(Home& home, const GraphDefinition::Launch& launch);
   Ended Add(Home& home, const GraphDefinition::Copy& defined);
@@ -73,6 +75,7 @@ class GraphLaunch {
   Ended Add(Home& home, const GraphDefinition::Fill& fill);
   Ended Add(Home& home, const GraphDefinition::FillStrided& fill);
   Ended Add(Home& home, const protocol::RecordEventRecord& record);
+  Ended Add(Home& home, const GraphDefinition::Condition& condition);
   Ended FindKernel(Home& home, const protocol::LaunchRecord& record, hal::GraphKernel& kernel);
   Ended FindCopyEnd(CopyWork& copy, CopyEnd& end);
   Ended AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined);
@@ -88,7 +91,11 @@ class GraphLaunch {
   uint32_t NumberOf(Home& home, const MemoryRef& entry, uint32_t handle);
   void AddWrite(Home& home, const MemoryRef& entry, uint32_t handle, bool is_whole);
   void AddRead(Home& home, const MemoryRef& entry, uint32_t handle);
-  hal::GraphNode& Node() { return plan_->nodes.back(); }
+  hal::GraphNode& Node() { return part_->back(); }
+  /// The index of the node, or of the outermost condition around it.
+  [[nodiscard]] uint32_t NodeIndex() const { return static_cast<uint32_t>(plan_->nodes.size() - 1); }
+  /// Where the node is, if it is in a body.
+  [[nodiscard]] GraphPlan::Place PlaceOfNode() const;
 
   Ended FindSlots();
   Ended CheckFixed();
@@ -128,6 +135,8 @@ class GraphLaunch {
   std::vector<std::unique_lock<std::mutex>> locks_;
   std::unique_ptr<GraphPlan> made_;  // A plan that is not the graph's yet.
   GraphPlan* plan_ = nullptr;
+  std::vector<hal::GraphNode>* part_ = nullptr;  // The nodes that are being planned.
+  GraphPlan::Place bodies_;                      // The conditions around them, each with the body.
   Accesses accesses_;
   std::vector<MemoryRef> slots_;                           // The memory of the plan's slots.
   std::vector<std::unique_ptr<hal::EventHandle>> events_;  // For the plan's records, of this launch.

@@ -18,16 +18,30 @@ using protocol::PeerRoute;
 GraphLaunch::Ended GraphLaunch::MakePlan() {
   made_ = std::make_unique<GraphPlan>();
   plan_ = made_.get();
-  for (const GraphDefinition::Node& node : graph_.definition->nodes) {
+  return AddPart(graph_.definition->nodes, plan_->nodes);
+}
+
+GraphLaunch::Ended GraphLaunch::AddPart(const std::vector<GraphDefinition::Node>& nodes,
+                                        std::vector<hal::GraphNode>& part) {
+  std::vector<hal::GraphNode>* const outer = std::exchange(part_, &part);
+  for (const GraphDefinition::Node& node : nodes) {
     Home& home = HomeOf(node.device);
-    plan_->nodes.push_back({.device = home.is_gone ? nullptr : home.channel->access().IfOpen(), .after = node.after});
+    part.push_back({.device = home.is_gone ? nullptr : home.channel->access().IfOpen(), .after = node.after});
     if (home.is_gone && !gone_) gone_ = home.id;
     accesses_ = {};
     const Ended ended = std::visit([&](const auto& work) { return Add(home, work); }, node.work);
     if (ended) return ended;
     plan_->AddAccesses(accesses_.reads, accesses_.writes);
   }
+  part_ = outer;
   return std::nullopt;
+}
+
+GraphPlan::Place GraphLaunch::PlaceOfNode() const {
+  if (bodies_.empty()) return {};
+  GraphPlan::Place place = bodies_;
+  place.push_back(static_cast<uint32_t>(part_->size() - 1));
+  return place;
 }
 
 uint32_t GraphLaunch::NumberOf(Home& home, const MemoryRef& entry, uint32_t handle) {
@@ -67,8 +81,8 @@ GraphLaunch::Ended GraphLaunch::Add(Home&, const protocol::NopRecord&) {
 }
 
 GraphLaunch::Ended GraphLaunch::Add(Home& home, const protocol::RecordEventRecord& record) {
-  // The tables of other devices' events are for their own channels.
-  if (!IsOwn(home)) return Malformed();
+  // The tables of other devices' events are for their own channels, and launches replace no event in a body.
+  if (!IsOwn(home) || !bodies_.empty()) return Malformed();
   EventRef* const found = parts_.tables.events.Find(record.handle);
   if (found != nullptr && !(*found)->is_of_graph) return Malformed();
   EventRef event = found != nullptr ? *found : parts_.tables.BindGraphEvent(record.handle);
@@ -83,7 +97,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const protocol::RecordEventRecor
 GraphLaunch::Ended GraphLaunch::FindKernel(Home& home, const protocol::LaunchRecord& record, hal::GraphKernel& kernel) {
   if (home.is_gone) return std::nullopt;
   auto& table = home.channel->tables().kernels;
-  GraphPlan::Kernel planned{.node = static_cast<uint32_t>(plan_->nodes.size() - 1), .record = record};
+  GraphPlan::Kernel planned{.node = NodeIndex(), .record = record};
   if (IsOwn(home)) {
     if (table.WaitsFor(record.kernel, channel_.shared_from_this(), stream_.index()))
       return parts_.waits.Park(stream_, ParkReason::kBuild);
@@ -109,7 +123,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
                           .is_cooperative = IsCooperative(record),
                           .kernel_id = record.kernel};
   if (const Ended ended = FindKernel(home, record, kernel)) return ended;
-  const auto node = static_cast<uint32_t>(plan_->nodes.size() - 1);
+  const uint32_t node = NodeIndex();
   for (size_t n = 0; n < launch.args.size(); ++n) {
     const protocol::LaunchArg& arg = launch.args[n];
     const auto kind = static_cast<ArgKind>(arg.kind);
@@ -141,7 +155,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
     }
   }
   if (!home.is_gone && plan_->kernels.back().entry.is_checked) {
-    plan_->checked.push_back({node, static_cast<uint32_t>(kernel.params.size()), record.kernel});
+    plan_->checked.push_back({node, static_cast<uint32_t>(kernel.params.size()), record.kernel, PlaceOfNode()});
     kernel.params.resize(kernel.params.size() + 2);
   }
   Node().work = std::move(kernel);
@@ -172,7 +186,7 @@ GraphLaunch::Ended GraphLaunch::CheckHostEnds(const CopyWork& copy) {
     // The owner has checked this; a graph has no pump.
     if (parts_.device.needs_locked_memory() && !end->host.is_page_locked) return Malformed();
     // The other device's owner may end while this device continues.
-    if (end->home != &channel_) plan_->reporting_copies.push_back(static_cast<uint32_t>(plan_->nodes.size() - 1));
+    if (end->home != &channel_) plan_->reporting_copies.push_back({NodeIndex(), PlaceOfNode()});
   }
   return std::nullopt;
 }
@@ -274,6 +288,37 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::FillStrid
                                   .element_bytes = size,
                                   .pattern = record.pattern,
                                   .axes = {axes.span().begin(), axes.span().end()}};
+  return std::nullopt;
+}
+
+// ── Conditions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Condition& condition) {
+  using Kind = hal::GraphCondition::Kind;
+  const protocol::GraphCondition& head = condition.head;
+  MemoryRef value;
+  if (const Ended ended = FindMemory(home, head.handle, value)) return ended;
+  if (value != nullptr && !Fits(head.offset, sizeof(int32_t), value->bytes)) return Malformed();
+  hal::GraphCondition work{.kind = static_cast<Kind>(head.kind)};
+  if (value != nullptr) {
+    AddRead(home, value, head.handle);
+    plan_->AddAccesses(accesses_.reads, {});
+    if (value->address != nullptr) work.value = reinterpret_cast<const int32_t*>(value->address + head.offset);
+  }
+  work.bodies.resize(condition.bodies.size());
+  Node().work = std::move(work);
+  // It stays where it is until the bodies are planned: its own part does not grow meanwhile.
+  std::vector<std::vector<hal::GraphNode>>& bodies = std::get<hal::GraphCondition>(Node().work).bodies;
+  bodies_.push_back(static_cast<uint32_t>(part_->size() - 1));
+  for (size_t n = 0; n < bodies.size(); ++n) {
+    bodies_.push_back(static_cast<uint32_t>(n));
+    plan_->BeginBody();
+    if (const Ended ended = AddPart(condition.bodies[n], bodies[n])) return ended;
+    plan_->EndBody();
+    bodies_.pop_back();
+  }
+  bodies_.pop_back();
+  accesses_ = {};
   return std::nullopt;
 }
 

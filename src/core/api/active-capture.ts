@@ -25,6 +25,8 @@ interface ActiveCapture {
   readonly scope: object | undefined;
   /** The captured streams, with their own timelines. */
   readonly streams: Map<CapturedStream, Timeline>;
+  /** Of the body of a condition: the capture around it. */
+  readonly outer: ActiveCapture | undefined;
 }
 
 let active: ActiveCapture | undefined;
@@ -34,8 +36,9 @@ let active: ActiveCapture | undefined;
  * device is captured.
  */
 export function capturingStream(core: DeviceCore): { readonly stream: CapturedStream; readonly scope: object | undefined } | undefined {
-  if (active === undefined) return undefined;
-  for (const stream of active.streams.keys()) if (stream.core === core) return { stream, scope: active.scope };
+  for (let capture = active; capture !== undefined; capture = capture.outer) {
+    for (const stream of capture.streams.keys()) if (stream.core === core) return { stream, scope: capture.scope };
+  }
   return undefined;
 }
 
@@ -59,7 +62,8 @@ export function runCaptured(
   scope: object | undefined,
   fn: () => unknown,
 ): void {
-  const capturing: ActiveCapture = { session, label, scope, streams: new Map() };
+  const outer = active;
+  const capturing: ActiveCapture = { session, label, scope, streams: new Map(), outer };
   active = capturing;
   try {
     join(capturing, stream);
@@ -72,9 +76,20 @@ export function runCaptured(
       `The function to capture returned a promise: a capture ends when the function returns, so it cannot await.`,
     );
   } finally {
-    active = undefined;
+    active = outer;
     for (const [captured, timeline] of capturing.streams) captured.timeline = timeline;
     session.end();
+  }
+}
+
+/** Runs the body of a condition in the capture that is in progress, which takes no operations meanwhile. `call`: what it was given to. */
+export function runBody(around: CaptureSession, session: CaptureSession, stream: CapturedStream, call: string, fn: () => unknown): void {
+  const { label, scope } = active as ActiveCapture;
+  around.bodyOf = call;
+  try {
+    runCaptured(session, label, stream, scope, fn);
+  } finally {
+    around.bodyOf = undefined;
   }
 }
 

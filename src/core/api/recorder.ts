@@ -7,6 +7,7 @@ import type { OperationKind } from '../base/snapshots.js';
 import { STREAM_STAYS } from '../base/uncloneable.js';
 import { submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
+import type { GraphCore } from '../graphs/graph-core.js';
 import type { Ordering } from '../device/stream-context.js';
 import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
 import { checkBytes } from '../elements/shape.js';
@@ -24,6 +25,7 @@ import { takeId } from '../timeline/operation-log.js';
 import type { Point, StreamRecording, Timeline } from '../timeline/timeline.js';
 import { ArrayFactory } from './array-factory.js';
 import { DeviceArray } from './array.js';
+import { type CaptureBody, captureCondition, type ConditionCall, ifCall, switchCall, whileCall } from './condition.js';
 import { type CopyOptions, planCopy } from './copy.js';
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
@@ -79,7 +81,7 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /** @internal Throws if the stream takes no work any more. */
-  protected abstract checkOpen(): void;
+  abstract checkOpen(): void;
 
   /** @internal Shows an operation to the observers of the stream. */
   protected abstract tell(operation: Operation, ticket: number): void;
@@ -118,7 +120,56 @@ export abstract class Recorder extends ArrayFactory {
     return submitLaunch(this, plan, shape as LaunchShape, args as Readonly<Record<string, unknown>>);
   }
 
-  #launchGraph({ core, label }: Graph<Params>, values: unknown, surplus: unknown): Operation {
+  /**
+   * Runs one of two bodies on the device: `onTrue` if the condition, an array of one i32, is not 0 when the device comes to this place,
+   * else `onFalse`; one of them may be undefined. `wp.capture_if`, CUDA's conditional nodes. A body is a function, called once and now,
+   * that submits operations to the stream that it gets, or a graph without parameters. Whether the device takes a body is decided there.
+   *
+   * In a capture it becomes one node of kind 'if'. Outside it is a graph of its own that is launched at once: the Operation is that
+   * launch. Bodies submit launches, copies of arrays and pinned arrays, fills, graphs and further conditions to the one stream; anything
+   * else is a CaptureError at the call. Throws ArgumentError for another condition, and without a body. `done` of the launch rejects with
+   * UnsupportedError on drivers before CUDA 12.4.
+   * @example stream.captureIf(isTooHot, (s) => s.launch(cool, x.length, { x }));
+   */
+  captureIf(condition: DeviceArray<'i32'>, onTrue: CaptureBody | undefined, onFalse?: CaptureBody): Operation {
+    return this.#condition(ifCall(condition, onTrue, onFalse));
+  }
+
+  /**
+   * Runs a body on the device as long as the condition, an array of one i32, is not 0; it is read before each iteration:
+   * `wp.capture_while`. The body must write the array, otherwise it is a CaptureError (on explicit streams, another stream may write it).
+   * Everything else as for `captureIf`.
+   * @example
+   * stream.captureWhile(goOn, (s) => {
+   *   s.launch(step, x.length, { x });
+   *   s.launch(measure, 1, { x, goOn });
+   * });
+   */
+  captureWhile(condition: DeviceArray<'i32'>, body: CaptureBody): Operation {
+    return this.#condition(whileCall(condition, body));
+  }
+
+  /**
+   * Runs one of several bodies on the device: that with the number which the array of one i32 holds, and none if there is no such body.
+   * Everything else as for `captureIf`.
+   * @example stream.captureSwitch(method, [(s) => s.launch(jacobi, n, args), (s) => s.launch(seidel, n, args)]);
+   */
+  captureSwitch(index: DeviceArray<'i32'>, cases: readonly CaptureBody[]): Operation {
+    return this.#condition(switchCall(index, cases));
+  }
+
+  #condition(call: ConditionCall): Operation {
+    this.checkOpen();
+    const { graph, ticket } = captureCondition(this, call);
+    if (graph === undefined) return this.operation('graph', ticket, undefined, undefined);
+    try {
+      return this.#launchGraph({ core: graph, label: graph.label }, undefined, undefined);
+    } finally {
+      graph.close();
+    }
+  }
+
+  #launchGraph({ core, label }: { readonly core: GraphCore; readonly label: string }, values: unknown, surplus: unknown): Operation {
     if (surplus !== undefined) {
       const message = `The launch of graph ${label} takes the graph and its values; the third argument (${show(surplus)}) has no meaning.`;
       throw badArgument('args', surplus, message);

@@ -108,6 +108,7 @@ export type CaptureReason =
   | 'already-capturing'
   | 'unsupported-node'
   | 'empty'
+  | 'endless'
   | 'topology';
 
 /** A call is not possible while `capture` runs, or with operations that a capture recorded. Thrown by the call; the capture continues. */
@@ -252,7 +253,7 @@ export interface HazardNode {
   /** The label of the graph. */
   readonly graph: string;
   /** What the node does. 'graph' for an array that is given to a slot of an embedded graph. */
-  readonly kind: OperationKind | 'empty';
+  readonly kind: OperationKind | 'empty' | 'if' | 'while' | 'switch';
   /** The `label` of the captured call; for a launch without one, the kernel's name. */
   readonly label?: string;
   /** 'file:line:column' of the captured call, if the thread had a checked stream then. */

@@ -14,6 +14,7 @@ import type { DeviceCore } from '../device/device-core.js';
 import { Storage } from '../memory/storage.js';
 import { type RecordedEvent, type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
 import { CapturedMemory } from './captured-memory.js';
+import { type CapturedNode, type CapturedStream, type Condition, type SlotNeed, KINDS, REFUSED } from './captured-node.js';
 import { fillIn } from './slot-entries.js';
 import { type ArraySlot, entriesOf, type ScalarSlot } from './slots.js';
 
@@ -23,54 +24,8 @@ export interface HostFunction {
   readonly label: string | undefined;
 }
 
-/** The stream that a node was captured on. */
-export interface CapturedStream {
-  readonly core: DeviceCore;
-  /** The label of the stream. */
-  readonly label: string;
-  readonly timeline: Timeline;
-}
-
-/** What a node of a graph does. 'empty' only joins other nodes. */
-export type GraphNodeKind = OperationKind | 'empty';
-
-/** One record of the graph. */
-export interface CapturedNode {
-  readonly stream: CapturedStream;
-  readonly record: Uint8Array<ArrayBuffer>;
-  /** The nodes that it comes after, by number, all smaller than its own. */
-  readonly after: readonly number[];
-  kind: GraphNodeKind;
-  label: string | undefined;
-  slots: readonly SlotUse[];
-}
-
-/** The operations that can be nodes, by opcode. */
-const KINDS: ReadonlyMap<number, CapturedNode['kind']> = new Map([
-  [Opcode.LAUNCH, 'launch'],
-  [Opcode.COPY, 'copy'],
-  [Opcode.COPY_STRIDED, 'copy'],
-  [Opcode.FILL, 'fill'],
-  [Opcode.FILL_STRIDED, 'fill'],
-  [Opcode.NOP, 'empty'],
-  [Opcode.RECORD_EVENT, 'record'],
-]);
-
-/** What the other records are, in messages. */
-const REFUSED: ReadonlyMap<number, string> = new Map([
-  [Opcode.HOLD, 'a hold'],
-  [Opcode.WAIT_EVENT, 'a wait for an event of another process'],
-  [Opcode.ADOPT, 'the adoption of an array'],
-]);
-
 const NO_SLOTS: readonly SlotUse[] = [];
-
-/** How many elements the arrays of a slot need for the copies and fills of the graph. */
-export interface SlotNeed {
-  readonly least: number;
-  /** The number that they must have, because a copy moves all of them. */
-  readonly exact: number | undefined;
-}
+const NO_RECORD: Uint8Array<ArrayBuffer> = new Uint8Array(0);
 
 /** A stream in the session, and what its next node comes after. */
 class SessionStream implements CapturedStream {
@@ -121,6 +76,12 @@ export class CaptureSession implements StreamRecording {
   readonly #streams: Map<Timeline, SessionStream> = new Map();
   /** By the node that comes after all of an embedded graph. */
   readonly #embedded: Map<CapturedNode, CaptureSession> = new Map();
+  /** How many conditions are around its nodes. */
+  readonly depth: number = 0;
+  /** While the body of a condition is captured: the call that it was given to. */
+  bodyOf: string | undefined = undefined;
+  /** Of the conditions among its nodes. */
+  readonly #bodies: CaptureSession[] = [];
   #isOver = false;
 
   readonly #label: string;
@@ -199,7 +160,7 @@ export class CaptureSession implements StreamRecording {
     const node = this.nodes[this.#of(timeline).nodes.at(-1) ?? -1];
     if (node === undefined) return;
     node.label = label;
-    if (node.kind !== 'empty' || kind === 'host') node.kind = kind;
+    if ((node.kind !== 'empty' || kind === 'host') && node.condition === undefined) node.kind = kind;
   }
 
   takeSlots(timeline: Timeline, slots: readonly SlotUse[]): void {
@@ -255,6 +216,23 @@ export class CaptureSession implements StreamRecording {
     const ticket = this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
     this.#embedded.set(this.nodes.at(-1) as CapturedNode, graph);
     return ticket;
+  }
+
+  /** Adds a condition. The bodies were captured on the stream. Returns its ticket. */
+  addCondition(
+    timeline: Timeline,
+    kind: 'if' | 'while' | 'switch',
+    condition: Omit<Condition, 'bodies'>,
+    bodies: readonly CaptureSession[],
+  ): number {
+    const stream = this.#of(timeline);
+    this.#bodies.push(...bodies);
+    for (const { empty, needed } of bodies) {
+      for (const memory of needed) this.useEmpty(memory, true);
+      for (const memory of empty) this.empty.add(memory);
+    }
+    const given = { ...condition, bodies: bodies.map(({ nodes }) => nodes) };
+    return this.#put(stream, { kind, record: NO_RECORD, label: undefined, condition: given }, stream.before());
   }
 
   awaited(timeline: Timeline): readonly number[] {
@@ -327,6 +305,7 @@ export class CaptureSession implements StreamRecording {
     for (const memory of this.memories.keys()) memory.release();
     for (const event of this.events) event.release();
     for (const { core, barrierSlot } of this.#streams.values()) if (barrierSlot !== undefined) core.giveBackSlot(barrierSlot);
+    for (const body of this.#bodies) body.release();
   }
 
   /** Throws CaptureError for the record of an event that a graph cannot contain. */
@@ -334,25 +313,30 @@ export class CaptureSession implements StreamRecording {
     const refuse = (what: string): Error =>
       this.refusal(timeline, 'unsupported-node', `a graph cannot contain the record of an event ${what}`);
     if (record[RecordEventRecord.KIND] !== EventKind.TIMING) throw refuse('for other processes');
+    if (this.depth > 0) throw refuse('in the body of a condition');
     const [first] = this.#streams.values();
     if (first === undefined || first.core === core) return;
     throw refuse(`with timing on another device than that of its first stream (${first.core.name})`);
   }
 
   /** `after`: the nodes that it comes after. */
-  #put(stream: SessionStream, node: Pick<CapturedNode, 'kind' | 'record' | 'label'>, after: Iterable<number>): number {
+  #put(stream: SessionStream, node: Pick<CapturedNode, 'kind' | 'record' | 'label' | 'condition'>, after: Iterable<number>): number {
     const { timeline } = stream;
     this.nodes.push({ ...node, stream, after: [...after].toSorted((a, b) => a - b), slots: NO_SLOTS });
     stream.nodes.push(this.nodes.length - 1);
     stream.after = new Set();
     timeline.last++;
-    timeline.log.add(timeline.last, node.record[0] as number);
+    timeline.log.add(timeline.last, node.record[0] ?? Opcode.NOP);
     return timeline.last;
   }
 
   #of(timeline: Timeline): SessionStream {
     const stream = this.#streams.get(timeline);
     if (stream === undefined || this.#isOver) throw this.refusal(timeline, 'isolation', 'its capture is over');
+    if (this.bodyOf !== undefined) {
+      const what = `the body of a ${this.bodyOf} is being captured, which takes the operations of its own stream only`;
+      throw this.refusal(timeline, 'isolation', what);
+    }
     return stream;
   }
 

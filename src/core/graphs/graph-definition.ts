@@ -1,35 +1,23 @@
 // A graph's definition as the device reads it: the records of its nodes with their dependencies, and where the entries of a launch go.
 // native/protocol/protocol.json describes the format.
-import { GraphDefinition, GraphNodeHead, GraphPatch } from '../../protocol/protocol.gen.js';
-import type { CapturedNode } from './capture-session.js';
+import { GraphBody, GraphCondition, GraphDefinition, GraphNodeHead, GraphPatch } from '../../protocol/protocol.gen.js';
+import type { CapturedNode } from './captured-node.js';
 
 /** What the definition of a graph has of a node. */
-export interface DefinedNode extends Pick<CapturedNode, 'record' | 'after' | 'slots'> {
+export interface DefinedNode extends Pick<CapturedNode, 'record' | 'after' | 'slots' | 'condition'> {
   readonly stream: Pick<CapturedNode['stream'], 'core'>;
 }
 
 /** Encodes the nodes of a graph whose launches have `entryCount` entries. */
 export function encodeDefinition(nodes: readonly DefinedNode[], entryCount: number): Uint8Array<ArrayBuffer> {
   const patchCount = nodes.reduce((sum, { slots }) => sum + slots.length, 0);
-  let size = GraphDefinition.BYTE_SIZE + patchCount * GraphPatch.BYTE_SIZE;
-  for (const { after, record } of nodes) size += GraphNodeHead.BYTE_SIZE + afterBytes(after) + record.byteLength;
-  const bytes = new Uint8Array(size);
+  const bytes = new Uint8Array(GraphDefinition.BYTE_SIZE + nodesBytes(nodes) + patchCount * GraphPatch.BYTE_SIZE);
   const view = new DataView(bytes.buffer);
   const word = (at: number, value: number): void => view.setUint32(at, value, true);
   word(GraphDefinition.NODE_COUNT, nodes.length);
   word(GraphDefinition.PATCH_COUNT, patchCount);
   word(GraphDefinition.ENTRY_COUNT, entryCount);
-  let at: number = GraphDefinition.BYTE_SIZE;
-  for (const { stream, after, record } of nodes) {
-    word(at + GraphNodeHead.DEVICE, stream.core.channel.id);
-    word(at + GraphNodeHead.AFTER_COUNT, after.length);
-    word(at + GraphNodeHead.RECORD_BYTES, record.byteLength);
-    at += GraphNodeHead.BYTE_SIZE;
-    after.forEach((node, index) => word(at + 4 * index, node));
-    at += afterBytes(after);
-    bytes.set(record, at);
-    at += record.byteLength;
-  }
+  let at = writeNodes(view, GraphDefinition.BYTE_SIZE, nodes);
   for (const [node, { slots }] of nodes.entries()) {
     for (const { arg, entry } of slots) {
       word(at + GraphPatch.NODE, node);
@@ -39,6 +27,43 @@ export function encodeDefinition(nodes: readonly DefinedNode[], entryCount: numb
     }
   }
   return bytes;
+}
+
+/** Writes the nodes of a graph or of a body at `at`, and returns where they end. */
+function writeNodes(view: DataView, at: number, nodes: readonly DefinedNode[]): number {
+  const word = (offset: number, value: number): void => view.setUint32(at + offset, value, true);
+  for (const { stream, after, record, condition } of nodes) {
+    word(GraphNodeHead.DEVICE, stream.core.channel.id);
+    word(GraphNodeHead.AFTER_COUNT, after.length);
+    word(GraphNodeHead.RECORD_BYTES, record.byteLength);
+    at += GraphNodeHead.BYTE_SIZE;
+    after.forEach((node, index) => word(4 * index, node));
+    at += afterBytes(after);
+    new Uint8Array(view.buffer).set(record, at);
+    at += record.byteLength;
+    if (condition === undefined) continue;
+    word(GraphCondition.KIND, condition.kind);
+    word(GraphCondition.BODY_COUNT, condition.bodies.length);
+    word(GraphCondition.HANDLE, condition.handle);
+    view.setBigUint64(at + GraphCondition.OFFSET, BigInt(condition.offset), true);
+    at += GraphCondition.BYTE_SIZE;
+    for (const body of condition.bodies) {
+      word(GraphBody.NODE_COUNT, body.length);
+      at = writeNodes(view, at + GraphBody.BYTE_SIZE, body);
+    }
+  }
+  return at;
+}
+
+function nodesBytes(nodes: readonly DefinedNode[]): number {
+  let size = 0;
+  for (const { after, record, condition } of nodes) {
+    size += GraphNodeHead.BYTE_SIZE + afterBytes(after) + record.byteLength;
+    if (condition === undefined) continue;
+    size += GraphCondition.BYTE_SIZE;
+    for (const body of condition.bodies) size += GraphBody.BYTE_SIZE + nodesBytes(body);
+  }
+  return size;
 }
 
 /** The dependencies of a node are padded to 8 bytes. */

@@ -2,7 +2,7 @@
 import type { DeviceCore } from '../device/device-core.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
 import type { FailingGraph } from '../timeline/graph-launches.js';
-import type { CapturedNode, GraphNodeKind } from './capture-session.js';
+import type { CapturedNode, GraphNodeKind } from './captured-node.js';
 
 /** One operation of a graph. */
 export interface GraphNode {
@@ -16,6 +16,16 @@ export interface GraphNode {
   readonly device: string;
   /** The label of the stream that it was captured on. */
   readonly stream: string;
+  /** Of an 'if', 'while' or 'switch', what it runs, in the order of the arguments of the call. */
+  readonly bodies?: readonly GraphBody[];
+}
+
+/** One body of a condition: what `captureIf`, `captureWhile` or `captureSwitch` got as a function or graph. */
+export interface GraphBody {
+  /** The operations, with numbers of their own. */
+  readonly nodes: readonly GraphNode[];
+  /** Which node of the body comes after which. */
+  readonly edges: readonly GraphEdge[];
 }
 
 /** When a node of a launch ran. */
@@ -32,8 +42,17 @@ export interface NodeTime {
 export type GraphEdge = readonly [from: number, to: number];
 
 export function nodesOf(nodes: readonly CapturedNode[]): readonly GraphNode[] {
-  return nodes.map(({ kind, label, stream }, id) =>
-    Object.freeze({ id, kind, ...(label !== undefined && { label }), device: stream.core.name, stream: stream.label }),
+  return nodes.map(({ kind, label, stream, condition }, id) =>
+    Object.freeze({
+      id,
+      kind,
+      ...(label !== undefined && { label }),
+      device: stream.core.name,
+      stream: stream.label,
+      ...(condition !== undefined && {
+        bodies: condition.bodies.map((body) => Object.freeze({ nodes: nodesOf(body), edges: edgesOf(body) })),
+      }),
+    }),
   );
 }
 
@@ -77,33 +96,61 @@ export function timesOf(nodes: readonly CapturedNode[], endsMs: readonly number[
 export function differenceOf(one: readonly CapturedNode[], other: readonly CapturedNode[]): string | undefined {
   if (one.length !== other.length) return `${other.length} instead of ${one.length}`;
   for (const [id, node] of other.entries()) {
-    const { kind, stream, after } = node;
+    const { kind, stream, after, condition } = node;
     const former = one[id] as CapturedNode;
     const what = `node ${id} (${nameOf(node)})`;
     if (kind !== former.kind) return `${what} is a ${kind} instead of a ${former.kind}`;
     if (stream.core !== former.stream.core) return `${what} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
     if (after.join() !== former.after.join())
       return `${what} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
+    const [bodies, formerBodies] = [condition?.bodies ?? [], former.condition?.bodies ?? []];
+    if (bodies.length !== formerBodies.length)
+      return `${what} has ${bodies.length} ${bodies.length === 1 ? 'body' : 'bodies'} instead of ${formerBodies.length}`;
+    for (const [n, body] of bodies.entries()) {
+      const difference = differenceOf(formerBodies[n] as readonly CapturedNode[], body);
+      if (difference !== undefined) return `in body ${n} of ${what}, ${difference}`;
+    }
   }
   return undefined;
 }
 
-/** The graph in the language of Graphviz: one cluster for each stream. */
+/** The graph in the language of Graphviz: one cluster for each stream, and one for each body of a condition. */
 export function dotOf(label: string, nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {
-  const quote = (text: string): string => `"${text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll('\n', String.raw`\n`)}"`;
   const streams = new Map<string, GraphNode[]>();
   for (const node of nodes) {
     const key = `${node.device} ${node.stream}`;
     streams.set(key, [...(streams.get(key) ?? []), node]);
   }
   const lines = [`digraph ${quote(label)} {`, '  rankdir=TB; node [shape=box, style=rounded, fontname="sans-serif"];'];
+  if (nodes.some(({ bodies }) => bodies !== undefined)) lines.push('  compound=true;');
   let cluster = 0;
   for (const [stream, members] of streams) {
     lines.push(`  subgraph cluster_${cluster++} {`, `    label=${quote(stream)};`);
-    for (const node of members) lines.push(`    n${node.id} [label=${quote(nameOf(node))}];`);
+    for (const node of members) lines.push(...dotOfNode(node, 'n', '    '));
     lines.push('  }');
   }
   for (const [from, to] of edges) lines.push(`  n${from} -> n${to};`);
   lines.push('}');
   return `${lines.join('\n')}\n`;
+}
+
+/** A node with the clusters of its bodies, to which dashed edges lead. `prefix`: of the names of the nodes beside it. */
+function dotOfNode({ id, kind, label, bodies }: GraphNode, prefix: string, indent: string): string[] {
+  const name = `${prefix}${id}`;
+  const shape = bodies === undefined ? '' : ', shape=diamond';
+  const lines = [`${indent}${name} [label=${quote(nameOf({ kind, label }))}${shape}];`];
+  for (const [n, { nodes, edges }] of bodies?.entries() ?? []) {
+    const inner = `${name}_${n}_`;
+    const title = kind === 'switch' ? `case ${n}` : kind === 'while' ? 'do' : n === 0 ? 'then' : 'else';
+    lines.push(`${indent}subgraph cluster_${name}_${n} {`, `${indent}  label=${quote(title)}; style=dashed;`);
+    for (const node of nodes) lines.push(...dotOfNode(node, inner, `${indent}  `));
+    for (const [from, to] of edges) lines.push(`${indent}  ${inner}${from} -> ${inner}${to};`);
+    lines.push(`${indent}}`);
+    if (nodes.length > 0) lines.push(`${indent}${name} -> ${inner}0 [style=dashed, lhead=cluster_${name}_${n}];`);
+  }
+  return lines;
+}
+
+function quote(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll('\n', String.raw`\n`)}"`;
 }

@@ -71,7 +71,7 @@ using CopyWide = Runner<&millrace_copy_wide, cuda::StridedPlan>;
 using FillNarrow = Runner<&millrace_fill_narrow, cuda::StridedPlan>;
 using FillWide = Runner<&millrace_fill_wide, cuda::StridedPlan>;
 
-using Condition = Runner<&millrace_condition, Word, const int*, int, int>;
+using Condition = Runner<&millrace_condition, Word, const int*, int, int, const volatile unsigned*>;
 
 constexpr BuiltIn kBuiltIns[] = {
     {"millrace_condition", &Condition::Run, Condition::kSizes},

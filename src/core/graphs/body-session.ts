@@ -1,0 +1,88 @@
+// The capture of one body of a condition: the operations of one stream, which become the nodes of the body.
+//
+// While it runs, the capture around it takes no operations. The body orders its nodes among themselves with stand-ins of its own; the
+// condition counts as the reader and writer of everything that its bodies use. Nodes of a body keep the parameters that they were captured
+// with, run on one device, and nothing in the host happens at them, which is what backends can do.
+// Thread: owner.
+import { MAX_CONDITION_DEPTH, MemorySpace } from '../../protocol/protocol.gen.js';
+import type { CaptureError } from '../base/errors.js';
+import type { DeviceCore } from '../device/device-core.js';
+import { Storage } from '../memory/storage.js';
+import type { Timeline } from '../timeline/timeline.js';
+import { CaptureSession } from './capture-session.js';
+import type { CapturedNode } from './captured-node.js';
+import { ArraySlot, ScalarSlot } from './slots.js';
+
+export class BodySession extends CaptureSession {
+  readonly #core: DeviceCore;
+  readonly #timeline: Timeline;
+  /** The call that the body was given to. */
+  readonly #call: string;
+  override readonly depth: number;
+
+  /** `timeline`: of the stream, in the capture around the body. Throws CaptureError if that is nested too deep. */
+  constructor(core: DeviceCore, timeline: Timeline, around: CaptureSession, call: string) {
+    super(call, []);
+    this.#core = core;
+    this.#timeline = timeline;
+    this.#call = call;
+    this.depth = around.depth + 1;
+    if (this.depth > MAX_CONDITION_DEPTH) throw this.#refusal(this.#tooDeep(this.depth));
+  }
+
+  override join(core: DeviceCore, outside: Timeline): Timeline {
+    if (outside !== this.#timeline)
+      throw this.#refusal(`stream ${outside.label} of device ${core.name} cannot join its one stream`, 'isolation');
+    return super.join(core, outside);
+  }
+
+  override follow(timeline: Timeline, other: Timeline, ticket: number, nodes?: readonly number[]): void {
+    if (other.recording !== this)
+      throw this.#refusal(`it cannot wait for stream ${other.label}; wait before the ${this.#call}`, 'isolation');
+    super.follow(timeline, other, ticket, nodes);
+  }
+
+  override entryOf(slot: object): never {
+    const name = slot instanceof ScalarSlot || slot instanceof ArraySlot ? ` ${slot.name}` : '';
+    throw this.#refusal(
+      `slot${name} has the value of a launch, which bodies do not get; let a kernel before the ${this.#call} write it to an array`,
+    );
+  }
+
+  override addHost(): never {
+    throw this.#refusal('a body cannot call a host function');
+  }
+
+  override outside(): never {
+    throw this.#refusal(`a body cannot allocate an array; allocate it before the ${this.#call}`);
+  }
+
+  override embed(timeline: Timeline, graph: CaptureSession, entries: Uint8Array, nop: Uint8Array): number {
+    if (graph.hostFunctions.length > 0) throw this.#refusal('a body cannot contain a graph with a host function');
+    if (graph.events.length > 0) throw this.#refusal('a body cannot contain a graph that records events with timing');
+    const other = graph.nodes.find(({ stream }) => stream.core !== this.#core);
+    if (other !== undefined) throw this.#refusal(`a body cannot contain a graph with nodes on device ${other.stream.core.name}`);
+    const depth = this.depth + depthOf(graph.nodes);
+    if (depth > MAX_CONDITION_DEPTH) throw this.#refusal(this.#tooDeep(depth));
+    return super.embed(timeline, graph, entries, nop);
+  }
+
+  override memoryOf<M extends object>(memory: M): M {
+    if (memory instanceof Storage && memory.core !== this.#core && memory.space === MemorySpace.DEVICE)
+      throw this.#refusal(`a body cannot use ${memory.label} of device ${memory.core.name}`);
+    return super.memoryOf(memory);
+  }
+
+  #tooDeep(depth: number): string {
+    return `conditions are nested deeper (${depth}) than the limit (${MAX_CONDITION_DEPTH})`;
+  }
+
+  #refusal(what: string, reason: 'isolation' | 'unsupported-node' = 'unsupported-node'): CaptureError {
+    return this.refusal(this.#timeline, reason, `in the body of a ${this.#call}, ${what}`);
+  }
+}
+
+/** How deep the conditions among the nodes are nested. */
+function depthOf(nodes: readonly CapturedNode[]): number {
+  return Math.max(0, ...nodes.flatMap(({ condition }) => condition?.bodies.map((body) => 1 + depthOf(body)) ?? []));
+}

@@ -1,0 +1,64 @@
+// The nodes of a graph as the capture lists them.
+import { type ConditionKind, Opcode } from '../../protocol/protocol.gen.js';
+import type { OperationKind } from '../base/snapshots.js';
+import type { DeviceCore } from '../device/device-core.js';
+import type { SlotUse, Timeline } from '../timeline/timeline.js';
+
+/** The stream that a node was captured on. */
+export interface CapturedStream {
+  readonly core: DeviceCore;
+  /** The label of the stream. */
+  readonly label: string;
+  readonly timeline: Timeline;
+}
+
+/** What a node of a graph does. 'empty' only joins other nodes; 'if', 'while' and 'switch' run bodies as an array on the device says. */
+export type GraphNodeKind = OperationKind | 'empty' | 'if' | 'while' | 'switch';
+
+/** What a node runs that has bodies: `captureIf`, `captureWhile`, `captureSwitch`. */
+export interface Condition {
+  readonly kind: ConditionKind;
+  /** The memory of the value, and where it is in what the handle names. */
+  readonly handle: number;
+  readonly offset: number;
+  /** In a body, `after` counts its own nodes. */
+  readonly bodies: readonly (readonly CapturedNode[])[];
+}
+
+/** One record of the graph. */
+export interface CapturedNode {
+  readonly stream: CapturedStream;
+  /** Empty for a condition. */
+  readonly record: Uint8Array<ArrayBuffer>;
+  readonly condition?: Condition;
+  /** The nodes that it comes after, by number, all smaller than its own. */
+  readonly after: readonly number[];
+  kind: GraphNodeKind;
+  label: string | undefined;
+  slots: readonly SlotUse[];
+}
+
+/** The operations that can be nodes, by opcode. */
+export const KINDS: ReadonlyMap<number, CapturedNode['kind']> = new Map([
+  [Opcode.LAUNCH, 'launch'],
+  [Opcode.COPY, 'copy'],
+  [Opcode.COPY_STRIDED, 'copy'],
+  [Opcode.FILL, 'fill'],
+  [Opcode.FILL_STRIDED, 'fill'],
+  [Opcode.NOP, 'empty'],
+  [Opcode.RECORD_EVENT, 'record'],
+]);
+
+/** What the other records are, in messages. */
+export const REFUSED: ReadonlyMap<number, string> = new Map([
+  [Opcode.HOLD, 'a hold'],
+  [Opcode.WAIT_EVENT, 'a wait for an event of another process'],
+  [Opcode.ADOPT, 'the adoption of an array'],
+]);
+
+/** How many elements the arrays of a slot need for the copies and fills of the graph. */
+export interface SlotNeed {
+  readonly least: number;
+  /** The number that they must have, because a copy moves all of them. */
+  readonly exact: number | undefined;
+}
