@@ -26,7 +26,7 @@ import {
 } from '../protocol/protocol.gen.js';
 import type { ChannelStats, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
 import { Failures } from './failures.js';
-import { filledIn, graphEffect, graphMs, type GraphNode, type NodeStep, readGraph, withTimes } from './graphs.js';
+import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGraph, withTimes } from './graphs.js';
 import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { Machine, type Step, type Submitted } from './machine.js';
@@ -208,13 +208,11 @@ export class TestChannel extends TestHostMemory implements Channel {
 
   #launchGraph(record: Submitted): Step | undefined {
     const nodes = this.#graphs.get(record.view.getUint32(LaunchGraphRecord.GRAPH, true)) ?? [];
-    const steps: NodeStep[] = [];
-    for (const node of nodes) {
-      const view = filledIn(node, record.view);
-      const step = this.#world.channel(node.device).#nodeStep(view.getUint16(RecordHeader.OPCODE, true), view);
-      if (step === undefined) return undefined;
-      steps.push(step);
-    }
+    const steps = graphSteps(nodes, record.view, {
+      step: (device, view) => this.#world.channel(device).#nodeStep(view.getUint16(RecordHeader.OPCODE, true), view),
+      block: (device, handle) => this.#world.channel(device).memory.get(handle),
+    });
+    if (steps === undefined) return undefined;
     let node: number | undefined;
     const run = graphEffect(steps, (next) => (node = next));
     const effect = withTimes(nodes, steps, run, this.#world.clock.now, this.#reachedMs);
