@@ -63,6 +63,19 @@ class GraphBytes {
     nodes_.insert(nodes_.end(), record.begin(), record.end());
     return node_count_++;
   }
+  /// Returns its index. The bodies have no patches.
+  uint32_t Condition(uint32_t device, const protocol::GraphCondition& head, const std::vector<GraphBytes>& bodies,
+                     const std::vector<uint32_t>& after = {}) {
+    const uint32_t index = Node(device, {}, after);
+    protocol::GraphCondition written = head;
+    written.body_count = static_cast<uint32_t>(bodies.size());
+    Append(nodes_, written);
+    for (const GraphBytes& body : bodies) {
+      Append(nodes_, protocol::GraphBody{.node_count = body.node_count_});
+      nodes_.insert(nodes_.end(), body.nodes_.begin(), body.nodes_.end());
+    }
+    return index;
+  }
   void Patch(uint32_t node, uint32_t arg, uint32_t entry) {
     Append(patches_, protocol::GraphPatch{.node = node, .arg = arg, .entry = entry});
     ++patch_count_;
