@@ -29,6 +29,7 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
     record.add(graph.memory, 0, graph.memory.byteLength, true);
     for (const other of graph.memory.conflicts) record.add(other, 0, other.byteLength, false);
     record.order('graph', graph.label, core.tracker.areClocksKept ? new LaunchedNodes(graph, given) : undefined);
+    graph.timers?.begin(timeline);
     const ticket = core.submit(timeline, core.encoder.launchGraph(timeline.slot, graph.handle, entries));
     const info = record.commit(ticket);
     for (const other of graph.otherCores) other.peerUsers.add(timeline, ticket);

@@ -1,22 +1,25 @@
-// The events of a graph that was captured with timing: one at the beginning of a launch, and one behind each node.
+// The events of a graph that was captured with timing: one before each launch, on its stream, and one behind each node.
 //
-// They are nodes of the graph on its device, behind those of the capture, whose numbers stay as they are. No other node comes after them.
+// The latter are nodes of the graph on its device, behind those of the capture, whose numbers stay as they are. No other node comes after
+// them.
 // Thread: owner.
 import { EventKind, RecordEventRecord } from '../../protocol/protocol.gen.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
 import type { WaitOptions } from '../waits/wait.js';
-import { askElapsed, EventHandle } from './event-handles.js';
+import { askElapsed, EventHandle, stamp } from './event-handles.js';
 
 export class NodeTimers {
   readonly #core: DeviceCore;
-  readonly #begin: EventHandle;
+  /** Of the latest launch. */
+  #begin: EventHandle | undefined = undefined;
+  /** Of the launch that is submitted next. */
+  #next: EventHandle | undefined = undefined;
   /** One for each node. */
   readonly #ends: readonly EventHandle[];
 
   constructor(core: DeviceCore, nodeCount: number) {
     this.#core = core;
-    this.#begin = new EventHandle(core, EventKind.TIMING);
     this.#ends = Array.from({ length: nodeCount }, () => new EventHandle(core, EventKind.TIMING));
   }
 
@@ -31,27 +34,33 @@ export class NodeTimers {
       encoder.block.set(written);
       return bytes;
     };
-    yield { record: record(this.#begin), after: [] };
     for (const [node, end] of this.#ends.entries()) yield { record: record(end), after: [node] };
   }
 
-  /** A launch of the graph was submitted. */
+  /** A launch comes next on the stream, after all its waits. */
+  begin(timeline: Timeline): void {
+    // Of a launch that was refused.
+    this.#next?.release();
+    this.#next = undefined;
+    this.#next = stamp(this.#core, timeline);
+  }
+
+  /** The launch was submitted. */
   noteLaunch(timeline: Timeline, ticket: number): void {
-    for (const event of this.#all()) event.noteLaunch(timeline, ticket);
+    this.#begin?.release();
+    this.#begin = this.#next;
+    this.#next = undefined;
+    for (const end of this.#ends) end.noteLaunch(timeline, ticket);
   }
 
   /** The graph is closed. */
   release(): void {
-    for (const event of this.#all()) event.release();
+    for (const event of [this.#begin, this.#next, ...this.#ends]) event?.release();
   }
 
-  /** When each node ended, in milliseconds since the beginning of the latest launch that has finished. */
+  /** When each node ended, in milliseconds since the beginning of the latest launch, which has finished. */
   async ended(opts: WaitOptions | undefined): Promise<number[]> {
-    return Promise.all(this.#ends.map((end) => askElapsed(this.#begin, end, opts)));
-  }
-
-  *#all(): Iterable<EventHandle> {
-    yield this.#begin;
-    yield* this.#ends;
+    const begin = this.#begin as EventHandle;
+    return Promise.all(this.#ends.map((end) => askElapsed(begin, end, opts)));
   }
 }

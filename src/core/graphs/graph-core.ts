@@ -22,6 +22,8 @@ let launches = 0;
 export interface TimedNodes {
   /** Nodes that record them, behind those of the capture. */
   records(): Iterable<{ readonly record: Uint8Array<ArrayBuffer>; readonly after: readonly number[] }>;
+  /** A launch comes next on the stream. */
+  begin(timeline: Timeline): void;
   noteLaunch(timeline: Timeline, ticket: number): void;
   release(): void;
 }
