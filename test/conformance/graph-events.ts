@@ -223,7 +223,7 @@ export function graphEvents(target: Target): void {
       await stream.close();
     });
 
-    rule('S1028', 'with timing, nodeTimes tells when each node of the latest launch ran', async () => {
+    rule('S1032', 'with timing, nodeTimes tells when each node of the latest launch ran', async () => {
       const { device } = chapter;
       const [stream, fork] = [device.createStream(), device.createStream()];
       await device.compile(meetAndSpinKernel);
@@ -282,7 +282,7 @@ export function graphEvents(target: Target): void {
       await Promise.all([stream.close(), fork.close()]);
     });
 
-    rule('S1028', 'a failure of a timed graph names its node, and an embedded one brings its nodes and not their times', async () => {
+    rule('S1032', 'a failure of a timed graph names its node, and an embedded one brings its nodes and not their times', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.full(4, 7, 'i32');
