@@ -122,6 +122,8 @@ export class WorkerClient {
     try {
       // The image of a module is the same for every list of parameters: this build only compares the kernel's own list.
       if (module !== undefined && 'parameterChecks' in spec) await this.#device.builder.build(spec);
+      // The module may have been built without it.
+      else if (module !== undefined) this.#device.builder.checked(spec);
       const {
         image = NO_IMAGE,
         compiler,

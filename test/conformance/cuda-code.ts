@@ -1,8 +1,9 @@
 // Chapter 4: files of CUDA C++ as they are published, against plain JavaScript. The files are in test/cuda-texts.
 import { describe, expect } from 'vitest';
-import { cudaKernel, cudaModule, type Device, type DeviceArray, i32, output } from 'millrace';
+import { cudaKernel, cudaModule, type Device, type DeviceArray, i32, input, output, u32 } from 'millrace';
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../cuda-texts/name-cases.js';
+import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../cuda-texts/program-cases.js';
 import { type TextCase, textOf, type Values } from '../cuda-texts/text-case.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
@@ -49,7 +50,26 @@ export function cudaCode(target: Target): void {
 
     for (const one of HEADER_CASES) rule('S443', `headers: ${one.file}`, () => check(chapter.device, one));
     for (const one of NAME_CASES) rule('S444', `names: ${one.kernel} of ${one.file}`, () => check(chapter.device, one));
-    for (const one of TEMPLATE_CASES) rule('S445', `templates: ${one.kernel}`, () => check(chapter.device, one));
+    for (const one of PROGRAM_CASES) rule('S446', `programs: ${one.file}`, () => check(chapter.device, one));
+    for (const one of [...TEMPLATE_CASES, ...PROGRAM_TEMPLATE_CASES])
+      rule('S445', `templates: ${one.kernel}`, () => check(chapter.device, one));
+
+    rule('S446', 'a kernel that the device lacks the means for refuses itself, and not the kernels beside it', async () => {
+      const { device } = chapter;
+      const source = textOf('some-are-absent');
+      const params = { x: input(i32), y: output(i32), n: i32 };
+      const module = cudaModule(source);
+      using x = device.from(Int32Array.of(1, 2, 3));
+      using y = device.zeros(3, 'i32');
+      for (const make of [() => cudaKernel('lanes', { y: output(u32) }, source), () => module.kernel('lanes', { y: output(u32) })]) {
+        using lanes = device.zeros(4, 'u32');
+        const launched = device.stream.launch(make(), { grid: 1, block: 4 }, { y: lanes });
+        if (target.name === 'cuda') expect([...(await lanes.read())]).toEqual([0, 1, 2, 3]);
+        else await expect(launched.done).rejects.toThrow(/inline PTX|lanes/);
+      }
+      device.stream.launch(module.kernel('usual', params), { grid: 1, block: 3 }, { x, y, n: 3 });
+      expect([...(await y.read())]).toEqual([3, 6, 9]);
+    });
 
     rule('S444', 'a module\'s kernels, in namespaces and without extern "C", share its variables', async () => {
       const { device } = chapter;

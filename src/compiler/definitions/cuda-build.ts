@@ -1,19 +1,29 @@
 // Describes what to build from CUDA C++ source.
 import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
+import { withoutHostCode } from '../cuda/host-code.js';
+import { withoutComments } from '../cuda/source-scan.js';
 import { type CallSite, placeOf } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 import type { CheckedEntry } from './cuda-entry.js';
 
-/** CUDA C++ source as the caller passed it. */
+/** CUDA C++ source, without the host's code. */
 export interface GivenText {
   readonly source: string;
+  /** As the caller passed it. */
+  readonly original: string;
   /** The source without comments. */
   readonly text: string;
   readonly options: readonly string[];
   readonly site: CallSite;
   /** The `deviceRuntime` option. */
   readonly deviceRuntime?: boolean | undefined;
+}
+
+/** Takes the host's code out. */
+export function readText(original: string): Pick<GivenText, 'source' | 'original' | 'text'> {
+  const source = withoutHostCode(original);
+  return { source, original, text: withoutComments(source) };
 }
 
 /** The build of one kernel. */
@@ -46,7 +56,7 @@ const OF_BLOCKS = /\b(?:__shared__|__syncthreads\w*|\w+_sync|cooperative_groups)
 
 /** A build without the fields that select one kernel. `name` appears in messages. */
 export function textSpec(
-  { source, text, options, site, deviceRuntime = text.includes('<<<') }: GivenText,
+  { source, original, text, options, site, deviceRuntime = text.includes('<<<') }: GivenText,
   name: string,
 ): Omit<BuildSpec, 'entry'> {
   const lines = placeOf(source, source.length).line;
@@ -54,6 +64,7 @@ export function textSpec(
   const isAsserting = /\bassert\s*\(/.test(text) || namesGrid(text);
   return {
     source,
+    ...(original !== source && { original }),
     name,
     options,
     fmad: true,

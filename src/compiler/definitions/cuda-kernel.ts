@@ -2,10 +2,9 @@
 // stack. The device's compiler checks the source itself when the kernel is built.
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
-import { withoutComments } from '../cuda/source-scan.js';
 import { callSite } from '../diagnostics/diagnostics.js';
 import { checkedParams, checkOptions, refuseArgument } from './arguments.js';
-import { checkedOptions, kernelSpec } from './cuda-build.js';
+import { checkedOptions, kernelSpec, readText } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
 
 /** How CUDA C++ source is compiled: options of `cudaKernel` and `cudaModule`. */
@@ -35,15 +34,15 @@ export function cudaKernel<const P extends Params>(name: string, params: P, sour
   const options = checkedOptions(opts.options ?? []);
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
     refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
-  const text = withoutComments(source);
-  const entry = checkEntry(source, text, name, own, site);
+  const given = readText(source);
+  const entry = checkEntry(given.source, given.text, name, own, site);
   const made: Kernel<P> = {
     uncloneable: KERNEL_STAYS,
     name,
     params: own,
     source,
     [MADE]: true,
-    build: kernelSpec({ source, text, options, site, deviceRuntime: opts.deviceRuntime }, name, entry),
+    build: kernelSpec({ ...given, options, site, deviceRuntime: opts.deviceRuntime }, name, entry),
     abi: 'plain',
     indexRank: 0,
   };

@@ -5,24 +5,24 @@ import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { lengthOf } from '../../core/elements/shape.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
 import type { ModuleText, ModuleVariable } from '../../core/kernels/module.js';
-import { globalFunctions, withoutComments } from '../cuda/source-scan.js';
+import { globalFunctions } from '../cuda/source-scan.js';
 import { type TextVariable, variablesOf } from '../cuda/variables.js';
 import { type CallSite, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkedParams, checkOptions, refuseArgument, shortened } from './arguments.js';
-import { checkedOptions, type GivenText, kernelSpec, textSpec } from './cuda-build.js';
+import { checkedOptions, type GivenText, kernelSpec, readText, textSpec } from './cuda-build.js';
 import { areSame, checkEntry, checkEntryName } from './cuda-entry.js';
 import type { CudaOptions } from './cuda-kernel.js';
 
 /** Reads a module's source. `site` is the caller. */
-export function readModule(source: string, opts: CudaOptions, site: CallSite): ModuleText {
-  if (typeof source !== 'string') refuseArgument(`The source (${typeof source}) must be a string.`, 'source', source);
+export function readModule(original: string, opts: CudaOptions, site: CallSite): ModuleText {
+  if (typeof original !== 'string') refuseArgument(`The source (${typeof original}) must be a string.`, 'source', original);
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
-  const text = withoutComments(source);
+  const { source, text } = readText(original);
   const variables = variablesOf(text, source);
   const kernelNames = unique(globalFunctions(text).filter(({ template }) => template === undefined));
   refuseManaged(source, text, site);
-  const given: GivenText = { source, text, options, site };
+  const given: GivenText = { source, original, text, options, site };
   const module: ModuleText = {
     build: { ...textSpec(given, kernelNames.join(', ')), entry: '', isModule: true },
     kernelNames,
@@ -39,7 +39,7 @@ export function readModule(source: string, opts: CudaOptions, site: CallSite): M
         uncloneable: KERNEL_STAYS,
         name,
         params: own,
-        source,
+        source: original,
         [MADE]: true,
         build,
         abi: 'plain',

@@ -24,7 +24,7 @@ export class CudaModule {
 
   /** @internal Made by cudaModule. */
   constructor(text: ModuleText) {
-    this.source = text.build.source;
+    this.source = text.build.original ?? text.build.source;
     this[MODULE] = text;
   }
 

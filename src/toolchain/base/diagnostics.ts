@@ -87,7 +87,7 @@ export function codeFrame(spec: BuildSpec, line: number, column: number): string
 
 /** A CompileError that shows its first diagnostic in the user's source. `found` has lines of the compiled source. */
 export function compileError(given: BuildSpec, summary: string, found: readonly CompilerDiagnostic[], log = ''): CompileError {
-  const spec: BuildSpec = { ...given, mapping: locate(given.source, given.mapping) };
+  const spec: BuildSpec = { ...given, mapping: locate(given.original ?? given.source, given.mapping) };
   const diagnostics = mapDiagnostics(spec, found);
   const [first] = diagnostics;
   const code: string = first?.code ?? 'K702';

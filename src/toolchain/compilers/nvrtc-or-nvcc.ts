@@ -5,7 +5,8 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
 import { globalFunctions, namedOnce, withoutComments, withoutDirectives } from '../../compiler/cuda/source-scan.js';
-import { withSymbols } from '../base/symbols.js';
+import { onlyFor } from '../../compiler/cuda/host-code.js';
+import { plainName, withSymbols } from '../base/symbols.js';
 import { rejectedBy, TEXT_NAME, titleOf } from '../base/diagnostics.js';
 import { HEADER_DIRECTORY, kernelHeaders } from '../base/kernel-headers.js';
 import { headOf } from '../cuda-parser/source-head.js';
@@ -77,6 +78,12 @@ export class NvrtcCompiler implements KernelCompiler {
     // The preprocessor may have removed some kernels of a module.
     if (!image && spec.isModule && program.kernels.length > 0)
       ({ image, symbols, log } = await this.#nvrtc.compile({ ...program, kernels: [] }));
+    // Or another kernel of the source needs what this device or NVRTC lacks.
+    const own = image || spec.isModule ? spec.source : onlyFor(spec.source, [plainName(spec.path ?? spec.entry)]);
+    if (own !== spec.source) {
+      const alone = await this.#nvrtc.compile(this.#program({ ...spec, source: own }));
+      if (alone.image) ({ image, symbols } = alone);
+    }
     if (!image) throw rejectedBy(this.label, spec, log);
     const whole = library === undefined ? image : await this.#link(spec, image, library);
     return symbols.length === 0

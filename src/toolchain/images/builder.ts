@@ -17,7 +17,8 @@ import { cpuSymbol, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/includes.js';
-import { refuseGone, refuseOnCpu } from '../cuda-parser/unsupported-features.js';
+import { ableOnCpu } from '../cuda-parser/able-kernels.js';
+import { refuseGone } from '../cuda-parser/unsupported-features.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 
 export type BuildTarget =
@@ -67,15 +68,9 @@ export class KernelBuilder {
   }
 
   /** Concurrent builds of the same source share one build. */
-  async #shared(spec: Build): Promise<BuildResult> {
+  async #shared(given: Build): Promise<BuildResult> {
     const startMs = performance.now();
-    // Source that this package emitted needs no such checks.
-    if (isWritten(spec) && spec.identity === undefined) {
-      const found = tokenize(spec.source);
-      refuseGone(spec, found);
-      if (this.#target.backend === 'cpu') refuseOnCpu(spec, found);
-      refuseEndlessIncludes(spec);
-    }
+    const spec = this.checked(given);
     const key = await this.#sourceKey(spec);
     let flight = this.#flights.get(key);
     if (!flight) {
@@ -87,6 +82,16 @@ export class KernelBuilder {
     if (this.#target.backend === 'cpu') return { image: stored, symbolOf: cpuSymbol, ...how, ms };
     const { image, symbols } = splitSymbols(stored);
     return { image, symbolOf: (path) => symbols[path] ?? plainName(path), ...how, ms };
+  }
+
+  /** The build of what the device can run of a source. Throws a CompileError for a kernel that it cannot run. */
+  checked(spec: Build): Build {
+    // Source that this package emitted needs no such checks.
+    if (!isWritten(spec) || spec.identity !== undefined) return spec;
+    refuseGone(spec, tokenize(spec.source));
+    const able = this.#target.backend === 'cpu' ? ableOnCpu(spec) : spec;
+    refuseEndlessIncludes(able);
+    return able;
   }
 
   /** Before the first build, looks up what it needs, if there is a cache folder. This saves it some milliseconds. */

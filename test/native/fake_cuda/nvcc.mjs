@@ -7,6 +7,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 const built = new URL('../../../dist/toolchain/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
 const { packageIdentity } = await import(new URL('base/identity.js', built).href);
+const { ableOnCpu } = await import(new URL('cuda-parser/able-kernels.js', built).href);
 const { globalFunctions, withoutComments } = await import(new URL('../compiler/cuda/source-scan.js', built).href);
 
 const args = process.argv.slice(2);
@@ -39,35 +40,38 @@ if (input === undefined || output === undefined) {
 }
 
 // Not what compares the parameter lists: kernels of the CPU device have other ones.
-const [source] = readFileSync(input, 'utf8').split('\n#line 1 "parameters"');
+const [given] = readFileSync(input, 'utf8').split('\n#line 1 "parameters"');
 const isLaunching = options.includes('--relocatable-device-code=true');
-// Others are only launched by kernels.
-const isEntry = ({ isExternC, template }) => isExternC && template === undefined;
-const kernels = [
-  ...new Set(
-    globalFunctions(withoutComments(source))
-      .filter(isEntry)
-      .map(({ name }) => name),
-  ),
-];
 // Like a GPU compiler, it keeps everything that can be looked up by name.
-const spec = {
-  source,
+const whole = {
+  source: given,
   isModule: true,
-  entry: kernels[0] ?? '',
-  name: kernels.join(', '),
+  entry: '',
+  name: 'all',
   options,
   fmad: true,
   isBounded: false,
   isChecked: false,
   isLaunching,
   // A text of the package's own, of a TypeScript function.
-  ...(/\bint mr_n0\b/.test(source) && { identity: 'own' }),
+  ...(/\bint mr_n0\b/.test(given) && { identity: 'own' }),
   mapping: { file: input, lines: [] },
 };
 try {
+  // The kernels that use what the stand-in lacks are left out, unless there are no others.
+  const spec = whole.identity === undefined ? ableOnCpu(whole) : whole;
+  // Others are only launched by kernels.
+  const isEntry = ({ isExternC, template }) => isExternC && template === undefined;
+  const kernels = [
+    ...new Set(
+      globalFunctions(withoutComments(spec.source))
+        .filter(isEntry)
+        .map(({ name }) => name),
+    ),
+  ];
+  const named = { ...spec, entry: kernels[0] ?? '', name: kernels.join(', ') };
   const compiler = await CpuCompiler.open();
-  writeFileSync(output, await compiler.compile(spec, kernels));
+  writeFileSync(output, await compiler.compile(named, kernels));
 } catch (error) {
   process.stderr.write(`${error.log || error.message}\n`);
   process.exit(2);

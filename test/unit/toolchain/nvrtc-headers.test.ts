@@ -11,18 +11,33 @@ import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js'
 import { NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
+import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../../cuda-texts/program-cases.js';
 import { type TextCase, textOf } from '../../cuda-texts/text-case.js';
 import { hasNvcc } from '../../support/nvcc.js';
 import { RTC, RTC_MISSING } from '../../support/rtc.js';
 
-const CASES: readonly (readonly [string, TextCase])[] = [...HEADER_CASES, ...NAME_CASES, ...TEMPLATE_CASES].map((one) => [
-  `${one.file}: ${one.kernel}`,
-  one,
-]);
+const CASES: readonly (readonly [string, TextCase])[] = [
+  ...HEADER_CASES,
+  ...NAME_CASES,
+  ...TEMPLATE_CASES,
+  ...PROGRAM_CASES.filter(({ file }) => file !== 'launched-by-kernels'),
+  ...PROGRAM_TEMPLATE_CASES,
+].map((one) => [`${one.file}: ${one.kernel}`, one]);
 
 const HEAD = path.join(HEADER_DIRECTORY, 'mr_nvcc.h');
-/** nvcc refuses types that the system's headers declare too, and functions of the library that C++17 does not call constexpr. */
-const OWN: ReadonlySet<string> = new Set(['algorithms', 'own-types', 'std-values', 'tuples-and-arrays']);
+/**
+ * nvcc refuses functions of the device without __device__, types that the system's headers declare too, functions of the library that C++17 does not call constexpr, and headers of
+ * libraries that not every toolkit has.
+ */
+const OWN: ReadonlySet<string> = new Set([
+  'algorithms',
+  'helpers-of-both',
+  'launched-by-kernels',
+  'own-types',
+  'std-values',
+  'streams-and-graphs',
+  'tuples-and-arrays',
+]);
 
 function specOf({ file, kernel, params, options = [] }: TextCase): BuildSpec {
   return cudaKernel(kernel, params, textOf(file), { options }).build as BuildSpec;

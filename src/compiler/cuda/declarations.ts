@@ -1,0 +1,286 @@
+// Splits CUDA C++ source into the declarations of its namespaces and classes, by scanning tokens: functions with their bodies, classes, and
+// everything else. What tokens do not tell counts as `other`, which the callers keep.
+import { withoutDirectives } from './source-scan.js';
+
+export interface SourceToken {
+  readonly text: string;
+  readonly start: number;
+}
+
+/** Token indices: [from, to). */
+export interface DeclarationText {
+  readonly kind: 'function' | 'prototype' | 'class' | 'variable' | 'other';
+  readonly name: string;
+  readonly from: number;
+  readonly to: number;
+  /** The tokens before the body; all of them without one. */
+  readonly headEnd: number;
+  /** Whether it is in a class, or defines a member of one. */
+  readonly isMember: boolean;
+}
+
+export interface SourceDeclarations {
+  readonly tokens: readonly SourceToken[];
+  /** Names in branches of conditions that were not read. */
+  readonly otherWords: readonly string[];
+  readonly declarations: readonly DeclarationText[];
+}
+
+const TOKEN = /\.?\d[\w.']*|[A-Za-z_$][\w$]*|<<<|::|->|\S/g;
+const ATTRIBUTES: ReadonlySet<string> = new Set([
+  '__launch_bounds__',
+  '__attribute__',
+  '__align__',
+  '__builtin_align__',
+  'alignas',
+  'decltype',
+  'noexcept',
+  'explicit',
+  '__cluster_dims__',
+  '__maxnreg__',
+]);
+/** What may follow a parameter list in a function's head. */
+const BEHIND: ReadonlySet<string> = new Set([
+  'const',
+  'volatile',
+  'noexcept',
+  'override',
+  'final',
+  '->',
+  ':',
+  '&',
+  'requires',
+  'try',
+  '__attribute__',
+]);
+const CLASSES: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
+const NOT_VARIABLES: ReadonlySet<string> = new Set([
+  'typedef',
+  'using',
+  'template',
+  'friend',
+  'static_assert',
+  'namespace',
+  'extern',
+  'asm',
+  'public',
+  'private',
+  'protected',
+]);
+
+/** Most tokens of the template arguments between a function's name and its parameters. */
+const MOST_ARGUMENTS = 200;
+/** Most scopes around each other whose declarations are read. */
+const MOST_SCOPES = 100;
+
+/** `text` has no comments. Undefined when its brackets do not match, whichever branch of a condition is compiled. */
+export function declarationsOf(text: string): SourceDeclarations | undefined {
+  return split(text, '') ?? split(...withoutBranches(text));
+}
+
+function split(text: string, other: string): SourceDeclarations | undefined {
+  const tokens = [...withoutDirectives(text).matchAll(TOKEN)].map((match): SourceToken => ({ text: match[0], start: match.index }));
+  const partners = partnersOf(tokens);
+  const otherWords = other.match(/[A-Za-z_$][\w$]*/g) ?? [];
+  return partners && { tokens, otherWords, declarations: new Splitter(tokens, partners).split() };
+}
+
+/** The text with spaces in place of `#if 0` and of the branches after the first, and what these branches contain. */
+function withoutBranches(text: string): readonly [text: string, other: string] {
+  /** For each open condition: whether its present branch is skipped, and whether it can be compiled. */
+  const open: { isSkipped: boolean; readonly isNever: boolean }[] = [];
+  let other = '';
+  const lines = text.split('\n').map((line) => {
+    const directive = /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*(0\b)?/.exec(line);
+    const word = directive?.[1] ?? '';
+    if (word.startsWith('if')) open.push({ isSkipped: directive![2] !== undefined, isNever: directive![2] !== undefined });
+    else if (word === 'endif') open.pop();
+    else if (word !== '' && open.length > 0) open.at(-1)!.isSkipped = !open.at(-1)!.isNever;
+    if (directive || !open.some(({ isSkipped }) => isSkipped)) return line;
+    if (!open.some(({ isSkipped, isNever }) => isSkipped && isNever)) other += `${line}\n`;
+    return ' '.repeat(line.length);
+  });
+  return [lines.join('\n'), other];
+}
+
+/** For each opening bracket, the index of its partner. */
+function partnersOf(tokens: readonly SourceToken[]): ReadonlyMap<number, number> | undefined {
+  const found = new Map<number, number>();
+  const open: number[] = [];
+  for (const [at, { text }] of tokens.entries()) {
+    if (text === '(' || text === '[' || text === '{') open.push(at);
+    else if (text === ')' || text === ']' || text === '}') {
+      const begin = open.pop();
+      if (begin === undefined || '([{'.indexOf(tokens[begin]!.text) !== ')]}'.indexOf(text)) return undefined;
+      found.set(begin, at);
+    }
+  }
+  return open.length === 0 ? found : undefined;
+}
+
+class Splitter {
+  readonly #tokens: readonly SourceToken[];
+  readonly #partners: ReadonlyMap<number, number>;
+  readonly #found: DeclarationText[] = [];
+
+  constructor(tokens: readonly SourceToken[], partners: ReadonlyMap<number, number>) {
+    this.#tokens = tokens;
+    this.#partners = partners;
+  }
+
+  split(): readonly DeclarationText[] {
+    this.#scope(0, this.#tokens.length, false);
+    return this.#found;
+  }
+
+  #text(at: number): string {
+    return this.#tokens[at]?.text ?? '';
+  }
+
+  #scope(from: number, to: number, isClass: boolean, depth = 0): void {
+    for (let at = from; at < to; ) at = this.#declaration(at, to, isClass, depth);
+  }
+
+  /** Reads one declaration, and returns where the next begins. */
+  #declaration(from: number, to: number, isClass: boolean, depth: number): number {
+    if (/^(?:public|private|protected)$/.test(this.#text(from)) && this.#text(from + 1) === ':') return from + 2;
+    let hasValue = false;
+    for (let at = Math.min(this.#afterTemplate(from), to - 1); at < to; at++) {
+      const text = this.#text(at);
+      if (text === ';') {
+        this.#add(this.#statementKind(from, at, hasValue), from, at + 1, at, isClass);
+        return at + 1;
+      }
+      if (text === '=' && this.#text(at - 1) !== 'operator') hasValue = true;
+      if (text === '(' || text === '[') at = this.#partners.get(at)!;
+      if (text !== '{') continue;
+      const close = this.#partners.get(at)!;
+      if (hasValue) at = close;
+      else if (this.#isNamespace(from, at)) {
+        if (depth < MOST_SCOPES) this.#scope(at + 1, close, false, depth + 1);
+        return close + 1;
+      } else if (this.#isClass(from, at)) {
+        const isEnum = this.#tokens.slice(from, at).some((token) => token.text === 'enum');
+        if (!isEnum && depth < MOST_SCOPES) this.#scope(at + 1, close, true, depth + 1);
+        let end = close + 1;
+        while (end < to && this.#text(end) !== ';') end++;
+        this.#add('class', from, Math.min(end + 1, to), at, isClass);
+        return end + 1;
+      } else if (this.#nameOf(from, at) !== undefined) {
+        // A member that a constructor initialises with braces.
+        if (this.#isInitializer(from, at)) at = close;
+        else {
+          const isCall = !isClass && this.#nameOf(from, at) === this.#withoutMacros(from, at) && this.#text(from) !== 'main';
+          this.#add(isCall ? 'other' : 'function', from, close + 1, at, isClass);
+          return close + 1;
+        }
+      } else at = close;
+    }
+    return to;
+  }
+
+  #statementKind(from: number, end: number, hasValue: boolean): DeclarationText['kind'] {
+    const first = this.#text(from);
+    if (hasValue) return NOT_VARIABLES.has(first) ? 'other' : 'variable';
+    if (first === 'template' || first === 'extern') return this.#nameOf(from, end) === undefined ? 'other' : 'prototype';
+    if (NOT_VARIABLES.has(first)) return 'other';
+    const name = this.#nameOf(from, end);
+    // The call of a macro has no type before its name.
+    return name === undefined ? 'variable' : name === from ? 'other' : 'prototype';
+  }
+
+  #add(kind: DeclarationText['kind'], start: number, to: number, headEnd: number, isClass: boolean): void {
+    const from = kind === 'function' || kind === 'prototype' ? this.#withoutMacros(start, headEnd) : start;
+    const isFunction = kind === 'function' || kind === 'prototype';
+    const at = (kind === 'class' ? this.#className(from, headEnd) : isFunction ? this.#nameOf(from, headEnd) : undefined) ?? -1;
+    const isMember = isClass || (kind === 'function' && this.#text(at - 1) === '::') || this.#text(at) === 'operator';
+    const name = at < 0 || CLASSES.has(this.#text(at)) ? '' : this.#text(at);
+    this.#found.push({ kind, name, from, to, headEnd, isMember });
+  }
+
+  #isNamespace(from: number, brace: number): boolean {
+    const first = this.#text(from);
+    return (
+      first === 'namespace' || (first === 'inline' && this.#text(from + 1) === 'namespace') || (first === 'extern' && brace === from + 1)
+    );
+  }
+
+  #isClass(from: number, brace: number): boolean {
+    return this.#className(from, brace) !== undefined;
+  }
+
+  /** The name's token; the keyword's for a class without a name. */
+  #className(from: number, brace: number): number | undefined {
+    for (let at = this.#afterTemplate(from); at < brace; at++) {
+      const text = this.#text(at);
+      if (CLASSES.has(text)) {
+        let name = at + 1;
+        while (ATTRIBUTES.has(this.#text(name))) name = (this.#partners.get(name + 1) ?? name) + 1;
+        if (CLASSES.has(this.#text(name))) name++;
+        // A function may return a class.
+        for (let i = name; i < brace; i++) if (this.#text(i) === '(') return undefined;
+        return /^[A-Za-z_]/.test(this.#text(name)) ? name : at;
+      }
+      if (text === '(') {
+        if (!ATTRIBUTES.has(this.#text(at - 1))) return undefined;
+        at = this.#partners.get(at)!;
+      }
+    }
+    return undefined;
+  }
+
+  #afterTemplate(from: number): number {
+    let at = from;
+    while (this.#text(at) === 'template' && this.#text(at + 1) === '<') {
+      let depth = 0;
+      for (at++; at < this.#tokens.length; at++) {
+        const text = this.#text(at);
+        if (text === '<') depth++;
+        else if (text === '>' && --depth === 0) break;
+        else if (text === '(') at = this.#partners.get(at)!;
+        else if (text === ';' || text === '{') return from;
+      }
+      at++;
+    }
+    return at;
+  }
+
+  /** The name before the parameter list in [from, end); undefined without one. */
+  #nameOf(from: number, end: number): number | undefined {
+    for (let at = this.#afterTemplate(this.#withoutMacros(from, end)); at < end; at++) {
+      const text = this.#text(at);
+      if (text === 'operator') return at;
+      if (text !== '(') continue;
+      const before = this.#text(at - 1);
+      if (at > from && /^[A-Za-z_$]/.test(before) && !ATTRIBUTES.has(before)) return at - 1;
+      // `f<3>(...)`
+      if (before === '>') {
+        let open = at - 1;
+        for (let depth = 0; open >= Math.max(from, at - MOST_ARGUMENTS); open--) {
+          if (this.#text(open) === '>') depth++;
+          else if (this.#text(open) === '<' && --depth === 0) break;
+        }
+        if (open > from && this.#text(open) === '<' && /^[A-Za-z_$]/.test(this.#text(open - 1))) return open - 1;
+      }
+      at = this.#partners.get(at)!;
+    }
+    return undefined;
+  }
+
+  /** Calls of macros before a declaration have no semicolon: `DEFINE(float) void f() {`. */
+  #withoutMacros(from: number, end: number): number {
+    let at = from;
+    while (/^[A-Za-z_$]/.test(this.#text(at)) && !ATTRIBUTES.has(this.#text(at)) && this.#text(at + 1) === '(') {
+      const next = this.#partners.get(at + 1)! + 1;
+      if (next >= end || !/^[A-Za-z_$]/.test(this.#text(next)) || BEHIND.has(this.#text(next))) break;
+      at = next;
+    }
+    return at;
+  }
+
+  #isInitializer(from: number, brace: number): boolean {
+    if (!/^[A-Za-z_$>]/.test(this.#text(brace - 1)) || BEHIND.has(this.#text(brace - 1))) return false;
+    const open = this.#nameOf(from, brace)! + 1;
+    return this.#text(open) === '(' && this.#text((this.#partners.get(open) ?? open) + 1) === ':';
+  }
+}

@@ -1,0 +1,61 @@
+// The part of a source that the CPU device can run: a kernel that uses what the device lacks is refused itself, and the kernels beside it are
+// built without it.
+import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda/host-code.js';
+import { globalFunctions, withoutComments } from '../../compiler/cuda/source-scan.js';
+import type { BuildSpec } from '../../core/channel/build.js';
+import { CompileError } from '../../core/base/errors.js';
+import { plainName } from '../base/symbols.js';
+import { tokenize } from './tokenizer.js';
+import { refuseOnCpu } from './unsupported-features.js';
+
+/** Headers that the device lacks, and what shows that a source uses them. */
+const ABSENT: readonly Library[] = [
+  { headers: /^(?:cub|cute|cutlass|thrust)\//, use: /\b(?:cub|cute|cutlass|thrust)\b/ },
+  { headers: /^(?:cuda|nv)\//, use: /\b(?:cuda|nv)\s*::/ },
+  { headers: /^mma\.h$/, use: /\b(?:nvcuda|wmma)\b/ },
+  { headers: /^cuda_(?:fp16|bf16|fp8)\.h$/, use: /half|bfloat|fp8|\b__h\w+/i },
+  { headers: /^cuda_(?:pipeline|awbarrier)\.h$/, use: /pipeline|awbarrier/i },
+  { headers: /^curand_kernel\.h$/, use: /\bcurand/ },
+  { headers: /^cooperative_groups\/(?:memcpy_async|scan)\.h$/, use: /\b(?:memcpy_async|(?:in|ex)clusive_scan|wait)\b/ },
+];
+const HAS_ABSENT = /^[ \t]*#[ \t]*include[ \t]*[<"](?:cub|cute|cutlass|thrust|cuda|nv|mma|curand|cooperative_groups\/)/m;
+
+/**
+ * The build without what the device cannot run. Throws a CompileError if the kernel itself, or every kernel of a module, is refused. All
+ * builds of a module are the same, also those for one of its kernels.
+ */
+export function ableOnCpu(given: BuildSpec): BuildSpec {
+  const spec = withSource(given, given.source);
+  const refusal = refusalOf(spec);
+  if (refusal === undefined) return spec;
+  const own = withSource(spec, onlyFor(spec.source, [plainName(spec.path ?? spec.entry)]));
+  if (!spec.isModule) {
+    const ownRefusal = refusalOf(own);
+    if (ownRefusal !== undefined) throw ownRefusal;
+    return own;
+  }
+  const names = [...new Set(globalFunctions(withoutComments(spec.source)).map(({ name }) => name))];
+  const able = names.filter((name) => refusalOf(withSource(spec, onlyFor(spec.source, [name]))) === undefined);
+  if (able.length === 0) throw refusal;
+  if (spec.entry !== '') {
+    const ownRefusal = refusalOf(own);
+    if (ownRefusal !== undefined) throw ownRefusal;
+  }
+  return withSource(spec, onlyFor(spec.source, able));
+}
+
+/** Includes go with the kernels that used them. */
+function withSource(spec: BuildSpec, given: string): BuildSpec {
+  const source = HAS_ABSENT.test(given) ? withoutUnusedIncludes(given, ABSENT) : given;
+  return source === spec.source ? spec : { ...spec, source, original: spec.original ?? spec.source };
+}
+
+function refusalOf(spec: BuildSpec): CompileError | undefined {
+  try {
+    refuseOnCpu(spec, tokenize(spec.source));
+    return undefined;
+  } catch (error) {
+    if (error instanceof CompileError) return error;
+    throw error;
+  }
+}

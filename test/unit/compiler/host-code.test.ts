@@ -1,0 +1,111 @@
+// Which declarations of a source are the host's.
+import { expect, test } from 'vitest';
+import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
+import { onlyFor, withoutHostCode } from '../../../src/compiler/cuda/host-code.js';
+import { cudaModule } from '../../../src/cuda-module.js';
+import { input, output } from '../../../src/core/kernels/kernel.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+
+/** The lines that are left. */
+function left(source: string): string[] {
+  const made = withoutHostCode(source);
+  expect(made).toHaveLength(source.length);
+  expect(made.split('\n')).toHaveLength(source.split('\n').length);
+  return made
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== '');
+}
+
+const KERNEL = '__global__ void k(float* y) { y[0] = f(y[1]); }';
+
+test.each([
+  ['main', 'int main() { return 0; }', []],
+  ['a launch', 'void run(float* y) { k<<<1, 1>>>(y); }', []],
+  ["a call of CUDA's API", 'float* make(int n) { float* p; cudaMalloc(&p, n); return p; }', []],
+  ['a __host__ function', '__host__ void run() {}', []],
+  ['a prototype of a removed function', 'void run(float*); void run(float* y) { k<<<1, 1>>>(y); }', []],
+  ['a function that nothing of the device names', 'void check(float* x) { x[0] = 1; }\nint main() { check(0); }', []],
+  ['a template of the host', 'template <typename T, int N = 3> void run(T* y) { k<<<1, N>>>(y); }', []],
+  ['a class with members of the host only', 'struct T { cudaEvent_t e; T() { cudaEventCreate(&e); } };', []],
+  ['a variable of the host', 'static std::vector<float> values(10);\nstatic cudaStream_t stream = nullptr;', []],
+  [
+    'a macro of a check, which no device code uses',
+    '#define CHECK(x) check((x))\nvoid check(cudaError_t e) { if (e) exit(1); }',
+    ['#define CHECK(x) check((x))'],
+  ],
+  ['a function behind the call of a macro', 'DEFINE(float)\nvoid run() { k<<<1, 1>>>(0); }', ['DEFINE(float)']],
+  ['a directive in main', 'int main() {\n#define N 3\n  k<<<1, 1>>>(0);\n}', ['#define N 3']],
+])('%s goes', (_what, host, kept) => {
+  const device = `float f(float v) { return v; }\n${KERNEL}`;
+  expect(left(`${host}\n${device}`)).toEqual([...kept, ...device.split('\n')]);
+});
+
+test.each([
+  ['a function that a kernel calls', 'float f(float v) { return v; }'],
+  ['a function that such a function calls', 'float g(float v) { return v; }\nfloat f(float v) { return g(v); }'],
+  ['a function that a used macro names', '#define f(v) g(v)\nfloat g(float v) { return v; }'],
+  ['annotations from a macro', '#ifdef X\n#define HD __host__ __device__\n#else\n#define HD\n#endif\nHD float f(float v) { return v; }'],
+  [
+    'members and operators',
+    'struct V { float x; V(float v) : x{v} {} float operator()(float v) const { return v; } };\nfloat f(float v) { return V(v)(v); }',
+  ],
+  ['constants', 'constexpr int size() { return 4; }\n__constant__ float table[size()];\nfloat f(float v) { return v; }'],
+  ['calls of macros', '#define MAKE(name) float name(float v) { return v; }\nMAKE(f)\nMAKE(g);'],
+  ['a lambda, a typedef and an enum', 'typedef struct { int a; } S;\nenum { A, B };\nauto f = [](float v) { return v; };'],
+])('%s stays', (_what, device) => {
+  const source = `${device}\n${KERNEL}\nint main() { k<<<1, 1>>>(0); }`;
+  expect(left(source)).toEqual([...device.split('\n'), KERNEL]);
+});
+
+test('a source without the host, or with brackets that do not match, stays as it is', () => {
+  for (const source of [KERNEL, 'float f(float v) { return v; }', `int main() { \n${KERNEL}`, ''])
+    expect(withoutHostCode(source)).toBe(source);
+  const branches = `#ifdef A\nvoid run() {\n#else\nvoid run(int n) {\n#endif\n  k<<<1, 1>>>(0);\n}\nfloat f(float v) { return v; }\n${KERNEL}`;
+  expect(left(branches)).toEqual(['#ifdef A', '#else', '#endif', 'float f(float v) { return v; }', KERNEL]);
+});
+
+test('kernels have the source of the caller, facts of the rest, and messages with its lines', () => {
+  const source = `float f(float v) { return v; }\nint main() { k<<<1, 1>>>(0); assert(1); }\n__global__ void k(const float* x, float* y) { y[0] = f(x[0]); }`;
+  const made = cudaKernel('k', { x: input(f32), y: output(f32) }, source);
+  expect(made.source).toBe(source);
+  expect(made.build).toMatchObject({ original: source, isBounded: true, isChecked: false });
+  expect(made.build).not.toHaveProperty('isLaunching');
+  expect(made.build).not.toHaveProperty('isAsserting');
+  expect(cudaModule(source).source).toBe(source);
+});
+
+test('a source for one kernel has what the kernel needs', () => {
+  const source = `__device__ int a() { return 1; }
+__device__ int b() { return a(); }
+__global__ void one(int* y) { y[0] = a(); }
+__global__ void two(int* y) { y[0] = b(); one<<<1, 1>>>(y); }`;
+  const lines = source.split('\n');
+  const of = (...roots: readonly string[]): string[] =>
+    onlyFor(source, roots)
+      .split('\n')
+      .filter((line) => line.trim() !== '');
+  expect(of('one')).toEqual([lines[0], lines[2]]);
+  expect(of('two')).toEqual(lines);
+});
+
+test('half a megabyte of arbitrary source is read in linear time', { timeout: 60_000 }, () => {
+  const pieces = [
+    'void f() { k<<<1, 1>>>(); }\n',
+    '{',
+    'template <',
+    'struct S {',
+    'a > (b) ',
+    '(',
+    '#if 0\n',
+    '#define a b\n',
+    'int x = {1};',
+    'M(x) ',
+  ];
+  for (const piece of pieces) {
+    const source = `int main() {}\n${piece.repeat(Math.ceil(500_000 / piece.length))}`;
+    const startMs = performance.now();
+    withoutHostCode(source);
+    expect(performance.now() - startMs, piece).toBeLessThan(5_000);
+  }
+});
