@@ -13,6 +13,10 @@ import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../../cuda-texts/program-cases.js';
 import { type TextCase, textOf } from '../../cuda-texts/text-case.js';
+import { toolkitHeaders } from '../../../src/toolchain/compilers/toolkit-headers.js';
+import { CompileError } from '../../../src/core/base/errors.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
 import { hasNvcc } from '../../support/nvcc.js';
 import { RTC, RTC_MISSING } from '../../support/rtc.js';
 
@@ -48,6 +52,48 @@ describe.skipIf(RTC === undefined)(`NVRTC${RTC === undefined ? `, skipped: ${RTC
     const image = await new NvrtcCompiler(RTC!, [9, 0]).compile(specOf(one));
     expect(Buffer.from(image).subarray(0, 4).toString('latin1')).toBe('\x7fELF');
   });
+});
+
+describe.skipIf(RTC === undefined)('NVRTC', () => {
+  const build = (source: string, options: readonly string[] = []): Promise<Uint8Array> =>
+    new NvrtcCompiler(RTC!, [9, 0]).compile(cudaKernel('k', { y: inout(f32) }, source, { options }).build as BuildSpec);
+
+  test('messages have the lines of the source, behind its head and the code of the host', async () => {
+    const source = `#include <algorithm>\nint main() { k<<<1, 1>>>(0); }\n__global__ void k(float* y) {\n  y[0] = std::max(y[0], undeclared);\n}`;
+    const error = await build(source).catch((reason: unknown) => reason as CompileError);
+    expect(error).toBeInstanceOf(CompileError);
+    expect((error as CompileError).log).toContain('kernel.cu(4): error: identifier "undeclared" is undefined');
+  });
+
+  test('macros of the options apply to the source, and not to the headers', async () => {
+    const source =
+      '#include <type_traits>\n__global__ void k(T* y) { static_assert(std::is_same_v<T, float> && min_size == 3, ""); y[0] = value; }';
+    await build(source, ['-DT=float', '-Dvalue=2', '--define-macro=min_size=3', '-D', 'type=1']);
+    await build('#include <cassert>\n__global__ void k(float* y) { assert(no such words); y[0] = 1; }', ['-DNDEBUG']);
+  });
+
+  test.skipIf(toolkitHeaders(RTC?.path ?? '').length === 0)(
+    "CUDA's own libraries come from the toolkit (skipped without one)",
+    { timeout: 60_000 },
+    async () => {
+      await build(`#include <cooperative_groups.h>
+#include <cub/cub.cuh>
+#include <cuda/std/limits>
+#include <cuda_fp16.h>
+#include <mma.h>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+__global__ void k(float* y) {
+  using Reduce = cub::BlockReduce<float, 128>;
+  __shared__ typename Reduce::TempStorage storage;
+  const float sum = Reduce(storage).Sum(y[threadIdx.x]);
+  const int64_t wide = std::numeric_limits<int64_t>::max();
+  if (cooperative_groups::this_thread_block().thread_rank() == 0)
+    y[0] = std::min(sum, cuda::std::numeric_limits<float>::max()) + __half2float(__float2half(1.5f)) + (wide > 0);
+}`);
+    },
+  );
 });
 
 test.skipIf(!hasNvcc)('nvcc takes the files as they are (skipped without nvcc)', { timeout: 300_000 }, () => {
