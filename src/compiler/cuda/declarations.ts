@@ -9,7 +9,8 @@ export interface SourceToken {
 
 /** Token indices: [from, to). */
 export interface DeclarationText {
-  readonly kind: 'function' | 'prototype' | 'class' | 'variable' | 'other';
+  /** `using` names something of another namespace, `alias` is a typedef too. */
+  readonly kind: 'function' | 'prototype' | 'class' | 'variable' | 'using' | 'alias' | 'other';
   readonly name: string;
   readonly from: number;
   readonly to: number;
@@ -181,6 +182,8 @@ class Splitter {
 
   #statementKind(from: number, end: number, hasValue: boolean): DeclarationText['kind'] {
     const first = this.#text(from);
+    if (first === 'using' && this.#text(from + 1) !== 'namespace') return hasValue ? 'alias' : 'using';
+    if (first === 'typedef') return 'alias';
     if (hasValue) return NOT_VARIABLES.has(first) ? 'other' : 'variable';
     if (first === 'template' || first === 'extern') return this.#nameOf(from, end) === undefined ? 'other' : 'prototype';
     if (NOT_VARIABLES.has(first)) return 'other';
@@ -194,8 +197,15 @@ class Splitter {
     const isFunction = kind === 'function' || kind === 'prototype';
     const at = (kind === 'class' ? this.#className(from, headEnd) : isFunction ? this.#nameOf(from, headEnd) : undefined) ?? -1;
     const isMember = isClass || (kind === 'function' && this.#text(at - 1) === '::') || this.#text(at) === 'operator';
-    const name = at < 0 || CLASSES.has(this.#text(at)) ? '' : this.#text(at);
+    const named = kind === 'using' || kind === 'alias' ? this.#aliasName(from, headEnd) : at;
+    const name = named < 0 || CLASSES.has(this.#text(named)) ? '' : this.#text(named);
     this.#found.push({ kind, name, from, to, headEnd, isMember });
+  }
+
+  /** `using Name = ...`, `using std::Name`, `typedef ... Name`; -1 for a typedef of a function or an array. */
+  #aliasName(from: number, end: number): number {
+    const at = this.#text(from + 2) === '=' ? from + 1 : end - 1;
+    return /^[A-Za-z_$]/.test(this.#text(at)) ? at : -1;
   }
 
   #isNamespace(from: number, brace: number): boolean {

@@ -39,6 +39,8 @@ export function withoutHostCode(source: string): string {
     if (one.kind === 'function') return one.isMember ? (isEvident ? 'removed' : 'kept') : 'named';
     if (one.kind === 'prototype') return one.isMember ? 'kept' : 'named';
     if (one.kind === 'variable') return isEvident && !one.isMember ? 'removed' : 'kept';
+    if (one.kind === 'using') return one.isMember || one.name === '' ? 'kept' : 'named';
+    if (one.kind === 'alias') return isEvident && !one.isMember && one.name !== '' ? 'named' : 'kept';
     // A class without a name is not followed.
     if (one.kind === 'class') return isEvident && one.name !== '' ? 'named' : 'kept';
     return 'kept';

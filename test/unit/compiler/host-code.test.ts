@@ -35,6 +35,11 @@ test.each([
     ['#define CHECK(x) check((x))'],
   ],
   ['a function behind the call of a macro', 'DEFINE(float)\nvoid run() { k<<<1, 1>>>(0); }', ['DEFINE(float)']],
+  [
+    'a using-declaration and an alias of the host',
+    'using std::generate;\nusing Clock = std::chrono::steady_clock;\ntypedef std::vector<int> Ints;',
+    [],
+  ],
   ['a directive in main', 'int main() {\n#define N 3\n  k<<<1, 1>>>(0);\n}', ['#define N 3']],
 ])('%s goes', (_what, host, kept) => {
   const device = `float f(float v) { return v; }\n${KERNEL}`;
@@ -52,6 +57,10 @@ test.each([
   ],
   ['constants', 'constexpr int size() { return 4; }\n__constant__ float table[size()];\nfloat f(float v) { return v; }'],
   ['calls of macros', '#define MAKE(name) float name(float v) { return v; }\nMAKE(f)\nMAKE(g);'],
+  [
+    'what kernels use by another name',
+    'using std::max;\nusing Real = float;\ntypedef Real (*Function)(Real);\nReal f(Real v) { return max(v, 1.0f); }',
+  ],
   ['a lambda, a typedef and an enum', 'typedef struct { int a; } S;\nenum { A, B };\nauto f = [](float v) { return v; };'],
 ])('%s stays', (_what, device) => {
   const source = `${device}\n${KERNEL}\nint main() { k<<<1, 1>>>(0); }`;
