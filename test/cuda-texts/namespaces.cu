@@ -18,7 +18,9 @@ __global__ void step(Particle *p, float dt, int n) {
 }  // namespace physics
 
 namespace graphics::image {
-__launch_bounds__(128) __global__ void step(uint8_t *pixels, int n) {
+constexpr int THREADS = 128;
+
+__launch_bounds__(graphics::image::THREADS) __global__ void step(uint8_t *pixels, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) pixels[i] = 255 - pixels[i];
 }

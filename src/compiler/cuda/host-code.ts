@@ -15,7 +15,7 @@ const OF_HOST: ReadonlySet<string> = new Set(
 );
 /** Names that device code may give to something of its own; in `std` they are the host's. */
 const OF_STD: ReadonlySet<string> = new Set(
-  'string vector map set list deque queue unordered_map unordered_set function unique_ptr shared_ptr thread mutex chrono mt19937 random_device default_random_engine runtime_error exception'.split(
+  'string vector map set list deque queue unordered_map unordered_set function unique_ptr shared_ptr thread mutex chrono mt19937 random_device default_random_engine runtime_error exception atomic mt19937_64 ostringstream istringstream iostream fstream future condition_variable lock_guard uniform_int_distribution uniform_real_distribution normal_distribution'.split(
     ' ',
   ),
 );
@@ -150,7 +150,7 @@ function hasEvidence(tokens: readonly SourceToken[], { from, to }: DeclarationTe
   for (let at = from; at < to; at++) {
     const { text } = tokens[at]!;
     if (OF_HOST.has(text) || API.test(text)) return true;
-    if (OF_STD.has(text) && tokens[at - 1]?.text === '::' && tokens[at - 2]?.text === 'std') return true;
+    if (OF_STD.has(text) && tokens[at - 1]?.text === '::' && tokens[at - 2]?.text === 'std' && tokens[at - 3]?.text !== '::') return true;
   }
   return false;
 }

@@ -114,7 +114,8 @@ function firstArgument(source: string, tokens: readonly Token[], [open, close]: 
   return tokens
     .slice(open + 1, end)
     .map((token) => source.slice(token.start, token.end))
-    .join(' ');
+    .join(' ')
+    .replaceAll(': :', '::');
 }
 
 /**

@@ -28,7 +28,11 @@ test.each([
   ['a function that nothing of the device names', 'void check(float* x) { x[0] = 1; }\nint main() { check(0); }', []],
   ['a template of the host', 'template <typename T, int N = 3> void run(T* y) { k<<<1, N>>>(y); }', []],
   ['a class with members of the host only', 'struct T { cudaEvent_t e; T() { cudaEventCreate(&e); } };', []],
-  ['a variable of the host', 'static std::vector<float> values(10);\nstatic cudaStream_t stream = nullptr;', []],
+  [
+    'a variable of the host',
+    'static std::vector<float> values(10);\nstd::atomic<int> count{0};\nstatic cudaStream_t stream = nullptr;',
+    [],
+  ],
   [
     'a macro of a check, which no device code uses',
     '#define CHECK(x) check((x))\nvoid check(cudaError_t e) { if (e) exit(1); }',
