@@ -200,6 +200,9 @@ export function conditionNodes(target: Target): void {
       let expected = 0;
       for (let n = 0; n < 50; n++) expected = mixed(expected, 3, 1);
       await device.compile(mixKernel, countDownKernel);
+      // The driver of a GPU may wait for a running kernel while it builds a first graph with conditions.
+      using none = device.zeros(1, 'i32');
+      await stream.captureWhile(none, (body) => body.launch(countDownKernel, ONE, { left: none })).done;
       {
         await using latch = await hold(target, stream, mixKernel, countDownKernel);
         const launched = stream.captureWhile(left, (body) => {

@@ -352,14 +352,18 @@ export function graphMemory(target: Target): void {
       const { device } = chapter;
       const stream = device.createStream();
       using sums = device.zeros([20, MANY / 4], 'i32');
+      const graphs = Array.from({ length: 20 }, (_, n) =>
+        stream.capture((s) => {
+          using made = s.full(MANY / 4, n, 'i32');
+          s.copy(sums.view(n), made);
+        }),
+      );
+      // The driver of a GPU may wait for a running kernel while it builds a graph.
+      for (const graph of graphs) await graph.upload(stream).done;
       await device.synchronize();
       await using latch = await hold(target, stream);
       const closed: Promise<void>[] = [];
-      for (let n = 0; n < 20; n++) {
-        const graph = stream.capture((s) => {
-          using made = s.full(MANY / 4, n, 'i32');
-          s.copy(sums.view(n), made);
-        });
+      for (const graph of graphs) {
         stream.launch(graph);
         closed.push(graph.close());
       }
