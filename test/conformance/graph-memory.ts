@@ -1,7 +1,7 @@
 // Chapter 10, fifth part: the memory that graphs use, keep and allocate.
 import { describe, expect } from 'vitest';
-import { ArgumentError, CaptureError, inout, input, StateError, u32, type Device, type DeviceArray, type MemoryStats } from 'millrace';
-import { ONE, usedAgain, usedBytes, weaveKernel } from '../support/graphs.js';
+import { ArgumentError, CaptureError, inout, input, StateError, u32, type DeviceArray } from 'millrace';
+import { memoryOf, ONE, usedAgain, usedBytes, weaveKernel } from '../support/graphs.js';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel } from '../support/kernels.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -297,7 +297,9 @@ export function graphMemory(target: Target): void {
         if (n % 100 === 0) await stream.ready();
       }
       await device.synchronize();
-      expect(await memoryOf(device)).toEqual(before);
+      // Less where arrays of other tests were collected meanwhile.
+      const after = await memoryOf(device);
+      for (const [what, bytes] of Object.entries(before)) expect(after[what as keyof typeof after], what).toBeLessThanOrEqual(bytes);
       expect((await y.read()).every((value) => value === 2)).toBe(true);
       expect((await kept.read())[0]).toBe(mixed(0, 0, 1010));
       await graph.close();
@@ -392,10 +394,4 @@ export function graphMemory(target: Target): void {
       await stream.close();
     });
   });
-}
-
-/** What the pool holds; how much the machine has free is not the device's doing. */
-async function memoryOf(device: Device): Promise<Omit<MemoryStats, 'freeBytes'>> {
-  const { freeBytes: _, ...held } = await device.pool.stats();
-  return held;
 }

@@ -10,7 +10,7 @@ const COUNT = 40;
  * In MiB, beyond the use of one buffer. Detached memory is freed at once. A SharedArrayBuffer cannot be detached: V8 lets about 64 MiB of
  * them accumulate in each thread before it collects. With more cores the allocator keeps more free pages.
  */
-const MOST = { transferred: 40 + 4 * availableParallelism(), read: 40, pinned: 40, shared: 160, pin: 160 } as const;
+const MOST = { transferred: 88 + 4 * availableParallelism(), read: 40, pinned: 40, shared: 160, pin: 160 } as const;
 
 describe.each(deviceCases)('host memory of $spec', ({ spec, absent }) => {
   const test = testOn(absent);

@@ -28,9 +28,14 @@ test('the package has its files for run time, and no development files', (contex
 });
 
 test('the names of built kernels depend on all files of the package that affect them', async () => {
-  const brings = ['native/cpu/shim', 'dist/toolchain', 'dist/compiler', 'dist/core/channel', 'dist/core/elements'].map((folder) =>
-    join(root, folder),
-  );
+  const brings = [
+    'native/cpu/shim',
+    'native/kernel_headers',
+    'dist/toolchain',
+    'dist/compiler',
+    'dist/core/channel',
+    'dist/core/elements',
+  ].map((folder) => join(root, folder));
   expect(readFileSync(join(root, 'dist/package-identity'), 'utf8')).toBe(await identityOf(brings));
 });
 

@@ -1,6 +1,6 @@
 // What tests of captures and graphs share: refused calls, the order that the edges of a graph state, and memory in use.
 import { CaptureError, i32, input, kernel, output, u32, cudaKernel, inout } from 'millrace';
-import type { CaptureReason, Device, Graph, GraphNode, In, InOut, Kernel, Out, Params, Scalar } from 'millrace';
+import type { CaptureReason, Device, Graph, GraphNode, In, InOut, Kernel, MemoryStats, Out, Params, Scalar } from 'millrace';
 import { thrownBy } from './wait.js';
 
 /** One block of one thread. */
@@ -106,4 +106,10 @@ export async function usedAgain(device: Device, bytes: number): Promise<void> {
     if (used <= bytes) return;
     if (performance.now() > end) throw new Error(`The device uses ${used} bytes, and ${bytes} were expected.`);
   }
+}
+
+/** What the pool holds; how much the machine has free is not the device's doing. */
+export async function memoryOf(device: Device): Promise<Omit<MemoryStats, 'freeBytes'>> {
+  const { freeBytes: _, ...held } = await device.pool.stats();
+  return held;
 }

@@ -15,6 +15,6 @@ if (isMainThread) {
   console.log('ended 20 times');
 } else {
   // It rejects where there is no NVRTC; either way it is under way when the thread ends.
-  for (let n = 0; n < 4; n++) compileNvrtc('extern "C" __global__ void k() {}', 'k.cu', []).catch(() => undefined);
+  for (let n = 0; n < 4; n++) compileNvrtc('extern "C" __global__ void k() {}', 'k.cu', [], [], [], []).catch(() => undefined);
   process.exit();
 }
