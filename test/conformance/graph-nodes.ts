@@ -1,6 +1,6 @@
 // Chapter 10, eighth part: the nodes and edges that a graph shows, and graphs in graphs.
 import { describe, expect } from 'vitest';
-import { input, StateError, u32, type Device, type DeviceArray, type Recorder } from 'millrace';
+import { inout, input, kernel, StateError, u32, i32, type Device, type DeviceArray, type Recorder, type Stream } from 'millrace';
 import { nodeOf, ONE, orderedPairs, orderOf, weaveKernel, workOf } from '../support/graphs.js';
 import { mixed, mixKernel } from '../support/kernels.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -10,6 +10,16 @@ import { eventually, thrownBy } from '../support/wait.js';
 /** A launch of one element that reads `x`, reads and writes `y`, and has a name. */
 const weave = (s: Recorder, label: string, x: DeviceArray<'u32'>, y: DeviceArray<'u32'>): unknown =>
   s.launch(weaveKernel, { ...ONE, label }, { x, y, k: 1 });
+
+const turningKernel = kernel('turning', { x: inout(u32), turns: i32 }, ({ x, turns }, t) => {
+  const { i } = t;
+  for (let turn = 0; turn < turns; turn++) {
+    const other = x[x.length - 1 - i]!;
+    t.gridSync();
+    x[i] = x[i]! + other + t.u32(i);
+    t.gridSync();
+  }
+});
 
 const arraysOf = (device: Device, count: number): DeviceArray<'u32'>[] => Array.from({ length: count }, () => device.zeros(1, 'u32'));
 
@@ -282,6 +292,37 @@ export function graphNodes(target: Target): void {
       expect(orderedPairs(outer, 'left', 'by array')).toEqual(['left<by array']);
       await Promise.all([inner.close(), outer.close()]);
       await Promise.all([stream.close(), fork.close(), further.close()]);
+    });
+
+    rule('S1017', 'copies of an embedded graph with grid barriers run at the same time, also beside the graph', async () => {
+      const { device } = chapter;
+      const streams = Array.from({ length: 3 }, () => device.createStream({ ordering: 'explicit' }));
+      const [trunk, fork, beside] = streams as [Stream, Stream, Stream];
+      const cells = 64;
+      const shape = { threads: cells, block: 16, cooperative: true } as const;
+      const arrays = streams.map((stream) => stream.zeros(cells, 'u32'));
+      const inner = trunk.capture({ x: inout(u32) }, (s, { x }) => void s.launch(turningKernel, shape, { x, turns: 20 }));
+      const outer = trunk.capture((s) => {
+        fork.waitStream(trunk);
+        s.launch(inner, { x: arrays[0]! });
+        fork.launch(inner, { x: arrays[1]! });
+        s.waitStream(fork);
+      });
+      await device.synchronize();
+      const rounds = 25;
+      for (let round = 0; round < rounds; round++) {
+        trunk.launch(outer);
+        beside.launch(inner, { x: arrays[2]! });
+      }
+      await inner.close();
+      await Promise.all(streams.map((stream) => stream.synchronize()));
+      // Each turn adds the value of the other end, from before the turn.
+      let expected = Uint32Array.from({ length: cells }, () => 0);
+      for (let turn = 0; turn < 20 * rounds; turn++) expected = expected.map((value, at) => value + expected[cells - 1 - at]! + at);
+      for (const array of arrays) expect(await array.read()).toEqual(expected);
+      await outer.close();
+      for (const array of arrays) array[Symbol.dispose]();
+      await Promise.all(streams.map((stream) => stream.close()));
     });
 
     rule('S1017', 'the outer graph goes on after the inner one was closed, also with arrays that the inner one made', async () => {

@@ -297,6 +297,43 @@ export function graphsOfTwo(target: Target): void {
       await Promise.all([here.close(), there.close(), outside.close()]);
     });
 
+    rule(
+      'S1023',
+      'a condition and its bodies stay on one device: everything of the other one is refused, and the capture goes on',
+      async () => {
+        const { device, other } = chapter;
+        const [here, there] = [device.createStream(), other.createStream()];
+        using condition = device.ones(1, 'i32');
+        using x = device.zeros(1, 'u32');
+        using far = other.zeros(1, 'u32');
+        using farCondition = other.ones(1, 'i32');
+        const both = here.capture((s) => {
+          there.waitStream(s);
+          s.fill(x, 1);
+          there.fill(far, 1);
+        });
+        const graph = here.capture((s) => {
+          there.waitStream(here);
+          expect(thrownBy(() => s.captureIf(farCondition, () => undefined))).toBeInstanceOf(ArgumentError);
+          s.captureIf(condition, (body) => {
+            expect(reasonOf(() => body.copy(x, far))).toBe('unsupported-node');
+            expect(reasonOf(() => body.copy(far, x))).toBe('unsupported-node');
+            expect(reasonOf(() => body.launch(both))).toBe('unsupported-node');
+            expect(reasonOf(() => there.fill(far, 2))).toBe('isolation');
+            expect(reasonOf(() => there.waitStream(body))).toBe('isolation');
+            expect(thrownBy(() => body.fill(far, 2))).toBeInstanceOf(ArgumentError);
+            body.launch(mixKernel, ONE, { x, k: 3 });
+          });
+          // The other device's stream is still in the capture, with conditions of its own.
+          there.captureIf(farCondition, (body) => void body.launch(mixKernel, ONE, { x: far, k: 4 }));
+        });
+        await here.launch(graph).done;
+        expect([(await x.read())[0], (await far.read())[0]]).toEqual([mixed(0, 3, 1), mixed(0, 4, 1)]);
+        await Promise.all([graph.close(), both.close()]);
+        await Promise.all([here.close(), there.close()]);
+      },
+    );
+
     rule('S1014', 'a node that fails on the other device fails the launch, and the next launch runs', async () => {
       const { device, other } = chapter;
       const [here, there] = [device.createStream(), other.createStream()];

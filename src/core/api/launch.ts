@@ -68,6 +68,8 @@ export function submitLaunch(
       ticket = core.submit(timeline, bytes);
       record.commit(ticket);
       if (slots.length > 0) timeline.recording?.takeSlots(timeline, slots);
+      // The slot is the last argument: kernels of modules, which have further ones, are not compiled from TypeScript.
+      if (plan.syncsGrid) timeline.recording?.takeBarrier(timeline, entries - 1);
     }
   } catch (error) {
     record.abandon();
@@ -146,7 +148,7 @@ function writeArguments(
     encoder.intArg(at++, 4, extent[0], 0);
     encoder.intArg(at++, 4, extent[1], 0);
     encoder.intArg(at++, 4, extent[2], 0);
-    if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.barrierSlot, 0);
+    if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.slot, 0);
   }
   if (plan.module !== undefined) at = variablesOf(core, plan.module).addTo(record, encoder, at);
   return at;

@@ -182,6 +182,11 @@ export class DeviceCore implements FreeingDevice {
     this.#slots.giveBack(slot);
   }
 
+  /** The slot is free once the stream has reached the ticket. */
+  giveBackSlotAfter(slot: number, timeline: Timeline, ticket: number): void {
+    this.#slots.giveBackAfter(slot, timeline, ticket);
+  }
+
   /** Closes a stream whose records have all finished. */
   closeTimeline(timeline: Timeline): void {
     if (!this.timelines.delete(timeline)) return;

@@ -1,12 +1,21 @@
 // The timeline slots of a device, one for each stream. The slot of a stream whose creation was refused serves the next stream. A caller
-// that found no slot can wait until one may be free.
+// that found no slot can wait until one may be free. Graphs with grid barriers take slots, too.
 // Thread: owner.
 import { Notifier } from '../base/notifier.js';
+import type { Timeline } from '../timeline/timeline.js';
+
+interface UsedSlot {
+  readonly slot: number;
+  readonly timeline: Timeline;
+  readonly ticket: number;
+}
 
 export class StreamSlots {
   readonly #reserve: () => number;
   /** The slots of streams whose creation was refused. */
   readonly #spare: number[] = [];
+  /** The slots of graphs that were closed while launches may have been queued. */
+  #used: UsedSlot[] = [];
   readonly #freed: Notifier = new Notifier();
 
   /** `reserve` gives an unused slot, or -1. */
@@ -16,12 +25,18 @@ export class StreamSlots {
 
   /** A slot, or -1. */
   take(): number {
+    if (this.#used.length > 0) this.#reclaim();
     return this.#spare.pop() ?? this.#reserve();
   }
 
   /** Returns a slot that no record was submitted to. */
   giveBack(slot: number): void {
     this.#spare.push(slot);
+  }
+
+  /** Returns a slot whose last use ends when the stream reaches the ticket. */
+  giveBackAfter(slot: number, timeline: Timeline, ticket: number): void {
+    this.#used.push({ slot, timeline, ticket });
   }
 
   /** Resolves when a stream was closed. */
@@ -32,5 +47,11 @@ export class StreamSlots {
   /** A stream was closed, or the device is gone. */
   tell(): void {
     this.#freed.notify();
+  }
+
+  #reclaim(): void {
+    const isFree = ({ timeline, ticket }: UsedSlot): boolean => timeline.hasReached(ticket);
+    this.#spare.push(...this.#used.filter(isFree).map(({ slot }) => slot));
+    this.#used = this.#used.filter((used) => !isFree(used));
   }
 }

@@ -14,7 +14,7 @@ import type { DeviceCore } from '../device/device-core.js';
 import { Storage } from '../memory/storage.js';
 import { type RecordedEvent, type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
 import { CapturedMemory } from './captured-memory.js';
-import { type CapturedNode, type CapturedStream, type Condition, type SlotNeed, KINDS, REFUSED } from './captured-node.js';
+import { type CapturedNode, type CapturedStream, type Condition, copyNode, type SlotNeed, KINDS, REFUSED } from './captured-node.js';
 import { fillIn } from './slot-entries.js';
 import { type ArraySlot, entriesOf, type ScalarSlot } from './slots.js';
 
@@ -34,7 +34,6 @@ class SessionStream implements CapturedStream {
   readonly timeline: Timeline;
   /** Of the stream itself. */
   readonly outside: Timeline;
-  barrierSlot: number | undefined = undefined;
   /** The node of each ticket, from ticket 1 on. */
   readonly nodes: number[] = [];
   after: Set<number> = new Set();
@@ -135,12 +134,6 @@ export class CaptureSession implements StreamRecording {
     this.needs.set(slot, next);
   }
 
-  barrierSlot(timeline: Timeline): number {
-    const stream = this.#of(timeline);
-    stream.barrierSlot ??= stream.core.takeSlot();
-    return stream.barrierSlot;
-  }
-
   add(timeline: Timeline, block: Uint8Array): number {
     const opcode = block[0] as number;
     const kind = KINDS.get(opcode);
@@ -164,7 +157,11 @@ export class CaptureSession implements StreamRecording {
   }
 
   takeSlots(timeline: Timeline, slots: readonly SlotUse[]): void {
-    (this.nodes[this.#of(timeline).nodes.at(-1) as number] as CapturedNode).slots = slots;
+    this.#last(timeline).slots = slots;
+  }
+
+  takeBarrier(timeline: Timeline, arg: number): void {
+    this.#last(timeline).barrierArg = arg;
   }
 
   addHost(host: HostFunction): void {
@@ -196,14 +193,16 @@ export class CaptureSession implements StreamRecording {
     const before = [...stream.before()];
     const first = this.nodes.length;
     const leaves = new Set<number>();
-    for (const { after, slots, record, ...node } of graph.nodes) {
+    const streams = new Map<CapturedStream, CapturedStream>();
+    for (const node of graph.nodes) {
+      const { after, slots, record } = node;
       leaves.add(this.nodes.length);
       for (const earlier of after) leaves.delete(first + earlier);
       const given = record.slice();
       for (const { arg, entry } of slots)
         fillIn(given, arg, entries.subarray(entry * LaunchArg.BYTE_SIZE, (entry + 1) * LaunchArg.BYTE_SIZE));
       this.nodes.push({
-        ...node,
+        ...copyNode(node, streams),
         record: given,
         slots: NO_SLOTS,
         after: after.length > 0 ? after.map((earlier) => first + earlier) : before,
@@ -304,7 +303,6 @@ export class CaptureSession implements StreamRecording {
   release(): void {
     for (const memory of this.memories.keys()) memory.release();
     for (const event of this.events) event.release();
-    for (const { core, barrierSlot } of this.#streams.values()) if (barrierSlot !== undefined) core.giveBackSlot(barrierSlot);
     for (const body of this.#bodies) body.release();
   }
 
@@ -328,6 +326,11 @@ export class CaptureSession implements StreamRecording {
     timeline.last++;
     timeline.log.add(timeline.last, node.record[0] ?? Opcode.NOP);
     return timeline.last;
+  }
+
+  /** The last node of a timeline that has one. */
+  #last(timeline: Timeline): CapturedNode {
+    return this.nodes[this.#of(timeline).nodes.at(-1) as number] as CapturedNode;
   }
 
   #of(timeline: Timeline): SessionStream {

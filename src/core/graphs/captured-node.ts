@@ -36,6 +36,19 @@ export interface CapturedNode {
   kind: GraphNodeKind;
   label: string | undefined;
   slots: readonly SlotUse[];
+  /** The argument that tells a kernel with grid barriers its slot. BarrierSlots has the slot. */
+  barrierArg?: number;
+}
+
+/** A node of a graph that is embedded. `streams`: the streams of the graph's nodes, with their copies. */
+export function copyNode(node: CapturedNode, streams: Map<CapturedStream, CapturedStream>): CapturedNode {
+  const { core, label, timeline } = node.stream;
+  const stream = streams.get(node.stream) ?? { core, label, timeline };
+  streams.set(node.stream, stream);
+  const { condition } = node;
+  if (condition === undefined) return { ...node, stream };
+  const bodies = condition.bodies.map((body) => body.map((inner) => copyNode(inner, streams)));
+  return { ...node, stream, condition: { ...condition, bodies } };
 }
 
 /** The operations that can be nodes, by opcode. */

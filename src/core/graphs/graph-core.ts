@@ -9,6 +9,7 @@ import type { DeviceCore } from '../device/device-core.js';
 import type { Storage } from '../memory/storage.js';
 import type { GraphLaunch } from '../ordering/tracked-memory.js';
 import type { Timeline } from '../timeline/timeline.js';
+import { BarrierSlots } from './barrier-slots.js';
 import { type CapturedUse, GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
 import { encodeDefinition } from './graph-definition.js';
@@ -39,6 +40,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly otherCores: readonly DeviceCore[];
   readonly session: CaptureSession;
   readonly #names: NamedNodes;
+  readonly #barrierSlots: BarrierSlots;
   /** If the graph was captured with timing. */
   readonly timers: T | undefined;
   #state: 'open' | 'closed' = 'open';
@@ -55,9 +57,19 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     this.#names = new NamedNodes(label, session.nodes);
     this.otherCores = [...new Set(session.nodes.map(({ stream }) => stream.core))].filter((other) => other !== core);
     this.handle = core.graphHandles.take();
+    try {
+      this.#barrierSlots = new BarrierSlots(session.nodes);
+    } catch (error) {
+      core.graphHandles.giveBackNow(this.handle);
+      throw error;
+    }
     this.timers = timers;
     const timed = [...(timers?.records() ?? [])].map((node) => ({ ...node, stream: { core }, slots: [] }));
-    core.channel.defineGraph(this.handle, encodeDefinition([...session.nodes, ...timed], session.entryCount));
+    const nodes = [...session.nodes, ...timed];
+    core.channel.defineGraph(
+      this.handle,
+      encodeDefinition(nodes, session.entryCount, (node) => this.#barrierSlots.of(node)),
+    );
     for (const [storage, captured] of session.memories) this.#use(storage, captured.used());
   }
 
@@ -124,7 +136,9 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     const { core, handle, memory } = this;
     for (const other of memory.conflicts) other.conflicts.delete(memory);
     core.frees.freeAfter([...memory.users], (timeline) => {
-      core.graphHandles.giveBack(handle, timeline, core.submit(timeline, core.encoder.freeGraph(timeline.slot, handle)));
+      const ticket = core.submit(timeline, core.encoder.freeGraph(timeline.slot, handle));
+      core.graphHandles.giveBack(handle, timeline, ticket);
+      this.#barrierSlots.giveBackAfter(timeline, ticket);
     });
     this.timers?.release();
     // The memories are freed after the launches: they list the graph until then.

@@ -57,8 +57,8 @@ export interface StreamRecording {
   takeSlots(timeline: Timeline, slots: readonly SlotUse[]): void;
   /** Names the last node of the timeline. */
   name(timeline: Timeline, kind: OperationKind, label: string | undefined): void;
-  /** The grid barriers of the timeline's launches use the memory of this slot. */
-  barrierSlot(timeline: Timeline): number;
+  /** The last node of the timeline is a kernel with grid barriers, and takes its slot by this argument. */
+  takeBarrier(timeline: Timeline, arg: number): void;
   /** Each launch of the graph calls the function after it. */
   addHost(host: { readonly fn: () => unknown; readonly label: string | undefined }): void;
   /** The last node of a timeline records this event, whose handle the graph keeps. */
@@ -186,11 +186,6 @@ export class Timeline {
   begin(): void {
     this.#floor = this.last;
     this.clockEntry.begin();
-  }
-
-  /** The slot whose memory the grid barriers of its launches use. */
-  get barrierSlot(): number {
-    return this.recording === undefined ? this.slot : this.recording.barrierSlot(this);
   }
 
   /** Everything submitted so far. */
