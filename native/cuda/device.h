@@ -59,6 +59,8 @@ class Device final : public hal::Device {
   [[nodiscard]] const BuiltIns& built_ins() const { return support_.built_ins; }
   /// Null after Close. Thread: any.
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
+  /// Thread: any, while the device is open.
+  [[nodiscard]] PeerEnd End() const { return {context_, pool_.handle()}; }
 
  private:
   Device(hal::DeviceInfo info, std::span<protocol::TimelineSlot> timeline, std::shared_ptr<Context> context)
@@ -67,7 +69,6 @@ class Device final : public hal::Device {
   /// Reads properties that need a context, and maps the timeline for the device. With the context current.
   Status Prepare();
   [[nodiscard]] Result<int> Attribute(CUdevice_attribute attribute);
-  [[nodiscard]] PeerEnd End() const { return {context_, pool_.handle()}; }
 
   hal::DeviceInfo info_;
   const std::span<protocol::TimelineSlot> timeline_;

@@ -23,10 +23,6 @@ const BuiltIns& BuiltInsOf(const hal::GraphNode& node) {
   return static_cast<Device*>(node.device)->built_ins();
 }
 
-uint64_t AddressOf(const std::byte* address) {
-  return reinterpret_cast<uintptr_t>(address);
-}
-
 /// A driver's conditional node has one context, which its bodies share.
 bool IsOnOneDevice(const hal::GraphCondition& condition, const hal::Device* device) {
   for (const std::vector<hal::GraphNode>& body : condition.bodies) {
@@ -158,10 +154,7 @@ Result<CUgraphNode> GraphWriter::WriteOne(CUgraph graph, Before before, const ha
     if (made.ok() && copy->bytes != 0) kernel.node = made.value();
     return made;
   }
-  if (const auto* peer = std::get_if<hal::GraphPeerCopy>(&node.work)) {
-    const hal::PeerCopy& copy = peer->copy;
-    return WriteCopy(graph, before, *ContextOf(node), AddressOf(copy.dst), AddressOf(copy.src), copy.bytes);
-  }
+  if (const auto* peer = std::get_if<hal::GraphPeerCopy>(&node.work)) return WritePeerCopy(graph, before, peer->copy);
   if (const auto* fill = std::get_if<hal::GraphFill>(&node.work)) {
     if (fill->is_patched) return WritePatchedFill(graph, before, node, *fill, kernel);
     return WriteFill(graph, before, node, AddressOf(fill->dst), fill->element_bytes, fill->pattern, fill->count);

@@ -1,9 +1,10 @@
 // Adds the runtime's nodes to a driver's graph, as explicit nodes.
 //
 // Most nodes become one node of the driver; a fill with 8-byte elements and a strided copy or fill become launches of
-// the built-in kernels. A condition becomes a kernel that reads the value and sets the driver's condition, and a
-// conditional node; `else` and `switch` have a pair for each body, because drivers before CUDA 12.8 have only `if` and
-// `while`. Other nodes come after an empty node that joins these.
+// the built-in kernels. A copy between devices that are no peers becomes a chain of copies through host memory. A
+// condition becomes a kernel that reads the value and sets the driver's condition, and a conditional node; `else` and
+// `switch` have a pair for each body, because drivers before CUDA 12.8 have only `if` and `while`. Other nodes come
+// after an empty node that joins these.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,17 @@
 #include <vector>
 
 #include "cuda/context.h"
+#include "cuda/memory.h"
 #include "cuda/module.h"
+#include "cuda/peers.h"
 #include "hal/graph.h"
 
 namespace millrace::cuda {
+
+/// An address in the parameters of a driver's node.
+inline uint64_t AddressOf(const std::byte* address) {
+  return reinterpret_cast<uintptr_t>(address);
+}
 
 /// What a graph needs as long as it exists.
 struct GraphParts {
@@ -33,9 +41,11 @@ struct GraphParts {
   /// Gives the executable graph the present values of a node.
   CUresult Set(CUgraphExec exec, uint32_t node);
 
-  std::vector<hal::GraphNode> nodes;             // Hold the kernels, the host leases and the parameters.
-  std::vector<KernelNode> kernels;               // One for each node of any kind.
-  std::vector<std::shared_ptr<Context>> others;  // Of the nodes; without the home.
+  std::vector<hal::GraphNode> nodes;                  // Hold the kernels, the host leases and the parameters.
+  std::vector<KernelNode> kernels;                    // One for each node of any kind.
+  std::vector<std::shared_ptr<Context>> others;       // Of the nodes; without the home.
+  std::vector<std::unique_ptr<PoolAccess>> accesses;  // Of copies between devices.
+  std::vector<std::unique_ptr<LockedBlock>> staging;  // One for each copy between devices through the host.
   std::map<const Context*, std::shared_ptr<Kernel>> conditions;  // The kernel that sets conditions, by device.
 };
 
@@ -66,6 +76,8 @@ class GraphWriter {
                                                 unsigned int block, void** params);
   [[nodiscard]] Result<CUgraphNode> WriteCopy(CUgraph graph, Before before, Context& context, uint64_t dst,
                                               uint64_t src, uint64_t bytes);
+  [[nodiscard]] Result<CUgraphNode> WritePeerCopy(CUgraph graph, Before before, const hal::PeerCopy& copy);
+  [[nodiscard]] Result<CUgraphNode> WriteStagedCopy(CUgraph graph, Before before, const hal::PeerCopy& copy);
   [[nodiscard]] Result<CUgraphNode> WriteFill(CUgraph graph, Before before, const hal::GraphNode& on, uint64_t dst,
                                               uint32_t element_bytes, uint64_t pattern, uint64_t count);
   [[nodiscard]] Result<CUgraphNode> WritePatchedFill(CUgraph graph, Before before, const hal::GraphNode& on,

@@ -18,6 +18,12 @@ struct Grants {
   std::mutex mutex;  // Held across the driver calls, so that the table always matches the driver's state.
   /// [owner][peer]: whether the peer's context may access the owner's allocations.
   std::array<std::array<bool, kMaxDevices>, kMaxDevices> memory = {};
+  /// [owner][peer]: the PoolAccess objects, and whether the pool is open for them only.
+  struct Pool {
+    uint32_t users = 0;
+    bool is_for_users_only = false;
+  };
+  std::array<std::array<Pool, kMaxDevices>, kMaxDevices> pools = {};
 };
 
 Grants& GetGrants() {
@@ -89,6 +95,11 @@ Result<bool> IsActive(uint32_t ordinal) {
 Status Set(Grants& grants, const PeerEnd& owner, uint32_t ordinal, PeerWhat what, bool is_granted) {
   bool& remembered = grants.memory[owner.context->ordinal()][ordinal];
   if (what == PeerWhat::kPool) {
+    Grants::Pool& pool = grants.pools[owner.context->ordinal()][ordinal];
+    if (pool.users != 0) {
+      pool.is_for_users_only = !is_granted;
+      return {};
+    }
     Result<bool> is_open = IsPoolOpen(owner, ordinal);
     MR_TRY(is_open.status());
     if (is_open.value() == is_granted) return {};
@@ -135,7 +146,7 @@ Result<hal::PeerState> QueryPeer(const PeerEnd& owner, uint32_t peer, PeerWhat w
   }
   Result<bool> is_open = IsPoolOpen(owner, peer);
   MR_TRY(is_open.status());
-  state.is_granted = is_open.value();
+  state.is_granted = is_open.value() && !grants.pools[owner.context->ordinal()][peer].is_for_users_only;
   return state;
 }
 
@@ -151,6 +162,35 @@ Status SetPeer(const PeerEnd& owner, uint32_t peer, PeerWhat what, bool is_grant
   Grants& grants = GetGrants();
   const std::lock_guard lock(grants.mutex);
   return Set(grants, owner, peer, what, is_granted);
+}
+
+Result<std::unique_ptr<PoolAccess>> PoolAccess::Take(const PeerEnd& owner, const std::shared_ptr<Context>& peer) {
+  const uint32_t ordinal = peer->ordinal();
+  MR_TRY(owner.context->Alive());
+  Result<bool> can = CanReach(owner, ordinal, PeerWhat::kPool);
+  MR_TRY(can.status());
+  if (!can.value()) return Status(StatusCode::kUnsupported, "accessing memory of a device that is not a peer");
+  Grants& grants = GetGrants();
+  const std::lock_guard lock(grants.mutex);
+  Grants::Pool& pool = grants.pools[owner.context->ordinal()][ordinal];
+  if (pool.users == 0) {
+    Result<bool> is_open = IsPoolOpen(owner, ordinal);
+    MR_TRY(is_open.status());
+    if (!is_open.value()) MR_TRY(Set(grants, owner, ordinal, PeerWhat::kPool, true));
+    pool.is_for_users_only = !is_open.value();
+  }
+  ++pool.users;
+  return std::unique_ptr<PoolAccess>(new PoolAccess(owner, peer));
+}
+
+PoolAccess::~PoolAccess() {
+  Grants& grants = GetGrants();
+  const std::lock_guard lock(grants.mutex);
+  Grants::Pool& pool = grants.pools[owner_.context->ordinal()][peer_->ordinal()];
+  if (--pool.users != 0 || !pool.is_for_users_only) return;
+  pool.is_for_users_only = false;
+  // Fails only if the device is lost, with its pool.
+  if (owner_.context->Alive().ok()) static_cast<void>(SetPoolAccess(owner_, peer_->ordinal(), false));
 }
 
 }  // namespace millrace::cuda

@@ -58,7 +58,7 @@ struct GraphCopy {
   HostEnds host;
 };
 
-/// As Stream::CopyPeer, by the direct route.
+/// As Stream::CopyPeer. The graph has staging memory of its own.
 struct GraphPeerCopy {
   PeerCopy copy;
 };

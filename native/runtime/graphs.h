@@ -93,7 +93,6 @@ struct GraphPlan {
   std::vector<Record> records;
   std::vector<ReportingCopy> reporting_copies;
   bool has_slot_ends = false;  // Copies or fills of memory that launches give.
-  bool is_staged = false;      // It has a copy between devices without a direct route.
   bool has_foreign_outputs = false;
   // What the hidden parameters of the nodes name since the last launch: the stream whose fault word the checked kernels
   // write, and the set of fault slots.

@@ -79,16 +79,20 @@ MR_TEST(a_launch_waits_for_kernels_and_memory_of_the_other_device) {
   MR_EXPECT(lost.status.code() == StatusCode::kDeviceLost && lost.lost_device == second.id);
 }
 
-MR_TEST(a_copy_without_a_direct_route_is_unsupported) {
-  RecordingBackend backend;
-  backend.controls.route = protocol::PeerRoute::kStaged;
-  GraphRig first(backend);
-  GraphRig second(backend, 1);
-  MR_EXPECT(second.rig.channel->ProbePeer(first.id).ok());
-  Define(first.rig, OfTwo(first, second));
-  MR_EXPECT(first.rig.Completes(first.a, LaunchGraph(first.rig, first.a)));
-  MR_EXPECT(first.rig.Failures(first.a).back().status.code() == StatusCode::kUnsupported);
-  MR_EXPECT(second.IsPoisoned(Handle(0)));
+MR_TEST(a_copy_between_devices_tells_the_backend_its_route) {
+  for (const auto route : {protocol::PeerRoute::kDirect, protocol::PeerRoute::kStaged}) {
+    RecordingBackend backend;
+    backend.controls.route = route;
+    GraphRig first(backend);
+    GraphRig second(backend, 1);
+    MR_EXPECT(second.rig.channel->ProbePeer(first.id).ok());
+    Define(first.rig, OfTwo(first, second));
+    MR_EXPECT(first.rig.Completes(first.a, LaunchGraph(first.rig, first.a)));
+    MR_EXPECT(first.rig.Failures(first.a).empty());
+    const auto* const peer = std::get_if<hal::GraphPeerCopy>(&first.rig.device->built[1].work);
+    MR_REQUIRE(peer != nullptr);
+    MR_EXPECT(peer->copy.route == route);
+  }
 }
 
 MR_TEST(another_device_closes_after_the_launch_and_ends_the_graph_first) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cuda_fixture.h"
+#include "cuda_side.h"
 #include "fake_controls.h"
 
 namespace {
@@ -96,31 +97,6 @@ MR_TEST(PermissionsGoOneWayAndAreRemembered) {
     if (OnFake()) MR_EXPECT(!Reaches(1, 0));
   }
 }
-
-/// Memory of one device with guard bytes on both sides, and its own stream.
-struct Side {
-  Side(uint32_t ordinal, uint64_t bytes) : opened(ordinal), stream(opened.NewStream(0)) {
-    auto allocated = stream->Allocate(++ticket, bytes);
-    MR_CHECK(allocated.ok());
-    memory = std::move(allocated).value();
-    MR_CHECK(Finish(*stream, ticket));
-  }
-  ~Side() {
-    MR_CHECK(opened.device->BindChannelThread().ok());
-    MR_CHECK(stream->Free(++ticket, std::move(memory)).ok());
-    MR_CHECK(Finish(*stream, ticket));
-    stream.reset();
-  }
-  /// Makes its context current on this thread, as on its channel's thread.
-  hal::Stream& Bind() {
-    MR_CHECK(opened.device->BindChannelThread().ok());
-    return *stream;
-  }
-  Opened opened;
-  std::unique_ptr<hal::Stream> stream;
-  Ticket ticket = 0;
-  std::unique_ptr<hal::Memory> memory;
-};
 
 /// Copies from one device to another on a stream of a third or of one of them, behind a gate, and checks the bytes.
 void CopyAndLook(Side& to, Side& from, Side& on, PeerRoute route, uint64_t bytes) {

@@ -58,9 +58,6 @@ Outcome GraphLaunch::Issue(const GraphRef& graph) {
   if (const auto failed = parts_.ends.FailUnready(stream_, ticket_, Cause(), Written())) return *failed;
   if (made_ != nullptr) {
     if (const Ended ended = FailOfLimits()) return *ended;
-    if (plan_->is_staged) {
-      return Fail({.status = {StatusCode::kUnsupported, "a copy between devices without a direct route in a graph"}});
-    }
     if (!TakeFaultSlots()) return Fail({.status = FaultReports::NoSlot()});
     graph_.plan = std::move(made_);
   }

@@ -211,7 +211,6 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Copy& def
   if (dst.entry != nullptr && src.entry != nullptr && dst.home != src.home) {
     const auto route = dst.home->peers().routes.Find(src.home->id(), channel_.shared_from_this(), stream_.index());
     if (!route) return parts_.waits.ParkFor(stream_, *dst.home, ParkReason::kPeer);
-    plan_->is_staged |= *route != PeerRoute::kDirect;
     Node().work = hal::GraphPeerCopy{{.dst = dst.address,
                                       .dst_device = dst.home->access().IfOpen(),
                                       .src = src.address,

@@ -10,7 +10,8 @@ import { checkOpenDevice } from './open-devices.js';
 /**
  * Which other devices may access this device's memory: `cuCtxEnablePeerAccess` and `cuMemPoolSetAccess`, `wp.set_peer_access_enabled` and
  * `wp.set_mempool_access_enabled`. There are two switches: 'memory' for separate allocations, 'pool' for the device's arrays. Copies
- * between devices need neither. A device always accesses its own memory; between CPU devices, and between backends, there is nothing to
+ * between devices need neither: a graph with such copies opens the pool for itself while it exists, which `isGranted` does not report and
+ * `revoke` does not end. A device always accesses its own memory; between CPU devices, and between backends, there is nothing to
  * grant.
  *
  * Every call rejects with ArgumentError if `peer` is not a device of this thread, and with StateError or DeviceLostError if one of the

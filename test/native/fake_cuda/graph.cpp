@@ -156,13 +156,25 @@ CUresult Add(cuda::CUgraphNode* made, cuda::CUgraph handle, const cuda::CUgraphN
   return cuda::CUDA_SUCCESS;
 }
 
+/// As a real driver: the node's device must have access to the pool of each end. Other memory needs none.
+bool MayCopy(const Device& device, uintptr_t address, size_t bytes) {
+  World& world = fake_cuda::GetWorld();
+  const std::lock_guard lock(world.mutex);
+  const auto range = world.Find(address, bytes);
+  if (range == world.ranges.end()) return false;
+  const Range& found = range->second;
+  return found.kind != Range::Kind::kPool || found.device == &device ||
+         found.device->pool.readers.contains(device.ordinal);
+}
+
 /// Null: the parameters are invalid.
-std::function<void(bool)> AcceptCopy(const cuda::CUDA_MEMCPY3D& params) {
+std::function<void(bool)> AcceptCopy(const cuda::CUDA_MEMCPY3D& params, cuda::CUcontext context) {
   const cuda::CUdeviceptr dst = params.dstDevice;
   const cuda::CUdeviceptr src = params.srcDevice;
   const size_t bytes = params.WidthInBytes;
   if (params.srcMemoryType != cuda::CU_MEMORYTYPE_UNIFIED || params.dstMemoryType != cuda::CU_MEMORYTYPE_UNIFIED ||
-      bytes == 0 || params.Height != 1 || params.Depth != 1 || !IsKnown(dst, bytes) || !IsKnown(src, bytes)) {
+      bytes == 0 || params.Height != 1 || params.Depth != 1 || !MayCopy(*fake_cuda::FromHandle(context), dst, bytes) ||
+      !MayCopy(*fake_cuda::FromHandle(context), src, bytes)) {
     return nullptr;
   }
   return [=](bool) { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); };
@@ -232,11 +244,11 @@ CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
-                              const CUDA_MEMCPY3D* params, CUcontext) {
+                              const CUDA_MEMCPY3D* params, CUcontext context) {
   MR_ENTER("cuGraphAddMemcpyNode", "bytes=" + std::to_string(params->WidthInBytes));
   MR_CURRENT(device);
   FakeNode made;
-  made.run = AcceptCopy(*params);
+  made.run = AcceptCopy(*params, context);
   made.kind = FakeNode::Kind::kCopy;
   if (!made.run) return CUDA_ERROR_INVALID_VALUE;
   return Add(node, graph, after, after_count, std::move(made));
@@ -328,9 +340,10 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode handle, co
   return Change(exec, handle, FakeNode::Kind::kKernel, AcceptNode(*params));
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params,
+                                        CUcontext context) {
   MR_ENTER("cuGraphExecMemcpyNodeSetParams");
-  return Change(exec, node, FakeNode::Kind::kCopy, AcceptCopy(*params));
+  return Change(exec, node, FakeNode::Kind::kCopy, AcceptCopy(*params, context));
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
