@@ -27,8 +27,8 @@ export function batchFor<T>(limits: BatchLimits): OperatorFunction<T, readonly T
   checkOptionsGiven(limits, 'batchFor', EXAMPLE);
   checkOptionNames(limits, ['maxItems', 'maxWaitMs', 'scheduler']);
   const { maxItems, maxWaitMs, scheduler = rx().asyncScheduler } = limits;
-  checkGiven('maxItems', maxItems, 'the most values in a batch, a whole number from 1', EXAMPLE);
-  checkGiven('maxWaitMs', maxWaitMs, 'milliseconds that the first value of a batch waits for more, from 0', EXAMPLE);
+  checkGiven('maxItems', maxItems, 'the largest number of values in a batch, a whole number of at least 1', EXAMPLE);
+  checkGiven('maxWaitMs', maxWaitMs, 'how many milliseconds the first value of a batch waits for further values, at least 0', EXAMPLE);
   checkInteger('maxItems', maxItems, 1);
   checkMilliseconds('maxWaitMs', maxWaitMs);
   return (source) =>

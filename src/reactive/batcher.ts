@@ -62,11 +62,17 @@ export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage
   const { targetLatencyMs } = opts;
   if (targetLatencyMs !== undefined) checkTarget(targetLatencyMs);
   else {
-    checkGiven('maxItems', opts.maxItems, 'the most requests in a batch, a whole number from 1, or targetLatencyMs in its place', example);
-    const waits = 'milliseconds that the first request of a batch waits for more, from 0, or targetLatencyMs in its place';
+    checkGiven(
+      'maxItems',
+      opts.maxItems,
+      'the largest number of requests in a batch, a whole number of at least 1; or pass targetLatencyMs instead',
+      example,
+    );
+    const waits =
+      'how many milliseconds the first request of a batch waits for further requests, at least 0; or pass targetLatencyMs instead';
     checkGiven('maxWaitMs', opts.maxWaitMs, waits, example);
   }
-  checkGiven('maxQueue', opts.maxQueue, 'how many requests wait at most, a whole number of at least maxItems', example);
+  checkGiven('maxQueue', opts.maxQueue, 'the largest number of waiting requests, a whole number of at least maxItems', example);
   const maxItems = checkInteger('maxItems', opts.maxItems ?? (targetLatencyMs === undefined ? undefined : opts.maxQueue), 1);
   const maxQueue = checkInteger('maxQueue', opts.maxQueue, 1);
   if (maxQueue < maxItems) {

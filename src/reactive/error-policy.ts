@@ -73,7 +73,12 @@ export function checkErrorOptions<T>({ onError = 'fail', onSkip, stageTimeoutMs 
   checkOptionNames(onError, ['retry', 'delayMs', 'backoff', 'maxDelayMs', 'when', 'then'], 'onError');
   const { retry, delayMs = 0, backoff = 1, maxDelayMs = MAX_TIMEOUT_MS, when = () => true, then = 'fail' } = onError;
   const example = "onError: { retry: 3, delayMs: 100, then: 'skip' }";
-  checkGiven('onError.retry', retry, 'the most attempts after the first one, a whole number from 0, or Infinity', example);
+  checkGiven(
+    'onError.retry',
+    retry,
+    'the largest number of attempts after the first one, a whole number of at least 0, or Infinity',
+    example,
+  );
   const retries = retry === Number.POSITIVE_INFINITY ? retry : checkInteger('onError.retry', retry, 0);
   checkMilliseconds('onError.delayMs', delayMs);
   checkMilliseconds('onError.maxDelayMs', maxDelayMs);

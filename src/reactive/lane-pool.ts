@@ -33,12 +33,13 @@ export function checkLayout(devices: Devices, depth: number | 'auto' | undefined
   for (const device of list) checkDevice(device);
   const { clock } = (list[0] as Device).core;
   if (list.some((device) => device.core.clock !== clock))
-    throw badArgument('device', devices, 'The devices of a run have the same clock: those of a test are made with one clock.');
+    throw badArgument('device', devices, 'The devices of the run have different clocks: create all test devices of a run with one clock.');
   if (streams !== undefined) {
     if (!Array.isArray(streams) || streams.length === 0)
       throw badArgument('streams', streams, 'streams is not a list of at least one stream.', 1);
     const foreign = streams.find((stream) => !list.some((device) => stream.device.core === device.core));
-    if (foreign) throw badArgument('streams', foreign, `Stream ${foreign.label} belongs to a device that is not given.`);
+    if (foreign)
+      throw badArgument('streams', foreign, `Stream ${foreign.label} belongs to a device that is not among the devices of the run.`);
     const idle = list.find((device) => !streams.some((stream) => stream.device.core === device.core));
     if (idle) throw badArgument('streams', streams, `The list streams has no stream of device ${idle.core.name}.`);
   }

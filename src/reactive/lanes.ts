@@ -247,7 +247,7 @@ export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage:
   checkOptionsGiven(opts, 'createLanes', example);
   checkStage(stage);
   checkOptionNames(opts, SERVICE_OPTIONS);
-  checkGiven('maxQueue', opts.maxQueue, 'how many requests wait for a lane at most, a whole number from 0', example);
+  checkGiven('maxQueue', opts.maxQueue, 'the largest number of requests that wait for a lane, a whole number of at least 0', example);
   const layout = checkLayout(device, opts.depth, opts.streams);
   const grouping = { maxItems: 1, maxWaitMs: undefined, targetLatencyMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };
   const work = { stage: ([item]: readonly T[], lane: Lane) => stage(item as T, lane), answersOf: (last: R | undefined) => [last as R] };

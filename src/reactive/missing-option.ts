@@ -15,6 +15,6 @@ export function checkGiven(option: string, value: unknown, what: string, example
 /** Throws ArgumentError for a call whose options are missing, and for one with its stage in their place. */
 export function checkOptionsGiven(opts: unknown, call: string, example: string): void {
   if (opts !== undefined && typeof opts !== 'function') return;
-  const what = opts === undefined ? 'are missing' : 'are a function: they come before the stage';
+  const what = opts === undefined ? 'are missing' : 'are a function: the options come before the stage';
   throw badArgument('opts', opts, `The options of ${call} (${show(opts)}) ${what}. Example: ${example}.`);
 }

@@ -37,7 +37,7 @@ const REFUSED: readonly (readonly [title: string, reason: CaptureReason, says: s
     ['synchronize', 'host-wait', 'wait', (_, { stream }) => stream.synchronize()],
     ['isComplete', 'query', 'isComplete', (_, { stream }) => stream.isComplete],
     ['a capture', 'already-capturing', 'capture', (_, { stream }) => stream.capture(() => undefined)],
-    ['an operation of a joined stream', 'isolation', 'its own stream', (_, { fork, x }) => fork.fill(x, 1)],
+    ['an operation of a joined stream', 'isolation', 'only the stream of the body', (_, { fork, x }) => fork.fill(x, 1)],
     ['a wait for a joined stream', 'isolation', 'fork', (body, { fork }) => body.waitStream(fork)],
     ['a stream that would join', 'isolation', 'outside', (_, { outside, stream }) => outside.waitStream(stream)],
     ['a wait for a stream outside', 'isolation', 'outside', (body, { outside }) => body.waitStream(outside)],

@@ -122,7 +122,7 @@ class Analysis {
       case 'draw':
         return own(`a number drawn from '${expr.array.name}'`);
       case 'load':
-        if (expr.array.space === 'local') return own(`'${expr.array.name}', which is each thread's own`);
+        if (expr.array.space === 'local') return own(`'${expr.array.name}', which is local memory of each thread`);
         // SIMD lanes run one load together, so one address gives one value.
         if (this.#lanes !== undefined) break;
         if (expr.array.space !== 'parameter') return own(`'${expr.array.name}', which is in shared memory`);

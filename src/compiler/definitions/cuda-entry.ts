@@ -77,7 +77,7 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
   if (entry.isTemplate && given === undefined)
     refuse(place, `The kernel '${name}' is a template.`, `Give the arguments of the template in the name: '${name}<float>'.`);
   if (!entry.isTemplate && given !== undefined && !text.includes('#define'))
-    refuse(place, `The kernel '${plain}' is no template.`, `Leave out the arguments: '${plain}'.`);
+    refuse(place, `The kernel '${plain}' is not a template.`, `Leave out the arguments: '${plain}'.`);
   return entry;
 }
 

@@ -31,7 +31,7 @@ export function readModule(original: string, opts: CudaOptions, site: CallSite):
       checkEntryName(name);
       const own = checkedParams(params) as typeof params;
       if (name.includes('<')) {
-        const how = 'a module is built once, without knowing which templates are asked for. Make the kernel by cudaKernel';
+        const how = 'a module is built once, before it is known which instances of a template are needed. Make the kernel with cudaKernel';
         refuseArgument(`The name (${name}) has template arguments: ${how}.`, 'name', name);
       }
       const build = { ...kernelSpec(given, name, checkEntry(source, text, name, own, site)), isModule: true };

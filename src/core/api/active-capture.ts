@@ -73,7 +73,7 @@ export function runCaptured(
     throw badArgument(
       'fn',
       fn,
-      `The function to capture returned a promise: a capture ends when the function returns, so it cannot await.`,
+      'The function to capture returned a promise: the capture ends when the function returns. Pass a function without await.',
     );
   } finally {
     active = outer;

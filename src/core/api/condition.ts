@@ -68,7 +68,7 @@ export function captureCondition(
   const { core, label } = stream;
   refuseInCapture(
     'already-capturing',
-    `stream ${label} of device ${core.name}, which is not captured, cannot run a ${call.name} meanwhile`,
+    `stream ${label} of device ${core.name}, which is not captured, cannot run a ${call.name} during the capture`,
   );
   const session = new CaptureSession(call.name, []);
   try {
@@ -132,7 +132,7 @@ function functionOf(stream: Recorder, call: string, name: string, body: unknown)
   if (!(body instanceof Graph)) throw badBody(call, name, body);
   const { slots, label } = body.core;
   if (slots.length > 0) {
-    const message = `The ${name} of the ${call} is graph ${label}, which has parameters: launch it with values in a function.`;
+    const message = `The ${name} of the ${call} is graph ${label}, which has parameters: pass a function that launches it with values.`;
     throw badArgument(name, body, message);
   }
   return () => submitGraphLaunch(stream, body.core, undefined);
@@ -142,7 +142,7 @@ function checkValue({ core }: StreamContext, { name, parameter, value }: Conditi
   const what = `The ${parameter} of the ${name}`;
   const wanted = 'an array of one i32 on the device is needed';
   const bad = (message: string): Error => badArgument(parameter, value, `${what} ${message}: ${wanted}.`);
-  if (value instanceof ArraySlot || value instanceof ScalarSlot) throw bad(`is slot ${value.name}, whose value only kernels get`);
+  if (value instanceof ArraySlot || value instanceof ScalarSlot) throw bad(`is slot ${value.name}, which a condition cannot read`);
   if (!(value instanceof StridedArray)) throw bad(`(${show(value)}) is not a device array`);
   if (value.isDisposed) throw value.disposedError();
   if (value.core !== core) throw wrongDevice(parameter, value, `${what} belongs to device ${value.core.name}, the stream to ${core.name}.`);

@@ -54,7 +54,7 @@ function timed(which: string, event: DeviceEvent): TimedPoint {
   if (point.timeline.recording === undefined) return point;
   const { last } = point.eventHandle;
   if (last === undefined) {
-    const message = `The ${which} event was recorded in a capture, and its graph was not launched yet.`;
+    const message = `The ${which} event was recorded in a capture, and its graph was not launched yet. Launch it first.`;
     throw new EventTimingError(message, 'never-recorded', { device });
   }
   return { ...last, eventHandle: point.eventHandle };

@@ -117,7 +117,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
     const difference = differenceOf(this.core.session.nodes, session.nodes);
     if (difference !== undefined) {
       session.abandon();
-      throw new CaptureError(`The update of graph ${this.label} has other nodes than the graph: ${difference}.`, 'topology');
+      throw new CaptureError(`The nodes of the update differ from those of graph ${this.label}: ${difference}.`, 'topology');
     }
     const timers = this.core.timers && new NodeTimers(this.core.core, session.nodes.length);
     this.#form.core = this.core.replacedBy(session, slots, timers);
@@ -155,7 +155,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
       throw new EventTimingError(message, 'timing-off', facts);
     }
     if (memory.launch !== undefined && core.isLaunched) return memory.launch;
-    throw new EventTimingError(`Graph ${label} was not launched yet.`, 'never-recorded', facts);
+    throw new EventTimingError(`Graph ${label} was not launched yet. Launch it first.`, 'never-recorded', facts);
   }
 
   /** The nodes and edges in the language of Graphviz, one cluster for each stream: `cuGraphDebugDotPrint`. */

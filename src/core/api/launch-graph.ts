@@ -118,7 +118,8 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
       const { storage, byteOffset, byteLength } = array;
       const isWrite = slot.access !== 'in';
       if (graph.conflictsWith(storage, byteOffset, byteOffset + byteLength, isWrite)) {
-        throw badArgument(slot.name, value, `Value ${slot.name} of graph ${label} is array ${array.label}, which the graph itself uses.`);
+        const message = `Value ${slot.name} of graph ${label} is array ${array.label}, which the graph itself uses: give another array.`;
+        throw badArgument(slot.name, value, message);
       }
       const shared = arrays.find((other) => (isWrite || other.isWrite) && overlap(other.array, array));
       if (shared !== undefined) {

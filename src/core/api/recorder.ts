@@ -333,7 +333,8 @@ export abstract class Recorder extends ArrayFactory {
 
   #captureHost(recording: StreamRecording, fn: () => unknown, opts: HostOptions | undefined): Operation {
     const { label, signal } = checkHostCall(fn, opts);
-    if (signal !== undefined) throw recording.refusal(this.timeline, 'unsupported-node', 'a host function of a graph takes no signal');
+    if (signal !== undefined)
+      throw recording.refusal(this.timeline, 'unsupported-node', 'a host function of a graph takes no option signal');
     recording.addHost({ fn, label });
     return this.operation('host', this.core.submit(this.timeline, this.core.encoder.nop(this.timeline.slot)), label, undefined);
   }

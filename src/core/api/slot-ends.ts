@@ -32,7 +32,7 @@ export function submitSlotCopy(site: StreamContext, dst: unknown, src: unknown, 
   const [to, from] = [checkEnd(site, 'dst', dst), checkEnd(site, 'src', src)];
   if (to.dtype !== from.dtype)
     throw badCopy('src', src, `The dst of the copy has dtype ${to.dtype}, src has ${from.dtype}: the element types differ.`, to.dtype);
-  if (opts.transfer === true) throw badCopy('transfer', true, 'A copy from or to a slot transfers no buffer: leave out transfer.');
+  if (opts.transfer === true) throw badCopy('transfer', true, 'A copy from or to a slot has no option transfer: leave it out.');
   const dstOffset = checkOffset('dstOffset', opts.dstOffset, to);
   const srcOffset = checkOffset('srcOffset', opts.srcOffset, from);
   const count = countOf(to, from, dstOffset, srcOffset, opts.count);
@@ -138,7 +138,7 @@ function sessionOf({ timeline }: StreamContext, slot: ArraySlot | ScalarSlot, na
   const { recording } = timeline;
   if (recording instanceof CaptureSession && recording.entryOf(slot) !== undefined) return recording;
   const where = recording === undefined ? 'outside of a capture' : 'of another capture';
-  const message = `The ${name} of the ${call} is slot ${slot.name} ${where}: a slot stands for a value in the capture that made it.`;
+  const message = `The ${name} of the ${call} is slot ${slot.name} ${where}: use a slot only in the capture that it belongs to.`;
   throw badArgument(name, slot, message);
 }
 
@@ -165,7 +165,7 @@ function checkEnd(site: StreamContext, name: 'dst' | 'src', operand: unknown, ca
       throw wrongDevice(name, operand, message);
     }
     if (!operand.isContiguous)
-      throw badArgument(name, operand, `${what} (${operand.label}) is not contiguous, as a ${call} with a slot needs.`);
+      throw badArgument(name, operand, `${what} (${operand.label}) is not contiguous: a ${call} with a slot needs contiguous arrays.`);
     return operand;
   }
   const { recording } = timeline;
@@ -189,6 +189,6 @@ function countOf(to: Operand, from: Operand, dstOffset: number, srcOffset: numbe
   );
   if (count !== undefined) return checkInteger('count', count, 0, room);
   if (!(to instanceof ArraySlot && from instanceof ArraySlot)) return room;
-  const message = `Both ends of the copy are slots (${to.name} and ${from.name}), whose lengths each launch gives: say the count.`;
+  const message = `Both ends of the copy are slots (${to.name} and ${from.name}), whose lengths only a launch gives: pass the option count.`;
   throw badCopy('count', count, message);
 }

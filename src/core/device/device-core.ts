@@ -319,7 +319,7 @@ export class DeviceCore implements FreeingDevice {
     const { maxPending } = this.channel;
     switch (status) {
       case Status.LIMIT: {
-        const message = `The number of unissued operations of device ${name} has reached the limit (${maxPending}). Await the error's retryAfter, then submit again.`;
+        const message = `The number of operations that wait to be issued on device ${name} has reached the limit (${maxPending}). Await the error's retryAfter, then submit again.`;
         return new LimitError('ERR_MILLRACE_LIMIT', message, maxPending, () => this.waits.room(this.timelines), facts);
       }
       case Status.DEVICE_LOST:
@@ -328,7 +328,7 @@ export class DeviceCore implements FreeingDevice {
       case Status.STATE:
         return new StateError('ERR_MILLRACE_STATE', `Device ${name} is closed.`, facts);
       default:
-        return new InternalError('ERR_MILLRACE_INTERNAL', `Device ${name} refused a record (status ${status}).`, facts);
+        return new InternalError('ERR_MILLRACE_INTERNAL', `Device ${name} refused an operation (internal status ${status}).`, facts);
     }
   }
 

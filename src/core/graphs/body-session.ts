@@ -32,7 +32,7 @@ export class BodySession extends CaptureSession {
 
   override join(core: DeviceCore, outside: Timeline): Timeline {
     if (outside !== this.#timeline)
-      throw this.#refusal(`stream ${outside.label} of device ${core.name} cannot join its one stream`, 'isolation');
+      throw this.#refusal(`stream ${outside.label} of device ${core.name} cannot join the capture: a body has one stream`, 'isolation');
     return super.join(core, outside);
   }
 
@@ -45,7 +45,7 @@ export class BodySession extends CaptureSession {
   override entryOf(slot: object): never {
     const name = slot instanceof ScalarSlot || slot instanceof ArraySlot ? ` ${slot.name}` : '';
     throw this.#refusal(
-      `slot${name} has the value of a launch, which bodies do not get; let a kernel before the ${this.#call} write it to an array`,
+      `slot${name} cannot be used, because bodies do not get the values of a launch; let a kernel before the ${this.#call} write the value to an array`,
     );
   }
 

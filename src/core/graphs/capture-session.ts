@@ -128,7 +128,8 @@ export class CaptureSession implements StreamRecording {
     const { least = 0, exact } = this.needs.get(slot) ?? {};
     const next = { least: Math.max(least, elements), exact: isExact ? elements : exact };
     if ((exact !== undefined && exact !== (next.exact as number)) || (next.exact !== undefined && next.least > next.exact)) {
-      const message = `No array fits slot ${slot.name} of graph ${this.#label}: one node uses ${elements} of its elements, another one needs ${exact ?? least}.`;
+      const lengths = `one node needs ${isExact ? 'exactly' : 'at least'} ${elements} elements, an earlier one ${exact === undefined ? `at least ${least}` : `exactly ${exact}`}`;
+      const message = `No array fits slot ${slot.name} of graph ${this.#label}: ${lengths}.`;
       throw badArgument(slot.name, slot, message, exact ?? least);
     }
     this.needs.set(slot, next);
@@ -337,7 +338,7 @@ export class CaptureSession implements StreamRecording {
     const stream = this.#streams.get(timeline);
     if (stream === undefined || this.#isOver) throw this.refusal(timeline, 'isolation', 'its capture is over');
     if (this.bodyOf !== undefined) {
-      const what = `the body of a ${this.bodyOf} is being captured, which takes the operations of its own stream only`;
+      const what = `while the body of a ${this.bodyOf} is being captured, only the stream of the body takes operations`;
       throw this.refusal(timeline, 'isolation', what);
     }
     return stream;
@@ -349,7 +350,7 @@ export class CaptureSession implements StreamRecording {
       return this.refusal(
         inside,
         'isolation',
-        `stream ${outside.label} cannot wait for what was captured; launch the graph and wait for that`,
+        `stream ${outside.label} cannot wait for a captured operation; launch the graph and wait for the launch`,
       );
     }
     const what =

@@ -95,7 +95,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     for (const { hasContents, label, madeAt } of this.session.needed) {
       if (hasContents) continue;
       const array = `array ${label}${madeAt === undefined ? '' : ` (made at ${madeAt})`}`;
-      const message = `Graph ${this.label} reads ${array}, which another capture allocated: it has no contents before the graph of that capture is launched.`;
+      const message = `Graph ${this.label} reads ${array}, which another capture allocated and which has no contents yet: launch the graph of that capture first.`;
       throw new StateError('ERR_MILLRACE_STATE', message, { device: this.core.name });
     }
   }

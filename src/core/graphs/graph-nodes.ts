@@ -94,7 +94,7 @@ export function timesOf(nodes: readonly CapturedNode[], endsMs: readonly number[
 
 /** In which respect two graphs differ that should have the same nodes; undefined if they do not. */
 export function differenceOf(one: readonly CapturedNode[], other: readonly CapturedNode[]): string | undefined {
-  if (one.length !== other.length) return `${other.length} instead of ${one.length}`;
+  if (one.length !== other.length) return `${other.length} nodes instead of ${one.length}`;
   for (const [id, node] of other.entries()) {
     const { kind, stream, after, condition } = node;
     const former = one[id] as CapturedNode;

@@ -87,13 +87,13 @@ export function checkParams(params: unknown): Params {
     throw badArgument(
       'params',
       params,
-      `The parameters of the graph (${show(params)}) are neither an object nor, without parameters, a function.`,
+      `The first argument of the capture (${show(params)}) is neither a function nor an object of parameters.`,
     );
   for (const [name, param] of Object.entries(params as Readonly<Record<string, unknown>>)) {
     const { kind, dtype } = (param ?? {}) as Partial<Param>;
     if ((kind !== 'scalar' && kind !== 'array') || !isDType(dtype)) {
       const example = '{ dt: f32, x: inout(f32) }';
-      throw badArgument(name, param, `Parameter ${name} of the graph (${show(param)}) is no type as in ${example}.`);
+      throw badArgument(name, param, `Parameter ${name} of the graph (${show(param)}) is not a type: declare types as in ${example}.`);
     }
   }
   return params as Params;
@@ -140,7 +140,7 @@ export function entryOf(
   const entry = timeline.recording?.entryOf(slot);
   if (entry === undefined) {
     const where = timeline.recording === undefined ? 'outside of a capture' : 'of another capture';
-    throw badArgument(param.name, slot, `${what} ${where}: a slot stands for a value in the capture that made it.`);
+    throw badArgument(param.name, slot, `${what} ${where}: use a slot only in the capture that it belongs to.`);
   }
   if (slot.dtype !== param.dtype)
     throw badArgument(param.name, slot, `${what} of dtype ${slot.dtype}; the kernel takes ${param.dtype}.`, param.dtype);

@@ -8,7 +8,8 @@ import { Storage } from './storage.js';
 /** Submits the record that allocates the memory. If the device refuses it, this throws and nothing is left. */
 export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): { readonly storage: Storage; readonly ticket: number } {
   const { core, timeline } = site;
-  if (timeline.recording !== undefined) throw timeline.recording.refusal(timeline, 'unsupported-node', 'this copy needs memory of its own');
+  if (timeline.recording !== undefined)
+    throw timeline.recording.refusal(timeline, 'unsupported-node', 'a graph cannot contain this copy, which needs temporary memory');
   const handle = core.memory.take();
   let ticket: number;
   try {

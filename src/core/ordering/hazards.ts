@@ -42,7 +42,7 @@ export function hazardError(bytes: RacedBytes, device: string, first: RacingAcce
 
 /** The error of a record that uses an array of a capture before the graph was launched. */
 export function noContents(memory: TrackedMemory): StateError {
-  const message = `Array ${memory.label}${place(memory.madeAt ?? UNKNOWN, 'made')} was allocated by a capture: it has no contents before the graph is launched.`;
+  const message = `Array ${memory.label}${place(memory.madeAt ?? UNKNOWN, 'made')} was allocated by a capture and has no contents yet: launch the graph first.`;
   return new StateError('ERR_MILLRACE_STATE', message, { device: memory.core.name });
 }
 

@@ -198,6 +198,6 @@ function noTemplates(spec: BuildSpec): UnavailableError {
   const message = `K701: ${titleOf(spec)} is a template, which only NVRTC can build by its name. The compiler here is nvcc.`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
     'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
-    'Or write a kernel that is no template, and calls the template.',
+    'Or write a kernel that is not a template and calls a template function.',
   ]);
 }

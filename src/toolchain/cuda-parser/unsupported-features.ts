@@ -64,6 +64,6 @@ function gone(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>,
 }
 
 function lacks(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
-  const message = `${titleOf(spec)} uses ${what}, which the CPU device does not have. It runs on a CUDA device.`;
+  const message = `${titleOf(spec)} uses ${what}, which the CPU device does not support. Run the kernel on a CUDA device.`;
   return compileError(spec, message, [{ code: 'K703', line, column, message }]);
 }

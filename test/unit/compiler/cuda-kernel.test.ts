@@ -143,11 +143,11 @@ test('kernels have the names that the source gives them, with namespaces and tem
       Give the arguments of the template in the name: 'fold<float>'."
   `);
   expect(complaint(() => cudaKernel('step<3>', { n: i32 }, NAMED))).toMatchInlineSnapshot(`
-    "K005: The kernel 'step' is no template.
+    "K005: The kernel 'step' is not a template.
       Leave out the arguments: 'step'."
   `);
   expect(() => cudaKernel('fold<int', {}, NAMED)).toThrow('The name (fold<int) must be a C++ name');
-  expect(() => cudaModule(NAMED).kernel('fold<int>', { x: input(i32), y: inout(i32), n: i32 })).toThrow('Make the kernel by cudaKernel');
+  expect(() => cudaModule(NAMED).kernel('fold<int>', { x: input(i32), y: inout(i32), n: i32 })).toThrow('Make the kernel with cudaKernel');
 });
 
 test('extern "C" may stand around', () => {

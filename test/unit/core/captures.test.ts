@@ -290,5 +290,5 @@ test('a wait for what was captured says what to do', () => {
     s.fill(x, 1);
     event = s.record();
   });
-  expect(() => side.waitEvent(event)).toThrow('launch the graph and wait for that');
+  expect(() => side.waitEvent(event)).toThrow('launch the graph and wait for the launch');
 });

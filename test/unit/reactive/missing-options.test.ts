@@ -16,12 +16,12 @@ const batcher = (opts?: unknown): unknown => createBatcher(device, opts as never
 
 describe('an option that is missing', () => {
   it.each([
-    ['maxQueue', 'a whole number from 0', 'createLanes(device, { depth: 4, maxQueue: 100 }, stage)', () => lanes({})],
-    ['maxItems', 'a whole number from 1', 'createBatcher(device, { maxItems: 64,', () => batcher({ maxQueue: 1, maxWaitMs: 1 })],
+    ['maxQueue', 'a whole number of at least 0', 'createLanes(device, { depth: 4, maxQueue: 100 }, stage)', () => lanes({})],
+    ['maxItems', 'a whole number of at least 1', 'createBatcher(device, { maxItems: 64,', () => batcher({ maxQueue: 1, maxWaitMs: 1 })],
     ['maxWaitMs', 'milliseconds', 'createBatcher(device, { maxItems: 64,', () => batcher({ maxQueue: 1, maxItems: 1 })],
     ['maxQueue', 'at least maxItems', 'createBatcher(device, { maxItems: 64,', () => batcher({ maxItems: 1, maxWaitMs: 1 })],
     ['maxQueue', 'whole number', 'createBatcher(device, { maxItems: 64,', () => batcher({ targetLatencyMs: 5 })],
-    ['maxItems', 'a whole number from 1', 'batchFor({ maxItems: 64, maxWaitMs: 2 })', () => batchFor({ maxWaitMs: 1 } as never)],
+    ['maxItems', 'a whole number of at least 1', 'batchFor({ maxItems: 64, maxWaitMs: 2 })', () => batchFor({ maxWaitMs: 1 } as never)],
     ['maxWaitMs', 'milliseconds', 'batchFor({ maxItems: 64, maxWaitMs: 2 })', () => batchFor({ maxItems: 1 } as never)],
     ['onError.retry', 'Infinity', 'onError: { retry: 3,', () => overlap(device, [1], { onError: {} as never }, stage)],
     ['maxQueue', 'or Infinity', 'maxQueue: 100', () => overlap(device, NEVER, { overflow: 'buffer' }, stage)],

@@ -170,7 +170,7 @@ test.each(['cub/cub.cuh', 'cuda/std/atomic', 'thrust/sort.h', 'mma.h', 'cuda_fp1
   (header) => {
     const error = refusal(`#include <stdint.h>\n#include <${header}>\n__global__ void k() {}`);
     expect(error.diagnostics).toMatchObject([{ code: 'K703', line: 2 }]);
-    expect(error.message).toContain(`uses the header <${header}>, which the CPU device does not have`);
+    expect(error.message).toContain(`uses the header <${header}>, which the CPU device does not support`);
   },
 );
 
