@@ -1,4 +1,4 @@
-// cudaModule(): the compiler reads the text, the core makes a module of it.
+// cudaModule(): the compiler reads the source, the core makes a module of it.
 import { type CudaOptions } from './compiler/definitions/cuda-kernel.js';
 import { readModule } from './compiler/definitions/cuda-module.js';
 import { callSite } from './compiler/diagnostics/diagnostics.js';
@@ -6,8 +6,8 @@ import { CudaModule } from './core/api/cuda-module.js';
 
 /**
  * Makes a module of several kernels from one CUDA C++ source, with the variables that they share: `cupy.RawModule`, `cuModuleLoadData`.
- * Its kernels are the `__global__` functions of the source that are no templates. Throws CompileError for a `__managed__` variable (K007) and ArgumentError
- * if `source` is not a string; everything else is checked when the module is built for a device.
+ * Its kernels are the `__global__` functions of the source that are not templates. Throws CompileError for a `__managed__` variable (K007)
+ * and ArgumentError if `source` is not a string. The compiler checks the source when the module is built for a device.
  * @example const module = cudaModule('extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
 export function cudaModule(source: string, opts: CudaOptions = {}): CudaModule {

@@ -1,6 +1,6 @@
-// Removes the host's code from CUDA C++ source: main, functions that launch kernels and call CUDA's API, and what only these use. A function
-// without __device__ counts as the device's if code of the device names it, so sources that omit the word keep their functions. Removed text
-// becomes spaces: lines, columns and directives stay.
+// Removes host code from CUDA C++ source: main, functions that launch kernels and call CUDA's API, and declarations that only these use. A
+// function without __device__ counts as a device function if device code names it, so sources that omit the specifier keep their functions.
+// Spaces replace the removed code, so lines, columns and directives stay.
 import { type DeclarationText, declarationsOf, type SourceToken } from './declarations.js';
 import { withoutComments, withoutDirectives } from './source-scan.js';
 
@@ -19,15 +19,15 @@ const OF_STD: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-/** Whether a source may have code of the host. */
+/** Matches a source that may contain host code. */
 const MAY_BE_HOST =
   /\bmain\s*\(|<<<|__host__|\bcu(?:da|blas|rand|fft|dnn)[A-Z]|\bcu[A-Z]\w+\s*\(|\b(?:std|FILE|fopen|fprintf|thrust|cout|cerr|malloc|rand|srand|exit)\b/;
 const OF_DEVICE: ReadonlySet<string> = new Set(['__global__', '__device__', '__constant__', '__shared__', '__managed__']);
 
-/** Whether a declaration stays, goes, or stays if something that stays names it. */
+/** Whether a declaration is kept, removed, or kept if a kept declaration names it. */
 type Fate = 'kept' | 'removed' | 'named';
 
-/** The source without the host's code; the same string if there is none. */
+/** The source without host code; the same string if there is none. */
 export function withoutHostCode(source: string): string {
   const text = withoutComments(source);
   if (!MAY_BE_HOST.test(text)) return source;

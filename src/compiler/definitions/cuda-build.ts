@@ -7,7 +7,7 @@ import { type CallSite, placeOf } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 import type { CheckedEntry } from './cuda-entry.js';
 
-/** CUDA C++ source, without the host's code. */
+/** CUDA C++ source, without host code. */
 export interface GivenText {
   readonly source: string;
   /** As the caller passed it. */
@@ -20,7 +20,7 @@ export interface GivenText {
   readonly deviceRuntime?: boolean | undefined;
 }
 
-/** Takes the host's code out. */
+/** Removes host code. */
 export function readText(original: string): Pick<GivenText, 'source' | 'original' | 'text'> {
   const source = withoutHostCode(original);
   return { source, original, text: withoutComments(source) };

@@ -22,7 +22,7 @@ export interface CudaOptions {
  * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. `name` is the name of a `__global__`
  * function of the source, with its namespaces if it is not unique without them, and with the arguments of a template: `'reduce<float, 256>'`.
  * `params` are in the order of its parameter list; arrays are pointers without lengths. Throws CompileError if the source has no such
- * kernel and ArgumentError if the lists differ; everything else is checked when the kernel is built for a device.
+ * kernel and ArgumentError if the lists differ. The compiler checks the source when the kernel is built for a device.
  * @example const twice = cudaKernel('twice', { x: inout(f32) }, 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
 export function cudaKernel<const P extends Params>(name: string, params: P, source: string, opts: CudaOptions = {}): Kernel<P> {

@@ -19,13 +19,13 @@ export interface CaptureOptions {
   /** The graph's name in messages and drawings. Default: the label of the stream. */
   readonly label?: string;
   /**
-   * Default false: work of a joined stream that the first stream does not wait for at the end belongs to the graph all the same. True: it
-   * is a CaptureError, as with CUDA's stream capture.
+   * Default false: the first stream need not wait for the joined streams at the end; the graph contains their operations in any case. True:
+   * a joined stream that it does not wait for is a CaptureError, as in CUDA's stream capture.
    */
   readonly strict?: boolean;
-  /** Default false. True: `graph.nodeTimes()` tells when each node ran. Each launch then takes a timestamp behind each node. */
+  /** Default false. True: `graph.nodeTimes()` returns when each node ran. Each launch then takes a timestamp after each node. */
   readonly timing?: boolean;
-  /** Accepted for programs that know CUDA's capture modes, and without effect: a capture disturbs no other stream and no other thread. */
+  /** CUDA's capture mode. Accepted and ignored, because calls of other streams and threads never affect a capture. */
   readonly mode?: 'thread-local' | 'global' | 'relaxed';
 }
 

@@ -16,7 +16,7 @@ import { submitGraphLaunch } from './launch-graph.js';
 import type { Recorder } from './recorder.js';
 import { StridedArray } from './strided-array.js';
 
-/** What a condition runs: a function that submits operations to the stream that it gets, or a captured graph without parameters. */
+/** A body of a condition: a function that submits operations to the stream that it gets, or a captured graph without parameters. */
 export type CaptureBody = Graph | ((stream: Recorder) => void);
 
 /** The arguments of one call. */

@@ -17,7 +17,7 @@ import { Device } from './device.js';
  * modules of the same source share nothing.
  */
 export class CudaModule {
-  /** The CUDA C++ text, as it was passed to `cudaModule`. */
+  /** The CUDA C++ source, as it was passed to `cudaModule`. */
   readonly source: string;
   /** @internal */
   readonly [MODULE]: ModuleText;

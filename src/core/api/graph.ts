@@ -21,7 +21,7 @@ import { currentStream } from './current-stream.js';
 import type { Device } from './device.js';
 import type { Recorder } from './recorder.js';
 
-/** The values that each launch of a graph gives: one for each parameter of the capture, by name. Nothing is kept from the launch before. */
+/** The values that each launch of a graph gives: one for each parameter of the capture, by name. A launch must give all of them. */
 export type GraphValues<P extends Params> = keyof P extends never
   ? []
   : [
@@ -45,9 +45,10 @@ interface Form {
 const forgotten = new FinalizationRegistry<Form>((form) => setImmediate(() => form.core.close()));
 
 /**
- * A list of operations with their order, captured once by `stream.capture` and launched any number of times, each launch as one operation:
- * `CUgraphExec`, `cupy.cuda.Graph`, `wp.Graph`, PyTorch's `CUDAGraph`. A launch reads and writes the arrays of the capture in place; values
- * that change are parameters of the capture. The graph keeps everything that it uses alive, also arrays that were disposed.
+ * A list of operations and their dependencies: `CUgraphExec`, `cupy.cuda.Graph`, `wp.Graph`, PyTorch's `CUDAGraph`. `stream.capture` captures
+ * it once; it can be launched any number of times, and each launch is one operation. A launch reads and writes the arrays of the capture,
+ * not copies of them. Values that differ between launches are parameters of the capture. The graph keeps the memory that it uses, also of
+ * arrays that were disposed.
  */
 export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   /** @internal */
@@ -77,7 +78,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
     return nodesOf(this.core.session.nodes);
   }
 
-  /** Which node comes after which, by their ids: what the order of a stream, its waits, and the tracked use of arrays require. */
+  /** Pairs of node ids, the second of which comes after the first because of the order of a stream, a wait, or the tracked use of an array. */
   get edges(): readonly GraphEdge[] {
     return edgesOf(this.core.session.nodes);
   }
@@ -93,10 +94,10 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   }
 
   /**
-   * Builds the graph for the device and brings it there ahead of its first launch, which then costs what later launches cost:
-   * `cuGraphUpload`. One operation of the stream (default: the current one of the graph's device), which runs no node and uses no array;
-   * later launches come after it. `done` rejects with the error of the build, of the graph or of a kernel. Throws StateError for a closed
-   * graph or stream, ArgumentError for a stream of another device, CaptureError for a captured stream.
+   * Builds the graph and transfers it to the device, so that the first launch takes as little time as later ones: `cuGraphUpload`. This is
+   * one operation of the stream (default: the current stream of the graph's device). It runs no node and uses no array; later launches come
+   * after it. `done` rejects if the graph or one of its kernels cannot be built. Throws StateError for a closed graph or stream,
+   * ArgumentError for a stream of another device, CaptureError for a captured stream.
    * @example await graph.upload().done;
    */
   upload(stream: Recorder = currentStream(this.device)): Operation {
@@ -106,10 +107,10 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   }
 
   /**
-   * Captures another function with the same parameters, on the stream of the capture, and launches from now on run what it recorded:
-   * `cuGraphExecUpdate`. Its nodes must have the same kinds, devices and order as those of the graph; kernels, shapes, arrays and values
-   * may differ. Launches that were submitted run the former nodes. Throws CaptureError with reason 'topology' if the nodes differ, and as
-   * `capture` does; the graph is then unchanged.
+   * Captures another function with the same parameters, on the stream of the capture: `cuGraphExecUpdate`. Later launches run its nodes;
+   * launches that were submitted before run the former nodes. The new nodes must have the same kinds, devices and order as those of the
+   * graph; kernels, shapes, arrays and values may differ. Throws CaptureError with reason 'topology' if the nodes differ, and the errors of
+   * `capture`; the graph is then unchanged.
    */
   update<R>(fn: (stream: Recorder, slots: GraphSlots<P>) => R extends PromiseLike<unknown> ? never : R): void {
     this.core.checkOpen();
@@ -173,8 +174,8 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   }
 
   /**
-   * Refuses further launches at once, and resolves when those that were submitted have finished: `cuGraphExecDestroy`. Frees what only the
-   * graph kept alive. Closing twice is allowed.
+   * Refuses further launches at once, and resolves when the submitted launches have finished: `cuGraphExecDestroy`. Frees the memory that
+   * only the graph kept allocated. Closing twice is allowed.
    */
   async close(): Promise<void> {
     forgotten.unregister(this);

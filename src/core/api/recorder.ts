@@ -121,14 +121,15 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Runs one of two bodies on the device: `onTrue` if the condition, an array of one i32, is not 0 when the device comes to this place,
-   * else `onFalse`; one of them may be undefined. `wp.capture_if`, CUDA's conditional nodes. A body is a function, called once and now,
-   * that submits operations to the stream that it gets, or a graph without parameters. Whether the device takes a body is decided there.
+   * Runs one of two bodies on the device: `wp.capture_if`, CUDA's conditional nodes. The device reads the condition, an array of one i32,
+   * after the earlier operations of the stream. It runs `onTrue` if the value is not 0, else `onFalse`; one of them may be undefined. A body
+   * is a graph without parameters, or a function that submits operations to the stream that it gets. The function is called once, during
+   * this call.
    *
-   * In a capture it becomes one node of kind 'if'. Outside it is a graph of its own that is launched at once: the Operation is that
-   * launch. Bodies submit launches, copies of arrays and pinned arrays, fills, graphs and further conditions to the one stream; anything
-   * else is a CaptureError at the call. Throws ArgumentError for another condition, and without a body. `done` of the launch rejects with
-   * UnsupportedError on drivers before CUDA 12.4.
+   * In a capture, the call adds one node of kind 'if'. Outside of a capture, it builds a graph of this node and launches it at once; the
+   * returned Operation is that launch. A body may submit launches, copies of arrays and pinned arrays, fills, graphs and conditions to its
+   * stream; anything else is a CaptureError at the call. Throws ArgumentError for a condition that is not an array of one i32, and without
+   * a body. `done` of the launch rejects with UnsupportedError on drivers before CUDA 12.4.
    * @example stream.captureIf(isTooHot, (s) => s.launch(cool, x.length, { x }));
    */
   captureIf(condition: DeviceArray<'i32'>, onTrue: CaptureBody | undefined, onFalse?: CaptureBody): Operation {
@@ -136,9 +137,9 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Runs a body on the device as long as the condition, an array of one i32, is not 0; it is read before each iteration:
-   * `wp.capture_while`. The body must write the array, otherwise it is a CaptureError (on explicit streams, another stream may write it).
-   * Everything else as for `captureIf`.
+   * Runs a body on the device as long as the condition, an array of one i32, is not 0: `wp.capture_while`. The device reads the condition
+   * before each iteration. Throws CaptureError if the body does not write the array, except on explicit streams, where another stream may
+   * write it. Otherwise as `captureIf`.
    * @example
    * stream.captureWhile(goOn, (s) => {
    *   s.launch(step, x.length, { x });
@@ -150,8 +151,8 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Runs one of several bodies on the device: that with the number which the array of one i32 holds, and none if there is no such body.
-   * Everything else as for `captureIf`.
+   * Runs one of several bodies on the device: the one whose position in `cases` is the value of `index`, an array of one i32. If there is
+   * no such body, none runs. Otherwise as `captureIf`.
    * @example stream.captureSwitch(method, [(s) => s.launch(jacobi, n, args), (s) => s.launch(seidel, n, args)]);
    */
   captureSwitch(index: DeviceArray<'i32'>, cases: readonly CaptureBody[]): Operation {

@@ -80,14 +80,15 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Calls `fn` and makes a graph of the operations that it submits to this stream: nothing of them runs until the graph is launched.
-   * `cuStreamBeginCapture`, `cupy.cuda.Stream.begin_capture`, `wp.ScopedCapture`. Other streams, of any device, join when they wait for a
-   * captured stream or event. `fn` must be synchronous; this stream is the current one of its device in it.
+   * Calls `fn` and returns a graph of the operations that `fn` submits to this stream. The operations run only when the graph is launched.
+   * `cuStreamBeginCapture`, `cupy.cuda.Stream.begin_capture`, `wp.ScopedCapture`. Another stream, of any device, joins the capture when it
+   * waits for a captured stream or event. `fn` must be synchronous. While it runs, this stream is the current stream of its device.
    *
-   * With `params`, `fn` also gets a slot for each, to be passed to kernels in place of a scalar or an array, and every launch gives the
-   * values. Host waits, reads and copies of ordinary typed arrays are CaptureErrors at the call; the capture goes on if they are caught.
-   * What `fn` throws ends the capture, and everything is usable again at once. Throws ArgumentError for bad arguments and for a function
-   * that returns a promise, CaptureError for a capture inside a capture, one without operations and, with `strict`, an unjoined stream.
+   * With `params`, `fn` also gets one slot for each parameter. Pass a slot to a kernel in place of a scalar or an array; each launch gives
+   * the values. Host waits, reads, and copies from or to ordinary typed arrays throw a CaptureError; if `fn` catches it, the capture
+   * continues. If `fn` throws, `capture` throws the same error, and all streams and arrays are usable again at once. Throws ArgumentError
+   * for bad arguments and for a function that returns a promise. Throws CaptureError for a capture inside a capture, for a capture without
+   * operations and, with `strict`, for an unjoined stream.
    * @example
    * const step = stream.capture({ dt: f32 }, (s, { dt }) => s.launch(advance, x.length, { x, v, dt }));
    * for (let n = 0; n < 1000; n++) stream.launch(step, { dt: 0.01 });

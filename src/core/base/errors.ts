@@ -94,10 +94,11 @@ export class EventTimingError extends StateError {
 }
 
 /**
- * Why a capture refused a call. 'host-wait', 'query', 'readback': the host would wait for, or ask about, work that a capture only lists.
- * 'isolation': the call joins the capture with work outside of it. 'unjoined': with `strict`, a stream was not joined at the end.
- * 'already-capturing': a capture is in progress. 'unsupported-node': a graph cannot contain the operation. 'empty': the capture recorded no
- * operation. 'topology': the nodes of an update differ from those of the graph.
+ * Why a capture refused a call. 'host-wait', 'query', 'readback': the call waits for captured operations, queries them or reads their
+ * results, but they run only at a launch. 'isolation': the call would order captured operations with operations outside of the capture.
+ * 'unjoined': with `strict`, the first stream does not wait for a joined stream at the end. 'already-capturing': a capture is in progress.
+ * 'unsupported-node': a graph cannot contain the operation. 'empty': the capture, or the body of a loop, recorded no operation. 'endless':
+ * the body of a loop does not write its condition. 'topology': the nodes of an update differ from those of the graph.
  */
 export type CaptureReason =
   | 'host-wait'
@@ -111,7 +112,7 @@ export type CaptureReason =
   | 'endless'
   | 'topology';
 
-/** A call is not possible while `capture` runs, or with operations that a capture recorded. Thrown by the call; the capture continues. */
+/** A call that is not possible during `capture`, or with operations that a capture recorded. Thrown by the call; the capture continues. */
 export class CaptureError extends StateError {
   /** Which rule of captures the call broke. */
   readonly reason: CaptureReason;

@@ -96,7 +96,7 @@ export interface BuildFacts {
 export interface BuildSpec extends BuildFacts {
   /** CUDA C++. */
   readonly source: string;
-  /** The source with the host's code, if it had some; its other text is at the same places. */
+  /** The source with host code, if it had some. All other characters are at the same positions. */
   readonly original?: string;
   readonly mapping: SourceMapping;
   /** The compiler rejects the source if a parameter has another type than its declaration here. */

@@ -1,5 +1,5 @@
-// The named values of a graph: places that every launch of the graph fills in. A capture gets one slot for each declared parameter and
-// passes it to launches in place of a scalar or an array.
+// The slots of a graph: placeholders for the values that each launch of the graph gives. A captured function gets one slot for each declared
+// parameter and passes it to kernels, copies and fills in place of a scalar or an array.
 // Thread: owner.
 import { Access as AccessBits } from '../../protocol/protocol.gen.js';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
@@ -12,7 +12,7 @@ import type { OrderedDevice } from '../ordering/ordered-stream.js';
 import { TrackedMemory } from '../ordering/tracked-memory.js';
 import type { Timeline } from '../timeline/timeline.js';
 
-/** A scalar that each launch of the graph gives. Pass it to a kernel in place of the number. */
+/** A placeholder for a scalar that each launch of the graph gives. Pass it to a kernel, or to a fill, in place of the number. */
 export class ScalarSlot<D extends DType = DType> {
   /** @internal */
   readonly uncloneable: symbol = SLOT_STAYS;
@@ -35,7 +35,7 @@ export class ScalarSlot<D extends DType = DType> {
   }
 }
 
-/** An array that each launch of the graph gives. Pass it to a kernel in place of the array. */
+/** A placeholder for an array that each launch of the graph gives. Pass it to a kernel, a copy or a fill in place of the array. */
 export class ArraySlot<D extends DType = DType, A extends Access = Access> {
   /** @internal */
   readonly uncloneable: symbol = SLOT_STAYS;

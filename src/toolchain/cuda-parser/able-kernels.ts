@@ -1,5 +1,5 @@
-// The part of a source that the CPU device can run: a kernel that uses what the device lacks is refused itself, and the kernels beside it are
-// built without it.
+// The part of a source that the CPU device can run: a kernel that uses an unsupported feature is refused, and the other kernels of the source
+// are built without it.
 import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda/host-code.js';
 import { globalFunctions, withoutComments } from '../../compiler/cuda/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build.js';

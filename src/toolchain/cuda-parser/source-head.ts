@@ -1,5 +1,5 @@
-// The head of a user's source: what nvcc's users have without an include, as directives in front of it. It is the same on both devices, and
-// declares no name that the source declares itself, because sources for NVRTC often bring such declarations along.
+// The prelude of a user's source: directives before it that declare the names which nvcc provides without an include. It is the same on both
+// devices. It declares no name that the source declares itself, because sources for NVRTC often contain such declarations.
 import { declaredTypes } from '../../compiler/cuda/declared-types.js';
 import { withoutComments } from '../../compiler/cuda/source-scan.js';
 import { kernelHeaderNames } from '../base/kernel-headers.js';
