@@ -197,7 +197,7 @@ Made MakeKernel(const hal::GraphKernel& node, const CpuDevice& device) {
   const auto& kernel = static_cast<const CpuKernel&>(*node.kernel);
   const size_t count = kernel.param_bytes().size();
   if (count != node.params.size() && !(kernel.is_launching() && count + 2 == node.params.size())) {
-    return Status(StatusCode::kLaunchFailed, "launching a kernel whose source takes a different number of parameters");
+    return Status(StatusCode::kLaunchFailed, "the kernel has a different number of parameters in its source");
   }
   if (uint64_t{node.grid.x} * node.grid.y * node.grid.z == 0) return std::unique_ptr<NodeWork>();
   if (kernel.is_launching()) {

@@ -17,7 +17,7 @@ Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   const auto* kernel = static_cast<const CpuKernel*>(request.kernel);
   const size_t count = kernel->param_bytes().size();
   if (count != request.params.size() && !(kernel->is_launching() && count + 2 == request.params.size())) {
-    return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a different number of parameters"};
+    return {StatusCode::kLaunchFailed, "the kernel has a different number of parameters in its source"};
   }
   if (request.is_cooperative) return LaunchCooperative(ticket, request);
   core_->Submit(ticket, MakeGrid(request));

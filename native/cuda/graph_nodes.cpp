@@ -98,7 +98,7 @@ CUresult GraphParts::Set(CUgraphExec exec, uint32_t node) {
 
 Status CheckBuilding(Context& context, CUresult code, const char* note) {
   if (code == CUDA_ERROR_NOT_FOUND) {
-    return {StatusCode::kUnsupported, "graphs with a driver older than CUDA 12.0, or conditions before 12.4",
+    return {StatusCode::kUnsupported, "graphs need a driver of CUDA 12.0, with conditions of 12.4, or newer",
             static_cast<int32_t>(code)};
   }
   return context.Check(code, note);

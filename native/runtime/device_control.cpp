@@ -16,7 +16,7 @@ using protocol::PeerRoute;
 namespace {
 
 Status NoEvent() {
-  return Status(StatusCode::kState, "the handle names no event");
+  return Status(StatusCode::kState, "there is no event with this handle");
 }
 
 Status NotReached() {
@@ -155,7 +155,7 @@ Result<IpcHandle> DeviceControl::ExportMemory(uint32_t memory) {
     if (device_.is_shut()) return;
     const MemoryRef* const found = tables_.memory.Find(memory);
     if (found == nullptr || (*found)->memory == nullptr) {
-      exported = Status(StatusCode::kState, "the handle names no memory");
+      exported = Status(StatusCode::kState, "there is no memory with this handle");
     } else {
       exported = device_.device().ExportMemory(*(*found)->memory);
     }
@@ -169,7 +169,7 @@ Status DeviceControl::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t
   inbox_.RunOnThread([&] {
     if (device_.is_shut()) return;
     if (tables_.memory.Find(memory) != nullptr) {
-      bound = Status(StatusCode::kArgument, "the handle names memory already");
+      bound = Status(StatusCode::kArgument, "this handle is already in use for other memory");
     } else if (opened.ok()) {
       tables_.BindMemory(memory, protocol::AllocKind::kInterprocess, bytes, std::move(opened).value());
       bound = {};

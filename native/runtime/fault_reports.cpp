@@ -121,7 +121,7 @@ Status FaultReports::NoSlot() {
 }
 
 Status FaultReports::Gone() {
-  return Status(StatusCode::kDeviceLost, "a device whose memory the copy names is lost or closed");
+  return Status(StatusCode::kDeviceLost, "a device whose memory the copy uses is lost or closed");
 }
 
 }  // namespace millrace

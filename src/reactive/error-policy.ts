@@ -34,7 +34,7 @@ export interface Skipped<T> {
 /** How errors and slow stages of a run are handled. */
 export interface ErrorOptions<T = unknown> {
   /**
-   * 'fail' (default): the first failure ends the run with its error. 'skip': the item gives no further results, and `onSkip` is told. A
+   * 'fail' (default): the first failure ends the run with its error. 'skip': the item gives no further results, and `onSkip` is called. A
    * `RetryPolicy` tries again first. A lost or closed device always ends the run.
    */
   readonly onError?: 'fail' | 'skip' | RetryPolicy;

@@ -24,7 +24,7 @@ Status BuildOnPump(hal::Device& device, std::vector<hal::GraphNode> nodes,
   std::vector<std::shared_lock<std::shared_mutex>> locks;
   for (const std::shared_ptr<Channel>& other : others) {
     locks.push_back(other->access().KeepOpen());
-    if (!locks.back().owns_lock()) return Status(StatusCode::kUpstream, "a device that the graph names was closed");
+    if (!locks.back().owns_lock()) return Status(StatusCode::kUpstream, "a device that the graph uses was closed");
     other->peers().graphs.Add(built);
   }
   auto graph = device.BuildGraph(std::move(nodes));
@@ -51,7 +51,7 @@ Outcome GraphLaunch::Issue(const GraphRef& graph) {
   }
   if (const Ended ended = CheckFixed()) return *ended;
   if (gone_) {
-    const Status status(StatusCode::kDeviceLost, "a device that the graph names is lost or closed");
+    const Status status(StatusCode::kDeviceLost, "a device that the graph uses is lost or closed");
     return Fail({.status = status, .lost_device = *gone_});
   }
   if (const Ended ended = FailOfKernels()) return *ended;

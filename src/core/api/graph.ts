@@ -125,8 +125,8 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   }
 
   /**
-   * When each node of the latest launch ran, in the order of `nodes`, for a graph that was captured with `timing`. Waits for that launch;
-   * launches that are submitted meanwhile are waited for, too. Rejects with EventTimingError without `timing` and before the first launch,
+   * When each node of the latest launch ran, in the order of `nodes`, for a graph that was captured with `timing`. Waits for that launch, and
+   * for launches that are submitted before it has finished. Rejects with EventTimingError without `timing` and before the first launch,
    * with StateError after `close` and if the launch failed before a node, and as `elapsed` does.
    * @example const { durationUs } = (await graph.nodeTimes())[0];
    */
