@@ -1,2 +1,6 @@
 // CUDA's compilers, and the shim of the CPU device, have what kernels use of this header without an include.
 #pragma once
+
+#if !defined(CUDA_VERSION)
+#define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
+#endif

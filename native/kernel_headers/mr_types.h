@@ -1,5 +1,5 @@
 // The types and macros that nvcc has without an include: the head of every kernel source. The builder defines
-// MR_OWN_name if the source declares the name itself, MR_WITH_name if it uses one of the last four names and does not
+// MR_OWN_name if the source declares the name itself, MR_WITH_name if it uses one of the last five names and does not
 // declare it, and MR_WITH_LIBRARIES if it includes headers that are not in this folder, such as CUDA's C++ libraries.
 //
 // The files of this folder whose names begin with mr_ are written for NVRTC, g++ and clang; the others have the names
@@ -12,6 +12,10 @@
 #include <stdint.h>
 
 #define MR_BOTH __host__ __device__
+
+#if !defined(CUDART_VERSION)
+#define CUDART_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
+#endif
 
 #if !defined(MR_OWN_int8_t)
 typedef signed char int8_t;
@@ -68,6 +72,9 @@ typedef unsigned uint;
 #endif
 #if defined(MR_WITH_ulong)
 typedef unsigned long ulong;
+#endif
+#if defined(MR_WITH_ssize_t)
+typedef long ssize_t;
 #endif
 #if defined(MR_WITH_uchar)
 typedef unsigned char uchar;

@@ -1,6 +1,8 @@
 // Chapter 4: files of CUDA C++ as they are published, against plain JavaScript. The files are in test/cuda-texts.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
-import { cudaKernel, cudaModule, type Device, type DeviceArray, i32, input, output, u32 } from 'millrace';
+import { CompileError, cudaKernel, cudaModule, type Device, type DeviceArray, f32, i32, inout, input, output, u32 } from 'millrace';
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../cuda-texts/program-cases.js';
@@ -53,6 +55,58 @@ export function cudaCode(target: Target): void {
     for (const one of PROGRAM_CASES) rule('S446', `programs: ${one.file}`, () => check(chapter.device, one));
     for (const one of [...TEMPLATE_CASES, ...PROGRAM_TEMPLATE_CASES])
       rule('S445', `templates: ${one.kernel}`, () => check(chapter.device, one));
+
+    rule('S479', 'a source brings the headers that it includes in quotes, with their kernels and templates', async () => {
+      const { device } = chapter;
+      const file = new URL('../cuda-texts/project/heat.cu', import.meta.url);
+      const n = 300;
+      const values = Float32Array.from({ length: n }, (_, i) => ((i * 37) % 101) - 50);
+      const at = (x: Float32Array, i: number): number => x[Math.min(n - 1, Math.max(0, i))]!;
+      const weighted = (x: Float32Array, i: number): number => Math.fround(0.5 * at(x, i) + 0.25 * (at(x, i - 1) + at(x, i + 1)));
+      const step = values.map((_, i) => weighted(values, i));
+      using x = device.from(values);
+      using y = device.zeros(n);
+      const list = { x: input(f32), y: output(f32), n: i32 };
+      const shape = { grid: 2, block: 256 };
+      const text = readFileSync(file, 'utf8');
+      const kernels = [
+        cudaModule(file).kernel('heat_step', list),
+        cudaKernel('heat_step', list, file),
+        cudaKernel('heat_step', list, text, { file: fileURLToPath(file) }),
+        cudaKernel('heat_step', list, text, { options: [`-I${fileURLToPath(new URL('.', file))}`] }),
+      ];
+      for (const made of kernels) {
+        device.stream.fill(y, 0);
+        device.stream.launch(made, shape, { x, y, n });
+        expectAlike(await y.read(), step, 'y');
+      }
+      device.stream.launch(cudaKernel('heat_rounds<float, 2>', list, file), shape, { x, y, n });
+      expectAlike(
+        await y.read(),
+        values.map((v, i) => v / 4 + weighted(values, i) * 0.75),
+        'two rounds',
+      );
+      device.stream.launch(cudaModule(file).kernel('scale', { y: inout(f32), n: i32 }), shape, { y: x, n });
+      expectAlike(
+        await x.read(),
+        values.map((v) => 3 * v),
+        'scaled',
+      );
+    });
+
+    rule('S479', 'messages name the header and its line', async () => {
+      const { device } = chapter;
+      const folder = new URL('../cuda-texts/project/', import.meta.url);
+      const made = cudaKernel('twice', { y: inout(f32) }, new URL('broken.cu', folder));
+      const error = await device.compile(made).then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      expect(error).toBeInstanceOf(CompileError);
+      const [first] = (error as CompileError).diagnostics;
+      expect([first?.file, first?.line]).toEqual([fileURLToPath(new URL('common/broken.h', folder)), 4]);
+      expect((error as CompileError).message).toContain('missing_name');
+    });
 
     rule('S446', 'a kernel that the device lacks the means for refuses itself, and not the kernels beside it', async () => {
       const { device } = chapter;

@@ -1,7 +1,7 @@
 // Keywords of CUDA C++, names that need no include, and the few type traits that the other headers need.
 #pragma once
 
-// Neither __CUDACC__ nor __CUDA_ARCH__ is defined, so source that tests them takes its portable branch.
+// Source that this package emits tests it. For source of users, the compiler's command defines CUDA's macros, too.
 #define MILLRACE_CPU_DEVICE 1
 
 #define MR_INLINE inline __attribute__((always_inline))

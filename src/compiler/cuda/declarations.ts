@@ -69,6 +69,8 @@ const NOT_VARIABLES: ReadonlySet<string> = new Set([
   'protected',
 ]);
 
+/** Macros of the host's libraries that are called with a body. */
+const OF_HOST_MACRO = /^(?:PYBIND11_\w+|TORCH_LIBRARY\w*|NB_MODULE|BOOST_PYTHON_MODULE|TEST(?:_[FP])?|BENCHMARK\w*)$/;
 /** Most tokens of the template arguments between a function's name and its parameters. */
 const MOST_ARGUMENTS = 200;
 /** Most scopes around each other whose declarations are read. */
@@ -152,7 +154,7 @@ class Splitter {
         this.#add(this.#statementKind(from, at, hasValue), from, at + 1, at, isClass);
         return at + 1;
       }
-      if (text === '=' && this.#text(at - 1) !== 'operator') hasValue = true;
+      if (text === '=' && !this.#isOperator(at)) hasValue = true;
       if (text === '(' || text === '[') at = this.#partners.get(at)!;
       if (text !== '{') continue;
       const close = this.#partners.get(at)!;
@@ -171,7 +173,11 @@ class Splitter {
         // A member that a constructor initialises with braces.
         if (this.#isInitializer(from, at)) at = close;
         else {
-          const isCall = !isClass && this.#nameOf(from, at) === this.#withoutMacros(from, at) && this.#text(from) !== 'main';
+          const isCall =
+            !isClass &&
+            this.#nameOf(from, at) === this.#withoutMacros(from, at) &&
+            this.#text(from) !== 'main' &&
+            !OF_HOST_MACRO.test(this.#text(from));
           this.#add(isCall ? 'other' : 'function', from, close + 1, at, isClass);
           return close + 1;
         }
@@ -196,16 +202,43 @@ class Splitter {
     const from = kind === 'function' || kind === 'prototype' ? this.#withoutMacros(start, headEnd) : start;
     const isFunction = kind === 'function' || kind === 'prototype';
     const at = (kind === 'class' ? this.#className(from, headEnd) : isFunction ? this.#nameOf(from, headEnd) : undefined) ?? -1;
-    const isMember = isClass || (kind === 'function' && this.#text(at - 1) === '::') || this.#text(at) === 'operator';
-    const named = kind === 'using' || kind === 'alias' ? this.#aliasName(from, headEnd) : at;
-    const name = named < 0 || CLASSES.has(this.#text(named)) ? '' : this.#text(named);
+    const before = this.#text(this.#text(at - 1) === '~' ? at - 2 : at - 1);
+    const isMember = isClass || (kind === 'function' && before === '::') || this.#text(at) === 'operator';
+    const isOther = kind === 'using' || kind === 'alias';
+    const named = isOther ? this.#aliasName(from, headEnd) : kind === 'variable' ? this.#variableName(from, headEnd) : at;
+    const tag = named < 0 || CLASSES.has(this.#text(named)) ? '' : this.#text(named);
+    // `typedef struct { ... } Name;`
+    const isTypedef = kind === 'class' && tag === '' && this.#text(from) === 'typedef' && /^[A-Za-z_$]/.test(this.#text(to - 2));
+    const name = isTypedef ? this.#text(to - 2) : tag;
     this.#found.push({ kind, name, from, to, headEnd, isMember });
+  }
+
+  /** Whether the sign belongs to the name of an operator, as in `operator+=`. */
+  #isOperator(at: number): boolean {
+    let name = at - 1;
+    while (name >= at - 3 && /^[-+*/%&|^!=<>]/.test(this.#text(name))) name--;
+    return this.#text(name) === 'operator';
   }
 
   /** `using Name = ...`, `using std::Name`, `typedef ... Name`; -1 for a typedef of a function or an array. */
   #aliasName(from: number, end: number): number {
     const at = this.#text(from + 2) === '=' ? from + 1 : end - 1;
     return /^[A-Za-z_$]/.test(this.#text(at)) ? at : -1;
+  }
+
+  /** -1 for several variables, and where the name is not plain. */
+  #variableName(from: number, end: number): number {
+    let name = -1;
+    let angles = 0;
+    for (let at = from; at < end; at++) {
+      const text = this.#text(at);
+      if (text === ',' && angles === 0) return -1;
+      if (name < 0 && (text === '<' || text === '>')) angles += text === '<' ? 1 : -1;
+      if (name < 0 && angles === 0 && (text === '=' || text === '[' || text === '{')) name = at - 1;
+      if (text === '(' || text === '[' || text === '{') at = this.#partners.get(at) ?? at;
+    }
+    if (name < 0) name = end - 1;
+    return /^[A-Za-z_$]/.test(this.#text(name)) ? name : -1;
   }
 
   #isNamespace(from: number, brace: number): boolean {

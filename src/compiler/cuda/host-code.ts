@@ -6,22 +6,22 @@ import { withoutComments, withoutDirectives } from './source-scan.js';
 
 /** Libraries of the host by their prefixes; CUDA's complex numbers are for both. */
 const API =
-  /^(?:cuda[A-Z]\w*|cu(?!C(?:add|sub|mul|div|abs|fma|real|imag|onj|omplex)|Conj|Complex|Float|Double)[A-Z]\w*|cublas\w+|cufft\w+|curand[A-Z]\w*|cudnn\w+|cusparse\w+|cusolver\w+|nccl[A-Z]\w+|nvml\w+|MPI_\w+|omp_\w+|glut?[A-Z]\w+|thrust|checkCudaErrors)$/;
+  /^(?:cuda[A-Z]\w*|cu(?!C(?:add|sub|mul|div|abs|fma|real|imag|onj|omplex)|Conj|Complex|Float|Double)[A-Z]\w*|cublas\w+|cufft\w+|curand[A-Z]\w*|cudnn\w+|cusparse\w+|cusolver\w+|nccl[A-Z]\w+|nvml\w+|pthread_\w+|MPI_\w+|omp_\w+|glut?[A-Z]\w+|thrust|checkCudaErrors)$/;
 /** Names that no code of a device uses. */
 const OF_HOST: ReadonlySet<string> = new Set(
-  '<<< throw try catch FILE fopen fclose fread fwrite fgets fscanf fprintf stderr stdout ostream istream ofstream ifstream stringstream cout cerr gettimeofday clock_gettime host_vector device_vector'.split(
+  '<<< throw try catch FILE fopen fclose fread fwrite fgets fscanf fprintf sscanf scanf snprintf fflush posix_memalign aligned_alloc getenv atoi atof perror usleep srand timeval timespec timezone strdup strlen strcpy strcat strcmp strncmp strtok qsort stderr stdout ostream istream ofstream ifstream stringstream cout cerr gettimeofday clock_gettime host_vector device_vector'.split(
     ' ',
   ),
 );
 /** Names that device code may give to something of its own; in `std` they are the host's. */
 const OF_STD: ReadonlySet<string> = new Set(
-  'string vector map set list deque queue unordered_map unordered_set function unique_ptr shared_ptr thread mutex chrono mt19937 random_device default_random_engine runtime_error exception atomic mt19937_64 ostringstream istringstream iostream fstream future condition_variable lock_guard uniform_int_distribution uniform_real_distribution normal_distribution'.split(
+  'string vector map set list deque queue unordered_map unordered_set function unique_ptr shared_ptr thread mutex chrono atomic_int atomic_uint atomic_bool atomic_flag atomic_size_t cout cerr mt19937 random_device default_random_engine runtime_error exception atomic mt19937_64 ostringstream istringstream iostream fstream future condition_variable lock_guard uniform_int_distribution uniform_real_distribution normal_distribution'.split(
     ' ',
   ),
 );
 /** Matches a source that may contain host code. */
 const MAY_BE_HOST =
-  /\bmain\s*\(|<<<|__host__|\bcu(?:da|blas|rand|fft|dnn)[A-Z]|\bcu[A-Z]\w+\s*\(|\b(?:std|FILE|fopen|fprintf|thrust|cout|cerr|malloc|rand|srand|exit)\b/;
+  /\bmain\s*\(|<<<|__host__|\bcu(?:da|blas|rand|fft|dnn)[A-Z]|\bcu[A-Z]\w+\s*\(|\b(?:std|FILE|fopen|fprintf|thrust|cout|cerr|malloc|rand|srand|exit|timeval|gettimeofday)\b/;
 const OF_DEVICE: ReadonlySet<string> = new Set(['__global__', '__device__', '__constant__', '__shared__', '__managed__']);
 
 /** Whether a declaration is kept, removed, or kept if a kept declaration names it. */
@@ -31,21 +31,23 @@ type Fate = 'kept' | 'removed' | 'named';
 export function withoutHostCode(source: string): string {
   const text = withoutComments(source);
   if (!MAY_BE_HOST.test(text)) return source;
-  const left = removing(source, text, (one, head, isEvident) => {
-    const isOfDevice = head.some((word) => OF_DEVICE.has(word));
-    if (isOfDevice) return 'kept';
+  const left = removing(source, text, (one, head, isEvident, ofDevice) => {
+    if (isOfDevice(head)) return 'kept';
     if (one.kind === 'function' && (one.name === 'main' || head.includes('__host__')))
       return one.isMember && one.name === 'main' ? 'kept' : 'removed';
-    if (one.kind === 'function') return one.isMember ? (isEvident ? 'removed' : 'kept') : 'named';
+    if (one.kind === 'function' && (isEvident || ofDevice.has(one.name))) return one.isMember && !isEvident ? 'kept' : 'removed';
+    if (one.kind === 'function') return one.isMember ? 'kept' : 'named';
     if (one.kind === 'prototype') return one.isMember ? 'kept' : 'named';
-    if (one.kind === 'variable') return isEvident && !one.isMember ? 'removed' : 'kept';
+    if (one.kind === 'variable' && isEvident) return one.isMember ? 'kept' : 'removed';
+    // A variable without a name is not followed.
+    if (one.kind === 'variable') return one.isMember || one.name === '' ? 'kept' : 'named';
     if (one.kind === 'using') return one.isMember || one.name === '' ? 'kept' : 'named';
     if (one.kind === 'alias') return isEvident && !one.isMember && one.name !== '' ? 'named' : 'kept';
     // A class without a name is not followed.
     if (one.kind === 'class') return isEvident && one.name !== '' ? 'named' : 'kept';
     return 'kept';
   });
-  return left === source ? source : withoutUnusedIncludes(left, [THRUST]);
+  return withoutUnusedIncludes(left, [THRUST, OF_SYSTEM]);
 }
 
 /** A library whose headers are useless if nothing matches `use`. */
@@ -54,6 +56,13 @@ export interface Library {
   readonly headers: RegExp;
   readonly use: RegExp;
 }
+
+/** Headers of the system and of graphics, which declare nothing for devices. */
+const OF_SYSTEM: Library = {
+  headers:
+    /^(?:(?:sys|linux|asm|arpa|net|netinet|GL|EGL|GLFW|X11|nvtx3)\/.*|(?:err|error|complex|dirent|dlfcn|glob|ifaddrs|netdb|poll|pwd|grp|semaphore|spawn|syslog|termios|ucontext|numa|libgen|cpuid|[a-z]mmintrin|immintrin|x86intrin|cufftXt|cufftw|cublasLt|cublasXt|cudaGL|cudaEGL|cuda_egl_interop|nvrtc)\.h)$/,
+  use: /(?!)/,
+};
 
 /** NVRTC compiles little of it, and the host uses it more than kernels do. */
 const THRUST: Library = { headers: /^thrust\//, use: /\bthrust\b/ };
@@ -83,19 +92,21 @@ export function onlyFor(source: string, roots: readonly string[]): string {
 function removing(
   source: string,
   text: string,
-  fateOf: (one: DeclarationText, head: readonly string[], isEvident: boolean) => Fate,
+  fateOf: (one: DeclarationText, head: readonly string[], isEvident: boolean, ofDevice: ReadonlySet<string>) => Fate,
 ): string {
   const found = declarationsOf(text);
   if (!found) return source;
   const { tokens, otherWords, declarations } = found;
   const macros = macroWords(text);
-  const fates = declarations.map((one) => {
-    const head = tokens.slice(one.from, one.headEnd).flatMap(({ text: word }) => [word, ...(macros.get(word) ?? [])]);
-    return fateOf(one, head, hasEvidence(tokens, one));
-  });
+  const heads = declarations.map((one) =>
+    tokens.slice(one.from, one.headEnd).flatMap(({ text: word }) => [word, ...(macros.get(word) ?? [])]),
+  );
+  /** Functions of the device that the source defines, whose names the host's library or other overloads may have, too. */
+  const ofDevice = new Set(declarations.filter(({ kind }, i) => kind === 'function' && isOfDevice(heads[i]!)).map(({ name }) => name));
+  const isEvident = evidence(tokens, declarations, ofDevice, (i) => isOfDevice(heads[i]!));
+  const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice));
   // Names joined by macros cannot be followed.
-  if (/##/.test(text))
-    for (const [i, fate] of fates.entries()) if (fate === 'named' && !hasEvidence(tokens, declarations[i]!)) fates[i] = 'kept';
+  if (/##/.test(text)) for (const [i, fate] of fates.entries()) if (fate === 'named' && !isEvident[i]) fates[i] = 'kept';
   if (fates.every((fate) => fate === 'kept')) return source;
   const owner = new Int32Array(tokens.length).fill(-1);
   // Inner declarations come before the classes that contain them.
@@ -110,7 +121,7 @@ function removing(
     list.push(i);
     pending.set(name, list);
   }
-  for (const word of otherWords) if (pending.get(word)?.some((i) => !hasEvidence(tokens, declarations[i]!))) named.add(word);
+  for (const word of otherWords) if (pending.get(word)?.some((i) => !isEvident[i])) named.add(word);
   // A prototype alone does not make its function needed, so each brings its words only when its name is needed elsewhere.
   for (const word of named) {
     for (const inner of macros.get(word) ?? []) named.add(inner);
@@ -146,9 +157,51 @@ function macroWords(text: string): ReadonlyMap<string, ReadonlySet<string>> {
   return found;
 }
 
-function hasEvidence(tokens: readonly SourceToken[], { from, to }: DeclarationText): boolean {
+/** Whether each declaration is evidently of the host: by what it uses, or because it uses a function that is. */
+function evidence(
+  tokens: readonly SourceToken[],
+  declarations: readonly DeclarationText[],
+  ofDevice: ReadonlySet<string>,
+  isMarked: (declaration: number) => boolean,
+): boolean[] {
+  const is = declarations.map((one) => hasEvidence(tokens, one, ofDevice));
+  // A specialization of a template of the host is the host's.
+  const classes = new Set(declarations.filter(({ kind, name }, i) => kind === 'class' && name !== '' && is[i]).map(({ name }) => name));
+  for (const [i, { kind, name }] of declarations.entries()) if (kind === 'class' && classes.has(name)) is[i] = true;
+  /** Functions and variables without a word for the device, by the functions that they may use. */
+  const users = new Map<string, Set<number>>();
+  const names: string[] = [];
+  for (const [i, { kind, name, isMember, from, to }] of declarations.entries()) {
+    if ((kind !== 'function' && (kind !== 'variable' || isMember)) || isMarked(i)) continue;
+    if (is[i] && kind === 'function' && !isMember) names.push(name);
+    for (let at = from; at < to; at++) {
+      const next = tokens[at + 1]?.text;
+      if (kind === 'function' && next !== '(' && next !== '<') continue;
+      const word = tokens[at]!.text;
+      const list = users.get(word) ?? new Set();
+      users.set(word, list.add(i));
+    }
+  }
+  for (const name of names) {
+    if (ofDevice.has(name)) continue;
+    for (const i of users.get(name) ?? []) {
+      if (is[i]) continue;
+      is[i] = true;
+      if (declarations[i]!.kind === 'function' && !declarations[i]!.isMember) names.push(declarations[i]!.name);
+    }
+    users.delete(name);
+  }
+  return is;
+}
+
+function isOfDevice(head: readonly string[]): boolean {
+  return head.some((word) => OF_DEVICE.has(word));
+}
+
+function hasEvidence(tokens: readonly SourceToken[], { from, to }: DeclarationText, ofDevice: ReadonlySet<string>): boolean {
   for (let at = from; at < to; at++) {
     const { text } = tokens[at]!;
+    if (ofDevice.has(text)) continue;
     if (OF_HOST.has(text) || API.test(text)) return true;
     if (OF_STD.has(text) && tokens[at - 1]?.text === '::' && tokens[at - 2]?.text === 'std' && tokens[at - 3]?.text !== '::') return true;
   }

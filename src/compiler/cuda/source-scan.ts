@@ -91,13 +91,14 @@ export function globalFunctions(text: string): GlobalFunction[] {
   return found;
 }
 
-/** The kernels that can be named without arguments: no templates, and no overloads. Each once. */
+/** The kernels that can be named without arguments: defined, no templates, and no overloads. Each once. */
 export function namedOnce(text: string, functions: readonly GlobalFunction[]): GlobalFunction[] {
   const definitions = new Map<string, number>();
   for (const one of functions) definitions.set(one.path, (definitions.get(one.path) ?? 0) + (isDefinition(text, one) ? 1 : 0));
   const seen = new Set<string>();
   return functions.filter(({ path, template, isExternC }) => {
-    const isLeft = template !== undefined || (!isExternC && definitions.get(path)! > 1) || seen.has(path);
+    const count = definitions.get(path)!;
+    const isLeft = template !== undefined || count === 0 || (!isExternC && count > 1) || seen.has(path);
     seen.add(path);
     return !isLeft;
   });

@@ -3,14 +3,15 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
 import { withoutHostCode } from '../cuda/host-code.js';
 import { withoutComments } from '../cuda/source-scan.js';
-import { type CallSite, placeOf } from '../diagnostics/diagnostics.js';
+import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 import type { CheckedEntry } from './cuda-entry.js';
+import { readSource } from './source-files.js';
 
 /** CUDA C++ source, without host code. */
 export interface GivenText {
   readonly source: string;
-  /** As the caller passed it. */
+  /** With the host's code. */
   readonly original: string;
   /** The source without comments. */
   readonly text: string;
@@ -20,10 +21,16 @@ export interface GivenText {
   readonly deviceRuntime?: boolean | undefined;
 }
 
-/** Removes host code. */
-export function readText(original: string): Pick<GivenText, 'source' | 'original' | 'text'> {
+/** Reads the source, puts its own headers into it and removes host code. */
+export function readText(
+  given: unknown,
+  file: unknown,
+  options: readonly string[],
+  caller: CallSite,
+): Pick<GivenText, 'source' | 'original' | 'text' | 'site'> {
+  const { source: original, site } = readSource(given, file, options, caller);
   const source = withoutHostCode(original);
-  return { source, original, text: withoutComments(source) };
+  return { source, original, text: withoutComments(source), site };
 }
 
 /** The build of one kernel. */
@@ -72,11 +79,12 @@ export function textSpec(
     isChecked: false,
     isOfBlocks: OF_BLOCKS.test(text),
     ...(deviceRuntime && { isLaunching: true }),
-    ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text) }),
+    ...(isAsserting && { isAsserting, assertions: assertionsOf(source, text, site) }),
     // Lines are numbered as if the source began on the line of the call, where template literals usually begin.
     mapping: {
       file: site.file ?? name,
-      lines: Array.from({ length: lines }, (_unused, at) => (site.line === 0 ? at + 1 : site.line + at)),
+      lines: Array.from({ length: lines }, (_unused, at) => userLine(site, at + 1)),
+      ...(site.included && { of: site.included.of, files: site.included.files }),
     },
   };
 }
@@ -85,19 +93,23 @@ export function textSpec(
 const IS_COOPERATIVE = 'this_grid().is_valid(), which a launch with { cooperative: true } makes true,';
 
 /** For each line of the source, from 1: the asserted condition, if it ends on the line, and the line number. */
-function assertionsOf(source: string, text: string): string[] {
+function assertionsOf(source: string, text: string, { included }: CallSite): string[] {
   const given = source.split('\n');
+  const placed = (number: number): string => {
+    const file = included?.files[(included.of[number - 1] ?? 0) - 1];
+    return `line ${included?.lines[number - 1] ?? number} of ${file === undefined ? 'the source' : file.replace(/^.*\//, '')}`;
+  };
   return ['', ...text.split('\n')].map((line, number) => {
     if (number === 0) return IS_COOPERATIVE;
     const call = /\bassert\s*\(/.exec(line);
-    if (call === null) return `on line ${number} of the source`;
+    if (call === null) return `on ${placed(number)}`;
     const from = call.index + call[0].length;
     let [to, depth] = [from, 1];
     for (; to < line.length; to++) {
       if (line[to] === '(') depth++;
       else if (line[to] === ')' && --depth === 0) break;
     }
-    return `${shortened(given[number - 1]!.slice(from, to).trim())} (line ${number} of the source)`;
+    return `${shortened(given[number - 1]!.slice(from, to).trim())} (${placed(number)})`;
   });
 }
 

@@ -16,33 +16,38 @@ export interface CudaOptions {
    * runtime (`nvcc -rdc=true -lcudadevrt`). Default: whether `<<<` occurs in the source.
    */
   readonly deviceRuntime?: boolean;
+  /**
+   * The path of the file that the source was read from. Messages name it and its lines, and `#include "..."` looks beside it first. Without
+   * it, as for a source in a string literal, that is the working directory.
+   */
+  readonly file?: string;
 }
 
 /**
  * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. `name` is the name of a `__global__`
  * function of the source, with its namespaces if it is not unique without them, and with the arguments of a template: `'reduce<float, 256>'`.
  * `params` are in the order of its parameter list; arrays are pointers without lengths. Throws CompileError if the source has no such
- * kernel and ArgumentError if the lists differ. The compiler checks the source when the kernel is built for a device.
+ * kernel and ArgumentError if the lists differ. The compiler checks the source when the kernel is built for a device. `source` is the text,
+ * or the URL of a file: the call reads the file, and the headers that it includes in quotes.
  * @example const twice = cudaKernel('twice', { x: inout(f32) }, 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
-export function cudaKernel<const P extends Params>(name: string, params: P, source: string, opts: CudaOptions = {}): Kernel<P> {
+export function cudaKernel<const P extends Params>(name: string, params: P, source: string | URL, opts: CudaOptions = {}): Kernel<P> {
   const site = callSite(cudaKernel);
   checkEntryName(name);
   const own = checkedParams(params) as P;
-  if (typeof source !== 'string') refuseArgument(`The source (${typeof source}) must be a string.`, 'source', source);
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
     refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
-  const given = readText(source);
-  const entry = checkEntry(given.source, given.text, name, own, site);
+  const given = readText(source, opts.file, options, site);
+  const entry = checkEntry(given.source, given.text, name, own, given.site);
   const made: Kernel<P> = {
     uncloneable: KERNEL_STAYS,
     name,
     params: own,
-    source,
+    source: typeof source === 'string' ? source : given.original,
     [MADE]: true,
-    build: kernelSpec({ ...given, options, site, deviceRuntime: opts.deviceRuntime }, name, entry),
+    build: kernelSpec({ ...given, options, deviceRuntime: opts.deviceRuntime }, name, entry),
     abi: 'plain',
     indexRank: 0,
   };

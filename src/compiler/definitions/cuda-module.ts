@@ -14,11 +14,10 @@ import { areSame, checkEntry, checkEntryName } from './cuda-entry.js';
 import type { CudaOptions } from './cuda-kernel.js';
 
 /** Reads a module's source. `site` is the caller. */
-export function readModule(original: string, opts: CudaOptions, site: CallSite): ModuleText {
-  if (typeof original !== 'string') refuseArgument(`The source (${typeof original}) must be a string.`, 'source', original);
+export function readModule(passed: string | URL, opts: CudaOptions, caller: CallSite): ModuleText {
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
-  const { source, text } = readText(original);
+  const { source, original, text, site } = readText(passed, opts.file, options, caller);
   const variables = variablesOf(text, source);
   const kernelNames = unique(globalFunctions(text).filter(({ template }) => template === undefined));
   refuseManaged(source, text, site);

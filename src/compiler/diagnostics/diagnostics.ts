@@ -10,6 +10,8 @@ export interface CallSite {
   readonly file: string | undefined;
   /** 1-based; 0 when unknown. */
   readonly line: number;
+  /** For source with headers in it: where each of its lines is (InlinedSource). */
+  readonly included?: { readonly lines: readonly number[]; readonly of: readonly number[]; readonly files: readonly string[] };
 }
 
 /** Thrown inside the compiler; `kernel()` turns it into a CompileError. */
@@ -75,8 +77,18 @@ export function lineAt(starts: readonly number[], offset: number): number {
 }
 
 /** Maps a line of the function's source to the user's file, as if the function began where `kernel()` was called. */
-export function userLine(site: CallSite, textLine: number): number {
-  return site.line === 0 ? textLine : site.line + textLine - 1;
+export function userLine({ line, included }: CallSite, textLine: number): number {
+  const own = included?.lines[textLine - 1] ?? textLine;
+  return line === 0 || isIncluded(included, textLine) ? own : line + own - 1;
+}
+
+/** The file of a line of the source. */
+function fileOfLine({ file, included }: CallSite, textLine: number): string | undefined {
+  return isIncluded(included, textLine) ? included?.files[(included.of[textLine - 1] as number) - 1] : file;
+}
+
+function isIncluded(included: CallSite['included'], textLine: number): boolean {
+  return (included?.of[textLine - 1] ?? 0) > 0;
 }
 
 /** A line with marks under a part of it. Both are cut so that the marks stay visible. */
@@ -114,7 +126,7 @@ function placed(error: KernelTextError, source: ErrorSource, site: CallSite): Pl
     return { where, frame: ownFrame(error, text, line), place: { file, line, column } };
   }
   const { line, column } = placeOf(text, error.start);
-  const file = user?.file ?? site.file;
+  const file = user?.file ?? fileOfLine(site, line);
   const near = user?.line ?? userLine(site, line);
   return {
     where: file === undefined ? '' : ` near ${file}:${near}`,

@@ -35,6 +35,9 @@ export interface SourceMapping {
   readonly file: string;
   /** 1-based line of the user's file for each line of `BuildSpec.source` (0: generated, no counterpart). */
   readonly lines: readonly number[];
+  /** For each line: 0 if it is a line of `file`, otherwise the 1-based index of its file in `files`. Absent if all are of `file`. */
+  readonly of?: readonly number[];
+  readonly files?: readonly string[];
 }
 
 /** A parameter of a CUDA C++ kernel whose type only the compiler can check. */

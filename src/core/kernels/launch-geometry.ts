@@ -4,6 +4,7 @@
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
 import { LaunchFlag } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { checkOptionNames } from '../base/option-names.js';
 import { UnsupportedError } from '../base/errors.js';
 import type { Shape } from '../elements/shape.js';
 import type { KernelPlan } from './kernel-plan.js';
@@ -11,6 +12,8 @@ import type { Dim3, LaunchShape } from './kernel.js';
 
 /** The most threads along an axis, and the most elements of an array: a kernel's indices have 32 bits. */
 export const MAX_EXTENT: number = 2 ** 31 - 1;
+
+const SHAPE_KEYS: readonly string[] = ['threads', 'grid', 'block', 'sharedBytes', 'cooperative', 'label'];
 
 type Triple = [x: number, y: number, z: number];
 
@@ -41,6 +44,16 @@ export class LaunchGeometry {
     if (typeof shape !== 'object' || shape === null)
       throw badArgument('shape', shape, `The launch shape (${show(shape)}) is not a number, a list or an object.`);
     const { threads, grid, block, sharedBytes, cooperative, label } = shape as Exclude<LaunchShape, Shape>;
+    // Counting costs less than comparing names: with the number of values that were found, no key is unknown.
+    let keys = 0;
+    for (const _ in shape as object) keys++;
+    const [first, second] = threads === undefined ? [grid, block] : [threads, block];
+    let found = first === undefined ? 0 : 1;
+    if (second !== undefined) found++;
+    if (sharedBytes !== undefined) found++;
+    if (cooperative !== undefined) found++;
+    if (label !== undefined) found++;
+    if (keys !== found) checkOptionNames(shape, SHAPE_KEYS, 'shape');
     if (sharedBytes !== undefined) this.sharedBytes = checkShared(sharedBytes, plan, info);
     this.label = label;
     if (threads !== undefined) this.#measureThreads(threads, block, plan, info, device);

@@ -62,7 +62,11 @@ function caretColumn(lines: readonly string[], at: number): number {
 
 /** Maps lines of the source to the user's file. A generated line counts as the last mapped line before it. */
 export function mapDiagnostics(spec: BuildSpec, found: readonly CompilerDiagnostic[]): CompilerDiagnostic[] {
-  return found.map((one) => (one.file === undefined ? { ...one, file: spec.mapping.file, line: userLine(spec, one.line) } : one));
+  return found.map((one) => (one.file === undefined ? { ...one, file: userFile(spec, one.line), line: userLine(spec, one.line) } : one));
+}
+
+function userFile({ mapping: { file, of, files } }: BuildSpec, line: number): string {
+  return files?.[(of?.[line - 1] ?? 0) - 1] ?? file;
 }
 
 function userLine(spec: BuildSpec, line: number): number {

@@ -8,6 +8,8 @@ import type { SourceMapping } from '../../core/channel/build.js';
 
 /** `mapping` with the actual lines of `source`, if they were only assumed and can be found. */
 export function locate(source: string, mapping: SourceMapping): SourceMapping {
+  const { of } = mapping;
+  if (of !== undefined) return locateOwn(source, mapping, of);
   const { lines } = mapping;
   const isGuess = lines.length > 0 && lines.every((line, at) => line === lines[0]! + at);
   const file = isGuess ? linesOf(mapping.file) : undefined;
@@ -21,6 +23,17 @@ export function locate(source: string, mapping: SourceMapping): SourceMapping {
   }
   const start = best;
   return start === undefined ? mapping : { file: mapping.file, lines: lines.map((_line, at) => start + at + 1) };
+}
+
+/** As `locate`, for source with headers in it: the lines of the caller's file alone. */
+function locateOwn(source: string, mapping: SourceMapping, of: readonly number[]): SourceMapping {
+  // The lines before the first header: those that include headers are gone.
+  const end = of.findIndex((file) => file !== 0);
+  const known = mapping.lines.slice(0, end);
+  if (known.length === 0) return mapping;
+  const text = source.split('\n').slice(0, end).join('\n');
+  const shift = locate(text, { file: mapping.file, lines: known }).lines[0]! - known[0]!;
+  return { ...mapping, lines: mapping.lines.map((line, at) => (of[at] === 0 ? line + shift : line)) };
 }
 
 /** Code may precede a literal's first line and follow its last one; the lines between must be equal. */

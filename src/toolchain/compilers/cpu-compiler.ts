@@ -17,6 +17,7 @@ import {
 import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
+import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
 import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
 import { macrosOf } from '../cuda-parser/macro-options.js';
@@ -66,6 +67,8 @@ const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
 /** Threads that wait are coroutines, which need C++20 whatever the options ask for. A task that no code awaits is an error. */
 const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
+/** For CUDA C++ source of users. */
+const MACRO_FLAGS: readonly string[] = [...CUDA_MACROS].map(([name, value]) => `-D${name}=${value}`);
 /** Never the system's headers, which do not compile with the shim. */
 const FOLDERS: readonly string[] = [
   '-nostdinc',
@@ -147,6 +150,7 @@ export class CpuCompiler implements KernelCompiler {
       LIBRARIES,
       EXACT_FLAG,
       STACK_FLAG,
+      MACRO_FLAGS,
     ]);
   }
 
@@ -158,7 +162,8 @@ export class CpuCompiler implements KernelCompiler {
   async compile(spec: BuildSpec, kernels?: readonly string[], form: KernelForm = 'either'): Promise<Uint8Array> {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
-    const common = [...FLAGS, '-std=c++17', fuse, ...FOLDERS, ...flags];
+    const isUsers = spec.identity === undefined;
+    const common = [...FLAGS, '-std=c++17', fuse, ...FOLDERS, ...(isUsers ? MACRO_FLAGS : []), ...flags];
     if (spec.simdSource !== undefined) {
       const run = await this.#build(spec, composeSimd(spec.simdSource, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;
@@ -171,7 +176,6 @@ export class CpuCompiler implements KernelCompiler {
     const read = expanded ?? given;
     // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
     // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
-    const isUsers = spec.identity === undefined;
     if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
     const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting;
@@ -242,15 +246,20 @@ export class CpuCompiler implements KernelCompiler {
     flags: readonly string[],
   ): Promise<{ given: ReadText; expanded?: ReadText; isRead: boolean; seen: string }> {
     const found = tokenize(spec.source);
-    refuseOnCpu(spec, found);
     const given = { source: spec.source, tokens: found.tokens, directives };
-    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '')
+    if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') {
+      refuseOnCpu(spec, found);
       return { given, isRead: true, seen: spec.source };
+    }
     // Without the shim, so that its macros are not expanded.
     const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
     const run = await compileWith(this.#tools, spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], { input });
-    // The compiler will report the errors.
-    if (run.exitCode !== 0) return { given, isRead: false, seen: spec.source };
+    if (run.exitCode !== 0) {
+      // A header that the CPU device lacks fails here. The compiler will report other errors.
+      refuseOnCpu(spec, found);
+      return { given, isRead: false, seen: spec.source };
+    }
+    // Only what the preprocessor leaves is compiled: a branch that is not taken may use anything.
     const made = tokenize(run.stdout);
     refuseOnCpu(spec, made);
     return { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' }, isRead: true, seen: run.stdout };

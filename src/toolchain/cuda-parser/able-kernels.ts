@@ -4,9 +4,12 @@ import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cud
 import { globalFunctions, withoutComments } from '../../compiler/cuda/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { CompileError } from '../../core/base/errors.js';
+import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { plainName } from '../base/symbols.js';
 import { tokenize } from './tokenizer.js';
+import { macrosOf } from './macro-options.js';
 import { refuseOnCpu } from './unsupported-features.js';
+import { withoutUntakenBranches } from './untaken-branches.js';
 
 /** Headers that the device lacks, and what shows that a source uses them. */
 const ABSENT: readonly Library[] = [
@@ -50,9 +53,17 @@ function withSource(spec: BuildSpec, given: string): BuildSpec {
   return source === spec.source ? spec : { ...spec, source, original: spec.original ?? spec.source };
 }
 
+/** The macros that the device and the options define. */
+function macrosAtStart(options: readonly string[]): ReadonlyMap<string, string> {
+  const given = [...macrosOf(options).directives.matchAll(/^#define (\w+) (.*)$/gm)].map(
+    ([, name = '', value = '']) => [name, value] as const,
+  );
+  return new Map([...CUDA_MACROS, ['MILLRACE_CPU_DEVICE', '1'], ...given]);
+}
+
 function refusalOf(spec: BuildSpec): CompileError | undefined {
   try {
-    refuseOnCpu(spec, tokenize(spec.source));
+    refuseOnCpu(spec, tokenize(withoutUntakenBranches(spec.source, macrosAtStart(spec.options))));
     return undefined;
   } catch (error) {
     if (error instanceof CompileError) return error;

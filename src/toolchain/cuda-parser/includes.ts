@@ -3,6 +3,7 @@
 // not checked.
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda/included-files.js';
 import { withoutComments } from '../../compiler/cuda/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
@@ -20,9 +21,6 @@ export function refuseEndlessIncludes(spec: BuildSpec): void {
   }
 }
 
-/** Headers of C, C++ and CUDA by name: they change only with their compiler. */
-const SYSTEM_HEADER =
-  /^(?:c?(?:assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype)(?:\.h)?|algorithm|any|array|atomic|barrier|bit|bitset|charconv|chrono|compare|concepts|condition_variable|coroutine|deque|exception|execution|filesystem|format|forward_list|fstream|functional|future|initializer_list|iomanip|ios|iosfwd|iostream|istream|iterator|latch|limits|list|locale|map|memory|memory_resource|mutex|new|numbers|numeric|optional|ostream|queue|random|ranges|ratio|regex|scoped_allocator|semaphore|set|shared_mutex|source_location|span|sstream|stack|stdexcept|stop_token|streambuf|string|string_view|syncstream|system_error|thread|tuple|type_traits|typeindex|typeinfo|unordered_map|unordered_set|utility|valarray|variant|vector|version|(?:cooperative_groups|cub|cuda|curand|nv|thrust)(?:\/[\w./]+|[\w.]*)|(?:builtin_types|channel_descriptor|crt\/\w+|device_\w+|driver_\w+|host_\w+|library_types|math_constants|math_functions|mma|sm_\w+|surface_\w+|texture_\w+|vector_functions|vector_types)\.(?:h|hpp))$/;
 const READS_FILES = /\b(?:include|include_next|import|embed|__has_include|__has_include_next|__has_embed)\b/g;
 const SYSTEM_INCLUDE = /^[ \t]*#[ \t]*include[ \t]*<([^>\n]*)>/gm;
 
@@ -38,13 +36,6 @@ export function isSelfContained({ source, options }: BuildSpec, hasFolders: bool
   const text = withoutComments(spliced);
   const system = [...text.matchAll(SYSTEM_INCLUDE)].filter(([, name = '']) => SYSTEM_HEADER.test(name.trim())).length;
   return (text.match(READS_FILES) ?? []).length === system;
-}
-
-function includeFolders(options: readonly string[]): string[] {
-  return options.flatMap((option, at) => {
-    const match = /^(?:-I|--include-path)(?:=|\s*)(.*)$/s.exec(option);
-    return match ? [match[1] || (options[at + 1] ?? '')] : [];
-  });
 }
 
 function isEndless(path: string): boolean {

@@ -5,7 +5,7 @@ import { withoutComments } from '../../compiler/cuda/source-scan.js';
 import { kernelHeaderNames } from '../base/kernel-headers.js';
 
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
-const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar'];
+const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t'];
 const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
 
 export interface SourceHead {

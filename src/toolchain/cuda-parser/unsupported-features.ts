@@ -36,8 +36,10 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
     const header = ABSENT_HEADER.exec(text)?.[1];
     if (header !== undefined) throw lacks(spec, { line, column }, `the header <${header}>`);
   }
+  // Macros of the source may have any name.
+  const own = new Set(directives.map(({ text }) => /^#\s*define\s+(\w+)/.exec(text)?.[1]));
   for (const [i, token] of tokens.entries()) {
-    if (token.kind === 'name') {
+    if (token.kind === 'name' && !own.has(token.text)) {
       if (IS_ABSENT.test(token.text)) {
         const [, absent] = ABSENT.find(([pattern]) => pattern.test(token.text))!;
         throw lacks(spec, token, `${absent} ('${token.text}')`);

@@ -89,7 +89,12 @@ export function rewriteForCpu(
   others: readonly Edit[] = [],
 ): EditedText {
   const isOutside = namespaceScope(tokens);
-  const own = [...passIndices(tokens, isOutside), ...dynamicShared(source, tokens, isOutside), ...sharedAtomics(tokens)];
+  const own = [
+    ...passIndices(tokens, isOutside),
+    ...dynamicShared(source, tokens, isOutside),
+    ...sharedSpecifiers(source, tokens),
+    ...sharedAtomics(tokens),
+  ];
   // `others` replace whole kernels, whose own edits are dropped.
   const isFree = (edit: Edit): boolean => !others.some(({ start, end }) => edit.start > start && edit.end < end);
   return applyEdits(source, tokens, [...exportBounds(source, tokens, isOutside), ...others, ...own.filter(isFree)]);
@@ -175,6 +180,27 @@ function dynamicShared(source: string, tokens: readonly Token[], isOutside: read
       : `${type}* const ${name} = reinterpret_cast<${type}*>(mr_dynamic_shared);`;
     edits.push({ start, end, text: text + '\n'.repeat(source.slice(start, end).split('\n').length - 1) });
     i = last;
+  }
+  return edits;
+}
+
+/**
+ * `static __shared__` and `__shared__ alignas(16)`: the shim's `__shared__` is a storage class of C++, which has no second one beside it, and
+ * no alignment behind it.
+ */
+function sharedSpecifiers(source: string, tokens: readonly Token[]): Edit[] {
+  const edits: Edit[] = [];
+  for (const [i, { text, start, end }] of tokens.entries()) {
+    if (text !== '__shared__' || tokens[i - 1]?.text === 'extern' || tokens[i + 1]?.text === 'extern') continue;
+    for (const beside of [tokens[i - 1], tokens[i + 1]])
+      if (beside?.text === 'static') edits.push({ start: beside.start, end: beside.end, text: '' });
+    const align = tokens[i + 1]?.text === 'static' ? i + 2 : i + 1;
+    const close = tokens[align]?.text === 'alignas' ? closing(tokens, align + 1) : tokens.length;
+    if (close >= tokens.length) continue;
+    const [from, to] = [tokens[align]!.start, tokens[close]!.end];
+    const given = source.slice(from, to);
+    if (given.includes('\n')) continue;
+    edits.push({ start, end, text: `${given} __shared__` }, { start: from, end: to, text: '' });
   }
   return edits;
 }

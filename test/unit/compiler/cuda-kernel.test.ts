@@ -243,7 +243,9 @@ test('arguments', () => {
   expect(refused(() => cudaKernel('k', { n: 3 as never }, SCALE))).toMatchInlineSnapshot(
     `"The parameter 'n' must be a type such as f32, or input(f32), output(f32) or inout(f32)."`,
   );
-  expect(refused(() => cudaKernel('k', {}, 3 as never))).toMatchInlineSnapshot(`"The source (number) must be a string."`);
+  expect(refused(() => cudaKernel('k', {}, 3 as never))).toMatchInlineSnapshot(
+    `"The source (number) must be a string, or the URL of a file."`,
+  );
   expect(refused(() => cudaKernel('k', {}, SCALE, { options: 'x' as never }))).toMatchInlineSnapshot(
     `"options (x) must be an array of strings."`,
   );

@@ -44,6 +44,28 @@ test.each([
     'using std::generate;\nusing Clock = std::chrono::steady_clock;\ntypedef std::vector<int> Ints;',
     [],
   ],
+  ['a function of the host with the name of a kernel', 'int k(int n) { k<<<1, n>>>(0); return n; }', []],
+  [
+    'an overload of a function of the device',
+    'int main() {}\nfloat g(double v) { return v; }\n__device__ float g(float v) { return v; }',
+    ['__device__ float g(float v) { return v; }'],
+  ],
+  [
+    'a class that only a variable of the host names',
+    'struct State { cudaStream_t stream; bool isOpen = false; };\nstatic State state;',
+    [],
+  ],
+  ['a destructor of the host', 'struct V { float *p; };\nV::~V() { cudaFree(p); }', ['struct V { float *p; };']],
+  ['a member that uses a function of the host', 'struct S {};\nvoid go() { k<<<1, 1>>>(0); }\nvoid S::run() { go(); }', ['struct S {};']],
+  ['a table of functions of the host', 'void go() { k<<<1, 1>>>(0); }\nvoid (*table[])() = {go, go};', []],
+  ['a module of Python', 'void go() { k<<<1, 1>>>(0); }\nPYBIND11_MODULE(X, m) { m.def("go", &go); }', []],
+  [
+    'what stands behind an operator',
+    '__device__ void operator+=(float4 &a, float4 b) { a.x += b.x; }\nint main() { cudaDeviceSynchronize(); }',
+    ['__device__ void operator+=(float4 &a, float4 b) { a.x += b.x; }'],
+  ],
+  ['a time of the host', 'static double now() { struct timeval t; gettimeofday(&t, 0); return t.tv_sec; }\nstruct timeval started;', []],
+  ['headers of the system', '#include <sys/mman.h>\n#include <dirent.h>\nint main() {}', []],
   ['a directive in main', 'int main() {\n#define N 3\n  k<<<1, 1>>>(0);\n}', ['#define N 3']],
 ])('%s goes', (_what, host, kept) => {
   const device = `float f(float v) { return v; }\n${KERNEL}`;
@@ -59,6 +81,12 @@ test.each([
     'members and operators',
     'struct V { float x; V(float v) : x{v} {} float operator()(float v) const { return v; } };\nfloat f(float v) { return V(v)(v); }',
   ],
+  ['a variable that a kernel names', 'const float factor = 2.0f;\nfloat f(float v) { return v * factor; }'],
+  [
+    'a function of the device with a name of the library',
+    '__device__ float rand(float v) { return v; }\nfloat f(float v) { return rand(v); }',
+  ],
+  ['a definition of a function that was declared for the device', '__device__ float f(float v);\nfloat f(float v) { return v; }'],
   ['constants', 'constexpr int size() { return 4; }\n__constant__ float table[size()];\nfloat f(float v) { return v; }'],
   ['calls of macros', '#define MAKE(name) float name(float v) { return v; }\nMAKE(f)\nMAKE(g);'],
   [

@@ -5,7 +5,9 @@ import type { Device } from '../../../src/core/api/device.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import { download, overlap, upload } from '../../../src/reactive/index.js';
-import { fixture } from './fake-channel.js';
+import { f32 } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import { fixture, shiftKernel } from './fake-channel.js';
 
 interface Made {
   readonly device: Device;
@@ -29,6 +31,10 @@ const CALLS: Record<string, readonly [known: string, call: (made: Made, opts: ne
   'event.synchronize': [WAIT, ({ stream }, opts) => stream.record().synchronize(opts)],
   'array.read': [`${WAIT}, into`, ({ x }, opts) => x.read(opts)],
   'array.toReadable': ['chunkBytes, signal', ({ x }, opts) => x.toReadable(opts)],
+  'shape of a launch': [
+    'threads, grid, block, sharedBytes, cooperative, label',
+    ({ stream, x }, opts) => stream.launch(shiftKernel(inout(f32)), opts, { y: x as DeviceArray<'f32'> }),
+  ],
   download: ['pinned', ({ stream }, opts) => download(stream, opts)],
   upload: ['shape', ({ stream }, opts) => upload(stream, opts)],
   'onError of overlap': [

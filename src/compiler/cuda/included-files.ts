@@ -1,0 +1,165 @@
+// Replaces includes of the user's own headers, `#include "stencil.h"`, with the text of the files. Whatever reads the source then sees the
+// kernels and types of these files, the host's code goes from them too, and NVRTC, which sees no folders by itself, needs no file.
+//
+// Includes in angle brackets stay, and so do headers of C, C++ and CUDA toolkits. If the headers are a library of more than MAX_FILES files or
+// MAX_CHARS characters, all includes stay: the compiler reads the files from their folders.
+import { withoutComments } from './source-scan.js';
+
+export interface InlinedSource {
+  readonly source: string;
+  /** For each line of the source, its 1-based line in its file. */
+  readonly lines: readonly number[];
+  /** For each line of the source: 0 for a line of the source as given, otherwise the 1-based index of its file in `files`. */
+  readonly of: readonly number[];
+  readonly files: readonly string[];
+}
+
+/** How files are found. */
+export interface FileAccess {
+  /** The text of a file; undefined if there is none. */
+  readonly read: (path: string) => string | undefined;
+  /** A path relative to a folder. */
+  readonly resolve: (folder: string, name: string) => string;
+  readonly folderOf: (path: string) => string;
+}
+
+const MAX_FILES = 200;
+const MAX_CHARS = 1 << 20;
+/** More than this are files that include each other without a guard. */
+const MAX_DEPTH = 50;
+
+/** Headers of C, C++ and CUDA by name: they change only with their compiler. */
+export const SYSTEM_HEADER: RegExp =
+  /^(?:c?(?:assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype)(?:\.h)?|algorithm|any|array|atomic|barrier|bit|bitset|charconv|chrono|compare|concepts|condition_variable|coroutine|deque|exception|execution|filesystem|format|forward_list|fstream|functional|future|initializer_list|iomanip|ios|iosfwd|iostream|istream|iterator|latch|limits|list|locale|map|memory|memory_resource|mutex|new|numbers|numeric|optional|ostream|queue|random|ranges|ratio|regex|scoped_allocator|semaphore|set|shared_mutex|source_location|span|sstream|stack|stdexcept|stop_token|streambuf|string|string_view|syncstream|system_error|thread|tuple|type_traits|typeindex|typeinfo|unordered_map|unordered_set|utility|valarray|variant|vector|version|(?:cooperative_groups|cub|cuda|curand|nv|thrust)(?:\/[\w./]+|[\w.]*)|(?:builtin_types|channel_descriptor|crt\/\w+|device_\w+|driver_\w+|host_\w+|library_types|math_constants|math_functions|mma|sm_\w+|surface_\w+|texture_\w+|vector_functions|vector_types)\.(?:h|hpp))$/;
+/** Headers of CUDA's samples and libraries of the host, which native/kernel_headers has. */
+const HOST_HEADER =
+  /^(?:helper_(?:cuda|functions|string|timer)|cu(?:blas|blas_v2|fft|dnn|rand|sparse|solverDn|Complex)|nccl|mpi|omp|nvml|nvToolsExt)\.h$/;
+const DIRECTIVE = /^[ \t]*#[ \t]*(if|ifdef|ifndef|endif|include)\b/;
+const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"/;
+const ONCE = /^[ \t]*#[ \t]*pragma[ \t]+once\b/m;
+
+/** The folders that options of NVRTC name: `-I`, `--include-path`. */
+export function includeFolders(options: readonly string[]): string[] {
+  return options.flatMap((option, at) => {
+    const match = /^(?:-I|--include-path)(?:=|\s*)(.*)$/s.exec(option);
+    return match ? [match[1] || (options[at + 1] ?? '')] : [];
+  });
+}
+
+/** The source with its headers; undefined if it includes none, or too much. `folder`: where the source is. */
+export function inlineIncludes(source: string, folder: string, folders: readonly string[], access: FileAccess): InlinedSource | undefined {
+  if (!/^[ \t]*#[ \t]*include[ \t]*"/m.test(source)) return undefined;
+  const inliner = new Inliner(folders, access);
+  inliner.put(source, 0, folder, 0);
+  return inliner.result();
+}
+
+class Inliner {
+  readonly #folders: readonly string[];
+  readonly #access: FileAccess;
+  readonly #text: string[] = [];
+  readonly #lines: number[] = [];
+  readonly #of: number[] = [];
+  readonly #files: string[] = [];
+  /** Files that take effect once, and were included under no condition. */
+  readonly #done: Set<string> = new Set();
+  /** Files with `#pragma once` that were included under a condition. */
+  readonly #marked: Set<string> = new Set();
+  readonly #open: string[] = [];
+  /** Of all conditions around the present line, guards of files apart. */
+  #conditions = 0;
+  #chars = 0;
+  #isTooLarge = false;
+
+  constructor(folders: readonly string[], access: FileAccess) {
+    this.#folders = folders;
+    this.#access = access;
+  }
+
+  result(): InlinedSource | undefined {
+    if (this.#isTooLarge || this.#files.length === 0) return undefined;
+    return { source: this.#text.join('\n'), lines: this.#lines, of: this.#of, files: this.#files };
+  }
+
+  /** `guards`: the conditions that only guard the file. */
+  put(text: string, file: number, folder: string, guards: number): void {
+    const lines = text.split('\n');
+    const outside = this.#conditions;
+    this.#conditions -= guards;
+    for (const [at, read] of withoutComments(text).split('\n').entries()) {
+      const line = lines[at] as string;
+      const directive = DIRECTIVE.exec(read)?.[1];
+      if (directive === 'include' && this.#include(line, file, at + 1, folder)) continue;
+      if (directive === 'endif') this.#conditions--;
+      else if (directive !== undefined && directive !== 'include') this.#conditions++;
+      this.#add(line, file, at + 1);
+      if (this.#isTooLarge) return;
+    }
+    // Also for a file whose conditions do not end in it.
+    this.#conditions = outside;
+  }
+
+  /** Puts the file that a line includes. Returns false if the line stays. */
+  #include(line: string, file: number, number: number, folder: string): boolean {
+    const name = INCLUDE.exec(line)?.[1];
+    if (name === undefined || SYSTEM_HEADER.test(name) || HOST_HEADER.test(name)) return false;
+    const found = this.#find(name, folder);
+    if (found === undefined) return false;
+    const { path, text } = found;
+    const isOnce = ONCE.test(text);
+    const guard = isOnce ? undefined : guardOf(text);
+    const mayRepeat = !isOnce && guard === undefined;
+    if (this.#done.has(path) || (!mayRepeat && this.#open.includes(path))) {
+      this.#add('', file, number);
+      return true;
+    }
+    if (!mayRepeat && this.#conditions === 0) this.#done.add(path);
+    this.#chars += text.length;
+    this.#isTooLarge ||= this.#chars > MAX_CHARS || this.#files.length >= MAX_FILES || this.#open.length >= MAX_DEPTH;
+    if (this.#isTooLarge) return true;
+    if (isOnce && this.#conditions > 0) this.#marked.add(path);
+    const isMarked = this.#marked.has(path);
+    // What `#pragma once` does: only the preprocessor knows whether an earlier include under a condition was read.
+    const mark = `MR_INCLUDED_${path.replace(/\W/g, (sign) => `_${sign.charCodeAt(0)}_`)}`;
+    if (isMarked) for (const directive of [`#ifndef ${mark}`, `#define ${mark}`]) this.#add(directive, file, number);
+    this.#open.push(path);
+    const index = this.#files.indexOf(path) + 1 || this.#files.push(path);
+    const plain = text.replace(/^\uFEFF/, '').replace(ONCE, (pragma) => ' '.repeat(pragma.length));
+    this.put(plain, index, this.#access.folderOf(path), guard === undefined ? 0 : 1);
+    this.#open.pop();
+    if (isMarked) this.#add('#endif', file, number);
+    return true;
+  }
+
+  #find(name: string, folder: string): { readonly path: string; readonly text: string } | undefined {
+    for (const from of [folder, ...this.#folders]) {
+      const path = this.#access.resolve(from, name);
+      const text = this.#access.read(path);
+      if (text !== undefined) return { path, text };
+    }
+    return undefined;
+  }
+
+  #add(line: string, file: number, number: number): void {
+    this.#text.push(line);
+    this.#lines.push(number);
+    this.#of.push(file);
+  }
+}
+
+/** The macro of the include guard around a file. */
+function guardOf(text: string): string | undefined {
+  const directives = [...withoutComments(text).matchAll(/^[ \t]*#[ \t]*(\w+)[ \t]*(!?[ \t]*\w*[ \t]*\(?[ \t]*\w*)/gm)];
+  const [first, second] = directives;
+  const name = /^(?:!?[ \t]*defined[ \t]*\(?[ \t]*)?(\w+)/.exec(first?.[2] ?? '')?.[1];
+  const isGuard = first?.[1] === 'ifndef' || (first?.[1] === 'if' && /^![ \t]*defined/.test(first[2] ?? ''));
+  if (!isGuard || name === undefined || second?.[1] !== 'define' || second[2]?.trim() !== name) return undefined;
+  let depth = 0;
+  for (const [at, { 1: directive }] of directives.entries()) {
+    if (directive?.startsWith('if') === true) depth++;
+    else if (directive === 'endif') depth--;
+    // The guard must surround the whole file.
+    if (depth === 0 && at < directives.length - 1) return undefined;
+  }
+  return name;
+}

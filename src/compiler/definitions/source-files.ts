@@ -1,0 +1,58 @@
+// Reads CUDA C++ from files: the source itself, if a URL was given, and the headers that it includes.
+// Thread: the caller's, at the call, because the call compares the source with the parameters.
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { includeFolders, inlineIncludes } from '../cuda/included-files.js';
+import type { CallSite } from '../diagnostics/diagnostics.js';
+import { refuseArgument, shortened } from './arguments.js';
+
+/** Source with the headers of its own project in it. */
+export interface SourceFile {
+  readonly source: string;
+  /** Where messages say that it is. */
+  readonly site: CallSite;
+}
+
+/**
+ * The text of the source, with its own headers. `file`: the option of that name. Throws ArgumentError if the source is neither a string nor
+ * the URL of a readable file.
+ */
+export function readSource(given: unknown, file: unknown, options: readonly string[], site: CallSite): SourceFile {
+  if (file !== undefined && typeof file !== 'string') refuseArgument(`file (${shortened(file)}) must be a string, a path.`, 'file', file);
+  const path = given instanceof URL ? pathOf(given) : file === undefined ? undefined : resolve(file);
+  const text = given instanceof URL ? contentOf(given, path as string) : given;
+  if (typeof text !== 'string') {
+    const what = given === null ? 'null' : typeof given;
+    refuseArgument(`The source (${what}) must be a string, or the URL of a file.`, 'source', given);
+  }
+  const plain = text.replace(/^\uFEFF/, '');
+  const place: CallSite = path === undefined ? site : { file: path, line: 1 };
+  const folder = path === undefined ? process.cwd() : dirname(path);
+  const inlined = inlineIncludes(plain, folder, includeFolders(options), { read, resolve, folderOf: dirname });
+  if (inlined === undefined) return { source: plain, site: place };
+  const { source, ...included } = inlined;
+  return { source, site: { ...place, included } };
+}
+
+function pathOf(url: URL): string {
+  if (url.protocol !== 'file:') refuseArgument(`The source (${shortened(url)}) must be a file: URL.`, 'source', url);
+  return fileURLToPath(url);
+}
+
+function contentOf(url: URL, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    return refuseArgument(`The source (${path}) cannot be read: ${(error as Error).message}.`, 'source', url);
+  }
+}
+
+/** A header; undefined where none is: the next folder may have it, or the compiler reports it. */
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

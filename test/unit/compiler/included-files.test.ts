@@ -1,0 +1,94 @@
+// Which includes of a CUDA C++ source are replaced with the files, and where the lines then come from.
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { type FileAccess, inlineIncludes } from '../../../src/compiler/cuda/included-files.js';
+
+function access(files: Readonly<Record<string, string>>): FileAccess {
+  return { read: (name) => files[name], resolve: path.posix.resolve, folderOf: path.posix.dirname };
+}
+
+/** The lines, each with its file and line. */
+function inlined(source: string, files: Readonly<Record<string, string>>, folders: readonly string[] = []): string[] | undefined {
+  const made = inlineIncludes(source, '/p', folders, access(files));
+  return made?.source
+    .split('\n')
+    .map((line, at) => `${made.of[at] === 0 ? 'source' : made.files[made.of[at]! - 1]}:${made.lines[at]} ${line}`);
+}
+
+test('a header takes the place of its include, and may include others beside itself', () => {
+  expect(inlined('a\n#include "in/x.h"\nb', { '/p/in/x.h': 'x1\n#include "y.h"\nx3', '/p/in/y.h': 'y' })).toEqual([
+    'source:1 a',
+    '/p/in/x.h:1 x1',
+    '/p/in/y.h:1 y',
+    '/p/in/x.h:3 x3',
+    'source:3 b',
+  ]);
+});
+
+test('folders of options follow the folder of the file', () => {
+  const files = { '/p/x.h': 'beside', '/q/x.h': 'far', '/q/y.h': 'found' };
+  expect(inlined('#include "x.h"\n#include "y.h"', files, ['/q'])).toEqual(['/p/x.h:1 beside', '/q/y.h:1 found']);
+});
+
+test.each([
+  ['#pragma once', '#pragma once\nx', ['            ', 'x']],
+  ['a guard', '#ifndef X\n#define X\nx\n#endif', ['#ifndef X', '#define X', 'x', '#endif']],
+  ['a guard by defined()', '#if !defined(X)\n#define X\nx\n#endif', ['#if !defined(X)', '#define X', 'x', '#endif']],
+])('a file with %s is put once', (_what, text, lines) => {
+  const made = inlined('#include "x.h"\n#include "x.h"\n#include "../p/x.h"\nend', { '/p/x.h': text });
+  expect(made?.map((line) => line.replace(/^\S+ /, ''))).toEqual([...lines, '', '', 'end']);
+});
+
+test('a file without a guard is put as often as it is included', () => {
+  expect(inlined('#include "x.h"\n#include "x.h"', { '/p/x.h': 'x' })).toEqual(['/p/x.h:1 x', '/p/x.h:1 x']);
+});
+
+test('the preprocessor decides about a file that is included under a condition', () => {
+  const source = '#if A\n#include "x.h"\n#endif\n#include "x.h"';
+  const once = inlined(source, { '/p/x.h': '#pragma once\nx' })?.map((line) => line.replace(/^\S+ /, ''));
+  const mark = once?.[1]?.replace('#ifndef ', '');
+  expect(once).toEqual([
+    '#if A',
+    `#ifndef ${mark}`,
+    `#define ${mark}`,
+    '            ',
+    'x',
+    '#endif',
+    '#endif',
+    `#ifndef ${mark}`,
+    `#define ${mark}`,
+    '            ',
+    'x',
+    '#endif',
+  ]);
+});
+
+test('files that include each other end', () => {
+  const files = { '/p/a.h': '#pragma once\n#include "b.h"\na', '/p/b.h': '#pragma once\n#include "a.h"\nb' };
+  expect(inlined('#include "a.h"', files)?.map((line) => line.replace(/^\S+ /, ''))).toEqual([
+    '            ',
+    '            ',
+    '',
+    'b',
+    'a',
+  ]);
+  expect(inlined('#include "x.h"', { '/p/x.h': '#include "x.h"' })).toBeUndefined();
+});
+
+test.each([
+  ['in angle brackets', '#include <x.h>'],
+  ['of a toolkit', '#include "cuda_runtime.h"\n#include "cub/cub.cuh"\n#include "helper_cuda.h"'],
+  ['in comments', '// #include "x.h"\n/*\n#include "x.h"\n*/'],
+  ['by a macro', '#include NAME'],
+  ['of a file that is nowhere', '#include "nowhere.h"'],
+])('an include %s stays', (_what, source) => {
+  const files = { '/p/x.h': 'x', '/p/cuda_runtime.h': 'x', '/p/cub/cub.cuh': 'x', '/p/helper_cuda.h': 'x' };
+  expect(inlined(source, files)).toBeUndefined();
+});
+
+test('a large library stays as a whole', () => {
+  const large = { '/p/x.h': 'x\n'.repeat(600_000), '/p/y.h': 'y' };
+  expect(inlined('#include "y.h"\n#include "x.h"', large)).toBeUndefined();
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`/p/${n}.h`, `#include "${n + 1}.h"\n`]));
+  expect(inlined('#include "0.h"', many)).toBeUndefined();
+});
