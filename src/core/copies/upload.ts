@@ -81,10 +81,12 @@ export class HostStage {
 
 /** A call that blocks the event loop for longer is worth a warning. */
 const LONGEST_SNAPSHOT_MS = 20;
+/** A smaller copy that took so long was interrupted by something else. */
+const LEAST_BYTES_OF_LONG_SNAPSHOT = 2 ** 20;
 let hasWarned = false;
 
 function warnOfHolding(ms: number, byteLength: number): void {
-  if (ms < LONGEST_SNAPSHOT_MS || hasWarned) return;
+  if (ms < LONGEST_SNAPSHOT_MS || byteLength < LEAST_BYTES_OF_LONG_SNAPSHOT || hasWarned) return;
   hasWarned = true;
   const message =
     `A copy from an ordinary typed array of ${byteLength} bytes blocked the event loop for ${Math.round(ms)} ms: the call takes a snapshot. ` +

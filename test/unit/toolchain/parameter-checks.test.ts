@@ -138,9 +138,11 @@ test('an image of one declaration is not reused for another', { timeout: 60_000 
 test('a type of a header', { timeout: 60_000 }, async () => {
   writeFileSync(join(folder, 'own_types.h'), 'typedef double Real;\n');
   const compiler = await CpuCompiler.open();
-  const build = (value: Param): BuildSpec =>
-    cudaKernel('k', { value }, '#include "own_types.h"\nextern "C" __global__ void k(Real value) {}', { options: [`-I${folder}`] })
+  const build = (value: Param, header: string): BuildSpec =>
+    cudaKernel('k', { value }, `#include ${header}\nextern "C" __global__ void k(Real value) {}`, { options: [`-I${folder}`] })
       .build as BuildSpec;
-  await compiler.compile(build(f64));
-  await expect(compiler.compile(build(f32))).rejects.toThrow('its type there is a floating-point number of 8 bytes');
+  await compiler.compile(build(f64, '"own_types.h"'));
+  expect(() => build(f32, '"own_types.h"')).toThrow('the element type there is f64');
+  await compiler.compile(build(f64, '<own_types.h>'));
+  await expect(compiler.compile(build(f32, '<own_types.h>'))).rejects.toThrow('its type there is a floating-point number of 8 bytes');
 });
