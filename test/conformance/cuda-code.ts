@@ -2,13 +2,28 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
-import { CompileError, cudaKernel, cudaModule, type Device, type DeviceArray, f32, i32, inout, input, output, u32 } from 'millrace';
+import {
+  ArgumentError,
+  CompileError,
+  cudaKernel,
+  cudaModule,
+  type Device,
+  type DeviceArray,
+  f32,
+  f64,
+  i32,
+  inout,
+  input,
+  output,
+  u32,
+} from 'millrace';
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../cuda-texts/program-cases.js';
 import { type TextCase, textOf, type Values } from '../cuda-texts/text-case.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
+import { thrownBy } from '../support/wait.js';
 
 async function check(device: Device, one: TextCase): Promise<void> {
   const { file, kernel, params, launch, given, results, options = [] } = one;
@@ -106,6 +121,39 @@ export function cudaCode(target: Target): void {
       const [first] = (error as CompileError).diagnostics;
       expect([first?.file, first?.line]).toEqual([fileURLToPath(new URL('common/broken.h', folder)), 4]);
       expect((error as CompileError).message).toContain('missing_name');
+    });
+
+    rule('S479', 'a URL of no readable file is refused', () => {
+      for (const url of [new URL('absent.cu', import.meta.url), new URL('https://example.org/k.cu')])
+        expect(thrownBy(() => cudaModule(url))).toBeInstanceOf(ArgumentError);
+    });
+
+    rule('S480', 'sources take the branches of CUDA compilers, and what is not compiled is not judged', async () => {
+      const { device } = chapter;
+      const source = `#if !defined(__CUDACC__) || !defined(__CUDACC_RTC__) || CUDART_VERSION < 11000 || __CUDACC_VER_MAJOR__ < 11
+#error "This is not CUDA."
+#endif
+#if __CUDA_ARCH__ < 600
+__device__ double atomicAdd(double *at, double by) { return 0; }
+#endif
+#if 0
+#include <mma.h>
+__device__ void never() { asm("trap;"); }
+#endif
+#define __shfl(value, lane) __shfl_sync(0xffffffffu, value, lane)
+__global__ void spread(int *x, double *sum, int *arch) {
+  x[threadIdx.x] = __shfl(x[threadIdx.x], 3);
+  atomicAdd(sum, 0.5);
+  arch[0] = __CUDA_ARCH__;
+}`;
+      using x = device.from(Int32Array.from({ length: 32 }, (_, i) => i * i));
+      using sum = device.zeros(1, 'f64');
+      using arch = device.zeros(1, 'i32');
+      const spread = cudaKernel('spread', { x: inout(i32), sum: inout(f64), arch: output(i32) }, source);
+      device.stream.launch(spread, { grid: 1, block: 32 }, { x, sum, arch });
+      expect([...(await x.read())]).toEqual(Array.from({ length: 32 }, () => 9));
+      expect(await sum.item(0)).toBe(16);
+      expect(await arch.item(0)).toBeGreaterThanOrEqual(600);
     });
 
     rule('S446', 'a kernel that the device lacks the means for refuses itself, and not the kernels beside it', async () => {
