@@ -202,3 +202,18 @@ step.launch(values, 2);
 // A function that takes any graph of some parameters.
 const run = (graph: Graph<{ dt: typeof f32 }>): Operation => graph.launch({ dt: 1 });
 run(stream.capture({ dt: f32 }, (s, { dt }) => void s.launch(saxpy, 4, { a: dt, x: floats, y: floats })));
+
+// Bodies of conditions are functions that return nothing to wait for, or graphs.
+declare const flag: DeviceArray<'i32'>;
+stream.captureIf(flag, (s) => s.launch(plain));
+stream.captureIf(flag, undefined, (s) => void s.fill(floats, 1));
+stream.captureIf(flag, plain, (s) => s.fill(floats, 1));
+stream.captureSwitch(flag, [plain, (s) => s.fill(floats, 1), (s) => void s.copy(floats, floats)]);
+// @ts-expect-error an async body
+stream.captureIf(flag, async () => undefined);
+// @ts-expect-error an async body
+stream.captureIf(flag, undefined, async () => undefined);
+// @ts-expect-error an async body
+stream.captureWhile(flag, async () => undefined);
+// @ts-expect-error an async body
+stream.captureSwitch(flag, [plain, async () => undefined]);

@@ -152,7 +152,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   /**
-   * Reads one element, by one index per dimension: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices and for
+   * Reads one element, by one index per dimension, or the only element without an index: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices and for
    * an index outside the shape (a negative one is outside), and with the errors of `read`.
    */
   item(...index: readonly number[]): Promise<HostValue<D>> {
@@ -162,9 +162,11 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
 
   async #item(index: readonly number[]): Promise<HostValue<D>> {
     this.checkUsable();
-    checkInteger('number of indices', index.length, this.shape.length, this.shape.length);
+    const isOnly = index.length === 0 && this.length === 1;
+    if (!isOnly) checkInteger('number of indices', index.length, this.shape.length, this.shape.length);
     for (const [axis, value] of index.entries()) checkInteger(`index of dimension ${axis}`, value, 0, (this.shape[axis] as number) - 1);
-    const [element] = (await this.view(...index).read()) as ArrayLike<number | bigint> & Iterable<number | bigint>;
+    const place = isOnly ? this.shape.map(() => 0) : index;
+    const [element] = (await this.view(...place).read()) as ArrayLike<number | bigint> & Iterable<number | bigint>;
     return elementValue(this.dtype, element as number | bigint);
   }
 

@@ -2,7 +2,7 @@
 // outside of a capture, make a graph of that node.
 // Thread: owner.
 import { ConditionKind } from '../../protocol/protocol.gen.js';
-import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { badArgument, belongsTo, show, wrongDevice } from '../base/arguments.js';
 import type { CaptureError } from '../base/errors.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { BodySession } from '../graphs/body-session.js';
@@ -17,7 +17,10 @@ import type { Recorder } from './recorder.js';
 import { StridedArray } from './strided-array.js';
 
 /** A body of a condition: a function that submits operations to the stream that it gets, or a captured graph without parameters. */
-export type CaptureBody = Graph | ((stream: Recorder) => void);
+export type CaptureBody = Graph | ((stream: Recorder) => unknown);
+
+/** The same body, unless it is an async function, which a condition cannot run. */
+export type SyncBody<B> = B extends (stream: Recorder) => infer R ? ([Extract<R, PromiseLike<unknown>>] extends [never] ? B : never) : B;
 
 /** The arguments of one call. */
 export interface ConditionCall {
@@ -70,7 +73,7 @@ export function captureCondition(
     'already-capturing',
     `stream ${label} of device ${core.name}, which is not captured, cannot run a ${call.name} during the capture`,
   );
-  const session = new CaptureSession(call.name, []);
+  const session = new CaptureSession(call.name, [], true);
   try {
     runCaptured(session, call.name, stream, enclosingRun(), () => void add(stream, session, call));
     return { graph: new GraphCore(core, call.name, session, []) };
@@ -145,7 +148,7 @@ function checkValue({ core }: StreamContext, { name, parameter, value }: Conditi
   if (value instanceof ArraySlot || value instanceof ScalarSlot) throw bad(`is slot ${value.name}, which a condition cannot read`);
   if (!(value instanceof StridedArray)) throw bad(`(${show(value)}) is not a device array`);
   if (value.isDisposed) throw value.disposedError();
-  if (value.core !== core) throw wrongDevice(parameter, value, `${what} belongs to device ${value.core.name}, the stream to ${core.name}.`);
+  if (value.core !== core) throw wrongDevice(parameter, value, `${what} ${belongsTo(value.core.name, core.name)}.`);
   if (value.dtype !== 'i32') throw bad(`has dtype ${value.dtype}`);
   if (value.length !== 1) throw bad(`has ${value.length} elements`);
   return value;

@@ -2,8 +2,8 @@
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { EventTimingError } from '../base/errors.js';
-import { askElapsed, rest } from '../events/event-handles.js';
-import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
+import { askElapsed } from '../events/event-handles.js';
+import { checkWaitCall, rest, type WaitOptions } from '../waits/wait.js';
 import { DeviceEvent, type TimedPoint } from './event.js';
 
 /**

@@ -3,7 +3,7 @@
 //
 // An event with timing has a new driver event for each record. An event for other processes has one driver event for all records.
 // Thread: owner.
-import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { badArgument, belongsTo, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, StateError } from '../base/errors.js';
 import { EVENT_STAYS } from '../base/uncloneable.js';
@@ -208,7 +208,7 @@ export function recordEvent(
   const { core, device, timeline } = site;
   const event = eventOrOptions instanceof DeviceEvent ? eventOrOptions : new DeviceEvent(device, core, checkPlain(eventOrOptions));
   if (event.core !== core) {
-    throw wrongDevice('event', event, `The event belongs to device ${event.device.info.id}, the stream to ${core.name}.`);
+    throw wrongDevice('event', event, `The event ${belongsTo(event.device.info.id, core.name)}.`);
   }
   try {
     const ticket = event.submitRecord(timeline);

@@ -1,6 +1,6 @@
 // `stream.fill`: fills an array or a view.
 // Thread: owner.
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, belongsTo, show } from '../base/arguments.js';
 import { writeAxes } from '../copies/memory-region.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES } from '../elements/dtype.js';
@@ -14,7 +14,7 @@ export function submitFill(site: StreamContext, dst: StridedArray, value: unknow
     throw badArgument('dst', dst, `The dst of the fill (${show(dst)}) is not a device array.`);
   if (dst.isDisposed) throw dst.disposedError();
   if (dst.core !== core) {
-    throw badArgument('dst', dst, `The dst of the fill belongs to device ${dst.core.name}, the stream to ${core.name}.`);
+    throw badArgument('dst', dst, `The dst of the fill ${belongsTo(dst.core.name, core.name)}.`);
   }
   const { low, high } = scalarBits(dst.dtype, value, 'value');
   const { storage, length, byteOffset } = dst;

@@ -1,7 +1,7 @@
 // `stream.launch(graph, values)`: checks the values, writes one entry for each slot, orders the launch and submits it. And `graph.upload`.
 // Thread: owner.
 import { Access, LaunchArg, LaunchRecord } from '../../protocol/protocol.gen.js';
-import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { badArgument, belongsTo, show, wrongDevice } from '../base/arguments.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { scalarBits } from '../elements/scalar-bits.js';
 import { DTYPES } from '../elements/dtype.js';
@@ -11,6 +11,7 @@ import { type GivenArray, LaunchedNodes } from '../graphs/launched-nodes.js';
 import { ArraySlot } from '../graphs/slots.js';
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
+import { PinnedArray } from './pinned.js';
 import { StridedArray } from './strided-array.js';
 
 const ACCESS = { in: Access.READ, out: Access.WRITE, inout: Access.READ_WRITE } as const;
@@ -60,7 +61,7 @@ export function submitGraphUpload(site: StreamContext, graph: GraphCore): number
 function checkGraph({ core }: StreamContext, graph: GraphCore): void {
   graph.checkOpen();
   if (graph.core !== core) {
-    throw wrongDevice('graph', graph, `Graph ${graph.label} belongs to device ${graph.core.name}, the stream to ${core.name}.`);
+    throw wrongDevice('graph', graph, `Graph ${graph.label} ${belongsTo(graph.core.name, core.name)}.`);
   }
   for (const other of graph.otherCores) {
     const over = other.refuseIfOver();
@@ -99,7 +100,8 @@ function embed(site: StreamContext, session: CaptureSession, graph: GraphCore, v
 function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphCore, values: unknown, into: GivenArray[]): number {
   const { label, slots } = graph;
   if (slots.length === 0 && values === undefined) return 0;
-  if (typeof values !== 'object' || values === null)
+  // An array or another object of the library in place of an object of values.
+  if (typeof values !== 'object' || values === null || 'uncloneable' in values)
     throw badArgument('values', values, `The values of graph ${label} (${show(values)}) are not an object with ${namesOf(graph)}.`);
   const given = values as Readonly<Record<string, unknown>>;
   for (const name of Object.keys(given)) {
@@ -123,7 +125,7 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
       }
       const shared = arrays.find((other) => (isWrite || other.isWrite) && overlap(other.array, array));
       if (shared !== undefined) {
-        const message = `Values ${shared.name} and ${slot.name} of graph ${label} are overlapping arrays, and the graph writes one of them.`;
+        const message = `Values ${shared.name} and ${slot.name} of graph ${label} are overlapping arrays, and the graph writes one of them: declare one parameter by inout instead.`;
         throw badArgument(slot.name, value, message);
       }
       arrays.push({ name: slot.name, array, isWrite });
@@ -163,10 +165,15 @@ function overlap(one: StridedArray, other: StridedArray): boolean {
 
 function checkArray({ core }: StreamContext, { label }: GraphCore, slot: ArraySlot, value: unknown): StridedArray {
   const what = `Value ${slot.name} of graph ${label}`;
+  if (value instanceof ArraySlot) {
+    const instead = `a graph that is launched in a capture gets arrays. Capture its operations by a function that both captures call`;
+    throw badArgument(slot.name, value, `${what} is slot ${value.name} of the capture: ${instead}.`);
+  }
   const bad = (message: string, limit?: unknown): Error => badArgument(slot.name, value, `${what} ${message}`, limit);
-  if (!(value instanceof StridedArray)) throw bad(`(${show(value)}) is not a device array.`);
+  if (!(value instanceof StridedArray))
+    throw bad(`(${show(value)}) is not a device array${value instanceof PinnedArray ? ': copy it to one before the launch' : ''}.`);
   if (value.isDisposed) throw value.disposedError();
-  if (value.core !== core) throw bad(`belongs to device ${value.core.name}, the stream to ${core.name}.`, core.name);
+  if (value.core !== core) throw bad(`${belongsTo(value.core.name, core.name)}.`, core.name);
   if (value.dtype !== slot.dtype) throw bad(`has dtype ${value.dtype}; the graph takes ${slot.dtype}.`, slot.dtype);
   if (value.shape.length !== slot.rank) throw bad(`has ${value.shape.length} dimensions; the graph takes ${slot.rank}.`, slot.rank);
   if (!value.isContiguous) throw bad(`(${value.label}) is not contiguous: clone() it first.`);

@@ -6,7 +6,7 @@
 // LaunchGeometry of its own.
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, belongsTo, show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { scalarBits } from '../elements/scalar-bits.js';
@@ -224,7 +224,7 @@ function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: Kern
   if (!(value instanceof StridedArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.`);
   if (value.isDisposed) return value.disposedError();
   if (value.core !== core) {
-    return badArgument(name, value, `${what} belongs to device ${value.core.name}, the stream to ${core.name}.`, core.name);
+    return badArgument(name, value, `${what} ${belongsTo(value.core.name, core.name)}.`, core.name);
   }
   if (value.dtype !== param.dtype)
     return badArgument(name, value, `${what} has dtype ${value.dtype}; the kernel takes ${param.dtype}.`, param.dtype);

@@ -25,7 +25,7 @@ import { takeId } from '../timeline/operation-log.js';
 import type { Point, StreamRecording, Timeline } from '../timeline/timeline.js';
 import { ArrayFactory } from './array-factory.js';
 import { DeviceArray } from './array.js';
-import { type CaptureBody, captureCondition, type ConditionCall, ifCall, switchCall, whileCall } from './condition.js';
+import { type CaptureBody, captureCondition, type ConditionCall, ifCall, switchCall, type SyncBody, whileCall } from './condition.js';
 import { type CopyOptions, planCopy } from './copy.js';
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
@@ -132,7 +132,11 @@ export abstract class Recorder extends ArrayFactory {
    * a body. `done` of the launch rejects with UnsupportedError on drivers before CUDA 12.4.
    * @example stream.captureIf(isTooHot, (s) => s.launch(cool, x.length, { x }));
    */
-  captureIf(condition: DeviceArray<'i32'>, onTrue: CaptureBody | undefined, onFalse?: CaptureBody): Operation {
+  captureIf<A extends CaptureBody, B extends CaptureBody>(
+    condition: DeviceArray<'i32'>,
+    onTrue: (A & SyncBody<A>) | undefined,
+    onFalse?: B & SyncBody<B>,
+  ): Operation {
     return this.#condition(ifCall(condition, onTrue, onFalse));
   }
 
@@ -146,7 +150,7 @@ export abstract class Recorder extends ArrayFactory {
    *   s.launch(measure, 1, { x, goOn });
    * });
    */
-  captureWhile(condition: DeviceArray<'i32'>, body: CaptureBody): Operation {
+  captureWhile<B extends CaptureBody>(condition: DeviceArray<'i32'>, body: B & SyncBody<B>): Operation {
     return this.#condition(whileCall(condition, body));
   }
 
@@ -155,7 +159,10 @@ export abstract class Recorder extends ArrayFactory {
    * no such body, none runs. Otherwise as `captureIf`.
    * @example stream.captureSwitch(method, [(s) => s.launch(jacobi, n, args), (s) => s.launch(seidel, n, args)]);
    */
-  captureSwitch(index: DeviceArray<'i32'>, cases: readonly CaptureBody[]): Operation {
+  captureSwitch<const C extends readonly CaptureBody[]>(
+    index: DeviceArray<'i32'>,
+    cases: C & { readonly [K in keyof C]: SyncBody<C[K]> },
+  ): Operation {
     return this.#condition(switchCall(index, cases));
   }
 

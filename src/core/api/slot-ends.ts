@@ -4,7 +4,7 @@
 // launch gives. Launches check the lengths of their arrays against what the capture says here (CaptureSession.needs).
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
-import { badArgument, checkInteger, show, wrongDevice } from '../base/arguments.js';
+import { badArgument, belongsTo, checkInteger, show, wrongDevice } from '../base/arguments.js';
 import { badCopy } from '../copies/copy-plan.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES, dtypeOfHost } from '../elements/dtype.js';
@@ -161,7 +161,7 @@ function checkEnd(site: StreamContext, name: 'dst' | 'src', operand: unknown, ca
     if (operand.isDisposed) throw operand.disposedError();
     if (operand instanceof PinnedArray) return operand;
     if (operand.core !== core) {
-      const message = `${what} belongs to device ${operand.core.name}, the stream to ${core.name}: with a slot, a ${call} stays on one device.`;
+      const message = `${what} ${belongsTo(operand.core.name, core.name)}: with a slot, a ${call} stays on one device.`;
       throw wrongDevice(name, operand, message);
     }
     if (!operand.isContiguous)

@@ -13,6 +13,12 @@ export function wrongDevice(argument: string, value: unknown, message: string): 
   return new ArgumentError('ERR_MILLRACE_DEVICE_MISMATCH', message, { argument, value });
 }
 
+/** "belongs to device ...", for an object of device `name` that was passed to a stream of device `own`. */
+export function belongsTo(name: string, own: string): string {
+  if (name !== own) return `belongs to device ${name}, the stream to ${own}`;
+  return `belongs to an earlier opening of device ${name}, which has ended: make it anew on the open device`;
+}
+
 /** A whole number from `low` to `high`. */
 export function checkInteger(argument: string, value: unknown, low: number, high: number = Number.MAX_SAFE_INTEGER): number {
   if (typeof value !== 'number' || !Number.isInteger(value))

@@ -127,12 +127,6 @@ export async function askElapsed(start: EventHandle, end: EventHandle, opts: Wai
   return waitWith(answer, opts, `the clock of device ${core.name}`);
 }
 
-/** The options with the time that is left of a wait that began at `sinceMs`. */
-export function rest(opts: WaitOptions | undefined, sinceMs: number): WaitOptions | undefined {
-  const { timeoutMs, ...others } = checkWaitOptions(opts);
-  return timeoutMs === undefined ? opts : { ...others, timeoutMs: Math.max(0, timeoutMs - (performance.now() - sinceMs)) };
-}
-
 // ── Owners of events ──
 
 /** The handles of an event or operation, in a separate object, so that they are freed when their owner is collected without being disposed. */

@@ -22,7 +22,7 @@ export class BodySession extends CaptureSession {
 
   /** `timeline`: of the stream, in the capture around the body. Throws CaptureError if that is nested too deep. */
   constructor(core: DeviceCore, timeline: Timeline, around: CaptureSession, call: string) {
-    super(call, []);
+    super(around.label, [], around.isCall);
     this.#core = core;
     this.#timeline = timeline;
     this.#call = call;
@@ -50,18 +50,18 @@ export class BodySession extends CaptureSession {
   }
 
   override addHost(): never {
-    throw this.#refusal('a body cannot call a host function');
+    throw this.#refusal('it cannot call a host function');
   }
 
   override outside(): never {
-    throw this.#refusal(`a body cannot allocate an array; allocate it before the ${this.#call}`);
+    throw this.#refusal(`it cannot allocate an array; allocate it before the ${this.#call}`);
   }
 
   override embed(timeline: Timeline, graph: CaptureSession, entries: Uint8Array, nop: Uint8Array): number {
-    if (graph.hostFunctions.length > 0) throw this.#refusal('a body cannot contain a graph with a host function');
-    if (graph.events.length > 0) throw this.#refusal('a body cannot contain a graph that records events with timing');
+    if (graph.hostFunctions.length > 0) throw this.#refusal('it cannot contain a graph with a host function');
+    if (graph.events.length > 0) throw this.#refusal('it cannot contain a graph that records events with timing');
     const other = graph.nodes.find(({ stream }) => stream.core !== this.#core);
-    if (other !== undefined) throw this.#refusal(`a body cannot contain a graph with nodes on device ${other.stream.core.name}`);
+    if (other !== undefined) throw this.#refusal(`it cannot contain a graph with nodes on device ${other.stream.core.name}`);
     const depth = this.depth + depthOf(graph.nodes);
     if (depth > MAX_CONDITION_DEPTH) throw this.#refusal(this.#tooDeep(depth));
     return super.embed(timeline, graph, entries, nop);
@@ -69,7 +69,7 @@ export class BodySession extends CaptureSession {
 
   override memoryOf<M extends object>(memory: M): M {
     if (memory instanceof Storage && memory.core !== this.#core && memory.space === MemorySpace.DEVICE)
-      throw this.#refusal(`a body cannot use ${memory.label} of device ${memory.core.name}`);
+      throw this.#refusal(`it cannot use ${memory.label} of device ${memory.core.name}`);
     return super.memoryOf(memory);
   }
 

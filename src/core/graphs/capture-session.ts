@@ -83,11 +83,15 @@ export class CaptureSession implements StreamRecording {
   readonly #bodies: CaptureSession[] = [];
   #isOver = false;
 
-  readonly #label: string;
+  /** Of the graph; for a condition outside of a capture, the name of the call. */
+  readonly label: string;
+  /** Whether it captures a condition outside of a capture. */
+  readonly isCall: boolean;
 
   /** `slots`: in the order of their entries. */
-  constructor(label: string, slots: readonly (ScalarSlot | ArraySlot)[]) {
-    this.#label = label;
+  constructor(label: string, slots: readonly (ScalarSlot | ArraySlot)[], isCall = false) {
+    this.label = label;
+    this.isCall = isCall;
     let count = 0;
     for (const slot of slots) {
       this.#entries.set(slot, count);
@@ -129,7 +133,7 @@ export class CaptureSession implements StreamRecording {
     const next = { least: Math.max(least, elements), exact: isExact ? elements : exact };
     if ((exact !== undefined && exact !== (next.exact as number)) || (next.exact !== undefined && next.least > next.exact)) {
       const lengths = `one node needs ${isExact ? 'exactly' : 'at least'} ${elements} elements, an earlier one ${exact === undefined ? `at least ${least}` : `exactly ${exact}`}`;
-      const message = `No array fits slot ${slot.name} of graph ${this.#label}: ${lengths}.`;
+      const message = `No array fits slot ${slot.name} of graph ${this.label}: ${lengths}.`;
       throw badArgument(slot.name, slot, message, exact ?? least);
     }
     this.needs.set(slot, next);
@@ -260,7 +264,8 @@ export class CaptureSession implements StreamRecording {
 
   refusal(timeline: Timeline, reason: CaptureReason, what: string): CaptureError {
     const state = this.#isOver ? 'was captured' : 'is being captured';
-    const message = `Stream ${timeline.label} of device ${timeline.log.device} ${state} for graph ${this.#label}: ${what}.`;
+    const doing = this.isCall ? `runs a ${this.label}` : `${state} for graph ${this.label}`;
+    const message = `Stream ${timeline.label} of device ${timeline.log.device} ${doing}: ${what}.`;
     return new CaptureError(message, reason, { device: timeline.log.device, stream: timeline.label });
   }
 
@@ -353,10 +358,19 @@ export class CaptureSession implements StreamRecording {
         `stream ${outside.label} cannot wait for a captured operation; launch the graph and wait for the launch`,
       );
     }
-    const what =
-      timeline === inside
-        ? `it cannot wait for stream ${outside.label}, which is not part of the capture; let that stream wait for a captured one first`
-        : `stream ${outside.label} of another capture cannot wait for it`;
-    return this.refusal(inside, 'isolation', what);
+    return this.refusal(
+      inside,
+      'isolation',
+      timeline === inside ? this.#cannotWaitFor(outside) : `stream ${outside.label} of another capture cannot wait for it`,
+    );
+  }
+
+  #cannotWaitFor(outside: Timeline): string {
+    const instead = 'let the stream that launches the graph wait for it, before the launch';
+    if (outside.recording !== undefined) return `it cannot wait for work of another graph on stream ${outside.label}; ${instead}`;
+    if ([...this.#streams.values()].some((stream) => stream.outside === outside))
+      return `it cannot wait for work of stream ${outside.label} from before the capture; ${instead}`;
+    const joins = 'to make the stream part of the capture, let it wait for a captured one first';
+    return `it cannot wait for stream ${outside.label}, which is not part of the capture; ${joins}; to order launches after its work, ${instead}`;
   }
 }

@@ -4,6 +4,7 @@
 import { Access as AccessBits } from '../../protocol/protocol.gen.js';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { StateError } from '../base/errors.js';
+import { describeAs } from '../base/describe.js';
 import { SLOT_STAYS } from '../base/uncloneable.js';
 import { type DType, isDType, type Scalar } from '../elements/dtype.js';
 import { Form, type PlanParam } from '../kernels/kernel-plan.js';
@@ -67,6 +68,17 @@ export class ArraySlot<D extends DType = DType, A extends Access = Access> {
   }
 }
 
+describeAs(
+  ScalarSlot.prototype,
+  ({ name, dtype }) => `ScalarSlot ${name} of ${dtype}`,
+  ({ name, dtype }) => ({ name, dtype }),
+);
+describeAs(
+  ArraySlot.prototype,
+  ({ name, dtype, rank, access }) => `ArraySlot ${name} of ${dtype}, rank ${rank}, ${access}`,
+  ({ name, dtype, rank, access }) => ({ name, dtype, rank, access }),
+);
+
 function noValue(name: string): StateError {
   const message = `Slot ${name} has no value: each launch of the graph gives one. Pass the slot itself to a kernel, and compute there.`;
   return new StateError('ERR_MILLRACE_STATE', message);
@@ -93,11 +105,16 @@ export function checkParams(params: unknown): Params {
     const { kind, dtype } = (param ?? {}) as Partial<Param>;
     if ((kind !== 'scalar' && kind !== 'array') || !isDType(dtype)) {
       const example = '{ dt: f32, x: inout(f32) }';
-      throw badArgument(name, param, `Parameter ${name} of the graph (${show(param)}) is not a type: declare types as in ${example}.`);
+      const order = OPTIONS.has(name) ? ' Options come after the function.' : '';
+      const what = `Parameter ${name} of the graph (${show(param)}) is not a type: declare types as in ${example}.`;
+      throw badArgument(name, param, `${what}${order}`);
     }
   }
   return params as Params;
 }
+
+/** Options of `capture`, which some callers pass in front. */
+const OPTIONS: ReadonlySet<string> = new Set(['label', 'strict', 'timing']);
 
 /** The slots of these parameters, for a graph of this device. */
 export function slotsOf<P extends Params>(params: P, core: OrderedDevice): GraphSlots<P> {

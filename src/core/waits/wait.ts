@@ -19,8 +19,20 @@ export interface WaitOptions {
 /** The key of a second signal, which the library adds. */
 const ALSO: unique symbol = Symbol('also');
 
+/** The key of the timeout that the caller gave, if some of its time has passed. */
+const GIVEN: unique symbol = Symbol('given');
+
 interface Signals extends WaitOptions {
   readonly [ALSO]?: AbortSignal;
+  readonly [GIVEN]?: number;
+}
+
+/** The options with the time that is left of a wait that began at `sinceMs`. Errors name the timeout that was given. */
+export function rest(opts: WaitOptions | undefined, sinceMs: number): WaitOptions | undefined {
+  const { timeoutMs, [GIVEN]: given = timeoutMs, ...others } = checkWaitOptions(opts) as Signals;
+  if (timeoutMs === undefined) return opts;
+  const left = Math.max(0, timeoutMs - (performance.now() - sinceMs));
+  return { ...others, timeoutMs: left, ...(given !== undefined && { [GIVEN]: given }) };
 }
 
 /** The longest delay of setTimeout, which fires at once beyond it. */
@@ -38,7 +50,7 @@ export async function waitWith<T>(
   look: () => WaitDiagnosis = () => NOTHING,
   clock: Clock = realClock,
 ): Promise<T> {
-  const { signal, timeoutMs, [ALSO]: also } = checkWaitOptions(opts) as Signals;
+  const { signal, timeoutMs, [ALSO]: also, [GIVEN]: givenMs = timeoutMs ?? 0 } = checkWaitOptions(opts) as Signals;
   if (signal === undefined && timeoutMs === undefined && also === undefined) return promise;
   let giveUp: (error: Error) => void = () => undefined;
   const givenUp = new Promise<never>((_, reject) => {
@@ -52,8 +64,8 @@ export async function waitWith<T>(
     timeoutMs !== undefined && timeoutMs <= MAX_TIMEOUT_MS
       ? clock.after(timeoutMs, () => {
           const { streams, message } = look();
-          const text = `The wait for ${waitingFor} took longer than its timeout (${timeoutMs} ms)${message && `: ${message}`}.`;
-          giveUp(new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', text, timeoutMs, streams));
+          const text = `The wait for ${waitingFor} took longer than its timeout (${givenMs} ms)${message && `: ${message}`}.`;
+          giveUp(new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', text, givenMs, streams));
         })
       : undefined;
   try {
