@@ -1,5 +1,6 @@
 // Chapter 10, thirteenth part: drawings of graphs.
 import { describe, expect } from 'vitest';
+import type { Recorder, Stream } from 'millrace';
 import { ONE } from '../support/graphs.js';
 import { mixKernel } from '../support/kernels.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -11,6 +12,52 @@ function textsOf(svg: string): string[] {
   return [...svg.matchAll(/<text [^>]*>(.*?)<\/text>/g)].map(([, text]) =>
     text!.replaceAll(/&(#?\w+);/g, (all, name: string) => entities[name] ?? all),
   );
+}
+
+/** A group of the drawing with its tooltip: '' for a frame. */
+interface Drawn {
+  readonly kinds: string;
+  readonly tooltip: string;
+  readonly texts: readonly string[];
+  /** Of the shapes, without texts. */
+  readonly left: number;
+  readonly right: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+function drawnIn(svg: string): Drawn[] {
+  return [...svg.matchAll(/<g id="[^"]*" class="((?:node|cluster|edge)\b[^"]*)">(.*?)<\/g>/gs)].map(([, kinds, group]) => {
+    const [xs, ys]: [number[], number[]] = [[], []];
+    for (const [, outline] of group!.matchAll(/ (?:d|points)="([^"]*)"/g)) {
+      for (const [, x, y] of outline!.matchAll(/(-?[\d.]+),(-?[\d.]+)/g)) {
+        xs.push(Number(x));
+        ys.push(Number(y));
+      }
+    }
+    for (const [, cx, cy, rx, ry] of group!.matchAll(/<(?:circle|ellipse)\b.*? cx="(.*?)" cy="(.*?)" rx?="(.*?)"(?: ry="(.*?)")?/g)) {
+      xs.push(Number(cx) - Number(rx), Number(cx) + Number(rx));
+      ys.push(Number(cy) - Number(ry ?? rx), Number(cy) + Number(ry ?? rx));
+    }
+    const [, tooltip = ''] = /<title>(.*?)<\/title>/.exec(group!) ?? [];
+    const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+    return { kinds: kinds!, tooltip, texts: textsOf(group!), left, right, top, bottom };
+  });
+}
+
+const isAround = (frame: Drawn, { left, right, top, bottom }: Drawn): boolean =>
+  frame.left < left && right < frame.right && frame.top < top && bottom < frame.bottom;
+
+/** The edges, of bodies too, whose second node is not below the first one, by the tooltip. The ids of the nodes of bodies name their place. */
+function notDownwards(svg: string): string[] {
+  const drawn = drawnIn(svg);
+  const nodes = new Map(drawn.filter(({ kinds }) => kinds.startsWith('node')).map((node) => [node.tooltip.replace(/: [^,]*/, ''), node]));
+  return drawn.flatMap(({ kinds, tooltip }) => {
+    const [, to, from, where] = /^(\d+) after (\d+)(.*)$/.exec(tooltip) ?? [];
+    if (kinds !== 'edge' || to === undefined) return [];
+    const [before, after] = [nodes.get(`${from}${where}`)!, nodes.get(`${to}${where}`)!];
+    return before.bottom < after.top ? [] : [tooltip];
+  });
 }
 
 const inOrder = (texts: readonly string[]): string[] => texts.toSorted((a, b) => (a < b ? -1 : 1));
@@ -62,6 +109,141 @@ export function graphDrawings(target: Target): void {
       // The drawing is of the capture, so it outlives the graph.
       expect(await graph.toSvg()).toBe(svg);
       await Promise.all([stream.close(), fork.close()]);
+    });
+
+    rule('S1030', 'each body of a condition is a frame with its nodes and edges, to which an arrow leads', async () => {
+      const { device } = chapter;
+      const stream = device.createStream({ label: 'main' });
+      using x = device.zeros(4, 'u32');
+      using value = device.zeros(1, 'i32');
+      const work = (s: Recorder, label: string): void => void s.launch(mixKernel, { ...ONE, label }, { x, k: 1 });
+      const part = stream.capture((s) => work(s, 'of the graph'));
+      const graph = stream.capture((s) => {
+        s.captureIf(
+          value,
+          (body) => {
+            work(body, 'before');
+            body.captureWhile(value, (inner) => {
+              work(inner, 'step');
+              inner.fill(value, 0);
+            });
+          },
+          (body) => void body.captureSwitch(value, [(inner) => work(inner, 'first'), () => undefined, part]),
+        );
+        work(s, 'end');
+      });
+      const svg = await graph.toSvg();
+      expect(unbalanced(svg)).toEqual([]);
+      const drawn = drawnIn(svg);
+      const inBodies = ['before', 'while', 'step', 'fill', 'switch', 'first', 'of the graph', 'empty'];
+      const nodes = drawn.filter(({ kinds }) => kinds.startsWith('node'));
+      expect(inOrder(nodes.map(({ texts }) => texts.at(-1)!))).toEqual(inOrder(['if', 'end', ...inBodies]));
+      const frames = drawn.filter(({ kinds }) => kinds === 'cluster body');
+      const contents = frames.map((frame) => [
+        frame.texts.join(),
+        ...nodes.filter((node) => isAround(frame, node)).map(({ texts }) => texts.at(-1)!),
+      ]);
+      expect(inOrder(contents.map(([title, ...inside]) => `${title}: ${inOrder(inside).join(', ')}`))).toEqual([
+        'case 0: first',
+        'case 1: ',
+        'case 2: empty, of the graph',
+        'do: fill, step',
+        'else: empty, first, of the graph, switch',
+        'then: before, fill, step, while',
+      ]);
+      const arrows = drawn.filter(({ kinds }) => kinds === 'edge').map(({ tooltip }) => tooltip);
+      expect(inOrder(arrows)).toEqual([
+        '1 after 0',
+        '1 after 0, in case 2 of node 0, in else of node 0',
+        '1 after 0, in do of node 1, in then of node 0',
+        '1 after 0, in then of node 0',
+        'node 0 runs case 0, in else of node 0',
+        'node 0 runs case 1, in else of node 0',
+        'node 0 runs case 2, in else of node 0',
+        'node 0 runs else',
+        'node 0 runs then',
+        'node 1 runs do, in then of node 0',
+      ]);
+      // The arrows end at the frames, and what follows the condition is below them.
+      for (const [title, runs] of [
+        ['then', 'node 0 runs then'],
+        ['case 1', 'node 0 runs case 1, in else of node 0'],
+      ] as const) {
+        const [frame, arrow] = [frames.find(({ texts }) => texts[0] === title)!, drawn.find(({ tooltip }) => tooltip === runs)!];
+        expect(Math.abs(arrow.bottom - frame.top)).toBeLessThan(5);
+      }
+      const end = nodes.find(({ texts }) => texts.at(-1) === 'end')!;
+      for (const { bottom } of frames) expect(bottom).toBeLessThan(end.top);
+      expect(notDownwards(svg)).toEqual([]);
+      await Promise.all([graph.close(), part.close()]);
+      await stream.close();
+    });
+
+    rule('S1030', 'the join of an embedded graph is a small dot beside its label', async () => {
+      const { device } = chapter;
+      const [stream, fork, outer] = ['left', 'right', 'main'].map((label) => device.createStream({ label }));
+      using x = device.zeros(4, 'u32');
+      using y = device.zeros(4, 'u32');
+      const inner = stream!.capture(
+        (s) => {
+          fork!.waitStream(s);
+          s.fill(x, 1);
+          fork!.fill(y, 1);
+        },
+        { label: 'an inner graph' },
+      );
+      const graph = outer!.capture((s) => {
+        s.fill(x, 2);
+        s.launch(inner);
+        s.copy(x, y);
+      });
+      const svg = await graph.toSvg();
+      const join = drawnIn(svg).find(({ kinds }) => kinds === 'node kind_empty')!;
+      expect(join.texts).toEqual(['an inner graph']);
+      expect([join.right - join.left, join.bottom - join.top].map(Math.round)).toEqual([10, 10]);
+      const [, at] = /kind_empty">.*?<text [^>]*\bx="([\d.]+)"/s.exec(svg) ?? [];
+      expect(Number(at)).toBeGreaterThan(join.right);
+      expect(join.tooltip).toBe(`3: empty an inner graph on stream main of ${device.info.id}`);
+      expect(inOrder([...svg.matchAll(/<title>(\d+) after (\d+)<\/title>/g)].map(([, to, from]) => `${from},${to}`))).toEqual(
+        inOrder(graph.edges.map(String)),
+      );
+      expect(notDownwards(svg)).toEqual([]);
+      await Promise.all([inner.close(), graph.close()]);
+      await Promise.all([stream!, fork!, outer!].map((one) => one.close()));
+    });
+
+    rule('S1030', 'arrows between streams point downwards', async () => {
+      const { device } = chapter;
+      const streams = ['a', 'b', 'c'].map((label) => device.createStream({ label }));
+      const [a, b, c] = streams as [Stream, Stream, Stream];
+      const arrays = streams.map(() => device.zeros(4, 'u32'));
+      const graph = a.capture((s) => {
+        s.fill(arrays[0]!, 1);
+        for (const other of [b, c]) other.waitStream(a);
+        for (let n = 0; n < 3; n++) {
+          for (const [nth, stream] of streams.entries()) stream.launch(mixKernel, ONE, { x: arrays[nth]!, k: n });
+          for (const [to, from] of [
+            [a, b],
+            [b, c],
+            [c, a],
+          ] as const)
+            to.waitStream(from);
+        }
+        b.fill(arrays[1]!, 1);
+        b.fill(arrays[1]!, 2);
+        for (const other of [b, c]) a.waitStream(other);
+        s.copy(arrays[0]!, arrays[1]!);
+      });
+      // Graphviz ranks each cluster by itself unless told otherwise: the second copy of the graph is then beside the first one.
+      const step = b.capture((s) => void s.fill(arrays[1]!, 1));
+      const twice = a.capture((s) => {
+        s.launch(step);
+        s.launch(step);
+      });
+      for (const one of [graph, twice]) expect(notDownwards(await one.toSvg())).toEqual([]);
+      await Promise.all([graph, step, twice].map((one) => one.close()));
+      for (const array of arrays) array[Symbol.dispose]();
+      await Promise.all(streams.map((stream) => stream.close()));
     });
 
     rule('S1030', 'labels may have any characters and any length', async () => {

@@ -114,6 +114,11 @@ export function graphMessages(target: Target): void {
       expect(topology.message).toContain('graph step');
       expect(topology.message).toContain('node 0 (fill) is a fill instead of a launch');
       await graph.close();
+      using condition = device.zeros(1, 'i32');
+      const branch = stream.capture((s) => void s.captureIf(condition, (body) => void body.fill(x, 1)));
+      const loop = refusalOf(() => branch.update((s) => void s.captureWhile(condition, (body) => void body.fill(condition, 0))));
+      expect(loop.message).toContain('node 0 (while) is a while instead of an if');
+      await branch.close();
       expect(thrownBy(() => stream.launch(graph)).message).toContain('Graph step');
       await stream.close();
     });

@@ -233,6 +233,23 @@ export function graphNodes(target: Target): void {
       await Promise.all([stream.close(), fork.close()]);
     });
 
+    rule('S1016', 'toDot has a cluster for each body of a condition', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'u32');
+      using value = device.zeros(1, 'i32');
+      const work = (s: Recorder): void => void s.launch(mixKernel, { ...ONE, label: 'inside' }, { x, k: 1 });
+      const graph = stream.capture((s) => {
+        s.captureIf(value, work, work);
+        s.captureSwitch(value, [work, (body) => void body.captureIf(value, work)]);
+      });
+      const clusters = [...graph.toDot().matchAll(/subgraph cluster_\w+ \{\s+label="(.*?)"/g)].map(([, label]) => label);
+      expect(clusters).toEqual([`${device.info.id} ${stream.label}`, 'then', 'else', 'case 0', 'case 1', 'then']);
+      expect(graph.toDot().match(/label="launch inside"/g)).toHaveLength(4);
+      await graph.close();
+      await stream.close();
+    });
+
     rule('S1017', 'a graph that is launched in a capture becomes nodes of it, with the values of that call', async () => {
       const { device } = chapter;
       const stream = device.createStream();
@@ -251,6 +268,11 @@ export function graphNodes(target: Target): void {
       });
       expect((await x.read())[0]).toBe(0);
       expect(workOf(outer).map(({ label }) => label)).toEqual(['before', 'inside', 'mix', 'inside', 'mix', 'after', 'mix']);
+      const joins = outer.nodes.filter(({ kind }) => kind === 'empty');
+      expect(joins.map(({ id, label }) => [id, label])).toEqual([
+        [3, inner.label],
+        [6, inner.label],
+      ]);
       expect(orderedPairs(outer, 'before', 'after')).toEqual(['before<after']);
       let expected = 0;
       for (let n = 0; n < 3; n++) {

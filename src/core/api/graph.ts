@@ -158,13 +158,13 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
     throw new EventTimingError(`Graph ${label} was not launched yet. Launch it first.`, 'never-recorded', facts);
   }
 
-  /** The nodes and edges in the language of Graphviz, one cluster for each stream: `cuGraphDebugDotPrint`. */
+  /** The nodes and edges in the language of Graphviz, one cluster for each stream and each body of a condition: `cuGraphDebugDotPrint`. */
   toDot(): string {
     return dotOf(this.label, this.nodes, this.edges);
   }
 
   /**
-   * The nodes and edges as a drawing, with a frame for each stream: SVG for pages of light and dark colours. Graphviz lays it out on this
+   * The nodes and edges as a drawing, with a frame for each stream and each body of a condition: SVG for pages of light and dark colours. Graphviz lays it out on this
    * thread, which takes seconds for some thousands of nodes. Rejects with UnavailableError if the package `@viz-js/viz` is not installed.
    * @example await writeFile('step.svg', await step.toSvg());
    */

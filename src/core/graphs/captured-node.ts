@@ -12,7 +12,10 @@ export interface CapturedStream {
   readonly timeline: Timeline;
 }
 
-/** What a node of a graph does. 'empty' only joins other nodes; 'if', 'while' and 'switch' run bodies as an array on the device says. */
+/**
+ * What a node of a graph does. 'empty' does nothing: it joins other nodes (`cuGraphAddEmptyNode`). Launching a graph in a capture adds one that
+ * comes after all nodes of the embedded graph and has its label. 'if', 'while' and 'switch' run bodies as an array on the device says.
+ */
 export type GraphNodeKind = OperationKind | 'empty' | 'if' | 'while' | 'switch';
 
 /** What a node runs that has bodies: `captureIf`, `captureWhile`, `captureSwitch`. */

@@ -8,9 +8,9 @@ import type { CapturedNode, GraphNodeKind } from './captured-node.js';
 export interface GraphNode {
   /** Its number, in the order of the calls: edges name it. */
   readonly id: number;
-  /** What it does. 'empty' for an operation on no elements. */
+  /** What it does. 'empty' for an operation on no elements, and for the join that follows the nodes of an embedded graph. */
   readonly kind: GraphNodeKind;
-  /** The `label` of the call's options; for a launch without one, the kernel's name. */
+  /** The `label` of the call's options; for a launch without one, the kernel's name; for the join of an embedded graph, its label. */
   readonly label?: string;
   /** The id of the device that runs it. */
   readonly device: string;
@@ -62,8 +62,20 @@ export function edgesOf(nodes: readonly CapturedNode[]): readonly GraphEdge[] {
 }
 
 /** A node in messages: 'launch blur', 'fill'. */
-function nameOf({ kind, label }: Pick<GraphNode, 'kind'> & { readonly label?: string | undefined }): string {
+export function nameOf({ kind, label }: Pick<GraphNode, 'kind'> & { readonly label?: string | undefined }): string {
   return label === undefined || label === kind ? kind : `${kind} ${label}`;
+}
+
+/** 'a fill', 'an if'. */
+function withArticle(kind: GraphNodeKind): string {
+  return `${/^[aeiou]/.test(kind) ? 'an' : 'a'} ${kind}`;
+}
+
+/** What drawings call a body of a condition: 'then', 'else', 'do', 'case 0'. */
+export function bodyName(kind: GraphNodeKind, n: number): string {
+  if (kind === 'switch') return `case ${n}`;
+  if (kind === 'while') return 'do';
+  return n === 0 ? 'then' : 'else';
 }
 
 /** What messages of failures say of the nodes. It keeps none of the graph's memory. */
@@ -99,7 +111,7 @@ export function differenceOf(one: readonly CapturedNode[], other: readonly Captu
     const { kind, stream, after, condition } = node;
     const former = one[id] as CapturedNode;
     const what = `node ${id} (${nameOf(node)})`;
-    if (kind !== former.kind) return `${what} is a ${kind} instead of a ${former.kind}`;
+    if (kind !== former.kind) return `${what} is ${withArticle(kind)} instead of ${withArticle(former.kind)}`;
     if (stream.core !== former.stream.core) return `${what} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
     if (after.join() !== former.after.join())
       return `${what} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
@@ -141,8 +153,7 @@ function dotOfNode({ id, kind, label, bodies }: GraphNode, prefix: string, inden
   const lines = [`${indent}${name} [label=${quote(nameOf({ kind, label }))}${shape}];`];
   for (const [n, { nodes, edges }] of bodies?.entries() ?? []) {
     const inner = `${name}_${n}_`;
-    const title = kind === 'switch' ? `case ${n}` : kind === 'while' ? 'do' : n === 0 ? 'then' : 'else';
-    lines.push(`${indent}subgraph cluster_${name}_${n} {`, `${indent}  label=${quote(title)}; style=dashed;`);
+    lines.push(`${indent}subgraph cluster_${name}_${n} {`, `${indent}  label=${quote(bodyName(kind, n))}; style=dashed;`);
     for (const node of nodes) lines.push(...dotOfNode(node, inner, `${indent}  `));
     for (const [from, to] of edges) lines.push(`${indent}  ${inner}${from} -> ${inner}${to};`);
     lines.push(`${indent}}`);
