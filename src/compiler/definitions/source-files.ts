@@ -1,6 +1,6 @@
 // Reads CUDA C++ from files: the source itself, if a URL was given, and the headers that it includes.
 // Thread: the caller's, at the call, because the call compares the source with the parameters.
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { includeFolders, inlineIncludes } from '../cuda/included-files.js';
@@ -42,6 +42,7 @@ function pathOf(url: URL): string {
 
 function contentOf(url: URL, path: string): string {
   try {
+    if (!statSync(path).isFile()) throw new Error('it is not a file');
     return readFileSync(path, 'utf8');
   } catch (error) {
     return refuseArgument(`The source (${path}) cannot be read: ${(error as Error).message}.`, 'source', url);
@@ -51,7 +52,8 @@ function contentOf(url: URL, path: string): string {
 /** A header; undefined where none is: the next folder may have it, or the compiler reports it. */
 function read(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    // Devices and pipes have no end.
+    return statSync(path).isFile() ? readFileSync(path, 'utf8') : undefined;
   } catch {
     return undefined;
   }

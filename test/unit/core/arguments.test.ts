@@ -54,7 +54,7 @@ describe('launch arguments', () => {
     [{ n: 1, a: '2', x }, 'a', /a \('2'\) is not a number/],
     [{ n: 1, a: 1, x: 5 }, 'x', /x of kernel k \(5\) is not a device array/],
     [{ n: 1, a: 1, x: device.zeros(4, 'i32') }, 'x', /dtype i32; the kernel takes f32/],
-    [{ n: 1, a: 1, x: foreign }, 'x', /x of kernel k belongs to device cpu:0/],
+    [{ n: 1, a: 1, x: foreign }, 'x', /x of kernel k belongs to an earlier opening of device cpu:0/],
     [{ n: 1, a: 1, x: disposed }, undefined, /f32\[4\] of device cpu:0 was disposed/],
     [null as never, 'args', /are not an object/],
   ];
