@@ -25,14 +25,14 @@ import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
 
-async function check(device: Device, one: TextCase): Promise<void> {
+export async function checkText(device: Device, one: TextCase): Promise<void> {
   const { file, kernel, params, launch, given, results, options = [] } = one;
   const made = cudaKernel(kernel, params, textOf(file), { options });
   const arrays = new Map<string, DeviceArray>();
   const args: Record<string, number | DeviceArray> = {};
   for (const [name, value] of Object.entries(given)) {
     if (typeof value === 'number') args[name] = value;
-    else arrays.set(name, (args[name] = device.from(value as Float32Array)));
+    else arrays.set(name, (args[name] = device.from(value as Float32Array, { dtype: params[name]!.dtype as 'f32' })));
   }
   device.stream.launch(made, launch, args as never);
   for (const [name, expected] of Object.entries(results)) {
@@ -65,11 +65,11 @@ export function cudaCode(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    for (const one of HEADER_CASES) rule('S443', `headers: ${one.file}`, () => check(chapter.device, one));
-    for (const one of NAME_CASES) rule('S444', `names: ${one.kernel} of ${one.file}`, () => check(chapter.device, one));
-    for (const one of PROGRAM_CASES) rule('S446', `programs: ${one.file}`, () => check(chapter.device, one));
+    for (const one of HEADER_CASES) rule('S443', `headers: ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of NAME_CASES) rule('S444', `names: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of PROGRAM_CASES) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
     for (const one of [...TEMPLATE_CASES, ...PROGRAM_TEMPLATE_CASES])
-      rule('S445', `templates: ${one.kernel}`, () => check(chapter.device, one));
+      rule('S445', `templates: ${one.kernel}`, () => checkText(chapter.device, one));
 
     rule('S479', 'a source brings the headers that it includes in quotes, with their kernels and templates', async () => {
       const { device } = chapter;

@@ -49,6 +49,7 @@ import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { halfNumbers } from './half-numbers.js';
 import { mathFunctions } from './math-functions.js';
 import { moduleVariables } from './module-variables.js';
 import { modules, modulesOfTwo } from './modules.js';
@@ -114,6 +115,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   randomKernels,
   cudaTexts,
   cudaCode,
+  halfNumbers,
   cudaAssertions,
   cooperative,
   modules,
@@ -206,6 +208,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   randomKernels,
   cudaTexts,
   cudaCode,
+  halfNumbers,
   cudaAssertions,
   modules,
   moduleVariables,

@@ -73,7 +73,15 @@ function exportedKernels({ kernels, symbols }: Exports, tokens: ReadText['tokens
     .join('');
 }
 
-/** Composes the rewritten source and the headers that it needs. */
+/** Whether a product may be fused with an addition. */
+export function isFused(spec: BuildSpec): boolean {
+  return spec.fmad && !spec.options.some((option) => /^--?fmad=false$/.test(option));
+}
+
+/**
+ * Composes the rewritten source and the headers that it needs. `isPlain`: indices and products of 16-bit floats have CUDA's own types (the
+ * shim's index.h and half_products.h).
+ */
 export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boolean, isPlain = false): ComposedText {
   const { directives } = read;
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(read.source, read.tokens);
@@ -98,7 +106,12 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const path = spec.path ?? kernelPaths(tokens).get(spec.entry) ?? spec.entry;
   const exported = exportedKernels(exports, tokens) + (variables ?? '') + parameterChecks(spec, path);
-  const defined = `${head.directives}${spec.isAsserting ? '#define MR_ASSERTING 1\n' : ''}${isPlain ? '#define MR_PLAIN_INDICES 1\n' : ''}`;
+  const macros = [
+    ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
+    ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
+    ...(isFused(spec) ? [] : ['MR_UNFUSED']),
+  ];
+  const defined = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
   const whole = `${defined}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;

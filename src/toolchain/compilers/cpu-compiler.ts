@@ -12,11 +12,12 @@ import {
   type Exports,
   exportOf,
   exportsOf,
+  isFused,
   type ReadText,
 } from './composed-source.js';
 import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
-import { hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
+import { hasHalves, hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { SHIM_DIRECTORY } from '../base/identity.js';
 import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
@@ -85,7 +86,10 @@ const FOLDERS: readonly string[] = [
 ];
 /** Directives that do not affect the rewriting. Source with only these skips the preprocessor, which would change columns. */
 const PLAIN_DIRECTIVE =
-  /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
+  /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|cuda_(?:fp|bf)16|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
+
+/** A header that is not expanded: the shim's cuda_fp16.h says so. */
+const SHIM_DIRECTIVE = /^#pragma mr_directive /gm;
 
 interface HostOptions {
   /** Directives for the head of the source: given on the command line, a macro named T would also apply to the shim. */
@@ -191,7 +195,7 @@ export class CpuCompiler implements KernelCompiler {
     const chosen = isExpanded ? expanded : given;
     const composed = compose(spec, chosen, exports, false, isPlain);
     const { image, log, tooLarge } = await this.#build(spec, composed, common);
-    if (!image && !tooLarge && !isPlain && isUsers && hasIndices(read.tokens)) {
+    if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
       const plain = await this.#build(spec, compose(spec, chosen, exports, false, true), common);
       if (plain.image) return plain.image;
     }
@@ -260,9 +264,10 @@ export class CpuCompiler implements KernelCompiler {
       return { given, isRead: false, seen: spec.source };
     }
     // Only what the preprocessor leaves is compiled: a branch that is not taken may use anything.
-    const made = tokenize(run.stdout);
+    const source = run.stdout.replace(SHIM_DIRECTIVE, '#');
+    const made = tokenize(source);
     refuseOnCpu(spec, made);
-    return { given, expanded: { source: run.stdout, tokens: made.tokens, directives: '' }, isRead: true, seen: run.stdout };
+    return { given, expanded: { source, tokens: made.tokens, directives: '' }, isRead: true, seen: source };
   }
 }
 
@@ -277,8 +282,4 @@ function contentOf(dump: string): string {
 
 function hasPlainDirectives(spec: BuildSpec, directives: string): boolean {
   return directives === '' && tokenize(spec.source).directives.every(({ text }) => PLAIN_DIRECTIVE.test(text) && !text.includes('<<<'));
-}
-
-function isFused(spec: BuildSpec): boolean {
-  return spec.fmad && !spec.options.some((option) => /^--?fmad=false$/.test(option));
 }

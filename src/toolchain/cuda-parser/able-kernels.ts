@@ -16,7 +16,7 @@ const ABSENT: readonly Library[] = [
   { headers: /^(?:cub|cute|cutlass|thrust)\//, use: /\b(?:cub|cute|cutlass|thrust)\b/ },
   { headers: /^(?:cuda|nv)\//, use: /\b(?:cuda|nv)\s*::/ },
   { headers: /^mma\.h$/, use: /\b(?:nvcuda|wmma)\b/ },
-  { headers: /^cuda_(?:fp16|bf16|fp8)\.h$/, use: /half|bfloat|fp8|\b__h\w+/i },
+  { headers: /^cuda_fp8\.h$/, use: /fp8/i },
   { headers: /^cuda_(?:pipeline|awbarrier)\.h$/, use: /pipeline|awbarrier/i },
   { headers: /^curand_kernel\.h$/, use: /\bcurand/ },
   { headers: /^cooperative_groups\/(?:memcpy_async|scan)\.h$/, use: /\b(?:memcpy_async|(?:in|ex)clusive_scan|wait)\b/ },

@@ -11,7 +11,6 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:tex[123]D\w*|texCubemap\w*|cudaTextureObject_t)$/, 'textures'],
   [/^(?:surf[123]D\w*|cudaSurfaceObject_t)$/, 'surfaces'],
   [/^(?:nvcuda|wmma|__pipeline_\w+|__nv_fp8_\w+|memcpy_async)$/, 'tensor-core and asynchronous-copy intrinsics'],
-  [/^(?:__half2?|__nv_bfloat162?)$/, 'half-precision types'],
   [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
   [/^(?:labeled_partition|binary_partition)$/, 'groups partitioned by value'],
@@ -25,7 +24,7 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
 const IS_ABSENT = new RegExp(ABSENT.map(([pattern]) => `(?:${pattern.source})`).join('|'));
 /** CUDA headers for device code that the shim does not have. */
 const ABSENT_HEADER =
-  /^#\s*include\s*[<"]((?:cuda|cub|thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp16|cuda_bf16|cuda_fp8|cuda_pipeline|cuda_awbarrier|curand_kernel|cooperative_groups\/(?:memcpy_async|scan))\.h)[>"]/;
+  /^#\s*include\s*[<"]((?:cuda|cub|thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp8|cuda_pipeline|cuda_awbarrier|curand_kernel|cooperative_groups\/(?:memcpy_async|scan))\.h)[>"]/;
 
 /** Namespaces, only before `::`, since a variable may have the same name. */
 const LIBRARIES = /^(?:thrust|cub)$/;

@@ -1,10 +1,12 @@
 // Tells how source uses the type of CUDA's indices. The shim replaces it by a class that computes like the unsigned number (index.h); if
-// the type itself may select an overload or a template, the shim must use the number.
+// the type itself may select an overload or a template, the shim must use the number. The same holds for products of 16-bit floats, which
+// are objects with their factors (half_products.h).
 import { closingAngle, functionsOf } from '../cuda-parser/functions.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 
 /** CUDA's index and extent variables. */
 export const INDEX: RegExp = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
+const HALF = /^(?:(?:__|nv_|__nv_)?half2?|(?:__)?nv_bfloat162?)$/;
 /** Type traits of compilers. */
 const TRAIT = /^__(?:is|has)_\w+$/;
 
@@ -12,10 +14,18 @@ export function hasIndices(tokens: readonly Token[]): boolean {
   return tokens.some(({ text }) => INDEX.test(text));
 }
 
+/** Whether source names 16-bit floats. */
+export function hasHalves(tokens: readonly Token[]): boolean {
+  return tokens.some(({ text }) => HALF.test(text));
+}
+
 /** Whether an argument's type may decide which function or template is meant. */
 export function looksAtTypes(tokens: readonly Token[]): boolean {
   const templates = tokens.some(({ text }) => text === 'template' || text === 'auto');
-  if (!templates || !hasIndices(tokens)) return false;
+  const halves = hasHalves(tokens);
+  if (!templates || !(halves || hasIndices(tokens))) return false;
+  // An index has the size of CUDA's index, but a product does not have the size of a half.
+  if (halves && tokens.some(({ text }) => text === 'sizeof')) return true;
   for (const [i, { text }] of tokens.entries()) {
     if (TRAIT.test(text) || text === 'decltype') return true;
     if (text !== 'template') continue;

@@ -156,7 +156,7 @@ test.each([
   ['asm volatile("mov.u32 %0, %clock;" : "=r"(t));', 'inline PTX'],
   ['tex2D<float>(t, 0, 0);', 'textures'],
   ['thrust::sort(a, b);', 'libraries'],
-  ['__half h;', 'half-precision'],
+  ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core and asynchronous-copy intrinsics ('nvcuda')"],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
   ['cg::this_cluster().sync();', 'barriers of clusters'],
 ])('%s is refused', (statement, what) => {
@@ -165,7 +165,7 @@ test.each([
   expect(error.diagnostics[0]?.code).toBe('K703');
 });
 
-test.each(['cub/cub.cuh', 'cuda/std/atomic', 'thrust/sort.h', 'mma.h', 'cuda_fp16.h', 'cooperative_groups/memcpy_async.h'])(
+test.each(['cub/cub.cuh', 'cuda/std/atomic', 'thrust/sort.h', 'mma.h', 'cuda_fp8.h', 'cooperative_groups/memcpy_async.h'])(
   'the header %s is refused',
   (header) => {
     const error = refusal(`#include <stdint.h>\n#include <${header}>\n__global__ void k() {}`);

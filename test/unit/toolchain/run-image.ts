@@ -10,6 +10,7 @@ import { SHIM_DIRECTORY } from '../../../src/toolchain/base/identity.js';
 
 export type ImageArgument =
   | Uint8Array
+  | Uint16Array
   | Int32Array
   | Uint32Array
   | Float32Array
