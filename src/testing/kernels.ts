@@ -1,7 +1,7 @@
 // Launches on a test device: a JavaScript function in place of the kernel, and its duration.
 import { badArgument, show } from '../core/base/arguments.js';
 import { DTYPES, type DType, type HostOf, type HostValue, type Scalar } from '../core/elements/dtype.js';
-import { numberFromHalf } from '../core/elements/scalar-bits.js';
+import { numberOf16 } from '../core/elements/scalar-bits.js';
 import { type ArrayParam, type Kernel, MADE, type Params } from '../core/kernels/kernel.js';
 import { Access, LaunchArg, LaunchRecord } from '../protocol/protocol.gen.js';
 import { type Block, type Effect, NO_EFFECT } from './memory.js';
@@ -136,7 +136,8 @@ function readScalar(view: DataView, at: number, dtype: DType): unknown {
     case 'u64':
       return view.getBigUint64(at, true);
     case 'f16':
-      return numberFromHalf(view.getUint16(at, true));
+    case 'bf16':
+      return numberOf16(dtype, view.getUint16(at, true));
     case 'i8':
     case 'i16':
     case 'i32':

@@ -19,6 +19,7 @@ const SAMPLES: { readonly [D in DType]: readonly [written: number | bigint | boo
   i64: [-(2n ** 62n) - 3n, -(2n ** 62n) - 3n],
   u64: [2n ** 63n + 5n, 2n ** 63n + 5n],
   f16: [1.5, 0x3e00],
+  bf16: [1.5, 0x3fc0],
   f32: [0.15625, 0.15625],
   f64: [Math.PI, Math.PI],
 };

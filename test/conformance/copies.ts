@@ -20,6 +20,7 @@ const SOURCES: { readonly [D in DType]: () => HostArray } = {
   i64: () => new BigInt64Array([-(2n ** 63n), -1n, 0n, 1n, 2n ** 63n - 1n]),
   u64: () => new BigUint64Array([0n, 1n, 2n ** 63n, 2n ** 64n - 2n, 2n ** 64n - 1n]),
   f16: () => new Uint16Array([0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00]),
+  bf16: () => new Uint16Array([0x3f80, 0xc000, 0x7f7f, 0x0001, 0x7f80]),
   f32: () => new Float32Array([-1.5, 0, Math.fround(0.1), 3e38, Infinity]),
   f64: () => new Float64Array([-1.5, 0, 0.1, 1e308, -Infinity]),
 };

@@ -1,6 +1,25 @@
 // Chapter 4: half and bfloat16 of CUDA C++ source, against plain JavaScript, bit for bit. The sources are in test/cuda-texts.
 import { describe, expect } from 'vitest';
-import { cudaKernel, type Device, f16, f32, f64, i32, i64, input, output, type Params, type Scalar, u16, u32 } from 'millrace';
+import {
+  ArgumentError,
+  type ArrayParam,
+  bf16,
+  cudaKernel,
+  type Device,
+  f16,
+  f32,
+  f64,
+  i32,
+  i64,
+  inout,
+  input,
+  kernel,
+  output,
+  type Params,
+  type Scalar,
+  u16,
+  u32,
+} from 'millrace';
 import { HALF_CASES } from '../cuda-texts/half-cases.js';
 import { textOf } from '../cuda-texts/text-case.js';
 import {
@@ -24,7 +43,7 @@ import { checkText } from './cuda-code.js';
 
 const ALL = Uint16Array.from({ length: 65536 }, (_unused, bits) => bits);
 /** The dtype of a format's arrays. */
-const dtypeOf = ({ word }: SmallFormat): Scalar => (word === 'half' ? f16 : u16);
+const dtypeOf = ({ word }: SmallFormat): Scalar => (word === 'half' ? f16 : bf16);
 const FORMATS: readonly SmallFormat[] = [HALF, BFLOAT16];
 
 /** Numbers below 2^32 that look random, the same in each run. */
@@ -49,11 +68,13 @@ function expectBits(found: Uint16Array, expected: (at: number) => number, what: 
 type Arrays = Readonly<Record<string, NodeJS.TypedArray>>;
 
 /** Launches a kernel of a text once, and returns what its outputs contain. */
-async function launched(device: Device, file: string, kernel: string, params: Params, given: Arrays, threads: number): Promise<Arrays> {
-  const made = cudaKernel(kernel, { ...params, n: i32 }, textOf(file));
-  const arrays = Object.entries(given).map(
-    ([name, data]) => [name, device.from(data as Float32Array, { dtype: params[name]!.dtype as 'f32' })] as const,
-  );
+async function launched(device: Device, file: string, entry: string, params: Params, given: Arrays, threads: number): Promise<Arrays> {
+  const made = cudaKernel(entry, { ...params, n: i32 }, textOf(file));
+  const arrays = Object.entries(given).map(([name, data]) => {
+    const param = params[name] as ArrayParam;
+    const dtype = param.dtype as 'f32';
+    return [name, param.access === 'out' ? device.zeros(data.length, dtype) : device.from(data as Float32Array, { dtype })] as const;
+  });
   device.stream.launch(made, { grid: Math.ceil(threads / 256), block: 256 }, { ...Object.fromEntries(arrays), n: threads } as never);
   const read = await Promise.all(arrays.map(async ([name, array]) => [name, await array.read()] as const));
   for (const [, array] of arrays) array[Symbol.dispose]();
@@ -177,6 +198,7 @@ function operationsOf(format: SmallFormat): readonly Operation[] {
     (a, b, c, d) =>
       Number.isNaN(wide(a)) || Number.isNaN(wide(b)) ? NAN_BITS : of(a, b, c, d);
   const [div, max, min]: Operation[] = [(a, b) => near(wide(a) / wide(b)), least(true), least(false)];
+  const counted: Operation = (a, b, c) => add!(mul!(sub(c, a, 0, 0), b, 0, 0), near(1), 0, 0);
   return [
     add,
     sub,
@@ -207,7 +229,8 @@ function operationsOf(format: SmallFormat): readonly Operation[] {
     fma,
     (a, b, c) => fma(neg(a), b, c, 0),
     fma,
-    (a, b, c) => add!(mul!(sub(c, a, 0, 0), b, 0, 0), near(1), 0, 0),
+    counted,
+    (...of) => add!(sub(counted(...of), near(1), 0, 0), near(1), 0, 0),
   ] as readonly Operation[];
 }
 
@@ -250,6 +273,24 @@ async function checkArithmetic(device: Device, format: SmallFormat): Promise<voi
   expect(said).toEqual(Uint32Array.from({ length: n }, (_unused, at) => verdictsOf(format, x[at]!, x[at + 1]!)));
 }
 
+/** Copies between f32 and bf16. */
+const converted = kernel(
+  'converted',
+  { b: input(bf16), x: input(f32), wide: output(f32), rounded: output(bf16), by: bf16 },
+  (p, { i, local, bf16: brain }) => {
+    const kept = local(brain, 1);
+    kept[0] = p.b[i]! * p.by;
+    p.wide[i] = kept[0];
+    p.rounded[i] = p.x[i]!;
+  },
+);
+
+const SCALARS = `#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+__global__ void scaled(half a, const __nv_bfloat16 b, nv_bfloat16 *y) {
+  y[threadIdx.x] = __float2bfloat16(__half2float(a) + __bfloat162float(b) + (float)y[threadIdx.x]);
+}`;
+
 export function halfNumbers(target: Target): void {
   describe('4 kernels: half and bfloat16 of CUDA C++', () => {
     const rule = rulesOf(target);
@@ -261,6 +302,43 @@ export function halfNumbers(target: Target): void {
       rule('S481', `${format.word}: conversions in all rounding modes`, () => checkNarrowing(chapter.device, format));
       rule('S481', `${format.word}: arithmetic and comparisons`, () => checkArithmetic(chapter.device, format));
     }
+    rule('S482', 'bf16 arrays take numbers, and items are numbers', async () => {
+      const { device } = chapter;
+      using listed = device.from([1, -2.5, 3.14159, 1e-40], { dtype: 'bf16' });
+      expect([...(await listed.read())]).toEqual([1, -2.5, 3.14159, 1e-40].map((value) => narrowed(BFLOAT16, value)));
+      expect(await listed.item(2)).toBe(3.140625);
+      using full = device.full(3, 1 / 3, bf16);
+      expect(await full.read()).toEqual(new Uint16Array(3).fill(0x3eab));
+    });
+
+    rule('S482', 'kernels of TypeScript load bf16 exactly, and round to the nearest even when they store it', async () => {
+      const { device } = chapter;
+      const numbers = Float32Array.from([1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.39e38, 3.4e38, 2 ** -134, 1.5 * 2 ** -133, -0, Number.NaN]);
+      using b = device.from(Uint16Array.of(0, 0x3f80, 0xc000, 0x7f7f, 1, 0x80, 0x7f80, 0xbf81), { dtype: 'bf16' });
+      using x = device.from(numbers);
+      using wide = device.zeros(8);
+      using rounded = device.zeros(8, 'bf16');
+      device.stream.launch(converted, 8, { b, x, wide, rounded, by: 2 });
+      const doubled = (bits: number): number => widened(BFLOAT16, narrowed(BFLOAT16, 2 * widened(BFLOAT16, bits)));
+      expect([...(await wide.read())]).toEqual([...(await b.read())].map(doubled));
+      expect([...(await rounded.read())]).toEqual([...numbers].map((value) => narrowed(BFLOAT16, value)));
+    });
+
+    rule('S482', 'half and __nv_bfloat16 parameters of CUDA C++ are f16 and bf16, by value too', async () => {
+      const { device } = chapter;
+      const scaled = cudaKernel('scaled', { a: f16, b: bf16, y: inout(bf16) }, SCALARS);
+      using y = device.from([1, 2, 3], { dtype: 'bf16' });
+      device.stream.launch(scaled, { grid: 1, block: 3 }, { a: 0.5, b: 100, y });
+      expect([...(await y.read())]).toEqual([101.5, 102.5, 103.5].map((value) => narrowed(BFLOAT16, value)));
+      cudaKernel('scaled', { a: f16, b: bf16, y: inout(u16) }, SCALARS);
+      for (const params of [
+        { a: f16, b: bf16, y: inout(f16) },
+        { a: bf16, b: bf16, y: inout(bf16) },
+        { a: f16, b: f32, y: inout(bf16) },
+      ])
+        expect(() => cudaKernel('scaled', params, SCALARS)).toThrow(ArgumentError);
+    });
+
     for (const one of HALF_CASES) rule('S481', `idioms: ${one.file}`, () => checkText(chapter.device, one));
   });
 }

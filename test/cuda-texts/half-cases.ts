@@ -1,5 +1,5 @@
 // Published idioms with half and bfloat16. Arrays of them are raw bits; all results are compared bit for bit.
-import { f16, f32, i32, inout, input, output, u16 } from 'millrace';
+import { bf16, f16, f32, i32, inout, input, output, u16 } from 'millrace';
 import { BFLOAT16, fused, HALF, narrowed, type SmallFormat, widened } from '../support/half-numbers.js';
 import type { TextCase } from './text-case.js';
 
@@ -125,7 +125,7 @@ export const HALF_CASES: readonly TextCase[] = [
   {
     file: 'bfloat16-layer-norm',
     kernel: 'bfloat16_layer_norm',
-    params: { x: input(u16), gamma: input(u16), beta: input(u16), y: output(u16), rows: i32, columns: i32, eps: f32 },
+    params: { x: input(bf16), gamma: input(bf16), beta: input(bf16), y: output(bf16), rows: i32, columns: i32, eps: f32 },
     launch: { grid: 1, block: 32 },
     given: { x: rows, gamma, beta, y: new Uint16Array(rows.length), rows: ROWS, columns: COLUMNS, eps: 0 },
     results: {
@@ -135,7 +135,7 @@ export const HALF_CASES: readonly TextCase[] = [
   {
     file: 'half-atomics',
     kernel: 'half_atomics',
-    params: { x: input(f16), sums: inout(f16), pairs: inout(f16), brain: inout(u16), brains: inout(u16), n: i32 },
+    params: { x: input(f16), sums: inout(f16), pairs: inout(f16), brain: inout(bf16), brains: inout(u16), n: i32 },
     launch: { grid: 2, block: 32 },
     given: {
       x: added,
@@ -155,7 +155,7 @@ export const HALF_CASES: readonly TextCase[] = [
   {
     file: 'half-warp-sums',
     kernel: 'half_warp_sums',
-    params: { x: input(f16), pairs: input(f16), brain: input(u16), y: output(f16), y2: output(f16), y3: output(u16) },
+    params: { x: input(f16), pairs: input(f16), brain: input(bf16), y: output(f16), y2: output(f16), y3: output(bf16) },
     launch: { grid: 1, block: 64 },
     given: { x: lanes, pairs, brain, y: new Uint16Array(2), y2: new Uint16Array(4), y3: new Uint16Array(2) },
     results: {

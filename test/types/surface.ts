@@ -50,6 +50,7 @@ holds<Same<(typeof readings)[1], BigInt64Array<ArrayBuffer>>>();
 holds<Same<Awaited<ReturnType<typeof longs.item>>, bigint>>();
 holds<Same<PinnedArray<'u8'>['data'], Uint8Array<SharedArrayBuffer>>>();
 holds<Same<HostOf['f16'], Uint16Array>>();
+holds<Same<HostOf['bf16'], Uint16Array>>();
 // A list of numbers is f32 unless the dtype is given.
 const lists = [device.from([1, 2]), device.from([[1, 2]].flat(), { shape: [2, 1] }), device.from([1, 2], { dtype: 'i32' })] as const;
 holds<Same<typeof lists, readonly [DeviceArray<'f32'>, DeviceArray<'f32'>, DeviceArray<'i32'>]>>();

@@ -58,15 +58,16 @@ MR_INLINE double mr_sticky(long long value) {
                    : mr_sticky(static_cast<unsigned long long>(value));
 }
 
-/// product + addend with its last bit set if the sum is inexact ("rounded to odd"), so that rounding it again to at
-/// most 51 bits gives what rounding the exact sum gives.
-MR_INLINE double mr_sum_to_odd(double product, double addend) {
-  const double sum = mr_rounded(product + addend);
-  const double error = mr_sum_error<double>(product, addend, sum);
-  const long long bits = __builtin_bit_cast(long long, sum);
+/// product + addend with its last bit set if the sum is inexact ("rounded to odd"), so that rounding it again to a
+/// format with at least two bits less gives what rounding the exact sum gives.
+template <class mr_Float, class mr_Bits>
+MR_INLINE mr_Float mr_sum_to_odd(mr_Float product, mr_Float addend) {
+  const mr_Float sum = mr_rounded(product + addend);
+  const mr_Float error = mr_sum_error<mr_Float>(product, addend, sum);
+  const mr_Bits bits = __builtin_bit_cast(mr_Bits, sum);
   // The error of a sum that is infinite or NaN does not matter: the sum has no last bit.
   if (!(error != 0) || sum - sum != 0 || (bits & 1)) return sum;
-  return __builtin_bit_cast(double, (error > 0) == (sum > 0) ? bits + 1 : bits - 1);
+  return __builtin_bit_cast(mr_Float, (error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
 /// IEEE half: 10 stored bits, exponents from -14 to 15.
@@ -79,42 +80,44 @@ struct mr_half_format {
   }
   static MR_INLINE unsigned short of_double(double value) { return mr_narrowed_double<10, 15>(value); }
 
-#if defined(__F16C__) && (defined(__clang__) || defined(__FLT16_MAX__)) && !defined(MR_SOFTWARE_HALF)
+  // Without the processor's instructions for half (F16C): g++ 12 neither vectorises them nor compares their results as
+  // floats. These vectorise. Every alternative is computed, so that the choice needs no branch.
   static MR_INLINE unsigned short nearest(float value) {
-    const unsigned short bits = __builtin_bit_cast(unsigned short, static_cast<_Float16>(value));
-    return value == value ? bits : mr_half_nan;
+    const unsigned bits = __builtin_bit_cast(unsigned, value), size = bits & 0x7fffffffu;
+    // 112 is the difference of the biases. Adds just under half of the last kept bit, and one more if that bit is odd.
+    const unsigned normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
+    // The sum with 0.5 has the halves' last bit, 2^-24, as its own last bit, so this addition rounds.
+    const float sum = __builtin_bit_cast(float, size) + 0.5f;
+    const unsigned subnormal = __builtin_bit_cast(unsigned, sum) - (126u << 23);
+    const unsigned finite = size < (113u << 23) ? subnormal : normal;
+    // From 65520 on, the nearest half is infinity.
+    const unsigned rounded = size >= 0x477ff000u ? infinity : finite;
+    return static_cast<unsigned short>(size > 0x7f800000u ? mr_half_nan : rounded | (bits >> 16 & 0x8000u));
   }
   static MR_INLINE float widened(unsigned short bits) {
-    const float value = static_cast<float>(__builtin_bit_cast(_Float16, bits));
-    return value == value ? value : __builtin_bit_cast(float, 0x7fffffff);
+    const unsigned size = bits & 0x7fffu;
+    // With a float's bias the exponent is 112 too low, also for subnormal halves, which are then subnormal floats.
+    const float finite = __builtin_bit_cast(float, size << 13) * 0x1p112f;
+    const unsigned other = size == infinity ? 0x7f800000u : 0x7fffffffu;
+    const unsigned wide = size >= infinity ? other : __builtin_bit_cast(unsigned, finite);
+    // NaN loses its sign.
+    return __builtin_bit_cast(float, wide | (size > infinity ? 0u : (bits & 0x8000u) << 16));
   }
-#else
-  static MR_INLINE unsigned short nearest(float value) {
-    return mr_narrowed<10, 15>(value);
-  }
-  static MR_INLINE float widened(unsigned short bits) {
-    const unsigned sign = static_cast<unsigned>(bits & 0x8000u) << 16, size = bits & 0x7fffu;
-    if (size > infinity) return __builtin_bit_cast(float, 0x7fffffff);
-    if (size == infinity) return __builtin_bit_cast(float, sign | 0x7f800000u);
-    // A subnormal half is a multiple of 2^-24. 112 is the difference of the biases.
-    const float value =
-        size < 0x400u ? static_cast<float>(size) * 0x1p-24f : __builtin_bit_cast(float, (size << 13) + (112u << 23));
-    return __builtin_bit_cast(float, __builtin_bit_cast(unsigned, value) | sign);
-  }
-#endif
 
   // A float has 24 significant bits and a half 11. As 24 >= 2 * 11 + 2, rounding the exact result of one of these
   // operations to a float and then to a half gives the same as rounding it once (Figueroa, "When is double rounding
   // innocuous?"). A result below the normal halves is a sum or a product, which the float holds exactly, or a quotient,
   // which is no closer than 2^-22 of itself to the middle of two halves unless it is the middle.
-  static MR_INLINE unsigned short sum(unsigned short x, unsigned short y) {
-    return nearest(widened(x) + widened(y));
-  }
+  static MR_INLINE unsigned short sum(unsigned short x, unsigned short y) { return nearest(widened(x) + widened(y)); }
   static MR_INLINE unsigned short product(unsigned short x, unsigned short y) {
     return nearest(widened(x) * widened(y));
   }
   static MR_INLINE unsigned short quotient(unsigned short x, unsigned short y) {
     return nearest(widened(x) / widened(y));
+  }
+  /// x * y + z, rounded once: a float holds the product exactly, but not every sum.
+  static MR_INLINE unsigned short fma(unsigned short x, unsigned short y, unsigned short z) {
+    return nearest(mr_sum_to_odd<float, int>(widened(x) * widened(y), widened(z)));
   }
 };
 
@@ -150,15 +153,12 @@ struct mr_bfloat16_format {
     if (__builtin_fabsf(wide) >= 0x1p-126f) return nearest(wide);
     return narrowed<mr_toward::nearest>(static_cast<double>(widened(x)) / widened(y));
   }
+  /// As above. The product may be below or above the floats, hence doubles.
+  static MR_INLINE unsigned short fma(unsigned short x, unsigned short y, unsigned short z) {
+    const double product = static_cast<double>(widened(x)) * widened(y);
+    return narrowed<mr_toward::nearest>(mr_sum_to_odd<double, long long>(product, widened(z)));
+  }
 };
-
-/// x * y + z, rounded once. The double holds the product exactly. It does not always hold the sum, which may need more
-/// than 53 bits, hence the rounding to odd.
-template <class mr_Format>
-MR_INLINE unsigned short mr_half_fma(unsigned short x, unsigned short y, unsigned short z) {
-  const double product = static_cast<double>(mr_Format::widened(x)) * mr_Format::widened(y);
-  return mr_Format::template narrowed<mr_toward::nearest>(mr_sum_to_odd(product, mr_Format::widened(z)));
-}
 
 /// Clamped to [0, 1], for the _sat forms: NaN becomes 0, and no zero has a sign.
 template <class mr_Format>

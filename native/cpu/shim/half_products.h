@@ -66,9 +66,7 @@ struct mr_half_arithmetic {
   static MR_INLINE mr_Value sum(mr_Value x, mr_Value y) { return mr_Lanes::each(format::sum, x, y); }
   static MR_INLINE mr_Value product(mr_Value x, mr_Value y) { return mr_Lanes::each(format::product, x, y); }
   static MR_INLINE mr_Value quotient(mr_Value x, mr_Value y) { return mr_Lanes::each(format::quotient, x, y); }
-  static MR_INLINE mr_Value fma(mr_Value x, mr_Value y, mr_Value z) {
-    return mr_Lanes::each(mr_half_fma<format>, x, y, z);
-  }
+  static MR_INLINE mr_Value fma(mr_Value x, mr_Value y, mr_Value z) { return mr_Lanes::each(format::fma, x, y, z); }
   /// As on a GPU, the negative of NaN is 0x7fff.
   static MR_INLINE mr_Value negative(mr_Value x) {
     return mr_Lanes::each(

@@ -8,6 +8,8 @@ const SCALARS: Readonly<Record<string, DType>> = {
   double: 'f64',
   __half: 'f16',
   half: 'f16',
+  __nv_bfloat16: 'bf16',
+  nv_bfloat16: 'bf16',
   int8_t: 'i8',
   uint8_t: 'u8',
   int16_t: 'i16',
@@ -39,8 +41,7 @@ const QUALIFIERS: readonly string[] = [
   ...TAGS,
 ];
 /** Struct types of CUDA's headers. */
-const VECTOR =
-  /^(?:(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:__)?half2|__nv_bfloat16|__nv_bfloat162|nv_bfloat162?|dim3)$/;
+const VECTOR = /^(?:(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:__)?half2|(?:__)?nv_bfloat162|dim3)$/;
 const MAX_STEPS = 64;
 const MAX_WORDS = 64;
 

@@ -1,4 +1,5 @@
 // Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
+import { is16BitFloat } from '../../core/elements/dtype.js';
 import type { ParameterChecks } from '../../core/channel/build.js';
 import type { Param, Params } from '../../core/kernels/kernel.js';
 import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
@@ -129,8 +130,9 @@ function mismatch(param: Param, parameter: TextParameter): string | undefined {
   return undefined;
 }
 
-/** Types of the same size that sources use for each other: bool for a byte, half for its bits, plain char. */
+/** Types of the same size that sources use for each other: bool for a byte, 16-bit floats for their bits. */
 export function areSame(declared: Param['dtype'], text: Param['dtype']): boolean {
   if (declared === text) return true;
-  return (declared === 'bool' && text === 'u8') || (declared === 'f16' && text === 'u16');
+  if (text === 'bf16') return declared === 'u16';
+  return (declared === 'bool' && text === 'u8') || (is16BitFloat(declared) && text === 'u16');
 }

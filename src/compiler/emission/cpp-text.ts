@@ -1,5 +1,5 @@
 // Building blocks of C++ source: types, names, literals and parentheses.
-import type { DType } from '../../core/elements/dtype.js';
+import { type DType, is16BitFloat } from '../../core/elements/dtype.js';
 import type { ScalarType } from '../ir/ir.js';
 
 export const CPP_TYPE: Readonly<Record<ScalarType, string>> = {
@@ -23,8 +23,9 @@ const STORAGE_TYPE: { readonly [D in DType]: string } = {
   u32: 'unsigned',
   i64: 'long long',
   u64: 'unsigned long long',
-  // The raw bits of a half.
+  // Raw bits.
   f16: 'unsigned short',
+  bf16: 'unsigned short',
   f32: 'float',
   f64: 'double',
 };
@@ -84,10 +85,10 @@ export function shortestSingle(value: number): string {
 /** Element types whose storage type is their register type. */
 const PLAIN: readonly DType[] = ['i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
 
-/** Converts a stored element or argument to its register type. `mr_from_f16` is a helper function. */
+/** Converts a stored element or argument to its register type. `mr_from_f16` and `mr_from_bf16` are helper functions. */
 export function fromStorage(dtype: DType, element: string): string {
   if (dtype === 'bool') return `(${element} != 0)`;
-  if (dtype === 'f16') return `mr_from_f16(${element})`;
+  if (is16BitFloat(dtype)) return `mr_from_${dtype}(${element})`;
   return PLAIN.includes(dtype) ? element : `(int)${element}`;
 }
 

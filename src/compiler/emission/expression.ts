@@ -3,7 +3,7 @@
 // Parts that C++ cannot express inside an expression become statements before it: an index check that leaves the kernel, an atomic whose
 // result is used, the arm of a `?:` that must not run. `before` collects them in evaluation order.
 import { BUILTINS } from '../ir/builtins.js';
-import type { DType } from '../../core/elements/dtype.js';
+import { type DType, is16BitFloat } from '../../core/elements/dtype.js';
 import { INDEX_NAMES, Names } from './names.js';
 import { CPP_TYPE, fromStorage, funcName, indented, shortestSingle, stripped } from './cpp-text.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType, type Stmt, type ThreadVector, type ValueType } from '../ir/ir.js';
@@ -169,7 +169,7 @@ export class ExpressionEmitter {
   }
 
   #fromStorage(dtype: DType, element: string): string {
-    if (dtype === 'f16') this.helpers.add('mr_from_f16');
+    if (is16BitFloat(dtype)) this.helpers.add(`mr_from_${dtype}`);
     return fromStorage(dtype, element);
   }
 

@@ -100,6 +100,12 @@ static __device__ __forceinline__ float mr_from_f16(unsigned short bits) { float
 #define MR_TO_F16(bits, x) bits = __builtin_bit_cast(unsigned short, (_Float16)x)
 #endif
 static __device__ __forceinline__ unsigned short mr_to_f16(float x) { unsigned short bits; MR_TO_F16(bits, x); return bits; }`,
+    // In integers, because GPUs before compute capability 8.0 have no instruction for it.
+    mr_from_bf16: inline('float mr_from_bf16(unsigned short bits)', 'return __uint_as_float((unsigned)bits << 16);'),
+    mr_to_bf16: inline(
+      'unsigned short mr_to_bf16(float x)',
+      'unsigned b = __float_as_uint(x); return x != x ? 0x7fff : (unsigned short)((b + 0x7fffu + (b >> 16 & 1u)) >> 16);',
+    ),
     mr_clz: `static __device__ __forceinline__ int mr_clz(unsigned x) {
 #ifdef __CUDA_ARCH__
   return __clz((int)x);

@@ -1,4 +1,5 @@
 // Emits IR statements as CUDA C++ for one thread.
+import { is16BitFloat } from '../../core/elements/dtype.js';
 import { ExpressionEmitter } from './expression.js';
 import { loopText } from './loop.js';
 import { Names } from './names.js';
@@ -105,9 +106,9 @@ export class StatementEmitter {
     const element = this.expressions.elementBefore(array, indices, [value]);
     const text = this.expressions.emit(value);
     const type = storageType(array.dtype);
-    if (array.dtype === 'f16') {
-      this.expressions.helpers.add('mr_to_f16');
-      return `${element} = mr_to_f16(${text});`;
+    if (is16BitFloat(array.dtype)) {
+      this.expressions.helpers.add(`mr_to_${array.dtype}`);
+      return `${element} = mr_to_${array.dtype}(${text});`;
     }
     const isNarrow = type !== CPP_TYPE[value.type as ScalarType];
     return `${element} = ${isNarrow ? `(${type})${value.kind === 'const' || value.kind === 'variable' ? text : `(${text})`}` : text};`;

@@ -130,7 +130,7 @@ export const VECTOR_ROWS: readonly string[] = ['min', 'max', 'clamp', 'mix'];
 export const VECTOR_FUNCTIONS: readonly string[] = ['add', 'sub', 'mul', 'scale', 'dot', 'cross', 'length', 'normalize'];
 export const CASTS: readonly string[] = ['i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
 /** Element types by name. Those that are also casts can be called. */
-export const TYPE_NAMES: readonly string[] = ['bool', 'i8', 'u8', 'i16', 'u16', 'f16', ...CASTS];
+export const TYPE_NAMES: readonly string[] = ['bool', 'i8', 'u8', 'i16', 'u16', 'f16', 'bf16', ...CASTS];
 export const THREAD_VECTORS: readonly string[] = ['threadIdx', 'blockIdx', 'blockDim', 'gridDim', 'globalIdx'];
 export const THREAD_INDICES: readonly string[] = ['i', 'j', 'k'];
 

@@ -84,6 +84,8 @@ export interface Thread {
   readonly u16: Scalar<'u16'>;
   /** 2 bytes, for memory only; computed with as f32: CUDA's `__half`. */
   readonly f16: Scalar<'f16'>;
+  /** 2 bytes, for memory only; computed with as f32: CUDA's `__nv_bfloat16`. */
+  readonly bf16: Scalar<'bf16'>;
 
   /** Declares memory of the block: `__shared__`. */
   readonly shared: Declare;

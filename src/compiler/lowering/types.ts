@@ -24,6 +24,7 @@ export const REGISTER_TYPE: { readonly [D in DType]: ScalarType } = {
   i64: 'i64',
   u64: 'u64',
   f16: 'f32',
+  bf16: 'f32',
   f32: 'f32',
   f64: 'f64',
 };

@@ -3,7 +3,7 @@
 //
 // Some values that do not fit are still allowed. If only low bits are used (stored in bytes, or masked), wrapped sums and products are
 // right. And a sum of numbers that are not negative may saturate at 255 if it is only compared with smaller numbers.
-import { DTYPES } from '../../core/elements/dtype.js';
+import { DTYPES, is16BitFloat } from '../../core/elements/dtype.js';
 import { isWithin, type ValueRange, ValueRanges } from '../analysis/value-ranges.js';
 import { mirrored } from '../analysis/conditions.js';
 import type { ArrayRef, ComparisonOp, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
@@ -278,7 +278,7 @@ class Fitting {
   /** Whether the elements are as narrow as the SIMD lanes, and adjacent or at a constant stride. */
   #isPlace({ array, indices }: { readonly array: ArrayRef; readonly indices: readonly Expr[] }): boolean {
     const { byteSize } = DTYPES[array.dtype];
-    const isWhole = array.dtype !== 'f16' && byteSize <= this.#bytes;
+    const isWhole = !is16BitFloat(array.dtype) && byteSize <= this.#bytes;
     return isWhole && indices.every((index) => !this.#isVarying(index) || this.#strides.stepOf(index) !== undefined);
   }
 }

@@ -1,5 +1,5 @@
 // Decides which kernels can have a SIMD form, and which gain from it.
-import { DTYPES } from '../../core/elements/dtype.js';
+import { DTYPES, is16BitFloat } from '../../core/elements/dtype.js';
 import { elementsOf } from '../emission/barrier-regions.js';
 import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
 import { expressionsOf, partsOf, someExpr, statementsIn } from '../ir/walk.js';
@@ -25,11 +25,11 @@ export function isTaken(ir: KernelIr): boolean {
   if (mayWait(ir)) return false;
   for (const stmt of statementsOf(ir)) {
     if (stmt.kind === 'print' || stmt.kind === 'seed') return false;
-    if (stmt.kind === 'store' && stmt.array.dtype === 'f16') return false;
+    if (stmt.kind === 'store' && is16BitFloat(stmt.array.dtype)) return false;
   }
   for (const expr of expressionsIn(ir)) {
     if (expr.kind === 'draw') return false;
-    if ((expr.kind === 'load' || expr.kind === 'atomic') && expr.array.dtype === 'f16') return false;
+    if ((expr.kind === 'load' || expr.kind === 'atomic') && is16BitFloat(expr.array.dtype)) return false;
   }
   return true;
 }

@@ -27,7 +27,7 @@ export interface ArrayTarget {
   copy(array: DeviceArray, data: never, opts: CopyOptions): unknown;
 }
 
-/** The dtype of an array's class. `bool` and `f16` have no class of their own (`HostOf`), so they are only chosen by name. */
+/** The dtype of an array's class. `bool`, `f16` and `bf16` have no class of their own (`HostOf`), so they are only chosen by name. */
 export type DTypeOf<T> =
   T extends PinnedArray<infer D>
     ? D

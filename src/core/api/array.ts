@@ -113,7 +113,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   /**
-   * Copies the elements to the host in flat order (f16 as raw bits): `ndarray.get()`, `wp.array.numpy()`. Waits for the last writer only.
+   * Copies the elements to the host in flat order (f16 and bf16 as raw bits): `ndarray.get()`, `wp.array.numpy()`. Waits for the last writer only.
    * Resolves to a new typed array, or to `into`, whose contents are unspecified until the promise settles. Rejects with UpstreamError if
    * the operation that wrote the array failed, ArgumentError if `into` has another type or length, AbortError, WaitTimeoutError or
    * DeviceLostError.

@@ -1,9 +1,9 @@
-// Element types: their names, sizes, typed arrays and scalars. The list is that of NumPy, CuPy and Warp.
+// Element types: their names, sizes, typed arrays and scalars. The list is that of NumPy, CuPy and Warp, and bfloat16 as PyTorch has it.
 import { badArgument, show } from '../base/arguments.js';
 import { typedArrayName } from '../base/buffers.js';
 
-/** The name of an element type; the number is its size in bits (`bool` has 8). */
-export type DType = 'bool' | 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'f32' | 'f64';
+/** The name of an element type; the number is its size in bits (`bool` has 8). `bf16` is bfloat16. */
+export type DType = 'bool' | 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f16' | 'bf16' | 'f32' | 'f64';
 
 /** The typed array class of each element type on the host. */
 export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
@@ -27,6 +27,8 @@ export interface HostOf<B extends ArrayBufferLike = ArrayBufferLike> {
   u64: BigUint64Array<B>;
   /** Raw half-precision bits. */
   f16: Uint16Array<B>;
+  /** Raw bfloat16 bits: the upper halves of f32. */
+  bf16: Uint16Array<B>;
   /** IEEE single precision. */
   f32: Float32Array<B>;
   /** IEEE double precision. */
@@ -69,6 +71,7 @@ export const DTYPES: { readonly [D in DType]: DTypeRow } = {
   i64: { byteSize: 8, make: BigInt64Array },
   u64: { byteSize: 8, make: BigUint64Array },
   f16: { byteSize: 2, make: Uint16Array },
+  bf16: { byteSize: 2, make: Uint16Array },
   f32: { byteSize: 4, make: Float32Array },
   f64: { byteSize: 8, make: Float64Array },
 };
@@ -97,10 +100,20 @@ export const i64: Scalar<'i64'> = scalar('i64');
 export const u64: Scalar<'u64'> = scalar('u64');
 /** IEEE half, 2 bytes: CUDA's `__half`, NumPy's `float16`, `wp.float16`. On the host a Uint16Array of raw bits. */
 export const f16: Scalar<'f16'> = scalar('f16');
+/**
+ * bfloat16, 2 bytes: CUDA's `__nv_bfloat16`, PyTorch's `bfloat16`, `ml_dtypes.bfloat16`. On the host a Uint16Array of raw bits, the upper
+ * halves of f32; single elements are numbers.
+ */
+export const bf16: Scalar<'bf16'> = scalar('bf16');
 /** IEEE single, 4 bytes: CUDA's `float`, NumPy's `float32`, `wp.float32`. On the host a Float32Array. */
 export const f32: Scalar<'f32'> = scalar('f32');
 /** IEEE double, 8 bytes: CUDA's `double`, NumPy's `float64`, `wp.float64`. On the host a Float64Array. */
 export const f64: Scalar<'f64'> = scalar('f64');
+
+/** Whether elements are floating-point numbers of 16 bits, which exist in memory only: kernels of TypeScript compute with them as f32. */
+export function is16BitFloat(dtype: DType): dtype is 'f16' | 'bf16' {
+  return dtype === 'f16' || dtype === 'bf16';
+}
 
 /** Whether the value is the name of an element type. */
 export function isDType(value: unknown): value is DType {

@@ -1,7 +1,7 @@
 // Checks a scalar value and converts it to the bits of its element type. Kernel arguments and fill patterns are written as two
 // 32-bit halves, so that only 64-bit integers given as BigInt need BigInt arithmetic.
 import { badArgument, show } from '../base/arguments.js';
-import type { DType, HostValue } from './dtype.js';
+import { type DType, type HostValue, is16BitFloat } from './dtype.js';
 
 const TWO_32 = 4294967296;
 
@@ -45,8 +45,9 @@ export function scalarBits(dtype: DType, value: unknown, name: string): ScalarBi
       floats[0] = value;
       return { low: words[0] as number, high: words[1] as number };
     case 'f16':
+    case 'bf16':
       if (typeof value !== 'number') throw wrongType(name, value, 'a number', dtype);
-      return { low: halfFromNumber(value), high: 0 };
+      return { low: bitsOf16(dtype, value), high: 0 };
     case 'i64':
     case 'u64':
       if (typeof value === 'bigint') return bigIntBits(dtype, value, name);
@@ -75,20 +76,22 @@ function wrongType(name: string, value: unknown, wanted: string, dtype: DType): 
   return badArgument(name, value, `The ${dtype} ${name} (${show(value)}) is not ${wanted}.`);
 }
 
-/** The bits of the nearest half-precision number, ties to even. */
-export function halfFromNumber(value: number): number {
-  singles[0] = value;
-  const single = words[0] as number;
-  const sign = (single >>> 16) & 0x8000;
+/** The stored bits of the fraction, and the bias of the exponent. */
+const FORMATS = { f16: { fractionBits: 10, bias: 15, nan: 0x7e00 }, bf16: { fractionBits: 7, bias: 127, nan: 0x7fc0 } } as const;
+
+/** The bits of the nearest number of the type, ties to even: rounded once, also where a rounding to f32 would come first. */
+function bitsOf16(dtype: 'f16' | 'bf16', value: number): number {
+  const { fractionBits, bias, nan } = FORMATS[dtype];
+  if (Number.isNaN(value)) return nan;
+  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
   const magnitude = Math.abs(value);
-  if (Number.isNaN(value)) return 0x7e00;
-  if (magnitude >= 65520) return sign | 0x7c00;
-  // Subnormal halves are multiples of 2^-24; normal ones have 11 significant bits.
+  // Halfway to the power of two that would follow the largest number.
+  if (magnitude >= (2 - 2 ** -(fractionBits + 1)) * 2 ** bias) return sign | ((2 * bias + 1) << fractionBits);
+  // Subnormal numbers are multiples of the least one; normal ones have all their fraction bits.
   floats[0] = magnitude;
-  const exponent = Math.max(-14, (((words[1] as number) >>> 20) & 0x7ff) - 1023);
-  const unit = 2 ** (exponent - 10);
-  const steps = roundHalfToEven(magnitude / unit);
-  return sign | (((exponent + 14) << 10) + steps);
+  const exponent = Math.max(1 - bias, (((words[1] as number) >>> 20) & 0x7ff) - 1023);
+  const steps = roundHalfToEven(magnitude / 2 ** (exponent - fractionBits));
+  return sign | (((exponent + bias - 1) << fractionBits) + steps);
 }
 
 function roundHalfToEven(value: number): number {
@@ -98,23 +101,25 @@ function roundHalfToEven(value: number): number {
   return down;
 }
 
-export function numberFromHalf(half: number): number {
-  const sign = half & 0x8000 ? -1 : 1;
-  const exponent = (half >>> 10) & 0x1f;
-  const fraction = half & 0x3ff;
-  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
+/** The number that the bits of an element stand for. */
+export function numberOf16(dtype: 'f16' | 'bf16', bits: number): number {
+  const { fractionBits, bias } = FORMATS[dtype];
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits & 0x7fff) >>> fractionBits;
+  const fraction = bits & ((1 << fractionBits) - 1);
+  if (exponent === 2 * bias + 1) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (exponent === 0 ? fraction : fraction + (1 << fractionBits)) * 2 ** (Math.max(exponent, 1) - bias - fractionBits);
 }
 
 /** The element that a host array of this type stores for a value. */
 export function hostElement(dtype: DType, value: unknown, name: string): number | bigint {
   const { low } = scalarBits(dtype, value, name);
   if (dtype === 'i64' || dtype === 'u64') return BigInt(value as number | bigint);
-  return dtype === 'bool' || dtype === 'f16' ? low : (value as number);
+  return dtype === 'bool' || is16BitFloat(dtype) ? low : (value as number);
 }
 
 /** The JavaScript value of a stored element. */
 export function elementValue<D extends DType>(dtype: D, stored: number | bigint): HostValue<D> {
-  const value = dtype === 'bool' ? stored !== 0 : dtype === 'f16' ? numberFromHalf(stored as number) : stored;
+  const value = dtype === 'bool' ? stored !== 0 : is16BitFloat(dtype) ? numberOf16(dtype, stored as number) : stored;
   return value as HostValue<D>;
 }

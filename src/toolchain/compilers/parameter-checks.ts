@@ -97,8 +97,8 @@ function assertionsOf(check: ParameterCheck, types: string): string {
   if (access === undefined) {
     for (const [code, shown] of KINDS) {
       if (accepted.has(code)) continue;
-      // CUDA's half is a struct of two bytes.
-      const isHalf = code === STRUCT && dtype === 'f16' ? ` || sizeof(${type}) == 2` : '';
+      // CUDA's half and bfloat16 are structs of two bytes.
+      const isHalf = code === STRUCT && (dtype === 'f16' || dtype === 'bf16') ? ` || sizeof(${type}) == 2` : '';
       const reason = code === POINTER ? 'a scalar cannot be a pointer' : code === STRUCT ? 'a struct cannot be passed by value' : undefined;
       found.push(refuse(`${isNot(type, code)}${isHalf}`, reason ?? `its type there is ${shown}`));
     }
@@ -121,6 +121,7 @@ function assertionsOf(check: ParameterCheck, types: string): string {
 function kindsOf(dtype: string): readonly number[] {
   if (dtype === 'bool') return [11, 31, 71];
   if (dtype === 'f16') return [42, 32];
+  if (dtype === 'bf16') return [32];
   const size = Number(dtype.slice(1)) / 8;
   if (dtype.startsWith('f')) return [40 + size];
   return [(dtype.startsWith('u') ? 30 : 20) + size, 70 + size];

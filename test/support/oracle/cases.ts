@@ -1,6 +1,6 @@
 // Random kernels with all that a test needs of one: the kernel to launch, its typed form for the interpreter, the data,
 // and what the interpreter says of them.
-import { bool, CompileError, f16, f32, f64, func, i16, i32, i64, i8, inout, input, kernel, u16, u32, u64, u8 } from 'millrace';
+import { bf16, bool, CompileError, f16, f32, f64, func, i16, i32, i64, i8, inout, input, kernel, u16, u32, u64, u8 } from 'millrace';
 import type { DType, Kernel, Param } from 'millrace';
 import type { KernelIr } from '../../../src/compiler/ir/ir.js';
 import { type RandomNumber, randomFrom } from '../random-text.js';
@@ -11,7 +11,7 @@ import { extentOf, gridOf, type Plan } from './plans.js';
 import { irOfText, textAsBody } from './typed-form.js';
 import { CONSTANTS, HELPERS, LENGTH, MATHS, MEETINGS, OUTPUTS, ROWS, SHARED_BYTES, TypedKernel } from './typed-kernel.js';
 
-const TYPES = { bool, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 } as const;
+const TYPES = { bool, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 } as const;
 const FLAT = { a: 'f32', b: 'i32', c0: 'u32', d: 'f64', e: 'i64', h: 'f16' } as const satisfies Record<string, DType>;
 const TABLES = { q: ['f32', [ROWS, ROWS]], g: ['i8', [ROWS, 2]] } as const satisfies Record<string, readonly [DType, readonly number[]]>;
 const SCALARS = { n: i32, m0: i32, k0: u8, s0: f32, s1: f64, w0: i64, flag: bool } as const;

@@ -1,6 +1,7 @@
 // The arrays of the interpreter: typed arrays, whose elements are values of the language.
 import type { ArrayRef, AtomicOp, ScalarType } from '../../../src/compiler/ir/ir.js';
 import { arithmetic, Unspecified, type Value } from './arithmetic.js';
+import { BFLOAT16, narrowed, widened } from '../half-numbers.js';
 import { halfFromBits, halfToBits } from './rounding.js';
 
 export type Memory = Exclude<NodeJS.TypedArray, Uint8ClampedArray>;
@@ -16,6 +17,7 @@ export const MADE = {
   i64: BigInt64Array,
   u64: BigUint64Array,
   f16: Uint16Array,
+  bf16: Uint16Array,
   f32: Float32Array,
   f64: Float64Array,
 } as const;
@@ -28,11 +30,19 @@ export function memoryFor(arrays: readonly ArrayRef[]): [string, Memory][] {
 export function loaded(memory: Memory, dtype: Dtype, at: number): Value {
   const value = memory[at]!;
   if (dtype === 'bool') return value !== 0;
+  if (dtype === 'bf16') return widened(BFLOAT16, value as number);
   return dtype === 'f16' ? halfFromBits(value as number) : value;
 }
 
 export function stored(memory: Memory, dtype: Dtype, at: number, value: Value): void {
-  const bits = dtype === 'f16' ? halfToBits(value as number) : dtype === 'bool' ? Number(value) : value;
+  const bits =
+    dtype === 'f16'
+      ? halfToBits(value as number)
+      : dtype === 'bf16'
+        ? narrowed(BFLOAT16, value as number)
+        : dtype === 'bool'
+          ? Number(value)
+          : value;
   if (bits === undefined) throw new Unspecified('bits of what is no number');
   (memory as unknown as Value[])[at] = bits;
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
-import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
+import { bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output, type Param } from '../../../src/core/kernels/kernel.js';
 import { cudaModule } from '../../../src/cuda-module.js';
 
@@ -45,6 +45,9 @@ describe('a type name that the source declares resolves to its type', () => {
     ['', 'uint', u32, i32, 'u32'],
     ['', 'ushort', u16, i8, 'u16'],
     ['', '__half', f16, f32, 'f16'],
+    ['', '__nv_bfloat16', bf16, f16, 'bf16'],
+    ['', 'const nv_bfloat16*', input(u16), input(f16), 'bf16'],
+    ['', 'const unsigned short*', input(bf16), input(i16), 'element type differs'],
     ['', 'uchar', bool, i8, 'u8'],
   ])('%s %s', (before, type, right, wrong, shown) => {
     expect(() => made(before, type, right)).not.toThrow();

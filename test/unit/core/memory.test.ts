@@ -5,7 +5,8 @@ import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
 import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
-import { halfFromNumber, numberFromHalf } from '../../../src/core/elements/scalar-bits.js';
+import { BFLOAT16, HALF, narrowed, widened } from '../../support/half-numbers.js';
+import { numberOf16, scalarBits } from '../../../src/core/elements/scalar-bits.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
 const MIB = 2 ** 20;
@@ -112,10 +113,19 @@ describe('copies of ordinary arrays', () => {
   });
 });
 
-test('half precision rounds to nearest even, and converts back', () => {
-  for (let bits = 0; bits < 0x7c00; bits += 7) expect(halfFromNumber(numberFromHalf(bits))).toBe(bits);
-  expect([0, -0, 1, -2, 65504, 65520, 2 ** -24, 2 ** -25, 1 + 2 ** -11, 1 + 3 * 2 ** -11].map(halfFromNumber)).toEqual([
-    0, 0x8000, 0x3c00, 0xc000, 0x7bff, 0x7c00, 1, 0, 0x3c00, 0x3c02,
-  ]);
-  expect(halfFromNumber(Number.NaN) & 0x7c00).toBe(0x7c00);
+test.each([
+  ['f16', HALF, [65504, 65520, 2 ** -24, 2 ** -25, 1 + 2 ** -11, 1 + 3 * 2 ** -11]],
+  // The last one would be rounded twice by way of f32.
+  ['bf16', BFLOAT16, [3.3895313892515355e38, 3.4e38, 2 ** -133, 2 ** -134, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -8 + 2 ** -40]],
+] as const)('%s rounds to nearest even once, and converts back', (dtype, format, numbers) => {
+  const bitsOf = (value: number): number => scalarBits(dtype, value, 'value').low;
+  const infinity = narrowed(format, Infinity);
+  for (let bits = 0; bits <= infinity; bits += 1) {
+    expect(numberOf16(dtype, bits)).toBe(widened(format, bits));
+    expect(bitsOf(numberOf16(dtype, bits))).toBe(bits);
+  }
+  for (const value of [0, -0, 1, -2, 1e300, -1e300, 5e-324, ...numbers]) expect(bitsOf(value), String(value)).toBe(narrowed(format, value));
+  expect(bitsOf(Number.NaN) & infinity).toBe(infinity);
+  expect(bitsOf(Number.NaN) & 0x7fff).not.toBe(infinity);
+  expect(numberOf16(dtype, 0xffff)).toBeNaN();
 });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { fused, HALF, narrowed, widened } from '../../support/half-numbers.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
-import { i32, type ImageLaunch } from './run-image.js';
+import type { ImageLaunch } from './run-image.js';
 import { TextRunner } from './text-runner.js';
 
 useQuickCompiler();
@@ -46,27 +46,6 @@ async function resultsOf(source: string, count: number, more: Parameters<TextRun
 const HEAD = '#include <cuda_fp16.h>\n';
 const kernelOf = (body: string): string =>
   `extern "C" __global__ void k(const half* x, half* y) { const int at = threadIdx.x; half a = x[at], b = x[1], c = x[2]; ${body} }`;
-
-test('the form without instructions for half has the same results', async () => {
-  const source = `${HEAD}extern "C" __global__ void k(const half* x, float* wide, half* back, half* sums, int n) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    wide[i] = x[i];
-    back[i] = __float2half(wide[i] * 1.0003f);
-    sums[i] = x[i] / half(3.0f) + x[n - 1 - i] * half(0.7f);
-  }`;
-  const x = Uint16Array.from({ length: 65536 }, (_unused, bits) => bits);
-  const runs = [['-DMR_SOFTWARE_HALF'], []].map(async (options) => {
-    const results = [new Float32Array(65536), new Uint16Array(65536), new Uint16Array(65536)] as const;
-    await texts.run(source, 'k', { grid: [256, 1, 1], block: [256, 1, 1] }, [x, ...results, i32(65536)], { options });
-    return results;
-  });
-  const [software, usual] = [await runs[0]!, await runs[1]!];
-  expect(software).toEqual(usual);
-  expect(software[0]).toEqual(Float32Array.from(x, (bits) => widened(HALF, bits)));
-  const factor = Math.fround(1.0003);
-  expect(software[1]).toEqual(Uint16Array.from(x, (bits) => narrowed(HALF, Math.fround(widened(HALF, bits) * factor))));
-});
 
 test('products are fused like those of floats: not without fmad, and not as variables', async () => {
   expect(ONCE).not.toBe(TWICE);
