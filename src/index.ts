@@ -46,6 +46,7 @@ export type { ObservableOf } from './core/base/observable.js';
 export type { WaitOptions } from './core/waits/wait.js';
 
 export { bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8 } from './core/elements/dtype.js';
+export { bitsFromFloats, floatsFromBits } from './core/elements/float-bits.js';
 export type { DType, DTypeLike, HostArray, HostOf, HostValue, Scalar, ScalarInput } from './core/elements/dtype.js';
 export type { Shape } from './core/elements/shape.js';
 export { inout, input, output } from './core/kernels/kernel.js';

@@ -4,11 +4,14 @@ import {
   ArgumentError,
   type ArrayParam,
   bf16,
+  bitsFromFloats,
   cudaKernel,
   type Device,
+  type DeviceArray,
   f16,
   f32,
   f64,
+  floatsFromBits,
   i32,
   i64,
   inout,
@@ -39,6 +42,7 @@ import {
 } from '../support/half-numbers.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
+import { thrownBy } from '../support/wait.js';
 import { checkText } from './cuda-code.js';
 
 const ALL = Uint16Array.from({ length: 65536 }, (_unused, bits) => bits);
@@ -291,6 +295,10 @@ __global__ void scaled(half a, const __nv_bfloat16 b, nv_bfloat16 *y) {
   y[threadIdx.x] = __float2bfloat16(__half2float(a) + __bfloat162float(b) + (float)y[threadIdx.x]);
 }`;
 
+async function floatsOf(array: DeviceArray<'bf16'>): Promise<number[]> {
+  return [...floatsFromBits(await array.read(), 'bf16')];
+}
+
 export function halfNumbers(target: Target): void {
   describe('4 kernels: half and bfloat16 of CUDA C++', () => {
     const rule = rulesOf(target);
@@ -307,6 +315,13 @@ export function halfNumbers(target: Target): void {
       using listed = device.from([1, -2.5, 3.14159, 1e-40], { dtype: 'bf16' });
       expect([...(await listed.read())]).toEqual([1, -2.5, 3.14159, 1e-40].map((value) => narrowed(BFLOAT16, value)));
       expect(await listed.item(2)).toBe(3.140625);
+      expect(await floatsOf(listed)).toEqual([1, -2.5, 3.140625, widened(BFLOAT16, narrowed(BFLOAT16, 1e-40))]);
+      const bits = bitsFromFloats(Float32Array.of(0.1, -7), bf16);
+      using given = device.from(bits, { dtype: 'bf16' });
+      expect(await floatsOf(given)).toEqual([widened(BFLOAT16, 0x3dcd), -7]);
+      expect(thrownBy(() => floatsFromBits(bits, 'u16' as 'f16')).message).toContain('(u16) is none of f16, bf16');
+      expect(thrownBy(() => floatsFromBits(Float32Array.of(1) as never, 'f16')).message).toContain('not a Uint16Array');
+      expect(thrownBy(() => bitsFromFloats(['1'] as never, 'f16')).message).toContain('is not a number');
       using full = device.full(3, 1 / 3, bf16);
       expect(await full.read()).toEqual(new Uint16Array(3).fill(0x3eab));
     });

@@ -7,6 +7,8 @@ import type { Token } from '../cuda-parser/tokenizer.js';
 /** CUDA's index and extent variables. */
 export const INDEX: RegExp = /^(?:threadIdx|blockIdx|blockDim|gridDim)$/;
 const HALF = /^(?:(?:__|nv_|__nv_)?half2?|(?:__)?nv_bfloat162?)$/;
+/** What tells a product from a half: a product has another type and another size. */
+const OF_PRODUCT = /^(?:sizeof|alignof|is_\w+|same_as|enable_if(?:_t)?|conditional(?:_t)?|numeric_limits)$/;
 /** Type traits of compilers. */
 const TRAIT = /^__(?:is|has)_\w+$/;
 
@@ -24,8 +26,7 @@ export function looksAtTypes(tokens: readonly Token[]): boolean {
   const templates = tokens.some(({ text }) => text === 'template' || text === 'auto');
   const halves = hasHalves(tokens);
   if (!templates || !(halves || hasIndices(tokens))) return false;
-  // An index has the size of CUDA's index, but a product does not have the size of a half.
-  if (halves && tokens.some(({ text }) => text === 'sizeof')) return true;
+  if (halves && tokens.some(({ text }) => OF_PRODUCT.test(text))) return true;
   for (const [i, { text }] of tokens.entries()) {
     if (TRAIT.test(text) || text === 'decltype') return true;
     if (text !== 'template') continue;

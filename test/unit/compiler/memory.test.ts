@@ -243,7 +243,7 @@ test('K404 how much memory there is', () => {
 test('K209 and K212 what memory and atomics take', () => {
   expect(refused('(p, t) => { const a = t.shared(16, 4); }')).toMatchInlineSnapshot(`
     "K209: 'shared' takes an element type, and '16' is not an element type of TypeScript kernels.
-      The types are bool, i8, u8, i16, u16, f16, i32, u32, i64, u64, f32, f64."
+      The types are bool, i8, u8, i16, u16, f16, bf16, i32, u32, i64, u64, f32, f64."
   `);
   expect(refused('(p, t) => { const a = t.shared("f80", 4); }')).toMatch(/^K209: 'shared' takes an element type, and '"f80"' is not/);
   expect(refused('(p, t) => { const a = t.shared(f32); }')).toBe("K212: 'shared' takes 2 arguments, not 1.");

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
-import { f16, f32, f64, i32, i64, u32, u64 } from '../../../src/core/elements/dtype.js';
+import { bf16, f16, f32, f64, i32, i64, u32, u64 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { bodyOf, complaint, withText } from './support.js';
 
@@ -154,6 +154,11 @@ test('f16 loads as f32, and a store rounds', () => {
     x_[mr_i] = mr_from_f16(h_[mr_i]) + 1.0f;"
   `);
   expect(complaint(() => kernel('k', { h: inout(f16), d: f64 }, withText('({ h, d }) => { h[0] = d; }')))).toMatch(/^K207/);
+});
+
+test('so does bf16', () => {
+  const made = kernel('brains', { b: inout(bf16), factor: bf16 }, ({ b, factor }, { i }) => void (b[i] = b[i]! * factor), open);
+  expect(bodyOf(made)).toMatchInlineSnapshot(`"b_[mr_i] = mr_to_bf16(mr_from_bf16(b_[mr_i]) * mr_from_bf16(factor_));"`);
 });
 
 test('64-bit integers combine only with each other', () => {

@@ -67,6 +67,16 @@ test('a source that needs the type of a product compiles', async () => {
   ]);
 });
 
+test.each([
+  ['std::is_same<T, half>::value', '#include <type_traits>\n'],
+  ['sizeof(T) == 2', ''],
+])('in a template, %s holds for a product', async (says, include) => {
+  const kind = `template <class T> __device__ bool is_half(T v) { return ${says}; }\n`;
+  expect(await resultsOf(HEAD + include + kind + kernelOf('y[0] = is_half(a * b) ? CUDART_ONE_FP16 : CUDART_ZERO_FP16;'), 1)).toEqual([
+    0x3c00,
+  ]);
+});
+
 test('a source may bring operators of its own', async () => {
   const own = '__device__ half operator+(half p, half q) { return __hsub(p, q); }\n';
   const difference = narrowed(HALF, widened(HALF, X) - widened(HALF, Y));
