@@ -2,55 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
-import {
-  ArgumentError,
-  CompileError,
-  cudaKernel,
-  cudaModule,
-  type Device,
-  type DeviceArray,
-  f32,
-  f64,
-  i32,
-  inout,
-  input,
-  output,
-  u32,
-} from 'millrace';
+import { ArgumentError, CompileError, cudaKernel, cudaModule, f32, f64, i32, inout, input, output, u32 } from 'millrace';
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../cuda-texts/program-cases.js';
-import { type TextCase, textOf, type Values } from '../cuda-texts/text-case.js';
+import { textOf } from '../cuda-texts/text-case.js';
+import { checkText, expectAlike } from '../cuda-texts/text-check.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
-
-export async function checkText(device: Device, one: TextCase): Promise<void> {
-  const { file, kernel, params, launch, given, results, options = [] } = one;
-  const made = cudaKernel(kernel, params, textOf(file), { options });
-  const arrays = new Map<string, DeviceArray>();
-  const args: Record<string, number | DeviceArray> = {};
-  for (const [name, value] of Object.entries(given)) {
-    if (typeof value === 'number') args[name] = value;
-    else arrays.set(name, (args[name] = device.from(value as Float32Array, { dtype: params[name]!.dtype as 'f32' })));
-  }
-  device.stream.launch(made, launch, args as never);
-  for (const [name, expected] of Object.entries(results)) {
-    const found = (await arrays.get(name)!.read()) as unknown as Values;
-    expectAlike(found, expected, `${file}: ${name}`);
-  }
-  for (const array of arrays.values()) array[Symbol.dispose]();
-}
-
-function expectAlike(found: Values, expected: Values, what: string): void {
-  expect(found.length, what).toBe(expected.length);
-  if (!(found instanceof Float32Array || found instanceof Float64Array)) return expect(found, what).toEqual(expected);
-  for (const [i, value] of found.entries()) {
-    const right = Number(expected[i]);
-    const isAlike = Object.is(value, right) || Math.abs(value - right) <= 4e-6 * Math.max(1, Math.abs(right));
-    expect(isAlike, `${what}[${i}]: ${value} for ${right}`).toBe(true);
-  }
-}
 
 const SHARING = `__device__ int total;
 __global__ void add(int by) { atomicAdd(&total, by); }

@@ -43,7 +43,7 @@ import {
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
-import { checkText } from './cuda-code.js';
+import { checkText } from '../cuda-texts/text-check.js';
 
 const ALL = Uint16Array.from({ length: 65536 }, (_unused, bits) => bits);
 /** The dtype of a format's arrays. */

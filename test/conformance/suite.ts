@@ -20,6 +20,7 @@ import { copies } from './copies.js';
 import { cpuTaskFailures } from './cpu-tasks.js';
 import { cudaAssertions } from './cuda-assertions.js';
 import { cudaCode } from './cuda-code.js';
+import { cudaLibraries } from './cuda-libraries.js';
 import { cudaTexts } from './cuda-text.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
 import { deviceLaunches } from './device-launches.js';
@@ -116,6 +117,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  cudaLibraries,
   cudaAssertions,
   cooperative,
   modules,
@@ -209,6 +211,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  cudaLibraries,
   cudaAssertions,
   modules,
   moduleVariables,

@@ -10,12 +10,14 @@ export interface TextCase {
   readonly file: string;
   readonly kernel: string;
   readonly params: Params;
-  readonly launch: { readonly grid: number; readonly block: number };
+  readonly launch: { readonly grid: number; readonly block: number; readonly sharedBytes?: number };
   /** Scalars, and what the arrays contain before the launch. */
   readonly given: Readonly<Record<string, number | Values>>;
   /** Some arrays after the launch. Floats may differ in their last digits. */
   readonly results: Readonly<Record<string, Values>>;
   readonly options?: readonly string[];
+  /** The largest difference of floats, relative above 1; by default a few bits of f32. */
+  readonly tolerance?: number;
 }
 
 export function textOf(file: string): string {

@@ -25,6 +25,18 @@ static MR_INLINE void mr_go_on(mr_thread& thread) {
 }
 #endif
 
+#if defined(MR_GATES)
+/// One pass over the threads of a block.
+struct mr_round {
+  /// Whether threads at the block's barrier go on.
+  bool is_first;
+  bool opens_all;
+  bool has_moved;
+  /// Whether threads are left at gates.
+  bool is_held;
+};
+static unsigned mr_run_to_barrier(mr_thread* threads, unsigned count);
+#else
 /// Resumes the threads of a warp until each has returned or is at a block barrier. Returns the number that have not
 /// returned.
 static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
@@ -53,6 +65,15 @@ static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
   }
   return static_cast<unsigned>(__builtin_popcount(alive));
 }
+
+static MR_INLINE unsigned mr_run_to_barrier(mr_thread* threads, unsigned count) {
+  unsigned alive = 0;
+  for (unsigned from = 0; from < count; from += 32) {
+    alive += mr_run_warp(threads + from, count - from < 32 ? count - from : 32);
+  }
+  return alive;
+}
+#endif
 
 template <bool IsPassedIndices, auto Kernel, class... Args>
 static void mr_run_waiting_blocks(const MrLaunch* launch, unsigned long long first, unsigned long long end,
@@ -96,10 +117,7 @@ static void mr_run_waiting_blocks(const MrLaunch* launch, unsigned long long fir
       thread.frame = task.handle.address();
     }
     for (unsigned alive = count; alive != 0;) {
-      alive = 0;
-      for (unsigned from = 0; from < count; from += 32) {
-        alive += mr_run_warp(threads + from, count - from < 32 ? count - from : 32);
-      }
+      alive = mr_run_to_barrier(threads, count);
       if (barrier.is_of_grid) mr_wait_for_grid();
       barrier.release();
     }

@@ -1,5 +1,5 @@
 // Cooperative groups: the grid, the block, tiles of a warp, and coalesced lanes. The builder includes this header if
-// the source names them. It has no clusters and no groups partitioned by value.
+// the source names them. groups_partitions.h has what few sources name.
 #pragma once
 
 #include "block_threads.h"
@@ -155,6 +155,7 @@ class coalesced_group {
   }
   MR_INLINE unsigned num_threads() const { return static_cast<unsigned>(__builtin_popcount(mask_)); }
   MR_INLINE unsigned size() const { return num_threads(); }
+  MR_INLINE unsigned mr_mask() const { return mask_; }
   MR_INLINE auto sync() const { return __syncwarp(mask_); }
   template <class T>
   MR_INLINE auto shfl(T value, int rank) const {

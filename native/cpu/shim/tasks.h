@@ -10,6 +10,10 @@
 #include "index.h"
 
 struct mr_request;
+/// A condition that a thread waits for (gates.h).
+struct mr_gate {
+  bool (*is_open)(const mr_gate*);
+};
 struct mr_block_barrier;
 
 /// One thread of a block.
@@ -18,6 +22,8 @@ struct mr_thread {
   void* frame = nullptr;
   /// The warp operation that it waits for; null when it is at a block barrier, or runs.
   mr_request* request = nullptr;
+  /// The gate that it waits at, if any.
+  const mr_gate* gate = nullptr;
   mr_block_barrier* barrier = nullptr;
   mr_index3 index;
   /// Its lane in its warp.

@@ -321,7 +321,9 @@ static void mr_compute(const mr_warp_requests& requests, unsigned group) {
 }
 
 /// Answers some of the lanes in `waiting`, when none runs, and returns them. `alive`: the lanes that have not returned.
-static unsigned mr_answer(const mr_warp_requests& requests, unsigned waiting, unsigned alive) {
+/// `may_be_incomplete`: whether to answer without the lanes of a mask that are elsewhere, if there is no other request.
+static unsigned mr_answer(const mr_warp_requests& requests, unsigned waiting, unsigned alive,
+                          bool may_be_incomplete = true) {
   unsigned chosen = 0;
   for (unsigned rest = waiting; rest != 0;) {
     const mr_request& one = *requests.of[__builtin_ctz(rest)];
@@ -333,9 +335,9 @@ static unsigned mr_answer(const mr_warp_requests& requests, unsigned waiting, un
     }
     rest &= ~group;
     const bool is_complete = (one.mask & alive & ~group) == 0 && one.call != mr_warp_call::active;
-    if (is_complete || chosen == 0) chosen = group;
+    if (is_complete || (chosen == 0 && (may_be_incomplete || one.call == mr_warp_call::active))) chosen = group;
     if (is_complete) break;
   }
-  mr_compute(requests, chosen);
+  if (chosen != 0) mr_compute(requests, chosen);
   return chosen;
 }

@@ -8,11 +8,13 @@ import { headOf } from '../cuda-parser/source-head.js';
 import type { EditedText } from '../cuda-parser/source-edits.js';
 import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
+import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
+import { hasCub, hasGates, hasGroups, libraryHeaders } from '../cuda-to-cpu/library-headers.js';
 import { kernelPaths, kernelsOf, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { parameterChecks } from './parameter-checks.js';
-import { hasGroups, hasWaits } from '../cuda-to-cpu/waiting-functions.js';
+import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /** Source ready for the C++ compiler. */
 export interface ComposedText extends EditedText {
@@ -84,7 +86,8 @@ export function isFused(spec: BuildSpec): boolean {
  */
 export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boolean, isPlain = false): ComposedText {
   const { directives } = read;
-  const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(read.source, read.tokens);
+  const early = rewriteEarly(read.source, read.tokens);
+  const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
   const forms: Forms = hasWaits(tokens)
     ? formsOf(spec, source, tokens, mayLoop)
     : { edits: [], cut: [], waiting: new Set(), hasCoroutines: false };
@@ -99,6 +102,7 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
+  headers.push(...libraryHeaders(tokens), ...(early.usesHeap ? ['device_heap.h'] : []));
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
@@ -110,6 +114,7 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
     ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
     ...(isFused(spec) ? [] : ['MR_UNFUSED']),
+    ...(hasGates(tokens) ? ['MR_GATES'] : []),
   ];
   const defined = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.
@@ -117,8 +122,8 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   const whole = `${defined}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
   return {
     text: whole,
-    restore: (log) => restoreLaunches(restore(log)),
-    hasCoroutines: forms.hasCoroutines || hasGroups(tokens),
+    restore: (log) => early.restore(restoreLaunches(restore(log))),
+    hasCoroutines: forms.hasCoroutines || hasGroups(tokens) || hasCub(tokens) || hasGates(tokens),
     isCut: forms.cut.some((name) => exports.kernels.includes(name)),
     looped: [...forms.cut, ...rows.names],
   };
@@ -137,7 +142,11 @@ export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: 
   const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
   const head = headOfText(spec);
   const library = head.headers.map((name) => `#include "${name}"\n`).join('');
-  return `${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${runtime}${directives}#line 1 "${TEXT_NAME}"\n${source}\n`;
+  const others = libraryHeaders(tokens)
+    .map((name) => `#include "${name}"\n`)
+    .join('');
+  const gates = hasGates(tokens) ? '#define MR_GATES 1\n' : '';
+  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${TEXT_NAME}"\n${source}\n`;
 }
 
 /** Composes source that this package emitted. */

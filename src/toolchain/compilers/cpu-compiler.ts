@@ -86,7 +86,7 @@ const FOLDERS: readonly string[] = [
 ];
 /** Directives that do not affect the rewriting. Source with only these skips the preprocessor, which would change columns. */
 const PLAIN_DIRECTIVE =
-  /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|cuda_(?:fp|bf)16|c?assert|cuda_runtime\w*|device_\w+|cooperative_groups(?:\/reduce)?)(?:\.h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
+  /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|cuda_(?:fp|bf)16|c?assert|cuda_runtime\w*|device_\w+|curand_kernel|cooperative_groups(?:\/reduce)?|cub\/[\w/]+)(?:\.c?u?h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
 
 /** A header that is not expanded: the shim's cuda_fp16.h says so. */
 const SHIM_DIRECTIVE = /^#pragma mr_directive /gm;

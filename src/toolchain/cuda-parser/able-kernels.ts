@@ -13,15 +13,14 @@ import { withoutUntakenBranches } from './untaken-branches.js';
 
 /** Headers that the device lacks, and what shows that a source uses them. */
 const ABSENT: readonly Library[] = [
-  { headers: /^(?:cub|cute|cutlass|thrust)\//, use: /\b(?:cub|cute|cutlass|thrust)\b/ },
-  { headers: /^(?:cuda|nv)\//, use: /\b(?:cuda|nv)\s*::/ },
+  { headers: /^cub\//, use: /\bcub\b/ },
+  { headers: /^(?:cute|cutlass|thrust)\//, use: /\b(?:cute|cutlass|thrust)\b/ },
+  { headers: /^(?:cuda\/(?!std\/|(?:atomic|barrier|functional|pipeline)$)|nv\/)/, use: /\b(?:cuda|nv)\s*::/ },
   { headers: /^mma\.h$/, use: /\b(?:nvcuda|wmma)\b/ },
   { headers: /^cuda_fp8\.h$/, use: /fp8/i },
-  { headers: /^cuda_(?:pipeline|awbarrier)\.h$/, use: /pipeline|awbarrier/i },
-  { headers: /^curand_kernel\.h$/, use: /\bcurand/ },
-  { headers: /^cooperative_groups\/(?:memcpy_async|scan)\.h$/, use: /\b(?:memcpy_async|(?:in|ex)clusive_scan|wait)\b/ },
+  { headers: /^cuda_awbarrier\w*\.h$/, use: /awbarrier/i },
 ];
-const HAS_ABSENT = /^[ \t]*#[ \t]*include[ \t]*[<"](?:cub|cute|cutlass|thrust|cuda|nv|mma|curand|cooperative_groups\/)/m;
+const HAS_ABSENT = /^[ \t]*#[ \t]*include[ \t]*[<"](?:cub|cute|cutlass|thrust|cuda|nv|mma)/m;
 
 /**
  * The build without what the device cannot run. Throws a CompileError if the kernel itself, or every kernel of a module, is refused. All

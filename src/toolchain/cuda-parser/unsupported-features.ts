@@ -10,13 +10,16 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:asm|__asm|__asm__)$/, 'inline PTX'],
   [/^(?:tex[123]D\w*|texCubemap\w*|cudaTextureObject_t)$/, 'textures'],
   [/^(?:surf[123]D\w*|cudaSurfaceObject_t)$/, 'surfaces'],
-  [/^(?:nvcuda|wmma|__pipeline_\w+|__nv_fp8_\w+|memcpy_async)$/, 'tensor-core and asynchronous-copy intrinsics'],
+  [/^(?:nvcuda|wmma|__nv_fp8_\w+)$/, 'tensor-core intrinsics'],
   [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
-  [/^(?:labeled_partition|binary_partition)$/, 'groups partitioned by value'],
   [
     /^cuda(?:Event\w+|Mem\w+|Malloc\w*|Free\w*|Graph\w*|Occupancy\w+|Func\w+|StreamWaitEvent|GetParameterBuffer\w*|LaunchDevice\w*|LaunchKernel\w*)$/,
     'device runtime calls other than launches and streams',
+  ],
+  [
+    /^curand(?:State(?:Scrambled)?Sobol\w*|StateMtgp32\w*|_discrete4?|_mtgp32\w*)$/,
+    'generators of cuRAND other than XORWOW, Philox and MRG32k3a',
   ],
   [/^(?:__barrier_sync\w*|__named_barrier\w*)$/, 'named barriers'],
 ];
@@ -24,10 +27,13 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
 const IS_ABSENT = new RegExp(ABSENT.map(([pattern]) => `(?:${pattern.source})`).join('|'));
 /** CUDA headers for device code that the shim does not have. */
 const ABSENT_HEADER =
-  /^#\s*include\s*[<"]((?:cuda|cub|thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp8|cuda_pipeline|cuda_awbarrier|curand_kernel|cooperative_groups\/(?:memcpy_async|scan))\.h)[>"]/;
+  /^#\s*include\s*[<"](cuda\/(?!(?:atomic|barrier|functional|pipeline|std\/(?:algorithm|array|atomic|barrier|bit|cassert|cfloat|climits|cmath|concepts|cstddef|cstdint|cstdlib|cstring|functional|initializer_list|iterator|limits|numeric|tuple|type_traits|utility|version))[>"])[^>"]*|cub\/(?:agent|grid|iterator)\/[^>"]*|(?:thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp8|cuda_awbarrier\w*)\.h)[>"]/;
 
 /** Namespaces, only before `::`, since a variable may have the same name. */
-const LIBRARIES = /^(?:thrust|cub)$/;
+const LIBRARIES = /^thrust$/;
+/** What the shim has of CUB's classes; the others for blocks and warps are refused. */
+const OF_CUB =
+  /^(?:Block(?:AdjacentDifference|Discontinuity|Exchange|Histogram|Load|MergeSort|RadixSort|Reduce|Scan|Shuffle|Store)|Warp(?:Id|Load|Reduce|Scan|Store)|(?:Block|Warp)(?:Histogram|Load|Reduce|Scan|Store)Algorithm)$/;
 
 /** Throws for unsupported tokens and directives, before or after the preprocessor. */
 export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): void {
@@ -43,6 +49,9 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
         const [, absent] = ABSENT.find(([pattern]) => pattern.test(token.text))!;
         throw lacks(spec, token, `${absent} ('${token.text}')`);
       }
+      const ofCub = token.text === 'cub' && tokens[i + 1]?.text === ':' ? tokens[i + 3] : undefined;
+      if (ofCub !== undefined && /^(?:Agent|Block|Device|Grid|Warp)[A-Z]/.test(ofCub.text) && !OF_CUB.test(ofCub.text))
+        throw lacks(spec, token, `a part of CUB that only GPUs have here ('cub::${ofCub.text}')`);
       if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
     } else if (!spec.isLaunching && token.text === '<' && isLaunch(tokens, i)) {
       throw gone(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");

@@ -14,7 +14,7 @@ import { INDEX } from './index-type-uses.js';
 import { parameterNames } from './parameters.js';
 import { isPlace, placeEdits } from './index-expressions.js';
 import { isPure } from './purity.js';
-import { hasGroups } from './waiting-functions.js';
+import { hasGroups } from './library-headers.js';
 
 const FORBIDDEN: ReadonlySet<string> = new Set(
   'static extern __shared__ struct class union enum typedef using template asm __asm__ try throw co_await goto'.split(' '),

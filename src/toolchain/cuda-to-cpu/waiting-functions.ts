@@ -6,11 +6,19 @@ import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, owners, type FunctionText } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
+import { hasCub, hasGates, hasGroups } from './library-headers.js';
 
 const PRIMITIVES =
   /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;
 /** Member functions and functions of the namespace, for source that names cooperative groups. */
-const GROUP_CALLS = /^(?:sync|barrier_wait|shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot|match_any|match_all|reduce|coalesced_threads)$/;
+const GROUP_CALLS =
+  /^(?:sync|barrier_wait|shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot|match_any|match_all|reduce|coalesced_threads|(?:labeled|binary)_partition|(?:in|ex)clusive_scan|wait|wait_prior)$/;
+/** Members of CUB's classes, and functions of its that ask for the thread's index, for source that names CUB. */
+const CUB_CALLS =
+  /^(?:Sum|Reduce|Max|Min|(?:Head|Tail)Segmented(?:Sum|Reduce)|(?:In|Ex)clusive(?:Sum|Scan)|Scan|Broadcast|Load|Store|(?:Warp)?StripedToBlocked|BlockedTo(?:Warp)?Striped|ScatterTo(?:Blocked|Striped(?:Guarded|Flagged)?)|Sort(?:Descending)?(?:BlockedToStriped)?|StableSort|(?:Init)?Histogram|Composite|Flag(?:Heads|Tails)|Subtract(?:Left|Right)|Offset|Rotate|Up|Down)$/;
+/** Of barriers and pipelines. */
+const GATE_CALLS = /^(?:wait|arrive_and_wait|try_wait|wait_parity|try_wait_parity|producer_acquire|consumer_wait)$/;
+const CUB_INDICES = /^(?:LaneId|WarpId|RowMajorTid)$/;
 
 export interface Waiting {
   readonly functions: readonly FunctionText[];
@@ -26,12 +34,9 @@ export interface Waiting {
 
 /** Whether source contains anything that waits. The tokens are those after macro expansion. */
 export function hasWaits(tokens: readonly Token[]): boolean {
-  return hasGroups(tokens) || tokens.some(({ kind, text }) => kind === 'name' && PRIMITIVES.test(text));
-}
-
-/** Whether source names CUDA's cooperative groups. */
-export function hasGroups(tokens: readonly Token[]): boolean {
-  return tokens.some(({ text }) => text === 'cooperative_groups');
+  return (
+    hasGroups(tokens) || hasCub(tokens) || hasGates(tokens) || tokens.some(({ kind, text }) => kind === 'name' && PRIMITIVES.test(text))
+  );
 }
 
 /** Throws a CompileError for code that waits and cannot become a coroutine. */
@@ -39,15 +44,33 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
   const functions = functionsOf(tokens);
   const owner = owners(tokens, functions);
   const isGrouped = hasGroups(tokens);
+  const isCub = hasCub(tokens);
+  const isGated = hasGates(tokens);
   const names = new Set<string>();
-  for (const { kind, text } of tokens) {
-    if (kind === 'name' && (PRIMITIVES.test(text) || (isGrouped && GROUP_CALLS.test(text)))) names.add(text);
-  }
+  const isFunction = (text: string): boolean =>
+    PRIMITIVES.test(text) ||
+    (isGrouped && GROUP_CALLS.test(text)) ||
+    (isCub && CUB_INDICES.test(text)) ||
+    (isGated && text === 'make_pipeline');
+  for (const { kind, text } of tokens) if (kind === 'name' && isFunction(text)) names.add(text);
+  // These names are common, so only calls of members count, unless the source has a function with the name.
+  const isMember = (i: number): boolean => {
+    const { text } = tokens[i]!;
+    if (!(isCub && CUB_CALLS.test(text)) && !(isGated && GATE_CALLS.test(text))) return false;
+    return tokens[i - 1]?.text === '.' || (tokens[i - 1]?.text === '>' && tokens[i - 2]?.text === '-');
+  };
+  const called = new Set(tokens.filter((_unused, i) => isMember(i)).map(({ text }) => text));
+  for (const { name } of functions) if (called.has(name)) names.add(name);
+  const aliases = localAliases(tokens, owner);
+  const mayWait = (i: number): boolean => {
+    const { kind, text } = tokens[i]!;
+    return kind === 'name' && (names.has(text) || isMember(i)) && !aliases.has(`${owner[i]} ${text}`);
+  };
   const waits = new Set<number>();
   for (let isGrowing = true; isGrowing; ) {
     const before = names.size + waits.size;
-    for (const [i, token] of tokens.entries()) {
-      if (token.kind !== 'name' || owner[i]! < 0 || !names.has(token.text)) continue;
+    for (const i of tokens.keys()) {
+      if (owner[i]! < 0 || !mayWait(i)) continue;
       if (callOpen(tokens, i) >= 0) waits.add(owner[i]!);
       else for (const name of passedOn(tokens, functions, i, i)) names.add(name);
     }
@@ -64,7 +87,7 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
   }
   const calls: number[] = [];
   for (const [i, token] of tokens.entries()) {
-    if (token.kind !== 'name' || !names.has(token.text) || callOpen(tokens, i) < 0) continue;
+    if (!mayWait(i) || callOpen(tokens, i) < 0) continue;
     if (owner[i]! >= 0) calls.push(i);
     else if (PRIMITIVES.test(token.text)) throw unable(spec, token, `calls ${token.text} outside the body of a function`);
   }
@@ -73,6 +96,19 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
     if (reason !== undefined) throw unable(spec, tokens[functions[i]!.at]!, reason);
   }
   return { functions, owner, names, waits, calls };
+}
+
+/** Types that functions give a name of their own, which a waiting function may have too: the function, and the name. */
+function localAliases(tokens: readonly Token[], owner: Int32Array): Set<string> {
+  const found = new Set<string>();
+  for (const [i, { text }] of tokens.entries()) {
+    if (owner[i]! < 0) continue;
+    if (text === 'using' && tokens[i + 2]?.text === '=') found.add(`${owner[i]} ${tokens[i + 1]!.text}`);
+    if (text !== 'typedef') continue;
+    const end = tokens.findIndex((token, at) => at > i && token.text === ';');
+    if (end > 0) found.add(`${owner[i]} ${tokens[end - 1]!.text}`);
+  }
+  return found;
 }
 
 /**

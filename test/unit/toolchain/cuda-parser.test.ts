@@ -158,6 +158,8 @@ test.each([
   ['thrust::sort(a, b);', 'libraries'],
   ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core and asynchronous-copy intrinsics ('nvcuda')"],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
+  ['curandStateSobol32_t s;', 'generators of cuRAND'],
+  ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'a part of CUB'],
   ['cg::this_cluster().sync();', 'barriers of clusters'],
 ])('%s is refused', (statement, what) => {
   const error = refusal(`__global__ void k() { ${statement} }`);
@@ -165,7 +167,7 @@ test.each([
   expect(error.diagnostics[0]?.code).toBe('K703');
 });
 
-test.each(['cub/cub.cuh', 'cuda/std/atomic', 'thrust/sort.h', 'mma.h', 'cuda_fp8.h', 'cooperative_groups/memcpy_async.h'])(
+test.each(['cute/tensor.hpp', 'cuda/ptx', 'thrust/sort.h', 'mma.h', 'cuda_fp8.h', 'cuda_awbarrier.h'])(
   'the header %s is refused',
   (header) => {
     const error = refusal(`#include <stdint.h>\n#include <${header}>\n__global__ void k() {}`);

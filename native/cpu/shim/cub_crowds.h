@@ -1,0 +1,157 @@
+// What CUB's collective functions share: the threads that take part, their temporary memory, and how they wait.
+//
+// A thread leaves its part in the temporary memory and waits. The first thread goes on first and does the whole work,
+// because all run on one thread of the pool; then each one takes its own result. So a call waits once, and a second
+// call with the same memory never meets the first one's.
+#pragma once
+
+#include "waiting.h"
+
+/// The thread's rank in its block, x fastest.
+MR_INLINE int mr_rank_in_block() {
+  return static_cast<int>((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
+}
+
+/// Waits at the block's barrier, then calls `finish`.
+template <class Finish>
+struct [[nodiscard]] mr_block_step : mr_syncthreads {
+  Finish finish;
+  MR_INLINE explicit mr_block_step(Finish given) : finish(given) {}
+  MR_INLINE auto await_resume() { return finish(); }
+};
+template <class Finish>
+struct mr_finish_by {
+  /// The user's operators need not be const.
+  mutable Finish finish;
+  MR_INLINE auto operator()(unsigned long long ballot) const {
+    if constexpr (requires { finish(ballot); }) {
+      return finish(ballot);
+    } else {
+      return finish();
+    }
+  }
+};
+
+/// For members that wait in CUB and need not here. The builder awaits them, so that the kernel keeps its indices.
+struct mr_no_wait {
+  MR_INLINE bool await_ready() const noexcept { return true; }
+  template <class Handle>
+  MR_INLINE void await_suspend(Handle) const noexcept {}
+  MR_INLINE void await_resume() const noexcept {}
+};
+
+/// All threads of a block.
+template <int Threads>
+struct mr_whole_block {
+  static constexpr int count = Threads;
+  static MR_INLINE int rank() { return mr_rank_in_block(); }
+  template <class Finish>
+  static MR_INLINE auto then(Finish finish) {
+    return mr_block_step<Finish>(finish);
+  }
+};
+/// The logical warp of a thread: `Threads` neighbouring lanes. A size that is no power of two has one a warp.
+template <int Threads>
+struct mr_logical_warp {
+  static_assert(Threads >= 1 && Threads <= 32, "A logical warp has at most 32 threads.");
+  static constexpr int count = Threads;
+  static constexpr bool is_tiled = (Threads & (Threads - 1)) == 0;
+  static MR_INLINE int lane() { return mr_rank_in_block() % 32; }
+  static MR_INLINE int rank() { return is_tiled ? lane() % Threads : lane(); }
+  static MR_INLINE unsigned mask() {
+    const unsigned lanes = Threads == 32 ? mr_all_lanes : (1u << Threads % 32) - 1u;
+    return is_tiled ? lanes << (lane() - rank()) : lanes;
+  }
+  template <class Finish>
+  static MR_INLINE auto then(Finish finish) {
+    return mr_ask(mr_warp_call::sync, mask(), 0, 0, 0, mr_finish_by<Finish>{finish});
+  }
+};
+
+/// Memory for values of any type, without constructors: it lies in shared memory, and in unions.
+template <class T, int Count>
+struct mr_slots {
+  alignas(T) unsigned char bytes[sizeof(T) * static_cast<size_t>(Count)];
+  MR_INLINE T& operator[](int at) { return reinterpret_cast<T*>(bytes)[at]; }
+};
+
+/// The base of a collective class: its `TempStorage`, given or one of its own for each block.
+template <class Storage>
+class mr_collective {
+ public:
+  using TempStorage = Storage;
+
+  MR_INLINE mr_collective() : storage(own()) {}
+  MR_INLINE explicit mr_collective(Storage& given) : storage(&given) {}
+
+ protected:
+  Storage* storage;
+
+ private:
+  static Storage* own() {
+    static thread_local Storage of_block;
+    return &of_block;
+  }
+};
+
+namespace cub {
+
+struct NullType {};
+
+template <class Key, class Value>
+struct KeyValuePair {
+  using Key_ = Key;
+  Key key;
+  Value value;
+  MR_INLINE bool operator==(const KeyValuePair& other) const { return key == other.key && value == other.value; }
+  MR_INLINE bool operator!=(const KeyValuePair& other) const { return !(*this == other); }
+};
+
+#define MR_CUB_OPERATOR(name, expression)       \
+  struct name {                                 \
+    template <class T, class U>                 \
+    MR_INLINE auto operator()(T a, U b) const { \
+      return expression;                        \
+    }                                           \
+  };
+MR_CUB_OPERATOR(Sum, a + b)
+MR_CUB_OPERATOR(Difference, a - b)
+MR_CUB_OPERATOR(Division, a / b)
+MR_CUB_OPERATOR(Max, a < b ? b : a)
+MR_CUB_OPERATOR(Min, b < a ? b : a)
+MR_CUB_OPERATOR(Equality, a == b)
+MR_CUB_OPERATOR(Inequality, a != b)
+#undef MR_CUB_OPERATOR
+
+/// Of pairs with an index: the extreme value with the smallest index.
+struct ArgMax {
+  template <class Pair>
+  MR_INLINE Pair operator()(const Pair& a, const Pair& b) const {
+    return b.value > a.value || (a.value == b.value && b.key < a.key) ? b : a;
+  }
+};
+struct ArgMin {
+  template <class Pair>
+  MR_INLINE Pair operator()(const Pair& a, const Pair& b) const {
+    return b.value < a.value || (a.value == b.value && b.key < a.key) ? b : a;
+  }
+};
+template <class T>
+struct CastOp {
+  template <class U>
+  MR_INLINE T operator()(U value) const {
+    return static_cast<T>(value);
+  }
+};
+
+MR_INLINE unsigned LaneId() {
+  return static_cast<unsigned>(mr_rank_in_block() % 32);
+}
+MR_INLINE unsigned WarpId() {
+  return static_cast<unsigned>(mr_rank_in_block() / 32);
+}
+MR_INLINE int RowMajorTid(int, int, int) {
+  return mr_rank_in_block();
+}
+
+}  // namespace cub

@@ -1,0 +1,2 @@
+// Empty: the builder includes the shim's cub.h if the source names cub.
+#pragma once

@@ -1,0 +1,54 @@
+// Rewrites that come before all others: the heap of device code, and alignments that C++ wants in another place.
+//
+// malloc, free, new and delete become those of the shim's heap (device_heap.h): the functions of the process have no limit, and new would not
+// give null.
+import { callOpen, functionsOf } from '../cuda-parser/functions.js';
+import { applyEdits, type Edit } from '../cuda-parser/source-edits.js';
+import { closing, tokenize, type Token } from '../cuda-parser/tokenizer.js';
+
+export interface EarlyText {
+  readonly text: string;
+  readonly tokens: readonly Token[];
+  readonly usesHeap: boolean;
+  /** Positions of the compiler's messages in the given text. */
+  restore(log: string): string;
+}
+
+export function rewriteEarly(source: string, tokens: readonly Token[]): EarlyText {
+  const heap = tokens.some(({ text }) => /^(?:malloc|free|new|delete)$/.test(text)) ? heapEdits(tokens) : [];
+  const edits = [...heap, ...alignmentEdits(tokens)];
+  if (edits.length === 0) return { text: source, tokens, usesHeap: false, restore: (log) => log };
+  const { text, restore } = applyEdits(source, tokens, edits);
+  return { text, tokens: tokenize(text).tokens, usesHeap: heap.length > 0, restore };
+}
+
+/** `__shared__ alignas(16) float x[4]` becomes `alignas(16) __shared__ float x[4]`. */
+function alignmentEdits(tokens: readonly Token[]): Edit[] {
+  return tokens.flatMap(({ text, start, end }, i) => {
+    if (text !== '__shared__' || tokens[i + 1]?.text !== 'alignas' || tokens[i + 2]?.text !== '(') return [];
+    const close = tokens[closing(tokens, i + 2)];
+    if (close === undefined || tokens[i - 1]?.text === 'extern') return [];
+    return [
+      { start, end, text: '' },
+      { start: close.end, end: close.end, text: ' __shared__' },
+    ];
+  });
+}
+
+function heapEdits(tokens: readonly Token[]): Edit[] {
+  const own = new Set(functionsOf(tokens).map(({ name }) => name));
+  const edits: Edit[] = [];
+  for (const [i, { text, start, end }] of tokens.entries()) {
+    const [before, after] = [tokens[i - 1]?.text, tokens[i + 1]?.text];
+    if (text === 'malloc' || text === 'free') {
+      const isMember = before === '.' || (before === '>' && tokens[i - 2]?.text === '-') || before === ':';
+      if (!isMember && !own.has(text) && callOpen(tokens, i) >= 0) edits.push({ start, end, text: `mr_heap_${text}` });
+    } else if (text === 'new' && before !== 'operator' && after !== '(') {
+      edits.push({ start, end, text: 'new (mr_in_heap{})' });
+    } else if (text === 'delete' && before !== 'operator' && before !== '=') {
+      const isArray = after === '[' && tokens[i + 2]?.text === ']';
+      edits.push({ start, end: isArray ? tokens[i + 2]!.end : end, text: isArray ? 'mr_deleting_array{} *' : 'mr_deleting{} *' });
+    }
+  }
+  return edits;
+}

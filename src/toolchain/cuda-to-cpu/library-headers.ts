@@ -1,0 +1,45 @@
+// Headers of the shim for CUDA's device libraries. The builder puts them in front of sources that name the library: the headers that sources
+// include are empty, so their text is neither rewritten nor compiled without need.
+import type { Token } from '../cuda-parser/tokenizer.js';
+
+/** What groups_partitions.h has of cooperative groups. */
+const PARTITIONS = /^(?:thread_group|tiled_partition|(?:labeled|binary)_partition|(?:in|ex)clusive_scan|memcpy_async|wait|wait_prior)$/;
+const GATES = /^(?:barrier|pipeline|make_pipeline|pipeline_shared_state)$/;
+const ATOMICS = /^(?:atomic|atomic_ref|atomic_thread_fence|memory_order\w*)$/;
+
+const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly Token[]) => boolean])[] = [
+  ['groups_partitions.h', (tokens) => hasGroups(tokens) && names(tokens, PARTITIONS)],
+  ['curand_numbers.h', (tokens) => names(tokens, /^curand(?:$|_|State)/)],
+  ['cuda_functional.h', (tokens) => hasNamespace(tokens, 'cuda')],
+  ['cuda_atomic.h', (tokens) => hasNamespace(tokens, 'cuda') && names(tokens, ATOMICS)],
+  ['cuda_barrier.h', hasGates],
+  ['cub.h', hasCub],
+];
+
+/** The headers that the tokens need. */
+export function libraryHeaders(tokens: readonly Token[]): string[] {
+  return LIBRARIES.flatMap(([header, isNamed]) => (isNamed(tokens) ? [header] : []));
+}
+
+/** Whether source names CUDA's cooperative groups. */
+export function hasGroups(tokens: readonly Token[]): boolean {
+  return tokens.some(({ text }) => text === 'cooperative_groups');
+}
+
+/** Whether source names CUB, whose members wait. */
+export function hasCub(tokens: readonly Token[]): boolean {
+  return hasNamespace(tokens, 'cub');
+}
+
+/** Whether source names barriers or pipelines of CUDA's C++ library, at which threads wait. */
+export function hasGates(tokens: readonly Token[]): boolean {
+  return hasNamespace(tokens, 'cuda') && names(tokens, GATES);
+}
+
+function hasNamespace(tokens: readonly Token[], name: string): boolean {
+  return tokens.some(({ text }, at) => text === name && (tokens[at + 1]?.text === ':' || tokens[at - 1]?.text === 'namespace'));
+}
+
+function names(tokens: readonly Token[], pattern: RegExp): boolean {
+  return tokens.some(({ kind, text }) => kind === 'name' && pattern.test(text));
+}
