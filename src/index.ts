@@ -50,8 +50,37 @@ export { bitsFromFloats, floatsFromBits } from './core/elements/float-bits.js';
 export type { DType, DTypeLike, HostArray, HostOf, HostValue, Scalar, ScalarInput } from './core/elements/dtype.js';
 export type { Shape } from './core/elements/shape.js';
 export { inout, input, output } from './core/kernels/kernel.js';
-export type { Access, ArrayParam, Dim3, In, InOut, Kernel, LaunchShape, Out, Param, Params, Rank } from './core/kernels/kernel.js';
-export type { ArgOf, LaunchArgs, SlotAccess } from './core/api/launch-args.js';
+export type {
+  Access,
+  ArrayParam,
+  CudaParam,
+  CudaParams,
+  Dim3,
+  In,
+  InOut,
+  Kernel,
+  LaunchShape,
+  Out,
+  Param,
+  Params,
+  Rank,
+} from './core/kernels/kernel.js';
+export { optional } from './core/kernels/params.js';
+export type { OptionalArray } from './core/kernels/params.js';
+export { arrayOf, bytes, dim3, struct, vec } from './core/kernels/value-params.js';
+export type {
+  BytesParam,
+  Dim3Param,
+  Field,
+  Fields,
+  FixedArray,
+  StructParam,
+  ValueOptions,
+  ValueParam,
+  VectorParam,
+  VectorSize,
+} from './core/kernels/value-params.js';
+export type { ArgOf, FieldInput, LaunchArgs, SlotAccess, VectorInput } from './core/api/launch-args.js';
 export {
   AbortError,
   ArgumentError,
@@ -82,8 +111,7 @@ export type { CudaModule } from './core/api/cuda-module.js';
 export { func } from './compiler/definitions/func.js';
 export type { BodyArgs, Constants, Func, KernelOptions, TypedKernel } from './compiler/language/language.js';
 export type { Rng, Thread } from './compiler/language/thread.js';
-export type {
-  ReadArray,
+export {
   vec2d,
   vec2f,
   vec2i,
@@ -96,9 +124,8 @@ export type {
   vec4f,
   vec4i,
   vec4u,
-  Vector,
-  WriteArray,
 } from './compiler/language/elements.js';
+export type { ReadArray, Vector, WriteArray } from './compiler/language/elements.js';
 
 export {
   batchFor,

@@ -35,6 +35,7 @@ napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
       .Set("maxBlock", NumbersValue(env, block))
       .Set("maxGrid", NumbersValue(env, grid))
       .Set("maxSharedBytes", info.max_shared_bytes)
+      .Set("maxParameterBytes", info.max_parameter_bytes)
       .Set("warpSize", info.warp_size)
       .Set("priorityRange", NumbersValue(env, priorities))
       .value();

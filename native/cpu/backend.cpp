@@ -46,6 +46,7 @@ hal::DeviceInfo Describe(uint32_t ordinal) {
   info.max_grid[1] = 65535;
   info.max_grid[2] = 65535;
   info.max_shared_bytes = 227 << 10;
+  info.max_parameter_bytes = protocol::kMaxParameterBytes;
   info.warp_size = 32;
   info.least_priority = cpu::kLeastPriority;
   info.greatest_priority = cpu::kGreatestPriority;

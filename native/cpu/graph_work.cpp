@@ -157,14 +157,20 @@ class CooperativeNode final : public NodeWork {
 class LaunchTreeNode final : public NodeWork {
  public:
   LaunchTreeNode(const hal::GraphKernel& node, const CpuDevice& device)
-      : kernel_(node.kernel), request_{}, pool_(device.pool()), limits_(device.grid_limits()), values_(node.params) {
-    for (uint64_t& value : values_) params_.push_back(&value);
+      : kernel_(node.kernel),
+        request_{},
+        pool_(device.pool()),
+        limits_(device.grid_limits()),
+        values_(node.params),
+        wide_(node.wide),
+        params_(hal::ParamPointers(values_, wide_)) {
     request_.kernel = kernel_.get();
     request_.grid = node.grid;
     request_.block = node.block;
     request_.shared_bytes = node.shared_bytes;
     request_.params = params_;
     request_.kernel_id = node.kernel_id;
+    request_.wide = wide_;
   }
   bool Begin(const NodeRun& run, NodeOwner& owner) override {
     const auto hidden = std::span(values_).last(2);
@@ -189,30 +195,28 @@ class LaunchTreeNode final : public NodeWork {
   const std::shared_ptr<Pool> pool_;
   const GridLimits limits_;
   std::vector<uint64_t> values_;
+  const std::vector<hal::WideParam> wide_;
   std::vector<void*> params_;
   std::shared_ptr<LaunchTreeGrid> grid_;  // Of the last run.
 };
 
 Made MakeKernel(const hal::GraphKernel& node, const CpuDevice& device) {
   const auto& kernel = static_cast<const CpuKernel&>(*node.kernel);
-  const size_t count = kernel.param_bytes().size();
-  if (count != node.params.size() && !(kernel.is_launching() && count + 2 == node.params.size())) {
-    return Status(StatusCode::kLaunchFailed, "the kernel has a different number of parameters in its source");
-  }
+  const std::vector<void*> params = hal::ParamPointers(node.params, node.wide);
+  MR_TRY(kernel.CheckParams(params.size(), node.wide));
   if (uint64_t{node.grid.x} * node.grid.y * node.grid.z == 0) return std::unique_ptr<NodeWork>();
   if (kernel.is_launching()) {
     if (node.is_cooperative) return Status(StatusCode::kUnsupported, "launching kernels from a cooperative launch");
     return std::unique_ptr<NodeWork>(std::make_unique<LaunchTreeNode>(node, device));
   }
-  std::vector<void*> params;
-  for (const uint64_t& value : node.params) params.push_back(const_cast<uint64_t*>(&value));
   const hal::LaunchRequest request{.kernel = node.kernel.get(),
                                    .grid = node.grid,
                                    .block = node.block,
                                    .shared_bytes = node.shared_bytes,
                                    .params = params,
                                    .is_cooperative = node.is_cooperative,
-                                   .kernel_id = node.kernel_id};
+                                   .kernel_id = node.kernel_id,
+                                   .wide = node.wide};
   if (node.is_cooperative) return std::unique_ptr<NodeWork>(std::make_unique<CooperativeNode>(request, device));
   return std::unique_ptr<NodeWork>(std::make_unique<GridNode>(request));
 }

@@ -44,6 +44,17 @@ void WaitForGrid(void* barrier) {
   static_cast<GridBarrier*>(barrier)->Wait();
 }
 
+constexpr size_t WordsOf(size_t bytes) {
+  return (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+}
+
+/// A parameter that the image does not take has one, too.
+size_t WordsOf(const hal::LaunchRequest& request) {
+  size_t words = request.params.size();
+  for (const hal::WideParam& wide : request.wide) words += WordsOf(wide.bytes) - 1;
+  return words;
+}
+
 }  // namespace
 
 GridCall::GridCall(const hal::LaunchRequest& request)
@@ -51,14 +62,16 @@ GridCall::GridCall(const hal::LaunchRequest& request)
       function_(static_cast<const CpuKernel*>(request.kernel)->function()),
       is_bounded_(static_cast<const CpuKernel*>(request.kernel)->is_bounded()),
       kernel_(request.kernel_id),
-      values_(request.params.size() + request.outputs.size()),
+      values_(WordsOf(request) + request.outputs.size()),
       output_count_(request.outputs.size()),
       params_(request.params.size()) {
   std::copy(request.outputs.begin(), request.outputs.end(), values_.end() - static_cast<ptrdiff_t>(output_count_));
   const std::vector<uint32_t>& sizes = static_cast<const CpuKernel*>(request.kernel)->param_bytes();
+  uint64_t* next = values_.data();
   for (size_t i = 0; i < sizes.size(); ++i) {
-    std::memcpy(&values_[i], request.params[i], sizes[i]);
-    params_[i] = &values_[i];
+    std::memcpy(next, request.params[i], sizes[i]);
+    params_[i] = next;
+    next += WordsOf(sizes[i]);
   }
   launch_ = {.params = params_.data(),
              .grid = {request.grid.x, request.grid.y, request.grid.z},
@@ -69,15 +82,14 @@ GridCall::GridCall(const hal::LaunchRequest& request)
 
 GridCall::GridCall(const GridCall& parent, const MrChild& child)
     : image_(parent.image_), function_(child.entry), is_bounded_(false), kernel_(parent.kernel_), params_(child.count) {
-  constexpr size_t kWord = sizeof(uint64_t);
   size_t words = 0;
-  for (unsigned i = 0; i < child.count; ++i) words += (child.sizes[i] + kWord - 1) / kWord;
+  for (unsigned i = 0; i < child.count; ++i) words += WordsOf(child.sizes[i]);
   values_.resize(words);
   uint64_t* next = values_.data();
   for (unsigned i = 0; i < child.count; ++i) {
     std::memcpy(next, child.params[i], child.sizes[i]);
     params_[i] = next;
-    next += (child.sizes[i] + kWord - 1) / kWord;
+    next += WordsOf(child.sizes[i]);
   }
   launch_ = {.params = params_.data(),
              .grid = {child.grid[0], child.grid[1], child.grid[2]},

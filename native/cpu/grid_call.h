@@ -41,8 +41,8 @@ class GridCall {
   /// Runs the blocks [first, end). Thread: any, several at a time. `fault` receives a kernel that had to stop; after
   /// that, no further blocks run.
   void RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of = {}) const;
-  /// Replaces a parameter of a launch that does not run now.
-  void SetParam(size_t index, uint64_t value) { values_[index] = value; }
+  /// Replaces a word of the parameters of a launch that does not run now.
+  void SetParam(size_t word, uint64_t value) { values_[word] = value; }
   /// The launch's failure, if any, when all of its blocks have finished.
   [[nodiscard]] std::optional<hal::KernelFailure> FailureOf(const LaunchFault& fault) const;
 

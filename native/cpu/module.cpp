@@ -95,8 +95,8 @@ Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& en
 
   std::vector<uint32_t> param_bytes(table + 1, table + 1 + table[0]);
   for (uint32_t bytes : param_bytes) {
-    if (bytes == 0 || bytes > kMaxParamBytes) {
-      return Status(StatusCode::kUnsupported, "passing a kernel parameter of more than 8 bytes");
+    if (bytes == 0 || bytes > protocol::kMaxParameterBytes) {
+      return Status(StatusCode::kUnsupported, "passing a kernel parameter of more than 32764 bytes");
     }
   }
   hal::KernelLimits limits = device_limits_;
@@ -105,6 +105,21 @@ Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& en
   }
   return std::shared_ptr<hal::Kernel>(
       std::make_shared<CpuKernel>(image_, function, std::move(param_bytes), is_bounded, is_launching, limits));
+}
+
+Status CpuKernel::CheckParams(size_t count, std::span<const hal::WideParam> wide) const {
+  if (count != param_bytes_.size() && !(is_launching_ && param_bytes_.size() + 2 == count)) {
+    return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a different number of parameters"};
+  }
+  ptrdiff_t found = 0;
+  for (const auto& [index, bytes] : wide) {
+    if (index >= param_bytes_.size() || param_bytes_[index] != bytes) {
+      return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a parameter of another size"};
+    }
+    if (IsWide(bytes)) ++found;
+  }
+  if (found == wide_count_) return {};
+  return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a parameter of another size"};
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuModule::FindVariable(const std::string& name) {

@@ -9,6 +9,7 @@
 // An entry runs whole blocks, numbered linearly with x fastest, so a grid can be split between any two blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,9 +20,6 @@
 #include "hal/hal.h"
 
 namespace millrace::cpu {
-
-/// Largest parameter: the value field of a launch record's argument.
-inline constexpr uint32_t kMaxParamBytes = sizeof(protocol::LaunchArg::value);
 
 /// A loaded shared object. It stays loaded while a kernel handle or a launch holds it. The loader loads a file only
 /// once per process, so a file with variables is copied first: each load then has variables of its own.
@@ -63,6 +61,7 @@ class CpuKernel final : public hal::Kernel {
       : image_(std::move(image)),
         function_(function),
         param_bytes_(std::move(param_bytes)),
+        wide_count_(std::count_if(param_bytes_.begin(), param_bytes_.end(), IsWide)),
         is_bounded_(is_bounded),
         is_launching_(is_launching),
         limits_(limits) {}
@@ -75,15 +74,21 @@ class CpuKernel final : public hal::Kernel {
   [[nodiscard]] const std::shared_ptr<Image>& image() const { return image_; }
   [[nodiscard]] MrEntry function() const { return function_; }
   [[nodiscard]] const std::vector<uint32_t>& param_bytes() const { return param_bytes_; }
+  /// Whether a launch with these parameters gives those that the image takes: the user declares them, but the image has
+  /// the actual ones.
+  [[nodiscard]] Status CheckParams(size_t count, std::span<const hal::WideParam> wide) const;
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
   /// Whether it may launch kernels. The last two parameters of its launches are then a fault slot and a fault word,
   /// even if its source has none.
   [[nodiscard]] bool is_launching() const { return is_launching_; }
 
  private:
+  static bool IsWide(uint32_t bytes) { return bytes > sizeof(uint64_t); }
+
   const std::shared_ptr<Image> image_;
   const MrEntry function_;
   const std::vector<uint32_t> param_bytes_;
+  const ptrdiff_t wide_count_;  // Of them, those larger than a word.
   const bool is_bounded_;
   const bool is_launching_;
   const hal::KernelLimits limits_;

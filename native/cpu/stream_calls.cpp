@@ -13,12 +13,7 @@ namespace millrace::cpu {
 using hal::Ticket;
 
 Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
-  // The user declares the parameters, but the image has the actual number.
-  const auto* kernel = static_cast<const CpuKernel*>(request.kernel);
-  const size_t count = kernel->param_bytes().size();
-  if (count != request.params.size() && !(kernel->is_launching() && count + 2 == request.params.size())) {
-    return {StatusCode::kLaunchFailed, "the kernel has a different number of parameters in its source"};
-  }
+  MR_TRY(static_cast<const CpuKernel*>(request.kernel)->CheckParams(request.params.size(), request.wide));
   if (request.is_cooperative) return LaunchCooperative(ticket, request);
   core_->Submit(ticket, MakeGrid(request));
   return {};

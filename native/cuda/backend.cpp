@@ -16,6 +16,11 @@ namespace millrace {
 namespace cuda {
 namespace {
 
+/// CUDA 12.1 raised the limit of a kernel's parameters, from Volta on.
+constexpr int kLargeParametersVersion = 12010;
+constexpr uint32_t kLargeParametersMajor = 7;
+constexpr uint32_t kSmallParameterBytes = 4096;
+
 /// Reads a device's properties without a context. The priority range needs a context and is read when the device opens.
 Result<hal::DeviceInfo> Describe(uint32_t ordinal) {
   CUdevice device = 0;
@@ -52,6 +57,8 @@ Result<hal::DeviceInfo> Describe(uint32_t ordinal) {
     MR_TRY(FromDriver(Cuda().cuDeviceGetAttribute(&value, row.attribute, device), "reading the device's limits"));
     *row.value = static_cast<uint32_t>(value);
   }
+  const bool is_large = LoadDriver().version >= kLargeParametersVersion && info.compute_major >= kLargeParametersMajor;
+  info.max_parameter_bytes = is_large ? protocol::kMaxParameterBytes : kSmallParameterBytes;
   return info;
 }
 

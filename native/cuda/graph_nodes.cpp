@@ -197,7 +197,7 @@ Result<CUgraphNode> GraphWriter::WriteKernel(CUgraph graph, Before before, const
     MR_TRY(home_->Check(scope.code(), "making the context current"));
     MR_TRY(loaded.AllowShared(node.shared_bytes));
   }
-  for (const uint64_t& value : node.params) kernel.pointers.push_back(const_cast<uint64_t*>(&value));
+  kernel.pointers = hal::ParamPointers(node.params, node.wide);
   kernel.params = {.func = loaded.function(),
                    .gridDimX = node.grid.x,
                    .gridDimY = node.grid.y,

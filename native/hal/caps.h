@@ -17,7 +17,8 @@ struct DeviceInfo {
   uint32_t max_threads_per_block = 0;
   uint32_t max_block[3] = {0, 0, 0};
   uint32_t max_grid[3] = {0, 0, 0};
-  uint32_t max_shared_bytes = 0;  // Per block, static plus dynamic; a backend opts in where the driver requires it.
+  uint32_t max_shared_bytes = 0;     // Per block, static plus dynamic; a backend opts in where the driver requires it.
+  uint32_t max_parameter_bytes = 0;  // Of all parameters of a kernel.
   uint32_t warp_size = 0;
   int32_t least_priority = 0;
   int32_t greatest_priority = 0;  // Smaller is more urgent, as in CUDA.

@@ -39,7 +39,7 @@ namespace millrace::hal {
 /// Does nothing: joins its dependencies.
 struct GraphEmpty {};
 
-/// As LaunchRequest. `params` holds one value for each parameter, in its low bytes.
+/// As LaunchRequest. Each parameter begins a word of `params`, in whose low bytes a scalar is. Patches name its word.
 struct GraphKernel {
   std::shared_ptr<Kernel> kernel;
   Dim3 grid;
@@ -48,6 +48,7 @@ struct GraphKernel {
   bool is_cooperative = false;
   uint32_t kernel_id = 0;
   std::vector<uint64_t> params;
+  std::vector<WideParam> wide;
 };
 
 /// As Stream::Copy: each side is memory of the node's device or page-locked host memory.

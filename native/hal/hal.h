@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "hal/caps.h"
+#include "hal/launch_params.h"
 #include "hal/status.h"
 #include "protocol/protocol.gen.h"
 
@@ -124,12 +125,6 @@ class Module {
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> FindVariable(const std::string& name) = 0;
 };
 
-struct Dim3 {
-  uint32_t x = 1;
-  uint32_t y = 1;
-  uint32_t z = 1;
-};
-
 struct LaunchRequest {
   Kernel* kernel = nullptr;
   Dim3 grid;
@@ -142,6 +137,8 @@ struct LaunchRequest {
   /// The runtime's numbers of the kernel and its outputs, for ProgressSink::Failed. Valid during the call only.
   uint32_t kernel_id = 0;
   std::span<const uint64_t> outputs;
+  /// Those of `params` that are by value, in their order. The others have at most a word. Valid during the call only.
+  std::span<const WideParam> wide;
 };
 
 struct StreamRequest {

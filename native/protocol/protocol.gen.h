@@ -6,12 +6,14 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "0ed17a765e684fef";
+inline constexpr char kHash[] = "6b81bc909d5489f1";
 inline constexpr uint32_t kHandleIndexBits = 22;
-/// Size of the largest record. JavaScript encodes each record into a block of this size before it calls `submit`.
-inline constexpr uint32_t kMaxRecordBytes = 4096;
-/// Largest number of entries in a Launch record: one per scalar, per array, per array dimension passed to the kernel, and per module variable.
+/// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
+inline constexpr uint32_t kMaxRecordBytes = 36864;
+/// Largest number of entries in a Launch record: one per parameter, per pointer in a struct, per array dimension passed to the kernel, and per module variable.
 inline constexpr uint32_t kMaxLaunchArgs = 128;
+/// Largest size of all parameters of a kernel: that of CUDA 12.1 and newer on devices of compute capability 7.0 and newer.
+inline constexpr uint32_t kMaxParameterBytes = 32764;
 /// Timeline slots of one device. A slot is reused after its stream was closed and drained.
 inline constexpr uint32_t kMaxStreams = 4096;
 /// Default limit of unissued records of one device (`maxPending`).
@@ -80,6 +82,8 @@ enum class ArgKind : uint8_t {
   kScalar = 0,  // `value` holds the scalar's bytes.
   kMemory = 1,  // `handle` names device memory. `value` is a byte offset into it.
   kVariable = 2,  // `handle` names a module variable that the kernel accesses by name. The entry passes no parameter. An entry whose variable does not exist is ignored.
+  kBytes = 3,  // A parameter of `size` bytes: a struct or a vector. `value` is the offset of its bytes behind the entries.
+  kMember = 4,  // A pointer in the parameter of the latest BYTES entry, at offset `size` there. `handle` names device memory, `value` is a byte offset into it. The entry passes no parameter of its own.
 };
 
 /// How a kernel accesses an array. Bit flags.
@@ -359,7 +363,7 @@ struct HoldRecord {
 static_assert(sizeof(HoldRecord) == 16);
 static_assert(offsetof(HoldRecord, header) == 0);
 
-/// `argCount` entries of LaunchArg follow.
+/// `argCount` entries of LaunchArg follow, then the bytes of the BYTES entries.
 struct LaunchRecord {
   static constexpr Opcode kOpcode = Opcode::kLaunch;
   RecordHeader header;
@@ -387,20 +391,18 @@ static_assert(offsetof(LaunchRecord, block_z) == 44);
 static_assert(offsetof(LaunchRecord, shared_bytes) == 48);
 static_assert(offsetof(LaunchRecord, flags) == 52);
 
-/// `size` is the scalar's size in bytes. `access` is zero for scalars.
+/// `size` is the size of a scalar or of a parameter in bytes; of a MEMBER entry, where the pointer is. `access` is zero for entries without a handle.
 struct LaunchArg {
   uint8_t kind;
-  uint8_t size;
   uint8_t access;
-  uint8_t reserved;
+  uint16_t size;
   uint32_t handle;
   uint64_t value;
 };
 static_assert(sizeof(LaunchArg) == 16);
 static_assert(offsetof(LaunchArg, kind) == 0);
-static_assert(offsetof(LaunchArg, size) == 1);
-static_assert(offsetof(LaunchArg, access) == 2);
-static_assert(offsetof(LaunchArg, reserved) == 3);
+static_assert(offsetof(LaunchArg, access) == 1);
+static_assert(offsetof(LaunchArg, size) == 2);
 static_assert(offsetof(LaunchArg, handle) == 4);
 static_assert(offsetof(LaunchArg, value) == 8);
 
@@ -490,7 +492,7 @@ static_assert(sizeof(GraphBody) == 8);
 static_assert(offsetof(GraphBody, node_count) == 0);
 static_assert(offsetof(GraphBody, reserved) == 4);
 
-/// Entry number `entry` of each launch replaces a part of the record of node `node`. LAUNCH: the LaunchArg number `arg`, except its `access`. COPY: the device memory of dst (`arg` 0) or src (1), whose offset counts from the entry's. FILL: the memory (0), the pattern (1) or the count (2).
+/// Entry number `entry` of each launch replaces a part of the record of node `node`. LAUNCH: the handle and the value of the LaunchArg number `arg`, which is no BYTES entry. COPY: the device memory of dst (`arg` 0) or src (1), whose offset counts from the entry's. FILL: the memory (0), the pattern (1) or the count (2).
 struct GraphPatch {
   uint32_t node;
   uint32_t arg;

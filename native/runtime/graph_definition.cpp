@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/handle_table.h"
+#include "runtime/launches.h"
 #include "runtime/record_reader.h"
 
 namespace millrace {
@@ -22,6 +23,28 @@ bool ReadNode(RecordReader& reader, DefinedNode& node, protocol::NopRecord recor
   return reader.ReadFields(record);
 }
 
+bool AreParams(std::span<const protocol::LaunchArg> args, size_t byte_count) {
+  hal::WideParam latest;
+  for (const protocol::LaunchArg& arg : args) {
+    switch (static_cast<ArgKind>(arg.kind)) {
+      case ArgKind::kScalar:
+      case ArgKind::kMemory:
+      case ArgKind::kVariable:
+        break;
+      case ArgKind::kBytes:
+        if (!IsWideParam(arg, byte_count)) return false;
+        latest.bytes = arg.size;
+        break;
+      case ArgKind::kMember:
+        if (!IsMemberOf(arg, latest)) return false;
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
 bool ReadNode(RecordReader& reader, DefinedNode& node, GraphDefinition::Launch launch) {
   protocol::LaunchRecord& record = launch.record;
   if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchArgs) return false;
@@ -32,8 +55,11 @@ bool ReadNode(RecordReader& reader, DefinedNode& node, GraphDefinition::Launch l
   launch.args.resize(record.arg_count);
   launch.entries.resize(record.arg_count, GraphDefinition::kNoEntry);
   for (protocol::LaunchArg& arg : launch.args) {
-    if (!reader.Read(arg) || arg.kind > static_cast<uint8_t>(ArgKind::kVariable)) return false;
+    if (!reader.Read(arg)) return false;
   }
+  const std::span<const std::byte> bytes = reader.Behind(0);
+  if (!AreParams(launch.args, bytes.size())) return false;
+  launch.bytes = WordsOf(bytes);
   node.work = std::move(launch);
   return true;
 }
@@ -157,10 +183,10 @@ bool ReadNodes(ByteReader& reader, uint32_t count, uint32_t depth, std::vector<D
 /// Where the entry of an argument is kept; null if none can replace it.
 uint32_t* EntryOf(DefinedNode& node, uint32_t arg) {
   if (auto* const launch = std::get_if<GraphDefinition::Launch>(&node.work)) {
-    // A variable is no parameter of the kernel, so there is nothing to replace.
-    const bool is_param =
-        arg < launch->args.size() && launch->args[arg].kind != static_cast<uint8_t>(ArgKind::kVariable);
-    return is_param ? &launch->entries[arg] : nullptr;
+    if (arg >= launch->args.size()) return nullptr;
+    // A variable is no parameter of the kernel, and no entry has a struct.
+    const auto kind = static_cast<ArgKind>(launch->args[arg].kind);
+    return kind == ArgKind::kVariable || kind == ArgKind::kBytes ? nullptr : &launch->entries[arg];
   }
   if (auto* const copy = std::get_if<GraphDefinition::Copy>(&node.work)) {
     return arg == 0 ? &copy->dst_entry : arg == 1 ? &copy->src_entry : nullptr;

@@ -21,6 +21,7 @@ struct GraphDefinition {
     protocol::LaunchRecord record;
     std::vector<protocol::LaunchArg> args;
     std::vector<uint32_t> entries;  // For each argument, the entry of each launch that replaces it.
+    std::vector<uint64_t> bytes;    // Of the parameters by value.
   };
   struct Copy {
     protocol::CopyRecord record;

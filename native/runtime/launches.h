@@ -1,12 +1,17 @@
 // What LAUNCH records, and those among the nodes of a graph, have in common.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "hal/hal.h"
 #include "runtime/failures.h"
+#include "runtime/record_reader.h"
 
 namespace millrace {
 
@@ -25,6 +30,20 @@ constexpr bool Writes(uint8_t access) {
 }
 constexpr bool IsCooperative(const protocol::LaunchRecord& record) {
   return (record.flags & static_cast<uint32_t>(protocol::LaunchFlag::kCooperative)) != 0;
+}
+/// Whether a BYTES entry names a parameter among `total` bytes behind the entries.
+constexpr bool IsWideParam(const protocol::LaunchArg& arg, size_t total) {
+  return arg.size != 0 && arg.value % sizeof(uint64_t) == 0 && Fits(arg.value, arg.size, total);
+}
+/// Whether a MEMBER entry names a pointer in the parameter.
+constexpr bool IsMemberOf(const protocol::LaunchArg& arg, const hal::WideParam& wide) {
+  return arg.size % sizeof(uint64_t) == 0 && Fits(arg.size, sizeof(uint64_t), wide.bytes);
+}
+/// The bytes behind the entries, in words.
+[[nodiscard]] inline std::vector<uint64_t> WordsOf(std::span<const std::byte> bytes) {
+  std::vector<uint64_t> words((bytes.size() + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+  if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
+  return words;
 }
 
 /// A failure if the launch exceeds the kernel's limits. The owner could not check them, because the kernel was not

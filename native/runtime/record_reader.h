@@ -67,6 +67,10 @@ class ByteReader {
     at_ += count;
     return bytes_.subspan(at_ - count, count);
   }
+  /// What comes after the next `count` bytes, which stay to be read; empty if there is nothing.
+  [[nodiscard]] std::span<const std::byte> Behind(size_t count) const {
+    return bytes_.size() - at_ < count ? std::span<const std::byte>() : bytes_.subspan(at_ + count);
+  }
   [[nodiscard]] bool IsAtEnd() const { return at_ == bytes_.size(); }
 
  private:
@@ -97,6 +101,8 @@ class RecordReader {
   [[nodiscard]] bool Read(T& value) {
     return body_.Read(value);
   }
+  /// What comes after the next `count` bytes behind the fields, which stay to be read; empty if there is nothing.
+  [[nodiscard]] std::span<const std::byte> Behind(size_t count) const { return body_.Behind(count); }
 
  private:
   const protocol::RecordHeader header_;

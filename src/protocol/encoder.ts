@@ -226,6 +226,27 @@ export class Encoder {
     u32[at + ARG_VALUE_WORD + 1] = 0;
   }
 
+  /** A parameter by value: `size` bytes, at this offset of those that `behindArgs` writes. */
+  bytesArg(index: number, size: number, offset: number): void {
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    const u32 = this.#u32;
+    u32[at] = ArgKind.BYTES | (size << SIZE_SHIFT);
+    u32[at + ARG_VALUE_WORD] = offset;
+    u32[at + ARG_VALUE_WORD + 1] = 0;
+  }
+
+  /** A pointer at offset `place` of the latest parameter by value. */
+  memberArg(index: number, access: number, place: number, handle: number, offset: number): void {
+    this.memoryArg(index, access, handle, offset);
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    this.#u32[at] = ArgKind.MEMBER | (access << ACCESS_SHIFT) | (place << SIZE_SHIFT);
+  }
+
+  /** Writes the bytes behind the entries of a launch. */
+  behindArgs(argCount: number, bytes: Uint8Array): void {
+    this.block.set(bytes, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE);
+  }
+
   /** An integer of up to 4 bytes in `low`, or a larger one in two halves. */
   intArg(index: number, size: number, low: number, high: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
@@ -247,6 +268,7 @@ export class Encoder {
     this.#f64[(at + ARG_VALUE_WORD) >> 1] = value;
   }
 
+  /** `valueBytes` is how many bytes `behindArgs` wrote. */
   launch(
     stream: number,
     kernel: number,
@@ -259,6 +281,7 @@ export class Encoder {
     blockZ: number,
     sharedBytes: number,
     flags: number,
+    valueBytes: number,
   ): number {
     const u32 = this.#u32;
     u32[LaunchRecord.KERNEL >> WORD] = kernel;
@@ -271,7 +294,7 @@ export class Encoder {
     u32[LaunchRecord.BLOCK_Z >> WORD] = blockZ;
     u32[LaunchRecord.SHARED_BYTES >> WORD] = sharedBytes;
     u32[LaunchRecord.FLAGS >> WORD] = flags;
-    return this.#header(Opcode.LAUNCH, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE, stream);
+    return this.#header(Opcode.LAUNCH, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE + valueBytes, stream);
   }
 
   /** The entries of the slots were written as arguments. */

@@ -15,6 +15,8 @@ export interface NativeDeviceInfo {
   readonly maxGrid: readonly [x: number, y: number, z: number];
   /** Per block, static and dynamic. */
   readonly maxSharedBytes: number;
+  /** Of all parameters of a kernel. */
+  readonly maxParameterBytes: number;
   readonly warpSize: number;
   readonly priorityRange: readonly [least: number, greatest: number];
 }

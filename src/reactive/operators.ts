@@ -13,7 +13,7 @@ import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
 import type { KernelPlan } from '../core/kernels/kernel-plan.js';
-import type { Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
+import type { CudaParams, Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
 import { PinnedArray } from '../core/api/pinned.js';
 import { readArray } from '../core/api/readback.js';
 import type { Stream } from '../core/api/stream.js';
@@ -88,7 +88,7 @@ export function upload<T extends HostArray | PinnedArray>(
  * `stream.launch` throws; a failure of the kernel appears where the chain is awaited.
  * @example of(samples).pipe(upload(lane), launch(lane, blur, (x) => x.length, (x) => ({ x })), download(lane))
  */
-export function launch<T, P extends Params>(
+export function launch<T, P extends CudaParams>(
   on: On,
   kernel: Kernel<P>,
   shape: LaunchShape | ((value: T) => LaunchShape),

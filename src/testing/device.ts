@@ -6,7 +6,7 @@ import type { DeviceName } from '../core/api/device-info.js';
 import { DeviceCore } from '../core/device/device-core.js';
 import type { Ordering } from '../core/device/stream-context.js';
 import { checkOrdering } from '../core/api/stream-options.js';
-import { MAX_PENDING } from '../protocol/protocol.gen.js';
+import { MAX_PARAMETER_BYTES, MAX_PENDING } from '../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../protocol/reports.js';
 import { type CopyMs, TestChannel } from './channel.js';
 import type { TestClock } from './clock.js';
@@ -64,6 +64,7 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
     maxBlock: [1024, 1024, 64],
     maxGrid: [2 ** 31 - 1, 65535, 65535],
     maxSharedBytes: 48 * 1024,
+    maxParameterBytes: MAX_PARAMETER_BYTES,
     warpSize: 32,
     priorityRange: [0, -5],
   };

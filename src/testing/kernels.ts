@@ -1,15 +1,16 @@
 // Launches on a test device: a JavaScript function in place of the kernel, and its duration.
 import { badArgument, show } from '../core/base/arguments.js';
-import { DTYPES, type DType, type HostOf, type HostValue, type Scalar } from '../core/elements/dtype.js';
-import { numberOf16 } from '../core/elements/scalar-bits.js';
-import { type ArrayParam, type Kernel, MADE, type Params } from '../core/kernels/kernel.js';
-import { Access, LaunchArg, LaunchRecord } from '../protocol/protocol.gen.js';
+import { DTYPES } from '../core/elements/dtype.js';
+import { type ArrayParam, type CudaParams, type Kernel, MADE } from '../core/kernels/kernel.js';
+import { Access, ArgKind, LaunchArg, LaunchRecord } from '../protocol/protocol.gen.js';
 import { type Block, type Effect, NO_EFFECT } from './memory.js';
+import { type Pointers, readScalar, readValue, type TestValue } from './values.js';
 
-/** The arguments of a launch that `run` gets: typed arrays with the elements in flat order, and the values of scalars. */
-export type TestKernelArgs<P extends Params> = {
-  readonly [K in keyof P]: P[K] extends ArrayParam<infer D> ? HostOf<ArrayBuffer>[D] : P[K] extends Scalar<infer D> ? HostValue<D> : never;
-};
+/**
+ * The arguments of a launch that `run` gets: typed arrays with the elements in flat order, the values of scalars, objects for structs, lists
+ * for vectors, a Uint8Array for bytes, and null for an optional array that the launch does not give.
+ */
+export type TestKernelArgs<P extends CudaParams> = { readonly [K in keyof P]: TestValue<P[K]> };
 
 /** The size of a launch. */
 export interface TestLaunch {
@@ -22,7 +23,7 @@ export interface TestLaunch {
 }
 
 /** What a launch does on a test device. */
-export interface TestKernelOptions<P extends Params> {
+export interface TestKernelOptions<P extends CudaParams> {
   /** Virtual milliseconds that a launch takes. Default 0. */
   readonly ms?: number | ((launch: TestLaunch) => number);
   /**
@@ -37,7 +38,7 @@ export interface TestKernel {
   /** The kernel. */
   readonly kernel: Kernel;
   /** @internal */
-  readonly opts: TestKernelOptions<Params>;
+  readonly opts: TestKernelOptions<CudaParams>;
 }
 
 /**
@@ -45,13 +46,13 @@ export interface TestKernel {
  * not a function, or `ms` not a number of at least 0 or a function.
  * @example testKernel(square, { ms: 2, run: ({ x }) => x.forEach((value, i) => (x[i] = value * value)) })
  */
-export function testKernel<P extends Params>(kernel: Kernel<P>, opts: TestKernelOptions<P> = {}): TestKernel {
+export function testKernel<P extends CudaParams>(kernel: Kernel<P>, opts: TestKernelOptions<P> = {}): TestKernel {
   if (typeof kernel !== 'object' || kernel === null || !kernel[MADE])
     throw badArgument('kernel', kernel, `${show(kernel)} is not a kernel.`);
   const { ms = 0, run } = opts;
   if (typeof ms !== 'function') checkMs('ms', ms);
   if (run !== undefined && typeof run !== 'function') throw badArgument('run', run, `run (${show(run)}) is not a function.`);
-  return { kernel, opts: opts as unknown as TestKernelOptions<Params> };
+  return { kernel, opts: opts as unknown as TestKernelOptions<CudaParams> };
 }
 
 /** Checks a duration that the user gave or that their function returned. */
@@ -98,51 +99,63 @@ export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: n
   let entry = 0;
   const nextAt = (): number => LaunchRecord.BYTE_SIZE + entry++ * LaunchArg.BYTE_SIZE;
   const nextInt = (): number => view.getInt32(nextAt() + LaunchArg.VALUE, true);
-  for (const [name, param] of Object.entries(kernel.params)) {
-    const at = nextAt();
-    if (param.kind === 'scalar') {
-      args[name] = readScalar(view, at + LaunchArg.VALUE, param.dtype);
-      continue;
-    }
+  const entries = view.getUint32(LaunchRecord.ARG_COUNT, true);
+  const behind = LaunchRecord.BYTE_SIZE + entries * LaunchArg.BYTE_SIZE;
+  const valueAt = (at: number): number => Number(view.getBigUint64(at + LaunchArg.VALUE, true));
+  /** The elements of a memory entry, from its offset on; undefined while the memory is not allocated. */
+  const elementsAt = (at: number, { dtype }: ArrayParam, lengthOf: (most: number) => number): ArrayBufferView | undefined => {
     const memory = find(view.getUint32(at + LaunchArg.HANDLE, true));
     if (memory === undefined) return undefined;
-    const { bytes } = memory;
-    const { make, byteSize } = DTYPES[param.dtype];
-    const offset = Number(view.getBigUint64(at + LaunchArg.VALUE, true));
-    let length = Math.floor((bytes.length - offset) / byteSize);
-    if (isShaped) for (let axis = (length = 1); axis <= param.rank; axis++) length *= nextInt();
-    args[name] = new make(bytes.buffer, bytes.byteOffset + offset, length);
     const access = view.getUint8(at + LaunchArg.ACCESS);
     if ((access & Access.READ) !== 0) reads.push(memory);
     if ((access & Access.WRITE) !== 0) writes.push(memory);
+    const { make, byteSize } = DTYPES[dtype];
+    const { bytes } = memory;
+    const offset = valueAt(at);
+    return new make(bytes.buffer, bytes.byteOffset + offset, lengthOf(Math.floor((bytes.length - offset) / byteSize)));
+  };
+  for (const [name, param] of Object.entries(kernel.params)) {
+    const at = nextAt();
+    switch (param.kind) {
+      case 'scalar':
+        args[name] = readScalar(view, at + LaunchArg.VALUE, param.dtype);
+        break;
+      case 'array':
+      case 'optional': {
+        const array = param.kind === 'array' ? param : param.array;
+        const lengthOf = (length: number): number => {
+          if (isShaped) for (let axis = (length = 1); axis <= array.rank; axis++) length *= nextInt();
+          return length;
+        };
+        const isNull = view.getUint8(at + LaunchArg.KIND) === ArgKind.SCALAR;
+        const elements = isNull ? null : elementsAt(at, array, lengthOf);
+        if (elements === undefined) return undefined;
+        args[name] = elements;
+        break;
+      }
+      default: {
+        const pointers = new Map<number, number>();
+        const isMember = (): boolean =>
+          entry < entries && view.getUint8(LaunchRecord.BYTE_SIZE + entry * LaunchArg.BYTE_SIZE) === ArgKind.MEMBER;
+        while (isMember()) {
+          const member = nextAt();
+          pointers.set(view.getUint16(member + LaunchArg.SIZE, true), member);
+        }
+        let isThere = true;
+        const elements: Pointers = (place, array) => {
+          const member = pointers.get(place);
+          const found = member === undefined ? null : elementsAt(member, array, (length) => length);
+          isThere &&= found !== undefined;
+          return found;
+        };
+        args[name] = readValue(view, behind + valueAt(at), 0, param, elements);
+        if (!isThere) return undefined;
+      }
+    }
   }
   const most = grid.map((blocks, axis) => blocks * (block[axis] as number)) as unknown as Three;
   const extent = isShaped ? ([nextInt(), nextInt(), nextInt()] as const) : most;
   const threads = most.map((count, axis) => Math.min(count, extent[axis] as number)) as unknown as Three;
   const launch = { grid, block, threads };
   return { launch, effect: { reads, writes, isWhole: false, run: () => opts.run?.(args as never, launch) } };
-}
-
-function readScalar(view: DataView, at: number, dtype: DType): unknown {
-  switch (dtype) {
-    case 'bool':
-      return view.getUint8(at) !== 0;
-    case 'f32':
-      return view.getFloat32(at, true);
-    case 'f64':
-      return view.getFloat64(at, true);
-    case 'i64':
-      return view.getBigInt64(at, true);
-    case 'u64':
-      return view.getBigUint64(at, true);
-    case 'f16':
-    case 'bf16':
-      return numberOf16(dtype, view.getUint16(at, true));
-    case 'i8':
-    case 'i16':
-    case 'i32':
-      return view.getInt32(at, true);
-    default:
-      return view.getUint32(at, true);
-  }
 }

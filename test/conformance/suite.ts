@@ -76,6 +76,8 @@ import { sharing } from './sharing.js';
 import { streams } from './streams.js';
 import { webStreams } from './web-streams.js';
 import { requests } from './requests.js';
+import { valueErrors } from './value-errors.js';
+import { valuesByValue } from './values-by-value.js';
 import { virtualTime } from './virtual-time.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
@@ -118,6 +120,8 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaCode,
   halfNumbers,
   cudaLibraries,
+  valuesByValue,
+  valueErrors,
   cudaAssertions,
   cooperative,
   modules,
@@ -212,6 +216,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaCode,
   halfNumbers,
   cudaLibraries,
+  valuesByValue,
   cudaAssertions,
   modules,
   moduleVariables,

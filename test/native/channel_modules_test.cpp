@@ -23,10 +23,8 @@ Ticket Launch(Rig& rig, uint32_t stream, uint32_t kernel, const std::vector<Give
   std::memcpy(bytes.data(), &record, sizeof(record));
   std::byte* at = bytes.data() + sizeof(record);
   for (const Given& each : given) {
-    const protocol::LaunchArg arg{.kind = static_cast<uint8_t>(each.kind),
-                                  .size = 8,
-                                  .access = static_cast<uint8_t>(each.access),
-                                  .handle = each.handle};
+    const protocol::LaunchArg arg{
+        .kind = static_cast<uint8_t>(each.kind), .access = static_cast<uint8_t>(each.access), .handle = each.handle};
     std::memcpy(at, &arg, sizeof(arg));
     at += sizeof(arg);
   }

@@ -104,6 +104,31 @@ MR_TEST(AnImageWithoutItsSymbolsIsRefused) {
   MR_EXPECT(code(KernelPath(), "wide") == StatusCode::kUnsupported);
 }
 
+MR_TEST(AStructIsPassedByValueAndHasTheSizeOfTheImage) {
+  auto device = OpenDevice();
+  Lane lane(*device);
+  auto five = device->LoadKernel(Request(KernelPath(), "five")).value();
+  uint32_t word = 0;
+  uint32_t* address = &word;
+  std::array<uint32_t, 6> values{1, 2, 3, 4, 5, 99};
+  uint32_t factor = 10;
+  std::array<void*, 3> params{&address, values.data(), &factor};
+  const auto launch = [&](std::span<void* const> given, std::span<const hal::WideParam> wide) {
+    const Status status = lane.stream->Launch(lane.last + 1, {.kernel = five.get(), .params = given, .wide = wide});
+    if (status.ok()) ++lane.last;
+    return status.code();
+  };
+  const auto with = [](uint32_t index, uint32_t bytes) { return std::vector<hal::WideParam>{{index, bytes}}; };
+  MR_EXPECT(launch(params, with(1, 20)) == StatusCode::kOk);
+  values[0] = 0;  // The launch has copied it.
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT_EQ(word, 150u);
+  for (const auto& wrong : {with(1, 16), with(1, 24), with(2, 20), with(3, 20), std::vector<hal::WideParam>{}}) {
+    MR_EXPECT(launch(params, wrong) == StatusCode::kLaunchFailed);
+  }
+  MR_EXPECT(launch(std::span(params).first(2), with(1, 20)) == StatusCode::kLaunchFailed);
+}
+
 MR_TEST(EveryLoadOfAnImageHasVariablesOfItsOwn) {
   auto device = OpenDevice();
   auto other = OpenDevice();

@@ -107,7 +107,14 @@ KERNEL(handed, 1, 8) {
     flags[block].store(1);
   }
 }
-KERNEL(wide, 1, 16) {}
+KERNEL(wide, 1, 32765) {}
+// words[0] = the sum of a struct's elements, times the last parameter.
+struct Five { uint32_t at[5]; };
+KERNEL(five, 3, 8, 20, 4) {
+  uint32_t sum = 0;
+  for (const uint32_t each : Param<Five>(launch, 1).at) sum += each;
+  Param<uint32_t*>(launch, 0)[0] = sum * Param<uint32_t>(launch, 2);
+}
 // Counts its launches in a variable of the image.
 static uint32_t launches = 40;
 static const uint32_t fixed = 7;

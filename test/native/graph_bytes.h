@@ -31,8 +31,8 @@ ByteList RecordBytes(T record, const std::vector<Tail>& tail = {}) {
 
 inline protocol::LaunchArg MemoryArg(uint32_t handle, protocol::Access access, uint64_t offset = 0) {
   return {.kind = static_cast<uint8_t>(protocol::ArgKind::kMemory),
-          .size = 8,
           .access = static_cast<uint8_t>(access),
+          .size = 8,
           .handle = handle,
           .value = offset};
 }

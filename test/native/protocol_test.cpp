@@ -7,8 +7,9 @@ namespace millrace {
 namespace {
 
 MR_TEST(TheLargestLaunchFitsARecord) {
-  const uint64_t largest =
-      sizeof(protocol::LaunchRecord) + uint64_t{protocol::kMaxLaunchArgs} * sizeof(protocol::LaunchArg);
+  // Each parameter by value begins a word.
+  const uint64_t args = uint64_t{protocol::kMaxLaunchArgs} * (sizeof(protocol::LaunchArg) + sizeof(uint64_t) - 1);
+  const uint64_t largest = sizeof(protocol::LaunchRecord) + args + protocol::kMaxParameterBytes;
   MR_EXPECT(largest <= protocol::kMaxRecordBytes);
 }
 

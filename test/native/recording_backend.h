@@ -85,6 +85,10 @@ class RecordingStream final : public hal::Stream {
       controls_.refuse_launches.fetch_sub(1);
       return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
     }
+    values_.clear();
+    for (const auto& [index, bytes] : request.wide) {
+      std::memcpy(values_.emplace_back((bytes + 7) / 8).data(), request.params[index], bytes);
+    }
     return Take(ticket, request.is_cooperative ? "cooperative launch" : "launch");
   }
   Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest& request) override {
@@ -109,6 +113,8 @@ class RecordingStream final : public hal::Stream {
   Status UploadGraph(hal::Ticket ticket, hal::Graph&) override { return Take(ticket, "upload"); }
   /// The outputs of the last graph launch.
   [[nodiscard]] const std::vector<uint64_t>& Outputs() const { return outputs_; }
+  /// The parameters by value of the last launch, in words.
+  [[nodiscard]] const std::vector<std::vector<uint64_t>>& Values() const { return values_; }
   [[nodiscard]] hal::ProgressSink& sink() { return *sink_; }
   Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
     return Take(ticket, "copy");
@@ -220,6 +226,7 @@ class RecordingStream final : public hal::Stream {
   std::mutex telling_;  // Held while the sink is told; the stream does not end meanwhile.
   std::mutex mutex_;
   std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
+  std::vector<std::vector<uint64_t>> values_;    // The channel's; read when that is quiet.
   std::vector<uint64_t> outputs_;                // The channel's; read when that is quiet.
   uint64_t staging_ = 0;                         // The channel's, or the pump's while the stream waits for it.
 };

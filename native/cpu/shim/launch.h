@@ -114,6 +114,10 @@ template <class T>
 static MR_INLINE T mr_argument(const void* from) {
   if constexpr (alignof(T) <= 8) {
     return *static_cast<const T*>(from);
+  } else if constexpr (!__is_constructible(T)) {
+    alignas(T) char value[sizeof(T)];
+    __builtin_memcpy(value, from, sizeof(T));
+    return *reinterpret_cast<const T*>(value);
   } else {
     T value;
     __builtin_memcpy(&value, from, sizeof(T));

@@ -28,6 +28,20 @@ MR_VECTORS(float, float, 8, 16)
 MR_VECTORS(double, double, 16, 16)
 #undef MR_VECTORS
 
+/// Quadruples of 8-byte elements by their alignment, as CUDA 13 names them.
+#define MR_ALIGNED_VECTORS(name, T)                                                     \
+  struct __attribute__((aligned(16))) name##4_16a { T x, y, z, w; };                    \
+  struct __attribute__((aligned(32))) name##4_32a { T x, y, z, w; };                    \
+  MR_INLINE name##4_16a make_##name##4_16a(T x, T y, T z, T w) { return {x, y, z, w}; } \
+  MR_INLINE name##4_32a make_##name##4_32a(T x, T y, T z, T w) { return {x, y, z, w}; }
+
+MR_ALIGNED_VECTORS(long, long)
+MR_ALIGNED_VECTORS(ulong, unsigned long)
+MR_ALIGNED_VECTORS(longlong, long long)
+MR_ALIGNED_VECTORS(ulonglong, unsigned long long)
+MR_ALIGNED_VECTORS(double, double)
+#undef MR_ALIGNED_VECTORS
+
 struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}

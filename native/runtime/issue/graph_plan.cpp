@@ -124,15 +124,29 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
                           .kernel_id = record.kernel};
   if (const Ended ended = FindKernel(home, record, kernel)) return ended;
   const uint32_t node = NodeIndex();
+  uint32_t param_count = 0;
+  uint32_t latest = 0;  // The first word of the latest parameter by value.
   for (size_t n = 0; n < launch.args.size(); ++n) {
     const protocol::LaunchArg& arg = launch.args[n];
     const auto kind = static_cast<ArgKind>(arg.kind);
-    const auto param = static_cast<uint32_t>(kernel.params.size());
+    const bool is_member = kind == ArgKind::kMember;
+    if (!is_member && kind != ArgKind::kVariable) ++param_count;
+    if (kind == ArgKind::kBytes) {
+      const auto from = launch.bytes.begin() + static_cast<ptrdiff_t>(arg.value / sizeof(uint64_t));
+      latest = static_cast<uint32_t>(kernel.params.size());
+      kernel.wide.push_back({param_count - 1, arg.size});
+      kernel.params.insert(kernel.params.end(), from,
+                           from + static_cast<ptrdiff_t>((arg.size + sizeof(uint64_t) - 1) / sizeof(uint64_t)));
+      continue;
+    }
+    const auto param = is_member ? latest + static_cast<uint32_t>(arg.size / sizeof(uint64_t))
+                                 : static_cast<uint32_t>(kernel.params.size());
+    if (!is_member && kind != ArgKind::kVariable) kernel.params.push_back(0);
     const uint32_t entry = launch.entries[n];
     const bool is_replaced = entry != GraphDefinition::kNoEntry;
     if (kind == ArgKind::kScalar) {
       if (is_replaced) plan_->patches.push_back({.node = node, .param = param, .entry = entry});
-      kernel.params.push_back(arg.value);
+      kernel.params[param] = arg.value;
     } else if (is_replaced) {
       const uint32_t slot = plan_->SlotOf(home.id, entry);
       plan_->patches.push_back({.node = node, .param = param, .entry = entry, .slot = slot});
@@ -141,7 +155,6 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
         accesses_.writes.push_back({GraphPlan::kFirstSlot + slot, true});
         plan_->has_foreign_outputs |= !IsOwn(home);
       }
-      kernel.params.push_back(0);
     } else {
       MemoryRef memory;
       if (const Ended ended = FindMemory(home, arg.handle, memory)) return ended;
@@ -151,7 +164,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
       if (Reads(arg.access) || memory->address == nullptr) AddRead(home, memory, arg.handle);
       if (Writes(arg.access)) AddWrite(home, memory, arg.handle, true);
       if (kind == ArgKind::kVariable) continue;
-      kernel.params.push_back(arg.value + reinterpret_cast<uintptr_t>(memory->address));
+      kernel.params[param] = arg.value + reinterpret_cast<uintptr_t>(memory->address);
     }
   }
   if (!home.is_gone && plan_->kernels.back().entry.is_checked) {

@@ -55,6 +55,9 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
   outputs_.clear();
   overwritten_.clear();
   output_names_.clear();
+  wide_.clear();
+  const std::span<const std::byte> bytes = reader.Behind(record.arg_count * sizeof(protocol::LaunchArg));
+  if (!bytes.empty()) bytes_ = WordsOf(bytes);
   for (uint32_t n = 0; n < record.arg_count; ++n) {
     protocol::LaunchArg arg;
     if (!reader.Read(arg)) return ends_.FailMalformed(stream, ticket);
@@ -62,6 +65,12 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     if (kind == ArgKind::kScalar) {
       params[count] = &values[count];
       values[count++] = arg.value;
+      continue;
+    }
+    if (kind == ArgKind::kBytes) {
+      if (!IsWideParam(arg, bytes.size())) return ends_.FailMalformed(stream, ticket);
+      wide_.push_back({count, arg.size});
+      params[count++] = &bytes_[arg.value / sizeof(uint64_t)];
       continue;
     }
     if (waits_.WaitsForMemory(stream, arg.handle)) return waits_.Park(stream, ParkReason::kPoint);
@@ -76,10 +85,14 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     if (cause == 0 && is_needed) cause = (*entry)->poison.by();
     if (!is_needed) overwritten_.push_back(entry);
     if (kind == ArgKind::kVariable) continue;
+    const uintptr_t base = (*entry)->memory == nullptr ? 0 : reinterpret_cast<uintptr_t>((*entry)->memory->address());
+    if (kind == ArgKind::kMember) {
+      if (wide_.empty() || !IsMemberOf(arg, wide_.back())) return ends_.FailMalformed(stream, ticket);
+      static_cast<uint64_t*>(params[wide_.back().index])[arg.size / sizeof(uint64_t)] = base + arg.value;
+      continue;
+    }
     params[count] = &values[count];
-    values[count] = arg.value;
-    if ((*entry)->memory != nullptr) values[count] += reinterpret_cast<uintptr_t>((*entry)->memory->address());
-    ++count;
+    values[count++] = base + arg.value;
   }
   const Outputs outputs{.memory = outputs_};
   if (kernel.kernel == nullptr)
@@ -112,6 +125,7 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
       .is_cooperative = IsCooperative(record),
       .kernel_id = record.kernel,
       .outputs = output_names_,
+      .wide = wide_,
   };
   // Add the watch before the launch: a report may arrive before the backend's call returns.
   if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_);

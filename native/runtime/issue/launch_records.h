@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hal/hal.h"
 #include "runtime/issue/issue_parts.h"
 #include "runtime/memory_entry.h"
 #include "runtime/record_reader.h"
@@ -35,6 +36,8 @@ class LaunchRecords {
   std::vector<MemoryRef*> outputs_;
   std::vector<uint64_t> output_names_;   // Of the same, their handles; then with their versions above them.
   std::vector<MemoryRef*> overwritten_;  // Of these, those it does not read.
+  std::vector<uint64_t> bytes_;          // Of its parameters by value.
+  std::vector<hal::WideParam> wide_;     // These.
 };
 
 }  // namespace millrace

@@ -1,10 +1,13 @@
 // Collects the types that CUDA C++ source declares in the global namespace, by scanning tokens: aliases, macros that stand for types,
 // structs and enums. A name with several meanings, or whose meaning depends on the preprocessor, maps to undefined.
 
+import { fieldsOf, type TextField } from './struct-fields.js';
+
 /** The meaning of a type name. */
 export type TypeMeaning =
   | { readonly kind: 'alias'; readonly words: readonly string[]; readonly isMacro?: boolean }
-  | { readonly kind: 'struct' }
+  /** `fields` is undefined when only the compiler knows them; a declaration without a body comes before the definition. */
+  | { readonly kind: 'struct'; readonly fields?: readonly TextField[]; readonly isForward?: boolean }
   /** `words` is the underlying type; undefined when the compiler chooses it. */
   | { readonly kind: 'enum'; readonly words: readonly string[] | undefined };
 
@@ -31,14 +34,21 @@ export function wordsOf(text: string): string[] {
 export function declaredTypes(text: string): DeclaredTypes {
   const found = new Map<string, TypeMeaning | undefined>();
   const add = (name: string, meaning: TypeMeaning | undefined): void => {
-    if (found.has(name) && JSON.stringify(found.get(name)) !== JSON.stringify(meaning)) meaning = undefined;
+    const earlier = found.get(name);
+    if (isForward(meaning) && earlier?.kind === 'struct') return;
+    if (found.has(name) && !isForward(earlier) && JSON.stringify(earlier) !== JSON.stringify(meaning)) meaning = undefined;
+    if (isForward(earlier) && meaning?.kind !== 'struct') meaning = undefined;
     found.set(name, meaning);
   };
   const rest = withoutDirectives(text, add);
-  for (const { words, isConditional } of declarationsOf(wordsOf(rest))) {
-    for (const [name, meaning] of namedBy(words)) add(name, isConditional ? undefined : meaning);
+  for (const { words, body, isConditional } of declarationsOf(wordsOf(rest))) {
+    for (const [name, meaning] of namedBy(words, body)) add(name, isConditional ? undefined : meaning);
   }
   return found;
+}
+
+function isForward(meaning: TypeMeaning | undefined): boolean {
+  return meaning?.kind === 'struct' && meaning.isForward === true;
 }
 
 /** Removes directives: passes the macros to `add`, and marks conditional groups with IF and ENDIF. */
@@ -69,6 +79,8 @@ function isTypeName(words: readonly string[]): boolean {
 
 interface Declaration {
   readonly words: readonly string[];
+  /** The words of its first braced body. */
+  readonly body: readonly string[];
   readonly isConditional: boolean;
 }
 
@@ -76,6 +88,7 @@ interface Declaration {
 function declarationsOf(words: readonly string[]): Declaration[] {
   const found: Declaration[] = [];
   let held: string[] = [];
+  let body: readonly string[] = [];
   let conditions = 0;
   let isConditional = false;
   for (let at = 0; at < words.length; at++) {
@@ -87,12 +100,13 @@ function declarationsOf(words: readonly string[]): Declaration[] {
     }
     if (held.length === 0) isConditional = conditions > 0;
     if (word === ';' || word === '}') {
-      if (word === ';' && held.length > 0) found.push({ words: held, isConditional });
+      if (word === ';' && held.length > 0) found.push({ words: held, body, isConditional });
       held = [];
     } else if (word === '{' && held.length === 1 && held[0] === 'extern') {
       held = [];
     } else if (word === '{' || word === '(') {
       const end = closingOf(words, at);
+      if (word === '{' && !held.includes(BODY)) body = words.slice(at + 1, end);
       for (; at < end; at++) {
         if (words[at] === IF || words[at] === ENDIF) conditions = Math.max(0, conditions + (words[at] === IF ? 1 : -1));
       }
@@ -124,9 +138,10 @@ function closingOf(words: readonly string[], open: number): number {
 
 type Named = readonly [name: string, meaning: TypeMeaning | undefined];
 
-function namedBy(given: readonly string[]): Named[] {
+function namedBy(given: readonly string[], body: readonly string[]): Named[] {
   const words = given.filter((word, at) => !ATTRIBUTES.has(word) && !(word === PARENTHESES && ATTRIBUTES.has(given[at - 1] ?? '')));
-  if (words[0] === 'typedef') return namedByTypedef(words.slice(1));
+  const isAligned = words.length !== given.length;
+  if (words[0] === 'typedef') return namedByTypedef(words.slice(1), isAligned ? undefined : body);
   if (words[0] === 'using') {
     const [, name = '', equals] = words;
     if (equals !== '=') return [];
@@ -134,12 +149,18 @@ function namedBy(given: readonly string[]): Named[] {
     return [[name, isTypeName(type) ? { kind: 'alias', words: type } : undefined]];
   }
   if (!TAGS.has(words[0] ?? '')) return [];
-  const { tag, meaning } = taggedType(words);
+  const { tag, meaning } = taggedType(words, isAligned ? undefined : body);
   return tag === undefined ? [] : [[tag, meaning]];
 }
 
-/** Reads `struct S { ... }` and `enum class E : int { ... }`. `next` is the index of the first declarator. */
-function taggedType(words: readonly string[]): { tag: string | undefined; meaning: TypeMeaning; next: number } {
+/**
+ * Reads `struct S { ... }` and `enum class E : int { ... }`. `fields` are the words of its body; undefined if they do not tell the layout.
+ * `next` is the index of the first declarator.
+ */
+function taggedType(
+  words: readonly string[],
+  fields: readonly string[] | undefined,
+): { tag: string | undefined; meaning: TypeMeaning; next: number } {
   const isEnum = words[0] === 'enum';
   const isScoped = isEnum && (words[1] === 'class' || words[1] === 'struct');
   const from = isScoped ? 2 : 1;
@@ -150,18 +171,24 @@ function taggedType(words: readonly string[]): { tag: string | undefined; meanin
   const stated = colon >= 0 && colon < end ? words.slice(colon + 1, end) : isScoped ? ['int'] : undefined;
   return {
     tag,
-    meaning: isEnum ? { kind: 'enum', words: stated } : { kind: 'struct' },
+    meaning: isEnum ? { kind: 'enum', words: stated } : structOf(words, body, colon >= 0 && colon < end ? undefined : fields),
     next: body >= 0 ? body + 1 : from + (tag === undefined ? 0 : 1),
   };
 }
 
-function namedByTypedef(words: readonly string[]): Named[] {
+function structOf(words: readonly string[], body: number, fields: readonly string[] | undefined): TypeMeaning {
+  if (body < 0) return { kind: 'struct', isForward: true };
+  const read = words[0] === 'union' || fields === undefined ? undefined : fieldsOf(fields);
+  return read === undefined ? { kind: 'struct' } : { kind: 'struct', fields: read };
+}
+
+function namedByTypedef(words: readonly string[], body: readonly string[] | undefined): Named[] {
   const found: Named[] = [];
   let base: readonly string[] | undefined;
   let own: TypeMeaning | undefined;
   let declarators: readonly string[];
   if (TAGS.has(words[0] ?? '') && words.includes(BODY)) {
-    const { tag, meaning, next } = taggedType(words);
+    const { tag, meaning, next } = taggedType(words, body);
     if (tag !== undefined) found.push([tag, meaning]);
     own = meaning;
     declarators = words.slice(next);
@@ -179,6 +206,8 @@ function namedByTypedef(words: readonly string[]): Named[] {
     const name = declarator.at(-1) ?? '';
     const before = declarator.slice(0, -1);
     if (!NAME.test(name) || !isTypeName(before)) continue;
+    // `typedef struct P P;` gives no new name.
+    if (base?.at(-1) === name && TAGS.has(base[0] ?? '') && before.length === 0) continue;
     if (base) found.push([name, { kind: 'alias', words: [...base, ...before] }]);
     else found.push([name, before.length === 0 ? own : undefined]);
   }

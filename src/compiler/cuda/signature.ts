@@ -3,11 +3,11 @@
 import type { DType } from '../../core/elements/dtype.js';
 import { declaredTypes, type DeclaredTypes, wordsOf } from './declared-types.js';
 import type { GlobalFunction } from './source-scan.js';
+import type { TextField } from './struct-fields.js';
 import { isTypeWord, meaningOf } from './type-words.js';
 
-export interface TextParameter {
-  /** As spelled in the source. */
-  readonly text: string;
+/** A type in the source, as far as tokens tell. */
+export interface TextType {
   /** The element type; undefined when tokens do not tell it, or when the type has none. */
   readonly dtype: DType | undefined;
   /** Also false when tokens do not tell. */
@@ -16,10 +16,19 @@ export interface TextParameter {
   readonly isConst: boolean;
   /** Set when there is no element type: a struct (CUDA's vectors are structs), or a pointer to a struct, to `void` or to a pointer. */
   readonly other?: 'struct' | 'void' | 'pointer';
+  /** The fields of a struct, if the source shows them. */
+  readonly fields?: readonly TextField[];
+  /** The name of CUDA's vector. */
+  readonly vector?: string;
   /** An enum whose underlying type the compiler chooses; `dtype` is the usual one. */
   readonly isOpenEnum?: boolean;
   /** Whether the source names the type by an alias rather than C++'s own name. */
   readonly isNamed?: boolean;
+}
+
+export interface TextParameter extends TextType {
+  /** As spelled in the source. */
+  readonly text: string;
 }
 
 export interface TextEntry {
@@ -29,6 +38,8 @@ export interface TextEntry {
   readonly isTemplate: boolean;
   /** Undefined when the list cannot be read. */
   readonly parameters: readonly TextParameter[] | undefined;
+  /** The types that the source declares before it. */
+  readonly types: DeclaredTypes;
   /** Offset of the list in the source. */
   readonly at: number;
 }
@@ -54,14 +65,20 @@ export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): Te
   const count = words.filter((word) => !QUALIFIER.test(word)).length;
   const isNamed = star < 0 && count > 1 && !isTypeWord(words.at(-1)!);
   const type = star >= 0 ? words.slice(0, star + 1) : isNamed ? words.slice(0, -1) : words;
-  const { dtype, other, stars, isConst, ...meaning } = meaningOf(type, types);
-  const pointers = stars + (extents.match(/\[/g)?.length ?? 0);
+  return { text: shown, ...textType(type, extents.match(/\[/g)?.length ?? 0, types) };
+}
+
+/** The type that the words name, with this many pointers more. */
+export function textType(words: readonly string[], more: number, types: DeclaredTypes): TextType {
+  const { dtype, other, stars, isConst, ...meaning } = meaningOf(words, types);
+  const pointers = stars + more;
   return {
-    text: shown,
     dtype: pointers > 1 ? undefined : dtype,
     isPointer: pointers > 0,
     isConst,
     ...(pointers > 1 ? { other: 'pointer' } : other && { other }),
+    ...(meaning.fields && { fields: meaning.fields }),
+    ...(meaning.vector !== undefined && { vector: meaning.vector }),
     ...(meaning.isOpenEnum && { isOpenEnum: true }),
     ...(meaning.isNamed && { isNamed: true }),
   };
@@ -108,7 +125,7 @@ export function findEntry(text: string, functions: readonly GlobalFunction[], na
   const isUnclear = text.slice(open, close).includes('#') || (others.length > 0 && /^[ \t]*#[ \t]*if/m.test(text));
   const types = isUnclear || !list ? NO_TYPES : withUnknown(declaredTypes(text.slice(0, start)), template ?? []);
   const parameters = isUnclear ? undefined : list?.map((one) => readParameter(one, types));
-  return { isExternC, path, isTemplate: template !== undefined, parameters, at: open };
+  return { isExternC, path, isTemplate: template !== undefined, parameters, types, at: open };
 }
 
 /** The parameters of a template hide types of the same names. */

@@ -1,6 +1,7 @@
 // Resolves the words of a C++ type, using the types that the source declares.
 import type { DType } from '../../core/elements/dtype.js';
 import type { DeclaredTypes } from './declared-types.js';
+import type { TextField } from './struct-fields.js';
 
 const SCALARS: Readonly<Record<string, DType>> = {
   bool: 'bool',
@@ -67,6 +68,10 @@ export interface WordsMeaning {
   /** Set when the type is not a scalar: a struct or vector, or the `void` of a pointer. */
   readonly other?: 'struct' | 'void';
   readonly stars: number;
+  /** With `other: 'struct'`: the fields, if the source shows them. */
+  readonly fields?: readonly TextField[];
+  /** With `other: 'struct'`: the name of CUDA's vector. */
+  readonly vector?: string;
   /** Whether the pointee is const. */
   readonly isConst: boolean;
   /** Whether the compiler chooses the signedness and width of the enum's underlying type. */
@@ -81,6 +86,7 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
   let isOpenEnum = false;
   let isNamed = false;
   let isStruct = false;
+  let fields: readonly TextField[] | undefined;
   for (let steps = 0; ; steps++) {
     const at = words.findIndex((word) => types.get(word) !== undefined);
     if (at < 0) break;
@@ -88,6 +94,7 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
     isNamed = true;
     if (meaning.kind === 'struct') {
       isStruct = true;
+      fields = meaning.fields;
       break;
     }
     isOpenEnum ||= meaning.kind === 'enum' && meaning.words === undefined;
@@ -110,7 +117,7 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
     isOpenEnum,
     isNamed: isNamed || !names.every((name) => OWN_WORDS.includes(name)),
   };
-  if (isStruct) return names.length === 1 ? { ...found, other: 'struct' } : found;
+  if (isStruct) return names.length === 1 ? { ...found, other: 'struct', ...(fields && { fields }) } : found;
   if (names.length !== 1) {
     const dtype = dtypeOfWords(names);
     return dtype === undefined ? found : { ...found, dtype };
@@ -122,5 +129,6 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
   if (dtype !== undefined) return { ...found, dtype };
   if (name === 'void') return { ...found, other: 'void' };
   const isTagged = target.some((word) => TAGS.includes(word) && word !== 'enum');
-  return isTagged || VECTOR.test(name) ? { ...found, other: 'struct' } : found;
+  if (VECTOR.test(name)) return { ...found, other: 'struct', vector: name };
+  return isTagged ? { ...found, other: 'struct' } : found;
 }

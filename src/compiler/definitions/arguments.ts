@@ -1,7 +1,9 @@
 // Checks the arguments of `kernel`, `func` and `cudaKernel`, apart from the source itself.
 import { badArgument } from '../../core/base/arguments.js';
-import { DTYPES, isDType } from '../../core/elements/dtype.js';
-import type { Param, Params } from '../../core/kernels/kernel.js';
+import type { CudaParams, Params } from '../../core/kernels/kernel.js';
+import { plainParam } from '../../core/kernels/params.js';
+import { bytesOfAll, fieldOf } from '../../core/kernels/value-params.js';
+import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
 
 export const IDENTIFIER: RegExp = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 /** The name becomes a function name, and appears in every error and in profilers. */
@@ -9,7 +11,6 @@ const MAX_NAME_CHARS = 1024;
 /** Also line separators outside ASCII, because a message shows the name on one line. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 const CONTROLS = new RegExp(CONTROL, 'gu');
-const ACCESS: readonly unknown[] = ['in', 'out', 'inout'];
 
 export function refuseArgument(message: string, argument: string, value: unknown, limit?: unknown): never {
   throw badArgument(argument, value, message, limit);
@@ -43,27 +44,43 @@ export function shortened(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 
-/** Copies the parameters. The names keep their order as keys, and the types are the library's. */
+/** Copies the parameters of a TypeScript kernel. The names keep their order as keys, and the types are the library's. */
 export function checkedParams(params: unknown): Params {
+  return copied(params, (key, value) => {
+    // The copy is posted to the device's worker when the kernel is built, so it holds nothing else that a caller's object may contain.
+    const own = plainParam(value);
+    if (own !== undefined && own.kind !== 'optional') return own;
+    const { kind } = (value ?? {}) as { readonly kind?: unknown };
+    const isOfCuda = own !== undefined || ['struct', 'vector', 'dim3', 'bytes'].includes(kind as string);
+    const other = isOfCuda ? ' Structs, vectors, bytes and arrays that may be null are for kernels in CUDA C++ (cudaKernel).' : '';
+    const message = `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32).${other}`;
+    return refuseArgument(message, `params.${key}`, value);
+  });
+}
+
+/** Copies the parameters of a CUDA C++ kernel in the same way. */
+export function checkedCudaParams(params: unknown): CudaParams {
+  const own: CudaParams = copied(params, (key, value) => {
+    const param = fieldOf(value, `The parameter '${key}'`, `params.${key}`);
+    if (param.kind !== 'fixed') return param;
+    return refuseArgument(`The parameter '${key}' is an array by value, which only a struct may have.`, `params.${key}`, value);
+  });
+  const size = bytesOfAll(own);
+  if (size > MAX_PARAMETER_BYTES) {
+    const message = `The parameters (${size} bytes) exceed the limit of a kernel (${MAX_PARAMETER_BYTES} bytes).`;
+    refuseArgument(message, 'params', size, MAX_PARAMETER_BYTES);
+  }
+  return own;
+}
+
+function copied<P>(params: unknown, copyOf: (key: string, value: unknown) => P): Readonly<Record<string, P>> {
   if (typeof params !== 'object' || params === null)
     refuseArgument(`params (${String(params)}) must be an object of types.`, 'params', params);
-  // Each property is read once, so a getter cannot return a different value after the check.
-  const own: [string, Param][] = [];
+  const own: [string, P][] = [];
   for (const [key, value] of Object.entries(params)) {
     // JavaScript orders integer-like keys first, which would reorder the arguments.
     if (!IDENTIFIER.test(key)) refuseArgument(`The parameter name '${key}' must be an identifier.`, `params.${key}`, key);
-    const { kind, dtype, access, rank } = (value ?? {}) as Readonly<Record<string, unknown>>;
-    const isScalar = kind === 'scalar' && isDType(dtype);
-    const isArray = kind === 'array' && isDType(dtype) && ACCESS.includes(access) && [1, 2, 3, 4].includes(rank as number);
-    if (!isScalar && !isArray) {
-      refuseArgument(
-        `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32).`,
-        `params.${key}`,
-        value,
-      );
-    }
-    // The copy is posted to the device's worker when the kernel is built, so it holds nothing else that a caller's object may contain.
-    own.push([key, Object.freeze(isScalar ? { kind, dtype, byteSize: DTYPES[dtype].byteSize } : { kind, dtype, access, rank }) as Param]);
+    own.push([key, copyOf(key, value)]);
   }
-  return Object.freeze(Object.fromEntries(own)) as Params;
+  return Object.freeze(Object.fromEntries(own));
 }

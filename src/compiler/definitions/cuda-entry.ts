@@ -1,11 +1,12 @@
 // Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
-import { is16BitFloat } from '../../core/elements/dtype.js';
-import type { ParameterChecks } from '../../core/channel/build.js';
-import type { Param, Params } from '../../core/kernels/kernel.js';
+import type { ParameterCheck, ParameterChecks } from '../../core/channel/build.js';
+import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
+import type { DeclaredTypes } from '../cuda/declared-types.js';
 import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
 import { globalFunctions, withoutDirectives } from '../cuda/source-scan.js';
 import { type CallSite, KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, refuseArgument, shortened } from './arguments.js';
+import { described, mismatch, valueCheck } from './parameter-types.js';
 
 /** Most kernel names that the error for an unknown name lists. */
 const MAX_SHOWN_NAMES = 10;
@@ -33,15 +34,14 @@ export interface CheckedEntry {
 /**
  * `text` is the source without comments. Throws CompileError when the source has no such kernel, and ArgumentError when the lists differ.
  */
-export function checkEntry(source: string, text: string, name: string, params: Params, site: CallSite): CheckedEntry {
-  const { isExternC, path, parameters, at } = requireEntry(text, source, name, site);
-  if (parameters) compare(name, params, parameters);
+export function checkEntry(source: string, text: string, name: string, params: CudaParams, site: CallSite): CheckedEntry {
+  const { isExternC, path, parameters, types, at } = requireEntry(text, source, name, site);
+  if (parameters) compare(name, params, parameters, types);
   const entries = Object.entries(params);
   const list = entries.flatMap(([key, param], number) => {
     const parameter = parameters?.[number];
     if (parameter && !isUnknown(param, parameter)) return [];
-    const shown = parameter && shortened(parameter.text);
-    return [{ name: key, at: number, dtype: param.dtype, access: param.kind === 'array' ? param.access : undefined, text: shown }];
+    return [{ name: key, at: number, text: parameter && shortened(parameter.text), ...checkOf(param, text) }];
   });
   const given = ENTRY_NAME.exec(name)?.[2];
   return {
@@ -51,9 +51,26 @@ export function checkEntry(source: string, text: string, name: string, params: P
 }
 
 /** Whether tokens do not tell if the parameter has the declared type. A pointer to a struct accepts an array of any type. */
-function isUnknown(param: Param, { dtype, other, isPointer, isOpenEnum }: TextParameter): boolean {
+function isUnknown(param: CudaParam, { dtype, other, isPointer, isOpenEnum }: TextParameter): boolean {
+  const { kind } = param;
+  // The launch copies as many bytes as the kernel takes, so only the compiler's answer will do.
+  if (kind !== 'scalar' && kind !== 'array' && kind !== 'optional') return true;
   if (other !== undefined) return false;
-  return dtype === undefined || (isOpenEnum === true && (param.kind === 'scalar' || isPointer));
+  return dtype === undefined || (isOpenEnum === true && (kind === 'scalar' || isPointer));
+}
+
+function checkOf(param: CudaParam, text: string): Pick<ParameterCheck, 'dtype' | 'access' | 'value'> {
+  switch (param.kind) {
+    case 'scalar':
+      return { dtype: param.dtype, access: undefined };
+    case 'array':
+    case 'optional': {
+      const { dtype, access } = param.kind === 'array' ? param : param.array;
+      return { dtype, access };
+    }
+    default:
+      return { dtype: described(param), access: undefined, value: valueCheck(param, text) };
+  }
 }
 
 function requireEntry(text: string, source: string, name: string, site: CallSite): TextEntry {
@@ -64,7 +81,14 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
     throw toCompileError(new KernelTextError('K005', span, problem, hint), name, { text: source }, site);
   };
   if (!entry && given === undefined && isMadeByMacro(text, plain))
-    return { isExternC: false, path: plain, isTemplate: false, parameters: undefined, at: text.search(new RegExp(`\\b${plain}\\b`)) };
+    return {
+      isExternC: false,
+      path: plain,
+      isTemplate: false,
+      parameters: undefined,
+      types: new Map(),
+      at: text.search(new RegExp(`\\b${plain}\\b`)),
+    };
   if (!entry) {
     const names = [...new Set(functions.map((one) => one.name))];
     const more = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : '';
@@ -87,12 +111,8 @@ function isMadeByMacro(text: string, name: string): boolean {
   return /^[ \t]*#[ \t]*define(?:\\\r?\n|[^\n])*__global__/m.test(text) && new RegExp(`\\b${name}\\b`).test(withoutDirectives(text));
 }
 
-function described(param: Param): string {
-  return param.kind === 'scalar' ? param.dtype : `${param.dtype}*`;
-}
-
 /** Throws ArgumentError when `params` differs from the list in the source. */
-function compare(name: string, params: Params, list: readonly TextParameter[]): void {
+function compare(name: string, params: CudaParams, list: readonly TextParameter[], types: DeclaredTypes): void {
   const entries = Object.entries(params);
   if (entries.length !== list.length) {
     const shown = shortened(list.map((parameter) => parameter.text).join(', '));
@@ -104,7 +124,7 @@ function compare(name: string, params: Params, list: readonly TextParameter[]): 
     );
   }
   entries.forEach(([key, param], at) => {
-    const problem = mismatch(param, list[at]!);
+    const problem = mismatch(param, list[at]!, types);
     if (problem === undefined) return;
     refuseArgument(
       `The parameter '${key}' (${described(param)}) is '${shortened(list[at]!.text)}' in the source, at position ${at + 1}: ${problem}.`,
@@ -113,26 +133,4 @@ function compare(name: string, params: Params, list: readonly TextParameter[]): 
       list[at]!.text,
     );
   });
-}
-
-function mismatch(param: Param, parameter: TextParameter): string | undefined {
-  const { dtype, other, isPointer, isConst } = parameter;
-  if (param.kind === 'scalar') {
-    if (isPointer) return 'a scalar cannot be a pointer';
-    if (other !== undefined)
-      return 'a struct cannot be passed by value; pass its members as parameters, or an array of structs by a pointer';
-  } else if (!isPointer && (dtype !== undefined || other !== undefined)) {
-    return 'an array needs a pointer';
-  }
-  if (dtype !== undefined && !areSame(param.dtype, dtype) && !(parameter.isOpenEnum && /^[iu](?:32|64)$/.test(param.dtype)))
-    return parameter.isNamed ? `the element type there is ${dtype}` : 'the element type differs';
-  if (param.kind === 'array' && param.access !== 'in' && isConst && dtype !== undefined) return `an ${param.access} array cannot be const`;
-  return undefined;
-}
-
-/** Types of the same size that sources use for each other: bool for a byte, 16-bit floats for their bits. */
-export function areSame(declared: Param['dtype'], text: Param['dtype']): boolean {
-  if (declared === text) return true;
-  if (text === 'bf16') return declared === 'u16';
-  return (declared === 'bool' && text === 'u8') || (is16BitFloat(declared) && text === 'u16');
 }

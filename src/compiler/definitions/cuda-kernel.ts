@@ -1,9 +1,9 @@
 // cudaKernel(): CUDA C++ source with a typed parameter list. The call compares the list with the source, so that an error has the caller's
 // stack. The device's compiler checks the source itself when the kernel is built.
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
-import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
+import { type CudaParams, type Kernel, MADE } from '../../core/kernels/kernel.js';
 import { callSite } from '../diagnostics/diagnostics.js';
-import { checkedParams, checkOptions, refuseArgument } from './arguments.js';
+import { checkedCudaParams, checkOptions, refuseArgument } from './arguments.js';
 import { checkedOptions, kernelSpec, readText } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
 
@@ -26,15 +26,16 @@ export interface CudaOptions {
 /**
  * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. `name` is the name of a `__global__`
  * function of the source, with its namespaces if it is not unique without them, and with the arguments of a template: `'reduce<float, 256>'`.
- * `params` are in the order of its parameter list; arrays are pointers without lengths. Throws CompileError if the source has no such
- * kernel and ArgumentError if the lists differ. The compiler checks the source when the kernel is built for a device. `source` is the text,
- * or the URL of a file: the call reads the file, and the headers that it includes in quotes.
+ * `params` are in the order of its parameter list; arrays are pointers without lengths, which `optional` allows to be null. Structs, vectors
+ * and bytes are by value: `struct`, `vec3f`, `bytes`. Throws CompileError if the source has no such kernel and ArgumentError if the lists
+ * differ. The compiler checks the source when the kernel is built for a device. `source` is the text, or the URL of a file: the call reads
+ * the file, and the headers that it includes in quotes.
  * @example const twice = cudaKernel('twice', { x: inout(f32) }, 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
-export function cudaKernel<const P extends Params>(name: string, params: P, source: string | URL, opts: CudaOptions = {}): Kernel<P> {
+export function cudaKernel<const P extends CudaParams>(name: string, params: P, source: string | URL, opts: CudaOptions = {}): Kernel<P> {
   const site = callSite(cudaKernel);
   checkEntryName(name);
-  const own = checkedParams(params) as P;
+  const own = checkedCudaParams(params) as P;
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')

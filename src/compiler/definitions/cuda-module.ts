@@ -8,10 +8,11 @@ import type { ModuleText, ModuleVariable } from '../../core/kernels/module.js';
 import { globalFunctions } from '../cuda/source-scan.js';
 import { type TextVariable, variablesOf } from '../cuda/variables.js';
 import { type CallSite, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
-import { checkedParams, checkOptions, refuseArgument, shortened } from './arguments.js';
+import { checkedCudaParams, checkOptions, refuseArgument, shortened } from './arguments.js';
 import { checkedOptions, type GivenText, kernelSpec, readText, textSpec } from './cuda-build.js';
-import { areSame, checkEntry, checkEntryName } from './cuda-entry.js';
+import { checkEntry, checkEntryName } from './cuda-entry.js';
 import type { CudaOptions } from './cuda-kernel.js';
+import { areSame } from './parameter-types.js';
 
 /** Reads a module's source. `site` is the caller. */
 export function readModule(passed: string | URL, opts: CudaOptions, caller: CallSite): ModuleText {
@@ -28,7 +29,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
     variableNames: unique(variables.filter(isReachable)),
     kernel(name, params) {
       checkEntryName(name);
-      const own = checkedParams(params) as typeof params;
+      const own = checkedCudaParams(params) as typeof params;
       if (name.includes('<')) {
         const how = 'a module is built once, before it is known which instances of a template are needed. Make the kernel with cudaKernel';
         refuseArgument(`The name (${name}) has template arguments: ${how}.`, 'name', name);

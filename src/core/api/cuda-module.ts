@@ -4,7 +4,7 @@ import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type DType, type DTypeLike, checkDType, DTYPES } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
-import type { Kernel, Params } from '../kernels/kernel.js';
+import type { CudaParams, Kernel } from '../kernels/kernel.js';
 import { MODULE, type ModuleText } from '../kernels/module.js';
 import { Lease } from '../memory/lease.js';
 import { variablesOf } from '../memory/module-variables.js';
@@ -29,7 +29,7 @@ export class CudaModule {
   }
 
   /** A kernel of the source by its name: `cuModuleGetFunction`, `RawModule.get_function`. Throws as `cudaKernel` does. */
-  kernel<const P extends Params>(name: string, params: P): Kernel<P> {
+  kernel<const P extends CudaParams>(name: string, params: P): Kernel<P> {
     return this[MODULE].kernel(name, params);
   }
 

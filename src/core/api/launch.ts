@@ -6,21 +6,22 @@
 // LaunchGeometry of its own.
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
-import { badArgument, belongsTo, show } from '../base/arguments.js';
-import type { DeviceCore } from '../device/device-core.js';
+import { badArgument, show } from '../base/arguments.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { scalarBits } from '../elements/scalar-bits.js';
 
-import { ArraySlot, entryOf, ScalarSlot } from '../graphs/slots.js';
+import { entryOf, ScalarSlot } from '../graphs/slots.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
 import type { LaunchShape } from '../kernels/kernel.js';
-import { LaunchGeometry, MAX_EXTENT } from '../kernels/launch-geometry.js';
+import { LaunchGeometry } from '../kernels/launch-geometry.js';
 import { variablesOf } from '../memory/module-variables.js';
 import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
-import { StridedArray } from './strided-array.js';
+import { arraySlotArgs, checkArray } from './launch-arrays.js';
+import { ValueWriter } from './launch-values.js';
 
+const POINTER_BYTES = 8;
 /** A launch outside of a capture has no slots. */
 const NO_SLOTS: SlotUse[] = [];
 
@@ -64,6 +65,7 @@ export function submitLaunch(
         block[2],
         geometry.sharedBytes,
         geometry.flags,
+        plan.valueBytes,
       );
       ticket = core.submit(timeline, bytes);
       record.commit(ticket);
@@ -91,6 +93,7 @@ function writeArguments(
   const { encoder } = core;
   const { params, isShaped } = plan;
   let at = 0;
+  let values: ValueWriter | undefined;
   if (typeof args !== 'object' || args === null)
     throw badArgument('args', args, `The arguments of kernel ${plan.name} (${show(args)}) are not an object.`);
   for (let i = 0; i < params.length; i++) {
@@ -100,7 +103,8 @@ function writeArguments(
       case Form.ARRAY: {
         const array = checkArray(value, param, core, plan);
         if (array === undefined) {
-          at = arraySlotArgs(site, record, param, plan, value, slots, at);
+          if (value === null) encoder.intArg(at++, POINTER_BYTES, 0, 0);
+          else at = arraySlotArgs(site, record, param, plan, value, slots, at);
           break;
         }
         const { storage } = array;
@@ -131,6 +135,10 @@ function writeArguments(
         else scalarSlotArg(site, param, plan, value, slots, at);
         at++;
         break;
+      case Form.VALUE:
+        values ??= new ValueWriter(site, record, plan, slots);
+        at = values.write(param, value, at);
+        break;
       default: {
         if (value === undefined || value instanceof ScalarSlot) {
           scalarSlotArg(site, param, plan, value, slots, at++);
@@ -151,6 +159,7 @@ function writeArguments(
     if (plan.syncsGrid) encoder.intArg(at++, 4, site.timeline.slot, 0);
   }
   if (plan.module !== undefined) at = variablesOf(core, plan.module).addTo(record, encoder, at);
+  if (values !== undefined) encoder.behindArgs(at, values.bytes);
   return at;
 }
 
@@ -161,46 +170,6 @@ function surplusArgument(args: object, plan: KernelPlan): Error {
     args,
     `Argument ${name.length > 80 ? show(name) : name} is not a parameter of kernel ${plan.name} (${plan.parameters.join(', ')}).`,
   );
-}
-
-/** The array; undefined for a slot. */
-function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray | undefined {
-  if (
-    value instanceof StridedArray &&
-    value.core === core &&
-    value.dtype === param.dtype &&
-    (!plan.isShaped || value.shape.length === param.rank) &&
-    !value.isDisposed &&
-    value.isContiguous &&
-    value.length <= MAX_EXTENT
-  ) {
-    return value;
-  }
-  if (value instanceof ArraySlot) return undefined;
-  throw badArray(value, param, core, plan);
-}
-
-/** Writes the entries of an array parameter that a slot fills in. Returns the number of entries then. */
-function arraySlotArgs(
-  { core, timeline }: StreamContext,
-  record: RecordAccesses,
-  param: PlanParam,
-  { name, isShaped }: KernelPlan,
-  value: unknown,
-  slots: SlotUse[],
-  at: number,
-): number {
-  const slot = value as ArraySlot;
-  const entry = entryOf({ core, timeline }, slot, param, name);
-  slots.push({ arg: at, entry });
-  core.encoder.memoryArg(at++, param.access, 0, 0);
-  const dimensions = isShaped ? param.rank : 0;
-  for (let axis = 0; axis < dimensions; axis++) {
-    slots.push({ arg: at, entry: entry + 1 + axis });
-    core.encoder.intArg(at++, 4, 0, 0);
-  }
-  record.add(slot.memory, 0, 1, (param.access & Access.WRITE) !== 0);
-  return at;
 }
 
 /** Slow path: the value is a slot, or wrong. */
@@ -215,31 +184,6 @@ function scalarSlotArg(
   if (!(value instanceof ScalarSlot)) throw badScalar(param, value, plan);
   slots.push({ arg: at, entry: entryOf({ core, timeline }, value, param, plan.name) });
   core.encoder.intArg(at, param.byteSize, 0, 0);
-}
-
-function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): Error {
-  const { name } = param;
-  const what = `Argument ${name} of kernel ${plan.name}`;
-  if (value === undefined) return badArgument(name, value, `${what} is missing.`);
-  if (!(value instanceof StridedArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.`);
-  if (value.isDisposed) return value.disposedError();
-  if (value.core !== core) {
-    return badArgument(name, value, `${what} ${belongsTo(value.core.name, core.name)}.`, core.name);
-  }
-  if (value.dtype !== param.dtype)
-    return badArgument(name, value, `${what} has dtype ${value.dtype}; the kernel takes ${param.dtype}.`, param.dtype);
-  if (!value.isContiguous) {
-    const strides = value.strides.join(', ');
-    return badArgument(
-      name,
-      value,
-      `${what} (${value.label} with strides [${strides}]) is not contiguous. Kernels take contiguous arrays: clone() it first.`,
-    );
-  }
-  if (value.length > MAX_EXTENT) {
-    return badArgument(name, value, `${what} has more elements (${value.length}) than a kernel can index (${MAX_EXTENT}).`, MAX_EXTENT);
-  }
-  return badArgument(name, value, `${what} has ${value.shape.length} dimensions; the kernel takes ${param.rank}.`, param.rank);
 }
 
 /** Slow path: builds the error. */

@@ -15,7 +15,7 @@ import type { EventOptions } from '../events/event-options.js';
 import type { OperationTimer } from '../events/operation-timer.js';
 import { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import type { KernelPlan } from '../kernels/kernel-plan.js';
-import type { Kernel, LaunchShape, Params } from '../kernels/kernel.js';
+import type { CudaParams, Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { allocate, allocateCaptured } from '../memory/allocation.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { checkHostCall, type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
@@ -100,7 +100,7 @@ export abstract class Recorder extends ArrayFactory {
    * disposed array. `done` rejects with LaunchError, BoundsError (checked kernels), UpstreamError, or the error of the kernel's build.
    * @example stream.launch(saxpy, y.length, { a: 2, x, y });
    */
-  launch<P extends Params>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation;
+  launch<P extends CudaParams>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>): Operation;
   /**
    * Launches a graph that a stream of this device captured, with a value for each of its parameters: `cuGraphLaunch`, `wp.capture_launch`.
    * Launches of one graph run one after another, also on several streams. Throws ArgumentError for wrong or missing values and for a graph

@@ -40,15 +40,35 @@ export interface SourceMapping {
   readonly files?: readonly string[];
 }
 
+/** A field of a struct by its path: `origin.x`. */
+export interface FieldCheck {
+  readonly path: string;
+  readonly offset: number;
+  readonly byteSize: number;
+  /** The element type of a scalar, 'pointer', or undefined for other fields. */
+  readonly type: string | undefined;
+}
+
+/** The layout of a parameter by value. */
+export interface ValueCheck {
+  readonly byteSize: number;
+  /** Undefined if any will do. */
+  readonly align: number | undefined;
+  /** Those whose names a struct can have. The compiler compares those that the struct does have. */
+  readonly fields: readonly FieldCheck[];
+}
+
 /** A parameter of a CUDA C++ kernel whose type only the compiler can check. */
 export interface ParameterCheck {
   readonly name: string;
   /** Its position in the list, from 0. */
   readonly at: number;
-  /** Name of its element type: 'f32'. */
+  /** Name of its element type: 'f32'; of a parameter by value, how messages describe it. */
   readonly dtype: string;
-  /** Undefined for a scalar. */
+  /** Undefined for what is no array. */
   readonly access: 'in' | 'out' | 'inout' | undefined;
+  /** Set for a parameter by value that is no scalar. */
+  readonly value?: ValueCheck;
   /** The parameter as written in the source; undefined if the preprocessor chooses between lists. */
   readonly text: string | undefined;
 }

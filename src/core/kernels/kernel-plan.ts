@@ -6,11 +6,13 @@ import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { BuildReport } from '../channel/channel.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
-import { type Kernel, MADE, type Param } from './kernel.js';
+import { type CudaParam, type Kernel, MADE } from './kernel.js';
 import type { ModulePlan } from './module-plan.js';
+import type { ArrayParam } from './params.js';
+import { bytesOfAll, type Field, type ValueParam } from './value-params.js';
 
 /** How a parameter's value is encoded. */
-export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5 } as const;
+export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5, VALUE: 6 } as const;
 export type Form = (typeof Form)[keyof typeof Form];
 
 export interface PlanParam {
@@ -21,11 +23,19 @@ export interface PlanParam {
   /** The Access of an array parameter. */
   readonly access: number;
   readonly rank: number;
+  /** The launch may pass null. */
+  readonly isOptional: boolean;
+  /** The struct, vector or bytes of Form.VALUE. */
+  readonly value: ValueParam | undefined;
+  /** Where its bytes are behind the entries of the record. */
+  readonly place: number;
 }
 
 const ACCESS = { in: Access.READ, out: Access.WRITE, inout: Access.READ_WRITE } as const;
 const FORMS: { readonly [D in DType]?: Form } = { f32: Form.F32, f64: Form.F64, i32: Form.I32, u32: Form.U32 };
 
+/** Parameters by value begin at multiples of it. */
+const WORD = 8;
 const WARP = 32;
 /**
  * The block size before a kernel is built and if its occupancy does not depend on the block size; otherwise the smallest. On an H200,
@@ -45,6 +55,8 @@ export class KernelPlan implements KernelFacts {
   /** The build failed for a temporary reason. The next launch gets a new plan. */
   isGivenUp: boolean = false;
   readonly params: readonly PlanParam[];
+  /** The bytes behind the entries of a launch, in which its structs, vectors and bytes are. */
+  readonly valueBytes: number;
   readonly parameters: readonly string[];
   readonly arrays: readonly string[];
   readonly assertions: readonly string[];
@@ -72,7 +84,13 @@ export class KernelPlan implements KernelFacts {
     this.handle = handle;
     this.built = built;
     this.module = module;
-    this.params = Object.entries(kernel.params).map(([name, param]) => planParam(name, param));
+    let valueBytes = 0;
+    this.params = Object.entries(kernel.params).map(([name, param]) => {
+      const made = planParam(name, param, valueBytes);
+      if (made.value !== undefined) valueBytes += Math.ceil(made.byteSize / WORD) * WORD;
+      return made;
+    });
+    this.valueBytes = valueBytes;
     this.parameters = this.params.map((param) => param.name);
     this.arrays = kernel.build.arrays ?? [];
     this.assertions = kernel.build.assertions ?? [];
@@ -103,24 +121,58 @@ export class KernelPlan implements KernelFacts {
   }
 }
 
-/** Throws ArgumentError for a value that is not a kernel, and for a kernel whose arguments do not fit one launch record. */
-export function checkKernel(kernel: Kernel): void {
+/**
+ * Throws ArgumentError for a value that is not a kernel, for a kernel whose arguments do not fit one launch record, and for one whose
+ * parameters are larger than the device takes.
+ */
+export function checkKernel(kernel: Kernel, { maxParameterBytes }: NativeDeviceInfo): void {
   if (typeof kernel !== 'object' || kernel === null || !kernel[MADE]) {
     throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel(), cudaKernel() or a module.`);
   }
   let entries = kernel.abi === 'shaped' ? (kernel.build.syncsGrid ? 4 : 3) : 0;
-  for (const param of Object.values(kernel.params)) entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;
+  for (const param of Object.values(kernel.params)) {
+    entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;
+    if (param.kind === 'struct') entries += pointersOf(param);
+  }
   if (entries > MAX_LAUNCH_ARGS) {
     const message = `The arguments of kernel ${kernel.name} (${entries}, array dimensions included) exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
     throw badArgument('kernel', kernel, message, MAX_LAUNCH_ARGS);
   }
+  const bytes = kernel.abi === 'plain' ? bytesOfAll(kernel.params) : 0;
+  if (bytes > maxParameterBytes) {
+    const message = `The parameters of kernel ${kernel.name} (${bytes} bytes) exceed the limit of the device (${maxParameterBytes} bytes).`;
+    throw badArgument('kernel', bytes, message, maxParameterBytes);
+  }
 }
 
-function planParam(name: string, param: Param): PlanParam {
-  const { byteSize } = DTYPES[param.dtype];
-  return param.kind === 'array'
-    ? { name, form: Form.ARRAY, dtype: param.dtype, byteSize, access: ACCESS[param.access], rank: param.rank }
-    : { name, form: FORMS[param.dtype] ?? Form.OTHER, dtype: param.dtype, byteSize, access: 0, rank: 0 };
+function pointersOf(field: Field): number {
+  if (field.kind === 'array' || field.kind === 'optional') return 1;
+  if (field.kind === 'fixed') return field.length * pointersOf(field.element);
+  return field.kind === 'struct' ? Object.values(field.fields).reduce((sum, one) => sum + pointersOf(one), 0) : 0;
+}
+
+function planParam(name: string, param: CudaParam, place: number): PlanParam {
+  switch (param.kind) {
+    case 'array':
+      return arrayPlanParam(name, param, false);
+    case 'optional':
+      return arrayPlanParam(name, param.array, true);
+    case 'scalar': {
+      const { dtype } = param;
+      const form = FORMS[dtype] ?? Form.OTHER;
+      return { name, form, dtype, byteSize: DTYPES[dtype].byteSize, access: 0, rank: 0, isOptional: false, value: undefined, place: 0 };
+    }
+    default: {
+      const { byteSize } = param;
+      return { name, form: Form.VALUE, dtype: 'u8', byteSize, access: 0, rank: 0, isOptional: false, value: param, place };
+    }
+  }
+}
+
+/** An array parameter, or a pointer in a struct, whose name is then its path. */
+export function arrayPlanParam(name: string, { dtype, access, rank }: ArrayParam, isOptional: boolean): PlanParam {
+  const { byteSize } = DTYPES[dtype];
+  return { name, form: Form.ARRAY, dtype, byteSize, access: ACCESS[access], rank, isOptional, value: undefined, place: 0 };
 }
 
 /**

@@ -63,9 +63,9 @@ export class KernelRegistry {
   }
 
   #make(kernel: Kernel): KernelPlan {
-    checkKernel(kernel);
-    const handle = this.#handles.take();
     const { info } = this.#channel;
+    checkKernel(kernel, info);
+    const handle = this.#handles.take();
     const module = kernel.module && this.module(kernel.module);
     const built = this.#channel.build(handle, kernel.build, module?.number);
     const plan = new KernelPlan(kernel, handle, info, built, module);

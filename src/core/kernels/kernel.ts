@@ -1,36 +1,17 @@
 // A kernel as streams see it: named, typed parameters and a build. src/compiler turns TypeScript functions into kernels.
 import type { Build } from '../channel/build.js';
-import type { DType, Scalar } from '../elements/dtype.js';
 import type { Shape } from '../elements/shape.js';
 import type { ModuleText } from './module.js';
+import type { OptionalArray, Param } from './params.js';
+import type { ValueParam } from './value-params.js';
 
-/** How a kernel uses an array. Tracked ordering depends on it, and so does poisoning: a failed launch poisons the arrays it writes. */
-export type Access = 'in' | 'out' | 'inout';
-/** The number of dimensions of an array parameter. */
-export type Rank = 1 | 2 | 3 | 4;
-/** An array parameter of a kernel, made by `input`, `output` or `inout`: a pointer in CUDA C++. */
-export interface ArrayParam<D extends DType = DType, A extends Access = Access, N extends Rank = Rank> {
-  /** Tells an array parameter from a scalar one. */
-  readonly kind: 'array';
-  /** The element type. A launch with an array of another throws an ArgumentError. */
-  readonly dtype: D;
-  /** 'in' for `input`, 'out' for `output`, 'inout' for `inout`. */
-  readonly access: A;
-  /** Dimensions of the array. */
-  readonly rank: N;
-}
-/** A parameter of a kernel: a scalar type such as `f32`, or an array. */
-export type Param = Scalar | ArrayParam;
-/** A kernel's parameters by name. The order of the keys is the order of the arguments. */
-export type Params = Readonly<Record<string, Param>>;
+export { inout, input, output } from './params.js';
+export type { Access, ArrayParam, In, InOut, Out, Param, Params, Rank } from './params.js';
 
-// Short names for the annotation that an exported kernel needs under isolatedDeclarations.
-/** The type of `input(...)`, for the annotation of an exported kernel. */
-export type In<D extends DType, N extends Rank = 1> = ArrayParam<D, 'in', N>;
-/** The type of `output(...)`, for the annotation of an exported kernel. */
-export type Out<D extends DType, N extends Rank = 1> = ArrayParam<D, 'out', N>;
-/** The type of `inout(...)`, for the annotation of an exported kernel. */
-export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', N>;
+/** A parameter of a CUDA C++ kernel: a scalar, an array, an array that may be null, or a struct, vector or bytes by value. */
+export type CudaParam = Param | OptionalArray | ValueParam;
+/** The parameters of a CUDA C++ kernel by name. The order of the keys is the order of the arguments. */
+export type CudaParams = Readonly<Record<string, CudaParam>>;
 
 /** Sizes along CUDA's axes, x first: `dim3`. */
 export type Dim3 = number | readonly [x: number, y?: number, z?: number];
@@ -69,7 +50,7 @@ export type LaunchShape =
 
 /**
  * How arguments are passed to the compiled kernel.
- * - `plain` (CUDA C++ kernels): one argument per parameter; an array is a pointer.
+ * - `plain` (CUDA C++ kernels): one argument per parameter; an array is a pointer, which may be null if it is optional.
  * - `shaped` (TypeScript kernels): an array is a pointer followed by one `int` per dimension. After all parameters follow three
  *   `int` extents, x first: the launch's threads, or 2^31-1 for a launch by grid and block. A kernel with grid barriers has one
  *   more `int`: the stream's slot.
@@ -84,7 +65,7 @@ export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
  * `cupy.RawKernel`, `wp.Kernel`. Only `kernel()`, `cudaKernel()` and modules make kernels; a launch throws ArgumentError for anything
  * else.
  */
-export interface Kernel<P extends Params = Params> {
+export interface Kernel<P extends CudaParams = CudaParams> {
   /** @internal */
   readonly uncloneable?: symbol;
   /** The kernel's name, which errors and `device.inspect()` show for launches without a label. */
@@ -105,38 +86,4 @@ export interface Kernel<P extends Params = Params> {
   readonly module?: ModuleText;
   /** @internal The declared limit of threads per block, if there is one. */
   readonly maxThreadsPerBlock?: number;
-}
-
-function arrayParam<A extends Access>(access: A) {
-  return <D extends DType, N extends Rank>(type: Scalar<D>, rank: N): ArrayParam<D, A, N> =>
-    Object.freeze({ kind: 'array', dtype: type.dtype, access, rank } as const);
-}
-const inParam = arrayParam('in');
-const outParam = arrayParam('out');
-const inoutParam = arrayParam('inout');
-
-/** Declares an array that the kernel only reads: `const T*`. `rank` is its number of dimensions, 1 to 4, default 1. */
-export function input<D extends DType>(type: Scalar<D>): In<D>;
-export function input<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): In<D, N>;
-export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'in'> {
-  return inParam(type, rank);
-}
-
-/**
- * Declares an array that the kernel does not read and of which it writes every element that the launch covers: a launch therefore clears
- * the poison of the array. In CUDA C++ it is `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
- */
-export function output<D extends DType>(type: Scalar<D>): Out<D>;
-export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;
-export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'out'> {
-  return outParam(type, rank);
-}
-
-/**
- * Declares an array that the kernel reads and writes, or writes only in part: `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
- */
-export function inout<D extends DType>(type: Scalar<D>): InOut<D>;
-export function inout<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): InOut<D, N>;
-export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'inout'> {
-  return inoutParam(type, rank);
 }

@@ -1,7 +1,7 @@
 // A module as core sees it: source code with kernels and variables. src/compiler parses the source.
 import type { BuildSpec } from '../channel/build.js';
 import type { DType } from '../elements/dtype.js';
-import type { Kernel, Params } from './kernel.js';
+import type { CudaParams, Kernel } from './kernel.js';
 
 /** A variable that the source declares, or may declare. */
 export interface ModuleVariable {
@@ -18,7 +18,7 @@ export interface ModuleText {
   readonly kernelNames: readonly string[];
   readonly variableNames: readonly string[];
   /** A kernel of the module. Throws as `cudaKernel` does. */
-  kernel<const P extends Params>(name: string, params: P): Kernel<P>;
+  kernel<const P extends CudaParams>(name: string, params: P): Kernel<P>;
   /** A variable of the module. Throws ArgumentError for a name, type or size that does not match the source. */
   variable(name: string, dtype: DType, shape: readonly number[]): ModuleVariable;
 }

@@ -4,6 +4,7 @@ import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
 import { TEXT_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
+import { FIELD_MACROS, fieldTemplates } from './value-checks.js';
 
 /** Values of `mr_kind<T>::mr_value` in C++, and how messages describe them. */
 const KINDS: readonly (readonly [code: number, shown: string])[] = [
@@ -19,6 +20,8 @@ const KINDS: readonly (readonly [code: number, shown: string])[] = [
   ...[1, 2, 4, 8].map((size) => [70 + size, `an enum of ${bytes(size)}`] as const),
 ];
 const [OTHER, POINTER, STRUCT] = [0, 50, 60];
+
+const IS_STRUCT = 'a struct passed by value is declared with struct({ ... }) or bytes(n)';
 
 function bytes(size: number): string {
   return size === 1 ? '1 byte' : `${size} bytes`;
@@ -80,12 +83,15 @@ export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, p
   const types = `${signature}<decltype(${path})>::mr_list`;
   const differs = `params has ${count} entries, but '${entry}' has a different number of parameters in the source`;
   const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;
-  return `#line 1 "parameters"\n${HELPERS}${counted}${list.map((check) => place + assertionsOf(check, types)).join('')}`;
+  const found = list.map((check) => assertionsOf(check, types));
+  const templates = found.map(({ definitions }) => definitions).join('');
+  const macros = templates === '' ? '' : FIELD_MACROS;
+  return `#line 1 "parameters"\n${HELPERS}${macros}${templates}${counted}${found.map(({ assertions }) => place + assertions).join('')}`;
 }
 
-/** All assertions are on one line, so that each is reported at the parameter list's line. */
-function assertionsOf(check: ParameterCheck, types: string): string {
-  const { name, at, dtype, access, text } = check;
+/** All assertions are on one line, so that each is reported at the parameter list's line. `definitions` are the templates that they need. */
+function assertionsOf(check: ParameterCheck, types: string): { readonly definitions: string; readonly assertions: string } {
+  const { name, at, dtype, access, text, value } = check;
   const type = `mr_parameters::mr_at<${at}, ${types}>::mr_type`;
   const target = `mr_parameters::mr_target<${type}>::mr_type`;
   const declared = access === undefined ? dtype : `${dtype}*`;
@@ -94,12 +100,17 @@ function assertionsOf(check: ParameterCheck, types: string): string {
   const isNot = (of: string, code: number): string => `mr_parameters::mr_kind<${of}>::mr_value != ${code}`;
   const accepted = new Set(kindsOf(dtype));
   const found: string[] = [];
-  if (access === undefined) {
+  let definitions = '';
+  if (value !== undefined) {
+    const templates = fieldTemplates(check, value, kindsOf);
+    definitions = templates.definitions;
+    for (const [isRight, problem] of templates.conditions(type)) found.push(refuse(isRight, problem));
+  } else if (access === undefined) {
     for (const [code, shown] of KINDS) {
       if (accepted.has(code)) continue;
       // CUDA's half and bfloat16 are structs of two bytes.
       const isHalf = code === STRUCT && (dtype === 'f16' || dtype === 'bf16') ? ` || sizeof(${type}) == 2` : '';
-      const reason = code === POINTER ? 'a scalar cannot be a pointer' : code === STRUCT ? 'a struct cannot be passed by value' : undefined;
+      const reason = code === POINTER ? 'a scalar cannot be a pointer' : code === STRUCT ? IS_STRUCT : undefined;
       found.push(refuse(`${isNot(type, code)}${isHalf}`, reason ?? `its type there is ${shown}`));
     }
   } else {
@@ -114,7 +125,7 @@ function assertionsOf(check: ParameterCheck, types: string): string {
       found.push(refuse(isRight, `an ${access} array cannot be const`));
     }
   }
-  return `${found.join('')}\n`;
+  return { definitions, assertions: `${found.join('')}\n` };
 }
 
 /** The kinds that values of a type may have: those with the same layout. */

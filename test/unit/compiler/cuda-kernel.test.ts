@@ -241,7 +241,7 @@ test('arguments', () => {
     `"The name (a b) must be a C++ name: it is the name of the function in the source, with the arguments of its template."`,
   );
   expect(refused(() => cudaKernel('k', { n: 3 as never }, SCALE))).toMatchInlineSnapshot(
-    `"The parameter 'n' must be a type such as f32, or input(f32), output(f32) or inout(f32)."`,
+    `"The parameter 'n' (3) is not a type such as f32, vec3f, struct({ n: i32 }), arrayOf(f32, 4), bytes(16) or input(f32)."`,
   );
   expect(refused(() => cudaKernel('k', {}, 3 as never))).toMatchInlineSnapshot(
     `"The source (number) must be a string, or the URL of a file."`,

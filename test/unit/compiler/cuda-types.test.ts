@@ -4,7 +4,9 @@ import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
-import { inout, input, output, type Param } from '../../../src/core/kernels/kernel.js';
+import { type CudaParam, inout, input, output, type Param } from '../../../src/core/kernels/kernel.js';
+import { arrayOf, bytes, struct } from '../../../src/core/kernels/value-params.js';
+import { vec3f } from '../../../src/compiler/language/elements.js';
 import { cudaModule } from '../../../src/cuda-module.js';
 
 function made(before: string, type: string, param: Param): BuildSpec {
@@ -59,10 +61,10 @@ describe('a type name that the source declares resolves to its type', () => {
       `"The parameter 'n' (i32) is 'U n' in the source, at position 1: the element type there is u64."`,
     );
     expect(refusal('struct P { int a; float b; };', 'P', f32)).toMatchInlineSnapshot(
-      `"The parameter 'n' (f32) is 'P n' in the source, at position 1: a struct cannot be passed by value; pass its members as parameters, or an array of structs by a pointer."`,
+      `"The parameter 'n' (f32) is 'P n' in the source, at position 1: a struct passed by value is declared with struct({ ... }) or bytes(n)."`,
     );
     expect(refusal('', 'float4', f32)).toMatchInlineSnapshot(
-      `"The parameter 'n' (f32) is 'float4 n' in the source, at position 1: a struct cannot be passed by value; pass its members as parameters, or an array of structs by a pointer."`,
+      `"The parameter 'n' (f32) is 'float4 n' in the source, at position 1: a vector passed by value is declared with vec(f32, 4)."`,
     );
   });
 });
@@ -76,10 +78,32 @@ test.each([
   ['', 'float4'],
   ['', 'dim3'],
   ['#define V uchar4', 'V'],
-])('%s %s: a struct cannot be passed by value', (before, type) => {
+])('%s %s: a struct by value is no scalar and no array', (before, type) => {
   for (const param of [f32, u64, u32]) expect(refusal(before, type, param)).toContain('by value');
   expect(refusal(before, type, input(f32))).toContain('an array needs a pointer');
   expect(() => made(before, `${type}*`, inout(f32))).not.toThrow();
+});
+
+test.each<readonly [before: string, param: CudaParam, shown: string | undefined]>([
+  ['struct P; struct P { int a; };', struct({ a: i32 }), undefined],
+  ['struct P; struct P { int a; };', struct({ a: f32 }), "its field 'a' (f32) is 'int a' there: the element type differs"],
+  ['typedef struct P P; struct P { int a, *b; };', struct({ a: i32, b: inout(f32) }), "its field 'b' (f32*) is 'int * b' there"],
+  [
+    'typedef struct { int a; float c[3]; } P;',
+    struct({ a: i32, c: arrayOf(f32, 4) }),
+    "(f32[4]) is 'float c[3]' there: it has 3 elements there",
+  ],
+  ['struct P { float m[2][3]; };', struct({ m: arrayOf(arrayOf(f32, 3), 2) }), undefined],
+  ['struct I { float x; }; struct P { I i[2]; };', struct({ i: arrayOf(struct({ x: i32 }), 2) }), "its field 'x' (i32) is 'float x' there"],
+  ['struct P { std::uint8_t a = 0; };', struct({ a: i8 }), 'the element type there is u8'],
+  ['using P = float;', struct({ x: f32 }), 'it is a scalar there: declare it with f32'],
+  ['using P = float;', bytes(8), "(bytes(8)) is 'P n' in the source, at position 1: its size there is 4 bytes"],
+  ['#define P float4', vec3f, "(float3) is 'P n' in the source, at position 1: it is float4 there"],
+  ['#define P float4', bytes(16), undefined],
+])('%s: a value is compared with the fields that the source shows', (before, param, shown) => {
+  const make = (): BuildSpec => cudaKernel('k', { n: param }, `${before}\n__global__ void k(P n) {}`).build as BuildSpec;
+  if (shown === undefined) expect(make().parameterChecks?.list).toHaveLength(1);
+  else expect(make).toThrow(shown);
 });
 
 test('a scalar cannot be a pointer to any type', () => {

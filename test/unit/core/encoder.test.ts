@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import {
+  ArgKind,
   AllocKind,
   CopyFlag,
   CopyRecord,
@@ -69,7 +70,7 @@ describe('encoder', () => {
     encoder.f64Arg(2, Math.PI);
     encoder.intArg(3, 4, -2, 0);
     encoder.wait(1, 2, 3, 4);
-    const bytes = encoder.launch(1, 88, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    const bytes = encoder.launch(1, 88, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0);
     expect(bytes).toBe(LaunchRecord.BYTE_SIZE + 4 * LaunchArg.BYTE_SIZE);
     header(Opcode.LAUNCH, bytes, 1);
     expect(view.getUint32(LaunchRecord.KERNEL, true)).toBe(88);
@@ -86,5 +87,28 @@ describe('encoder', () => {
     ]);
     expect([view.getUint8(arg(2) + LaunchArg.SIZE), view.getFloat64(arg(2) + LaunchArg.VALUE, true)]).toEqual([8, Math.PI]);
     expect(view.getInt32(arg(3) + LaunchArg.VALUE, true)).toBe(-2);
+  });
+
+  test('the bytes of structs follow the entries of a launch', () => {
+    encoder.bytesArg(0, 12, 8);
+    encoder.memberArg(1, 2, 32_760, 77, 2 ** 35);
+    encoder.behindArgs(2, Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8));
+    const size = LaunchRecord.BYTE_SIZE + 2 * LaunchArg.BYTE_SIZE;
+    expect(encoder.launch(1, 88, 2, 5, 6, 7, 8, 9, 10, 11, 12, 8)).toBe(size + 8);
+    const at = LaunchRecord.BYTE_SIZE;
+    expect([view.getUint8(at), view.getUint8(at + LaunchArg.ACCESS), view.getUint16(at + LaunchArg.SIZE, true)]).toEqual([
+      ArgKind.BYTES,
+      0,
+      12,
+    ]);
+    expect(u64(at + LaunchArg.VALUE)).toBe(8n);
+    const member = at + LaunchArg.BYTE_SIZE;
+    expect([view.getUint8(member), view.getUint8(member + LaunchArg.ACCESS), view.getUint16(member + LaunchArg.SIZE, true)]).toEqual([
+      ArgKind.MEMBER,
+      2,
+      32_760,
+    ]);
+    expect([view.getUint32(member + LaunchArg.HANDLE, true), u64(member + LaunchArg.VALUE)]).toEqual([77, 2n ** 35n]);
+    expect([...encoder.block.subarray(size, size + 8)]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 });

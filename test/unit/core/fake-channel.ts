@@ -32,6 +32,7 @@ export const INFO: NativeDeviceInfo = {
   maxBlock: [1024, 1024, 64],
   maxGrid: [2 ** 31 - 1, 65535, 65535],
   maxSharedBytes: 49152,
+  maxParameterBytes: 4096,
   warpSize: 32,
   priorityRange: [0, -5],
 };

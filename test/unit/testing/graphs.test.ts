@@ -35,7 +35,7 @@ function record(opcode: number, bytes: number, fields: Readonly<Record<number, n
 }
 
 const arg = (kind: ArgKind, access: number, handle: number): Uint8Array =>
-  Uint8Array.of(kind, 4, access, 0, ...new Uint8Array(Uint32Array.of(handle, 0, 0).buffer));
+  Uint8Array.of(kind, access, 4, 0, ...new Uint8Array(Uint32Array.of(handle, 0, 0).buffer));
 
 function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(parts.flatMap((part) => [...part]));

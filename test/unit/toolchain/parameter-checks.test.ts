@@ -36,7 +36,7 @@ const CASES: readonly Case[] = [
   ['U', u64, i32, 'an unsigned integer of 8 bytes'],
   ['U', u64, i64, 'an unsigned integer of 8 bytes'],
   ['const Real', f32, f64, 'a floating-point number of 4 bytes'],
-  ['P', undefined, f32, 'a struct cannot be passed by value'],
+  ['P', undefined, f32, 'a struct passed by value is declared with struct({ ... }) or bytes(n)'],
   ['Small', i8, i32, 'an enum of 1 byte'],
   ['Open', u32, i64, 'an enum of 4 bytes'],
   ['Wide', i64, u32, 'an enum of 8 bytes'],

@@ -1,0 +1,99 @@
+// The parameters that every kernel may have, scalars and arrays, and pointers that may be null.
+import { badArgument, show } from '../base/arguments.js';
+import { DTYPES, type DType, isDType, type Scalar } from '../elements/dtype.js';
+
+/** How a kernel uses an array. Tracked ordering depends on it, and so does poisoning: a failed launch poisons the arrays it writes. */
+export type Access = 'in' | 'out' | 'inout';
+/** The number of dimensions of an array parameter. */
+export type Rank = 1 | 2 | 3 | 4;
+/** An array parameter of a kernel, made by `input`, `output` or `inout`: a pointer in CUDA C++. */
+export interface ArrayParam<D extends DType = DType, A extends Access = Access, N extends Rank = Rank> {
+  /** Tells an array parameter from a scalar one. */
+  readonly kind: 'array';
+  /** The element type. A launch with an array of another throws an ArgumentError. */
+  readonly dtype: D;
+  /** 'in' for `input`, 'out' for `output`, 'inout' for `inout`. */
+  readonly access: A;
+  /** Dimensions of the array. */
+  readonly rank: N;
+}
+/** A parameter of a kernel: a scalar type such as `f32`, or an array. */
+export type Param = Scalar | ArrayParam;
+/** A kernel's parameters by name. The order of the keys is the order of the arguments. */
+export type Params = Readonly<Record<string, Param>>;
+
+/** An array of a CUDA C++ kernel that may be null, made by `optional`. */
+export interface OptionalArray<A extends ArrayParam = ArrayParam> {
+  /** Tells an optional array from one that must be given. */
+  readonly kind: 'optional';
+  /** The array's own declaration. */
+  readonly array: A;
+}
+
+// Short names for the annotation that an exported kernel needs under isolatedDeclarations.
+/** The type of `input(...)`, for the annotation of an exported kernel. */
+export type In<D extends DType, N extends Rank = 1> = ArrayParam<D, 'in', N>;
+/** The type of `output(...)`, for the annotation of an exported kernel. */
+export type Out<D extends DType, N extends Rank = 1> = ArrayParam<D, 'out', N>;
+/** The type of `inout(...)`, for the annotation of an exported kernel. */
+export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', N>;
+
+function arrayParam<A extends Access>(access: A) {
+  return <D extends DType, N extends Rank>(type: Scalar<D>, rank: N): ArrayParam<D, A, N> =>
+    Object.freeze({ kind: 'array', dtype: type.dtype, access, rank } as const);
+}
+const inParam = arrayParam('in');
+const outParam = arrayParam('out');
+const inoutParam = arrayParam('inout');
+
+/** Declares an array that the kernel only reads: `const T*`. `rank` is its number of dimensions, 1 to 4, default 1. */
+export function input<D extends DType>(type: Scalar<D>): In<D>;
+export function input<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): In<D, N>;
+export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'in'> {
+  return inParam(type, rank);
+}
+
+/**
+ * Declares an array that the kernel does not read and of which it writes every element that the launch covers: a launch therefore clears
+ * the poison of the array. In CUDA C++ it is `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
+ */
+export function output<D extends DType>(type: Scalar<D>): Out<D>;
+export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;
+export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'out'> {
+  return outParam(type, rank);
+}
+
+/**
+ * Declares an array that the kernel reads and writes, or writes only in part: `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
+ */
+export function inout<D extends DType>(type: Scalar<D>): InOut<D>;
+export function inout<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): InOut<D, N>;
+export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'inout'> {
+  return inoutParam(type, rank);
+}
+
+/**
+ * Declares an array of a CUDA C++ kernel for which a launch may pass `null`: the kernel gets a null pointer, as for `if (bias) ...`. CuPy
+ * passes it for None, the driver API for a CUdeviceptr of 0. Throws ArgumentError unless `array` is `input(f32)`, `output(f32)` or `inout(f32)`
+ * of some type.
+ * @example cudaKernel('add', { x: inout(f32), bias: optional(input(f32)), n: i32 }, source)
+ */
+export function optional<A extends ArrayParam>(array: A): OptionalArray<A> {
+  const own = plainParam(array);
+  if (own?.kind !== 'array') throw badArgument('array', array, `The optional array (${show(array)}) is not one such as input(f32).`);
+  return Object.freeze({ kind: 'optional', array: own as A } as const);
+}
+
+const ACCESSES: readonly unknown[] = ['in', 'out', 'inout'];
+
+/** A copy, without what else a caller's object may contain; undefined for a value that is no scalar and no array. */
+export function plainParam(value: unknown): Scalar | ArrayParam | OptionalArray | undefined {
+  // Each property is read once, so a getter cannot return a different value after the check.
+  const { kind, dtype, access, rank, array } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  if (kind === 'scalar' && isDType(dtype)) return Object.freeze({ kind, dtype, byteSize: DTYPES[dtype].byteSize });
+  if (kind === 'array' && isDType(dtype) && ACCESSES.includes(access) && [1, 2, 3, 4].includes(rank as number))
+    return Object.freeze({ kind, dtype, access: access as Access, rank: rank as Rank });
+  if (kind !== 'optional') return undefined;
+  const own = plainParam(array);
+  return own?.kind === 'array' ? Object.freeze({ kind, array: own }) : undefined;
+}
