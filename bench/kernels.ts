@@ -12,7 +12,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { elapsed, openDevice, type Device, type DeviceSpec, type Stream } from 'millrace';
-import { printTable, summarize, writeReport, type Row } from './harness.js';
+import { printTable, summarize, writeReport, type Row } from './suite/details.js';
 import { type Bound, type Case, CASES, FORMS } from './kernels/cases.js';
 import { NativeKernels } from './kernels/native.js';
 
@@ -29,7 +29,7 @@ const ROUNDS = Math.max(3, Number(values.rounds));
 const TOLERANCE = 1e-3;
 /** Launches between two events: more than the driver's overhead can hide behind. */
 const GPU_LAUNCHES = 20;
-/** On the CPU device as many launches as take so long, here as beside: what one alone costs, bench/spine.ts says. */
+/** On the CPU device as many launches as take so long, here as beside: bench/main.ts measures what one alone costs. */
 const CPU_MS = 10;
 /** Threads of OpenMP look for more work so long, at a higher priority than the device's: they would slow down the measurement that follows. */
 const SPIN_MS = 30;

@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { download, inout, i32, kernel, launch, openDevice, overlap, upload, type Device, type DeviceSpec } from 'millrace';
 import { lastValueFrom, of, scan } from 'rxjs';
-import { printTable, summarize, writeReport, type Row } from './harness.js';
+import { printTable, summarize, writeReport, type Row } from './suite/details.js';
 
 const { values } = parseArgs({
   options: {

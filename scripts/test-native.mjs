@@ -1,6 +1,7 @@
 // Builds and runs the native tests, which need neither a GPU nor a CUDA toolkit. They are built in the addon's build folder and
 // link the addon's objects. `--sanitize=address|thread` uses a separate build, with debug information and without Node;
-// `--build-only` stops after the build. Writes build/reports/native.xml.
+// `--benches` builds the programs of bench/native and nothing else; `--build-only` stops after the build. Writes
+// build/reports/native.xml.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { onPath, parallel, root, run } from './tools.mjs';
@@ -20,8 +21,9 @@ if (sanitizer === '') {
   const options = ['-DCMAKE_BUILD_TYPE=RelWithDebInfo', `-DMILLRACE_SANITIZE=${sanitizer}`];
   run('cmake', ['-S', root, '-B', folder, ...generator, ...options, ...forTests]);
 }
-run('cmake', ['--build', folder, '--parallel', parallel]);
-if (!process.argv.includes('--build-only')) {
+const isForBenches = process.argv.includes('--benches');
+run('cmake', ['--build', folder, '--parallel', parallel, ...(isForBenches ? ['--target', 'millrace_benches'] : [])]);
+if (!isForBenches && !process.argv.includes('--build-only')) {
   const reporting = ['--output-on-failure', '--test-output-size-passed', '65536', '--output-junit', report];
   run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', '120', '--parallel', '2', ...reporting]);
 }

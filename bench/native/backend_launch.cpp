@@ -1,6 +1,6 @@
 // The native layers' own launch rate and round trip, one below the other, without JavaScript: the backend alone, then
-// the channel with its ring, records and thread. With driver_launch below them and bench/spine.ts above, what each
-// layer costs can be read off. Prints one line of JSON.
+// the channel with its ring, records and thread. The driver alone (driver_peer) below them and JavaScript above, what
+// each layer costs can be read off. Prints one line of JSON.
 //
 //   backend_launch cpu|cuda [ordinal] [launches]
 #include <algorithm>
@@ -15,16 +15,13 @@
 
 #include "cpu/backend.h"
 #include "cuda/backend.h"
+#include "kernel_image.h"
 #include "runtime/registry.h"
 
 namespace {
 
 using millrace::protocol::TimelineSlot;
-using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view kEmptyPtx =
-    ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry empty() { ret; }\n";
-constexpr std::string_view kEmptyPath = MILLRACE_EMPTY_KERNEL;
+using namespace millrace::bench;  // NOLINT: the program is a benchmark
 
 class NoSink final : public millrace::hal::ProgressSink {
  public:
@@ -39,15 +36,6 @@ T Take(millrace::Result<T> result) {
     std::exit(2);
   }
   return std::move(result).value();
-}
-
-double Seconds(Clock::time_point from) {
-  return std::chrono::duration<double>(Clock::now() - from).count();
-}
-
-double Quantile(std::vector<double>& values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
 struct Figures {
@@ -81,7 +69,7 @@ Figures Measure(int launches, Launch launch, Finish finish) {
 }
 
 millrace::hal::KernelRequest EmptyKernel(bool is_cpu) {
-  const std::string_view image = is_cpu ? kEmptyPath : kEmptyPtx;
+  static const std::string image = KernelImage(is_cpu);
   return {.image = std::as_bytes(std::span(image)), .entry = "empty", .is_bounded = true};
 }
 

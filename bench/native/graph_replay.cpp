@@ -18,15 +18,12 @@
 #include "cuda/backend.h"
 #include "cuda/driver.h"
 #include "hal/graph.h"
+#include "kernel_image.h"
 
 namespace {
 
 using namespace millrace;  // NOLINT: the program speaks of little else
-using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view kEmptyPtx =
-    ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry empty() { ret; }\n";
-constexpr std::string_view kEmptyPath = MILLRACE_EMPTY_KERNEL;
+using bench::Clock;
 
 class NoSink final : public hal::ProgressSink {
  public:
@@ -94,7 +91,7 @@ Figures Measure(int length, int nodes, Launch launch, Finish finish) {
 }
 
 Figures MeasureBackend(hal::Device& device, hal::Stream& stream, uint64_t& ticket, bool is_cpu, int length, int nodes) {
-  const std::string_view image = is_cpu ? kEmptyPath : kEmptyPtx;
+  const std::string image = bench::KernelImage(is_cpu);
   const auto kernel =
       Take(device.LoadKernel({.image = std::as_bytes(std::span(image)), .entry = "empty", .is_bounded = true}));
   std::vector<hal::GraphNode> list;
@@ -130,7 +127,8 @@ Figures MeasureDriver(int length, int nodes) {
   cuda::CUstream stream = nullptr;
   cuda::CUgraph graph = nullptr;
   cuda::CUgraphExec exec = nullptr;
-  check(driver.cuModuleLoadData(&module, kEmptyPtx.data()));
+  const std::string image = bench::CudaImage();
+  check(driver.cuModuleLoadData(&module, image.c_str()));
   check(driver.cuModuleGetFunction(&function, module, "empty"));
   check(driver.cuStreamCreateWithPriority(&stream, cuda::CU_STREAM_NON_BLOCKING, 0));
   check(driver.cuGraphCreate(&graph, 0));

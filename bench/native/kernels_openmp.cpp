@@ -1,5 +1,6 @@
 // The loops that bench/kernels.ts is compared with on the CPU device: what each kernel does, in C++ with OpenMP. The
-// blocked ones keep the kernel's blocks, so that both do the same work. Built by the bench:
+// blocked ones keep the kernel's blocks, so that both do the same work. `copy` is what a copy to the CPU device is
+// compared with. Built by the bench:
 //
 //   g++ -O3 -march=native -fopenmp ... kernels_openmp.cpp
 #include <chrono>
@@ -154,6 +155,11 @@ void Reduction(const float* x, float* sums, int blocks) {
   }
 }
 
+void Copy(const float* x, float* y, int n) {
+#pragma omp parallel for
+  for (int i = 0; i < n; ++i) y[i] = x[i];
+}
+
 /// One kernel at one size: its data stay between the measurements.
 struct Case {
   std::vector<float> x, y;
@@ -170,6 +176,7 @@ struct Case {
     size = count;
     const size_t n = static_cast<size_t>(count);
     if (name == "saxpy") x = Fractions(n), y.assign(n, 0);
+    if (name == "copy") x = Fractions(n), y.assign(n, 0);
     if (name == "nbody") x = Fractions(4 * n), y.assign(3 * n, 0);
     if (name == "mandelbrot") steps.assign(n * n, 0);
     if (name == "life") from = Bytes(n * n, 2), to.assign(n * n, 0);
@@ -188,6 +195,7 @@ Answer Measure(const std::string& name, int n, int launches) {
     y.assign(static_cast<size_t>(n), 0);
     return {loop([&] { Saxpy(0.5f, x.data(), y.data(), n); }), Sum(y)};
   }
+  if (name == "copy") return {loop([&] { Copy(x.data(), y.data(), n); }), y[0]};
   if (name == "nbody") return {loop([&] { Nbody(x.data(), y.data(), n); }), Sum(y)};
   if (name == "mandelbrot") return {loop([&] { Mandelbrot(steps.data(), 256, n, n); }), Sum(steps)};
   if (name == "life") return {loop([&] { Life(from.data(), to.data(), n, n); }), Sum(to)};

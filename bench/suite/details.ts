@@ -1,10 +1,7 @@
-// What benchmarks share: statistics, the description of the machine, a table and a JSON file.
-import { spawnSync } from 'node:child_process';
+// The tables and JSON files of the programs that go into detail: bench/kernels.ts and bench/pipelines.ts.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
 
 export interface Samples {
@@ -29,26 +26,6 @@ export function summarize(values: readonly number[]): Samples {
   const sorted = Float64Array.from(values).toSorted();
   const at = (q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
   return { count: sorted.length, p50: at(0.5), p99: at(0.99), min: at(0) };
-}
-
-/** Runs `body` `count` times and returns what each run took in microseconds; `idleMs` passes before each. */
-export async function time(count: number, body: () => Promise<void>, idleMs = 0): Promise<Samples> {
-  const values: number[] = [];
-  for (let n = 0; n < count; n++) {
-    if (idleMs > 0) await sleep(idleMs);
-    const start = performance.now();
-    await body();
-    values.push((performance.now() - start) * 1e3);
-  }
-  return summarize(values);
-}
-
-/** Runs a program of bench/native and returns what it prints. */
-export function runNative(name: string, args: readonly string[]): string {
-  const path = fileURLToPath(new URL(`../../cmake/bench/native/${name}`, import.meta.url));
-  const result = spawnSync(path, [...args], { encoding: 'utf8' });
-  if (result.status !== 0) throw new Error(`${name} failed (npm run bench builds it): ${result.stderr}${String(result.error ?? '')}`);
-  return result.stdout;
 }
 
 const figure = (value: number | undefined): string =>

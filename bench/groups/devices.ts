@@ -1,0 +1,82 @@
+// Two GPUs of one host: the same work on one and on both, and copies between them.
+import { cudaKernel, type Device, f32, i32, inout, listDevices, openDevice } from 'millrace';
+import { gigabytesPerSecond, type Run, secondsOf } from '../suite/run.js';
+
+const MIB = 256;
+const LENGTH = 2 ** 20;
+const LAUNCHES = 200;
+
+/** Long enough that a launch is a small part of it. */
+const LAUNCH_MS = 1;
+
+/** Arithmetic of every thread, which keeps a whole GPU busy. */
+const busy = cudaKernel(
+  'busy',
+  { x: inout(f32), steps: i32 },
+  `extern "C" __global__ void busy(float* x, int steps) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float value = x[i];
+    for (int n = 0; n < steps; n++) value = value * 0.999f + 0.001f;
+    x[i] = value;
+  }`,
+);
+
+export async function devices(run: Run): Promise<void> {
+  const other = (await listDevices()).find(({ id }) => id.startsWith('cuda:') && id !== run.device.info.id);
+  if (other === undefined) {
+    for (const id of ['devices.two', 'devices.peer']) run.add(id, { absent: 'this machine has one GPU' });
+    return;
+  }
+  await using second = await openDevice(other.id);
+  await two(run, [run.device, second]);
+  await peerCopies(run, second);
+}
+
+async function two(run: Run, pair: readonly [Device, Device]): Promise<void> {
+  const lanes = pair.map((device) => ({ device, stream: device.createStream({ ordering: 'explicit' }), x: device.ones(LENGTH) }));
+  await Promise.all(pair.map((device) => device.compile(busy)));
+  await Promise.all(pair.map((device) => device.synchronize()));
+  let steps = 100;
+  const timed = async (used: typeof lanes, launches: number): Promise<number> => {
+    const start = performance.now();
+    for (let n = 0; n < launches; n++) for (const { stream, x } of used) stream.launch(busy, { threads: LENGTH, block: 256 }, { x, steps });
+    await Promise.all(used.map(({ stream }) => stream.synchronize()));
+    return performance.now() - start;
+  };
+  for (let round = 0; round < 4; round++) {
+    const launchMs = (await timed(lanes.slice(0, 1), 10)) / 10;
+    steps = Math.max(1, Math.round((steps * LAUNCH_MS) / launchMs));
+  }
+  const launches = run.times(LAUNCHES);
+  const speedUps: number[] = [];
+  for (let round = -1; round < run.times(7); round++) {
+    const alone = (await timed(lanes.slice(0, 1), launches)) + (await timed(lanes.slice(1), launches));
+    const both = await timed(lanes, launches);
+    if (round >= 0) speedUps.push(alone / both);
+  }
+  run.add('devices.two', speedUps);
+  for (const { stream, x } of lanes) {
+    x[Symbol.dispose]();
+    await stream.close();
+  }
+}
+
+async function peerCopies(run: Run, second: Device): Promise<void> {
+  const { device } = run;
+  const bytes = MIB * 2 ** 20;
+  using dst = device.zeros(bytes / 4);
+  using src = second.zeros(bytes / 4);
+  for (const what of ['memory', 'pool'] as const) {
+    if (await second.peers.canGrant(device, what)) await second.peers.grant(device, what);
+    if (await device.peers.canGrant(second, what)) await device.peers.grant(second, what);
+  }
+  const stream = device.createStream({ ordering: 'explicit' });
+  await Promise.all([device.synchronize(), second.synchronize()]);
+  await run.compare('devices.peer', {
+    rounds: 7,
+    unit: gigabytesPerSecond(bytes),
+    ours: () => secondsOf(5, () => stream.copy(dst, src).done),
+    peers: { 'C++ driver': `peer ${MIB} 5` },
+  });
+  await stream.close();
+}

@@ -1,0 +1,257 @@
+// The CUDA driver alone, without Millrace: the peer "C++ driver" of bench/main.ts. It reads one request a line and
+// answers each with one line of JSON, {"seconds": [...]} or {"error": "..."}, so that the benchmark can measure both
+// sides in turn.
+//
+//   driver_peer [ordinal]
+//
+//   burst N           one launch of a kernel with three arguments, on the calling thread
+//   sustained N       one launch of an empty kernel, until the device has finished all of them
+//   round_trip N IDLE_MS     launch, a word that the device writes, a host that spins on it
+//   blocking N IDLE_MS       launch, cuStreamSynchronize
+//   events N          N events, each recorded and then synchronised with in order: one of them
+//   up MIB, down MIB  ordinary memory
+//   pinned up|down MIB clock|events N
+//   peer MIB N        from the second GPU to this one, access granted
+#include <array>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "cuda/driver.h"
+#include "kernel_image.h"
+
+namespace {
+
+using namespace millrace::bench;  // NOLINT: the program is a benchmark
+using namespace millrace::cuda;   // NOLINT: the program speaks of little else
+
+/// The first failed call of the request that is being answered.
+std::string failure;
+
+void Check(CUresult code, const char* what) {
+  if (code != CUDA_SUCCESS && failure.empty())
+    failure = std::string(what) + " failed with code " + std::to_string(static_cast<int>(code));
+}
+
+#define MR_CALL(function, ...) Check(Cuda().function(__VA_ARGS__), #function)
+
+class Peer {
+ public:
+  explicit Peer(int ordinal) {
+    if (!LoadDriver().is_loaded) {
+      std::printf("{\"error\": \"there is no CUDA driver\"}\n");
+      std::exit(2);
+    }
+    MR_CALL(cuDeviceGet, &device_, ordinal);
+    MR_CALL(cuDevicePrimaryCtxRetain, &context_, device_);
+    MR_CALL(cuCtxSetCurrent, context_);
+    const std::string image = CudaImage();
+    CUmodule module = nullptr;
+    MR_CALL(cuModuleLoadData, &module, image.c_str());
+    MR_CALL(cuModuleGetFunction, &empty_, module, "empty");
+    MR_CALL(cuModuleGetFunction, &three_, module, "three");
+    MR_CALL(cuStreamCreateWithPriority, &stream_, CU_STREAM_NON_BLOCKING, 0);
+    void* word = nullptr;
+    MR_CALL(cuMemHostAlloc, &word, 4096, kMapped);
+    word_ = static_cast<volatile uint64_t*>(word);
+    *word_ = 0;
+    MR_CALL(cuMemHostGetDevicePointer, &word_address_, word, 0);
+    for (CUevent& event : events_) MR_CALL(cuEventCreate, &event, 0);
+  }
+
+  std::vector<double> Burst(int count) {
+    float a = 2;
+    CUdeviceptr x = word_address_;
+    void* params[] = {&a, &x, &x};
+    const auto start = Clock::now();
+    for (int i = 0; i < count; ++i) MR_CALL(cuLaunchKernel, three_, 1, 1, 1, 1, 1, 1, 0, stream_, params, nullptr);
+    const double seconds = Seconds(start) / count;
+    Synchronize();
+    return {seconds};
+  }
+
+  std::vector<double> Sustained(int count) {
+    const auto start = Clock::now();
+    for (int i = 0; i < count; ++i) Launch();
+    Synchronize();
+    return {Seconds(start) / count};
+  }
+
+  std::vector<double> RoundTrip(int count, int idle_ms, bool is_blocking) {
+    std::vector<double> seconds;
+    for (int i = 0; i < count; ++i) {
+      if (idle_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(idle_ms));
+      const auto start = Clock::now();
+      Launch();
+      if (is_blocking) {
+        Synchronize();
+      } else {
+        const uint64_t wanted = ++written_;
+        MR_CALL(cuStreamWriteValue64, stream_, word_address_, wanted, 0);
+        while (*word_ < wanted && failure.empty()) {
+        }
+      }
+      seconds.push_back(Seconds(start));
+    }
+    return seconds;
+  }
+
+  std::vector<double> Events(int count) {
+    std::vector<CUevent> events(static_cast<size_t>(count));
+    for (CUevent& event : events) MR_CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    const auto start = Clock::now();
+    for (CUevent event : events) MR_CALL(cuEventRecord, event, stream_);
+    for (CUevent event : events) MR_CALL(cuEventSynchronize, event);
+    const double seconds = Seconds(start) / count;
+    for (CUevent event : events) MR_CALL(cuEventDestroy, event);
+    return {seconds};
+  }
+
+  std::vector<double> Ordinary(bool is_up, size_t bytes) {
+    std::vector<char> host(bytes, 1);
+    const CUdeviceptr memory = Memory(bytes);
+    const auto start = Clock::now();
+    Copy(is_up, memory, host.data(), bytes);
+    Synchronize();
+    return {Seconds(start)};
+  }
+
+  std::vector<double> Pinned(bool is_up, size_t bytes, bool by_events, int count) {
+    if (pinned_bytes_ < bytes) {
+      if (pinned_ != nullptr) MR_CALL(cuMemFreeHost, pinned_);
+      MR_CALL(cuMemHostAlloc, &pinned_, bytes, 0);
+      pinned_bytes_ = bytes;
+    }
+    const CUdeviceptr memory = Memory(bytes);
+    std::vector<double> seconds;
+    for (int i = 0; i < count; ++i) {
+      const auto start = Clock::now();
+      if (by_events) MR_CALL(cuEventRecord, events_[0], stream_);
+      Copy(is_up, memory, pinned_, bytes);
+      if (by_events) MR_CALL(cuEventRecord, events_[1], stream_);
+      Synchronize();
+      float milliseconds = 0;
+      if (by_events) MR_CALL(cuEventElapsedTime, &milliseconds, events_[0], events_[1]);
+      seconds.push_back(by_events ? static_cast<double>(milliseconds) / 1e3 : Seconds(start));
+    }
+    return seconds;
+  }
+
+  std::vector<double> PeerCopy(size_t bytes, int count) {
+    const CUdeviceptr dst = Memory(bytes);
+    if (other_context_ == nullptr) {
+      CUdevice other = 0;
+      MR_CALL(cuDeviceGet, &other, 1);
+      MR_CALL(cuDevicePrimaryCtxRetain, &other_context_, other);
+      MR_CALL(cuCtxSetCurrent, other_context_);
+      MR_CALL(cuMemAlloc, &other_memory_, bytes);
+      MR_CALL(cuCtxSetCurrent, context_);
+      int can = 0;
+      MR_CALL(cuDeviceCanAccessPeer, &can, device_, other);
+      if (can != 0) MR_CALL(cuCtxEnablePeerAccess, other_context_, 0);
+    }
+    std::vector<double> seconds;
+    for (int i = 0; i < count; ++i) {
+      const auto start = Clock::now();
+      MR_CALL(cuMemcpyPeerAsync, dst, context_, other_memory_, other_context_, bytes, stream_);
+      Synchronize();
+      seconds.push_back(Seconds(start));
+    }
+    return seconds;
+  }
+
+ private:
+  static constexpr unsigned kMapped = 2;  // CU_MEMHOSTALLOC_DEVICEMAP
+
+  void Launch() { MR_CALL(cuLaunchKernel, empty_, 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr); }
+  void Synchronize() { MR_CALL(cuStreamSynchronize, stream_); }
+  void Copy(bool is_up, CUdeviceptr memory, void* host, size_t bytes) {
+    const auto address = reinterpret_cast<CUdeviceptr>(host);
+    MR_CALL(cuMemcpyAsync, is_up ? memory : address, is_up ? address : memory, bytes, stream_);
+  }
+  CUdeviceptr Memory(size_t bytes) {
+    if (memory_bytes_ >= bytes) return memory_;
+    if (memory_ != 0) MR_CALL(cuMemFree, memory_);
+    MR_CALL(cuMemAlloc, &memory_, bytes);
+    memory_bytes_ = bytes;
+    return memory_;
+  }
+
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  CUfunction empty_ = nullptr;
+  CUfunction three_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::array<CUevent, 2> events_{};
+  volatile uint64_t* word_ = nullptr;
+  CUdeviceptr word_address_ = 0;
+  uint64_t written_ = 0;
+  CUdeviceptr memory_ = 0;
+  size_t memory_bytes_ = 0;
+  void* pinned_ = nullptr;
+  size_t pinned_bytes_ = 0;
+  CUcontext other_context_ = nullptr;
+  CUdeviceptr other_memory_ = 0;
+};
+
+std::vector<double> Answer(Peer& peer, std::istringstream& line) {
+  const auto number = [&] {
+    int value = 0;
+    line >> value;
+    return value;
+  };
+  const auto word = [&] {
+    std::string value;
+    line >> value;
+    return value;
+  };
+  const auto bytes = [&] { return static_cast<size_t>(number()) << 20; };
+  const std::string what = word();
+  if (what == "burst") return peer.Burst(number());
+  if (what == "sustained") return peer.Sustained(number());
+  if (what == "events") return peer.Events(number());
+  if (what == "up" || what == "down") return peer.Ordinary(what == "up", bytes());
+  if (what == "round_trip" || what == "blocking") {
+    const int count = number();
+    return peer.RoundTrip(count, number(), what == "blocking");
+  }
+  if (what == "pinned") {
+    const bool is_up = word() == "up";
+    const size_t size = bytes();
+    const bool by_events = word() == "events";
+    return peer.Pinned(is_up, size, by_events, number());
+  }
+  if (what == "peer") {
+    const size_t size = bytes();
+    return peer.PeerCopy(size, number());
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Peer peer(argc > 1 ? std::atoi(argv[1]) : 0);
+  if (!failure.empty()) {
+    std::printf("{\"error\": \"%s\"}\n", failure.c_str());
+    return 2;
+  }
+  std::printf("{\"version\": \"%s\"}\n", DriverVersionText(LoadDriver().version).c_str());
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    failure.clear();
+    const std::vector<double> seconds = Answer(peer, words);
+    if (seconds.empty()) failure = "the C++ driver program has no request " + line;
+    if (!failure.empty()) {
+      std::printf("{\"error\": \"%s\"}\n", failure.c_str());
+    } else {
+      std::printf("{\"seconds\": [");
+      for (size_t i = 0; i < seconds.size(); ++i) std::printf("%s%.9g", i == 0 ? "" : ", ", seconds[i]);
+      std::printf("]}\n");
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}

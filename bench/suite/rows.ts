@@ -1,0 +1,214 @@
+// The rows of the benchmarks: what each measures, and its goals by backend. Groups (bench/groups) measure them by their ids.
+import type { Goal } from './goals.js';
+
+export interface Row {
+  readonly id: string;
+  readonly what: string;
+  readonly unit: string;
+  /** Whether more is better; less is, if it is left out. */
+  readonly isRate?: boolean;
+  readonly goals?: { readonly cpu?: readonly Goal[]; readonly cuda?: readonly Goal[] };
+}
+
+export interface RowGroup {
+  readonly name: string;
+  readonly title: string;
+  readonly rows: readonly Row[];
+}
+
+const MIB = ['1', '256'] as const;
+const both = (...goals: Goal[]): NonNullable<Row['goals']> => ({ cpu: goals, cuda: goals });
+const cuda = (...goals: Goal[]): NonNullable<Row['goals']> => ({ cuda: goals });
+
+const arrays: RowGroup = {
+  name: 'arrays',
+  title: 'Ordinary arrays',
+  rows: [
+    ...(['16', '64', '256'] as const).map((mib) => ({
+      id: `up.first.${mib}`,
+      what: `up, first copy of that size in a new process, ${mib} MiB`,
+      unit: 'GB/s',
+      isRate: true,
+      goals: cuda({ least: 1, peer: 'CuPy' }),
+    })),
+    { id: 'up.again.256', what: 'up, the same array again, 256 MiB', unit: 'GB/s', isRate: true, goals: cuda({ least: 20 }) },
+    { id: 'up.new.256', what: 'up, a new array each time, 256 MiB', unit: 'GB/s', isRate: true, goals: cuda({ least: 1, peer: 'CuPy' }) },
+    { id: 'up.transfer.256', what: 'up with `transfer`, 256 MiB', unit: 'GB/s', isRate: true, goals: cuda({ least: 45 }) },
+    { id: 'up.shared.256', what: 'up from a SharedArrayBuffer, 256 MiB', unit: 'GB/s', isRate: true },
+    { id: 'up.held', what: 'event loop held by the copy of a new array, per 32 MiB', unit: 'ms', goals: cuda({ most: 1 }) },
+    {
+      id: 'down.new.256',
+      what: 'read into a new array, 256 MiB',
+      unit: 'GB/s',
+      isRate: true,
+      goals: cuda({ least: 20 }, { least: 1, peer: 'CuPy' }),
+    },
+    { id: 'down.into.256', what: 'read into the same array, 256 MiB', unit: 'GB/s', isRate: true },
+  ],
+};
+
+const pinned: RowGroup = {
+  name: 'pinned',
+  title: 'Page-locked memory',
+  rows: [
+    ...MIB.flatMap((mib) =>
+      (['up', 'down'] as const).map((direction) => ({
+        id: `pinned.${direction}.${mib}`,
+        what: `${direction}, ${mib} MiB, by the clock`,
+        unit: 'GB/s',
+        isRate: true,
+        // Two percent are within the spread of either side.
+        goals: cuda(mib === '1' ? { least: 0.98, peer: 'CuPy' } : { least: 55 }),
+      })),
+    ),
+    ...MIB.flatMap((mib) =>
+      (['up', 'down'] as const).map((direction): Row => {
+        const row = { id: `pinned.events.${direction}.${mib}`, what: `${direction}, ${mib} MiB, by events`, unit: 'GB/s', isRate: true };
+        return mib === '1' ? row : { ...row, goals: cuda({ least: 55.3 }) };
+      }),
+    ),
+  ],
+};
+
+const launches: RowGroup = {
+  name: 'launches',
+  title: 'Launches',
+  rows: [
+    { id: 'burst.tracked', what: 'launch in a burst, three tracked arguments, calling thread', unit: 'us', goals: both({ most: 0.25 }) },
+    { id: 'burst.explicit', what: 'the same on a stream with explicit ordering', unit: 'us' },
+    { id: 'burst.empty', what: 'the same without arguments', unit: 'us' },
+    { id: 'burst.order', what: 'tracked minus explicit, in pairs', unit: 'us', goals: both({ most: 0.1 }) },
+    {
+      id: 'sustained',
+      what: 'sustained, per launch of an empty kernel',
+      unit: 'us',
+      goals: cuda({ most: 1.05, peer: 'C++ driver' }),
+    },
+  ],
+};
+
+const awaits: RowGroup = {
+  name: 'awaits',
+  title: 'Launch and await',
+  rows: [
+    { id: 'await.hot', what: 'launch and await, hot', unit: 'us', goals: both({ most: 9 }, { most: 20, of: 'p99' }) },
+    { id: 'await.idle', what: 'launch and await after 2 ms idle', unit: 'us', goals: both({ most: 60 }) },
+    { id: 'await.many', what: '10,000 events awaited at once, per event', unit: 'us', goals: both({ most: 1 }) },
+    { id: 'loop.delay', what: 'delay of the event loop under full load', unit: 'ms', goals: both({ most: 2, of: 'p99' }) },
+    { id: 'idle.cpu', what: 'processor time of an open, idle device', unit: '% of a core' },
+  ],
+};
+
+const starts: RowGroup = {
+  name: 'starts',
+  title: 'Start of a process',
+  rows: [
+    { id: 'start.import', what: '`import` to ready', unit: 'ms', goals: both({ most: 60 }) },
+    { id: 'start.open', what: '`openDevice`', unit: 'ms' },
+    {
+      id: 'start.result',
+      what: '`import` to the first result of a kernel in the cache',
+      unit: 'ms',
+      goals: cuda({ most: 0.5, peer: 'CuPy' }),
+    },
+    { id: 'start.process', what: 'start of the process to its first result', unit: 'ms' },
+    { id: 'package.packed', what: 'size of the package, packed', unit: 'KiB' },
+    { id: 'package.unpacked', what: 'size of the package, unpacked', unit: 'KiB' },
+  ],
+};
+
+const queued: RowGroup = {
+  name: 'queued',
+  title: 'Queued operations and streams',
+  rows: [
+    { id: 'queued.memory', what: 'memory of a queued operation', unit: 'bytes', goals: both({ most: 128 }) },
+    { id: 'queued.1', what: 'launch with 1 operation queued', unit: 'us' },
+    { id: 'queued.1000', what: 'launch with 1,000 operations queued', unit: 'us', goals: both({ most: 1.1, peer: '1 queued' }) },
+    { id: 'queued.1000000', what: 'launch with 1,000,000 operations queued', unit: 'us', goals: both({ most: 1.1, peer: '1 queued' }) },
+    { id: 'streams.1', what: 'launches on 1 stream', unit: 'us' },
+    ...(['10', '100', '1000'] as const).map((count) => ({
+      id: `streams.${count}`,
+      what: `launches on ${Number(count).toLocaleString('en')} streams in turn`,
+      unit: 'us',
+      goals: both({ most: 1.1, peer: '1 stream' }),
+    })),
+  ],
+};
+
+const graphs: RowGroup = {
+  name: 'graphs',
+  title: 'Graphs',
+  rows: [
+    ...(['1', '100', '1000'] as const).map((nodes) => ({
+      id: `graph.launch.${nodes}`,
+      what: `launch of a graph of ${Number(nodes).toLocaleString('en')} kernel${nodes === '1' ? '' : 's'}, calling thread`,
+      unit: 'us',
+      goals: both({ most: 1 }),
+    })),
+    ...(['100', '1000'] as const).map((nodes) => ({
+      id: `graph.node.${nodes}`,
+      what: `a node of a chain of ${Number(nodes).toLocaleString('en')} empty kernels`,
+      unit: 'ns',
+      goals: { cpu: [{ most: 300 }], cuda: [{ most: 1.02, peer: 'C++ driver' }] },
+    })),
+    { id: 'graph.diamond', what: 'a diamond of four kernels of 5 ms, two of them side by side', unit: 'ms' },
+  ],
+};
+
+const overlap: RowGroup = {
+  name: 'overlap',
+  title: 'Pipelines',
+  rows: [
+    ...(['4', '3'] as const).map((lanes) => ({
+      id: `overlap.${lanes}`,
+      what: `three stages of 4 ms, 1,000 frames, ${lanes} lanes: busy share of the busiest stage`,
+      unit: '',
+      isRate: true,
+      goals: both({ least: 0.95 }),
+    })),
+    {
+      id: 'overlap.device',
+      what: 'upload, kernel and download of 16 MiB, 3 streams: busy share of the longest of the three',
+      unit: '',
+      isRate: true,
+    },
+  ],
+};
+
+const devices: RowGroup = {
+  name: 'devices',
+  title: 'Two GPUs',
+  rows: [
+    { id: 'devices.two', what: 'the work of one GPU on two GPUs: speed-up', unit: '', isRate: true, goals: cuda({ least: 1.97 }) },
+    {
+      id: 'devices.peer',
+      what: 'copy between two GPUs, 256 MiB',
+      unit: 'GB/s',
+      isRate: true,
+      goals: cuda({ least: 0.99, peer: 'C++ driver' }),
+    },
+  ],
+};
+
+const kernels: RowGroup = {
+  name: 'kernels',
+  title: 'Kernels on the CPU device',
+  rows: ['saxpy', 'matmul', 'reduction'].flatMap((name) =>
+    ['TypeScript', 'CUDA C++'].map((form) => ({
+      id: `kernel.${name}.${form === 'TypeScript' ? 'typescript' : 'cuda'}`,
+      what: `${name}, ${form}`,
+      unit: 'ms',
+      goals: { cpu: [{ most: 1.11, peer: 'C++ with OpenMP' }] },
+    })),
+  ),
+};
+
+export const GROUPS: readonly RowGroup[] = [arrays, pinned, launches, awaits, starts, queued, graphs, overlap, devices, kernels];
+
+const byId: ReadonlyMap<string, Row> = new Map(GROUPS.flatMap(({ rows }) => rows).map((row) => [row.id, row]));
+
+export function rowOf(id: string): Row {
+  const row = byId.get(id);
+  if (row === undefined) throw new Error(`There is no row ${id}.`);
+  return row;
+}
