@@ -12,7 +12,7 @@ export interface FieldTemplates {
 const POINTER = 50;
 
 /** NVRTC has neither the builtin function nor the macro, but what EDG's macro is made of. */
-export const FIELD_MACROS = `#if defined(__CUDACC_RTC__)
+export const FIELD_MACROS = `#if defined(__CUDACC_RTC__) && !defined(MILLRACE_CPU_DEVICE)
 #define mr_offsetof(mr_T, mr_path) __INTADDR__(&static_cast<mr_T*>(nullptr)->mr_path)
 #else
 #define mr_offsetof(mr_T, mr_path) __builtin_offsetof(mr_T, mr_path)

@@ -156,7 +156,7 @@ test.each([
   ['asm volatile("mov.u32 %0, %clock;" : "=r"(t));', 'inline PTX'],
   ['tex2D<float>(t, 0, 0);', 'textures'],
   ['thrust::sort(a, b);', 'libraries'],
-  ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core and asynchronous-copy intrinsics ('nvcuda')"],
+  ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core intrinsics ('nvcuda')"],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
   ['curandStateSobol32_t s;', 'generators of cuRAND'],
   ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'a part of CUB'],

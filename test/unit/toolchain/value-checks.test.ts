@@ -56,7 +56,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-const OFFSET = `#if defined(__CUDACC_RTC__)
+const OFFSET = `#if defined(__CUDACC_RTC__) && !defined(MILLRACE_CPU_DEVICE)
 #define OFFSET(type, field) __INTADDR__(&((type*)0)->field)
 #else
 #define OFFSET(type, field) __builtin_offsetof(type, field)
