@@ -106,9 +106,9 @@ export function valueErrors(target: Target): void {
         expect((error as ArgumentError).argument).toBe(argument);
       }
       const all = cudaKernel(
-        'all',
+        'take_all',
         { v: vec3f, b: bytes(4), d: dim3 },
-        'struct B { char c[4]; }; __global__ void all(float3 v, B b, dim3 d) {}',
+        'struct B { char c[4]; }; __global__ void take_all(float3 v, B b, dim3 d) {}',
       );
       const fine = { v: [1, 2, 3], b: new Uint8Array(4), d: 1 };
       for (const [change, argument, limit] of [

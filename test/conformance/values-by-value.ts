@@ -177,10 +177,10 @@ export function valuesByValue(target: Target): void {
     rule('S447', 'vectors, dim3 and bytes are parameters of their own', async () => {
       const { device } = chapter;
       const source = `struct Odd { char c[7]; };
-__global__ void all(char pre, float3 v, Odd o, double4 w, dim3 d, uchar2 u, float* y) {
+__global__ void take_all(char pre, float3 v, Odd o, double4 w, dim3 d, uchar2 u, float* y) {
   y[0] = pre; y[1] = v.x + 10 * v.y + 100 * v.z; y[2] = o.c[6]; y[3] = w.w; y[4] = d.x + 10 * d.y + 100 * d.z; y[5] = u.y;
 }`;
-      const all = cudaKernel('all', { pre: i8, v: vec3f, o: bytes(7), w: vec4d, d: dim3, u: vec(u8, 2), y: output(f32) }, source);
+      const all = cudaKernel('take_all', { pre: i8, v: vec3f, o: bytes(7), w: vec4d, d: dim3, u: vec(u8, 2), y: output(f32) }, source);
       using y = device.zeros(6);
       const o = Uint8Array.of(0, 0, 0, 0, 0, 0, 77);
       for (const [v, d, sizes] of [

@@ -76,7 +76,9 @@ __global__ void histogram(const unsigned char *samples, unsigned int *bins, int 
   __shared__ unsigned int counts[256];
   unsigned char items[4];
   cub::LoadDirectStriped<128>(threadIdx.x, samples + blockIdx.x * 512, items);
-  BlockHistogram(temp.histogram).Histogram(items, counts);
+  // The default algorithm sorts what it counts.
+  unsigned char counted[4] = {items[0], items[1], items[2], items[3]};
+  BlockHistogram(temp.histogram).Histogram(counted, counts);
   __syncthreads();
   for (int bin = threadIdx.x; bin < 256; bin += 128) atomicAdd(&bins[bin], counts[bin]);
   BlockExchange(temp.exchange).StripedToBlocked(items, items);

@@ -29,7 +29,7 @@ __global__ void half_idioms(const scalar_t *__restrict__ x, half *y, unsigned sh
   const Settings to = {__float2half(-2.0f), half(3)};
   if (i < n) {
     half v = clipped(line[n - 1 - i], to.low, to.high);
-    if (v == CUDART_ZERO_FP16) v = CUDART_ONE_FP16;
+    if (v == __float2half(0.0f)) v = __float2half(1.0f);
     v = v * half(2.0f) - __ushort_as_half(table[i % 3]);
     y[i] = v;
     __half_raw raw = v;

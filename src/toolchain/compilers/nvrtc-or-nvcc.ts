@@ -109,8 +109,22 @@ export class NvrtcCompiler implements KernelCompiler {
     const defined = macrosOf(options);
     const library = hasLibrary ? '#include "mr_std.h"\n' : '';
     const head = `${directives}#include "mr_types.h"\n${library}${defined.directives}#line 1 "${TEXT_NAME}"\n`;
-    return { source: head + source, name: TEXT_NAME, options: defined.others, headers: kernelHeaders(), kernels: namedKernels(spec) };
+    return {
+      source: head + source,
+      name: TEXT_NAME,
+      options: defined.others,
+      headers: headersFor(spec.source),
+      kernels: namedKernels(spec),
+    };
   }
+}
+
+/** curand_kernel.h includes the toolkit's curand.h, in place of which host code gets an empty one. */
+function headersFor(source: string): ReadonlyMap<string, string> {
+  if (!source.includes('curand_kernel.h')) return kernelHeaders();
+  const headers = new Map(kernelHeaders());
+  headers.delete('curand.h');
+  return headers;
 }
 
 /** The C++ names of kernels whose symbols the compiler chooses. */

@@ -23,7 +23,8 @@ export function headOf(source: string, options: readonly string[] = []): SourceH
   const has = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
   // Comments and strings are spaces in `text`, also the names of headers in quotes.
   const includes = text.includes('include') ? includesOf(source, text) : [];
-  const hasOtherHeaders = includes.some((name) => !kernelHeaderNames().has(name));
+  // cub/cub.cuh only includes headers of the toolkit.
+  const hasOtherHeaders = includes.some((name) => !kernelHeaderNames().has(name) || name.startsWith('cub/'));
   const types = declaredTypes(text);
   const isOwn = (name: string): boolean => types.has(name) || options.some((option) => option.includes(name));
   const own = [...types.keys()].filter((name) => FIXED.test(name)).map((name) => `#define MR_OWN_${name} 1\n`);
