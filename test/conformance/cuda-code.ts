@@ -55,18 +55,25 @@ export function cudaCode(target: Target): void {
         device.stream.launch(made, shape, { x, y, n });
         expectAlike(await y.read(), step, 'y');
       }
-      device.stream.launch(cudaKernel('heat_rounds<float, 2>', list, file), shape, { x, y, n });
-      expectAlike(
-        await y.read(),
-        values.map((v, i) => v / 4 + weighted(values, i) * 0.75),
-        'two rounds',
-      );
       device.stream.launch(cudaModule(file).kernel('scale', { y: inout(f32), n: i32 }), shape, { y: x, n });
       expectAlike(
         await x.read(),
         values.map((v) => 3 * v),
         'scaled',
       );
+    });
+
+    rule('S479', 'a template of a header is selected by its arguments', async () => {
+      const { device } = chapter;
+      const values = Float32Array.from({ length: 300 }, (_, i) => ((i * 37) % 101) - 50);
+      const at = (i: number): number => values[Math.min(299, Math.max(0, i))]!;
+      using x = device.from(values);
+      using y = device.zeros(300);
+      const file = new URL('../cuda-texts/project/heat.cu', import.meta.url);
+      const rounds = cudaKernel('heat_rounds<float, 2>', { x: input(f32), y: output(f32), n: i32 }, file);
+      device.stream.launch(rounds, { grid: 2, block: 256 }, { x, y, n: 300 });
+      const expected = values.map((v, i) => v / 4 + (0.5 * v + 0.25 * (at(i - 1) + at(i + 1))) * 0.75);
+      expectAlike(await y.read(), expected, 'two rounds');
     });
 
     rule('S479', 'messages name the header and its line', async () => {
