@@ -31,7 +31,7 @@ using index = device.from(columns, { shape: [SIZE, DOCUMENTS] });
 let batches = 0;
 await using batcher = createBatcher(
   device,
-  { maxItems: 32, maxWaitMs: 2, maxQueue: 1000 },
+  { maxItems: 32, maxWaitMs: 100, maxQueue: 1000 },
   async (vectors: readonly Float32Array[], lane) => {
     batches++;
     const queries = lane.from(Float32Array.from(vectors.flatMap((vector) => [...vector])), { shape: [vectors.length, SIZE] });
