@@ -222,6 +222,9 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   moduleVariables,
 ];
 
+/** The other chapters: about the runtime. */
+const OF_RUNTIME = CHAPTERS.filter((chapter) => !OF_KERNELS.includes(chapter));
+
 /** Chapters about two devices. */
 const OF_TWO: readonly ((target: Target) => void)[] = [
   currentStreamsOfTwo,
@@ -270,7 +273,14 @@ export function orderSuite(target: Target): void {
   });
 }
 
-/** Runs the chapters about kernels, for a compiler that is not the device's default. */
+/** Runs the chapters about the runtime, where another file runs those about kernels. */
+export function runtimeSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of OF_RUNTIME) chapter(target);
+  });
+}
+
+/** Runs the chapters about kernels. */
 export function kernelSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of OF_KERNELS) chapter(target);
