@@ -238,7 +238,7 @@ function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering,
   // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
   const info = describe(channel.backend, channel.info);
   const core = new DeviceCore(info.id, channel, env.progress, env.tracker);
-  core.arena.prepare();
+  core.arena.prepare(info.backend === 'cuda');
   env.cores.add(core);
   const context = new DeviceContext(core, {
     info,
