@@ -50,6 +50,7 @@ import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { guardedMemory } from './guarded-memory.js';
 import { halfNumbers } from './half-numbers.js';
 import { mathFunctions } from './math-functions.js';
 import { moduleVariables } from './module-variables.js';
@@ -132,6 +133,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   badArguments,
   failures,
   kernelFaults,
+  guardedMemory,
   limits,
   lifecycle,
   sharing,
@@ -218,6 +220,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaLibraries,
   valuesByValue,
   cudaAssertions,
+  guardedMemory,
   modules,
   moduleVariables,
 ];
