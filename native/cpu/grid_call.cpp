@@ -77,7 +77,8 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .grid = {request.grid.x, request.grid.y, request.grid.z},
              .block = {request.block.x, request.block.y, request.block.z},
              .shared_bytes = request.shared_bytes,
-             .take_memory = &KernelRun::TakeMemory};
+             .take_memory = &KernelRun::TakeMemory,
+             .spin = &KernelRun::Spin};
 }
 
 GridCall::GridCall(const GridCall& parent, const MrChild& child)
@@ -95,7 +96,8 @@ GridCall::GridCall(const GridCall& parent, const MrChild& child)
              .grid = {child.grid[0], child.grid[1], child.grid[2]},
              .block = {child.block[0], child.block[1], child.block[2]},
              .shared_bytes = static_cast<unsigned>(child.shared_bytes),
-             .take_memory = &KernelRun::TakeMemory};
+             .take_memory = &KernelRun::TakeMemory,
+             .spin = &KernelRun::Spin};
 }
 
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {

@@ -16,6 +16,7 @@ enum class KernelFault : uint32_t {
   kAddress,      // The kernel accessed memory that is not mapped, or not for that use.
   kNoAddress,    // The kernel used a non-canonical address, whose value the processor does not report.
   kInstruction,  // The kernel reached a trap or an invalid instruction.
+  kSpin,         // A thread waited in a loop for another thread, for too long.
   kGuard,        // The kernel accessed a page around an array. Only reports have it: see ReportOfGuard.
 };
 

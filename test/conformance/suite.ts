@@ -74,6 +74,7 @@ import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { stageValues } from './stage-values.js';
 import { sharing } from './sharing.js';
+import { spinningThreads } from './spinning.js';
 import { streams } from './streams.js';
 import { webStreams } from './web-streams.js';
 import { requests } from './requests.js';
@@ -124,6 +125,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   valuesByValue,
   valueErrors,
   cudaAssertions,
+  spinningThreads,
   cooperative,
   modules,
   moduleVariables,
@@ -220,6 +222,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaLibraries,
   valuesByValue,
   cudaAssertions,
+  spinningThreads,
   guardedMemory,
   modules,
   moduleVariables,

@@ -27,6 +27,7 @@ export const KERNEL_FAULTS: readonly string[] = [
   'accessed an address that is not mapped for that access (0x#)',
   'accessed a non-canonical address',
   'reached a trap',
+  'waited in a loop for another thread for more than # ms (threads of a block run one after the other between barriers)',
 ];
 /**
  * The index in KERNEL_FAULTS of an access outside an array of a device with guarded memory. The index of the report is the distance from the

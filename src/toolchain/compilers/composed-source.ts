@@ -102,7 +102,7 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
-  headers.push(...libraryHeaders(tokens), ...(early.usesHeap ? ['device_heap.h'] : []));
+  headers.push(...libraryHeaders(tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
