@@ -12,7 +12,7 @@ const HUGE_PAGE = 2 * MIB;
 /** The most bytes of unused blocks. */
 const MOST_IDLE = 1024 * MIB;
 
-export class LargeBlocks {
+export class LargeHostBlocks {
   readonly #channel: Channel;
   readonly #pages: HostPages;
   /** Unused blocks, the longest unused first. */
