@@ -50,6 +50,7 @@ import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { guardedMemory } from './guarded-memory.js';
 import { halfNumbers } from './half-numbers.js';
 import { mathFunctions } from './math-functions.js';
 import { moduleVariables } from './module-variables.js';
@@ -132,6 +133,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   badArguments,
   failures,
   kernelFaults,
+  guardedMemory,
   limits,
   lifecycle,
   sharing,
@@ -218,9 +220,13 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaLibraries,
   valuesByValue,
   cudaAssertions,
+  guardedMemory,
   modules,
   moduleVariables,
 ];
+
+/** The other chapters: about the runtime. */
+const OF_RUNTIME = CHAPTERS.filter((chapter) => !OF_KERNELS.includes(chapter));
 
 /** Chapters about two devices. */
 const OF_TWO: readonly ((target: Target) => void)[] = [
@@ -270,7 +276,14 @@ export function orderSuite(target: Target): void {
   });
 }
 
-/** Runs the chapters about kernels, for a compiler that is not the device's default. */
+/** Runs the chapters about the runtime, where another file runs those about kernels. */
+export function runtimeSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of OF_RUNTIME) chapter(target);
+  });
+}
+
+/** Runs the chapters about kernels. */
 export function kernelSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of OF_KERNELS) chapter(target);

@@ -56,10 +56,11 @@ export class HostArena {
 
   /**
    * Makes the first chunk when the device is opened. Page-locking may wait for running kernels, and a kernel may itself wait for a copy that
-   * needs this chunk.
+   * needs this chunk. `isGpu` says that page-locking takes time, so the first large block is made as well.
    */
-  prepare(): void {
+  prepare(isGpu: boolean): void {
     this.#pages.prepare();
+    if (isGpu) this.#large.prepare();
   }
 
   /** A block for the library itself. Throws OutOfMemoryError. */

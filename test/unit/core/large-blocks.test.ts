@@ -53,6 +53,31 @@ test('the next snapshot of about its size uses a returned block again, one of ha
   expect(channel.registered.length).toBe(4);
 });
 
+test('the first copy of a GPU uses a block that was locked when the device was opened, whatever its size', () => {
+  const { arena, channel } = open();
+  arena.prepare(true);
+  expect(arena.liveBytes).toBe(0);
+  const prepared = channel.registered.at(-1);
+  expect(prepared).toMatchObject({ byteLength: 64 * MIB, isLocked: true });
+  const first = arena.snapshot(filled(5 * MIB, 1));
+  expect(first.handle).toBe(prepared?.handle);
+  expect(arena.snapshot(filled(5 * MIB, 2)).handle).not.toBe(first.handle);
+  arena.giveBack(first, []);
+  expect(arena.snapshot(filled(64 * MIB, 3)).handle).toBe(first.handle);
+});
+
+test('a device opens without memory for the first block, and the CPU device makes none', () => {
+  const { arena, channel } = open();
+  arena.prepare(false);
+  const count = channel.registered.length;
+  expect(count).toBeLessThanOrEqual(1);
+  channel.adviseHugePages = () => {
+    throw new RangeError('Array buffer allocation failed');
+  };
+  arena.prepare(true);
+  expect(arena.liveBytes).toBe(0);
+});
+
 test('blocks beyond 1 GiB that nothing uses are given back, the longest unused first', () => {
   const { arena, channel } = open();
   // The buffers take no memory until they are touched, and an empty source touches nothing of them.
