@@ -57,7 +57,7 @@ template <class mr_T, class... mr_U> struct mr_at<0, mr_types<mr_T, mr_U...>> { 
 }
 `;
 
-/** On the CPU device, launch.h defines these. */
+/** On the CPU device, kernel_exports.h defines these. */
 const CUDA_HELPERS = `namespace mr_parameters {
 template <class... mr_T> struct mr_types {};
 template <class mr_T> struct mr_signature;
