@@ -2,7 +2,7 @@
 // of a block, or of all adjacent blocks of a run.
 #pragma once
 
-#include "launch.h"
+#include "kernel_exports.h"
 
 /// The x positions that such a kernel covers: within the block, or in the grid.
 struct mr_row {

@@ -36,7 +36,7 @@ import type { LaunchArgs } from './launch-args.js';
 import { submitGraphLaunch, submitGraphUpload } from './launch-graph.js';
 import { submitLaunch } from './launch.js';
 import type { PinnedArray } from './pinned.js';
-import { submitSlotCopy, submitSlotFill } from './slot-ends.js';
+import { submitSlotCopy, submitSlotFill } from './slot-copies.js';
 
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
 export abstract class Recorder extends ArrayFactory {

@@ -54,21 +54,21 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
         throw lacks(spec, token, `a part of CUB that only GPUs have here ('cub::${ofCub.text}')`);
       if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
     } else if (!spec.isLaunching && token.text === '<' && isLaunch(tokens, i)) {
-      throw gone(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");
+      throw unavailable(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");
     }
   }
 }
 
 /** Throws on every device for features that CUDA has removed. */
-export function refuseGone(spec: BuildSpec, { tokens }: Tokens): void {
+export function refuseRemoved(spec: BuildSpec, { tokens }: Tokens): void {
   const call = tokens.find(({ text }) => text === 'cudaDeviceSynchronize');
   if (call === undefined) return;
   const instead = "CUDA 12 removed it from device code: launch the next kernel on cudaStreamTailLaunch, or in the child's stream";
-  throw gone(spec, call, `calls cudaDeviceSynchronize(). ${instead}`);
+  throw unavailable(spec, call, `calls cudaDeviceSynchronize(). ${instead}`);
 }
 
 /** Builds K706. */
-function gone(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
+function unavailable(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
   const message = `${titleOf(spec)} ${what}.`;
   return compileError(spec, message, [{ code: 'K706', line, column, message }]);
 }

@@ -1,4 +1,4 @@
-#include "runtime/faults.h"
+#include "runtime/fault_slots.h"
 
 #include <cstring>
 

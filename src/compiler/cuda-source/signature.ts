@@ -3,11 +3,11 @@
 import type { DType } from '../../core/elements/dtype.js';
 import { declaredTypes, type DeclaredTypes, wordsOf } from './declared-types.js';
 import type { GlobalFunction } from './source-scan.js';
-import type { TextField } from './struct-fields.js';
+import type { SourceField } from './struct-fields.js';
 import { isTypeWord, meaningOf } from './type-words.js';
 
 /** A type in the source, as far as tokens tell. */
-export interface TextType {
+export interface SourceType {
   /** The element type; undefined when tokens do not tell it, or when the type has none. */
   readonly dtype: DType | undefined;
   /** Also false when tokens do not tell. */
@@ -17,7 +17,7 @@ export interface TextType {
   /** Set when there is no element type: a struct (CUDA's vectors are structs), or a pointer to a struct, to `void` or to a pointer. */
   readonly other?: 'struct' | 'void' | 'pointer';
   /** The fields of a struct, if the source shows them. */
-  readonly fields?: readonly TextField[];
+  readonly fields?: readonly SourceField[];
   /** The name of CUDA's vector. */
   readonly vector?: string;
   /** An enum whose underlying type the compiler chooses; `dtype` is the usual one. */
@@ -26,18 +26,18 @@ export interface TextType {
   readonly isNamed?: boolean;
 }
 
-export interface TextParameter extends TextType {
+export interface SourceParameter extends SourceType {
   /** As spelled in the source. */
   readonly text: string;
 }
 
-export interface TextEntry {
+export interface SourceEntry {
   readonly isExternC: boolean;
   /** The C++ name at the end of the source, without template arguments. */
   readonly path: string;
   readonly isTemplate: boolean;
   /** Undefined when the list cannot be read. */
-  readonly parameters: readonly TextParameter[] | undefined;
+  readonly parameters: readonly SourceParameter[] | undefined;
   /** The types that the source declares before it. */
   readonly types: DeclaredTypes;
   /** Offset of the list in the source. */
@@ -48,7 +48,7 @@ const NO_TYPES: DeclaredTypes = new Map();
 const QUALIFIER = /^(?:const|volatile|__restrict(?:__)?|restrict|__grid_constant__|struct|class|union|enum|typename)$/;
 
 /** Reads one parameter of a list. `types` are the types that the source declares before it. */
-export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): TextParameter {
+export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): SourceParameter {
   const plain = text
     .split('=')[0]!
     .trim()
@@ -56,7 +56,7 @@ export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): Te
   const shown = plain.replace(/\s+/g, ' ');
   const extents = /(?:\[[^\]]*\]\s*)+$/.exec(plain)?.[0] ?? '';
   const words = wordsOf(plain.slice(0, plain.length - extents.length));
-  const unknown: TextParameter = { text: shown, dtype: undefined, isPointer: false, isConst: false };
+  const unknown: SourceParameter = { text: shown, dtype: undefined, isPointer: false, isConst: false };
   if (!words.every((word) => word === '*' || /^[A-Za-z_]\w*$/.test(word))) {
     return { ...unknown, isPointer: extents !== '' || (words.includes('*') && !/[<>(){}]/.test(plain)) };
   }
@@ -65,11 +65,11 @@ export function readParameter(text: string, types: DeclaredTypes = NO_TYPES): Te
   const count = words.filter((word) => !QUALIFIER.test(word)).length;
   const isNamed = star < 0 && count > 1 && !isTypeWord(words.at(-1)!);
   const type = star >= 0 ? words.slice(0, star + 1) : isNamed ? words.slice(0, -1) : words;
-  return { text: shown, ...textType(type, extents.match(/\[/g)?.length ?? 0, types) };
+  return { text: shown, ...sourceType(type, extents.match(/\[/g)?.length ?? 0, types) };
 }
 
 /** The type that the words name, with this many pointers more. */
-export function textType(words: readonly string[], more: number, types: DeclaredTypes): TextType {
+export function sourceType(words: readonly string[], more: number, types: DeclaredTypes): SourceType {
   const { dtype, other, stars, isConst, ...meaning } = meaningOf(words, types);
   const pointers = stars + more;
   return {
@@ -108,7 +108,7 @@ function splitList(list: string): string[] | undefined {
  * The kernel `name`, with or without its namespaces; undefined when the source has no such kernel. `text` must have no comments. Without
  * namespaces, a kernel of the global namespace counts before others.
  */
-export function findEntry(text: string, functions: readonly GlobalFunction[], name: string): TextEntry | undefined {
+export function findEntry(text: string, functions: readonly GlobalFunction[], name: string): SourceEntry | undefined {
   const named = name.replace(/^::/, '');
   const exact = functions.filter(({ path }) => path === named);
   const [found, ...others] = exact.length > 0 ? exact : functions.filter((one) => one.name === named || one.path.endsWith(`::${named}`));

@@ -6,8 +6,8 @@
 // The parameter types come from the kernel's type, so the name suffices.
 #pragma once
 
-#include "index.h"
 #include "launch_abi.h"
+#include "thread_index.h"
 
 #if defined(MR_ASSERTING)
 #include "assertions.h"
@@ -48,7 +48,7 @@ static inline void mr_wait_for_grid() {
 }
 
 /// The first parameter, or the first after the indices, of a kernel that takes a whole block and contains the loops
-/// over its threads (regions.h).
+/// over its threads (barrier_regions.h).
 struct mr_block {};
 
 /// Runs every thread of every block, or every block. The x loop is innermost and contains only the kernel, so that it

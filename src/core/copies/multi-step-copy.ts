@@ -20,7 +20,7 @@ interface Temporary {
   readonly storage: Storage;
 }
 
-export class Relay {
+export class MultiStepCopy {
   readonly #given: StreamContext;
   readonly #label: string | undefined;
   /** One site per device. */

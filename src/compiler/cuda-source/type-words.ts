@@ -1,7 +1,7 @@
 // Resolves the words of a C++ type, using the types that the source declares.
 import type { DType } from '../../core/elements/dtype.js';
 import type { DeclaredTypes } from './declared-types.js';
-import type { TextField } from './struct-fields.js';
+import type { SourceField } from './struct-fields.js';
 
 const SCALARS: Readonly<Record<string, DType>> = {
   bool: 'bool',
@@ -69,7 +69,7 @@ export interface WordsMeaning {
   readonly other?: 'struct' | 'void';
   readonly stars: number;
   /** With `other: 'struct'`: the fields, if the source shows them. */
-  readonly fields?: readonly TextField[];
+  readonly fields?: readonly SourceField[];
   /** With `other: 'struct'`: the name of CUDA's vector. */
   readonly vector?: string;
   /** Whether the pointee is const. */
@@ -86,7 +86,7 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
   let isOpenEnum = false;
   let isNamed = false;
   let isStruct = false;
-  let fields: readonly TextField[] | undefined;
+  let fields: readonly SourceField[] | undefined;
   for (let steps = 0; ; steps++) {
     const at = words.findIndex((word) => types.get(word) !== undefined);
     if (at < 0) break;

@@ -4,7 +4,7 @@
 // unknown. CUDA C++ source uses these functions too, through scripts/gen-ranges.mjs: run `npm run gen` after a change.
 #pragma once
 
-#include "index.h"
+#include "thread_index.h"
 
 struct mr_range {
   long long low, high;

@@ -43,5 +43,5 @@ const BODIES: Readonly<Record<string, readonly [body: string, outside?: string]>
 test.each(Object.entries(BODIES))('%s', (name, [body, outside = '']) => {
   const source = `${outside}
 extern "C" __global__ void ${name}(const float* x, float* out, int n) { __shared__ float s[256]; ${body} }`;
-  expect(formsOf(specOf(source, name), source, tokenize(source).tokens, true).cut).toEqual([name]);
+  expect(formsOf(specOf(source, name), source, tokenize(source).tokens, true).split).toEqual([name]);
 });

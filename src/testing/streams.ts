@@ -30,7 +30,7 @@ interface Queue {
   isBusy: boolean;
 }
 
-export class Machine {
+export class TestStreams {
   readonly #host: MachineHost;
   readonly #queues: Map<number, Queue> = new Map();
   readonly #tickets: Map<number, number> = new Map();

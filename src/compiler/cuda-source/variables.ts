@@ -5,7 +5,7 @@ import { dtypeOfWords } from './type-words.js';
 
 export type VariableSpace = 'device' | 'constant' | 'managed';
 
-export interface TextVariable {
+export interface SourceVariable {
   /** The name that callers pass: qualified with its namespaces (`physics::gravity`), or unqualified when it has C linkage. */
   readonly name: string;
   /** The C++ name, qualified with its namespaces, as valid at the end of the source. */
@@ -58,12 +58,12 @@ const NAMELESS = '{}';
  * Variables at namespace scope. `text` has no comments and strings (see `withoutComments`); directives are skipped. `source` still has the
  * strings, which tell the language of an `extern`; without it, every enclosing `extern` block counts as C linkage.
  */
-export function variablesOf(text: string, source: string = text): TextVariable[] {
+export function variablesOf(text: string, source: string = text): SourceVariable[] {
   const plain = text
     .replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '))
     .replace(/\bextern\b\s+/g, (word, at: number) => withLinkage(word, source.slice(at, at + word.length)));
   const words = plain.match(/::|"C(?:\+\+)?"|[A-Za-z_$][\w$]*|\d[\w.']*|\S/g) ?? [];
-  const found: TextVariable[] = [];
+  const found: SourceVariable[] = [];
   /** The enclosing scopes: names of namespaces, and linkage strings in quotes. */
   const scopes: string[] = [];
   for (let at = 0; at < words.length; ) {
@@ -147,7 +147,7 @@ interface Declarator {
 }
 
 /** The type precedes the first name; stars and `const` precede each name. */
-function declared(declaration: readonly string[], scopes: readonly string[]): TextVariable[] {
+function declared(declaration: readonly string[], scopes: readonly string[]): SourceVariable[] {
   if (['template', 'typedef', 'using', 'friend'].includes(declaration[0]!)) return [];
   const [first, ...others] = declarators(declaration);
   const star = first.words.findIndex((word) => word === '*' || word === '&');

@@ -5,12 +5,12 @@
 // its innermost coroutine, which is the one to resume (block_threads.h).
 #pragma once
 
+#include "coroutine_frames.h"
 #include "coroutine_support.h"
-#include "frames.h"
-#include "index.h"
+#include "thread_index.h"
 
 struct mr_request;
-/// A condition that a thread waits for (gates.h).
+/// A condition that a thread waits for (condition_waits.h).
 struct mr_gate {
   bool (*is_open)(const mr_gate*);
 };

@@ -1,7 +1,7 @@
 // The part of a source that the CPU device can run: a kernel that uses an unsupported feature is refused, and the other kernels of the source
 // are built without it.
-import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda/host-code.js';
-import { globalFunctions, withoutComments } from '../../compiler/cuda/source-scan.js';
+import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda-source/host-code.js';
+import { globalFunctions, withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { CompileError } from '../../core/base/errors.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
@@ -26,7 +26,7 @@ const HAS_ABSENT = /^[ \t]*#[ \t]*include[ \t]*[<"](?:cub|cute|cutlass|thrust|cu
  * The build without what the device cannot run. Throws a CompileError if the kernel itself, or every kernel of a module, is refused. All
  * builds of a module are the same, also those for one of its kernels.
  */
-export function ableOnCpu(given: BuildSpec): BuildSpec {
+export function withSupportedKernels(given: BuildSpec): BuildSpec {
   const spec = withSource(given, given.source);
   const refusal = refusalOf(spec);
   if (refusal === undefined) return spec;

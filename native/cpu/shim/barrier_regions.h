@@ -6,12 +6,12 @@
 // when all threads are gone. Loop bounds exclude the threads outside the launch's extents.
 #pragma once
 
-#include "ranges.h"
+#include "index_ranges.h"
 
 /// Most threads of a block: CUDA's limit on every device, and this device's.
 static constexpr int mr_most_threads = 1024;
 
-/// Precedes the parameters: the kernel takes whole blocks (launch.h).
+/// Precedes the parameters: the kernel takes whole blocks (kernel_exports.h).
 #define MR_BLOCK_FORM mr_block,
 
 /// The number of the block's threads along an axis that lie within the launch's extent.

@@ -2,7 +2,7 @@
 // its threads inside.
 #pragma once
 
-#include "launch.h"
+#include "kernel_exports.h"
 
 /// The return type that marks such a kernel. Its first parameters are the indices that a block shares.
 struct mr_whole_block {};

@@ -11,7 +11,7 @@ import type { Block } from './memory.js';
 /** Channels of real devices have small numbers. */
 let lastChannel = 2 ** 30;
 
-export class TestWorld {
+export class DeviceGroup {
   readonly clock: VirtualClock;
   readonly progress: CompletionPolling = new CompletionPolling(() => undefined);
   readonly tracker: AccessTracker = new AccessTracker();
@@ -46,7 +46,7 @@ export class TestWorld {
 
   /** The last completed ticket of a stream; infinity if the device is closed. */
   completed(device: number, stream: number): number {
-    return this.#channels.get(device)?.machine.completed(stream) ?? Number.POSITIVE_INFINITY;
+    return this.#channels.get(device)?.streams.completed(stream) ?? Number.POSITIVE_INFINITY;
   }
 
   block(device: number, space: MemorySpace, handle: number): Block | undefined {
@@ -58,16 +58,16 @@ export class TestWorld {
   /** Operations of one device have finished: settles promises, and continues streams of other devices that waited. */
   progressed(by: TestChannel): void {
     this.progress.wake();
-    for (const channel of this.#channels.values()) if (channel !== by) channel.machine.pumpSoon();
+    for (const channel of this.#channels.values()) if (channel !== by) channel.streams.pumpSoon();
   }
 }
 
-const worlds: WeakMap<TestClock, TestWorld> = new WeakMap();
+const groups: WeakMap<TestClock, DeviceGroup> = new WeakMap();
 
 /** Throws ArgumentError for what `createTestClock` did not make. */
-export function worldOf(clock: TestClock): TestWorld {
+export function groupOf(clock: TestClock): DeviceGroup {
   if (!(clock instanceof VirtualClock)) throw badArgument('clock', clock, `The clock (${show(clock)}) was not made by createTestClock.`);
-  let world = worlds.get(clock);
-  if (world === undefined) worlds.set(clock, (world = new TestWorld(clock)));
-  return world;
+  let group = groups.get(clock);
+  if (group === undefined) groups.set(clock, (group = new DeviceGroup(clock)));
+  return group;
 }

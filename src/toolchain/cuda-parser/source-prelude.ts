@@ -1,14 +1,14 @@
 // The prelude of a user's source: directives before it that declare the names which nvcc provides without an include. It is the same on both
 // devices. It declares no name that the source declares itself, because sources for NVRTC often contain such declarations.
-import { declaredTypes } from '../../compiler/cuda/declared-types.js';
-import { withoutComments } from '../../compiler/cuda/source-scan.js';
+import { declaredTypes } from '../../compiler/cuda-source/declared-types.js';
+import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import { kernelHeaderNames } from '../base/kernel-headers.js';
 
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
 const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t'];
 const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
 
-export interface SourceHead {
+export interface SourcePrelude {
   /** Definitions that the headers of `native/kernel_headers` test. */
   readonly directives: string;
   /** Whether the source needs the C++ library. */
@@ -18,7 +18,7 @@ export interface SourceHead {
 }
 
 /** Reads the source; `options` may define types as macros. */
-export function headOf(source: string, options: readonly string[] = []): SourceHead {
+export function preludeOf(source: string, options: readonly string[] = []): SourcePrelude {
   const text = withoutComments(source);
   const has = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
   // Comments and strings are spaces in `text`, also the names of headers in quotes.

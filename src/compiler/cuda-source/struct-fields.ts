@@ -2,7 +2,7 @@
 // unreadable: only the compiler then knows the layout.
 
 /** A field as the source declares it. */
-export interface TextField {
+export interface SourceField {
   readonly name: string;
   /** Its type: names and stars. */
   readonly words: readonly string[];
@@ -17,8 +17,8 @@ const UNREADABLE: ReadonlySet<string> = new Set(
 );
 
 /** The fields in their order; undefined when the body has anything else. */
-export function fieldsOf(body: readonly string[]): readonly TextField[] | undefined {
-  const fields: TextField[] = [];
+export function fieldsOf(body: readonly string[]): readonly SourceField[] | undefined {
+  const fields: SourceField[] = [];
   for (const given of splitAt(body, ';')) {
     let words = given;
     while (ACCESS.has(words[0] ?? '') && words[1] === ':') words = words.slice(2);

@@ -1,13 +1,13 @@
 // Collects the types that CUDA C++ source declares in the global namespace, by scanning tokens: aliases, macros that stand for types,
 // structs and enums. A name with several meanings, or whose meaning depends on the preprocessor, maps to undefined.
 
-import { fieldsOf, type TextField } from './struct-fields.js';
+import { fieldsOf, type SourceField } from './struct-fields.js';
 
 /** The meaning of a type name. */
 export type TypeMeaning =
   | { readonly kind: 'alias'; readonly words: readonly string[]; readonly isMacro?: boolean }
   /** `fields` is undefined when only the compiler knows them; a declaration without a body comes before the definition. */
-  | { readonly kind: 'struct'; readonly fields?: readonly TextField[]; readonly isForward?: boolean }
+  | { readonly kind: 'struct'; readonly fields?: readonly SourceField[]; readonly isForward?: boolean }
   /** `words` is the underlying type; undefined when the compiler chooses it. */
   | { readonly kind: 'enum'; readonly words: readonly string[] | undefined };
 

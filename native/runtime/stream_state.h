@@ -23,7 +23,7 @@
 #include "hal/hal.h"
 #include "runtime/deferred_records.h"
 #include "runtime/failures.h"
-#include "runtime/faults.h"
+#include "runtime/fault_slots.h"
 #include "runtime/pump.h"
 #include "runtime/waiting_streams.h"
 

@@ -5,7 +5,7 @@
 // for any reason.
 #pragma once
 
-#include "launch.h"
+#include "kernel_exports.h"
 
 struct mr_frames {
   /// Frames are aligned to a cache line, which satisfies every vector type.

@@ -28,7 +28,7 @@ void GraphLaunch::AddSlotWrite(const Home& home, uint32_t slot, bool is_whole) {
 
 GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined) {
   if (home.is_gone) return std::nullopt;
-  plan_->has_slot_ends = true;
+  plan_->has_slot_copies = true;
   auto& [bytes, flags, dst, src] = copy;
   for (CopyEnd* const end : {&dst, &src}) {
     const bool is_dst = end == &dst;
@@ -62,7 +62,7 @@ GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const Gr
 
 GraphLaunch::Ended GraphLaunch::AddSlotFill(Home& home, const GraphDefinition::Fill& fill) {
   if (home.is_gone) return std::nullopt;
-  plan_->has_slot_ends = true;
+  plan_->has_slot_copies = true;
   const protocol::FillRecord& record = fill.record;
   const uint32_t slot = plan_->SlotOf(home.id, fill.memory_entry);
   GraphPlan::Slot& filled = plan_->slots[slot];

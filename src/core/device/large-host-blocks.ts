@@ -17,7 +17,7 @@ const PREPARED = 64 * MIB;
 /** The most bytes of unused blocks. */
 const MOST_IDLE = 1024 * MIB;
 
-export class LargeBlocks {
+export class LargeHostBlocks {
   readonly #channel: Channel;
   readonly #pages: HostPages;
   /** Unused blocks, the longest unused first. */

@@ -1,4 +1,4 @@
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 #include <utility>
 
