@@ -68,6 +68,7 @@ import { pipelinesOfTwo } from './pipelines-of-two.js';
 import { randomConditions } from './random-conditions.js';
 import { randomGraphs } from './random-graphs.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
+import { publishedIdioms } from './published-idioms.js';
 import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
@@ -121,6 +122,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  publishedIdioms,
   cudaLibraries,
   valuesByValue,
   valueErrors,
@@ -219,6 +221,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  publishedIdioms,
   cudaLibraries,
   valuesByValue,
   cudaAssertions,

@@ -3,7 +3,7 @@
 //   for (mr_spin mr_spins_here; mr_spins_here.once();) while ((...) && mr_spins_here.again()) ...;
 #pragma once
 
-#include "launch.h"
+#include "kernel_exports.h"
 
 /// Images with such loops have this symbol: the blocks of their launches have a thread each, as far as there are
 /// threads.
