@@ -15,7 +15,7 @@ const hashes = Uint32Array.from({ length: 256 }, (_unused, i) => Math.imul(i, 0x
 const lanes = ints(32, (i) => (i * i) % 7);
 
 const total = (values: Int32Array): number => values.reduce((a, b) => a + b, 0);
-const popcount = (v: number): number => [...(v >>> 0).toString(2)].filter((bit) => bit === '1').length;
+const popcount = (v: number): number => (v >>> 0).toString(2).replaceAll('0', '').length;
 const mask = (of: (lane: number) => boolean): number => lanes.reduce((bits, _v, lane) => (of(lane) ? bits | (2 ** lane) : bits), 0) >>> 0;
 
 function bitsOf(v: number): number[] {
