@@ -2,7 +2,9 @@
 // devices. It declares no name that the source declares itself, because sources for NVRTC often contain such declarations.
 import { declaredTypes } from '../../compiler/cuda-source/declared-types.js';
 import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { kernelHeaderNames } from '../base/kernel-headers.js';
+import { withoutUntakenBranches } from './untaken-branches.js';
 
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
 const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t'];
@@ -25,7 +27,8 @@ export function preludeOf(source: string, options: readonly string[] = []): Sour
   const includes = text.includes('include') ? includesOf(source, text) : [];
   // cub/cub.cuh only includes headers of the toolkit.
   const hasOtherHeaders = includes.some((name) => !kernelHeaderNames().has(name) || name.startsWith('cub/'));
-  const types = declaredTypes(text);
+  // What a source declares only for Windows is not there.
+  const types = declaredTypes(/_MSC_VER|_WIN(?:32|64)/.test(text) ? withoutComments(withoutUntakenBranches(source, CUDA_MACROS)) : text);
   const isOwn = (name: string): boolean => types.has(name) || options.some((option) => option.includes(name));
   const own = [...types.keys()].filter((name) => FIXED.test(name)).map((name) => `#define MR_OWN_${name} 1\n`);
   const short = SHORT.filter((name) => has(name) && !isOwn(name)).map((name) => `#define MR_WITH_${name} 1\n`);
