@@ -39,6 +39,8 @@ import { pinExisting } from './pin-memory.js';
 import { PinnedArray } from './pinned.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
+import type { LinearTextureOptions, TextureDType, TextureOptions } from './texture-options.js';
+import type { Texture } from './texture.js';
 
 /**
  * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories allocate on
@@ -223,6 +225,13 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   pin<H extends HostOf<SharedArrayBuffer>[DType]>(data: H): PinnedArray<DTypeOf<H>> {
     this.#checkOpen();
     return pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>;
+  }
+
+  /** Creates a texture on the current stream: `stream.createTexture` has the rules. */
+  createTexture<D extends TextureDType = 'f32'>(opts: TextureOptions<D>): Texture<D>;
+  createTexture<D extends TextureDType>(opts: LinearTextureOptions<D>): Texture<D>;
+  createTexture(opts: never): Texture {
+    return this.target.createTexture(opts);
   }
 
   /**
