@@ -7,13 +7,10 @@
 import {
   type AllocKind,
   AdoptRecord,
-  AllocArrayRecord,
   AllocRecord,
   ArgKind,
-  CopyArrayRecord,
   CopyRecord,
   CopyStridedRecord,
-  CreateTextureRecord,
   FillRecord,
   FillStridedRecord,
   FreeRecord,
@@ -33,14 +30,11 @@ import {
   StreamCreateRecord,
   StreamDestroyRecord,
   StridedAxis,
-  type TextureAddress,
-  type TextureFilter,
-  type TextureFormat,
-  TextureShape,
   UploadGraphRecord,
   WaitEventRecord,
   WaitRecord,
 } from './protocol.gen.js';
+import { TextureEncoder } from './texture-encoder.js';
 
 const TWO_32 = 4294967296;
 /** Shift from a byte offset to the index in a 32-bit view. */
@@ -52,28 +46,11 @@ const ARG_VALUE_WORD = LaunchArg.VALUE >> WORD;
 const SIZE_SHIFT = LaunchArg.SIZE * 8;
 const ACCESS_SHIFT = LaunchArg.ACCESS * 8;
 
-/** The elements of a texture: TextureShape. */
-export interface TextureShapeOf {
-  readonly width: number;
-  /** 0 in one dimension, as `depth` in two. */
-  readonly height: number;
-  readonly depth: number;
-  readonly format: TextureFormat;
-  readonly channels: number;
-  readonly hasSurface: boolean;
-}
-
-/** How a texture is read. */
-export interface Sampling {
-  readonly filter: TextureFilter;
-  readonly address: readonly [x: TextureAddress, y: TextureAddress, z: TextureAddress];
-  /** TextureFlags. */
-  readonly flags: number;
-}
-
 export class Encoder {
   /** The record block, which `openPort` gets. */
   readonly block: Uint8Array<ArrayBuffer>;
+  /** The records of textures, in the same block. */
+  readonly textures: TextureEncoder;
   readonly #u16: Uint16Array;
   readonly #u32: Uint32Array;
   readonly #f32: Float32Array;
@@ -82,6 +59,7 @@ export class Encoder {
   constructor() {
     const buffer = new ArrayBuffer(MAX_RECORD_BYTES);
     this.block = new Uint8Array(buffer);
+    this.textures = new TextureEncoder(buffer);
     this.#u16 = new Uint16Array(buffer);
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);
@@ -112,54 +90,6 @@ export class Encoder {
     this.#u32[AdoptRecord.SOURCE >> WORD] = source;
     this.#u64(AdoptRecord.BYTES, bytes);
     return this.#header(Opcode.ADOPT, AdoptRecord.BYTE_SIZE, stream);
-  }
-
-  /** `shape` as `textureShape` writes it. */
-  allocArray(stream: number, handle: number, bytes: number, shape: TextureShapeOf): number {
-    this.#u32[AllocArrayRecord.HANDLE >> WORD] = handle;
-    this.#u64(AllocArrayRecord.BYTES, bytes);
-    this.#textureShape(AllocArrayRecord.SHAPE, shape);
-    return this.#header(Opcode.ALLOC_ARRAY, AllocArrayRecord.BYTE_SIZE, stream);
-  }
-
-  /** `pitch` is 0 for the memory of a texture. */
-  createTexture(
-    stream: number,
-    handle: number,
-    source: number,
-    offset: number,
-    pitch: number,
-    shape: TextureShapeOf,
-    how: Sampling,
-  ): number {
-    const { block } = this;
-    this.#u32[CreateTextureRecord.HANDLE >> WORD] = handle;
-    this.#u32[CreateTextureRecord.SOURCE >> WORD] = source;
-    this.#u64(CreateTextureRecord.OFFSET, offset);
-    this.#u64(CreateTextureRecord.PITCH, pitch);
-    this.#textureShape(CreateTextureRecord.SHAPE, shape);
-    block[CreateTextureRecord.FILTER] = how.filter;
-    [block[CreateTextureRecord.ADDRESS_X], block[CreateTextureRecord.ADDRESS_Y], block[CreateTextureRecord.ADDRESS_Z]] = how.address;
-    this.#u32[CreateTextureRecord.FLAGS >> WORD] = how.flags;
-    return this.#header(Opcode.CREATE_TEXTURE, CreateTextureRecord.BYTE_SIZE, stream);
-  }
-
-  copyArray(stream: number, array: number, memory: number, offset: number, shape: TextureShapeOf, isUpload: boolean): number {
-    this.#u32[CopyArrayRecord.ARRAY >> WORD] = array;
-    this.#u32[CopyArrayRecord.MEMORY >> WORD] = memory;
-    this.#u64(CopyArrayRecord.OFFSET, offset);
-    this.#textureShape(CopyArrayRecord.SHAPE, shape);
-    this.#u32[CopyArrayRecord.IS_UPLOAD >> WORD] = isUpload ? 1 : 0;
-    return this.#header(Opcode.COPY_ARRAY, CopyArrayRecord.BYTE_SIZE, stream);
-  }
-
-  #textureShape(at: number, { width, height, depth, format, channels, hasSurface }: TextureShapeOf): void {
-    this.#u32[(at + TextureShape.WIDTH) >> WORD] = width;
-    this.#u32[(at + TextureShape.HEIGHT) >> WORD] = height;
-    this.#u32[(at + TextureShape.DEPTH) >> WORD] = depth;
-    this.block[at + TextureShape.FORMAT] = format;
-    this.block[at + TextureShape.CHANNELS] = channels;
-    this.#u16[(at + TextureShape.HAS_SURFACE) >> 1] = hasSurface ? 1 : 0;
   }
 
   free(stream: number, handle: number): number {

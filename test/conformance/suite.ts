@@ -81,6 +81,8 @@ import { valuesByValue } from './values-by-value.js';
 import { virtualTime } from './virtual-time.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
+import { textureOrder } from './texture-order.js';
+import { textures } from './textures.js';
 import { timing, timingOfTwo } from './timing.js';
 import { transfers } from './transfers.js';
 import { twoDevices } from './two-devices.js';
@@ -120,6 +122,8 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaCode,
   halfNumbers,
   cudaLibraries,
+  textures,
+  textureOrder,
   valuesByValue,
   valueErrors,
   cudaAssertions,
@@ -181,6 +185,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   randomPrograms,
   events,
   arrays,
+  textureOrder,
   cooperative,
   moduleVariables,
   hostFunctions,
@@ -216,6 +221,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaCode,
   halfNumbers,
   cudaLibraries,
+  textures,
   valuesByValue,
   cudaAssertions,
   modules,

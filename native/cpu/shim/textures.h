@@ -49,7 +49,7 @@ MR_INLINE T mr_channel(const char* element, int channel) {
 }
 
 /// The value of a channel as it is read: of integers also as a normalized float.
-MR_INLINE unsigned mr_channel_bits(const MrTexture& texture, const char* element, int channel) {
+inline unsigned mr_channel_bits(const MrTexture& texture, const char* element, int channel) {
   const bool is_normalized = (texture.flags & mr_normalized_float) != 0;
   switch (texture.format) {
     case mr_u8: {
@@ -88,7 +88,7 @@ MR_INLINE int mr_addressed(const MrTexture& texture, int axis, long long index, 
   return index < 0 ? 0 : size - 1;
 }
 
-MR_INLINE mr_texel mr_texel_at(const MrTexture& texture, long long x, long long y, long long z) {
+inline mr_texel mr_texel_at(const MrTexture& texture, long long x, long long y, long long z) {
   mr_texel texel;
   const int i = mr_addressed(texture, 0, x, texture.width);
   const int j = mr_addressed(texture, 1, y, texture.height);
@@ -138,8 +138,9 @@ MR_INLINE void mr_add_texel(const MrTexture& texture, long long x, long long y, 
   for (int channel = 0; channel < 4; ++channel) sum[channel] += weight * mr_float_of_bits(texel.bits[channel]);
 }
 
+/// A function of its own in each kernel: with a copy for each read, the compiler takes seconds.
 template <int Axes>
-inline mr_texel mr_fetched(cudaTextureObject_t object, float x, float y, float z) {
+__attribute__((noinline)) mr_texel mr_fetched(cudaTextureObject_t object, float x, float y, float z) {
   const MrTexture& texture = *reinterpret_cast<const MrTexture*>(object);
   x = mr_in_elements(texture, 0, x, texture.width);
   if (Axes > 1) y = mr_in_elements(texture, 1, y, texture.height);
@@ -164,7 +165,7 @@ inline mr_texel mr_fetched(cudaTextureObject_t object, float x, float y, float z
 }
 
 /// Elements of linear memory by their index; zeros outside.
-inline mr_texel mr_fetched_at(cudaTextureObject_t object, int x) {
+__attribute__((noinline)) static mr_texel mr_fetched_at(cudaTextureObject_t object, int x) {
   const MrTexture& texture = *reinterpret_cast<const MrTexture*>(object);
   return x < 0 || x >= texture.width ? mr_texel() : mr_texel_at(texture, x, 0, 0);
 }

@@ -5,13 +5,13 @@ import type { OperationKind } from '../base/snapshots.js';
 import { submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Ordering } from '../device/stream-context.js';
-import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
+import type { DType, HostArray, HostOf, ScalarInput } from '../elements/dtype.js';
 import { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import { allocateArray } from '../memory/texture-memory.js';
 import type { Operation } from '../operations/operation.js';
 import type { Timeline } from '../timeline/timeline.js';
 import type { WaitOptions } from '../waits/wait.js';
-import { ArrayFactory } from './array-factory.js';
+import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
 import { type CopyOptions, planCopy } from './copy.js';
 import { submitFill } from './fill.js';
@@ -47,6 +47,9 @@ export abstract class CopyRecorder extends ArrayFactory {
    * operations that use the texture reject with an UpstreamError, whose cause is the OutOfMemoryError.
    * @example using volume = stream.createTexture({ shape: [64, 64, 64], dtype: 'u8', read: 'normalizedFloat', filter: 'linear' });
    */
+  createTexture<T extends HostArray | PinnedArray | DeviceArray>(
+    opts: TextureOptions<never, T> & { readonly data: T; readonly dtype?: never },
+  ): Texture<TextureDType & DTypeOf<T>>;
   createTexture<D extends TextureDType = 'f32'>(opts: TextureOptions<D>): Texture<D>;
   /**
    * Creates a texture that reads the memory of an array, without a copy: `cudaResourceTypeLinear` with one dimension, for `tex1Dfetch`, and

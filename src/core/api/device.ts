@@ -10,7 +10,7 @@ import { type Hub, type ObservableOf, observe } from '../base/observable.js';
 import { DEVICE_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import { waitForDevices } from '../device/synchronize-devices.js';
-import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
+import { DTYPES, type DType, type DTypeLike, type HostArray, type HostOf, checkDType } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { checkInterprocess, type EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
@@ -228,6 +228,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /** Creates a texture on the current stream: `stream.createTexture` has the rules. */
+  createTexture<T extends HostArray | PinnedArray | DeviceArray>(
+    opts: TextureOptions<never, T> & { readonly data: T; readonly dtype?: never },
+  ): Texture<TextureDType & DTypeOf<T>>;
   createTexture<D extends TextureDType = 'f32'>(opts: TextureOptions<D>): Texture<D>;
   createTexture<D extends TextureDType>(opts: LinearTextureOptions<D>): Texture<D>;
   createTexture(opts: never): Texture {

@@ -68,7 +68,7 @@ export function submitArrayCopy(
   record.add(array.storage, array.byteOffset, array.byteOffset + array.byteLength, !isUpload);
   record.add(storage, 0, byteLength, isUpload);
   return record.submit('copy', label, () =>
-    core.encoder.copyArray(
+    core.encoder.textures.copy(
       timeline.slot,
       storage.handle,
       array.storage.handle,

@@ -1,5 +1,5 @@
 // The options of `createTexture`: checks them, and says how the device stores and reads the elements.
-import type { Sampling, TextureShapeOf } from '../../protocol/encoder.js';
+import type { Sampling, TextureShapeOf } from '../../protocol/texture-encoder.js';
 import { TextureAddress, TextureFilter, TextureFlag, TextureFormat } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo, show } from '../base/arguments.js';
 import { UnsupportedError } from '../base/errors.js';
@@ -32,7 +32,8 @@ export interface TextureSampling {
   readonly read?: TextureReadMode;
 }
 /** Options of `createTexture` with memory of its own. */
-export interface TextureOptions<D extends TextureDType = TextureDType> extends TextureSampling {
+export interface TextureOptions<D extends TextureDType = TextureDType, T = HostOf[D] | StridedArray<D> | PinnedArray<D>>
+  extends TextureSampling {
   /** One to three dimensions, the width last: [height, width]. Channels are no dimension. */
   readonly shape: Shape;
   /** The type of a channel, default that of `data`, else f32. A vector such as `vec4f` or `vec(u8, 4)` gives the channels too. */
@@ -42,7 +43,7 @@ export interface TextureOptions<D extends TextureDType = TextureDType> extends T
   /** Whether kernels may write it: `texture.surface`. Default false. */
   readonly surface?: boolean;
   /** What to copy to it, as `stream.copy` does: channels innermost. Without it, the contents are undefined. */
-  readonly data?: HostOf[D] | StridedArray<D> | PinnedArray<D>;
+  readonly data?: T;
 }
 /** Options of `createTexture` over an array, without a copy. */
 export interface LinearTextureOptions<D extends TextureDType = TextureDType> extends TextureSampling {

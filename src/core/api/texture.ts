@@ -149,7 +149,7 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
   [Symbol.dispose](): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    for (const lease of this.#leases.reverse()) lease.end();
+    for (const lease of this.#leases.toReversed()) lease.end();
   }
 
   /** @internal Throws StateError after disposal. */

@@ -1,7 +1,7 @@
 // The records that make textures: their memory, and the values that kernels get. Both have handles of memory, so they are ordered, kept and
 // freed like arrays.
 // Thread: owner.
-import type { Sampling, TextureShapeOf } from '../../protocol/encoder.js';
+import type { Sampling, TextureShapeOf } from '../../protocol/texture-encoder.js';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { Storage } from './storage.js';
@@ -25,7 +25,9 @@ function bind(site: StreamContext, byteLength: number, submit: (handle: number) 
 /** The memory of a texture. */
 export function allocateArray(site: StreamContext, byteLength: number, shape: TextureShapeOf): { storage: Storage; ticket: number } {
   const { core, timeline } = site;
-  return bind(site, byteLength, (handle) => core.submit(timeline, core.encoder.allocArray(timeline.slot, handle, byteLength, shape)));
+  return bind(site, byteLength, (handle) =>
+    core.submit(timeline, core.encoder.textures.allocArray(timeline.slot, handle, byteLength, shape)),
+  );
 }
 
 /** The memory of a texture, or linear memory with this distance between rows. */
@@ -45,7 +47,7 @@ export function createObject(site: StreamContext, source: TextureSource, shape: 
   record.add(storage, offset, offset, false);
   return bind(site, 1, (handle) =>
     record.submit('alloc', undefined, () =>
-      core.encoder.createTexture(timeline.slot, handle, storage.handle, storage.base + offset, pitch, shape, how),
+      core.encoder.textures.create(timeline.slot, handle, storage.handle, storage.base + offset, pitch, shape, how),
     ),
   ).storage;
 }
