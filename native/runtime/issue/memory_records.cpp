@@ -106,6 +106,7 @@ Outcome MemoryRecords::AllocByPump(StreamState& stream, Ticket ticket, const pro
 Outcome MemoryRecords::FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why) {
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = record.bytes;
+  entry->kind = static_cast<AllocKind>(record.kind);
   MemoryRef* outputs[] = {&entry};
   const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_.device().FreeBytes() : 0;
   ends_.RecordFailure(stream, ticket,
