@@ -25,6 +25,7 @@ napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
   const double grid[] = {static_cast<double>(info.max_grid[0]), static_cast<double>(info.max_grid[1]),
                          static_cast<double>(info.max_grid[2])};
   const double priorities[] = {static_cast<double>(info.least_priority), static_cast<double>(info.greatest_priority)};
+  const std::vector<double> textures(info.texture_limits.begin(), info.texture_limits.end());
   return ObjectValue(env)
       .Set("ordinal", info.ordinal)
       .Set("name", info.name)
@@ -36,6 +37,7 @@ napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
       .Set("maxGrid", NumbersValue(env, grid))
       .Set("maxSharedBytes", info.max_shared_bytes)
       .Set("maxParameterBytes", info.max_parameter_bytes)
+      .Set("textureLimits", NumbersValue(env, textures))
       .Set("warpSize", info.warp_size)
       .Set("priorityRange", NumbersValue(env, priorities))
       .value();

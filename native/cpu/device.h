@@ -53,6 +53,9 @@ class CpuDevice final : public hal::Device {
     return kOneProcess;
   }
 
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateArray(const protocol::TextureShape& shape) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> CreateTexture(const hal::TextureRequest& request) override;
+
   [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return heap_->Use(); }
   Status SetReleaseThreshold(uint64_t bytes) override;
   [[nodiscard]] Result<uint64_t> ReleaseThreshold() override { return heap_->kept_bytes(); }

@@ -34,6 +34,7 @@ import {
   WaitEventRecord,
   WaitRecord,
 } from './protocol.gen.js';
+import { TextureEncoder } from './texture-encoder.js';
 
 const TWO_32 = 4294967296;
 /** Shift from a byte offset to the index in a 32-bit view. */
@@ -48,6 +49,8 @@ const ACCESS_SHIFT = LaunchArg.ACCESS * 8;
 export class Encoder {
   /** The record block, which `openPort` gets. */
   readonly block: Uint8Array<ArrayBuffer>;
+  /** The records of textures, in the same block. */
+  readonly textures: TextureEncoder;
   readonly #u16: Uint16Array;
   readonly #u32: Uint32Array;
   readonly #f32: Float32Array;
@@ -56,6 +59,7 @@ export class Encoder {
   constructor() {
     const buffer = new ArrayBuffer(MAX_RECORD_BYTES);
     this.block = new Uint8Array(buffer);
+    this.textures = new TextureEncoder(buffer);
     this.#u16 = new Uint16Array(buffer);
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);

@@ -65,6 +65,8 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
     maxGrid: [2 ** 31 - 1, 65535, 65535],
     maxSharedBytes: 48 * 1024,
     maxParameterBytes: MAX_PARAMETER_BYTES,
+    // A test device runs no CUDA C++.
+    textureLimits: [],
     warpSize: 32,
     priorityRange: [0, -5],
   };

@@ -84,6 +84,8 @@ import { valuesByValue } from './values-by-value.js';
 import { virtualTime } from './virtual-time.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
+import { textureOrder } from './texture-order.js';
+import { textures } from './textures.js';
 import { timing, timingOfTwo } from './timing.js';
 import { transfers } from './transfers.js';
 import { twoDevices } from './two-devices.js';
@@ -124,6 +126,8 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   halfNumbers,
   publishedIdioms,
   cudaLibraries,
+  textures,
+  textureOrder,
   valuesByValue,
   valueErrors,
   cudaAssertions,
@@ -187,6 +191,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   randomPrograms,
   events,
   arrays,
+  textureOrder,
   cooperative,
   moduleVariables,
   hostFunctions,
@@ -223,6 +228,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   halfNumbers,
   publishedIdioms,
   cudaLibraries,
+  textures,
   valuesByValue,
   cudaAssertions,
   spinningThreads,

@@ -83,6 +83,7 @@ export const CIRCLES_OF_CORE: readonly (readonly string[])[] = [
     'core/api/array.ts',
     'core/api/capture.ts',
     'core/api/condition.ts',
+    'core/api/copy-recorder.ts',
     'core/api/cuda-module.ts',
     'core/api/current-stream.ts',
     'core/api/device-context.ts',

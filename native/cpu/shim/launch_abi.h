@@ -102,3 +102,25 @@ struct MrVariable {
   unsigned is_const;
 };
 static_assert(sizeof(MrVariable) == 32, "");
+
+/// The value of a texture or surface is a pointer to this.
+/// The numbers of formats, filters, address modes and flags are those of native/protocol/protocol.json.
+struct MrTexture {
+  char* data;
+  /// Bytes from row to row and from layer to layer.
+  unsigned long long pitch;
+  unsigned long long layer;
+  /// At least 1 each.
+  int width;
+  int height;
+  int depth;
+  unsigned char format;
+  unsigned char channels;
+  unsigned char filter;
+  unsigned char address[3];
+  unsigned char flags;
+  unsigned char element_bytes;
+};
+static_assert(sizeof(MrTexture) == 48, "");
+static_assert(__builtin_offsetof(MrTexture, width) == 24, "");
+static_assert(__builtin_offsetof(MrTexture, element_bytes) == 43, "");

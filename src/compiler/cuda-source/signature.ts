@@ -14,8 +14,11 @@ export interface SourceType {
   readonly isPointer: boolean;
   /** Whether the pointee is const. */
   readonly isConst: boolean;
-  /** Set when there is no element type: a struct (CUDA's vectors are structs), or a pointer to a struct, to `void` or to a pointer. */
-  readonly other?: 'struct' | 'void' | 'pointer';
+  /**
+   * Set when there is no element type: a struct (CUDA's vectors are structs), a pointer to a struct, to `void` or to a pointer, or a texture
+   * or surface.
+   */
+  readonly other?: 'struct' | 'void' | 'pointer' | 'texture' | 'surface';
   /** The fields of a struct, if the source shows them. */
   readonly fields?: readonly SourceField[];
   /** The name of CUDA's vector. */

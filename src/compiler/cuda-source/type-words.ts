@@ -43,6 +43,12 @@ const QUALIFIERS: readonly string[] = [
 ];
 /** Struct types of CUDA's headers. */
 const VECTOR = /^(?:(?:u?(?:char|short|int|long|longlong)|float|double)[1-4]|(?:__)?half2|(?:__)?nv_bfloat162|dim3)$/;
+const HANDLES: Readonly<Record<string, 'texture' | 'surface'>> = {
+  cudaTextureObject_t: 'texture',
+  CUtexObject: 'texture',
+  cudaSurfaceObject_t: 'surface',
+  CUsurfObject: 'surface',
+};
 const MAX_STEPS = 64;
 const MAX_WORDS = 64;
 
@@ -65,8 +71,8 @@ export function isTypeWord(word: string): boolean {
 export interface WordsMeaning {
   /** The scalar's type; for a pointer, the pointee's type. */
   readonly dtype?: DType;
-  /** Set when the type is not a scalar: a struct or vector, or the `void` of a pointer. */
-  readonly other?: 'struct' | 'void';
+  /** Set when the type is not a scalar: a struct or vector, the `void` of a pointer, or CUDA's handle of a texture or surface. */
+  readonly other?: 'struct' | 'void' | 'texture' | 'surface';
   readonly stars: number;
   /** With `other: 'struct'`: the fields, if the source shows them. */
   readonly fields?: readonly SourceField[];
@@ -128,6 +134,8 @@ export function meaningOf(given: readonly string[], types: DeclaredTypes): Words
   const dtype = dtypeOfWords(names);
   if (dtype !== undefined) return { ...found, dtype };
   if (name === 'void') return { ...found, other: 'void' };
+  const handle = HANDLES[name];
+  if (handle !== undefined) return { ...found, other: handle };
   const isTagged = target.some((word) => TAGS.includes(word) && word !== 'enum');
   if (VECTOR.test(name)) return { ...found, other: 'struct', vector: name };
   return isTagged ? { ...found, other: 'struct' } : found;

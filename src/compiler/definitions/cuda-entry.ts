@@ -54,6 +54,7 @@ export function checkEntry(source: string, text: string, name: string, params: C
 function isUnknown(param: CudaParam, { dtype, other, isPointer, isOpenEnum }: SourceParameter): boolean {
   const { kind } = param;
   // The launch copies as many bytes as the kernel takes, so only the compiler's answer will do.
+  if (kind === 'texture' || kind === 'surface') return dtype === undefined && other === undefined;
   if (kind !== 'scalar' && kind !== 'array' && kind !== 'optional') return true;
   if (other !== undefined) return false;
   return dtype === undefined || (isOpenEnum === true && (kind === 'scalar' || isPointer));
@@ -63,6 +64,9 @@ function checkOf(param: CudaParam, text: string): Pick<ParameterCheck, 'dtype' |
   switch (param.kind) {
     case 'scalar':
       return { dtype: param.dtype, access: undefined };
+    case 'texture':
+    case 'surface':
+      return { dtype: 'u64', access: undefined };
     case 'array':
     case 'optional': {
       const { dtype, access } = param.kind === 'array' ? param : param.array;

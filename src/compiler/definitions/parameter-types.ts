@@ -1,6 +1,7 @@
 // Compares a declared parameter of a CUDA C++ kernel, or a field of its struct, with the type that the source gives it.
 import type { FieldCheck, ValueCheck } from '../../core/channel/build.js';
 import { is16BitFloat, type DType, DTYPES } from '../../core/elements/dtype.js';
+import type { SurfaceParam, TextureParam } from '../../core/kernels/params.js';
 import { type Field, spaceOf, type StructParam, type ValueParam } from '../../core/kernels/value-params.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
 import { type SourceType, sourceType } from '../cuda-source/signature.js';
@@ -51,7 +52,7 @@ const KEYWORDS: ReadonlySet<string> = new Set(
 );
 
 /** How messages describe a declared type. */
-export function described(field: Field): string {
+export function described(field: Field | TextureParam | SurfaceParam): string {
   switch (field.kind) {
     case 'scalar':
       return field.dtype;
@@ -62,7 +63,9 @@ export function described(field: Field): string {
     case 'vector':
       return `${NAMES[field.dtype]}${field.size}`;
     case 'dim3':
-      return 'dim3';
+    case 'texture':
+    case 'surface':
+      return field.kind;
     case 'fixed':
       return `${described(field.element)}[${field.length}]`;
     default:
@@ -75,7 +78,10 @@ function sizeText(bytes: number): string {
 }
 
 /** What is wrong with the declaration; undefined if tokens show no difference. */
-export function mismatch(field: Field, text: SourceType, types: DeclaredTypes): string | undefined {
+export function mismatch(field: Field | TextureParam | SurfaceParam, text: SourceType, types: DeclaredTypes): string | undefined {
+  if (field.kind === 'texture' || field.kind === 'surface') return handleMismatch(field, text);
+  if (!text.isPointer && (text.other === 'texture' || text.other === 'surface'))
+    return `a ${text.other} is declared with ${text.other}, as a parameter of the kernel`;
   switch (field.kind) {
     case 'scalar':
       return scalarMismatch(field.dtype, text);
@@ -88,6 +94,16 @@ export function mismatch(field: Field, text: SourceType, types: DeclaredTypes): 
     default:
       return valueMismatch(field, text, types);
   }
+}
+
+function handleMismatch({ kind }: TextureParam | SurfaceParam, { dtype, other, isPointer }: SourceType): string | undefined {
+  if (other === kind && !isPointer) return undefined;
+  if ((other === 'texture' || other === 'surface') && !isPointer) return `it is a ${other} there`;
+  // CUDA's types are names of this one.
+  if (dtype === 'u64' && !isPointer) return undefined;
+  return dtype === undefined && other === undefined && !isPointer
+    ? undefined
+    : `a ${kind} needs a ${kind === 'texture' ? 'cudaTextureObject_t' : 'cudaSurfaceObject_t'}`;
 }
 
 function scalarMismatch(declared: DType, text: SourceType): string | undefined {

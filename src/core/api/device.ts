@@ -10,7 +10,7 @@ import { type Hub, type ObservableOf, observe } from '../base/observable.js';
 import { DEVICE_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import { waitForDevices } from '../device/synchronize-devices.js';
-import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
+import { DTYPES, type DType, type DTypeLike, type HostArray, type HostOf, checkDType } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { checkInterprocess, type EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
@@ -39,6 +39,8 @@ import { pinExisting } from './pin-memory.js';
 import { PinnedArray } from './pinned.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
+import type { LinearTextureOptions, TextureDType, TextureOptions } from './texture-options.js';
+import type { Texture } from './texture.js';
 
 /**
  * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories allocate on
@@ -223,6 +225,16 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   pin<H extends HostOf<SharedArrayBuffer>[DType]>(data: H): PinnedArray<DTypeOf<H>> {
     this.#checkOpen();
     return pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>;
+  }
+
+  /** Creates a texture on the current stream: `stream.createTexture` has the rules. */
+  createTexture<T extends HostArray | PinnedArray | DeviceArray>(
+    opts: TextureOptions<never, T> & { readonly data: T; readonly dtype?: never },
+  ): Texture<TextureDType & DTypeOf<T>>;
+  createTexture<D extends TextureDType = 'f32'>(opts: TextureOptions<D>): Texture<D>;
+  createTexture<D extends TextureDType>(opts: LinearTextureOptions<D>): Texture<D>;
+  createTexture(opts: never): Texture {
+    return this.target.createTexture(opts);
   }
 
   /**

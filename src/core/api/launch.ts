@@ -19,6 +19,7 @@ import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
 import { arraySlotArgs, checkArray } from './launch-arrays.js';
+import { textureArgs } from './launch-textures.js';
 import { ValueWriter } from './launch-values.js';
 
 const POINTER_BYTES = 8;
@@ -134,6 +135,10 @@ function writeArguments(
         if (typeof value === 'number' && value >>> 0 === value) encoder.intArg(at, 4, value, 0);
         else scalarSlotArg(site, param, plan, value, slots, at);
         at++;
+        break;
+      case Form.TEXTURE:
+      case Form.SURFACE:
+        at = textureArgs(site, record, param, plan, value, at);
         break;
       case Form.VALUE:
         values ??= new ValueWriter(site, record, plan, slots);
