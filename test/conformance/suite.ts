@@ -81,6 +81,7 @@ import { valuesByValue } from './values-by-value.js';
 import { virtualTime } from './virtual-time.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
+import { textureArguments } from './texture-arguments.js';
 import { textureOrder } from './texture-order.js';
 import { textures } from './textures.js';
 import { timing, timingOfTwo } from './timing.js';
@@ -123,6 +124,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   halfNumbers,
   cudaLibraries,
   textures,
+  textureArguments,
   textureOrder,
   valuesByValue,
   valueErrors,
@@ -222,6 +224,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   halfNumbers,
   cudaLibraries,
   textures,
+  textureArguments,
   valuesByValue,
   cudaAssertions,
   modules,
