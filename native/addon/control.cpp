@@ -57,11 +57,12 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
 }
 
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<6> args(env, info);
+  Args<7> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
   const uint32_t max_pending = args.UpTo(5, protocol::kMaxPending);
+  const bool is_guarded = args.Bool(6);
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = args.self();
@@ -88,6 +89,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   auto channel = Registry::Instance().Open(*backend, {.ordinal = ordinal,
                                                       .timeline = {slots, protocol::kMaxStreams},
                                                       .max_pending = max_pending,
+                                                      .is_guarded = is_guarded,
                                                       .memory = opened.pages});
   if (!channel.ok()) {
     give_up();

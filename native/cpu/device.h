@@ -33,6 +33,11 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
   [[nodiscard]] uint64_t FreeBytes() const override { return heap_->FreeBytes(); }
 
+  Status GuardMemory() override {
+    heap_->Guard();
+    return {};
+  }
+
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
 
   /// Timestamps of the machine's steady clock. The other kind is for other processes, which cannot use a CPU device.

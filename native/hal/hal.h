@@ -308,6 +308,9 @@ class Device {
   /// Free bytes now, for error messages. Thread: channel.
   [[nodiscard]] virtual uint64_t FreeBytes() const = 0;
 
+  /// Surrounds the memory of all arrays with pages that no kernel can access. Before the first allocation.
+  virtual Status GuardMemory() { return Status(StatusCode::kUnsupported, "guarding the memory of a GPU"); }
+
   /// False if copies access all host memory at the same cost, so that no pump is needed.
   [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;
 

@@ -50,6 +50,7 @@ import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { guardedMemory } from './guarded-memory.js';
 import { halfNumbers } from './half-numbers.js';
 import { mathFunctions } from './math-functions.js';
 import { moduleVariables } from './module-variables.js';
@@ -67,12 +68,14 @@ import { pipelinesOfTwo } from './pipelines-of-two.js';
 import { randomConditions } from './random-conditions.js';
 import { randomGraphs } from './random-graphs.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
+import { publishedIdioms } from './published-idioms.js';
 import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { stageValues } from './stage-values.js';
 import { sharing } from './sharing.js';
+import { spinningThreads } from './spinning.js';
 import { streams } from './streams.js';
 import { webStreams } from './web-streams.js';
 import { requests } from './requests.js';
@@ -122,6 +125,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  publishedIdioms,
   cudaLibraries,
   textures,
   textureArguments,
@@ -129,6 +133,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   valuesByValue,
   valueErrors,
   cudaAssertions,
+  spinningThreads,
   cooperative,
   modules,
   moduleVariables,
@@ -138,6 +143,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   badArguments,
   failures,
   kernelFaults,
+  guardedMemory,
   limits,
   lifecycle,
   sharing,
@@ -222,11 +228,14 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  publishedIdioms,
   cudaLibraries,
   textures,
   textureArguments,
   valuesByValue,
   cudaAssertions,
+  spinningThreads,
+  guardedMemory,
   modules,
   moduleVariables,
 ];

@@ -30,8 +30,11 @@ struct MrLaunch {
   /// If not null, a block begins only if `ticket` is at most this value, which cancelling the device lowers.
   const unsigned long long* last_kept = nullptr;
   unsigned long long ticket = 0;
+  /// A thread waits in a loop. `since` is the time at its first call, which sets it. Does not return when that is too
+  /// long ago, and the launch fails.
+  void (*spin)(void* run, unsigned long long* since) = nullptr;
 };
-static_assert(sizeof(MrLaunch) == 120, "");
+static_assert(sizeof(MrLaunch) == 128, "");
 static_assert(__builtin_offsetof(MrLaunch, dynamic_shared) == 40, "");
 static_assert(__builtin_offsetof(MrLaunch, launcher) == 64, "");
 static_assert(__builtin_offsetof(MrLaunch, block_now) == 88, "");

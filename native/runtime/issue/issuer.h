@@ -21,7 +21,7 @@
 #include "runtime/issue/stream_waits.h"
 #include "runtime/issue/texture_records.h"
 #include "runtime/record_reader.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -16,7 +16,7 @@ import type { DeviceArray } from './array.js';
 import { type CopyOptions, planCopy } from './copy.js';
 import { submitFill } from './fill.js';
 import type { PinnedArray } from './pinned.js';
-import { submitSlotCopy, submitSlotFill } from './slot-ends.js';
+import { submitSlotCopy, submitSlotFill } from './slot-copies.js';
 import { isDirect, planTextureCopy, submitArrayCopy } from './texture-copy.js';
 import { type LinearTextureOptions, planTexture, type TextureDType, type TextureOptions } from './texture-options.js';
 import { Texture } from './texture.js';

@@ -14,7 +14,7 @@ import { DTYPES, type DType, type DTypeLike, type HostArray, type HostOf, checkD
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { checkInterprocess, type EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
-import { MODULE, type ModuleText } from '../kernels/module.js';
+import { MODULE, type ModuleSource } from '../kernels/module.js';
 import { adopt } from '../memory/adoption.js';
 import type { ArrayToken } from '../memory/array-token.js';
 import { noteExportable } from '../memory/interprocess-memory.js';
@@ -246,8 +246,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     this.#checkOpen();
     const { kernelRegistry } = this.core;
     const builds = kernels.map((kernel) => {
-      const text = textOf(kernel);
-      return text === undefined ? kernelRegistry.of(kernel as Kernel).built : kernelRegistry.module(text).loaded;
+      const source = sourceOf(kernel);
+      return source === undefined ? kernelRegistry.of(kernel as Kernel).built : kernelRegistry.module(source).loaded;
     });
     await this.core.channel.keepAlive(Promise.all(builds));
   }
@@ -391,6 +391,6 @@ describeAs(
 );
 
 /** The source of a module, also of one that another copy of this package made; undefined for a kernel. */
-function textOf(kernel: Kernel | CudaModule): ModuleText | undefined {
+function sourceOf(kernel: Kernel | CudaModule): ModuleSource | undefined {
   return typeof kernel === 'object' && kernel !== null && MODULE in kernel ? kernel[MODULE] : undefined;
 }

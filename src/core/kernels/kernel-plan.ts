@@ -106,6 +106,12 @@ export class KernelPlan implements KernelFacts {
     this.#isOfBlocks = kernel.build.isOfBlocks ?? false;
   }
 
+  /** The parameter to which an argument of the compiled kernel belongs: with the `shaped` ABI an array has one argument per dimension more. */
+  parameterOf(argument: number): string | undefined {
+    let next = 0;
+    return this.params.find((param) => (next += this.isShaped && param.form === Form.ARRAY ? 1 + param.rank : 1) > argument)?.name;
+  }
+
   /** Takes the limits of the built kernel: later launches are checked against them at the call, and use the best block size. */
   learn(limits: KernelLimits): void {
     this.isBuilding = false;

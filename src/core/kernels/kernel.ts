@@ -1,7 +1,7 @@
 // A kernel as streams see it: named, typed parameters and a build. src/compiler turns TypeScript functions into kernels.
 import type { Build } from '../channel/build.js';
 import type { Shape } from '../elements/shape.js';
-import type { ModuleText } from './module.js';
+import type { ModuleSource } from './module.js';
 import type { OptionalArray, Param, SurfaceParam, TextureParam } from './params.js';
 import type { ValueParam } from './value-params.js';
 
@@ -86,7 +86,7 @@ export interface Kernel<P extends CudaParams = CudaParams> {
   /** @internal The number of dimensions of a `threads` launch: 1 to 3, or 0 for any. */
   readonly indexRank: 0 | 1 | 2 | 3;
   /** @internal The module of the kernel, if it has one. */
-  readonly module?: ModuleText;
+  readonly module?: ModuleSource;
   /** @internal The declared limit of threads per block, if there is one. */
   readonly maxThreadsPerBlock?: number;
 }

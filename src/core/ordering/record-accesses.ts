@@ -111,7 +111,7 @@ export class RecordAccesses {
     const { core, timeline, ordering, isReadback } = this.#stream as OrderedStream;
     const info = this.#info as AccessInfo;
     const isOrdered = ordering !== 'explicit';
-    for (const { memory, isRead } of this.#empty) timeline.recording?.useEmpty(memory, isRead);
+    for (const { memory, isRead } of this.#empty) timeline.recording?.useWithoutContents(memory, isRead);
     for (let i = 0; i < this.#count; i++) {
       const memory = this.#memories[i] as TrackedMemory;
       const mode = this.#writes[i] ? 'write' : isReadback === true ? 'readback' : 'read';

@@ -54,18 +54,18 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
         throw lacks(spec, token, `a part of CUB that only GPUs have here ('cub::${ofCub.text}')`);
       if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
     } else if (!spec.isLaunching && token.text === '<' && isLaunch(tokens, i)) {
-      throw gone(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");
+      throw unavailable(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");
     }
   }
 }
 
 /** Throws on every device for features that CUDA has removed. */
-export function refuseGone(spec: BuildSpec, { tokens }: Tokens): void {
+export function refuseRemoved(spec: BuildSpec, { tokens }: Tokens): void {
   const reference = tokens.find((_, i) => isTextureReference(tokens, i));
   if (reference !== undefined) {
     const { text } = reference;
     const object = text === 'texture' ? 'cudaTextureObject_t' : 'cudaSurfaceObject_t';
-    throw gone(
+    throw unavailable(
       spec,
       reference,
       `declares a ${text} reference ('${text}<...>'), which CUDA 12 removed: pass a ${object} as a parameter, and declare it with ${text}`,
@@ -74,7 +74,7 @@ export function refuseGone(spec: BuildSpec, { tokens }: Tokens): void {
   const call = tokens.find(({ text }) => text === 'cudaDeviceSynchronize');
   if (call === undefined) return;
   const instead = "CUDA 12 removed it from device code: launch the next kernel on cudaStreamTailLaunch, or in the child's stream";
-  throw gone(spec, call, `calls cudaDeviceSynchronize(). ${instead}`);
+  throw unavailable(spec, call, `calls cudaDeviceSynchronize(). ${instead}`);
 }
 
 /** Whether `texture<float, 2> t;` or `surface<void, 2> s;` begins here, and the template is not one of the source. */
@@ -88,7 +88,7 @@ function isTextureReference(tokens: readonly Token[], i: number): boolean {
 }
 
 /** Builds K706. */
-function gone(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
+function unavailable(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
   const message = `${titleOf(spec)} ${what}.`;
   return compileError(spec, message, [{ code: 'K706', line, column, message }]);
 }

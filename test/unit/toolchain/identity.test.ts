@@ -86,10 +86,10 @@ test("the package's identity covers its shim and the code that reads, emits and 
   const seen = new Set([await packageIdentity()]);
   const notes = new Notes();
   const changes: readonly (() => void)[] = [
-    () => writeFileSync(join(shim, 'index.h'), '// another'),
+    () => writeFileSync(join(shim, 'thread_index.h'), '// another'),
     () => writeFileSync(join(build, 'loop-fission.ts'), '// another'),
     () => writeFileSync(join(build, 'coroutines.ts'), '// another'),
-    () => writeFileSync(join(compiler, 'cuda', 'variables.ts'), '// another'),
+    () => writeFileSync(join(compiler, 'cuda-source', 'variables.ts'), '// another'),
     () => writeFileSync(join(compiler, 'simd', 'memory.ts'), '// another'),
     () => writeFileSync(join(core, 'elements', 'dtype.ts'), '// another'),
     () => writeFileSync(join(build, 'added.ts'), ''),
