@@ -60,6 +60,10 @@ export function readValue(view: DataView, base: number, place: number, type: Fie
       const { byteSize } = spaceOf(element);
       return Array.from({ length }, (_, i) => readValue(view, base, place + i * byteSize, element, pointers));
     }
+    // A test device makes no textures.
+    case 'texture':
+    case 'surface':
+      return undefined;
     case 'array':
       return pointers(place, type);
     default:

@@ -150,7 +150,8 @@ export function graphMemory(target: Target): void {
         expect(await rejectionOf((async () => call())()), String(call)).toBeInstanceOf(StateError);
       }
       expect([...(await z.read())]).toEqual([0, 0, 0, 0]);
-      // Submitted is enough: a read waits for the launch.
+      // Submitted is enough: a read waits for the launch. The graph is built before, because its build may wait for running kernels.
+      await graph.upload().done;
       await using latch = await hold(target, stream);
       stream.launch(graph);
       const read = array.read();

@@ -84,6 +84,7 @@ import { valuesByValue } from './values-by-value.js';
 import { virtualTime } from './virtual-time.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
+import { textureArguments } from './texture-arguments.js';
 import { textureOrder } from './texture-order.js';
 import { textures } from './textures.js';
 import { timing, timingOfTwo } from './timing.js';
@@ -127,6 +128,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   publishedIdioms,
   cudaLibraries,
   textures,
+  textureArguments,
   textureOrder,
   valuesByValue,
   valueErrors,
@@ -229,6 +231,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   publishedIdioms,
   cudaLibraries,
   textures,
+  textureArguments,
   valuesByValue,
   cudaAssertions,
   spinningThreads,

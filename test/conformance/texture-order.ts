@@ -1,4 +1,4 @@
-// Chapter 4: making, copying, ordering and ending textures, and the arguments that are refused.
+// Chapter 4: copying, ordering and ending textures.
 import { describe, expect } from 'vitest';
 import {
   ArgumentError,
@@ -7,43 +7,19 @@ import {
   cudaKernel,
   type Device,
   f32,
-  f64,
   i32,
-  output,
+  OutOfMemoryError,
   StateError,
   StreamHazardError,
-  struct,
   surface,
   type Texture,
-  texture,
-  u64,
-  u8,
   UpstreamError,
 } from 'millrace';
-import { textOf } from '../cuda-texts/text-case.js';
 import { hold } from '../support/latch.js';
 import { chapterDevice, rulesOf, withDevice } from '../support/rule.js';
 import type { Target } from '../support/target.js';
+import { counted, fetched, N, ONE, put, show, SOURCE } from '../support/texture-kernels.js';
 import { rejectionOf, thrownBy } from '../support/wait.js';
-
-const SOURCE = `extern "C" __global__ void show(cudaTextureObject_t t, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = tex1D<float>(t, i + 0.5f);
-}
-extern "C" __global__ void put(cudaSurfaceObject_t s, float value, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) surf1Dwrite(value + i, s, i * 4);
-}
-extern "C" __global__ void fetch(cudaTextureObject_t t, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = tex1Dfetch<float>(t, i);
-}`;
-const N = 64;
-const ONE = { grid: 1, block: N } as const;
-const show = cudaKernel('show', { t: texture, out: output(f32), n: i32 }, SOURCE);
-const fetched = cudaKernel('fetch', { t: texture, out: output(f32), n: i32 }, SOURCE);
-const put = cudaKernel('put', { s: surface, value: f32, n: i32 }, SOURCE);
-const counted = (from: number): Float32Array => Float32Array.from({ length: N }, (_, i) => from + i);
 
 async function shown(device: Device, t: Texture<'f32'>): Promise<Float32Array> {
   using out = device.empty(N);
@@ -55,70 +31,6 @@ export function textureOrder(target: Target): void {
   describe('4 kernels: making and ordering textures', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
-
-    rule('S495', 'a texture has the options that it was created with, and defaults for the others', () => {
-      const { device } = chapter;
-      using plain = device.createTexture({ shape: [3, 4] });
-      expect(plain).toMatchObject({
-        dtype: 'f32',
-        channels: 1,
-        filter: 'point',
-        address: ['clamp', 'clamp'],
-        normalizedCoordinates: false,
-      });
-      expect([plain.readMode, plain.byteLength, plain.length, plain.label]).toEqual(['element', 48, 12, 'texture f32[3, 4]']);
-      using other = device.stream.createTexture({
-        shape: 5,
-        dtype: u8,
-        channels: 4,
-        read: 'normalizedFloat',
-        filter: 'linear',
-        surface: true,
-      });
-      expect([other.shape, other.byteLength, other.readMode, other.label]).toEqual([[5], 20, 'normalizedFloat', 'texture u8x4[5]']);
-      expect(other.surface.texture).toBe(other);
-    });
-
-    rule('S495', 'bad options are refused with the value and the limit', () => {
-      const { device } = chapter;
-      using array = device.zeros([4, 12]);
-      using wide = device.zeros([4, 16]);
-      using line = device.zeros(256);
-      using doubles = device.zeros(8, 'f64');
-      const cases: readonly (readonly [opts: object, what: string, limit?: unknown])[] = [
-        [{ shape: [] }, '1 to 3 dimensions', 3],
-        [{ shape: [1, 2, 3, 4] }, '1 to 3 dimensions', 3],
-        [{ shape: 0 }, 'below the minimum (1)', 1],
-        [{ shape: [2, 131073] }, '131073'],
-        [{ shape: [70000, 2] }, '70000'],
-        [{ shape: [2, 2, 16385] }, '16385'],
-        [{ shape: 4, dtype: f64 }, 'f64'],
-        [{ shape: 4, channels: 3 }, 'not 1, 2 or 4'],
-        [{ shape: 4, filter: 'cubic' }, "'cubic'"],
-        [{ shape: 4, filter: 'linear', dtype: u8 }, "read: 'normalizedFloat'", 'u8'],
-        [{ shape: 4, read: 'normalizedFloat' }, 'integers of 8 or 16 bits', 'f32'],
-        [{ shape: 4, address: 'wrap' }, 'normalizedCoordinates: true'],
-        [{ shape: 4, address: ['clamp', 'clamp'] }, 'one for each of 1 axes', 1],
-        [{ shape: 4, surface: 1 }, 'not true or false'],
-        [{ shape: 4, sampler: 'none' }, "no option 'sampler'"],
-        [{ shape: 4, data: new Float32Array(3) }, '3 values', 4],
-        [{ array: doubles }, 'f64'],
-        [{ array: array.transpose() }, 'not contiguous'],
-        [{ array }, 'multiple of 32 bytes', 32],
-        [{ array: line.subarray(1) }, 'multiple of 512', 512],
-        [{ array: line, filter: 'linear' }, 'tex1Dfetch'],
-        [{ array: wide, channels: 2 }, 'channels (2)', 2],
-        [{ array: wide, shape: 64 }, "no option 'shape'"],
-      ];
-      for (const [opts, what, limit] of cases) {
-        const error = thrownBy(() => device.createTexture(opts as never)) as ArgumentError;
-        expect(error, what).toBeInstanceOf(ArgumentError);
-        expect(error.message).toContain(what);
-        if (limit !== undefined) expect(error.limit, what).toEqual(limit);
-      }
-      using plain = device.createTexture({ shape: 4 });
-      expect(thrownBy(() => plain.surface).message).toContain('surface: true');
-    });
 
     rule('S496', 'elements are copied from and to every kind of array', async () => {
       const { device } = chapter;
@@ -262,6 +174,33 @@ export function textureOrder(target: Target): void {
       expect(await shown(device, t)).toEqual(counted(5));
     });
 
+    rule(
+      'S497',
+      'a texture that there is no memory for fails its uses, and the cause is the OutOfMemoryError',
+      async () => {
+        await withDevice(target, {}, async (device) => {
+          const { totalMemoryBytes } = device.info;
+          const height = Math.min(65_536, Math.floor(totalMemoryBytes / (4 * 4 * 8192)));
+          const shape = [height, 8192];
+          const stream = device.createStream();
+          using out = stream.empty(N);
+          // Together they have more bytes than the device.
+          const many = Math.ceil(totalMemoryBytes / (4 * 4 * 8192 * height)) + 1;
+          const made = Array.from({ length: many }, () => stream.createTexture({ shape, channels: 4 }));
+          const reads = made.map((t) => stream.launch(show, ONE, { t, out, n: 1 }));
+          const last = await rejectionOf(reads.at(-1)!.done);
+          expect(last).toBeInstanceOf(UpstreamError);
+          expect(last.cause).toBeInstanceOf(OutOfMemoryError);
+          for (const t of made) t[Symbol.dispose]();
+          await device.synchronize();
+          // The memory of the others is used again.
+          using again = stream.createTexture({ shape: N, data: counted(3) });
+          expect(await again.read()).toEqual(counted(3));
+        });
+      },
+      { unless: !target.supports.memoryLimit && 'allocations of this device only fail when the whole machine is out of memory' },
+    );
+
     rule('S497', 'a device closes with textures that are in use', async () => {
       await withDevice(target, {}, async (device) => {
         const t = device.createTexture({ shape: N, surface: true });
@@ -269,41 +208,6 @@ export function textureOrder(target: Target): void {
         expect((await t.read())[1]).toBe(2);
         device.createTexture({ shape: [8, 8], data: new Float32Array(64) });
       });
-    });
-
-    rule('S498', 'declared parameters are compared with the source, and arguments with the declaration', () => {
-      const { device } = chapter;
-      using t = device.createTexture({ shape: N, surface: true });
-      using out = device.empty(N);
-      const declare = (params: object): Error => thrownBy(() => cudaKernel('show', params as never, SOURCE));
-      for (const [params, what] of [
-        [{ t: u64, out: output(f32), n: i32 }, 'a texture is declared with texture'],
-        [{ t: surface, out: output(f32), n: i32 }, 'it is a texture there'],
-        [{ t: texture, out: texture, n: i32 }, 'a texture needs a cudaTextureObject_t'],
-        [{ t: texture, out: output(f32), n: texture }, 'a texture needs a cudaTextureObject_t'],
-      ] as const) {
-        expect(declare(params), what).toBeInstanceOf(ArgumentError);
-        expect(declare(params).message).toContain(what);
-      }
-      expect(thrownBy(() => struct({ t: texture as never }))).toBeInstanceOf(ArgumentError);
-      for (const [launch, what] of [
-        [() => device.stream.launch(show, ONE, { t: t.surface as never, out, n: N }), 'is not a texture: pass its texture'],
-        [() => device.stream.launch(put, ONE, { s: t as never, value: 1, n: N }), 'is not a surface: pass its surface'],
-        [() => device.stream.launch(show, ONE, { t: out as never, out, n: N }), 'is not a texture'],
-        [() => device.stream.launch(show, ONE, { out, n: N } as never), 'is missing'],
-      ] as const) {
-        expect(thrownBy(launch), what).toBeInstanceOf(ArgumentError);
-        expect(thrownBy(launch).message).toContain(what);
-      }
-    });
-
-    rule('S498', 'a texture reference, which CUDA no longer has, is refused with the remedy', async () => {
-      const { device } = chapter;
-      const made = cudaKernel('copy_picture', { out: output(f32), width: i32 }, textOf('texture-reference'));
-      const error = await rejectionOf(device.compile(made));
-      expect(error).toBeInstanceOf(CompileError);
-      expect(error.message).toContain("declares a texture reference ('texture<...>'), which CUDA 12 removed: pass a cudaTextureObject_t");
-      expect((error as CompileError).diagnostics[0]).toMatchObject({ code: 'K706' });
     });
 
     rule('S499', 'a graph launches kernels with textures and surfaces, and keeps their memory', async () => {

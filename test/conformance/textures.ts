@@ -41,6 +41,7 @@ function expectNear(found: ArrayLike<number>, expected: readonly number[], diffe
 export function textures(target: Target): void {
   describe('4 kernels: textures', () => {
     const rule = rulesOf(target);
+    const isOnCpu = target.spec.startsWith('cpu');
     const chapter = chapterDevice(target);
 
     rule('S490', 'an image is rotated: linear filter, normalized coordinates, repeated', async () => {
@@ -131,6 +132,9 @@ export function textures(target: Target): void {
         for (const { normalized, filter } of modes) {
           const how = { filter, address, normalizedCoordinates: normalized };
           const what = `${filter} ${normalized ? 'normalized' : 'in elements'}`;
+          // CUDA does not say how a GPU rounds the weights to 1/256: an H100 differs from the model by up to 1/256 of the distance of neighbours
+          // in each direction. The CPU device rounds as the model.
+          const slack = filter === 'linear' && !isOnCpu ? ofSteps(2, 64) : 1e-4;
           // In elements, on no edge: multiples of 1/8 and an odd number of 1/16.
           const places = Array.from({ length: 90 }, (_, i) => -2.5 * width + i * 0.5 + 0.0625 * (1 + 2 * (i % 3)));
           const scale = normalized ? width : 1;
@@ -139,9 +143,10 @@ export function textures(target: Target): void {
           using out = device.empty(places.length);
           device.stream.launch(kernelOf('sampleLine'), { grid: 1, block: 128 }, { line, x, out, n: places.length });
           const model: ModelTexture = { size: [width], values: data.subarray(0, width), filter, address, normalized };
-          expectAlike(
+          expectNear(
             await out.read(),
-            Float32Array.from(places, (at) => sample(model, at / scale)),
+            places.map((at) => sample(model, at / scale)),
+            slack,
             `line, ${what}`,
           );
 
@@ -150,9 +155,10 @@ export function textures(target: Target): void {
           using given = device.from(Float32Array.from(at));
           device.stream.launch(kernelOf('samplePlane'), { grid: 1, block: 128 }, { plane, at: given, out, n: places.length });
           const model2: ModelTexture = { size: [width, height], values: data, filter, address, normalized };
-          expectAlike(
+          expectNear(
             await out.read(),
-            Float32Array.from(places, (_, i) => sample(model2, at[2 * i]!, at[2 * i + 1]!)),
+            places.map((_, i) => sample(model2, at[2 * i]!, at[2 * i + 1]!)),
+            slack,
             `plane, ${what}`,
           );
         }

@@ -52,8 +52,13 @@ Outcome TextureRecords::Create(StreamState& stream, Ticket ticket, RecordReader&
     tables_.memory.Bind(record.handle, made);
     return outcome;
   };
-  const uint32_t cause = (*source)->address == nullptr ? (*source)->poison.by() : 0;
-  if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return bind_failed(*failed);
+  if (const auto failed = ends_.FailUnready(stream, ticket, 0, outputs)) return bind_failed(*failed);
+  if ((*source)->address == nullptr) {
+    // The failure of the allocation is reported already, and is that of all uses of the texture.
+    tables_.owned.AddMemory(stream.owner_id, record.handle);
+    tables_.BindPoisoned(record.handle, 0, (*source)->poison.by());
+    return ends_.CloseTicket(stream, ticket);
+  }
   auto created =
       device_.device().CreateTexture({.address = (*source)->address + record.offset,
                                       .pitch = record.pitch,

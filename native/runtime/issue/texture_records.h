@@ -6,7 +6,7 @@
 
 #include "runtime/issue/issue_parts.h"
 #include "runtime/record_reader.h"
-#include "runtime/stream_table.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

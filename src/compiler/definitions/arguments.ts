@@ -1,7 +1,7 @@
 // Checks the arguments of `kernel`, `func` and `cudaKernel`, apart from the source itself.
 import { badArgument } from '../../core/base/arguments.js';
 import type { CudaParams, Params } from '../../core/kernels/kernel.js';
-import { plainParam, surface, texture } from '../../core/kernels/params.js';
+import { plainParam } from '../../core/kernels/params.js';
 import { bytesOfAll, fieldOf } from '../../core/kernels/value-params.js';
 import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
 
@@ -63,9 +63,6 @@ export function checkedParams(params: unknown): Params {
 /** Copies the parameters of a CUDA C++ kernel in the same way. */
 export function checkedCudaParams(params: unknown): CudaParams {
   const own: CudaParams = copied(params, (key, value) => {
-    const { kind } = (value ?? {}) as { readonly kind?: unknown };
-    if (kind === 'texture') return texture;
-    if (kind === 'surface') return surface;
     const param = fieldOf(value, `The parameter '${key}'`, `params.${key}`);
     if (param.kind !== 'fixed') return param;
     return refuseArgument(`The parameter '${key}' is an array by value, which only a struct may have.`, `params.${key}`, value);

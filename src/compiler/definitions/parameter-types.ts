@@ -52,7 +52,7 @@ const KEYWORDS: ReadonlySet<string> = new Set(
 );
 
 /** How messages describe a declared type. */
-export function described(field: Field | TextureParam | SurfaceParam): string {
+export function described(field: Field): string {
   switch (field.kind) {
     case 'scalar':
       return field.dtype;
@@ -78,10 +78,9 @@ function sizeText(bytes: number): string {
 }
 
 /** What is wrong with the declaration; undefined if tokens show no difference. */
-export function mismatch(field: Field | TextureParam | SurfaceParam, text: SourceType, types: DeclaredTypes): string | undefined {
+export function mismatch(field: Field, text: SourceType, types: DeclaredTypes): string | undefined {
   if (field.kind === 'texture' || field.kind === 'surface') return handleMismatch(field, text);
-  if (!text.isPointer && (text.other === 'texture' || text.other === 'surface'))
-    return `a ${text.other} is declared with ${text.other}, as a parameter of the kernel`;
+  if (!text.isPointer && (text.other === 'texture' || text.other === 'surface')) return `a ${text.other} is declared with ${text.other}`;
   switch (field.kind) {
     case 'scalar':
       return scalarMismatch(field.dtype, text);

@@ -15,6 +15,7 @@ import { type Field, spaceOf, type StructParam, type ValueParam } from '../kerne
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
 import { checkArray } from './launch-arrays.js';
+import { textureMember } from './launch-textures.js';
 
 const AXES = ['x', 'y', 'z', 'w'] as const;
 const DIM3_AXES = 3;
@@ -72,6 +73,12 @@ export class ValueWriter {
         const list = this.#list(value, path, length, `${length} elements`);
         if (element.kind === 'scalar' && this.#host(element.dtype, list, at)) return;
         for (let i = 0; i < length; i++) this.#field(element, list[i], `${path}[${i}]`, at + i * byteSize);
+        return;
+      }
+      case 'texture':
+      case 'surface': {
+        const use = { site: this.#site, record: this.#record, kernel: this.#plan.name };
+        this.#next = textureMember(use, type.kind, value, path, at, this.#next);
         return;
       }
       case 'array':

@@ -138,7 +138,7 @@ function writeArguments(
         break;
       case Form.TEXTURE:
       case Form.SURFACE:
-        at = textureArgs(site, record, param, plan, value, at);
+        at = textureArgs({ site, record, kernel: plan.name }, param.form === Form.SURFACE ? 'surface' : 'texture', value, param.name, at);
         break;
       case Form.VALUE:
         values ??= new ValueWriter(site, record, plan, slots);

@@ -37,6 +37,8 @@ const FORMS: { readonly [D in DType]?: Form } = { f32: Form.F32, f64: Form.F64, 
 /** Parameters by value begin at multiples of it. */
 const WORD = 8;
 const WARP = 32;
+/** Of a texture or surface: its value, and the memory behind it. */
+const TEXTURE_ENTRIES = 2;
 /**
  * The block size before a kernel is built and if its occupancy does not depend on the block size; otherwise the smallest. On an H200,
  * y[i] += a * x[i] with blocks of 128, 256, 512 and 1024 threads takes 319, 236, 251 and 274 us over 2^26 elements, and 7.1, 4.6, 4.1 and
@@ -139,8 +141,7 @@ export function checkKernel(kernel: Kernel, { maxParameterBytes }: NativeDeviceI
   for (const param of Object.values(kernel.params)) {
     entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;
     if (param.kind === 'struct') entries += pointersOf(param);
-    // The value, and the memory behind it.
-    if (param.kind === 'texture' || param.kind === 'surface') entries++;
+    if (param.kind === 'texture' || param.kind === 'surface') entries += TEXTURE_ENTRIES - 1;
   }
   if (entries > MAX_LAUNCH_ARGS) {
     const message = `The arguments of kernel ${kernel.name} (${entries}, array dimensions included) exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
@@ -155,6 +156,7 @@ export function checkKernel(kernel: Kernel, { maxParameterBytes }: NativeDeviceI
 
 function pointersOf(field: Field): number {
   if (field.kind === 'array' || field.kind === 'optional') return 1;
+  if (field.kind === 'texture' || field.kind === 'surface') return TEXTURE_ENTRIES;
   if (field.kind === 'fixed') return field.length * pointersOf(field.element);
   return field.kind === 'struct' ? Object.values(field.fields).reduce((sum, one) => sum + pointersOf(one), 0) : 0;
 }

@@ -4,7 +4,7 @@ import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import type { DType, Scalar } from '../elements/dtype.js';
-import { type ArrayParam, type OptionalArray, plainParam, type SurfaceParam, type TextureParam } from './params.js';
+import { type ArrayParam, type OptionalArray, plainParam, surface, type SurfaceParam, texture, type TextureParam } from './params.js';
 
 /** The size of a vector. */
 export type VectorSize = 1 | 2 | 3 | 4;
@@ -68,7 +68,7 @@ export interface StructParam<F extends Fields = Fields> {
 /** A parameter that CUDA C++ kernels take by value and that is no scalar. */
 export type ValueParam = StructParam | VectorParam | Dim3Param | BytesParam;
 /** What a struct may have as a field. Arrays are pointers. */
-export type Field = Scalar | ValueParam | FixedArray | ArrayParam | OptionalArray;
+export type Field = Scalar | ValueParam | FixedArray | ArrayParam | OptionalArray | TextureParam | SurfaceParam;
 /** The fields of a struct by name, in their order. */
 export interface Fields {
   readonly [name: string]: Field;
@@ -90,14 +90,14 @@ const OPTIONS: readonly string[] = ['align'];
 const EXAMPLE = 'a type such as f32, vec3f, struct({ n: i32 }), arrayOf(f32, 4), bytes(16) or input(f32)';
 
 /** Size and alignment of a field in bytes. */
-export function spaceOf(field: Field | TextureParam | SurfaceParam): { readonly byteSize: number; readonly align: number } {
+export function spaceOf(field: Field): { readonly byteSize: number; readonly align: number } {
   if (field.kind === 'array' || field.kind === 'optional') return { byteSize: POINTER_BYTES, align: POINTER_BYTES };
   return field.kind === 'scalar' ? { byteSize: field.byteSize, align: field.byteSize } : field;
 }
 
 /**
  * Declares a struct that a CUDA C++ kernel takes by value. The order of the keys is the order of the fields. Fields are scalars, vectors,
- * structs, `arrayOf`, `bytes`, and pointers: `input(f32)` is `const float*`, and its array is ordered like an array argument. The layout is
+ * structs, `arrayOf`, `bytes`, `texture`, `surface`, and pointers: `input(f32)` is `const float*`, and its array is ordered like an array argument. The layout is
  * that of nvcc; `align` is that of `alignas`. Throws ArgumentError for a field of another kind and for more than 32,764 bytes. As a NumPy
  * structured dtype with `align=True` in CuPy, `wp.struct` in Warp, `ctypes.Structure` in cuda.core.
  * @example const Params = struct({ x: input(f32), y: inout(f32), n: i32, origin: vec3f });
@@ -208,12 +208,16 @@ export function fieldOf(given: unknown, what: string, argument: string, depth = 
       return vec({ kind: 'scalar', dtype: from['dtype'] } as Scalar, from['size'] as VectorSize, { align: from['align'] as number });
     case 'dim3':
       return dim3;
+    case 'texture':
+      return texture;
+    case 'surface':
+      return surface;
   }
   throw badArgument(argument, given, `${what} (${show(given)}) is not ${EXAMPLE}.`);
 }
 
 /** The bytes of all parameters of a CUDA C++ kernel, each at the next multiple of its alignment. */
-export function bytesOfAll(params: Readonly<Record<string, Field | TextureParam | SurfaceParam>>): number {
+export function bytesOfAll(params: Readonly<Record<string, Field>>): number {
   let end = 0;
   for (const param of Object.values(params)) {
     const { byteSize, align } = spaceOf(param);

@@ -187,7 +187,8 @@ CUresult cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descript
   const size_t bytes = descriptor->Width * std::max<size_t>(descriptor->Height, 1) *
                        std::max<size_t>(descriptor->Depth, 1) * format->bytes * descriptor->NumChannels;
   const std::lock_guard lock(GetWorld().mutex);
-  if (bytes > GetOptions().memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > GetOptions().memory_bytes - device->used_bytes - device->pool.InUse()) return CUDA_ERROR_OUT_OF_MEMORY;
+  device->used_bytes += bytes;
   *array = new CUarray_st{*descriptor, std::vector<char>(bytes, static_cast<char>(0xcd))};
   Arrays().insert(*array);
   return CUDA_SUCCESS;
@@ -199,6 +200,7 @@ CUresult cuArrayDestroy(CUarray array) {
   AwaitWork(*device);
   const std::lock_guard lock(GetWorld().mutex);
   if (Arrays().erase(array) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  device->used_bytes -= array->bytes.size();
   delete array;
   return CUDA_SUCCESS;
 }
