@@ -40,6 +40,7 @@ const OWN: ReadonlySet<string> = new Set([
   'algorithms',
   'helpers-of-both',
   'launched-by-kernels',
+  'host-types',
   'own-types',
   'std-values',
   'streams-and-graphs',
