@@ -212,7 +212,8 @@ export function recordEvent(
   }
   try {
     const ticket = event.submitRecord(timeline);
-    event.moveTo({ ...timeline.here(), ticket });
+    const here = timeline.here();
+    event.moveTo(here.ticket === ticket ? here : { ...here, ticket });
   } catch (error) {
     // The caller did not get the new event.
     if (event !== eventOrOptions) event[Symbol.dispose]();

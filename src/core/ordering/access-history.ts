@@ -58,6 +58,18 @@ export class AccessInterval {
     this.writes.put(timeline, ticket, info);
   }
 
+  /** The same if only this stream has accesses here, and no `read` copies the bytes; otherwise returns false. */
+  addAlone(timeline: Timeline, ticket: number, isWrite: boolean, info: AccessInfo): boolean {
+    const { writes, reads } = this;
+    if (this.readbacks !== undefined || !writes.isOnly(timeline) || !reads.isOnly(timeline)) return false;
+    const latest = isWrite ? writes : reads;
+    latest.timeline = timeline;
+    latest.ticket = ticket;
+    if (latest.info !== info) latest.info = info;
+    if (isWrite) reads.clear();
+    return true;
+  }
+
   /** Ends this interval at a byte and returns a new one for the bytes from there on. */
   splitAt(byte: number): AccessInterval {
     const behind = new AccessInterval(byte, this.end, this.writes.copy(), this.reads.copy());
@@ -82,7 +94,6 @@ export class AccessInterval {
 }
 
 export class AccessHistory {
-  /** The only interval, while there is one. */
   #whole: AccessInterval | undefined;
   /** All intervals, while there are several. */
   #parts: AccessInterval[] = [];
@@ -90,6 +101,11 @@ export class AccessHistory {
 
   constructor(byteLength: number) {
     this.#whole = new AccessInterval(0, byteLength);
+  }
+
+  /** The only interval, while there is one. */
+  get whole(): AccessInterval | undefined {
+    return this.#whole;
   }
 
   /** The number of intervals. */

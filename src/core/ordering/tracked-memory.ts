@@ -118,6 +118,19 @@ export abstract class TrackedMemory {
   }
 
   /**
+   * Fast path of `access`: if no other stream has used the memory, and accesses are not kept by parts of it, notes an access to all of it.
+   * Otherwise returns false and changes nothing.
+   */
+  accessAlone(timeline: Timeline, ticket: number, start: number, end: number, isWrite: boolean, info: AccessInfo): boolean {
+    const { users } = this;
+    if (users.timeline !== timeline || users.rest.length > 0 || start > 0 || end < this.byteLength) return false;
+    if (this.history.whole?.addAlone(timeline, ticket, isWrite, info) !== true) return false;
+    users.ticket = ticket;
+    if (users.info !== info) users.info = info;
+    return true;
+  }
+
+  /**
    * A record accesses bytes `start` to `end`. `isOrdered`: the record comes after all earlier accesses that conflict with it, so none of
    * these has to be waited for again.
    */
