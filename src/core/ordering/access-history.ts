@@ -58,16 +58,9 @@ export class AccessInterval {
     this.writes.put(timeline, ticket, info);
   }
 
-  /** The same if only this stream has accesses here, and no `read` copies the bytes; otherwise returns false. */
-  addAlone(timeline: Timeline, ticket: number, isWrite: boolean, info: AccessInfo): boolean {
-    const { writes, reads } = this;
-    if (this.readbacks !== undefined || !writes.isOnly(timeline) || !reads.isOnly(timeline)) return false;
-    const latest = isWrite ? writes : reads;
-    latest.timeline = timeline;
-    latest.ticket = ticket;
-    if (latest.info !== info) latest.info = info;
-    if (isWrite) reads.clear();
-    return true;
+  /** Has no other stream than this accesses here, and does no `read` copy the bytes? */
+  isOnly(timeline: Timeline): boolean {
+    return this.readbacks === undefined && this.writes.isOnly(timeline) && this.reads.isOnly(timeline);
   }
 
   /** Ends this interval at a byte and returns a new one for the bytes from there on. */

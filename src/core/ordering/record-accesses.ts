@@ -132,14 +132,17 @@ export class RecordAccesses {
     const isOrdered = ordering !== 'explicit';
     if (this.#empty.length > 0) for (const { memory, isRead } of this.#empty) timeline.recording?.useEmpty(memory, isRead);
     for (let i = 0; i < this.#count; i++) {
-      const { memory: used, start, end, isWrite } = this.#uses[i] as Use;
-      const memory = used as TrackedMemory;
+      const use = this.#uses[i] as Use;
+      const { start, end, isWrite } = use;
+      const memory = use.memory as TrackedMemory;
+      use.memory = undefined;
       if (isReadback === true || !memory.accessAlone(timeline, ticket, start, end, isWrite, info)) {
         const mode = isWrite ? 'write' : isReadback === true ? 'readback' : 'read';
         memory.access(timeline, ticket, start, end, mode, info, isOrdered);
       }
       if (memory.core !== core && timeline.recording === undefined) memory.core.peerUsers.add(timeline, ticket);
     }
+    this.#count = 0;
     this.abandon();
     return info;
   }
