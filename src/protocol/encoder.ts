@@ -63,6 +63,7 @@ const BLOCK_Z_WORD = LaunchRecord.BLOCK_Z >> WORD;
 const SHARED_BYTES_WORD = LaunchRecord.SHARED_BYTES >> WORD;
 const FLAGS_WORD = LaunchRecord.FLAGS >> WORD;
 const OPCODE_WORD = RecordHeader.OPCODE >> WORD;
+const OPCODE_MASK = 0xffff;
 const SIZE_WORD = RecordHeader.SIZE >> WORD;
 const CALL_CHANNEL_WORD = (MAX_RECORD_BYTES + SubmitCall.CHANNEL) >> WORD;
 const CALL_BYTES_WORD = (MAX_RECORD_BYTES + SubmitCall.BYTES) >> WORD;
@@ -73,8 +74,6 @@ const STREAM_WORD = RecordHeader.STREAM >> WORD;
 export class Encoder {
   /** The record block, which `openPort` gets, and a SubmitCall. */
   readonly block: Uint8Array<ArrayBuffer>;
-  /** Of the record that was encoded last. */
-  opcode: Opcode = Opcode.NOP;
   readonly #u16: Uint16Array;
   readonly #u32: Uint32Array;
   readonly #f32: Float32Array;
@@ -87,6 +86,11 @@ export class Encoder {
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);
     this.#f64 = new Float64Array(buffer);
+  }
+
+  /** Of the record in the block. */
+  get opcode(): number {
+    return (this.#u32[OPCODE_WORD] as number) & OPCODE_MASK;
   }
 
   /** Says what the next call of the addon's `submit` submits. */
@@ -363,7 +367,6 @@ export class Encoder {
 
   #header(opcode: Opcode, size: number, stream: number): number {
     const u32 = this.#u32;
-    this.opcode = opcode;
     // The opcode and the flags share a word, and no record has flags.
     u32[OPCODE_WORD] = opcode;
     u32[SIZE_WORD] = size;
