@@ -9,9 +9,15 @@ const WAITING = [
   'test/process/{compilers,failing-builds,hung-gpu,lifetime,package,readme,teardown,watching}.test.ts',
 ];
 
-// Forks, not threads: tests own the process they run in, and --expose-gc works only there. Files of unit tests run side by
-// side, most of them waiting for compilers; then those that wait for processes; then the others one at a time: some show
-// that two kernels run side by side, and need the cores for that.
+// Two of these run side by side, also where the machine has two cores: no test in them says how long something takes.
+const PAIRED = [
+  'test/conformance/{build-again,nvcc,run-clang,run-cpu-kernels,run-seeded,run-two-backends,run-two-cpu}.test.ts',
+  'test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts',
+];
+
+// Forks, not threads: tests own the process they run in, and --expose-gc works only there. First the unit tests and PAIRED,
+// two files at a time, most of them waiting for compilers; then those that wait for processes; then the others one at a time:
+// some show that two kernels run side by side, and need the cores for that.
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -22,8 +28,8 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts'],
+          name: 'paired',
+          include: ['test/unit/**/*.test.ts', ...PAIRED],
           exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`),
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -35,7 +41,7 @@ export default defineConfig({
         test: {
           name: 'whole',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/unit/**', ...WAITING],
+          exclude: ['test/unit/**', ...PAIRED, ...WAITING],
           fileParallelism: false,
           sequence: { groupOrder: 2 },
         },

@@ -9,9 +9,9 @@
 //
 // With MILLRACE_WERROR=1 in the environment, warnings of a first build are errors, as in the build of the native tests.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { join } from 'node:path';
 import { bin, onPath, parallel, removeStale, root, run } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
@@ -42,45 +42,6 @@ function checkTools() {
   if (!compilesCpp20(compiler)) stop(`the compiler ${compiler} does not understand C++20; GCC 11 or Clang 14 does`);
 }
 
-/**
- * Bundles a device's worker into one CommonJS file, in place of the output of tsc. When a worker is terminated while Node reads an ES module,
- * the descriptor of the module's file stays open. Node reads a CommonJS module in one synchronous call, which `terminate` cannot interrupt.
- * Names are kept, and a source map refers to src.
- */
-async function bundleWorker() {
-  const { build } = await import('esbuild');
-  const source = join(root, 'src', 'workers', 'device-worker.ts');
-  const folder = join(root, 'dist', 'workers');
-  // A module that locates files relative to its own file must find them as without a bundle, so each gets its own URL in dist.
-  const ownUrls = {
-    name: 'own urls',
-    setup({ onLoad }) {
-      onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path }) => {
-        const text = readFileSync(path, 'utf8');
-        const file = join(root, 'dist', relative(join(root, 'src'), path)).replace(/\.ts$/, '.js');
-        const url = `new URL(${JSON.stringify(relative(folder, file))}, FOLDER_URL).href`;
-        return { contents: text.replaceAll('import.meta.url', url), loader: 'ts', resolveDir: dirname(path) };
-      });
-    },
-  };
-  await build({
-    entryPoints: [source],
-    outfile: join(folder, 'device-worker.cjs'),
-    bundle: true,
-    format: 'cjs',
-    banner: { js: "'use strict'; const FOLDER_URL = require('node:url').pathToFileURL(__filename);" },
-    platform: 'node',
-    target: 'node20.19',
-    keepNames: true,
-    sourcemap: true,
-    sourcesContent: false,
-    legalComments: 'inline',
-    logLevel: 'warning',
-    plugins: [ownUrls],
-  });
-  for (const end of ['js', 'js.map', 'd.ts', 'd.ts.map']) rmSync(join(folder, `device-worker.${end}`), { force: true });
-}
-
 if (!flags.has('--ts-only')) {
   checkTools();
   const werror = process.env.MILLRACE_WERROR === '1' ? ['--CDMILLRACE_WERROR=ON'] : [];
@@ -93,7 +54,8 @@ if (!flags.has('--native-only')) {
   const tsc = bin('typescript/bin/tsc');
   run(process.execPath, [tsc, '-p', 'tsconfig.json']);
   removeStale(join(root, 'dist'), join(root, 'src'));
-  await bundleWorker();
+  const { bundle } = await import('./bundle.mjs');
+  await bundle();
   for (const folder of ['examples', 'bench'].filter((name) => flags.has(`--with-${name}`))) {
     run(process.execPath, [tsc, '-p', folder]);
     removeStale(join(root, 'build/js', folder), join(root, folder));

@@ -34,6 +34,16 @@ export type { ArrayFactory, DTypeOf } from './core/api/array-factory.js';
 export type { PinnedArray } from './core/api/pinned.js';
 export type { CopyOptions } from './core/api/copy.js';
 export type { ReadableOptions } from './core/api/readable.js';
+export type { Surface, Texture } from './core/api/texture.js';
+export type {
+  LinearTextureOptions,
+  TextureAddressMode,
+  TextureDType,
+  TextureFilterMode,
+  TextureOptions,
+  TextureReadMode,
+  TextureSampling,
+} from './core/api/texture-options.js';
 export type { DeviceEvent } from './core/api/event.js';
 export type { EventOptions } from './core/events/event-options.js';
 export { elapsed } from './core/api/elapsed.js';
@@ -65,8 +75,8 @@ export type {
   Params,
   Rank,
 } from './core/kernels/kernel.js';
-export { optional } from './core/kernels/params.js';
-export type { OptionalArray } from './core/kernels/params.js';
+export { optional, surface, texture } from './core/kernels/params.js';
+export type { OptionalArray, SurfaceParam, TextureParam } from './core/kernels/params.js';
 export { arrayOf, bytes, dim3, struct, vec } from './core/kernels/value-params.js';
 export type {
   BytesParam,

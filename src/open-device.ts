@@ -12,7 +12,7 @@ import { AccessTracker } from './core/ordering/access-tracker.js';
 import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
-import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
+import { AbortError, DeviceLostError, StateError, UnavailableError, UnsupportedError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
 import { CompletionPolling } from './core/waits/completion-polling.js';
 import { checkOrdering } from './core/api/stream-options.js';
@@ -23,6 +23,7 @@ import type { Binding } from './native/binding.js';
 import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
+import type { OpenRequest } from './workers/messages.js';
 import { MachineDevices } from './workers/machine-devices.js';
 import { notOpen, openSharedChannel } from './workers/shared-device.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
@@ -40,6 +41,14 @@ export interface OpenOptions {
    * The most operations that may be submitted and not yet issued to the device, 1 to 2^20 (default). A call beyond it throws LimitError.
    */
   readonly maxPending?: number;
+  /**
+   * Finds accesses outside of arrays by CUDA C++ kernels on the CPU device, as `compute-sanitizer --tool memcheck` does on a GPU (default
+   * false). Each array lies between 1 MiB of memory that kernels cannot access. A kernel that accesses it is stopped: its launch
+   * rejects with a LaunchError that names the array, the distance and the block, and the device goes on. Up to 15 bytes behind an array whose
+   * size is not a multiple of 16 bytes are not guarded. Each array takes whole pages, and memory of freed arrays is not used again.
+   * UnsupportedError on a GPU.
+   */
+  readonly guard?: boolean;
 }
 
 interface Environment {
@@ -56,6 +65,7 @@ interface Entry {
   readonly context: Promise<DeviceContext>;
   readonly ordering: Ordering;
   readonly maxPending: number;
+  readonly guard: boolean;
   users: number;
 }
 
@@ -121,10 +131,18 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
     throw error;
   }
   const { id } = candidate.info;
+  if (opts.guard === true && candidate.info.backend !== 'cpu') {
+    await env.machine.release();
+    throw new UnsupportedError(
+      'ERR_MILLRACE_UNSUPPORTED',
+      `Device ${id} cannot guard its memory (guard: true); only CPU devices can. On a GPU run: compute-sanitizer --tool memcheck node program.js`,
+      'guard',
+    );
+  }
   const opened = entries.get(id);
   // The chosen device was open already, or another call opened it meanwhile.
   if (opened !== undefined) return join(opened, opts);
-  const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING };
+  const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING, guard: opts.guard ?? false };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -154,7 +172,7 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   let entry = sharedEntries.get(address.channel);
   if (entry === undefined) {
     const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
-    entry = { context, ordering: ordering as Ordering, maxPending: 0, users: 0 };
+    entry = { context, ordering: ordering as Ordering, maxPending: 0, guard: false, users: 0 };
     sharedEntries.set(address.channel, entry);
     const opening = entry;
     context.catch(() => forget(sharedEntries, address.channel, opening));
@@ -162,9 +180,10 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   return join(entry, opts);
 }
 
-async function join(entry: Entry, { signal, ordering, maxPending }: OpenOptions): Promise<Device> {
+async function join(entry: Entry, { signal, ordering, maxPending, guard }: OpenOptions): Promise<Device> {
   if (ordering !== undefined && ordering !== entry.ordering) throw openOtherwise('ordering', ordering, entry.ordering);
   if (maxPending !== undefined && maxPending !== entry.maxPending) throw openOtherwise('maxPending', maxPending, entry.maxPending);
+  if (guard !== undefined && guard !== entry.guard) throw openOtherwise('guard', guard, entry.guard);
   entry.users++;
   const device = entry.context.then((context) => new Device(context));
   if (signal === undefined) return device;
@@ -187,11 +206,11 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(
   env: Environment,
   candidate: Candidate,
-  { ordering, maxPending }: Required<Pick<OpenOptions, 'ordering' | 'maxPending'>>,
+  { ordering, maxPending, guard }: Required<Pick<OpenOptions, 'ordering' | 'maxPending' | 'guard'>>,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const channel = await openChannel(env, info, native, maxPending);
+  const channel = await openChannel(env, info, native, { maxPending, isGuarded: guard });
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);
   };
@@ -238,7 +257,7 @@ function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering,
   // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
   const info = describe(channel.backend, channel.info);
   const core = new DeviceCore(info.id, channel, env.progress, env.tracker);
-  core.arena.prepare();
+  core.arena.prepare(info.backend === 'cuda');
   env.cores.add(core);
   const context = new DeviceContext(core, {
     info,
@@ -262,7 +281,7 @@ function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering,
   return context;
 }
 
-async function openChannel(env: Environment, info: DeviceInfo, native: NativeDeviceInfo, maxPending: number): Promise<WorkerChannel> {
+async function openChannel(env: Environment, info: DeviceInfo, native: NativeDeviceInfo, request: OpenRequest): Promise<WorkerChannel> {
   const ending = endings.get(info.id);
   try {
     if (ending !== undefined) {
@@ -270,7 +289,7 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
       await waitWith(ending.closed, { timeoutMs: CLOSING_MS }, `device ${info.id} to close`, [], () => diagnoseWait(points));
     }
     const thread = await env.machine.thread();
-    return await thread.open(info.backend, native, maxPending, env.encoder);
+    return await thread.open(info.backend, native, request, env.encoder);
   } catch (error) {
     // The device may have been removed, so enumerate again.
     env.machine.forget();
@@ -364,9 +383,12 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
     throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
   }
-  checkOptionNames(opts, ['signal', 'ordering', 'maxPending']);
+  checkOptionNames(opts, ['signal', 'ordering', 'maxPending', 'guard']);
   if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
-  const { ordering } = opts;
+  const { ordering, guard } = opts;
   if (ordering !== undefined) checkOrdering(ordering);
+  if (guard !== undefined && typeof guard !== 'boolean') {
+    throw badArgument('guard', guard, `The option guard (${show(guard)}) is neither true nor false.`);
+  }
 }

@@ -25,6 +25,7 @@ napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
   const double grid[] = {static_cast<double>(info.max_grid[0]), static_cast<double>(info.max_grid[1]),
                          static_cast<double>(info.max_grid[2])};
   const double priorities[] = {static_cast<double>(info.least_priority), static_cast<double>(info.greatest_priority)};
+  const std::vector<double> textures(info.texture_limits.begin(), info.texture_limits.end());
   return ObjectValue(env)
       .Set("ordinal", info.ordinal)
       .Set("name", info.name)
@@ -36,6 +37,7 @@ napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
       .Set("maxGrid", NumbersValue(env, grid))
       .Set("maxSharedBytes", info.max_shared_bytes)
       .Set("maxParameterBytes", info.max_parameter_bytes)
+      .Set("textureLimits", NumbersValue(env, textures))
       .Set("warpSize", info.warp_size)
       .Set("priorityRange", NumbersValue(env, priorities))
       .value();
@@ -55,11 +57,12 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
 }
 
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<6> args(env, info);
+  Args<7> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
   const uint32_t max_pending = args.UpTo(5, protocol::kMaxPending);
+  const bool is_guarded = args.Bool(6);
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = args.self();
@@ -86,6 +89,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   auto channel = Registry::Instance().Open(*backend, {.ordinal = ordinal,
                                                       .timeline = {slots, protocol::kMaxStreams},
                                                       .max_pending = max_pending,
+                                                      .is_guarded = is_guarded,
                                                       .memory = opened.pages});
   if (!channel.ok()) {
     give_up();

@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -48,6 +48,8 @@ hal::DeviceInfo Describe(uint32_t ordinal) {
   info.max_shared_bytes = 227 << 10;
   info.max_parameter_bytes = protocol::kMaxParameterBytes;
   info.warp_size = 32;
+  info.texture_limits = {131072, 131072, 65536, 16384, 16384,   16384,  32768, 131072,
+                         65536,  16384,  16384, 16384, 1 << 27, 131072, 65000, 2097120};
   info.least_priority = cpu::kLeastPriority;
   info.greatest_priority = cpu::kGreatestPriority;
   return info;

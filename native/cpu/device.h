@@ -33,6 +33,11 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
   [[nodiscard]] uint64_t FreeBytes() const override { return heap_->FreeBytes(); }
 
+  Status GuardMemory() override {
+    heap_->Guard();
+    return {};
+  }
+
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
 
   /// Timestamps of the machine's steady clock. The other kind is for other processes, which cannot use a CPU device.
@@ -47,6 +52,9 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle&, uint64_t) override {
     return kOneProcess;
   }
+
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateArray(const protocol::TextureShape& shape) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> CreateTexture(const hal::TextureRequest& request) override;
 
   [[nodiscard]] Result<hal::PoolStats> PoolUse() override { return heap_->Use(); }
   Status SetReleaseThreshold(uint64_t bytes) override;

@@ -79,7 +79,7 @@ Status GraphCore::AddWork(GraphTask& task, const hal::GraphNode& node) {
   MR_TRY(work.status());
   if (const auto* kernel = std::get_if<hal::GraphKernel>(&node.work)) {
     kernels_.push_back(kernel->kernel);
-    if (kernel->is_cooperative) MR_TRY(GrowThreads(device, kernel->grid));
+    if (IsResident(*kernel)) MR_TRY(GrowThreads(device, kernel->grid));
   }
   task.work_ = std::move(work.value());
   task.is_light_ = task.work_ == nullptr || task.work_->IsLight();

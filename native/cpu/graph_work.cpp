@@ -217,7 +217,7 @@ Made MakeKernel(const hal::GraphKernel& node, const CpuDevice& device) {
                                    .is_cooperative = node.is_cooperative,
                                    .kernel_id = node.kernel_id,
                                    .wide = node.wide};
-  if (node.is_cooperative) return std::unique_ptr<NodeWork>(std::make_unique<CooperativeNode>(request, device));
+  if (IsResident(node)) return std::unique_ptr<NodeWork>(std::make_unique<CooperativeNode>(request, device));
   return std::unique_ptr<NodeWork>(std::make_unique<GridNode>(request));
 }
 
@@ -250,6 +250,10 @@ Made MakeStrided(const hal::GraphStrided& node) {
 }
 
 }  // namespace
+
+bool IsResident(const hal::GraphKernel& node) {
+  return node.is_cooperative || static_cast<const CpuKernel&>(*node.kernel).NeedsResident(node.grid);
+}
 
 Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const CpuDevice& device) {
   if (const auto* kernel = std::get_if<hal::GraphKernel>(&work)) return MakeKernel(*kernel, device);

@@ -57,6 +57,8 @@ class NodeWork {
   [[nodiscard]] virtual std::optional<hal::KernelFailure> Failure() const { return std::nullopt; }
 };
 
+/// Whether each block of the node has a thread.
+[[nodiscard]] bool IsResident(const hal::GraphKernel& node);
 /// The work of a node that is not a condition; null if it does nothing. kLaunchFailed: the kernel takes a different
 /// number of parameters. kUnsupported: a cooperative kernel that launches kernels.
 [[nodiscard]] Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const CpuDevice& device);

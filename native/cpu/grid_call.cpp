@@ -77,7 +77,8 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .grid = {request.grid.x, request.grid.y, request.grid.z},
              .block = {request.block.x, request.block.y, request.block.z},
              .shared_bytes = request.shared_bytes,
-             .take_memory = &KernelRun::TakeMemory};
+             .take_memory = &KernelRun::TakeMemory,
+             .spin = &KernelRun::Spin};
 }
 
 GridCall::GridCall(const GridCall& parent, const MrChild& child)
@@ -95,7 +96,8 @@ GridCall::GridCall(const GridCall& parent, const MrChild& child)
              .grid = {child.grid[0], child.grid[1], child.grid[2]},
              .block = {child.block[0], child.block[1], child.block[2]},
              .shared_bytes = static_cast<unsigned>(child.shared_bytes),
-             .take_memory = &KernelRun::TakeMemory};
+             .take_memory = &KernelRun::TakeMemory,
+             .spin = &KernelRun::Spin};
 }
 
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {
@@ -124,11 +126,41 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
 
 std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) const {
   if (!fault.IsNoted()) return std::nullopt;
+  if (fault.fault() == KernelFault::kAddress) {
+    if (const auto array = GuardedNear(fault.detail())) {
+      // The kernel changed nothing but arrays, so only the launch fails.
+      protocol::FaultSlot report = fault.Report();
+      report.dimension = static_cast<uint32_t>(KernelFault::kGuard);
+      report.index = static_cast<int64_t>(fault.detail() - array->address);
+      report.thread_x = ParameterOf(*array);
+      report.thread_y = static_cast<uint32_t>(array->bytes);
+      report.thread_z = static_cast<uint32_t>(array->bytes >> 32);
+      return hal::KernelFailure{
+          .status = Status(StatusCode::kLaunchFailed, "a kernel accessed memory outside an array"),
+          .kernel = kernel_,
+          .report = report,
+          .outputs = std::span(values_).last(output_count_)};
+    }
+  }
   const Status status = LosesDevice(fault.fault())
                             ? Status(StatusCode::kDeviceLost, "a kernel accessed unmapped memory or trapped")
                             : Status(StatusCode::kLaunchFailed, "a kernel exceeded the memory for its threads");
   return hal::KernelFailure{
       .status = status, .kernel = kernel_, .report = fault.Report(), .outputs = std::span(values_).last(output_count_)};
+}
+
+uint32_t GridCall::ParameterOf(const GuardedBlock& array) const {
+  const auto words = std::span(values_).first(values_.size() - output_count_);
+  for (size_t n = 0; n < words.size(); ++n) {
+    if (words[n] - array.address > array.bytes) continue;
+    // The last parameter that begins here or before. Parameters that the image does not take are null.
+    uint32_t parameter = 0;
+    for (uint32_t i = 0; i < params_.size(); ++i) {
+      if (params_[i] != nullptr && params_[i] <= &words[n]) parameter = i;
+    }
+    return parameter;
+  }
+  return kNoParameter;
 }
 
 uint64_t GridCall::block_count() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/grid_barrier.h"
+#include "cpu/guarded_memory.h"
 #include "cpu/kernel_fault.h"
 #include "cpu/module.h"
 #include "cpu/stop.h"
@@ -56,6 +57,9 @@ class GridCall {
   const MrEntry function_;
   const bool is_bounded_;
   const uint32_t kernel_;
+  /// The number of the parameter that is, or holds, a pointer into the array.
+  [[nodiscard]] uint32_t ParameterOf(const GuardedBlock& array) const;
+
   std::vector<uint64_t> values_;  // Each parameter begins a word; the outputs follow.
   size_t output_count_ = 0;
   std::vector<void*> params_;

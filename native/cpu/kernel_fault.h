@@ -16,6 +16,8 @@ enum class KernelFault : uint32_t {
   kAddress,      // The kernel accessed memory that is not mapped, or not for that use.
   kNoAddress,    // The kernel used a non-canonical address, whose value the processor does not report.
   kInstruction,  // The kernel reached a trap or an invalid instruction.
+  kSpin,         // A thread waited in a loop for another thread, for too long.
+  kGuard,        // The kernel accessed a page around an array. Only reports have it: see ReportOfGuard.
 };
 
 /// FaultSlot::parameter of a report that a kernel had to stop. `dimension` is the KernelFault, `index` the address or
@@ -26,6 +28,9 @@ inline constexpr uint32_t kKernelFaultParameter = 0xfffffffd;
 constexpr bool LosesDevice(KernelFault fault) {
   return fault == KernelFault::kAddress || fault == KernelFault::kNoAddress || fault == KernelFault::kInstruction;
 }
+
+/// FaultSlot::thread_x of a report with kGuard if no parameter is a pointer into the array.
+inline constexpr uint32_t kNoParameter = UINT32_MAX;
 
 /// Why a kernel was aborted.
 struct KernelExit {
@@ -49,6 +54,7 @@ class LaunchFault {
   [[nodiscard]] bool IsNoted() const { return state_.load(std::memory_order_relaxed) != 0; }
   /// Thread: the one that finishes the launch, after all blocks.
   [[nodiscard]] KernelFault fault() const { return exit_.fault; }
+  [[nodiscard]] uint64_t detail() const { return exit_.detail; }
   [[nodiscard]] protocol::FaultSlot Report() const {
     protocol::FaultSlot report{};
     report.parameter = kKernelFaultParameter;

@@ -1,12 +1,14 @@
 #include "cpu/kernel_run.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
@@ -63,6 +65,20 @@ std::atomic<uint64_t> bytes_of_all_runs{0};
 uint64_t MostBytesOfAllRuns() {
   static const uint64_t most = MemoryBytes() / kPartOfMemory;
   return most;
+}
+
+// A thread that waits in a loop for so long waits for one that never runs: the longest kernels of programs take
+// seconds.
+constexpr uint64_t kSpinLimitMs = 10'000;
+constexpr const char* kSpinVariable = "MILLRACE_CPU_SPIN_MS";
+
+uint64_t SpinLimitMs() {
+  static const uint64_t limit = [] {
+    const char* text = std::getenv(kSpinVariable);
+    const uint64_t given = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+    return given == 0 ? kSpinLimitMs : given;
+  }();
+  return limit;
 }
 
 }  // namespace
@@ -220,6 +236,20 @@ void* KernelRun::TakeMemory(void* run, unsigned long long bytes) {
   self.chunks_ = new (made) Chunk{self.chunks_, wanted};
   self.is_paused_ = false;
   return static_cast<char*>(made) + kCacheLine;
+}
+
+void KernelRun::Spin(void* run, unsigned long long* since) {
+  auto& self = *static_cast<KernelRun*>(run);
+  self.is_paused_ = true;
+  // The thread that it waits for may need this core.
+  sched_yield();
+  const auto now = static_cast<unsigned long long>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+  if (*since == 0) *since = now;
+  const uint64_t limit = SpinLimitMs();
+  if (now - *since > limit * 1'000'000) self.Leave(KernelFault::kSpin, limit);
+  self.is_paused_ = false;
 }
 
 KernelPause::KernelPause() : run_(KernelThread::Here().run) {

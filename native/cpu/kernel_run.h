@@ -34,6 +34,8 @@ class KernelRun {
 
   /// For `MrLaunch::take_memory`: cache-aligned memory until the run ends. Aborts the kernel if there is none.
   static void* TakeMemory(void* run, unsigned long long bytes);
+  /// For `MrLaunch::spin`: aborts a kernel whose thread has waited in a loop for kSpinLimit.
+  static void Spin(void* run, unsigned long long* since);
 
  private:
   friend class KernelPause;

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <utility>
 
+#include "cpu/guarded_memory.h"
+
 namespace millrace::cpu {
 namespace {
 
@@ -48,8 +50,18 @@ void UnmapBlock(std::byte* address, uint64_t block_bytes) {
 
 }  // namespace
 
-void Heap::Unmap(const std::vector<Block>& blocks) {
-  for (const Block& block : blocks) UnmapBlock(block.address, block.bytes);
+std::byte* Heap::Map(uint64_t bytes, uint64_t block_bytes) const {
+  return is_guarded_ ? MapGuarded(bytes) : MapBlock(block_bytes);
+}
+
+void Heap::Unmap(const std::vector<Block>& blocks) const {
+  for (const Block& block : blocks) {
+    if (is_guarded_) {
+      UnmapGuarded(block.address);
+    } else {
+      UnmapBlock(block.address, block.bytes);
+    }
+  }
 }
 
 Heap::~Heap() {
@@ -80,7 +92,7 @@ Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
   }
   Unmap(dropped);
 
-  std::byte* address = MapBlock(block_bytes);
+  std::byte* address = Map(bytes, block_bytes);
   if (address == nullptr) {
     dropped.clear();
     {
@@ -88,7 +100,7 @@ Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
       Evict(0, dropped);
     }
     Unmap(dropped);
-    address = MapBlock(block_bytes);
+    address = Map(bytes, block_bytes);
   }
   if (address == nullptr) {
     std::lock_guard lock(mutex_);
@@ -169,7 +181,7 @@ void Heap::Release(Block block) {
   {
     std::lock_guard lock(mutex_);
     used_bytes_ -= block.bytes;
-    if (block.bytes < kMapBytes || block.bytes > kept_bytes_) {
+    if (is_guarded_ || block.bytes < kMapBytes || block.bytes > kept_bytes_) {
       dropped.push_back(block);
     } else {
       // Evicts older blocks of other sizes, so that the cache follows a change of sizes.

@@ -29,7 +29,11 @@ class Heap : public std::enable_shared_from_this<Heap> {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  /// Uninitialised memory, aligned to 256 bytes. Never blocks; an allocation of zero bytes has a unique address.
+  /// Allocates from now on between inaccessible pages (guarded_memory.h), and caches nothing, so that accesses to freed
+  /// memory fault as well. Before the first allocation.
+  void Guard() { is_guarded_ = true; }
+  /// Uninitialised memory, aligned to 256 bytes, or to 16 bytes between guards. Never blocks; an allocation of zero
+  /// bytes has a unique address.
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(uint64_t bytes);
   [[nodiscard]] uint64_t FreeBytes() const;
 
@@ -49,7 +53,8 @@ class Heap : public std::enable_shared_from_this<Heap> {
     uint64_t bytes;
   };
 
-  static void Unmap(const std::vector<Block>& blocks);
+  [[nodiscard]] std::byte* Map(uint64_t bytes, uint64_t block_bytes) const;
+  void Unmap(const std::vector<Block>& blocks) const;
   [[nodiscard]] std::byte* Take(uint64_t block_bytes);
   void Release(Block block);
   /// Moves cached blocks, largest first, to `dropped` until at most `kept_bytes` remain. Needs `mutex_`.
@@ -58,6 +63,7 @@ class Heap : public std::enable_shared_from_this<Heap> {
   void NoteHighWater();
 
   const uint64_t budget_bytes_;
+  bool is_guarded_ = false;  // Constant since the first allocation.
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   uint64_t used_bytes_ = 0;

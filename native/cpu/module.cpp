@@ -107,6 +107,11 @@ Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& en
       std::make_shared<CpuKernel>(image_, function, std::move(param_bytes), is_bounded, is_launching, limits));
 }
 
+bool CpuKernel::NeedsResident(const hal::Dim3& grid) const {
+  const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
+  return is_spinning_ && !is_launching_ && blocks > 1 && blocks <= kMaxCooperativeBlocks;
+}
+
 Status CpuKernel::CheckParams(size_t count, std::span<const hal::WideParam> wide) const {
   if (count != param_bytes_.size() && !(is_launching_ && param_bytes_.size() + 2 == count)) {
     return {StatusCode::kLaunchFailed, "launching a kernel whose source takes a different number of parameters"};

@@ -6,6 +6,7 @@
 //   const unsigned mr_max_threads_<entry> = threads of a block;
 // For the variables of a module it exports one table, which ends with a null name:
 //   const MrVariable mr_variables[];
+// An image whose threads wait for each other in loops has the symbol `mr_spins`.
 // An entry runs whole blocks, numbered linearly with x fastest, so a grid can be split between any two blocks.
 #pragma once
 
@@ -58,7 +59,8 @@ class CpuKernel final : public hal::Kernel {
  public:
   CpuKernel(std::shared_ptr<Image> image, MrEntry function, std::vector<uint32_t> param_bytes, bool is_bounded,
             bool is_launching, const hal::KernelLimits& limits)
-      : image_(std::move(image)),
+      : is_spinning_(image->Find("mr_spins") != nullptr),
+        image_(std::move(image)),
         function_(function),
         param_bytes_(std::move(param_bytes)),
         wide_count_(std::count_if(param_bytes_.begin(), param_bytes_.end(), IsWide)),
@@ -77,6 +79,8 @@ class CpuKernel final : public hal::Kernel {
   /// Whether a launch with these parameters gives those that the image takes: the user declares them, but the image has
   /// the actual ones.
   [[nodiscard]] Status CheckParams(size_t count, std::span<const hal::WideParam> wide) const;
+  /// Its blocks may wait for each other in loops, so each needs a thread, as long as there are enough.
+  [[nodiscard]] bool NeedsResident(const hal::Dim3& grid) const;
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
   /// Whether it may launch kernels. The last two parameters of its launches are then a fault slot and a fault word,
   /// even if its source has none.
@@ -85,6 +89,7 @@ class CpuKernel final : public hal::Kernel {
  private:
   static bool IsWide(uint32_t bytes) { return bytes > sizeof(uint64_t); }
 
+  const bool is_spinning_;
   const std::shared_ptr<Image> image_;
   const MrEntry function_;
   const std::vector<uint32_t> param_bytes_;

@@ -13,8 +13,9 @@ namespace millrace::cpu {
 using hal::Ticket;
 
 Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
-  MR_TRY(static_cast<const CpuKernel*>(request.kernel)->CheckParams(request.params.size(), request.wide));
-  if (request.is_cooperative) return LaunchCooperative(ticket, request);
+  const auto& kernel = *static_cast<const CpuKernel*>(request.kernel);
+  MR_TRY(kernel.CheckParams(request.params.size(), request.wide));
+  if (request.is_cooperative || kernel.NeedsResident(request.grid)) return LaunchCooperative(ticket, request);
   core_->Submit(ticket, MakeGrid(request));
   return {};
 }

@@ -57,6 +57,21 @@ Result<hal::DeviceInfo> Describe(uint32_t ordinal) {
     MR_TRY(FromDriver(Cuda().cuDeviceGetAttribute(&value, row.attribute, device), "reading the device's limits"));
     *row.value = static_cast<uint32_t>(value);
   }
+  constexpr CUdevice_attribute kTextureLimits[] = {
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH,         CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT,        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT,        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH,         CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT,        CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT,        CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH,  CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH,
+  };
+  for (size_t n = 0; n < std::size(kTextureLimits); ++n) {
+    int value = 0;
+    MR_TRY(FromDriver(Cuda().cuDeviceGetAttribute(&value, kTextureLimits[n], device), "reading the device's limits"));
+    info.texture_limits[n] = static_cast<uint32_t>(value);
+  }
   const bool is_large = LoadDriver().version >= kLargeParametersVersion && info.compute_major >= kLargeParametersMajor;
   info.max_parameter_bytes = is_large ? protocol::kMaxParameterBytes : kSmallParameterBytes;
   return info;

@@ -131,15 +131,20 @@ Result<std::unique_ptr<hal::Memory>> Device::AllocateInterprocess(uint64_t bytes
   MR_TRY(context_->Alive());
   if (std::unique_ptr<Memory> kept = support_.reaper->Reuse(bytes))
     return std::unique_ptr<hal::Memory>(std::move(kept));
-  Result<std::unique_ptr<Memory>> memory = Memory::AllocateInterprocess(context_, bytes);
+  return WithRoom([&] { return Memory::AllocateInterprocess(context_, bytes); });
+}
+
+Result<std::unique_ptr<hal::Memory>> Device::WithRoom(
+    const std::function<Result<std::unique_ptr<Memory>>()>& allocate) {
+  Result<std::unique_ptr<Memory>> memory = allocate();
   if (memory.status().code() == StatusCode::kOutOfMemory && support_.has_pools) {
     // The pool may hold unused memory.
     MR_TRY(pool_.Trim(0));
-    memory = Memory::AllocateInterprocess(context_, bytes);
+    memory = allocate();
   }
   if (memory.status().code() == StatusCode::kOutOfMemory) {
     support_.reaper->GiveBack(0);
-    memory = Memory::AllocateInterprocess(context_, bytes);
+    memory = allocate();
   }
   MR_TRY(memory.status());
   return std::unique_ptr<hal::Memory>(std::move(memory).value());

@@ -1,6 +1,7 @@
 // An open CUDA device: its context, the timeline that it writes, and what its streams share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -41,6 +42,8 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override;
   [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory& memory) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateArray(const protocol::TextureShape& shape) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::Memory>> CreateTexture(const hal::TextureRequest& request) override;
   [[nodiscard]] uint64_t KeptBytes() const override { return support_.reaper->Bytes(); }
   void GiveBackKept() override { support_.reaper->GiveBack(0); }
   [[nodiscard]] Result<hal::PoolStats> PoolUse() override;
@@ -68,6 +71,8 @@ class Device final : public hal::Device {
 
   /// Reads properties that need a context, and maps the timeline for the device. With the context current.
   Status Prepare();
+  /// Calls `allocate` again after unused memory was returned to the driver. Thread: pump.
+  Result<std::unique_ptr<hal::Memory>> WithRoom(const std::function<Result<std::unique_ptr<Memory>>()>& allocate);
   [[nodiscard]] Result<int> Attribute(CUdevice_attribute attribute);
 
   hal::DeviceInfo info_;

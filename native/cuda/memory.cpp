@@ -91,6 +91,12 @@ Status Memory::Release() {
   MR_CHECK(!is_freed_);
   is_freed_ = true;
   switch (origin_) {
+    case Origin::kArray:
+      return context_->Check(Cuda().cuArrayDestroy(reinterpret_cast<CUarray>(address_)), "freeing a CUDA array");
+    case Origin::kTexture:
+      return context_->Check(Cuda().cuTexObjectDestroy(address_), "destroying a texture object");
+    case Origin::kSurface:
+      return context_->Check(Cuda().cuSurfObjectDestroy(address_), "destroying a surface object");
     case Origin::kOpened:
       return context_->Check(Cuda().cuIpcCloseMemHandle(address_), "freeing device memory");
     case Origin::kPool:

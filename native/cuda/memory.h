@@ -23,6 +23,12 @@ class Memory final : public hal::Memory {
   /// Opens at least `bytes` of another process's memory. Thread: control.
   static Result<std::unique_ptr<Memory>> Open(std::shared_ptr<Context> context, const hal::IpcHandle& handle,
                                               uint64_t bytes);
+  /// A CUDA array, whose address is its CUarray. May block. Thread: pump.
+  static Result<std::unique_ptr<Memory>> AllocateArray(std::shared_ptr<Context> context,
+                                                       const protocol::TextureShape& shape);
+  /// A texture or surface object, which is its address. Thread: channel.
+  static Result<std::unique_ptr<Memory>> CreateTexture(std::shared_ptr<Context> context,
+                                                       const hal::TextureRequest& request);
   /// Waits for the device if the memory was not freed before. Thread: any.
   ~Memory() override;
 
@@ -39,7 +45,9 @@ class Memory final : public hal::Memory {
   Status Free(CUstream stream);
 
   /// Whether the driver can free it only by waiting for the device: then the reaper owns it (reaper.h).
-  [[nodiscard]] bool IsFreedLate() const { return origin_ == Origin::kInterprocess || origin_ == Origin::kOpened; }
+  [[nodiscard]] bool IsFreedLate() const { return origin_ != Origin::kPool && origin_ != Origin::kPlain; }
+  /// Whether it is a texture or surface object. The driver destroys these at once; only running work may not use them.
+  [[nodiscard]] bool IsObject() const { return origin_ == Origin::kTexture || origin_ == Origin::kSurface; }
   /// Whether it belongs to another process.
   [[nodiscard]] bool IsOpened() const { return origin_ == Origin::kOpened; }
   /// Whether a new allocation may reuse it once it is unused here: only if its handle was never exported. Otherwise
@@ -53,7 +61,7 @@ class Memory final : public hal::Memory {
   Status Release();
 
  private:
-  enum class Origin { kPool, kPlain, kInterprocess, kOpened };
+  enum class Origin { kPool, kPlain, kInterprocess, kOpened, kArray, kTexture, kSurface };
 
   Memory(std::shared_ptr<Context> context, CUdeviceptr address, uint64_t bytes, uint64_t capacity, Origin origin)
       : context_(std::move(context)), address_(address), bytes_(bytes), capacity_(capacity), origin_(origin) {}

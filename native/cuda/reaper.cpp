@@ -79,6 +79,10 @@ void Reaper::Add(Entry entry) {
 }
 
 void Reaper::Keep(std::unique_ptr<Memory> memory) {
+  if (memory->IsObject()) {
+    if (!context_->is_lost()) std::ignore = memory->Release();
+    return;
+  }
   const std::lock_guard lock(mutex_);
   waiting_bytes_ -= OwnBytes(*memory);
   kept_.Keep(std::move(memory));

@@ -56,6 +56,7 @@ class Stream final : public hal::Stream {
   Status MakeStaging(uint64_t bytes) override { return bounce_.MakeRoom(support_.context, bytes); }
   Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                      std::span<const hal::StridedAxis> axes) override;
+  Status CopyArray(hal::Ticket ticket, const hal::ArrayCopy& copy) override;
   Status FillStrided(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
                      std::span<const hal::StridedAxis> axes) override;
   Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override;

@@ -1,6 +1,7 @@
 // Properties of a device: plain data that a backend fills during enumeration.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct DeviceInfo {
   uint32_t max_shared_bytes = 0;     // Per block, static plus dynamic; a backend opts in where the driver requires it.
   uint32_t max_parameter_bytes = 0;  // Of all parameters of a kernel.
   uint32_t warp_size = 0;
+  /// The largest textures: width in one dimension, width and height in two, width, height and depth in three; the same
+  /// for surfaces; then for linear memory the width in one dimension, the width and height in two, and the pitch.
+  std::array<uint32_t, 16> texture_limits{};
   int32_t least_priority = 0;
   int32_t greatest_priority = 0;  // Smaller is more urgent, as in CUDA.
 };

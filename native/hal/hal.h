@@ -41,8 +41,10 @@
 #include <vector>
 
 #include "hal/caps.h"
+#include "hal/host_ends.h"
 #include "hal/launch_params.h"
 #include "hal/status.h"
+#include "hal/textures.h"
 #include "protocol/protocol.gen.h"
 
 namespace millrace::hal {
@@ -179,32 +181,6 @@ using IpcHandle = std::array<std::byte, protocol::kIpcHandleBytes>;
 /// FaultSlot::state of a complete report.
 inline constexpr uint32_t kFaultWritten = 2;
 
-/// Whether registered host memory may still be accessed. Its owner thread may end, and its memory with it, while queued
-/// work refers to it. Thread: any.
-class HostLease {
- public:
-  /// Permanent.
-  void Withdraw() { is_withdrawn_.store(true, std::memory_order_release); }
-  [[nodiscard]] bool IsWithdrawn() const { return is_withdrawn_.load(std::memory_order_acquire); }
-
- private:
-  std::atomic<bool> is_withdrawn_{false};
-};
-
-/// The host memory ends of a copy. A copy that has not begun skips withdrawn memory; a running copy skips the rest.
-/// Page-locked memory stays valid for the driver, so only devices that access host memory directly check this.
-struct HostEnds {
-  std::shared_ptr<const HostLease> dst;  // Null: device memory.
-  std::shared_ptr<const HostLease> src;
-  /// Receives the report of a skipped copy, as in rule 8; null if no report is needed.
-  protocol::FaultSlot* report = nullptr;
-
-  [[nodiscard]] bool HasAny() const { return dst != nullptr || src != nullptr; }
-  [[nodiscard]] bool IsWithdrawn() const {
-    return (dst != nullptr && dst->IsWithdrawn()) || (src != nullptr && src->IsWithdrawn());
-  }
-};
-
 class Device;
 
 /// A copy with one or both ends on another device of the same backend. The ranges do not overlap.
@@ -242,6 +218,8 @@ class Stream {
   /// Elements of 1, 2, 4 or 8 bytes between two places of this device's memory that do not overlap.
   virtual Status CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                              std::span<const StridedAxis> axes) = 0;
+  /// Between the memory of a texture and linear memory of this device.
+  virtual Status CopyArray(Ticket, const ArrayCopy&) { return {StatusCode::kUnsupported, "textures"}; }
   /// `dst` is memory of this device.
   virtual Status FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
                              std::span<const StridedAxis> axes) = 0;
@@ -330,6 +308,9 @@ class Device {
   /// Free bytes now, for error messages. Thread: channel.
   [[nodiscard]] virtual uint64_t FreeBytes() const = 0;
 
+  /// Surrounds the memory of all arrays with pages that no kernel can access. Before the first allocation.
+  virtual Status GuardMemory() { return Status(StatusCode::kUnsupported, "guarding the memory of a GPU"); }
+
   /// False if copies access all host memory at the same cost, so that no pump is needed.
   [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;
 
@@ -349,8 +330,18 @@ class Device {
   /// Another process's memory; destroying it closes the mapping. `Stream::Free` accepts it too.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> OpenMemory(const IpcHandle& handle, uint64_t bytes) = 0;
 
-  /// Bytes of such memory that were freed but are still held, because returning them would wait for the device. Thread:
-  /// channel.
+  /// Memory of a texture, for `Stream::Free`. Its address is what an ArrayCopy and a TextureRequest take. Thread: pump.
+  /// May block.
+  [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateArray(const protocol::TextureShape&) {
+    return Status(StatusCode::kUnsupported, "textures");
+  }
+  /// A texture or surface, for `Stream::Free`. Its address is the value that kernels get. Thread: channel.
+  [[nodiscard]] virtual Result<std::unique_ptr<Memory>> CreateTexture(const TextureRequest&) {
+    return Status(StatusCode::kUnsupported, "textures");
+  }
+
+  /// Bytes of memory outside of the pool that were freed but are still held, because returning them would wait for the
+  /// device. Thread: channel.
   [[nodiscard]] virtual uint64_t KeptBytes() const { return 0; }
   /// Returns those whose last use is over, before an allocation fails. Thread: pump. Blocks.
   virtual void GiveBackKept() {}

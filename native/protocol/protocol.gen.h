@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "8484ad09b62b1bec";
+inline constexpr char kHash[] = "41a9349ddb974593";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -52,6 +52,9 @@ enum class Opcode : uint16_t {
   kLaunchGraph = 17,  // Launches a graph: everything in its definition, with values for its slots.
   kFreeGraph = 18,  // Destroys a graph after earlier records of this stream.
   kUploadGraph = 19,  // Builds a graph and brings it to the device, so that its first launch need not. Runs nothing.
+  kAllocArray = 20,  // Allocates the memory of a texture: on a GPU a CUDA array.
+  kCreateTexture = 21,  // Makes the value that a kernel gets for a texture or a surface, and binds it to a handle of memory. FREE frees it.
+  kCopyArray = 22,  // Copies all elements between the memory of a texture and linear device memory.
 };
 
 /// How an operation ended, and the class of the JavaScript error.
@@ -81,7 +84,7 @@ enum class MemorySpace : uint16_t {
 enum class ArgKind : uint8_t {
   kScalar = 0,  // `value` holds the scalar's bytes.
   kMemory = 1,  // `handle` names device memory. `value` is a byte offset into it.
-  kVariable = 2,  // `handle` names a module variable that the kernel accesses by name. The entry passes no parameter. An entry whose variable does not exist is ignored.
+  kVariable = 2,  // `handle` names memory that the kernel accesses without a parameter that points to it: a module variable, or the memory behind a texture or surface. The entry passes no parameter. An entry whose memory does not exist is ignored.
   kBytes = 3,  // A parameter of `size` bytes: a struct or a vector. `value` is the offset of its bytes behind the entries.
   kMember = 4,  // A pointer in the parameter of the latest BYTES entry, at offset `size` there. `handle` names device memory, `value` is a byte offset into it. The entry passes no parameter of its own.
 };
@@ -119,6 +122,41 @@ enum class AllocKind : uint16_t {
   kPool = 0,  // The stream-ordered pool.
   kStaging = 1,  // The stream-ordered pool, for the intermediate buffer of a copy. Counted separately.
   kInterprocess = 2,  // A separate allocation, which other processes can open.
+  kArray = 3,  // The memory of a texture. Only ALLOC_ARRAY makes it.
+  kTexture = 4,  // The value of a texture or a surface. Only CREATE_TEXTURE makes it.
+};
+
+/// The type of a channel of a texture's elements.
+enum class TextureFormat : uint16_t {
+  kU8 = 0,  // Unsigned, 8 bits.
+  kU16 = 1,  // Unsigned, 16 bits.
+  kU32 = 2,  // Unsigned, 32 bits.
+  kI8 = 3,  // Signed, 8 bits.
+  kI16 = 4,  // Signed, 16 bits.
+  kI32 = 5,  // Signed, 32 bits.
+  kF16 = 6,  // IEEE half.
+  kF32 = 7,  // IEEE single.
+};
+
+/// Which elements a read of a texture takes.
+enum class TextureFilter : uint16_t {
+  kPoint = 0,  // The element at the coordinates.
+  kLinear = 1,  // The elements around the coordinates, weighted by the distance.
+};
+
+/// What a read outside of a texture takes. The values are those of CUDA.
+enum class TextureAddress : uint16_t {
+  kWrap = 0,  // The texture is repeated.
+  kClamp = 1,  // The nearest element.
+  kMirror = 2,  // The texture is repeated, every second time mirrored.
+  kBorder = 3,  // Zeros.
+};
+
+/// Options of CREATE_TEXTURE. Bit flags.
+enum class TextureFlag : uint16_t {
+  kNormalizedCoordinates = 1,  // Coordinates from 0 to 1 cover the texture.
+  kNormalizedFloat = 2,  // Integers are read as floats from 0 to 1, or from -1 to 1.
+  kSurface = 4,  // A surface, which kernels read and write without the other options.
 };
 
 /// The purpose of an event that has a driver event of its own.
@@ -318,6 +356,87 @@ static_assert(sizeof(StridedAxis) == 24);
 static_assert(offsetof(StridedAxis, extent) == 0);
 static_assert(offsetof(StridedAxis, dst_stride) == 8);
 static_assert(offsetof(StridedAxis, src_stride) == 16);
+
+/// The elements of a texture. `height` and `depth` are 0 for dimensions that it does not have. `format` is a TextureFormat. `hasSurface` is not 0 if kernels may write the memory.
+struct TextureShape {
+  uint32_t width;
+  uint32_t height;
+  uint32_t depth;
+  uint8_t format;
+  uint8_t channels;
+  uint16_t has_surface;
+};
+static_assert(sizeof(TextureShape) == 16);
+static_assert(offsetof(TextureShape, width) == 0);
+static_assert(offsetof(TextureShape, height) == 4);
+static_assert(offsetof(TextureShape, depth) == 8);
+static_assert(offsetof(TextureShape, format) == 12);
+static_assert(offsetof(TextureShape, channels) == 13);
+static_assert(offsetof(TextureShape, has_surface) == 14);
+
+/// A failed allocation poisons its handle. `bytes` is the size of all elements.
+struct AllocArrayRecord {
+  static constexpr Opcode kOpcode = Opcode::kAllocArray;
+  RecordHeader header;
+  uint32_t handle;
+  uint32_t reserved;
+  uint64_t bytes;
+  TextureShape shape;
+};
+static_assert(sizeof(AllocArrayRecord) == 48);
+static_assert(offsetof(AllocArrayRecord, header) == 0);
+static_assert(offsetof(AllocArrayRecord, handle) == 16);
+static_assert(offsetof(AllocArrayRecord, reserved) == 20);
+static_assert(offsetof(AllocArrayRecord, bytes) == 24);
+static_assert(offsetof(AllocArrayRecord, shape) == 32);
+
+/// `source` names the memory: that of a texture if `pitch` is 0, else linear memory, whose rows begin `pitch` bytes apart from `offset` on. The shape is as in TextureShape. `filter` is a TextureFilter, the others are TextureAddress; `flags` are TextureFlags.
+struct CreateTextureRecord {
+  static constexpr Opcode kOpcode = Opcode::kCreateTexture;
+  RecordHeader header;
+  uint32_t handle;
+  uint32_t source;
+  uint64_t offset;
+  uint64_t pitch;
+  TextureShape shape;
+  uint8_t filter;
+  uint8_t address_x;
+  uint8_t address_y;
+  uint8_t address_z;
+  uint32_t flags;
+};
+static_assert(sizeof(CreateTextureRecord) == 64);
+static_assert(offsetof(CreateTextureRecord, header) == 0);
+static_assert(offsetof(CreateTextureRecord, handle) == 16);
+static_assert(offsetof(CreateTextureRecord, source) == 20);
+static_assert(offsetof(CreateTextureRecord, offset) == 24);
+static_assert(offsetof(CreateTextureRecord, pitch) == 32);
+static_assert(offsetof(CreateTextureRecord, shape) == 40);
+static_assert(offsetof(CreateTextureRecord, filter) == 56);
+static_assert(offsetof(CreateTextureRecord, address_x) == 57);
+static_assert(offsetof(CreateTextureRecord, address_y) == 58);
+static_assert(offsetof(CreateTextureRecord, address_z) == 59);
+static_assert(offsetof(CreateTextureRecord, flags) == 60);
+
+/// `array` names the memory of a texture, `memory` linear memory of this device, from `offset` on with no gaps between rows. `isUpload` is not 0 for a copy to the array. The shape is as in TextureShape.
+struct CopyArrayRecord {
+  static constexpr Opcode kOpcode = Opcode::kCopyArray;
+  RecordHeader header;
+  uint32_t array;
+  uint32_t memory;
+  uint64_t offset;
+  TextureShape shape;
+  uint32_t is_upload;
+  uint32_t reserved;
+};
+static_assert(sizeof(CopyArrayRecord) == 56);
+static_assert(offsetof(CopyArrayRecord, header) == 0);
+static_assert(offsetof(CopyArrayRecord, array) == 16);
+static_assert(offsetof(CopyArrayRecord, memory) == 20);
+static_assert(offsetof(CopyArrayRecord, offset) == 24);
+static_assert(offsetof(CopyArrayRecord, shape) == 32);
+static_assert(offsetof(CopyArrayRecord, is_upload) == 48);
+static_assert(offsetof(CopyArrayRecord, reserved) == 52);
 
 /// `kind` is an EventKind. The first record binds the handle.
 struct RecordEventRecord {

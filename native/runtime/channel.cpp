@@ -24,7 +24,8 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   std::shared_ptr<Channel> channel(new Channel(backend, opening, id));
   MR_TRY(channel->device_.Open(opening.ordinal, opening.timeline));
   hal::Device& device = channel->device_.device();
-  Status started = channel->faults_.Reserve();
+  Status started = opening.is_guarded ? device.GuardMemory() : Status();
+  if (started.ok()) started = channel->faults_.Reserve();
   if (started.ok() && channel->device_.needs_polling()) started = Watcher::Instance().Start();
   // The thread keeps its channel alive, even after the environment that opened it has ended. Two may wait for its end
   // at once (a close and the end of the environment), so its end is a flag and not a join.

@@ -46,6 +46,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     uint32_t ordinal = 0;
     std::span<protocol::TimelineSlot> timeline;
     uint32_t max_pending = 0;
+    bool is_guarded = false;  // See hal::Device::GuardMemory.
     /// Keeps the timeline, and host memory that copies use, for as long as the channel or its thread lives.
     std::shared_ptr<const void> memory;
   };
@@ -120,15 +121,15 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
   // ── The end. Thread: control. ──
   /// A thread that shared the device is gone: what it submitted runs to its end, its holds are released, its streams
-  /// are destroyed, and what it has not freed is freed. Calls `told` once then, on the channel's thread or at once.
-  void OwnerLeft(uint32_t owner_id, std::function<void()> told) { owners_.OwnerLeft(owner_id, std::move(told)); }
+  /// are destroyed, and what it has not freed is freed. Calls `done` once then, on the channel's thread or at once.
+  void OwnerLeft(uint32_t owner_id, std::function<void()> done) { owners_.OwnerLeft(owner_id, std::move(done)); }
   /// Refuses new records; the thread runs the queued ones to their end, closes the device and ends.
   void BeginClose();
   /// Gives up what is queued; the thread closes the device and ends as soon as nothing runs any more. A kernel that
   /// does not end keeps the thread, and all that both use, for good.
   void BeginAbandon();
-  /// Calls `told` once when the thread ends, on that thread, or at once. Thread: any.
-  void OnExit(std::function<void()> told) { thread_.OnExit(std::move(told)); }
+  /// Calls `done` once when the thread ends, on that thread, or at once. Thread: any.
+  void OnExit(std::function<void()> done) { thread_.OnExit(std::move(done)); }
   /// BeginClose, and waits for the thread to end.
   void Close();
   /// BeginAbandon, and waits for the thread until `deadline`.

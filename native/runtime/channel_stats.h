@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -207,25 +207,25 @@ void ChannelThread::Finish() {
   // Somebody may wait for a change that came after the last turn.
   for (const auto& change : inbox_.TakeLastChanges()) change();
   owners_.TellAll();
-  std::vector<std::function<void()>> told;
+  std::vector<std::function<void()>> callbacks;
   {
     std::lock_guard lock(exit_mutex_);
     has_exited_ = true;
-    told.swap(told_of_exit_);
+    callbacks.swap(exit_callbacks_);
     exit_.notify_all();
   }
-  for (auto& tell : told) tell();
+  for (auto& done : callbacks) done();
 }
 
-void ChannelThread::OnExit(std::function<void()> told) {
+void ChannelThread::OnExit(std::function<void()> done) {
   {
     std::lock_guard lock(exit_mutex_);
     if (!has_exited_) {
-      told_of_exit_.push_back(std::move(told));
+      exit_callbacks_.push_back(std::move(done));
       return;
     }
   }
-  told();
+  done();
 }
 
 void ChannelThread::AwaitExit() {

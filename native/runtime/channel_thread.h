@@ -15,7 +15,7 @@
 #include "runtime/issue/issuer.h"
 #include "runtime/page_locks.h"
 #include "runtime/spin.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 
@@ -28,8 +28,8 @@ class ChannelThread {
   void Run();
 
   // ── Any thread. ──
-  /// Calls `told` once when the thread ends, on that thread, or at once.
-  void OnExit(std::function<void()> told);
+  /// Calls `done` once when the thread ends, on that thread, or at once.
+  void OnExit(std::function<void()> done);
   void AwaitExit();
   void AwaitExit(std::chrono::milliseconds deadline);
 
@@ -70,7 +70,7 @@ class ChannelThread {
   std::condition_variable exit_;
   // Guarded by exit_mutex_.
   bool has_exited_ = false;
-  std::vector<std::function<void()>> told_of_exit_;
+  std::vector<std::function<void()>> exit_callbacks_;
 };
 
 }  // namespace millrace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hal/hal.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

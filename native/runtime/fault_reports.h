@@ -7,9 +7,9 @@
 
 #include "hal/hal.h"
 #include "runtime/channel_parts.h"
-#include "runtime/faults.h"
+#include "runtime/fault_slots.h"
 #include "runtime/graph_faults.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 namespace {

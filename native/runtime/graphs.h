@@ -22,7 +22,7 @@
 #include "runtime/graph_faults.h"
 #include "runtime/launches.h"
 #include "runtime/memory_entry.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 
@@ -92,7 +92,7 @@ struct GraphPlan {
   };
   std::vector<Record> records;
   std::vector<ReportingCopy> reporting_copies;
-  bool has_slot_ends = false;  // Copies or fills of memory that launches give.
+  bool has_slot_copies = false;  // Copies or fills of memory that launches give.
   bool has_foreign_outputs = false;
   // What the hidden parameters of the nodes name since the last launch: the stream whose fault word the checked kernels
   // write, and the set of fault slots.

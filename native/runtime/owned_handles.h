@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -5,23 +5,23 @@
 
 namespace millrace {
 
-void OwnerCleanup::OwnerLeft(uint32_t owner_id, std::function<void()> told) {
-  auto shared = std::make_shared<std::function<void()>>(std::move(told));
+void OwnerCleanup::OwnerLeft(uint32_t owner_id, std::function<void()> done) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(done));
   if (!inbox_.Post([this, owner_id, shared] { End(owner_id, std::move(*shared)); })) (*shared)();
 }
 
-void OwnerCleanup::End(uint32_t owner_id, std::function<void()> told) {
+void OwnerCleanup::End(uint32_t owner_id, std::function<void()> done) {
   auto [left, open] = submissions_.StreamsOf(owner_id);
   // On a lost device no record is issued any more, and everything goes with it.
   if (loss_.is_lost() || (left.empty() && !tables_.owned.HasAny(owner_id))) {
-    told();
+    done();
     return;
   }
   if (left.empty()) {
     // Its streams are closed, and memory is left: one more stream frees it.
     const int64_t index = submissions_.ReserveStream(nullptr, owner_id);
     if (index < 0) {
-      awaiting_slot_.emplace_back(owner_id, std::move(told));
+      awaiting_slot_.emplace_back(owner_id, std::move(done));
       return;
     }
     left.push_back(&streams_.At(static_cast<uint32_t>(index)));
@@ -29,7 +29,7 @@ void OwnerCleanup::End(uint32_t owner_id, std::function<void()> told) {
   }
   Leaving& leaving = leaving_[owner_id];
   leaving.streams = static_cast<uint32_t>(left.size());
-  leaving.told.push_back(std::move(told));
+  leaving.callbacks.push_back(std::move(done));
   for (StreamState* const stream : left) {
     stream->SetOwner(nullptr);
     stream->has_owner_left = true;
@@ -66,14 +66,14 @@ void OwnerCleanup::StreamEnded(uint32_t owner_id) {
   if (found != leaving_.end() && --found->second.streams == 0) {
     const Leaving left = std::move(found->second);
     leaving_.erase(found);
-    for (const auto& tell : left.told) tell();
+    for (const auto& done : left.callbacks) done();
   }
-  for (auto& [waiting, told] : std::exchange(awaiting_slot_, {})) End(waiting, std::move(told));
+  for (auto& [waiting, done] : std::exchange(awaiting_slot_, {})) End(waiting, std::move(done));
 }
 
 void OwnerCleanup::TellAll() {
   for (const auto& [owner_id, leaving] : std::exchange(leaving_, {})) {
-    for (const auto& tell : leaving.told) tell();
+    for (const auto& done : leaving.callbacks) done();
   }
   for (const auto& [owner_id, tell] : std::exchange(awaiting_slot_, {})) tell();
 }

@@ -28,8 +28,8 @@ class OwnerCleanup {
                const DeviceLoss& loss, ThreadInbox& inbox)
       : streams_(streams), submissions_(submissions), tables_(tables), users_(users), loss_(loss), inbox_(inbox) {}
 
-  /// The thread is gone. Calls `told` once when nothing of it is left, on the channel's thread or at once. Thread: any.
-  void OwnerLeft(uint32_t owner_id, std::function<void()> told);
+  /// The thread is gone. Calls `done` once when nothing of it is left, on the channel's thread or at once. Thread: any.
+  void OwnerLeft(uint32_t owner_id, std::function<void()> done);
   /// If the stream is the last one of a thread that left, submits the frees of what that left behind. False: nothing
   /// was.
   bool FreeLeftBehind(StreamState& stream);
@@ -42,9 +42,9 @@ class OwnerCleanup {
   /// A thread that submits nothing any more.
   struct Leaving {
     uint32_t streams = 0;  // Not destroyed yet.
-    std::vector<std::function<void()>> told;
+    std::vector<std::function<void()>> callbacks;
   };
-  void End(uint32_t owner_id, std::function<void()> told);
+  void End(uint32_t owner_id, std::function<void()> done);
 
   StreamTable& streams_;
   SubmissionQueue& submissions_;

@@ -10,7 +10,7 @@
 
 #include "hal/hal.h"
 #include "runtime/graphs.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

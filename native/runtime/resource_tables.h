@@ -28,7 +28,7 @@
 #include "runtime/memory_entry.h"
 #include "runtime/owned_handles.h"
 #include "runtime/shared_table.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

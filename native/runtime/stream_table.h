@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/doorbell.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -50,6 +50,7 @@ export interface Binding {
     arena: Uint8Array,
     arenaBytes: number,
     maxPending: number,
+    isGuarded: boolean,
   ): number;
   /** The info of an open device, which is more complete than that of `enumerate`. */
   deviceInfo(channel: number): NativeDeviceInfo;

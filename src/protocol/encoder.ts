@@ -35,6 +35,7 @@ import {
   WaitEventRecord,
   WaitRecord,
 } from './protocol.gen.js';
+import { TextureEncoder } from './texture-encoder.js';
 
 const TWO_32 = 4294967296;
 /** Shift from a byte offset to the index in a 32-bit view. */
@@ -74,6 +75,8 @@ const STREAM_WORD = RecordHeader.STREAM >> WORD;
 export class Encoder {
   /** The record block, which `openPort` gets, and a SubmitCall. */
   readonly block: Uint8Array<ArrayBuffer>;
+  /** The records of textures, in the same block. */
+  readonly textures: TextureEncoder;
   readonly #u16: Uint16Array;
   readonly #u32: Uint32Array;
   readonly #f32: Float32Array;
@@ -82,6 +85,7 @@ export class Encoder {
   constructor() {
     const buffer = new ArrayBuffer(MAX_RECORD_BYTES + SubmitCall.BYTE_SIZE);
     this.block = new Uint8Array(buffer);
+    this.textures = new TextureEncoder(buffer);
     this.#u16 = new Uint16Array(buffer);
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);

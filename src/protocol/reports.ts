@@ -17,6 +17,8 @@ export interface NativeDeviceInfo {
   readonly maxSharedBytes: number;
   /** Of all parameters of a kernel. */
   readonly maxParameterBytes: number;
+  /** The largest textures, surfaces and textures of linear memory: core/memory/texture-limits.ts reads them. */
+  readonly textureLimits: readonly number[];
   readonly warpSize: number;
   readonly priorityRange: readonly [least: number, greatest: number];
 }

@@ -29,9 +29,9 @@ import { Failures } from './failures.js';
 import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGraph, withTimes } from './graphs.js';
 import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
-import { Machine, type Step, type Submitted } from './machine.js';
+import { TestStreams, type Step, type Submitted } from './streams.js';
 import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, stridedCopyEffect } from './memory.js';
-import type { TestWorld } from './world.js';
+import type { DeviceGroup } from './device-group.js';
 
 const SLOTS = 2048;
 const MOST_ARENA = 2 ** 28;
@@ -58,8 +58,8 @@ export class TestChannel extends TestHostMemory implements Channel {
   onLost: Channel['onLost'] = undefined;
   readonly isBinding = false;
   readonly memory: Map<number, Block> = new Map();
-  readonly machine: Machine;
-  readonly #world: TestWorld;
+  readonly streams: TestStreams;
+  readonly #group: DeviceGroup;
   readonly #settings: TestChannelSettings;
   readonly #failures: Failures = new Failures(this.timeline);
   readonly #kernels: Map<number, TestKernel | undefined> = new Map();
@@ -75,33 +75,33 @@ export class TestChannel extends TestHostMemory implements Channel {
   #liveBytes = 0;
   #highBytes = 0;
 
-  constructor(world: TestWorld, settings: TestChannelSettings) {
+  constructor(group: DeviceGroup, settings: TestChannelSettings) {
     super();
-    this.id = world.add(this);
+    this.id = group.add(this);
     this.info = settings.info;
     this.maxPending = settings.maxPending;
-    this.#world = world;
+    this.#group = group;
     this.#settings = settings;
-    this.machine = new Machine(this.timeline, {
+    this.streams = new TestStreams(this.timeline, {
       step: (record) => this.#step(record),
-      after: (ms, call) => world.clock.after(ms, call),
-      onProgress: () => world.progressed(this),
+      after: (ms, call) => group.clock.after(ms, call),
+      onProgress: () => group.progressed(this),
     });
   }
 
   // ── records ──
 
   submit(bytes: number): number {
-    if (this.machine.pending >= this.maxPending) return -Status.LIMIT;
-    return this.machine.submit(this.encoder.block.slice(0, bytes));
+    if (this.streams.pending >= this.maxPending) return -Status.LIMIT;
+    return this.streams.submit(this.encoder.block.slice(0, bytes));
   }
 
   arm(stream: number, ticket: number): boolean {
-    return this.machine.completed(stream) >= ticket;
+    return this.streams.completed(stream) >= ticket;
   }
 
   lastTicket(stream: number): number {
-    return this.machine.lastTicket(stream);
+    return this.streams.lastTicket(stream);
   }
 
   failures(stream: number, from: number): readonly FailureRecord[] {
@@ -110,7 +110,7 @@ export class TestChannel extends TestHostMemory implements Channel {
 
   releaseHold(stream: number, ticket: number): void {
     this.#released.add(`${stream}:${ticket}`);
-    this.machine.pumpSoon();
+    this.streams.pumpSoon();
   }
 
   #step(record: Submitted): Step | undefined {
@@ -133,14 +133,14 @@ export class TestChannel extends TestHostMemory implements Channel {
         return { ms: 0, end: () => void this.#graphs.delete(view.getUint32(FreeGraphRecord.GRAPH, true)) };
       case Opcode.WAIT: {
         const [device, target] = [view.getUint32(WaitRecord.DEVICE, true), view.getUint32(WaitRecord.TARGET, true)];
-        return this.#world.completed(device, target) >= long(view, WaitRecord.TICKET) ? nothing : undefined;
+        return this.#group.completed(device, target) >= long(view, WaitRecord.TICKET) ? nothing : undefined;
       }
       case Opcode.HOLD:
         return this.#released.delete(`${record.stream}:${record.ticket}`) ? nothing : undefined;
       case Opcode.STREAM_DESTROY:
         return { ms: 0, end: () => void this.#freeSlots.push(record.stream) };
       case Opcode.RECORD_EVENT:
-        return { ms: 0, end: () => void this.#reachedMs.set(view.getUint32(RecordEventRecord.HANDLE, true), this.#world.clock.now) };
+        return { ms: 0, end: () => void this.#reachedMs.set(view.getUint32(RecordEventRecord.HANDLE, true), this.#group.clock.now) };
       default:
         return nothing;
     }
@@ -181,7 +181,7 @@ export class TestChannel extends TestHostMemory implements Channel {
       case Opcode.COPY:
         return taking(
           this.#copyMs(view),
-          copyEffect(view, (...at) => this.#world.block(...at)),
+          copyEffect(view, (...at) => this.#group.block(...at)),
         );
       case Opcode.COPY_STRIDED:
         return taking(0, stridedCopyEffect(view, find));
@@ -209,13 +209,13 @@ export class TestChannel extends TestHostMemory implements Channel {
   #launchGraph(record: Submitted): Step | undefined {
     const nodes = this.#graphs.get(record.view.getUint32(LaunchGraphRecord.GRAPH, true)) ?? [];
     const steps = graphSteps(nodes, record.view, {
-      step: (device, view) => this.#world.channel(device).#nodeStep(view.getUint16(RecordHeader.OPCODE, true), view),
-      block: (device, handle) => this.#world.channel(device).memory.get(handle),
+      step: (device, view) => this.#group.channel(device).#nodeStep(view.getUint16(RecordHeader.OPCODE, true), view),
+      block: (device, handle) => this.#group.channel(device).memory.get(handle),
     });
     if (steps === undefined) return undefined;
     let node: number | undefined;
     const run = graphEffect(steps, (next) => (node = next));
-    const effect = withTimes(nodes, steps, run, this.#world.clock.now, this.#reachedMs);
+    const effect = withTimes(nodes, steps, run, this.#group.clock.now, this.#reachedMs);
     return this.#carryOut(record, { ms: graphMs(nodes, steps), effect }, () => node);
   }
 
@@ -263,7 +263,7 @@ export class TestChannel extends TestHostMemory implements Channel {
   }
 
   reserveFailure(): number {
-    return this.#world.nextFailure();
+    return this.#group.nextFailure();
   }
 
   build(handle: number, build: Build): Promise<BuildReport> {
@@ -288,7 +288,7 @@ export class TestChannel extends TestHostMemory implements Channel {
   }
 
   protected override onRegistered(): void {
-    this.machine.pumpSoon();
+    this.streams.pumpSoon();
   }
 
   streamHandle(): undefined {
@@ -342,7 +342,7 @@ export class TestChannel extends TestHostMemory implements Channel {
 
   stats(): ChannelStats {
     return {
-      pendingRecords: this.machine.pending,
+      pendingRecords: this.streams.pending,
       ringBytes: 0,
       liveMemory: this.memory.size,
       liveBytes: this.#liveBytes,
@@ -358,8 +358,8 @@ export class TestChannel extends TestHostMemory implements Channel {
   }
 
   close(): Promise<void> {
-    this.machine.stop();
-    this.#world.remove(this);
+    this.streams.stop();
+    this.#group.remove(this);
     return Promise.resolve();
   }
 

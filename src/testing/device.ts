@@ -11,7 +11,7 @@ import type { NativeDeviceInfo } from '../protocol/reports.js';
 import { type CopyMs, TestChannel } from './channel.js';
 import type { TestClock } from './clock.js';
 import { checkMs, type TestKernel } from './kernels.js';
-import { worldOf } from './world.js';
+import { groupOf } from './device-group.js';
 
 const GIB = 2 ** 30;
 
@@ -48,14 +48,14 @@ export interface TestDeviceOptions {
 export function createTestDevice(opts: TestDeviceOptions): Device {
   if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
   const { clock, kernels = [], uploadMs = 0, downloadMs = 0, ordering = 'tracked' } = opts;
-  const world = worldOf(clock);
+  const group = groupOf(clock);
   if (!Array.isArray(kernels) || kernels.some((entry) => (entry as Partial<TestKernel> | null)?.opts === undefined))
     throw badArgument('kernels', kernels, 'kernels is not a list of what testKernel returns.');
   if (typeof uploadMs !== 'function') checkMs('uploadMs', uploadMs);
   if (typeof downloadMs !== 'function') checkMs('downloadMs', downloadMs);
   checkOrdering(ordering);
   const info: NativeDeviceInfo = {
-    ordinal: world.made++,
+    ordinal: group.made++,
     name: 'test device',
     totalMemoryBytes: checkInteger('memoryBytes', opts.memoryBytes ?? GIB, 1),
     computeCapability: [0, 0],
@@ -65,13 +65,15 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
     maxGrid: [2 ** 31 - 1, 65535, 65535],
     maxSharedBytes: 48 * 1024,
     maxParameterBytes: MAX_PARAMETER_BYTES,
+    // A test device runs no CUDA C++.
+    textureLimits: [],
     warpSize: 32,
     priorityRange: [0, -5],
   };
   const maxPending = checkInteger('maxPending', opts.maxPending ?? MAX_PENDING, 1, MAX_PENDING);
-  const channel = new TestChannel(world, { info, maxPending, kernels, uploadMs, downloadMs });
+  const channel = new TestChannel(group, { info, maxPending, kernels, uploadMs, downloadMs });
   const id: DeviceName = `cpu:${info.ordinal}`;
-  const core = new DeviceCore(id, channel, world.progress, world.tracker, world.clock.core);
+  const core = new DeviceCore(id, channel, group.progress, group.tracker, group.clock.core);
   const { name, totalMemoryBytes, multiprocessors, maxThreadsPerBlock, warpSize, priorityRange } = info;
   return new Device(
     new DeviceContext(core, {

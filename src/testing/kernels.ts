@@ -133,6 +133,10 @@ export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: n
         args[name] = elements;
         break;
       }
+      // A test device makes no textures.
+      case 'texture':
+      case 'surface':
+        return undefined;
       default: {
         const pointers = new Map<number, number>();
         const isMember = (): boolean =>

@@ -9,7 +9,7 @@ import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
 import { workerLink } from './control-link.js';
-import type { FromWorker, ToWorker } from './messages.js';
+import type { FromWorker, OpenRequest, ToWorker } from './messages.js';
 import { WorkerChannel } from './worker-channel.js';
 
 interface Awaited {
@@ -52,13 +52,14 @@ export class DeviceWorkerHandle {
   }
 
   /** Opens a device in the worker. The returned channel owns the worker from then on. */
-  open(backend: BackendName, chosen: NativeDeviceInfo, maxPending: number, encoder: Encoder): Promise<WorkerChannel> {
+  open(backend: BackendName, chosen: NativeDeviceInfo, request: OpenRequest, encoder: Encoder): Promise<WorkerChannel> {
+    const { maxPending } = request;
     const opened = this.#next('opened', ({ channel, info, timeline, arena, address }) => {
       this.#worker.off('message', this.#receive);
       const link = workerLink(this.#worker);
       return new WorkerChannel(this.#binding, link, encoder, { id: channel, backend, info, maxPending, timeline, arena, address });
     });
-    this.#post({ type: 'open', backend, info: chosen, maxPending });
+    this.#post({ type: 'open', backend, info: chosen, request });
     return opened;
   }
 

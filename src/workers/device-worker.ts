@@ -17,7 +17,7 @@ import { loadBinding } from '../native/load.js';
 import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
 import { type ControlledDevice, WorkerClient } from './worker-client.js';
-import type { FromWorker, ShareRequest, ToWorker } from './messages.js';
+import type { FromWorker, OpenRequest, ShareRequest, ToWorker } from './messages.js';
 import { asOpenFailure } from './native-errors.js';
 
 /** The most that one SharedArrayBuffer can reserve. */
@@ -44,11 +44,11 @@ class WorkerDevice implements ControlledDevice {
   readonly #sharers: Map<MessagePort, WorkerClient> = new Map();
   readonly #opened: Extract<FromWorker, { readonly type: 'opened' }>;
 
-  constructor(backend: BackendName, info: NativeDeviceInfo, maxPending: number) {
+  constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded }: OpenRequest) {
     const timeline = growableSharedBuffer(TIMELINE_BYTES, TIMELINE_BYTES);
     const arena: GrowableSharedBuffer = growableSharedBuffer(PAGE_BYTES, ARENA_BYTES);
     const views = [new Uint8Array(timeline, 0, TIMELINE_BYTES), new Uint8Array(arena, 0, PAGE_BYTES)] as const;
-    this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending);
+    this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded);
     this.builder = new KernelBuilder(
       backend === 'cpu' ? { backend } : { backend, computeCapability: info.computeCapability, ...nvrtc(info.ordinal) },
     );
@@ -121,7 +121,7 @@ function send(message: FromWorker, moved: readonly ArrayBuffer[] = []): void {
 
 function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
   try {
-    device = new WorkerDevice(message.backend, message.info, message.maxPending);
+    device = new WorkerDevice(message.backend, message.info, message.request);
     // After what the owner asks for at once.
     setImmediate(() => device?.prepare());
   } catch (error) {

@@ -9,9 +9,15 @@ import type { EncodedError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
 
+/** How a device is opened. */
+export interface OpenRequest {
+  readonly maxPending: number;
+  readonly isGuarded: boolean;
+}
+
 export type ToWorker =
   /** Follows 'enumerated'; 'close' follows instead if no device is opened. */
-  | { readonly type: 'open'; readonly backend: BackendName; readonly info: NativeDeviceInfo; readonly maxPending: number }
+  | { readonly type: 'open'; readonly backend: BackendName; readonly info: NativeDeviceInfo; readonly request: OpenRequest }
   /** `module`: the number that an earlier 'module' message chose, for a kernel of that module. */
   | { readonly type: 'build'; readonly handle: number; readonly build: Build; readonly module: number | undefined }
   | { readonly type: 'module'; readonly module: number; readonly build: BuildSpec }

@@ -1,9 +1,9 @@
-// The suite on the CPU device.
+// The chapters about the runtime on the CPU device, while no other test uses the cores. run-cpu-kernels has those about kernels.
 import os from 'node:os';
 import { openDevice } from 'millrace';
-import { suite } from './suite.js';
+import { runtimeSuite } from './suite.js';
 
-suite({
+runtimeSuite({
   name: 'cpu',
   spec: 'cpu',
   // With a seed the device delays its operations.

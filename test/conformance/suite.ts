@@ -50,6 +50,7 @@ import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { guardedMemory } from './guarded-memory.js';
 import { halfNumbers } from './half-numbers.js';
 import { mathFunctions } from './math-functions.js';
 import { moduleVariables } from './module-variables.js';
@@ -67,12 +68,14 @@ import { pipelinesOfTwo } from './pipelines-of-two.js';
 import { randomConditions } from './random-conditions.js';
 import { randomGraphs } from './random-graphs.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
+import { publishedIdioms } from './published-idioms.js';
 import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { stageValues } from './stage-values.js';
 import { sharing } from './sharing.js';
+import { spinningThreads } from './spinning.js';
 import { streams } from './streams.js';
 import { webStreams } from './web-streams.js';
 import { requests } from './requests.js';
@@ -81,6 +84,8 @@ import { valuesByValue } from './values-by-value.js';
 import { virtualTime } from './virtual-time.js';
 import { reopening } from './reopening.js';
 import { stridedCopies } from './strided-copies.js';
+import { textureOrder } from './texture-order.js';
+import { textures } from './textures.js';
 import { timing, timingOfTwo } from './timing.js';
 import { transfers } from './transfers.js';
 import { twoDevices } from './two-devices.js';
@@ -119,10 +124,14 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  publishedIdioms,
   cudaLibraries,
+  textures,
+  textureOrder,
   valuesByValue,
   valueErrors,
   cudaAssertions,
+  spinningThreads,
   cooperative,
   modules,
   moduleVariables,
@@ -132,6 +141,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   badArguments,
   failures,
   kernelFaults,
+  guardedMemory,
   limits,
   lifecycle,
   sharing,
@@ -181,6 +191,7 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   randomPrograms,
   events,
   arrays,
+  textureOrder,
   cooperative,
   moduleVariables,
   hostFunctions,
@@ -215,12 +226,19 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  publishedIdioms,
   cudaLibraries,
+  textures,
   valuesByValue,
   cudaAssertions,
+  spinningThreads,
+  guardedMemory,
   modules,
   moduleVariables,
 ];
+
+/** The other chapters: about the runtime. */
+const OF_RUNTIME = CHAPTERS.filter((chapter) => !OF_KERNELS.includes(chapter));
 
 /** Chapters about two devices. */
 const OF_TWO: readonly ((target: Target) => void)[] = [
@@ -270,7 +288,14 @@ export function orderSuite(target: Target): void {
   });
 }
 
-/** Runs the chapters about kernels, for a compiler that is not the device's default. */
+/** Runs the chapters about the runtime, where another file runs those about kernels. */
+export function runtimeSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of OF_RUNTIME) chapter(target);
+  });
+}
+
+/** Runs the chapters about kernels. */
 export function kernelSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of OF_KERNELS) chapter(target);

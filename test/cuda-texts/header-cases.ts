@@ -86,6 +86,14 @@ export const HEADER_CASES: readonly TextCase[] = [
     results: { y: ints(N, (i) => Math.min(Math.max(i, 3), N - 2)) },
   },
   {
+    file: 'host-types',
+    kernel: 'scale_spectrum',
+    params: { spectrum: inout(f32), n: i64, by: f32 },
+    launch: ONE,
+    given: { spectrum: small, n: N / 2, by: 3 },
+    results: { spectrum: small.map((v, i) => (i % 2 === 0 ? 3 * v : -3 * v)) },
+  },
+  {
     file: 'cuda-headers',
     kernel: 'cuda_headers',
     params: { y: output(f32), ...count },

@@ -3,14 +3,25 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Params } from 'millrace';
 
-export type Values = Float32Array | Float64Array | Int32Array | Uint32Array | Uint8Array | Uint16Array | BigInt64Array | BigUint64Array;
+export type Values =
+  | Float32Array
+  | Float64Array
+  | Int16Array
+  | Int32Array
+  | Uint32Array
+  | Uint8Array
+  | Uint16Array
+  | BigInt64Array
+  | BigUint64Array;
+
+type Extent = number | readonly [x: number, y: number];
 
 export interface TextCase {
   /** The name of its file, without `.cu`. */
   readonly file: string;
   readonly kernel: string;
   readonly params: Params;
-  readonly launch: { readonly grid: number; readonly block: number; readonly sharedBytes?: number };
+  readonly launch: { readonly grid: Extent; readonly block: Extent; readonly sharedBytes?: number };
   /** Scalars, and what the arrays contain before the launch. */
   readonly given: Readonly<Record<string, number | Values>>;
   /** Some arrays after the launch. Floats may differ in their last digits. */

@@ -6,8 +6,8 @@ import { type TextCase, textOf, type Values } from './text-case.js';
 /** For floats whose operations a compiler may fuse. */
 const TOLERANCE = 4e-6;
 
-/** Launches the kernel of a case and compares its arrays. */
-export async function checkText(device: Device, one: TextCase): Promise<void> {
+/** Launches the kernel of a case and compares its arrays, each in the order of `order`. */
+export async function checkText(device: Device, one: TextCase, order: (values: Values) => Values = (values) => values): Promise<void> {
   const { file, kernel, params, launch, given, results, options = [], tolerance = TOLERANCE } = one;
   const made = cudaKernel(kernel, params, textOf(file), { options });
   const arrays = new Map<string, DeviceArray>();
@@ -19,7 +19,7 @@ export async function checkText(device: Device, one: TextCase): Promise<void> {
   device.stream.launch(made, launch, args as never);
   for (const [name, expected] of Object.entries(results)) {
     const found = (await arrays.get(name)!.read()) as unknown as Values;
-    expectAlike(found, expected, `${file}: ${name}`, tolerance);
+    expectAlike(order(found), order(expected), `${file}: ${name}`, tolerance);
   }
   for (const array of arrays.values()) array[Symbol.dispose]();
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/guarded_memory.h"
 #include "cpu_support.h"
 
 namespace millrace {
@@ -18,6 +19,31 @@ std::unique_ptr<hal::Memory> Allocate(Lane& lane, uint64_t bytes) {
 void Free(Lane& lane, std::unique_ptr<hal::Memory> memory) {
   MR_EXPECT(lane.stream->Free(++lane.last, std::move(memory)).ok());
   MR_EXPECT(lane.Drained());
+}
+
+MR_TEST(GuardedMemoryEndsWhereItsGuardBegins) {
+  auto device = OpenDevice(2, 8 << 20);
+  MR_REQUIRE(device->GuardMemory().ok());
+  Lane lane(*device);
+  const auto address_of = [](const hal::Memory& memory) { return reinterpret_cast<uintptr_t>(memory.address()); };
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{48}, uint64_t{4096}, kMiB + 20}) {
+    auto memory = Allocate(lane, bytes);
+    MR_REQUIRE(lane.Drained());
+    const uintptr_t address = address_of(*memory);
+    MR_EXPECT_EQ(address % 16, 0u);
+    const uint64_t room = std::max<uint64_t>((bytes + 15) / 16 * 16, 16);
+    MR_EXPECT_EQ((address + room) % 4096, 0u);
+    std::memset(memory->address(), 1, bytes);
+    for (const uintptr_t near : {address - kMiB, address, address + room, address + room + kMiB - 1}) {
+      const auto found = cpu::GuardedNear(near);
+      MR_REQUIRE(found.has_value());
+      MR_EXPECT_EQ(found->address, address);
+      MR_EXPECT_EQ(found->bytes, bytes);
+    }
+    Free(lane, std::move(memory));
+    MR_EXPECT(!cpu::GuardedNear(address).has_value());
+  }
+  MR_EXPECT_EQ(device->PoolUse().value().reserved, 0u);
 }
 
 MR_TEST(MemoryIsAlignedBudgetedAndReused) {

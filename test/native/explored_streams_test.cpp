@@ -1,10 +1,10 @@
 // Explores every order of the steps of two or three threads in a timeline slot that request wakes, complete and
-// release. Runs native/runtime/streams.cpp on the explorer's atomics and locks.
+// release. Runs native/runtime/stream_state.cpp on the explorer's atomics and locks.
 #include "explorer/explored_test.h"
 #include "explorer/sleeper.h"
 #include "no_kernel_failures.h"
 #include "runtime/doorbell.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace explorer {
 namespace {

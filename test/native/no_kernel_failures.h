@@ -1,7 +1,7 @@
 // For tests of a timeline slot in which no kernel runs.
 #pragma once
 
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -1,6 +1,6 @@
 // A single timeline slot: which wake requests are pending, and who is rung. explored_streams_test.cpp explores all
 // interleavings of two threads.
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 #include <memory>
 

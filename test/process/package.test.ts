@@ -24,7 +24,17 @@ test('the package has its files for run time, and no development files', (contex
     expect(paths).toContain(needed);
   }
   expect(paths.some((path) => path.startsWith('native/cpu/shim/'))).toBe(true);
+  // Two bundles and the code that they share, and no modules.
+  const code = paths.filter((path) => /^dist\/.*\.c?js$/.test(path)).map((path) => path.replace(/-[\w-]{8}\.js$/, '.js'));
+  expect(code.toSorted()).toEqual(['dist/index.js', 'dist/shared.js', 'dist/testing/index.js', 'dist/workers/device-worker.cjs']);
   expect(paths.filter((path) => /^(test|examples|bench|node_modules|docs|\.)/.test(path))).toEqual([]);
+});
+
+test('the bundle keeps the names of functions and classes', async () => {
+  const library: Record<string, unknown> = await import('millrace');
+  const names = Object.entries(library).flatMap(([key, value]) => (typeof value === 'function' ? [[key, value.name]] : []));
+  expect(names.length).toBeGreaterThan(40);
+  for (const [key, name] of names) expect(name).toBe(key);
 });
 
 test('the names of built kernels depend on all files of the package that affect them', async () => {

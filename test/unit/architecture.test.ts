@@ -26,6 +26,8 @@ const NODE_MODULES_OF_PURE_FOLDERS = [
   'node:crypto',
   'node:diagnostics_channel',
   'node:events',
+  // For packages that are loaded at their first use.
+  'node:module',
   'node:perf_hooks',
   'node:util',
 ];

@@ -5,7 +5,7 @@
 // needs cleanup: exceptions are disabled, and device code holds its data by value.
 #pragma once
 
-#include "index.h"
+#include "thread_index.h"
 
 /// Layout of the protocol's FaultSlot. Emitted source declares it itself (src/compiler/emission/prelude.ts).
 struct MrFaultSlot {

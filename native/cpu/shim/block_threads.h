@@ -5,7 +5,7 @@
 // first. Barriers do not wait for threads that have returned. All barriers of a block are one barrier.
 #pragma once
 
-#include "launch.h"
+#include "kernel_exports.h"
 #include "warp.h"
 
 #if defined(MR_ASSERTING)

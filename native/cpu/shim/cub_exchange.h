@@ -2,7 +2,7 @@
 // and cub::BlockAdjacentDifference.
 #pragma once
 
-#include "cub_crowds.h"
+#include "cub_common.h"
 
 /// The place in the tile of a thread's k-th item, in each arrangement.
 template <int Threads, int Items>

@@ -2,7 +2,7 @@
 // algorithm moves the same items.
 #pragma once
 
-#include "cub_crowds.h"
+#include "cub_common.h"
 
 namespace cub {
 

@@ -1,7 +1,7 @@
 // CUB's reductions of blocks and warps: cub::BlockReduce and cub::WarpReduce.
 #pragma once
 
-#include "cub_crowds.h"
+#include "cub_common.h"
 #include "cuda_functional.h"
 
 /// Folds values as a warp does with shuffles, in place: pairs at distance 1, then at 2, 4, ...

@@ -1,7 +1,7 @@
 // CUB's scans of blocks and warps: cub::BlockScan and cub::WarpScan.
 #pragma once
 
-#include "cub_crowds.h"
+#include "cub_common.h"
 #include "cuda_functional.h"
 
 template <class T, int Threads>

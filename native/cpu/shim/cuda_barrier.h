@@ -2,9 +2,9 @@
 // cuda::memcpy_async, which copies at once.
 #pragma once
 
-#include "cub_crowds.h"
+#include "condition_waits.h"
+#include "cub_common.h"
 #include "cuda_atomic.h"
-#include "gates.h"
 
 namespace cuda {
 

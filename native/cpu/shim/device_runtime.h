@@ -7,7 +7,7 @@
 // a launch runs.
 #pragma once
 
-#include "launch.h"
+#include "kernel_exports.h"
 
 enum cudaError {
   cudaSuccess = 0,

@@ -2,7 +2,7 @@
 // of a block, or of all adjacent blocks of a run.
 #pragma once
 
-#include "launch.h"
+#include "kernel_exports.h"
 
 /// The x positions that such a kernel covers: within the block, or in the grid.
 struct mr_row {
@@ -38,6 +38,7 @@ static MR_INLINE void mr_run_rows(const MrLaunch* launch, unsigned long long fir
   const int rows = static_cast<int>(launch->grid[1]);
   const mr_index3 block_dim{mr_index(width), mr_index(height), mr_index(depth)};
   const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
+  mr_launch_of_block = launch;
   for (unsigned long long block = first; block < end && !mr_is_stopped(launch);) {
     const int column = static_cast<int>(block % columns);
     const mr_index3 block_index{mr_index(column), mr_index(static_cast<int>(block / columns % rows)),

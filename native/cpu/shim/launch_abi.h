@@ -30,8 +30,11 @@ struct MrLaunch {
   /// If not null, a block begins only if `ticket` is at most this value, which cancelling the device lowers.
   const unsigned long long* last_kept = nullptr;
   unsigned long long ticket = 0;
+  /// A thread waits in a loop. `since` is the time at its first call, which sets it. Does not return when that is too
+  /// long ago, and the launch fails.
+  void (*spin)(void* run, unsigned long long* since) = nullptr;
 };
-static_assert(sizeof(MrLaunch) == 120, "");
+static_assert(sizeof(MrLaunch) == 128, "");
 static_assert(__builtin_offsetof(MrLaunch, dynamic_shared) == 40, "");
 static_assert(__builtin_offsetof(MrLaunch, launcher) == 64, "");
 static_assert(__builtin_offsetof(MrLaunch, block_now) == 88, "");
@@ -99,3 +102,25 @@ struct MrVariable {
   unsigned is_const;
 };
 static_assert(sizeof(MrVariable) == 32, "");
+
+/// The value of a texture or surface is a pointer to this.
+/// The numbers of formats, filters, address modes and flags are those of native/protocol/protocol.json.
+struct MrTexture {
+  char* data;
+  /// Bytes from row to row and from layer to layer.
+  unsigned long long pitch;
+  unsigned long long layer;
+  /// At least 1 each.
+  int width;
+  int height;
+  int depth;
+  unsigned char format;
+  unsigned char channels;
+  unsigned char filter;
+  unsigned char address[3];
+  unsigned char flags;
+  unsigned char element_bytes;
+};
+static_assert(sizeof(MrTexture) == 48, "");
+static_assert(__builtin_offsetof(MrTexture, width) == 24, "");
+static_assert(__builtin_offsetof(MrTexture, element_bytes) == 43, "");

@@ -3,7 +3,7 @@
 // The prototypes are libm's, so that the compiler treats them as builtins and uses instructions where possible.
 #pragma once
 
-#include "index.h"
+#include "thread_index.h"
 
 /// One argument: name(double), namef(float), name(float), and name(integer), which computes in double.
 #define MR_MATH_1(name)                                            \

@@ -1,6 +1,6 @@
 // Threads of a block in SIMD lanes, for the code that src/compiler/simd emits. As many neighbours along x as fit in a
 // register run together: each value is a vector with one lane per thread, and a mask holds the active lanes. A region
-// (regions.h) is a loop over such groups.
+// (barrier_regions.h) is a loop over such groups.
 //
 // Vectors are the vector extension of GCC and clang. With AVX-512 a mask is a bit mask, otherwise a vector of ints, all
 // ones or zero. Source with 64-bit values selects as many lanes as doubles fit, by MR_WIDE_LANES. Source whose values
@@ -8,7 +8,7 @@
 // with more lanes.
 #pragma once
 
-#include "regions.h"
+#include "barrier_regions.h"
 
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
     (!defined(MR_VECTOR_BYTES) || MR_VECTOR_BYTES == 64)

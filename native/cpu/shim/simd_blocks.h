@@ -3,7 +3,7 @@
 // once.
 #pragma once
 
-#include "regions.h"
+#include "barrier_regions.h"
 
 /// The number of blocks, from blockIdx on, that the kernel takes. It returns false, without any effect, if it needs
 /// them one by one.

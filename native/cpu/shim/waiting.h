@@ -2,5 +2,5 @@
 #pragma once
 
 #include "block_threads.h"
-#include "tasks.h"
+#include "thread_coroutines.h"
 #include "warp.h"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "device_functions.h"
-#include "tasks.h"
+#include "thread_coroutines.h"
 
 enum class mr_warp_call : unsigned char { sync, shuffle, ballot, match_any, match_all, reduce, active };
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/channel_parts.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

@@ -65,7 +65,7 @@ Outcome GraphLaunch::Issue(const GraphRef& graph) {
     return parts_.ends.CloseTicket(stream_, ticket_);
   }
   // Such nodes need memory that only a launch gives.
-  if (is_upload_ && plan_->has_slot_ends && graph_.build == GraphEntry::Build::kNone) {
+  if (is_upload_ && plan_->has_slot_copies && graph_.build == GraphEntry::Build::kNone) {
     return parts_.ends.CloseTicket(stream_, ticket_);
   }
   if (graph_.build != GraphEntry::Build::kDone) return Build(graph);

@@ -15,7 +15,7 @@
 #include "runtime/issue/issue_parts.h"
 #include "runtime/issue/outputs.h"
 #include "runtime/record_reader.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

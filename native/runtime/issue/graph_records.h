@@ -5,7 +5,7 @@
 #include "runtime/issue/graph_launch.h"
 #include "runtime/issue/issue_parts.h"
 #include "runtime/record_reader.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

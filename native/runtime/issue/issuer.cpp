@@ -18,6 +18,7 @@ Issuer::Issuer(const ChannelParts& parts)
       copies_({parts, progress_, waits_, ends_, frees_}),
       launches_({parts, progress_, waits_, ends_, frees_}),
       events_({parts, progress_, waits_, ends_, frees_}),
+      textures_({parts, progress_, waits_, ends_, frees_}),
       graphs_({{parts, progress_, waits_, ends_, frees_}, copies_}) {}
 
 Outcome Issuer::Issue(StreamState& stream, const Record& record) {
@@ -53,6 +54,12 @@ Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& recor
       return streams_.Nop(stream, ticket);
     case Opcode::kAlloc:
       return memory_.Alloc(stream, ticket, reader);
+    case Opcode::kAllocArray:
+      return memory_.AllocArray(stream, ticket, reader);
+    case Opcode::kCreateTexture:
+      return textures_.Create(stream, ticket, reader);
+    case Opcode::kCopyArray:
+      return textures_.Copy(stream, ticket, reader);
     case Opcode::kAdopt:
       return memory_.Adopt(stream, ticket, reader);
     case Opcode::kFree:

@@ -19,8 +19,9 @@
 #include "runtime/issue/record_ends.h"
 #include "runtime/issue/stream_records.h"
 #include "runtime/issue/stream_waits.h"
+#include "runtime/issue/texture_records.h"
 #include "runtime/record_reader.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 
@@ -52,6 +53,7 @@ class Issuer {
   CopyRecords copies_;
   LaunchRecords launches_;
   EventRecords events_;
+  TextureRecords textures_;
   GraphRecords graphs_;
 };
 

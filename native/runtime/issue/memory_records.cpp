@@ -11,6 +11,7 @@
 #include "runtime/issue/stream_waits.h"
 #include "runtime/resource_tables.h"
 #include "runtime/strided.h"
+#include "runtime/texture_shapes.h"
 #include "runtime/thread_inbox.h"
 
 namespace millrace {
@@ -29,9 +30,28 @@ Outcome MemoryRecords::Alloc(StreamState& stream, Ticket ticket, RecordReader& r
     return FailAlloc(stream, ticket, record, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
   }
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, RecordEnds::NoStream());
-  if (static_cast<AllocKind>(record.kind) == AllocKind::kInterprocess) return AllocByPump(stream, ticket, record);
+  if (static_cast<AllocKind>(record.kind) == AllocKind::kInterprocess) {
+    return AllocByPump(stream, ticket, record,
+                       [bytes = record.bytes](hal::Device& device) { return device.AllocateInterprocess(bytes); });
+  }
   const ResourceTables::Allocating allocating(tables_, record.handle);
   return AllocFromPool(stream, ticket, record);
+}
+
+Outcome MemoryRecords::AllocArray(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::AllocArrayRecord record;
+  if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr || !IsShape(record.shape) ||
+      record.bytes != hal::RowBytes(record.shape) * hal::RowCount(record.shape)) {
+    return ends_.FailMalformed(stream, ticket);
+  }
+  const protocol::AllocRecord allocated{
+      .handle = record.handle, .kind = static_cast<uint32_t>(AllocKind::kArray), .bytes = record.bytes};
+  if (stream.poisoned_by != 0) {
+    return FailAlloc(stream, ticket, allocated, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
+  }
+  if (stream.backend == nullptr) return FailAlloc(stream, ticket, allocated, RecordEnds::NoStream());
+  return AllocByPump(stream, ticket, allocated,
+                     [shape = record.shape](hal::Device& device) { return device.AllocateArray(shape); });
 }
 
 Outcome MemoryRecords::AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
@@ -56,14 +76,15 @@ Outcome MemoryRecords::AllocFromPool(StreamState& stream, Ticket ticket, const p
   return FailAlloc(stream, ticket, record, allocated.status());
 }
 
-Outcome MemoryRecords::AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
+Outcome MemoryRecords::AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,
+                                   std::function<Result<std::unique_ptr<hal::Memory>>(hal::Device&)> make) {
   bool is_last_try = false;
   if (stream.pumped != nullptr) {
     if (!stream.pumped->is_done) return waits_.Park(stream, ParkReason::kMemory);
     const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
     if (pumped->memory != nullptr) {
       tables_.owned.AddMemory(stream.owner_id, record.handle);
-      tables_.BindMemory(record.handle, AllocKind::kInterprocess, record.bytes, std::move(pumped->memory));
+      tables_.BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(pumped->memory));
       return ends_.CloseTicket(stream, ticket);
     }
     const bool has_no_room = pumped->status.code() == StatusCode::kOutOfMemory;
@@ -75,8 +96,8 @@ Outcome MemoryRecords::AllocByPump(StreamState& stream, Ticket ticket, const pro
   auto pumped = std::make_shared<PumpedRecord>();
   pumped->is_last_try = is_last_try;
   return waits_.PumpFor(stream, ParkReason::kMemory, std::move(pumped),
-                        [device = &device_.device(), bytes = record.bytes](PumpedRecord& made) {
-                          auto memory = device->AllocateInterprocess(bytes);
+                        [device = &device_.device(), make = std::move(make)](PumpedRecord& made) {
+                          auto memory = make(*device);
                           made.status = memory.status();
                           if (memory.ok()) made.memory = std::move(memory).value();
                         });
@@ -85,6 +106,7 @@ Outcome MemoryRecords::AllocByPump(StreamState& stream, Ticket ticket, const pro
 Outcome MemoryRecords::FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why) {
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = record.bytes;
+  entry->kind = static_cast<AllocKind>(record.kind);
   MemoryRef* outputs[] = {&entry};
   const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_.device().FreeBytes() : 0;
   ends_.RecordFailure(stream, ticket,

@@ -1,11 +1,14 @@
 // Issues the records that allocate, adopt, free and fill device memory.
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "hal/hal.h"
 #include "runtime/issue/issue_parts.h"
 #include "runtime/memory_entry.h"
 #include "runtime/record_reader.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 
@@ -22,6 +25,7 @@ class MemoryRecords {
         frees_(parts.frees) {}
 
   Outcome Alloc(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome AllocArray(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome Adopt(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome Free(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome Fill(StreamState& stream, Ticket ticket, RecordReader& reader);
@@ -29,7 +33,9 @@ class MemoryRecords {
 
  private:
   Outcome AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
-  Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
+  /// `make` runs on the pump.
+  Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,
+                      std::function<Result<std::unique_ptr<hal::Memory>>(hal::Device&)> make);
   Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
   template <typename Call>
   Outcome FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call);

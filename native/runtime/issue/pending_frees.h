@@ -11,7 +11,7 @@
 
 #include "runtime/channel_parts.h"
 #include "runtime/issue/stream_waits.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

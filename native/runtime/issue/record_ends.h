@@ -8,7 +8,7 @@
 #include "runtime/failures.h"
 #include "runtime/issue/issue_parts.h"
 #include "runtime/issue/outputs.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

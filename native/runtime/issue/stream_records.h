@@ -3,7 +3,7 @@
 
 #include "runtime/issue/issue_parts.h"
 #include "runtime/record_reader.h"
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace millrace {
 

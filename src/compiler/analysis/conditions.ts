@@ -8,7 +8,7 @@ export interface Comparison {
   readonly right: Expr;
 }
 
-/** Functions of the shim's ranges.h that narrow a range to the values for which `value op bound` can hold. */
+/** Functions of the shim's index_ranges.h that narrow a range to the values for which `value op bound` can hold. */
 export const BOUND: Readonly<Record<ComparisonOp, readonly string[]>> = {
   '<': ['mr_below'],
   '<=': ['mr_at_most'],

@@ -1,7 +1,7 @@
 // Checks the arguments of `kernel`, `func` and `cudaKernel`, apart from the source itself.
 import { badArgument } from '../../core/base/arguments.js';
 import type { CudaParams, Params } from '../../core/kernels/kernel.js';
-import { plainParam } from '../../core/kernels/params.js';
+import { plainParam, surface, texture } from '../../core/kernels/params.js';
 import { bytesOfAll, fieldOf } from '../../core/kernels/value-params.js';
 import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
 
@@ -51,8 +51,10 @@ export function checkedParams(params: unknown): Params {
     const own = plainParam(value);
     if (own !== undefined && own.kind !== 'optional') return own;
     const { kind } = (value ?? {}) as { readonly kind?: unknown };
-    const isOfCuda = own !== undefined || ['struct', 'vector', 'dim3', 'bytes'].includes(kind as string);
-    const other = isOfCuda ? ' Structs, vectors, bytes and arrays that may be null are for kernels in CUDA C++ (cudaKernel).' : '';
+    const isOfCuda = own !== undefined || ['struct', 'vector', 'dim3', 'bytes', 'texture', 'surface'].includes(kind as string);
+    const other = isOfCuda
+      ? ' Structs, vectors, bytes, textures, surfaces and arrays that may be null are for kernels in CUDA C++ (cudaKernel).'
+      : '';
     const message = `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32).${other}`;
     return refuseArgument(message, `params.${key}`, value);
   });
@@ -61,6 +63,9 @@ export function checkedParams(params: unknown): Params {
 /** Copies the parameters of a CUDA C++ kernel in the same way. */
 export function checkedCudaParams(params: unknown): CudaParams {
   const own: CudaParams = copied(params, (key, value) => {
+    const { kind } = (value ?? {}) as { readonly kind?: unknown };
+    if (kind === 'texture') return texture;
+    if (kind === 'surface') return surface;
     const param = fieldOf(value, `The parameter '${key}'`, `params.${key}`);
     if (param.kind !== 'fixed') return param;
     return refuseArgument(`The parameter '${key}' is an array by value, which only a struct may have.`, `params.${key}`, value);

@@ -1,15 +1,15 @@
 // Describes what to build from CUDA C++ source.
 import type { BuildSpec } from '../../core/channel/build.js';
-import { namesGrid, syncsGrid } from '../cuda/grid-barriers.js';
-import { withoutHostCode } from '../cuda/host-code.js';
-import { withoutComments } from '../cuda/source-scan.js';
+import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
+import { withoutHostCode } from '../cuda-source/host-code.js';
+import { withoutComments } from '../cuda-source/source-scan.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 import type { CheckedEntry } from './cuda-entry.js';
 import { readSource } from './source-files.js';
 
 /** CUDA C++ source, without host code. */
-export interface GivenText {
+export interface GivenSource {
   readonly source: string;
   /** With the host's code. */
   readonly original: string;
@@ -22,25 +22,25 @@ export interface GivenText {
 }
 
 /** Reads the source, puts its own headers into it and removes host code. */
-export function readText(
+export function readGivenSource(
   given: unknown,
   file: unknown,
   options: readonly string[],
   caller: CallSite,
-): Pick<GivenText, 'source' | 'original' | 'text' | 'site'> {
+): Pick<GivenSource, 'source' | 'original' | 'text' | 'site'> {
   const { source: original, site } = readSource(given, file, options, caller);
   const source = withoutHostCode(original);
   return { source, original, text: withoutComments(source), site };
 }
 
 /** The build of one kernel. */
-export function kernelSpec(given: GivenText, name: string, { path, checks }: CheckedEntry): BuildSpec {
+export function kernelSpec(given: GivenSource, name: string, { path, checks }: CheckedEntry): BuildSpec {
   const plain = name
     .replace(/\s*<.*$/s, '')
     .split('::')
     .at(-1)!;
   return {
-    ...textSpec(given, name),
+    ...sourceSpec(given, name),
     entry: name,
     ...(path !== undefined && { path }),
     ...(syncsGrid(given.text, plain) && { syncsGrid: true }),
@@ -62,8 +62,8 @@ export function checkedOptions(options: readonly string[]): readonly string[] {
 const OF_BLOCKS = /\b(?:__shared__|__syncthreads\w*|\w+_sync|cooperative_groups)\b/;
 
 /** A build without the fields that select one kernel. `name` appears in messages. */
-export function textSpec(
-  { source, original, text, options, site, deviceRuntime = text.includes('<<<') }: GivenText,
+export function sourceSpec(
+  { source, original, text, options, site, deviceRuntime = text.includes('<<<') }: GivenSource,
   name: string,
 ): Omit<BuildSpec, 'entry'> {
   const lines = placeOf(source, source.length).line;

@@ -1,9 +1,9 @@
 // Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
 import type { ParameterCheck, ParameterChecks } from '../../core/channel/build.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
-import type { DeclaredTypes } from '../cuda/declared-types.js';
-import { findEntry, type TextEntry, type TextParameter } from '../cuda/signature.js';
-import { globalFunctions, withoutDirectives } from '../cuda/source-scan.js';
+import type { DeclaredTypes } from '../cuda-source/declared-types.js';
+import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';
+import { globalFunctions, withoutDirectives } from '../cuda-source/source-scan.js';
 import { type CallSite, KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, refuseArgument, shortened } from './arguments.js';
 import { described, mismatch, valueCheck } from './parameter-types.js';
@@ -51,9 +51,10 @@ export function checkEntry(source: string, text: string, name: string, params: C
 }
 
 /** Whether tokens do not tell if the parameter has the declared type. A pointer to a struct accepts an array of any type. */
-function isUnknown(param: CudaParam, { dtype, other, isPointer, isOpenEnum }: TextParameter): boolean {
+function isUnknown(param: CudaParam, { dtype, other, isPointer, isOpenEnum }: SourceParameter): boolean {
   const { kind } = param;
   // The launch copies as many bytes as the kernel takes, so only the compiler's answer will do.
+  if (kind === 'texture' || kind === 'surface') return dtype === undefined && other === undefined;
   if (kind !== 'scalar' && kind !== 'array' && kind !== 'optional') return true;
   if (other !== undefined) return false;
   return dtype === undefined || (isOpenEnum === true && (kind === 'scalar' || isPointer));
@@ -63,6 +64,9 @@ function checkOf(param: CudaParam, text: string): Pick<ParameterCheck, 'dtype' |
   switch (param.kind) {
     case 'scalar':
       return { dtype: param.dtype, access: undefined };
+    case 'texture':
+    case 'surface':
+      return { dtype: 'u64', access: undefined };
     case 'array':
     case 'optional': {
       const { dtype, access } = param.kind === 'array' ? param : param.array;
@@ -73,7 +77,7 @@ function checkOf(param: CudaParam, text: string): Pick<ParameterCheck, 'dtype' |
   }
 }
 
-function requireEntry(text: string, source: string, name: string, site: CallSite): TextEntry {
+function requireEntry(text: string, source: string, name: string, site: CallSite): SourceEntry {
   const [, plain = name, given] = ENTRY_NAME.exec(name) ?? [];
   const functions = globalFunctions(text);
   const entry = findEntry(text, functions, plain);
@@ -112,7 +116,7 @@ function isMadeByMacro(text: string, name: string): boolean {
 }
 
 /** Throws ArgumentError when `params` differs from the list in the source. */
-function compare(name: string, params: CudaParams, list: readonly TextParameter[], types: DeclaredTypes): void {
+function compare(name: string, params: CudaParams, list: readonly SourceParameter[], types: DeclaredTypes): void {
   const entries = Object.entries(params);
   if (entries.length !== list.length) {
     const shown = shortened(list.map((parameter) => parameter.text).join(', '));

@@ -4,7 +4,7 @@ import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { type CudaParams, type Kernel, MADE } from '../../core/kernels/kernel.js';
 import { callSite } from '../diagnostics/diagnostics.js';
 import { checkedCudaParams, checkOptions, refuseArgument } from './arguments.js';
-import { checkedOptions, kernelSpec, readText } from './cuda-build.js';
+import { checkedOptions, kernelSpec, readGivenSource } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
 
 /** How CUDA C++ source is compiled: options of `cudaKernel` and `cudaModule`. */
@@ -40,7 +40,7 @@ export function cudaKernel<const P extends CudaParams>(name: string, params: P, 
   const options = checkedOptions(opts.options ?? []);
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
     refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
-  const given = readText(source, opts.file, options, site);
+  const given = readGivenSource(source, opts.file, options, site);
   const entry = checkEntry(given.source, given.text, name, own, given.site);
   const made: Kernel<P> = {
     uncloneable: KERNEL_STAYS,

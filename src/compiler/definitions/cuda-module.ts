@@ -4,27 +4,27 @@ import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { lengthOf } from '../../core/elements/shape.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
-import type { ModuleText, ModuleVariable } from '../../core/kernels/module.js';
-import { globalFunctions } from '../cuda/source-scan.js';
-import { type TextVariable, variablesOf } from '../cuda/variables.js';
+import type { ModuleSource, ModuleVariable } from '../../core/kernels/module.js';
+import { globalFunctions } from '../cuda-source/source-scan.js';
+import { type SourceVariable, variablesOf } from '../cuda-source/variables.js';
 import { type CallSite, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkedCudaParams, checkOptions, refuseArgument, shortened } from './arguments.js';
-import { checkedOptions, type GivenText, kernelSpec, readText, textSpec } from './cuda-build.js';
+import { checkedOptions, type GivenSource, kernelSpec, readGivenSource, sourceSpec } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
 import type { CudaOptions } from './cuda-kernel.js';
 import { areSame } from './parameter-types.js';
 
 /** Reads a module's source. `site` is the caller. */
-export function readModule(passed: string | URL, opts: CudaOptions, caller: CallSite): ModuleText {
+export function readModule(passed: string | URL, opts: CudaOptions, caller: CallSite): ModuleSource {
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
-  const { source, original, text, site } = readText(passed, opts.file, options, caller);
+  const { source, original, text, site } = readGivenSource(passed, opts.file, options, caller);
   const variables = variablesOf(text, source);
   const kernelNames = unique(globalFunctions(text).filter(({ template }) => template === undefined));
   refuseManaged(source, text, site);
-  const given: GivenText = { source, original, text, options, site };
-  const module: ModuleText = {
-    build: { ...textSpec(given, kernelNames.join(', ')), entry: '', isModule: true },
+  const given: GivenSource = { source, original, text, options, site };
+  const module: ModuleSource = {
+    build: { ...sourceSpec(given, kernelNames.join(', ')), entry: '', isModule: true },
     kernelNames,
     variableNames: unique(variables.filter(isReachable)),
     kernel(name, params) {
@@ -53,7 +53,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
       const found = variables.filter((one) => one.name === name && !one.isExtern);
       if (found.length === 0) return undeclared(name, text, module.variableNames);
       // Only the preprocessor knows which of several declarations is compiled.
-      if (found.length === 1) checkVariable(found[0] as TextVariable, dtype, shape);
+      if (found.length === 1) checkVariable(found[0] as SourceVariable, dtype, shape);
       return { name, isConstant: found.every(({ space }) => space === 'constant') };
     },
   };
@@ -64,7 +64,7 @@ function unique(named: readonly { readonly name: string }[]): readonly string[] 
   return Object.freeze([...new Set(named.map(({ name }) => name))]);
 }
 
-function isReachable({ isConst, isExtern, isHidden }: TextVariable): boolean {
+function isReachable({ isConst, isExtern, isHidden }: SourceVariable): boolean {
   return !isConst && !isExtern && !isHidden;
 }
 
@@ -95,7 +95,7 @@ function undeclared(name: string, text: string, names: readonly string[]): Modul
 }
 
 function checkVariable(
-  { name, isConst, isHidden, text, dtype: own, byteLength }: TextVariable,
+  { name, isConst, isHidden, text, dtype: own, byteLength }: SourceVariable,
   dtype: DType,
   shape: readonly number[],
 ): void {

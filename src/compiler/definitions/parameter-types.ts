@@ -1,10 +1,11 @@
 // Compares a declared parameter of a CUDA C++ kernel, or a field of its struct, with the type that the source gives it.
 import type { FieldCheck, ValueCheck } from '../../core/channel/build.js';
 import { is16BitFloat, type DType, DTYPES } from '../../core/elements/dtype.js';
+import type { SurfaceParam, TextureParam } from '../../core/kernels/params.js';
 import { type Field, spaceOf, type StructParam, type ValueParam } from '../../core/kernels/value-params.js';
-import type { DeclaredTypes } from '../cuda/declared-types.js';
-import { type TextType, textType } from '../cuda/signature.js';
-import type { TextField } from '../cuda/struct-fields.js';
+import type { DeclaredTypes } from '../cuda-source/declared-types.js';
+import { type SourceType, sourceType } from '../cuda-source/signature.js';
+import type { SourceField } from '../cuda-source/struct-fields.js';
 import { shortened } from './arguments.js';
 
 /** The components of CUDA's vectors, by the names without their sizes. */
@@ -51,7 +52,7 @@ const KEYWORDS: ReadonlySet<string> = new Set(
 );
 
 /** How messages describe a declared type. */
-export function described(field: Field): string {
+export function described(field: Field | TextureParam | SurfaceParam): string {
   switch (field.kind) {
     case 'scalar':
       return field.dtype;
@@ -62,7 +63,9 @@ export function described(field: Field): string {
     case 'vector':
       return `${NAMES[field.dtype]}${field.size}`;
     case 'dim3':
-      return 'dim3';
+    case 'texture':
+    case 'surface':
+      return field.kind;
     case 'fixed':
       return `${described(field.element)}[${field.length}]`;
     default:
@@ -75,7 +78,10 @@ function sizeText(bytes: number): string {
 }
 
 /** What is wrong with the declaration; undefined if tokens show no difference. */
-export function mismatch(field: Field, text: TextType, types: DeclaredTypes): string | undefined {
+export function mismatch(field: Field | TextureParam | SurfaceParam, text: SourceType, types: DeclaredTypes): string | undefined {
+  if (field.kind === 'texture' || field.kind === 'surface') return handleMismatch(field, text);
+  if (!text.isPointer && (text.other === 'texture' || text.other === 'surface'))
+    return `a ${text.other} is declared with ${text.other}, as a parameter of the kernel`;
   switch (field.kind) {
     case 'scalar':
       return scalarMismatch(field.dtype, text);
@@ -90,7 +96,17 @@ export function mismatch(field: Field, text: TextType, types: DeclaredTypes): st
   }
 }
 
-function scalarMismatch(declared: DType, text: TextType): string | undefined {
+function handleMismatch({ kind }: TextureParam | SurfaceParam, { dtype, other, isPointer }: SourceType): string | undefined {
+  if (other === kind && !isPointer) return undefined;
+  if ((other === 'texture' || other === 'surface') && !isPointer) return `it is a ${other} there`;
+  // CUDA's types are names of this one.
+  if (dtype === 'u64' && !isPointer) return undefined;
+  return dtype === undefined && other === undefined && !isPointer
+    ? undefined
+    : `a ${kind} needs a ${kind === 'texture' ? 'cudaTextureObject_t' : 'cudaSurfaceObject_t'}`;
+}
+
+function scalarMismatch(declared: DType, text: SourceType): string | undefined {
   if (text.isPointer) return 'a scalar cannot be a pointer';
   if (text.vector !== undefined) return `a vector passed by value is declared with ${howToDeclare(text.vector)}`;
   if (text.other !== undefined) return 'a struct passed by value is declared with struct({ ... }) or bytes(n)';
@@ -103,19 +119,19 @@ function howToDeclare(vector: string): string {
   return found === undefined ? 'bytes(n)' : `vec(${found.dtype}, ${found.size})`;
 }
 
-function arrayMismatch({ dtype, access }: { readonly dtype: DType; readonly access: string }, text: TextType): string | undefined {
+function arrayMismatch({ dtype, access }: { readonly dtype: DType; readonly access: string }, text: SourceType): string | undefined {
   if (!text.isPointer && (text.dtype !== undefined || text.other !== undefined)) return 'an array needs a pointer';
   const problem = elementMismatch(dtype, text);
   if (problem !== undefined) return problem;
   return access !== 'in' && text.isConst && text.dtype !== undefined ? `an ${access} array cannot be const` : undefined;
 }
 
-function elementMismatch(declared: DType, { dtype, isOpenEnum, isNamed }: TextType): string | undefined {
+function elementMismatch(declared: DType, { dtype, isOpenEnum, isNamed }: SourceType): string | undefined {
   if (dtype === undefined || areSame(declared, dtype) || (isOpenEnum && /^[iu](?:32|64)$/.test(declared))) return undefined;
   return isNamed ? `the element type there is ${dtype}` : 'the element type differs';
 }
 
-function valueMismatch(field: ValueParam, text: TextType, types: DeclaredTypes): string | undefined {
+function valueMismatch(field: ValueParam, text: SourceType, types: DeclaredTypes): string | undefined {
   if (text.isPointer) return 'a value cannot be a pointer: declare an array';
   if (field.kind === 'bytes') {
     const components = componentsOf(text.vector);
@@ -142,7 +158,7 @@ function spaceOfVector({ dtype, size }: { readonly dtype: DType; readonly size: 
 }
 
 /** Fields are compared in their order, as the parameters of kernels are. */
-function fieldsMismatch({ fields }: StructParam, texts: readonly TextField[], types: DeclaredTypes): string | undefined {
+function fieldsMismatch({ fields }: StructParam, texts: readonly SourceField[], types: DeclaredTypes): string | undefined {
   const own = Object.entries(fields);
   for (const [at, [name, field]] of own.entries()) {
     const text = texts[at];
@@ -158,8 +174,8 @@ function fieldsMismatch({ fields }: StructParam, texts: readonly TextField[], ty
   return `it has ${own.length} fields, and there are ${texts.length} there (${shortened(texts.map(({ name }) => name).join(', '))})`;
 }
 
-function fieldMismatch(field: Field, { words, count }: TextField, types: DeclaredTypes): string | undefined {
-  const text = textType(words, 0, types);
+function fieldMismatch(field: Field, { words, count }: SourceField, types: DeclaredTypes): string | undefined {
+  const text = sourceType(words, 0, types);
   // An alias of an array is unknown to tokens.
   if (count === undefined || (text.dtype === undefined && text.other === undefined && !text.isPointer)) return undefined;
   let [element, declared]: [Field, number] = [field, 1];

@@ -3,7 +3,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { includeFolders, inlineIncludes } from '../cuda/included-files.js';
+import { includeFolders, inlineIncludes } from '../cuda-source/included-files.js';
 import type { CallSite } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 

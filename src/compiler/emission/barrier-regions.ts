@@ -1,5 +1,5 @@
 // Emits a kernel with barriers. On CUDA a region is a block of statements. On the CPU device it is a loop over the threads of the block
-// (the shim's regions.h), and the statements outside the regions run once per block.
+// (the shim's barrier_regions.h), and the statements outside the regions run once per block.
 import { BARRIER_MACROS } from './block-prelude.js';
 import type { ExpressionEmitter } from './expression.js';
 import { INDEX_NAMES } from './names.js';

@@ -1,4 +1,4 @@
-// CUDA definitions of the macros that a kernel with barriers uses. The CPU device's definitions are in the shim's regions.h.
+// CUDA definitions of the macros that a kernel with barriers uses. The CPU device's definitions are in the shim's barrier_regions.h.
 import type { BarrierScope, KernelIr } from '../ir/ir.js';
 
 export const BARRIER_MACROS: Readonly<Record<BarrierScope, string>> = {
@@ -12,7 +12,7 @@ export function blockPrelude(indexRank: KernelIr['indexRank']): string[] {
   const axes = indexRank === 0 ? 3 : indexRank;
   const outside = ['x', 'y', 'z'].slice(0, axes).map((axis, n) => `int(blockIdx.${axis} * blockDim.${axis} + threadIdx.${axis}) >= n${n}`);
   return `#ifdef MILLRACE_CPU_DEVICE
-#include <regions.h>
+#include <barrier_regions.h>
 #else
 #define MR_BLOCK_FORM
 #define MR_BEGIN_BLOCK(n0, n1, n2) \\

@@ -1,4 +1,4 @@
-// CUDA definitions for a kernel with grid barriers. The CPU device's definitions are in the shim's regions.h.
+// CUDA definitions for a kernel with grid barriers. The CPU device's definitions are in the shim's barrier_regions.h.
 import { MAX_STREAMS } from '../../protocol/protocol.gen.js';
 
 /**

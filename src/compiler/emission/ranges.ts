@@ -9,7 +9,7 @@ import { INDEX_NAMES, type Names } from './names.js';
 import type { ArrayRef, Expr, Stmt, Variable } from '../ir/ir.js';
 import { assignedIn, bodiesOf, expressionsOf, operands } from '../ir/walk.js';
 
-/** C++ that calls the shim's ranges.h: statements that compute ranges, and conditions that must all hold. */
+/** C++ that calls the shim's index_ranges.h: statements that compute ranges, and conditions that must all hold. */
 export interface RangeTest {
   readonly makes: readonly string[];
   readonly holds: readonly string[];

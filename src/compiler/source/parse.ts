@@ -1,7 +1,9 @@
 // Parses a function's source, from `Function.prototype.toString`, with acorn, and removes what build tools inserted.
 //
 // The source is the output of the last tool: without types, and perhaps minified or instrumented. Offsets in the tree refer to it.
-import { type ArrowFunctionExpression, type Expression, type FunctionExpression, parseExpressionAt } from 'acorn';
+import { createRequire } from 'node:module';
+import type * as Acorn from 'acorn';
+import type { ArrowFunctionExpression, Expression, FunctionExpression } from 'acorn';
 import { clean } from './clean.js';
 import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
 import { KernelTextError } from '../diagnostics/diagnostics.js';
@@ -30,7 +32,11 @@ const SAMPLE =
 const DEEP_CHARS = 1000;
 const SAMPLES = 3;
 
+let acorn: typeof Acorn | undefined;
+
 function attempt(source: string, shift: number): Attempt {
+  // Loaded with the first kernel, because an import of this library should not take 15 ms longer.
+  const { parseExpressionAt } = (acorn ??= createRequire(import.meta.url)('acorn') as typeof Acorn);
   try {
     for (let n = 0; n < SAMPLES && source.length > DEEP_CHARS; n++) parseExpressionAt(SAMPLE, 0, { ecmaVersion: 'latest' });
     return { node: shiftOffsets(parseExpressionAt(source, 0, { ecmaVersion: 'latest' }), -shift), error: undefined };

@@ -5,7 +5,7 @@ import { describeAs } from '../base/describe.js';
 import { type DType, type DTypeLike, checkDType, DTYPES } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import type { CudaParams, Kernel } from '../kernels/kernel.js';
-import { MODULE, type ModuleText } from '../kernels/module.js';
+import { MODULE, type ModuleSource } from '../kernels/module.js';
 import { Lease } from '../memory/lease.js';
 import { variablesOf } from '../memory/module-variables.js';
 import { DeviceArray } from './array.js';
@@ -20,12 +20,12 @@ export class CudaModule {
   /** The CUDA C++ source, as it was passed to `cudaModule`. */
   readonly source: string;
   /** @internal */
-  readonly [MODULE]: ModuleText;
+  readonly [MODULE]: ModuleSource;
 
   /** @internal Made by cudaModule. */
-  constructor(text: ModuleText) {
-    this.source = text.build.original ?? text.build.source;
-    this[MODULE] = text;
+  constructor(source: ModuleSource) {
+    this.source = source.build.original ?? source.build.source;
+    this[MODULE] = source;
   }
 
   /** A kernel of the source by its name: `cuModuleGetFunction`, `RawModule.get_function`. Throws as `cudaKernel` does. */
@@ -50,9 +50,9 @@ export class CudaModule {
     if (over !== undefined) throw over;
     const type = checkDType<D>(dtype);
     const dimensions = checkShape(shape);
-    const text = this[MODULE];
-    const variable = text.variable(name, type, dimensions);
-    const storage = variablesOf(core, core.kernelRegistry.module(text)).of(variable, lengthOf(dimensions) * DTYPES[type].byteSize);
+    const source = this[MODULE];
+    const variable = source.variable(name, type, dimensions);
+    const storage = variablesOf(core, core.kernelRegistry.module(source)).of(variable, lengthOf(dimensions) * DTYPES[type].byteSize);
     const array = new DeviceArray(device, type, dimensions, storage, 0, Lease.ofDevice(storage, core));
     storage.belongTo(array);
     return array;

@@ -194,7 +194,7 @@ export class DeviceContext {
       // If the device is lost meanwhile, there is nothing left to wait for.
       await waitForDevices([core], undefined).catch(() => undefined);
       await core.peerUsers.left();
-      await Promise.all(Array.from(this.#streams.values(), (stream) => stream.told()));
+      await Promise.all(Array.from(this.#streams.values(), (stream) => stream.allReported()));
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) stream.finish();
       this.#leave();

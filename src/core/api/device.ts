@@ -10,11 +10,11 @@ import { type Hub, type ObservableOf, observe } from '../base/observable.js';
 import { DEVICE_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import { waitForDevices } from '../device/synchronize-devices.js';
-import { DTYPES, type DType, type DTypeLike, type HostOf, checkDType } from '../elements/dtype.js';
+import { DTYPES, type DType, type DTypeLike, type HostArray, type HostOf, checkDType } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { checkInterprocess, type EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
-import { MODULE, type ModuleText } from '../kernels/module.js';
+import { MODULE, type ModuleSource } from '../kernels/module.js';
 import { adopt } from '../memory/adoption.js';
 import type { ArrayToken } from '../memory/array-token.js';
 import { noteExportable } from '../memory/interprocess-memory.js';
@@ -39,6 +39,8 @@ import { pinExisting } from './pin-memory.js';
 import { PinnedArray } from './pinned.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
+import type { LinearTextureOptions, TextureDType, TextureOptions } from './texture-options.js';
+import type { Texture } from './texture.js';
 
 /**
  * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories allocate on
@@ -225,6 +227,16 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     return pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>;
   }
 
+  /** Creates a texture on the current stream: `stream.createTexture` has the rules. */
+  createTexture<T extends HostArray | PinnedArray | DeviceArray>(
+    opts: TextureOptions<never, T> & { readonly data: T; readonly dtype?: never },
+  ): Texture<TextureDType & DTypeOf<T>>;
+  createTexture<D extends TextureDType = 'f32'>(opts: TextureOptions<D>): Texture<D>;
+  createTexture<D extends TextureDType>(opts: LinearTextureOptions<D>): Texture<D>;
+  createTexture(opts: never): Texture {
+    return this.target.createTexture(opts);
+  }
+
   /**
    * Builds kernels and modules before their first launch, or loads them from the disk cache: `nvrtcCompileProgram`, `wp.load_module`.
    * Rejects with CompileError where the source does not compile, UnavailableError where there is no compiler, ArgumentError for a value
@@ -234,8 +246,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     this.#checkOpen();
     const { kernelRegistry } = this.core;
     const builds = kernels.map((kernel) => {
-      const text = textOf(kernel);
-      return text === undefined ? kernelRegistry.of(kernel as Kernel).built : kernelRegistry.module(text).loaded;
+      const source = sourceOf(kernel);
+      return source === undefined ? kernelRegistry.of(kernel as Kernel).built : kernelRegistry.module(source).loaded;
     });
     await this.core.channel.keepAlive(Promise.all(builds));
   }
@@ -379,6 +391,6 @@ describeAs(
 );
 
 /** The source of a module, also of one that another copy of this package made; undefined for a kernel. */
-function textOf(kernel: Kernel | CudaModule): ModuleText | undefined {
+function sourceOf(kernel: Kernel | CudaModule): ModuleSource | undefined {
   return typeof kernel === 'object' && kernel !== null && MODULE in kernel ? kernel[MODULE] : undefined;
 }

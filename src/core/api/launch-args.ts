@@ -1,10 +1,11 @@
 // The type of a launch's arguments, made of the kernel's parameters.
 import type { DType, HostOf, Scalar, ScalarInput } from '../elements/dtype.js';
 import type { Access, ArrayParam, CudaParam, CudaParams, Dim3 } from '../kernels/kernel.js';
-import type { OptionalArray } from '../kernels/params.js';
+import type { OptionalArray, SurfaceParam, TextureParam } from '../kernels/params.js';
 import type { BytesParam, Dim3Param, Field, FixedArray, StructParam, VectorParam, VectorSize } from '../kernels/value-params.js';
 import type { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import type { DeviceArray } from './array.js';
+import type { Surface, Texture } from './texture.js';
 
 /** The accesses with which a slot is declared that a kernel may use in this way: one declared by `inout` for any. */
 export type SlotAccess<A extends Access> = A extends 'inout' ? 'inout' : A | 'inout';
@@ -47,6 +48,10 @@ export type ArgOf<P extends CudaParam> =
               ? Dim3 | { readonly x?: number; readonly y?: number; readonly z?: number }
               : P extends BytesParam
                 ? Uint8Array | Uint8ClampedArray
-                : never;
+                : P extends TextureParam
+                  ? Texture
+                  : P extends SurfaceParam
+                    ? Surface
+                    : never;
 /** One value per parameter, by name. A missing or surplus one is an ArgumentError of the launch. */
 export type LaunchArgs<P extends CudaParams> = { readonly [K in keyof P]: ArgOf<P[K]> };

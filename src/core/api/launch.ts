@@ -19,11 +19,12 @@ import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
 import { arraySlotArgs, checkArray } from './launch-arrays.js';
+import { textureArgs } from './launch-textures.js';
 import { ValueWriter } from './launch-values.js';
 
 const POINTER_BYTES = 8;
 // V8 folds constants of this module into a function. It loads and checks an imported object at each use: ten instructions for `Form.ARRAY`.
-const { ARRAY, F32, F64, I32, U32, VALUE } = Form;
+const { ARRAY, F32, F64, I32, SURFACE, TEXTURE, U32, VALUE } = Form;
 const { READ, WRITE } = Access;
 /** A launch outside of a capture has no slots. */
 const NO_SLOTS: SlotUse[] = [];
@@ -174,6 +175,9 @@ function writeArgument(
       if (typeof value === 'number' && value >>> 0 === value) encoder.intArg(at, 4, value, 0);
       else scalarSlotArg(site, param, plan, value, slots, at);
       return at + 1;
+    case TEXTURE:
+    case SURFACE:
+      return textureArgs(site, record, param, plan, value, at);
     case VALUE:
       return (values as ValueWriter).write(param, value, at);
     default: {

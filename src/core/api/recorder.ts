@@ -5,15 +5,13 @@ import { AllocKind } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { STREAM_STAYS } from '../base/uncloneable.js';
-import { submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { GraphCore } from '../graphs/graph-core.js';
 import type { Ordering } from '../device/stream-context.js';
-import type { DType, HostOf, ScalarInput } from '../elements/dtype.js';
+import type { DType } from '../elements/dtype.js';
 import { checkBytes } from '../elements/shape.js';
 import type { EventOptions } from '../events/event-options.js';
 import type { OperationTimer } from '../events/operation-timer.js';
-import { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import type { KernelPlan } from '../kernels/kernel-plan.js';
 import type { CudaParams, Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { allocate, allocateCaptured } from '../memory/allocation.js';
@@ -23,23 +21,19 @@ import { LaunchCalls } from '../operations/launch-calls.js';
 import { Operation } from '../operations/operation.js';
 import { takeId } from '../timeline/operation-log.js';
 import type { Point, StreamRecording, Timeline } from '../timeline/timeline.js';
-import { ArrayFactory } from './array-factory.js';
 import { DeviceArray } from './array.js';
+import { CopyRecorder } from './copy-recorder.js';
 import { type CaptureBody, captureCondition, type ConditionCall, ifCall, switchCall, type SyncBody, whileCall } from './condition.js';
-import { type CopyOptions, planCopy } from './copy.js';
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
-import { submitFill } from './fill.js';
 import { Graph, type GraphValues } from './graph.js';
 import type { LaunchArgs } from './launch-args.js';
 import { submitGraphLaunch, submitGraphUpload } from './launch-graph.js';
 import { submitLaunch } from './launch.js';
-import type { PinnedArray } from './pinned.js';
-import { submitSlotCopy, submitSlotFill } from './slot-ends.js';
 
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
-export abstract class Recorder extends ArrayFactory {
+export abstract class Recorder extends CopyRecorder {
   /** @internal */
   readonly uncloneable: symbol = STREAM_STAYS;
   /** The stream's name in messages and in `device.inspect()`. */
@@ -80,8 +74,10 @@ export abstract class Recorder extends ArrayFactory {
     return this.context.deviceOf(this.#maker);
   }
 
-  /** @internal Throws if the stream takes no work any more. */
-  abstract checkOpen(): void;
+  /** @internal */
+  protected get current(): Recorder {
+    return this.device.stream;
+  }
 
   /** @internal Shows an operation to the observers of the stream. */
   protected abstract tell(operation: Operation, ticket: number): void;
@@ -207,60 +203,6 @@ export abstract class Recorder extends ArrayFactory {
   }
 
   /**
-   * Copies elements between arrays of any open device, pinned arrays and plain typed arrays, contiguous or not: `cuMemcpyAsync`,
-   * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. The bytes of a plain typed array are read during the
-   * call, with two exceptions: `transfer` hands over the array's buffer, and a view of a SharedArrayBuffer is borrowed until the copy is
-   * done. `done` resolves when the bytes are in `dst`; later operations of the stream come after the copy without an `await`. Throws
-   * ArgumentError if `dst` and `src` differ in dtype, differ in shape while one is not contiguous, overlap, or are too short for the range.
-   * @example stream.copy(y, x);
-   */
-  copy<D extends DType>(
-    dst: DeviceArray<D> | PinnedArray<D>,
-    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
-    opts?: CopyOptions,
-  ): Operation;
-  /**
-   * Copies to a plain typed array. Its contents are unspecified until `done`, which rejects with StateError if it was detached meanwhile.
-   * @example await stream.copy(host, x).done;
-   */
-  copy<D extends DType>(dst: HostOf[NoInfer<D>], src: DeviceArray<D> | PinnedArray<D>, opts?: CopyOptions): Operation;
-  /**
-   * In a capture, copies from or to the array that each launch of the graph gives for a slot: as many elements as the other end has, or
-   * `count`. Both ends are contiguous, and device arrays belong to this device. A launch with an array of another length is an ArgumentError.
-   */
-  copy<D extends DType>(
-    dst: DeviceArray<D> | PinnedArray<D> | ArraySlot<D, 'out' | 'inout'>,
-    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | ArraySlot<NoInfer<D>, 'in' | 'inout'>,
-    opts?: CopyOptions,
-  ): Operation;
-  copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
-    this.checkOpen();
-    if (dst instanceof ArraySlot || src instanceof ArraySlot) {
-      const copied = submitSlotCopy(this, dst, src, opts);
-      return this.operation('copy', copied.ticket, opts?.label, copied.byteLength);
-    }
-    const plan = planCopy(dst, src, opts);
-    const { ticket, byteLength, sources, hostCompletion, parts } = submitTransfer(this, plan);
-    return this.operation('copy', ticket, plan.label, byteLength).moves(sources, hostCompletion, parts);
-  }
-
-  /**
-   * Sets every element of an array or view: `cuMemsetD8Async` to `cuMemsetD32Async`, `ndarray.fill`, `wp.array.fill_`. Throws
-   * ArgumentError if `value` does not fit the dtype. In a capture, `dst` and `value` may be slots: then each launch of the graph fills the
-   * array that it gives, or with the value that it gives. `dst` is contiguous then.
-   */
-  fill<D extends DType>(
-    dst: DeviceArray<D> | ArraySlot<D, 'out' | 'inout'>,
-    value: ScalarInput<NoInfer<D>> | ScalarSlot<NoInfer<D>>,
-  ): Operation {
-    this.checkOpen();
-    if (dst instanceof ArraySlot || value instanceof ScalarSlot)
-      return this.operation('fill', submitSlotFill(this, dst, value), undefined, undefined);
-    const ticket = submitFill(this, dst, value);
-    return this.operation('fill', ticket, undefined, dst.byteLength);
-  }
-
-  /**
    * Records `event`, or a new event, after everything that was submitted to the stream before: `cuEventRecord`, `record`, `record_event`.
    * Only an event with timing or for other processes costs device time. Throws ArgumentError for an event of another device, StateError for
    * a disposed one.
@@ -330,10 +272,15 @@ export abstract class Recorder extends ArrayFactory {
     const { recording } = this.timeline;
     if (recording !== undefined) return new DeviceArray(this.device, dtype, shape, allocateCaptured(this, recording, bytes, kind), 0);
     const { storage, ticket } = allocate(this, bytes, kind);
+    this.noteAlloc(ticket, bytes);
+    return new DeviceArray(this.device, dtype, shape, storage, 0);
+  }
+
+  /** @internal */
+  protected noteAlloc(ticket: number, bytes: number): void {
     // A hazard may name this operation.
     if (this.isWatched || this.core.tracker.areClocksKept) this.operation('alloc', ticket, undefined, bytes);
     else this.#nameOnly(ticket, 'alloc', bytes);
-    return new DeviceArray(this.device, dtype, shape, storage, 0);
   }
 
   /** @internal The stream is about to wait for the event: it joins the capture of the event's point. */

@@ -8,7 +8,7 @@ import { addObservableSymbol, type Hub, type ObservableOf } from '../base/observ
 import type { Ordering } from '../device/stream-context.js';
 import { OperationTimer } from '../events/operation-timer.js';
 import { Observation } from '../operations/observation.js';
-import { Followers } from '../operations/operation-events.js';
+import { OperationReports } from '../operations/operation-events.js';
 import { iterate } from '../operations/operation-iterator.js';
 import type { Activity, Operation } from '../operations/operation.js';
 import { checkParams, type GraphSlots } from '../graphs/slots.js';
@@ -39,7 +39,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   readonly priority: number;
   /** @internal */
   readonly observation: Observation = new Observation(() => this.watch());
-  readonly #followers: Followers = new Followers(this);
+  readonly #reports: OperationReports = new OperationReports(this);
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
   /** Points that the next record must come after: the device had no room for the waits. */
@@ -282,29 +282,29 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /** @internal Resolves when the observers were told of all finished operations. To be called after these have finished. */
-  told(): Promise<void> {
-    return this.#followers.told();
+  allReported(): Promise<void> {
+    return this.#reports.allReported();
   }
 
   /** @internal An observer of the stream or of its device came or went. */
   watch(): void {
-    this.#followers.update();
+    this.#reports.update();
   }
 
   /** @internal The device is closed or lost, and with it the stream. */
   finish(error?: DeviceLostError): void {
     this.#state = 'closed';
-    this.#followers.end(error);
+    this.#reports.end(error);
   }
 
   /** @internal */
   protected override get isWatched(): boolean {
-    return this.timeline.recording === undefined && this.#followers.isWatched;
+    return this.timeline.recording === undefined && this.#reports.isWatched;
   }
 
   /** @internal */
   protected override tell(operation: Operation, ticket: number): void {
-    this.#followers.follow(operation, ticket);
+    this.#reports.follow(operation, ticket);
   }
 
   /** @internal */
@@ -357,7 +357,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
         throw error;
       }
     }
-    await this.told();
+    await this.allReported();
     // The timeline of a lost device keeps its unfinished records.
     if (core.lostError === undefined) core.closeTimeline(timeline);
     this.context.forget(this);

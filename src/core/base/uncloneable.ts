@@ -16,6 +16,7 @@ export const ARRAY_STAYS: symbol = stay(
   'A DeviceArray',
   'post array.share(), and call device.adopt(token) in the other thread; the DeviceArray',
 );
+export const TEXTURE_STAYS: symbol = stay('A Texture', 'create one in the other thread; the Texture');
 export const PINNED_STAYS: symbol = stay('A PinnedArray', 'post pinned.data, which is shared memory; the PinnedArray');
 export const EVENT_STAYS: symbol = stay(
   'A DeviceEvent',

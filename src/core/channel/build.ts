@@ -27,7 +27,15 @@ export const KERNEL_FAULTS: readonly string[] = [
   'accessed an address that is not mapped for that access (0x#)',
   'accessed a non-canonical address',
   'reached a trap',
+  'waited in a loop for another thread for more than # ms (threads of a block run one after the other between barriers)',
 ];
+/**
+ * The index in KERNEL_FAULTS of an access outside an array of a device with guarded memory. The index of the report is the distance from the
+ * array's first byte, and instead of the thread it has the number of the parameter (or NO_PARAMETER) and the array's size in two halves.
+ */
+export const GUARD_FAULT: number = KERNEL_FAULTS.length;
+/** No parameter of the kernel is, or holds, a pointer into the array. */
+export const NO_PARAMETER = 0xffff_ffff;
 
 /** Maps lines of the compiled source to lines of the user's file, so that compiler messages point there. */
 export interface SourceMapping {

@@ -6,7 +6,7 @@ import { CopyFlag } from '../../protocol/protocol.gen.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { Point } from '../timeline/timeline.js';
 import { flatRegion, type Region } from './memory-region.js';
-import type { Relay } from './relay.js';
+import type { MultiStepCopy } from './multi-step-copy.js';
 import { HostStage } from './upload.js';
 
 /** Large enough that the time of the bus dominates that of the records. */
@@ -26,7 +26,7 @@ function pieceOf(byteLength: number): number {
 
 /** Submits the copy. Reserve room for `recordsThroughHost` records first. */
 export function submitThroughHost(
-  relay: Relay,
+  relay: MultiStepCopy,
   leaving: StreamContext,
   arriving: StreamContext,
   dst: Region,

@@ -13,7 +13,7 @@ import { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan } from './copy-plan.js';
 import { probePeer } from './peer-route-probe.js';
 import { type Elements, isOnDevice, type Region } from './memory-region.js';
-import { Relay, submitArrange, submitMove } from './relay.js';
+import { MultiStepCopy, submitArrange, submitMove } from './multi-step-copy.js';
 import { recordsThroughHost, submitThroughHost } from './host-staging.js';
 import { detached, HostStage, upload } from './upload.js';
 
@@ -107,7 +107,7 @@ export function submitCopy(site: StreamContext, dst: Region, src: Region, elemen
     const what = 'a graph cannot contain a copy in several steps: between backends, or of strided elements of another device';
     throw recording.refusal(site.timeline, 'unsupported-node', what);
   }
-  const relay = new Relay(site, label);
+  const relay = new MultiStepCopy(site, label);
   relay.check(dst, src);
   try {
     if (!isFlat && isInside) {
@@ -131,7 +131,7 @@ function reaches({ channel }: DeviceCore, region: Region): boolean {
 }
 
 /** Submits a relay: gathers, copies bytes and scatters, as needed. */
-function submitRelayed(relay: Relay, dst: Region, src: Region, elements: Elements): void {
+function submitRelayed(relay: MultiStepCopy, dst: Region, src: Region, elements: Elements): void {
   const [to, from] = [dst.storage.core, src.storage.core];
   const { byteLength } = elements;
   const isForeign = isOnDevice(dst) && isOnDevice(src) && to.channel.backend !== from.channel.backend;

@@ -85,7 +85,7 @@ const LONGEST_SNAPSHOT_MS = 20;
 const LEAST_BYTES_OF_LONG_SNAPSHOT = 2 ** 20;
 let hasWarned = false;
 
-function warnOfHolding(ms: number, byteLength: number): void {
+function warnOfLongSnapshot(ms: number, byteLength: number): void {
   if (ms < LONGEST_SNAPSHOT_MS || byteLength < LEAST_BYTES_OF_LONG_SNAPSHOT || hasWarned) return;
   hasWarned = true;
   const message =
@@ -106,7 +106,7 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
   const start = performance.now();
   const stage = new HostStage(core, core.arena.snapshot(bytes));
   const submitted = stage.use(() => submit(stage.region));
-  warnOfHolding(performance.now() - start, byteLength);
+  warnOfLongSnapshot(performance.now() - start, byteLength);
   if (isTransfer) detached(buffer as ArrayBuffer);
   return submitted;
 }

@@ -1,7 +1,7 @@
 // Page-locked host memory: staging memory of the library, buffers of pinned arrays, and memory of user code (`device.pin`).
 //
 // Small blocks come from slabs in powers of two, larger ones are whole pages (host-pages.ts). Each pinned array has a buffer of its own
-// (pinned-buffers.ts), and so has each large block (large-blocks.ts). Memory of user code is a block with a registration of its own.
+// (pinned-buffers.ts), and so has each large block (large-host-blocks.ts). Memory of user code is a block with a registration of its own.
 //
 // A block is used again, or unregistered, only after its last use has completed.
 // Thread: owner.
@@ -11,7 +11,7 @@ import type { Point } from '../timeline/timeline.js';
 import type { HandleTable } from './handles.js';
 import type { HostBlock } from './host-block.js';
 import { HostPages } from './host-pages.js';
-import { LargeBlocks, LEAST_LARGE } from './large-blocks.js';
+import { LargeHostBlocks, LEAST_LARGE } from './large-host-blocks.js';
 import { PinnedBuffers } from './pinned-buffers.js';
 
 /** Small blocks start on multiples of this, so that copies run at full speed and two blocks share no cache line. */
@@ -30,7 +30,7 @@ export class HostArena {
   readonly #handles: HandleTable;
   readonly #pages: HostPages;
   readonly #pinned: PinnedBuffers;
-  readonly #large: LargeBlocks;
+  readonly #large: LargeHostBlocks;
   /** Free small blocks by the exponent of their size. */
   readonly #small: Map<number, HostBlock[]> = new Map();
   #retiring: Retiring[] = [];
@@ -41,7 +41,7 @@ export class HostArena {
     this.#handles = handles;
     this.#pages = new HostPages(channel, handles);
     this.#pinned = new PinnedBuffers(channel, this.#pages);
-    this.#large = new LargeBlocks(channel, this.#pages);
+    this.#large = new LargeHostBlocks(channel, this.#pages);
   }
 
   /** The bytes of blocks that were taken and not returned. */
@@ -56,10 +56,11 @@ export class HostArena {
 
   /**
    * Makes the first chunk when the device is opened. Page-locking may wait for running kernels, and a kernel may itself wait for a copy that
-   * needs this chunk.
+   * needs this chunk. `isGpu` says that page-locking takes time, so the first large block is made as well.
    */
-  prepare(): void {
+  prepare(isGpu: boolean): void {
     this.#pages.prepare();
+    if (isGpu) this.#large.prepare();
   }
 
   /** A block for the library itself. Throws OutOfMemoryError. */

@@ -10,7 +10,7 @@ import type { Timeline } from '../timeline/timeline.js';
 const MOST_STREAMS = {
   /** StreamOrderedFrees: frees that wait. Sharing a stream delays only the reuse of memory. */
   frees: 4,
-  /** Relay: a device's part of a copy between devices. */
+  /** MultiStepCopy: a device's part of a copy between devices. */
   copies: 32,
   /** InterprocessEvent: host waits for events of other processes. */
   interprocess: 8,

@@ -67,10 +67,11 @@ export class CaptureSession implements StreamRecording {
   /** Memory that the capture allocated. */
   readonly allocated: Storage[] = [];
   /** Memory that has no contents before the graph is launched: `allocated`, and that of embedded graphs. */
-  readonly empty: Set<Storage> = new Set();
-  /** Memory of other captures that had no contents: what a node reads before another writes it, and what is written first. */
-  readonly needed: Set<Storage> = new Set();
-  readonly filled: Set<Storage> = new Set();
+  readonly withoutContents: Set<Storage> = new Set();
+  /** Memory of other captures, without contents when this capture used it: a node reads it before any node writes it. */
+  readonly readFirst: Set<Storage> = new Set();
+  /** The same, but a node writes it before any node reads it. */
+  readonly writtenFirst: Set<Storage> = new Set();
   readonly #entries: Map<object, number> = new Map();
   readonly #streams: Map<Timeline, SessionStream> = new Map();
   /** By the node that comes after all of an embedded graph. */
@@ -181,12 +182,12 @@ export class CaptureSession implements StreamRecording {
   addAllocation(memory: object): void {
     if (!(memory instanceof Storage)) return;
     this.allocated.push(memory);
-    this.empty.add(memory);
+    this.withoutContents.add(memory);
   }
 
-  useEmpty(memory: object, isRead: boolean): void {
-    if (!(memory instanceof Storage) || memory.hasContents || this.empty.has(memory) || this.filled.has(memory)) return;
-    (isRead ? this.needed : this.filled).add(memory);
+  useWithoutContents(memory: object, isRead: boolean): void {
+    if (!(memory instanceof Storage) || memory.hasContents || this.withoutContents.has(memory) || this.writtenFirst.has(memory)) return;
+    (isRead ? this.readFirst : this.writtenFirst).add(memory);
   }
 
   /**
@@ -215,8 +216,8 @@ export class CaptureSession implements StreamRecording {
     }
     this.hostFunctions.push(...graph.hostFunctions);
     for (const event of graph.events) this.addEvent(event);
-    for (const memory of graph.needed) this.useEmpty(memory, true);
-    for (const memory of graph.empty) this.empty.add(memory);
+    for (const memory of graph.readFirst) this.useWithoutContents(memory, true);
+    for (const memory of graph.withoutContents) this.withoutContents.add(memory);
     const ticket = this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
     this.#embedded.set(this.nodes.at(-1) as CapturedNode, graph);
     return ticket;
@@ -231,9 +232,9 @@ export class CaptureSession implements StreamRecording {
   ): number {
     const stream = this.#of(timeline);
     this.#bodies.push(...bodies);
-    for (const { empty, needed } of bodies) {
-      for (const memory of needed) this.useEmpty(memory, true);
-      for (const memory of empty) this.empty.add(memory);
+    for (const { withoutContents, readFirst } of bodies) {
+      for (const memory of readFirst) this.useWithoutContents(memory, true);
+      for (const memory of withoutContents) this.withoutContents.add(memory);
     }
     const given = { ...condition, bodies: bodies.map(({ nodes }) => nodes) };
     return this.#put(stream, { kind, record: NO_RECORD, label: undefined, condition: given }, stream.before());

@@ -70,6 +70,9 @@ export const REFUSED: ReadonlyMap<number, string> = new Map([
   [Opcode.HOLD, 'a hold: hold the stream before or after a launch of the graph'],
   [Opcode.WAIT_EVENT, 'a wait for an event of another process'],
   [Opcode.ADOPT, 'the adoption of an array'],
+  [Opcode.ALLOC_ARRAY, 'a new texture: create it before the capture'],
+  [Opcode.CREATE_TEXTURE, 'a new texture: create it before the capture'],
+  [Opcode.COPY_ARRAY, 'copies to and from textures'],
 ]);
 
 /** How many elements the arrays of a slot need for the copies and fills of the graph. */

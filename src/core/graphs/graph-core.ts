@@ -92,7 +92,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
 
   /** Throws StateError if the graph reads an array of another capture that has no contents yet. */
   checkContents(): void {
-    for (const { hasContents, label, madeAt } of this.session.needed) {
+    for (const { hasContents, label, madeAt } of this.session.readFirst) {
       if (hasContents) continue;
       const array = `array ${label}${madeAt === undefined ? '' : ` (made at ${madeAt})`}`;
       const message = `Graph ${this.label} reads ${array}, which another capture allocated and which has no contents yet: launch the graph of that capture first.`;
@@ -110,8 +110,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
 
   /** A launch was submitted. */
   launched({ timeline, ticket, info, isOrdered }: Omit<GraphLaunch, 'nth'>): void {
-    const { empty, filled } = this.session;
-    if (!this.#isLaunched) for (const storage of [...empty, ...filled]) storage.hasContents = true;
+    const { withoutContents, writtenFirst } = this.session;
+    if (!this.#isLaunched) for (const storage of [...withoutContents, ...writtenFirst]) storage.hasContents = true;
     this.#isLaunched = true;
     if (timeline.graphLaunches.add(ticket, this.#names)) {
       const { completed } = timeline;

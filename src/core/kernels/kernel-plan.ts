@@ -14,7 +14,7 @@ import type { ArrayParam } from './params.js';
 import { bytesOfAll, type Field, type ValueParam } from './value-params.js';
 
 /** How a parameter's value is encoded. */
-export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5, VALUE: 6 } as const;
+export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5, VALUE: 6, TEXTURE: 7, SURFACE: 8 } as const;
 export type Form = (typeof Form)[keyof typeof Form];
 
 export interface PlanParam {
@@ -113,6 +113,12 @@ export class KernelPlan implements KernelFacts {
     this.#isOfBlocks = kernel.build.isOfBlocks ?? false;
   }
 
+  /** The parameter to which an argument of the compiled kernel belongs: with the `shaped` ABI an array has one argument per dimension more. */
+  parameterOf(argument: number): string | undefined {
+    let next = 0;
+    return this.params.find((param) => (next += this.isShaped && param.form === Form.ARRAY ? 1 + param.rank : 1) > argument)?.name;
+  }
+
   /** Takes the limits of the built kernel: later launches are checked against them at the call, and use the best block size. */
   learn(limits: KernelLimits): void {
     this.isBuilding = false;
@@ -143,6 +149,8 @@ export function checkKernel(kernel: Kernel, { maxParameterBytes }: NativeDeviceI
   for (const param of Object.values(kernel.params)) {
     entries += param.kind === 'array' && kernel.abi === 'shaped' ? 1 + param.rank : 1;
     if (param.kind === 'struct') entries += pointersOf(param);
+    // The value, and the memory behind it.
+    if (param.kind === 'texture' || param.kind === 'surface') entries++;
   }
   if (entries > MAX_LAUNCH_ARGS) {
     const message = `The arguments of kernel ${kernel.name} (${entries}, array dimensions included) exceed the limit of a launch (${MAX_LAUNCH_ARGS}).`;
@@ -175,6 +183,22 @@ function planParam(name: string, param: CudaParam, place: number): PlanParam {
         form,
         dtype,
         byteSize: DTYPES[dtype].byteSize,
+        access: 0,
+        rank: 0,
+        taken: undefined,
+        isOptional: false,
+        value: undefined,
+        place: 0,
+      };
+    }
+    case 'texture':
+    case 'surface': {
+      const form = param.kind === 'texture' ? Form.TEXTURE : Form.SURFACE;
+      return {
+        name,
+        form,
+        dtype: 'u64',
+        byteSize: param.byteSize,
         access: 0,
         rank: 0,
         taken: undefined,

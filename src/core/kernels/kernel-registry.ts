@@ -9,7 +9,7 @@ import type { Channel } from '../channel/channel.js';
 import { checkKernel, KernelPlan } from './kernel-plan.js';
 import type { Kernel } from './kernel.js';
 import { ModulePlan } from './module-plan.js';
-import type { ModuleText } from './module.js';
+import type { ModuleSource } from './module.js';
 
 /** The number of given-up plans that stay known by their handles, for the errors of their launches. */
 const KEPT = 1024;
@@ -27,7 +27,7 @@ export class KernelRegistry {
   readonly #handles: PlanHandles;
   readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
   readonly #byHandle: Map<number, KernelPlan> = new Map();
-  readonly #modules: WeakMap<ModuleText, ModulePlan> = new WeakMap();
+  readonly #modules: WeakMap<ModuleSource, ModulePlan> = new WeakMap();
   readonly #givenUp: number[] = [];
   #lastModule = 0;
 
@@ -43,15 +43,15 @@ export class KernelRegistry {
   }
 
   /** The module's plan on this device. The first call starts the build. */
-  module(text: ModuleText): ModulePlan {
-    let plan = this.#modules.get(text);
+  module(source: ModuleSource): ModulePlan {
+    let plan = this.#modules.get(source);
     if (plan === undefined) {
       const number = ++this.#lastModule;
-      plan = new ModulePlan(text, number, this.#channel.loadModule(number, text.build));
-      this.#modules.set(text, plan);
+      plan = new ModulePlan(source, number, this.#channel.loadModule(number, source.build));
+      this.#modules.set(source, plan);
       // The module's kernels and variables report the error.
       plan.loaded.catch((error: unknown) => {
-        if (mayPass(error)) this.#modules.delete(text);
+        if (mayPass(error)) this.#modules.delete(source);
       });
     }
     return plan;

@@ -1,15 +1,18 @@
 // A kernel as streams see it: named, typed parameters and a build. src/compiler turns TypeScript functions into kernels.
 import type { Build } from '../channel/build.js';
 import type { Shape } from '../elements/shape.js';
-import type { ModuleText } from './module.js';
-import type { OptionalArray, Param } from './params.js';
+import type { ModuleSource } from './module.js';
+import type { OptionalArray, Param, SurfaceParam, TextureParam } from './params.js';
 import type { ValueParam } from './value-params.js';
 
 export { inout, input, output } from './params.js';
 export type { Access, ArrayParam, In, InOut, Out, Param, Params, Rank } from './params.js';
 
-/** A parameter of a CUDA C++ kernel: a scalar, an array, an array that may be null, or a struct, vector or bytes by value. */
-export type CudaParam = Param | OptionalArray | ValueParam;
+/**
+ * A parameter of a CUDA C++ kernel: a scalar, an array, an array that may be null, a struct, vector or bytes by value, a texture or a
+ * surface.
+ */
+export type CudaParam = Param | OptionalArray | ValueParam | TextureParam | SurfaceParam;
 /** The parameters of a CUDA C++ kernel by name. The order of the keys is the order of the arguments. */
 export type CudaParams = Readonly<Record<string, CudaParam>>;
 
@@ -83,7 +86,7 @@ export interface Kernel<P extends CudaParams = CudaParams> {
   /** @internal The number of dimensions of a `threads` launch: 1 to 3, or 0 for any. */
   readonly indexRank: 0 | 1 | 2 | 3;
   /** @internal The module of the kernel, if it has one. */
-  readonly module?: ModuleText;
+  readonly module?: ModuleSource;
   /** @internal The declared limit of threads per block, if there is one. */
   readonly maxThreadsPerBlock?: number;
 }

@@ -12,7 +12,7 @@ export interface ModuleVariable {
 }
 
 /** A module, not tied to a device. Kernels of the same object share its variables on each device. */
-export interface ModuleText {
+export interface ModuleSource {
   readonly build: BuildSpec;
   /** The names of the kernels that the parser finds in the source. */
   readonly kernelNames: readonly string[];
@@ -23,5 +23,5 @@ export interface ModuleText {
   variable(name: string, dtype: DType, shape: readonly number[]): ModuleVariable;
 }
 
-/** The key under which modules made by `cudaModule()` hold their ModuleText. Two installs in one process share it. */
+/** The key under which modules made by `cudaModule()` hold their ModuleSource. Two installs in one process share it. */
 export const MODULE: unique symbol = Symbol.for('millrace.module') as never;

@@ -30,6 +30,30 @@ export interface OptionalArray<A extends ArrayParam = ArrayParam> {
   readonly array: A;
 }
 
+/** A texture of a CUDA C++ kernel: `texture` as a parameter's type. */
+export interface TextureParam {
+  /** Tells a texture from other parameters. */
+  readonly kind: 'texture';
+  /** `sizeof`, in bytes. */
+  readonly byteSize: 8;
+  /** `alignof`, in bytes. */
+  readonly align: 8;
+}
+/** A surface of a CUDA C++ kernel: `surface` as a parameter's type. */
+export interface SurfaceParam {
+  /** Tells a surface from other parameters. */
+  readonly kind: 'surface';
+  /** `sizeof`, in bytes. */
+  readonly byteSize: 8;
+  /** `alignof`, in bytes. */
+  readonly align: 8;
+}
+
+/** A texture, which the kernel reads: `cudaTextureObject_t`, CuPy's TextureObject, Warp's Texture2D. A launch gives a Texture. */
+export const texture: TextureParam = Object.freeze({ kind: 'texture', byteSize: 8, align: 8 } as const);
+/** A surface, which the kernel reads and writes: `cudaSurfaceObject_t`, CuPy's SurfaceObject. A launch gives the `surface` of a Texture. */
+export const surface: SurfaceParam = Object.freeze({ kind: 'surface', byteSize: 8, align: 8 } as const);
+
 // Short names for the annotation that an exported kernel needs under isolatedDeclarations.
 /** The type of `input(...)`, for the annotation of an exported kernel. */
 export type In<D extends DType, N extends Rank = 1> = ArrayParam<D, 'in', N>;

@@ -4,7 +4,7 @@ import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import type { DType, Scalar } from '../elements/dtype.js';
-import { type ArrayParam, type OptionalArray, plainParam } from './params.js';
+import { type ArrayParam, type OptionalArray, plainParam, type SurfaceParam, type TextureParam } from './params.js';
 
 /** The size of a vector. */
 export type VectorSize = 1 | 2 | 3 | 4;
@@ -90,7 +90,7 @@ const OPTIONS: readonly string[] = ['align'];
 const EXAMPLE = 'a type such as f32, vec3f, struct({ n: i32 }), arrayOf(f32, 4), bytes(16) or input(f32)';
 
 /** Size and alignment of a field in bytes. */
-export function spaceOf(field: Field): { readonly byteSize: number; readonly align: number } {
+export function spaceOf(field: Field | TextureParam | SurfaceParam): { readonly byteSize: number; readonly align: number } {
   if (field.kind === 'array' || field.kind === 'optional') return { byteSize: POINTER_BYTES, align: POINTER_BYTES };
   return field.kind === 'scalar' ? { byteSize: field.byteSize, align: field.byteSize } : field;
 }
@@ -213,7 +213,7 @@ export function fieldOf(given: unknown, what: string, argument: string, depth = 
 }
 
 /** The bytes of all parameters of a CUDA C++ kernel, each at the next multiple of its alignment. */
-export function bytesOfAll(params: Readonly<Record<string, Field>>): number {
+export function bytesOfAll(params: Readonly<Record<string, Field | TextureParam | SurfaceParam>>): number {
   let end = 0;
   for (const param of Object.values(params)) {
     const { byteSize, align } = spaceOf(param);

@@ -31,7 +31,7 @@ interface Followed {
 /** The list is compacted when it has this many reported entries at its front. */
 const SPENT = 1024;
 
-export class Followers {
+export class OperationReports {
   readonly #site: WatchedSite;
   readonly #activity: ActivityFeed;
   #isOn = false;
@@ -81,7 +81,7 @@ export class Followers {
   }
 
   /** Resolves when every operation followed so far has been reported. Call it after the whole stream has finished. */
-  told(): Promise<void> {
+  allReported(): Promise<void> {
     const { core } = this.#site;
     // The event loop may not have looked since the last operation finished.
     core.progress.drain();

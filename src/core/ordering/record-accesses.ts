@@ -130,7 +130,7 @@ export class RecordAccesses {
     const { core, timeline, ordering, isReadback } = this.#stream as OrderedStream;
     const info = this.#info as AccessInfo;
     const isOrdered = ordering !== 'explicit';
-    if (this.#empty.length > 0) for (const { memory, isRead } of this.#empty) timeline.recording?.useEmpty(memory, isRead);
+    if (this.#empty.length > 0) for (const { memory, isRead } of this.#empty) timeline.recording?.useWithoutContents(memory, isRead);
     for (let i = 0; i < this.#count; i++) {
       const use = this.#uses[i] as Use;
       const { start, end, isWrite } = use;

@@ -2,7 +2,7 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { ASSERTION_PARAMETER, KERNEL_FAULTS, LAUNCH_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
+import { ASSERTION_PARAMETER, GUARD_FAULT, KERNEL_FAULTS, LAUNCH_PARAMETER, NO_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
 import {
   BoundsError,
   DeviceLostError,
@@ -21,6 +21,8 @@ export interface KernelFacts {
   readonly name: string;
   /** Parameter names, in order. */
   readonly parameters: readonly string[];
+  /** The parameter to which an argument of the compiled kernel belongs. */
+  parameterOf(argument: number): string | undefined;
   /** Arrays that it declares. */
   readonly arrays: readonly string[];
   /** The conditions that it asserts. */
@@ -131,11 +133,22 @@ function lostError(what: string, note: string, lost: ReturnType<FailureScene['lo
 function kernelFault(fault: NonNullable<FailureRecord['fault']>, kernel: KernelFacts | undefined, where: string): string {
   const isAddress = KERNEL_FAULTS[fault.dimension]?.includes('0x') ?? false;
   const detail = isAddress ? BigInt.asUintN(64, BigInt(fault.index)).toString(16) : String(fault.index);
-  const what = (KERNEL_FAULTS[fault.dimension] ?? KERNEL_FAULTS[0]!).replace('#', detail);
+  const what =
+    fault.dimension === GUARD_FAULT
+      ? accessOutside(fault, kernel)
+      : (KERNEL_FAULTS[fault.dimension] ?? KERNEL_FAULTS[0]!).replace('#', detail);
   const [x, y, z] = fault.block;
   const block =
     fault.limit > 1 ? `one of the blocks (${x}, ${y}, ${z}) to (${x + fault.limit - 1}, ${y}, ${z})` : `block (${x}, ${y}, ${z})`;
   return `kernel ${kernel?.name ?? 'unknown'} ${where} ${what} in ${block}`;
+}
+
+/** What a device with guarded memory reported. */
+function accessOutside(fault: NonNullable<FailureRecord['fault']>, kernel: KernelFacts | undefined): string {
+  const [argument, low, high] = fault.thread;
+  const byteLength = high * 2 ** 32 + low;
+  const name = argument === NO_PARAMETER ? undefined : kernel?.parameterOf(argument);
+  return `accessed byte ${fault.index} of ${name === undefined ? 'an array that is not an argument' : `array ${name}`}, which has ${byteLength} bytes,`;
 }
 
 /** What a checked kernel reported. */

@@ -66,7 +66,7 @@ export interface StreamRecording {
   /** The memory was allocated for an array of the capture. */
   addAllocation(memory: object): void;
   /** A node uses memory that has no contents now. */
-  useEmpty(memory: object, isRead: boolean): void;
+  useWithoutContents(memory: object, isRead: boolean): void;
   /** The timeline of the stream itself. */
   outside(timeline: Timeline): Timeline;
   /** The error of a call that a capture does not take, `what` with the device and the stream in front. */

@@ -8,7 +8,7 @@ import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js
 import { locate } from './source-locations.js';
 
 /** The file name of the source in compiler output. */
-export const TEXT_NAME = 'kernel.cu';
+export const SOURCE_NAME = 'kernel.cu';
 
 /** g++ and clang++: `file:line:column: error: message`. */
 const GNU = /^(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$/;
@@ -48,7 +48,7 @@ export function parseLog(log: string): CompilerDiagnostic[] {
 }
 
 function isText(file: string): boolean {
-  return file === TEXT_NAME || file.endsWith(`/${TEXT_NAME}`);
+  return file === SOURCE_NAME || file.endsWith(`/${SOURCE_NAME}`);
 }
 
 /** nvcc indents the quoted line by two spaces. */

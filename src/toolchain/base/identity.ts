@@ -1,6 +1,6 @@
 // Inputs of a compiled image besides its source and its compiler: this package and the processor.
 import { createHash } from 'node:crypto';
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { arch, cpus } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -37,9 +37,12 @@ async function ownIdentityBy(facts?: Facts): Promise<string> {
   return installedIdentity() ?? (await identityOf(OWN_DIRECTORIES, facts));
 }
 
-/** `written` is for tests. */
-export function installedIdentity(written: string = WRITTEN): string | undefined {
-  if (!/[\\/]node_modules[\\/]/.test(written)) return undefined;
+/**
+ * The package has bundles and no modules, so a module that exists is one of a checkout, where the modules may have changed since the
+ * build. Tests give other paths.
+ */
+export function installedIdentity(written: string = WRITTEN, module: string = fileURLToPath(import.meta.url)): string | undefined {
+  if (existsSync(module)) return undefined;
   try {
     return readFileSync(written, 'utf8');
   } catch {

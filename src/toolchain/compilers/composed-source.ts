@@ -1,11 +1,11 @@
 // Composes the input of the C++ compiler: the shim's headers, and CUDA C++ source rewritten for the CPU.
 import type { BuildSpec } from '../../core/channel/build.js';
-import { globalFunctions, namedOnce, withoutComments } from '../../compiler/cuda/source-scan.js';
-import { variablesOf } from '../../compiler/cuda/variables.js';
-import { TEXT_NAME } from '../base/diagnostics.js';
+import { globalFunctions, namedOnce, withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { variablesOf } from '../../compiler/cuda-source/variables.js';
+import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';
-import { headOf } from '../cuda-parser/source-head.js';
-import type { EditedText } from '../cuda-parser/source-edits.js';
+import { preludeOf } from '../cuda-parser/source-prelude.js';
+import type { EditedSource } from '../cuda-parser/source-edits.js';
 import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
@@ -17,17 +17,17 @@ import { parameterChecks } from './parameter-checks.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /** Source ready for the C++ compiler. */
-export interface ComposedText extends EditedText {
+export interface ComposedSource extends EditedSource {
   /** Whether some threads wait as coroutines. */
   readonly hasCoroutines: boolean;
   /** Whether loop fission was applied to an exported kernel. */
-  readonly isCut: boolean;
+  readonly isSplit: boolean;
   /** Kernels that were split at their barriers, or became loops over grid rows. */
   readonly looped: readonly string[];
 }
 
 /** Source as given or after the preprocessor, and the directives before it. */
-export interface ReadText {
+export interface ScannedSource {
   readonly source: string;
   readonly tokens: Tokens['tokens'];
   readonly directives: string;
@@ -61,7 +61,7 @@ export function exportOf({ entry, path }: BuildSpec): Exports {
 }
 
 /** Exports the kernels, and the bounds of those whose symbols are not their names. */
-function exportedKernels({ kernels, symbols }: Exports, tokens: ReadText['tokens']): string {
+function exportedKernels({ kernels, symbols }: Exports, tokens: ScannedSource['tokens']): string {
   const paths = kernelPaths(tokens);
   if (!symbols) return kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
   const bounded = new Set(kernelsOf(tokens, namespaceScope(tokens)).flatMap(({ name, bounds }) => (bounds ? [name] : [])));
@@ -82,27 +82,27 @@ export function isFused(spec: BuildSpec): boolean {
 
 /**
  * Composes the rewritten source and the headers that it needs. `isPlain`: indices and products of 16-bit floats have CUDA's own types (the
- * shim's index.h and half_products.h).
+ * shim's thread_index.h and half_products.h).
  */
-export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLoop: boolean, isPlain = false): ComposedText {
+export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, mayLoop: boolean, isPlain = false): ComposedSource {
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
   const forms: Forms = hasWaits(tokens)
     ? formsOf(spec, source, tokens, mayLoop)
-    : { edits: [], cut: [], waiting: new Set(), hasCoroutines: false };
+    : { edits: [], split: [], waiting: new Set(), hasCoroutines: false };
   // Code that launches kernels needs its thread's index, which loops over grid rows do not keep.
   const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.waiting.has(name)) : [];
   const rows = rowEdits(source, tokens, able);
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const { text, restore } = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
-  const head = headOfText(spec);
+  const head = preludeOfSpec(spec);
   const headers = ['cuda_on_cpu.h', ...head.headers];
-  if (forms.cut.length > 0) headers.push('whole_blocks.h');
+  if (forms.split.length > 0) headers.push('loop_fission.h');
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
-  headers.push(...libraryHeaders(tokens), ...(early.usesHeap ? ['device_heap.h'] : []));
+  headers.push(...libraryHeaders(tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
@@ -119,38 +119,44 @@ export function compose(spec: BuildSpec, read: ReadText, exports: Exports, mayLo
   const defined = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
-  const whole = `${defined}${included}${directives}${asserts}#line 1 "${TEXT_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
+  const whole = `${defined}${included}${directives}${asserts}#line 1 "${SOURCE_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
   return {
     text: whole,
     restore: (log) => early.restore(restoreLaunches(restore(log))),
     hasCoroutines: forms.hasCoroutines || hasGroups(tokens) || hasCub(tokens) || hasGates(tokens),
-    isCut: forms.cut.some((name) => exports.kernels.includes(name)),
-    looped: [...forms.cut, ...rows.names],
+    isSplit: forms.split.some((name) => exports.kernels.includes(name)),
+    looped: [...forms.split, ...rows.names],
   };
 }
 
 /** What a user's source needs in front of it. */
-function headOfText({ source, options, identity }: BuildSpec): { readonly directives: string; readonly headers: readonly string[] } {
+function preludeOfSpec({ source, options, identity }: BuildSpec): { readonly directives: string; readonly headers: readonly string[] } {
   if (identity !== undefined) return { directives: '', headers: [] };
-  const { directives, hasLibrary } = headOf(source, options);
+  const { directives, hasLibrary } = preludeOf(source, options);
   return { directives, headers: hasLibrary ? ['mr_std.h'] : [] };
 }
 
 /** Composes the source without rewriting, for a compiler that reports its errors. */
-export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: ReadText): string {
+export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: ScannedSource): string {
   const groups = hasGroups(tokens) ? '#include "groups.h"\n' : '';
   const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
-  const head = headOfText(spec);
+  const head = preludeOfSpec(spec);
   const library = head.headers.map((name) => `#include "${name}"\n`).join('');
   const others = libraryHeaders(tokens)
     .map((name) => `#include "${name}"\n`)
     .join('');
   const gates = hasGates(tokens) ? '#define MR_GATES 1\n' : '';
-  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${TEXT_NAME}"\n${source}\n`;
+  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
 }
 
 /** Composes source that this package emitted. */
-export function composeSimd(source: string, kernels: readonly string[]): ComposedText {
+export function composeSimd(source: string, kernels: readonly string[]): ComposedSource {
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
-  return { text: `#include "cuda_on_cpu.h"\n${source}${exported}`, restore: (log) => log, hasCoroutines: false, isCut: false, looped: [] };
+  return {
+    text: `#include "cuda_on_cpu.h"\n${source}${exported}`,
+    restore: (log) => log,
+    hasCoroutines: false,
+    isSplit: false,
+    looped: [],
+  };
 }

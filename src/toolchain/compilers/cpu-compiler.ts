@@ -8,14 +8,14 @@ import {
   compose,
   composeAsGiven,
   composeSimd,
-  type ComposedText,
+  type ComposedSource,
   type Exports,
   exportOf,
   exportsOf,
   isFused,
-  type ReadText,
+  type ScannedSource,
 } from './composed-source.js';
-import { rejectedBy, TEXT_NAME } from '../base/diagnostics.js';
+import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { hasHalves, hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
@@ -54,16 +54,16 @@ const FLAGS: readonly string[] = [
 ];
 /**
  * Without the first flag, g++ turns a division by a constant zero into a trap; GPUs and this device (native/cpu/division.h) give a result.
- * -fwhole-program makes everything private that is not exported, so that globals stay in registers (see the shim's index.h).
+ * -fwhole-program makes everything private that is not exported, so that globals stay in registers (see the shim's thread_index.h).
  */
 const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference', '-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];
 /**
  * For kernels after loop fission, whose loops over threads already have the right order: a block may have rows, so x stays innermost. A row
  * is too short for a memcpy call when it copies to shared memory (a reduction over 16M: 3.2 ms, not 11.8).
  */
-const GCC_CUT_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
+const GCC_FISSION_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
-const CLANG_CUT_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-builtin-memset'];
+const CLANG_FISSION_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-builtin-memset'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
 /** Threads that wait are coroutines, which need C++20 whatever the options ask for. A task that no code awaits is an error. */
@@ -114,7 +114,7 @@ export function hostOptions(options: readonly string[]): HostOptions {
  * The forms of kernels. `either`: kernels whose threads wait are split at their barriers if possible, else become coroutines; other kernels
  * become loops over grid rows if possible, else run thread by thread.
  */
-export type KernelForm = 'either' | 'cut' | 'coroutines' | 'rows' | 'threads';
+export type KernelForm = 'either' | 'fission' | 'coroutines' | 'rows' | 'threads';
 
 /** A compiled image, or the reason why there is none. */
 interface Built {
@@ -146,9 +146,9 @@ export class CpuCompiler implements KernelCompiler {
       tools.version,
       FLAGS,
       GCC_FLAGS,
-      GCC_CUT_FLAGS,
+      GCC_FISSION_FLAGS,
       CLANG_FLAGS,
-      CLANG_CUT_FLAGS,
+      CLANG_FISSION_FLAGS,
       WAITING_FLAGS,
       LINK_FLAGS,
       LIBRARIES,
@@ -205,18 +205,18 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   /** Checks the brackets with the compiler first, because the rewriting of waits relies on matching brackets. */
-  async #refuseUnmatched(spec: BuildSpec, read: ReadText, common: readonly string[]): Promise<void> {
+  async #refuseUnmatched(spec: BuildSpec, read: ScannedSource, common: readonly string[]): Promise<void> {
     const args = [...common, '-std=c++20', '-w', '-fsyntax-only', '-'];
     const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composeAsGiven(spec, read) });
     if (exitCode !== 0) throw rejectedBy(this.label, spec, stderr);
   }
 
-  async #build(spec: BuildSpec, composed: ComposedText, common: readonly string[]): Promise<Built> {
+  async #build(spec: BuildSpec, composed: ComposedSource, common: readonly string[]): Promise<Built> {
     // Not in the cache's directory, whose files must have their final names or be about to get them.
     const scratch = scratchFolder();
     try {
-      const [every, ofCut] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_CUT_FLAGS] : [GCC_FLAGS, GCC_CUT_FLAGS];
-      const own = composed.isCut ? [...every, ...ofCut] : every;
+      const [every, ofSplit] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
+      const own = composed.isSplit ? [...every, ...ofSplit] : every;
       const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
       const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
       const build = async (name: string, more: readonly string[]): Promise<Built & { dump: string }> => {
@@ -248,7 +248,7 @@ export class CpuCompiler implements KernelCompiler {
     spec: BuildSpec,
     directives: string,
     flags: readonly string[],
-  ): Promise<{ given: ReadText; expanded?: ReadText; isRead: boolean; seen: string }> {
+  ): Promise<{ given: ScannedSource; expanded?: ScannedSource; isRead: boolean; seen: string }> {
     const found = tokenize(spec.source);
     const given = { source: spec.source, tokens: found.tokens, directives };
     if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') {
@@ -256,7 +256,7 @@ export class CpuCompiler implements KernelCompiler {
       return { given, isRead: true, seen: spec.source };
     }
     // Without the shim, so that its macros are not expanded.
-    const input = `${directives}#line 1 "${TEXT_NAME}"\n${spec.source}\n`;
+    const input = `${directives}#line 1 "${SOURCE_NAME}"\n${spec.source}\n`;
     const run = await compileWith(this.#tools, spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], { input });
     if (run.exitCode !== 0) {
       // A header that the CPU device lacks fails here. The compiler will report other errors.

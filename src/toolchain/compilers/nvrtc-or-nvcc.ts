@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
-import { globalFunctions, namedOnce, withoutComments, withoutDirectives } from '../../compiler/cuda/source-scan.js';
-import { onlyFor } from '../../compiler/cuda/host-code.js';
+import { globalFunctions, namedOnce, withoutComments, withoutDirectives } from '../../compiler/cuda-source/source-scan.js';
+import { onlyFor } from '../../compiler/cuda-source/host-code.js';
 import { plainName, withSymbols } from '../base/symbols.js';
-import { rejectedBy, TEXT_NAME, titleOf } from '../base/diagnostics.js';
+import { rejectedBy, SOURCE_NAME, titleOf } from '../base/diagnostics.js';
 import { HEADER_DIRECTORY, kernelHeaders } from '../base/kernel-headers.js';
-import { headOf } from '../cuda-parser/source-head.js';
+import { preludeOf } from '../cuda-parser/source-prelude.js';
 import { macrosOf } from '../cuda-parser/macro-options.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { compileWith, outputOf } from './compile-with.js';
@@ -102,16 +102,16 @@ export class NvrtcCompiler implements KernelCompiler {
     const options = [...commonOptions(spec, this.#capability), '-default-device'];
     const source = checkedSource(spec);
     // Source that this package emitted needs no headers.
-    if (spec.identity !== undefined) return { source, name: TEXT_NAME, options, headers: NO_HEADERS, kernels: [] };
-    const { directives, hasLibrary, hasOtherHeaders } = headOf(spec.source, spec.options);
+    if (spec.identity !== undefined) return { source, name: SOURCE_NAME, options, headers: NO_HEADERS, kernels: [] };
+    const { directives, hasLibrary, hasOtherHeaders } = preludeOf(spec.source, spec.options);
     // After the user's own include folders.
     if (hasOtherHeaders) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
     const defined = macrosOf(options);
     const library = hasLibrary ? '#include "mr_std.h"\n' : '';
-    const head = `${directives}#include "mr_types.h"\n${library}${defined.directives}#line 1 "${TEXT_NAME}"\n`;
+    const head = `${directives}#include "mr_types.h"\n${library}${defined.directives}#line 1 "${SOURCE_NAME}"\n`;
     return {
       source: head + source,
-      name: TEXT_NAME,
+      name: SOURCE_NAME,
       options: defined.others,
       headers: headersFor(spec.source),
       kernels: namedKernels(spec),
@@ -185,7 +185,7 @@ export class NvccCompiler implements KernelCompiler {
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
     const scratch = scratchFolder();
     try {
-      const input = join(scratch, TEXT_NAME);
+      const input = join(scratch, SOURCE_NAME);
       const output = join(scratch, 'kernel.cubin');
       writeFileSync(input, checkedSource({ ...spec, source: withCNames(spec) }));
       // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.

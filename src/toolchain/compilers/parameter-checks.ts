@@ -1,7 +1,7 @@
 // Emits static_asserts after the source, which fail when a kernel's parameter has another type than the declared one. They cover types that
 // tokens do not tell; the definition of a kernel compares the others.
 import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
-import { TEXT_NAME } from '../base/diagnostics.js';
+import { SOURCE_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
 import { FIELD_MACROS, fieldTemplates } from './value-checks.js';
@@ -57,7 +57,7 @@ template <class mr_T, class... mr_U> struct mr_at<0, mr_types<mr_T, mr_U...>> { 
 }
 `;
 
-/** On the CPU device, launch.h defines these. */
+/** On the CPU device, kernel_exports.h defines these. */
 const CUDA_HELPERS = `namespace mr_parameters {
 template <class... mr_T> struct mr_types {};
 template <class mr_T> struct mr_signature;
@@ -79,7 +79,7 @@ export function checkedSource(spec: BuildSpec): string {
 export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, path: string, signature = 'mr_signature'): string {
   if (!checks) return '';
   const { count, line, list } = checks;
-  const place = `#line ${line} "${TEXT_NAME}"\n`;
+  const place = `#line ${line} "${SOURCE_NAME}"\n`;
   const types = `${signature}<decltype(${path})>::mr_list`;
   const differs = `params has ${count} entries, but '${entry}' has a different number of parameters in the source`;
   const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;

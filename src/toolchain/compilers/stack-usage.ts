@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
-import { compileError, TEXT_NAME, titleOf } from '../base/diagnostics.js';
+import { compileError, SOURCE_NAME, titleOf } from '../base/diagnostics.js';
 
 /** Makes the compiler write stack usage files next to the image. */
 export const STACK_FLAG = '-fstack-usage';
@@ -30,7 +30,7 @@ export function largeFrame(folder: string, name: string): LargeFrame | undefined
     for (const [, where = '', line, bytes] of readFileSync(join(folder, file), 'utf8').matchAll(/^(.*?):(\d+):.*\t(\d+)\t/gm)) {
       if (Number(bytes) <= COUNTED_BYTES) continue;
       sum += Number(bytes);
-      if (Number(bytes) > (largest?.bytes ?? 0)) largest = { line: where === TEXT_NAME ? Number(line) : 1, bytes: Number(bytes) };
+      if (Number(bytes) > (largest?.bytes ?? 0)) largest = { line: where === SOURCE_NAME ? Number(line) : 1, bytes: Number(bytes) };
     }
   }
   return sum > MOST_BYTES ? largest : undefined;

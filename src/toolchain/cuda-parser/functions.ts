@@ -3,7 +3,7 @@
 import { closing, type Token } from './tokenizer.js';
 
 /** All members are token indices. */
-export interface FunctionText {
+export interface FunctionTokens {
   readonly kind: 'function' | 'lambda';
   /** A lambda's variable, if it initialises one. An operator's name begins with `operator`. */
   readonly name: string;
@@ -69,8 +69,8 @@ export function callOpen(tokens: readonly Token[], at: number): number {
 }
 
 /** Every function (definitions and declarations) and every lambda, in order of discovery. */
-export function functionsOf(tokens: readonly Token[]): FunctionText[] {
-  const found: FunctionText[] = [];
+export function functionsOf(tokens: readonly Token[]): FunctionTokens[] {
+  const found: FunctionTokens[] = [];
   const scopes: Scope[] = [];
   const lambdaBodies = new Set<number>();
   let start = 0;
@@ -149,7 +149,7 @@ function headOf(
   tokens: readonly Token[],
   start: number,
   end: number,
-): Omit<FunctionText, 'bodyOpen' | 'bodyEnd' | 'className'> | undefined {
+): Omit<FunctionTokens, 'bodyOpen' | 'bodyEnd' | 'className'> | undefined {
   const first = skipTemplate(tokens, start);
   for (let i = first; i < end; i++) {
     const { text, kind } = tokens[i]!;
@@ -189,7 +189,7 @@ function headAt(
   open: number,
   end: number,
   name: string,
-): Omit<FunctionText, 'bodyOpen' | 'bodyEnd' | 'className'> | undefined {
+): Omit<FunctionTokens, 'bodyOpen' | 'bodyEnd' | 'className'> | undefined {
   const close = closing(tokens, open);
   if (close >= end) return undefined;
   return { kind: 'function', name, at, start, open, close, trailing: trailingType(tokens, close + 1, end) };
@@ -205,7 +205,7 @@ function trailingType(tokens: readonly Token[], from: number, end: number): read
 }
 
 /** The lambda that begins at this `[`. */
-function lambdaAt(tokens: readonly Token[], at: number): FunctionText | undefined {
+function lambdaAt(tokens: readonly Token[], at: number): FunctionTokens | undefined {
   const before = tokens[at - 1];
   if (before !== undefined) {
     if (before.kind === 'number' || before.kind === 'string' || before.text === ')' || before.text === ']') return undefined;
@@ -233,7 +233,7 @@ function lambdaAt(tokens: readonly Token[], at: number): FunctionText | undefine
 }
 
 /** For each token, the index in `functions` of the innermost function that contains it, or -1. */
-export function owners(tokens: readonly Token[], functions: readonly FunctionText[]): Int32Array {
+export function owners(tokens: readonly Token[], functions: readonly FunctionTokens[]): Int32Array {
   const owner = new Int32Array(tokens.length).fill(-1);
   const outermostFirst = functions.map((_unused, i) => i).toSorted((a, b) => functions[a]!.bodyOpen - functions[b]!.bodyOpen);
   for (const i of outermostFirst) {

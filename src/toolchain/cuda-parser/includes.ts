@@ -3,8 +3,8 @@
 // not checked.
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda/included-files.js';
-import { withoutComments } from '../../compiler/cuda/source-scan.js';
+import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda-source/included-files.js';
+import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 

@@ -1,5 +1,5 @@
 // Edits source without changing its lines, and maps the changed columns in messages back to the user's.
-import { TEXT_NAME } from '../base/diagnostics.js';
+import { SOURCE_NAME } from '../base/diagnostics.js';
 import type { Token } from './tokenizer.js';
 
 export interface Edit {
@@ -9,7 +9,7 @@ export interface Edit {
 }
 
 /** Source as the compiler receives it. */
-export interface EditedText {
+export interface EditedSource {
   readonly text: string;
   /** Rewrites a compiler's messages to the columns before the edits. */
   restore(log: string): string;
@@ -25,7 +25,7 @@ interface Shift {
  * Applies edits, which must not overlap or change the number of lines. Edits at one position apply in order. `tokens` are the source's;
  * they give the line that a compiler reports for a position.
  */
-export function applyEdits(source: string, tokens: readonly Token[], edits: readonly Edit[]): EditedText {
+export function applyEdits(source: string, tokens: readonly Token[], edits: readonly Edit[]): EditedSource {
   const sorted = edits.toSorted((a, b) => a.start - b.start || a.end - b.end);
   const shifts = new Map<number, Shift[]>();
   let text = '';
@@ -55,7 +55,7 @@ export function applyEdits(source: string, tokens: readonly Token[], edits: read
     shifts.set(line, list);
   }
   text += source.slice(copied);
-  const pattern = new RegExp(`(${TEXT_NAME.replace('.', '\\.')}:)(\\d+):(\\d+):`, 'g');
+  const pattern = new RegExp(`(${SOURCE_NAME.replace('.', '\\.')}:)(\\d+):(\\d+):`, 'g');
   const restore = (log: string): string =>
     log.replace(pattern, (_match, name: string, line: string, column: string) => {
       const moved = shifts.get(Number(line))?.findLast((one) => one.column <= Number(column));

@@ -8,8 +8,8 @@ import { isLaunch, type Token, type Tokens } from './tokenizer.js';
 /** Unsupported names, and how messages describe them. */
 const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:asm|__asm|__asm__)$/, 'inline PTX'],
-  [/^(?:tex[123]D\w*|texCubemap\w*|cudaTextureObject_t)$/, 'textures'],
-  [/^(?:surf[123]D\w*|cudaSurfaceObject_t)$/, 'surfaces'],
+  [/^(?:tex[123]D(?:Layered|Lod|Grad|gather)\w*|texCubemap\w*)$/, 'texture functions other than tex1Dfetch, tex1D, tex2D and tex3D'],
+  [/^surf(?:[12]DLayered|Cubemap)\w*$/, 'surface functions other than those of one, two and three dimensions'],
   [/^(?:nvcuda|wmma|__nv_fp8_\w+)$/, 'tensor-core intrinsics'],
   [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
@@ -54,21 +54,41 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
         throw lacks(spec, token, `a part of CUB that only GPUs have here ('cub::${ofCub.text}')`);
       if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
     } else if (!spec.isLaunching && token.text === '<' && isLaunch(tokens, i)) {
-      throw gone(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");
+      throw unavailable(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");
     }
   }
 }
 
 /** Throws on every device for features that CUDA has removed. */
-export function refuseGone(spec: BuildSpec, { tokens }: Tokens): void {
+export function refuseRemoved(spec: BuildSpec, { tokens }: Tokens): void {
+  const reference = tokens.find((_, i) => isTextureReference(tokens, i));
+  if (reference !== undefined) {
+    const { text } = reference;
+    const object = text === 'texture' ? 'cudaTextureObject_t' : 'cudaSurfaceObject_t';
+    throw unavailable(
+      spec,
+      reference,
+      `declares a ${text} reference ('${text}<...>'), which CUDA 12 removed: pass a ${object} as a parameter, and declare it with ${text}`,
+    );
+  }
   const call = tokens.find(({ text }) => text === 'cudaDeviceSynchronize');
   if (call === undefined) return;
   const instead = "CUDA 12 removed it from device code: launch the next kernel on cudaStreamTailLaunch, or in the child's stream";
-  throw gone(spec, call, `calls cudaDeviceSynchronize(). ${instead}`);
+  throw unavailable(spec, call, `calls cudaDeviceSynchronize(). ${instead}`);
+}
+
+/** Whether `texture<float, 2> t;` or `surface<void, 2> s;` begins here, and the template is not one of the source. */
+function isTextureReference(tokens: readonly Token[], i: number): boolean {
+  const { kind, text } = tokens[i]!;
+  if (kind !== 'name' || (text !== 'texture' && text !== 'surface') || tokens[i + 1]?.text !== '<') return false;
+  if (/^(?:[.:>]|struct|class|template)$/.test(tokens[i - 1]?.text ?? '')) return false;
+  const of = tokens[i + 2]?.text ?? '';
+  const isOwn = tokens.some((token, at) => token.text === text && /^(?:struct|class|using)$/.test(tokens[at - 1]?.text ?? ''));
+  return !isOwn && /^(?:void|unsigned|signed|char|short|int|long|float|u?(?:char|short|int)[124]|float[124])$/.test(of);
 }
 
 /** Builds K706. */
-function gone(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
+function unavailable(spec: BuildSpec, { line, column }: Pick<Token, 'line' | 'column'>, what: string): CompileError {
   const message = `${titleOf(spec)} ${what}.`;
   return compileError(spec, message, [{ code: 'K706', line, column, message }]);
 }

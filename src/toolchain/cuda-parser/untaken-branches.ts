@@ -1,7 +1,7 @@
 // Blanks the branches of conditions that the preprocessor will not take, as far as the source itself shows it: `#if 0`, and tests of macros
 // that the source, the options or the device define. A refusal of the source may then name only code that is compiled. Names that headers
 // define count as undefined; the compiler, which preprocesses the source, checks the rest.
-import { withoutComments } from '../../compiler/cuda/source-scan.js';
+import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
 
 const DIRECTIVE = /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif|define|undef)\b[ \t]*([^\n]*)$/;
 const TOKEN = /\s*(?:(\d[\w']*)|([A-Za-z_]\w*)|(&&|\|\||==|!=|<=|>=|<<|>>|[-+*/%<>!()~&|^?:]))/y;

@@ -2,17 +2,17 @@
 // address. The answer is yes when the body is not understood.
 import { callablesOf } from './symbol-table.js';
 import type { LocalVariable } from './parser.js';
-import type { FunctionText } from './functions.js';
+import type { FunctionTokens } from './functions.js';
 import type { Token } from './tokenizer.js';
 import { usesOf, type Uses } from './variable-uses.js';
 
 export class BodyText {
   readonly #tokens: readonly Token[];
-  readonly #fn: FunctionText;
+  readonly #fn: FunctionTokens;
   readonly #uses: Uses | undefined;
   readonly #mentions = new Map<string, readonly number[]>();
 
-  constructor(tokens: readonly Token[], fn: FunctionText) {
+  constructor(tokens: readonly Token[], fn: FunctionTokens) {
     this.#tokens = tokens;
     this.#fn = fn;
     this.#uses = usesOf(tokens, fn);

@@ -2,7 +2,7 @@
 // record, and the rewriting leaves such a function unchanged.
 import { callablesOf } from './symbol-table.js';
 import { ExpressionGrammar } from './expressions.js';
-import type { FunctionText } from './functions.js';
+import type { FunctionTokens } from './functions.js';
 import { NotInGrammar, type LocalVariable, type Use, type VariableKind } from './parser.js';
 import { declarationOf, type Declaration, TYPE_WORDS } from './statements.js';
 import { closing, type Token } from './tokenizer.js';
@@ -22,7 +22,7 @@ const MOST_TOKENS = 50_000;
 const KNOWN = new WeakMap<readonly Token[], Map<number, Uses | undefined>>();
 
 /** Undefined for a body that is not understood. */
-export function usesOf(tokens: readonly Token[], fn: FunctionText): Uses | undefined {
+export function usesOf(tokens: readonly Token[], fn: FunctionTokens): Uses | undefined {
   let known = KNOWN.get(tokens);
   if (known === undefined) KNOWN.set(tokens, (known = new Map()));
   if (known.has(fn.bodyOpen)) return known.get(fn.bodyOpen);
@@ -31,7 +31,7 @@ export function usesOf(tokens: readonly Token[], fn: FunctionText): Uses | undef
   return made;
 }
 
-function readBody(tokens: readonly Token[], fn: FunctionText): Uses | undefined {
+function readBody(tokens: readonly Token[], fn: FunctionTokens): Uses | undefined {
   if (fn.kind !== 'function' || fn.bodyOpen < 0 || fn.bodyEnd >= tokens.length || fn.bodyEnd - fn.bodyOpen > MOST_TOKENS) return undefined;
   const callables = callablesOf(tokens);
   if (callables.isHostile) return undefined;
@@ -48,7 +48,7 @@ function readBody(tokens: readonly Token[], fn: FunctionText): Uses | undefined 
 class StatementGrammar extends ExpressionGrammar implements Uses {
   #end = 0;
 
-  body({ open, close, bodyOpen, bodyEnd }: FunctionText): void {
+  body({ open, close, bodyOpen, bodyEnd }: FunctionTokens): void {
     this.#parameters(open, close);
     this.#end = bodyEnd;
     this.at = bodyOpen;

@@ -1,9 +1,9 @@
 // Rewrites CUDA C++ source whose threads wait: every function that can wait becomes a coroutine, and every call that may wait is awaited.
-// The shim's tasks.h defines the types.
+// The shim's thread_coroutines.h defines the types.
 import type { BuildSpec } from '../../core/channel/build.js';
 import { conditionalsOf, expressionStarts, type Conditional } from './waiting-conditionals.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
-import { callOpen, closingAngle, type FunctionText } from '../cuda-parser/functions.js';
+import { callOpen, closingAngle, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { findWaiting, unable, type Waiting } from './waiting-functions.js';
 
@@ -97,7 +97,7 @@ function refuseSiblings(
   tokens: readonly Token[],
   all: readonly Await[],
   conditionals: readonly Conditional[],
-  lambdas: readonly FunctionText[],
+  lambdas: readonly FunctionTokens[],
   bodies: ReadonlySet<number>,
 ): void {
   const starts = expressionStarts(
@@ -175,7 +175,7 @@ function replace({ start, end }: Token, text: string): Edit {
   return { start, end, text };
 }
 
-function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: number, fn: FunctionText): Edit[] {
+function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: number, fn: FunctionTokens): Edit[] {
   const edits: Edit[] = [];
   let isVoid = true;
   if (fn.trailing !== undefined) {
@@ -197,7 +197,7 @@ function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: numb
 }
 
 /** Rewrites the return type before the name. Returns true if it is void. */
-function typeEdits(tokens: readonly Token[], fn: FunctionText, edits: Edit[]): boolean {
+function typeEdits(tokens: readonly Token[], fn: FunctionTokens, edits: Edit[]): boolean {
   const words: number[] = [];
   let isKernel = false;
   const end = nameStart(tokens, fn);
@@ -219,7 +219,7 @@ function typeEdits(tokens: readonly Token[], fn: FunctionText, edits: Edit[]): b
 }
 
 /** The first token of a function's name, including the classes that qualify it. */
-function nameStart(tokens: readonly Token[], { at, start }: FunctionText): number {
+function nameStart(tokens: readonly Token[], { at, start }: FunctionTokens): number {
   let i = at;
   while (i - 3 >= start && tokens[i - 1]!.text === ':' && tokens[i - 2]!.text === ':') i = qualifierStart(tokens, i - 3);
   return i;

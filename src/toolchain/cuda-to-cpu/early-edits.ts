@@ -1,25 +1,30 @@
-// Rewrites that come before all others: the heap of device code, and alignments that C++ wants in another place.
+// Rewrites that come before all others: the heap of device code, loops in which threads wait for each other (spin-loops.ts), and alignments
+// that C++ wants in another place.
 //
 // malloc, free, new and delete become those of the shim's heap (device_heap.h): the functions of the process have no limit, and new would not
 // give null.
 import { callOpen, functionsOf } from '../cuda-parser/functions.js';
 import { applyEdits, type Edit } from '../cuda-parser/source-edits.js';
 import { closing, tokenize, type Token } from '../cuda-parser/tokenizer.js';
+import { spinEdits } from './spin-loops.js';
 
 export interface EarlyText {
   readonly text: string;
   readonly tokens: readonly Token[];
-  readonly usesHeap: boolean;
+  /** Headers of the shim that the edits need. */
+  readonly headers: readonly string[];
   /** Positions of the compiler's messages in the given text. */
   restore(log: string): string;
 }
 
 export function rewriteEarly(source: string, tokens: readonly Token[]): EarlyText {
   const heap = tokens.some(({ text }) => /^(?:malloc|free|new|delete)$/.test(text)) ? heapEdits(tokens) : [];
-  const edits = [...heap, ...alignmentEdits(tokens)];
-  if (edits.length === 0) return { text: source, tokens, usesHeap: false, restore: (log) => log };
+  const spins = spinEdits(tokens);
+  const edits = [...heap, ...spins, ...alignmentEdits(tokens)];
+  if (edits.length === 0) return { text: source, tokens, headers: [], restore: (log) => log };
+  const headers = [...(heap.length > 0 ? ['device_heap.h'] : []), ...(spins.length > 0 ? ['spin.h'] : [])];
   const { text, restore } = applyEdits(source, tokens, edits);
-  return { text, tokens: tokenize(text).tokens, usesHeap: heap.length > 0, restore };
+  return { text, tokens: tokenize(text).tokens, headers, restore };
 }
 
 /** `__shared__ alignas(16) float x[4]` becomes `alignas(16) __shared__ float x[4]`. */

@@ -3,7 +3,7 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import { coroutineEdits } from './coroutines.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
-import { cutKernel } from './loop-fission.js';
+import { splitKernel } from './loop-fission.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 import { MOST_LOOPED_TOKENS } from './uniform-loops.js';
 import { findWaiting } from './waiting-functions.js';
@@ -11,7 +11,7 @@ import { findWaiting } from './waiting-functions.js';
 export interface Forms {
   readonly edits: readonly Edit[];
   /** Kernels after loop fission. */
-  readonly cut: readonly string[];
+  readonly split: readonly string[];
   /** Functions that can wait. */
   readonly waiting: ReadonlySet<string>;
   /** Whether some function is a coroutine. */
@@ -19,11 +19,11 @@ export interface Forms {
 }
 
 /** Throws a CompileError for code that waits and supports neither form. */
-export function formsOf(spec: BuildSpec, source: string, tokens: readonly Token[], mayCut: boolean): Forms {
+export function formsOf(spec: BuildSpec, source: string, tokens: readonly Token[], maySplit: boolean): Forms {
   const { functions, waits, calls, owner } = findWaiting(spec, tokens);
   const edits: Edit[] = [];
-  const cut = new Set<number>();
-  for (const i of mayCut ? waits : []) {
+  const split = new Set<number>();
+  for (const i of maySplit ? waits : []) {
     const fn = functions[i]!;
     if (fn.bodyEnd - fn.bodyOpen > MOST_LOOPED_TOKENS) continue;
     const isKernel = tokens.slice(fn.start, fn.at).some(({ text }) => text === '__global__');
@@ -32,18 +32,18 @@ export function formsOf(spec: BuildSpec, source: string, tokens: readonly Token[
     const hasLambdas = functions.some(({ at }) => at > fn.bodyOpen && at < fn.bodyEnd);
     const waitsItself = calls.every((at) => owner[at] !== i || tokens[at]!.text === '__syncthreads');
     if (!isKernel || isTemplate || !isAlone || hasLambdas || !waitsItself || fn.bodyOpen < 0 || fn.bodyEnd >= tokens.length) continue;
-    const text = cutKernel(source, tokens, fn);
+    const text = splitKernel(source, tokens, fn);
     if (text === undefined) continue;
-    cut.add(i);
+    split.add(i);
     edits.push({ start: tokens[fn.start]!.start, end: tokens[fn.bodyEnd]!.end, text });
   }
   return {
     edits: [
       ...edits,
-      ...coroutineEdits(spec, tokens, cut).filter((one) => !edits.some(({ start, end }) => one.start >= start && one.end <= end)),
+      ...coroutineEdits(spec, tokens, split).filter((one) => !edits.some(({ start, end }) => one.start >= start && one.end <= end)),
     ],
-    cut: [...cut].map((i) => functions[i]!.name),
+    split: [...split].map((i) => functions[i]!.name),
     waiting: new Set([...waits].map((i) => functions[i]!.name)),
-    hasCoroutines: waits.size > cut.size,
+    hasCoroutines: waits.size > split.size,
   };
 }

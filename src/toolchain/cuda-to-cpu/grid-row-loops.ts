@@ -5,7 +5,7 @@
 // Applies only where the result is proven to be the same; any other kernel runs thread by thread (rewrite.ts).
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import { editedSlice, type Edit } from '../cuda-parser/source-edits.js';
-import { functionsOf, type FunctionText } from '../cuda-parser/functions.js';
+import { functionsOf, type FunctionTokens } from '../cuda-parser/functions.js';
 import { statementsOf, type Statement } from '../cuda-parser/statements.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 import { conditionOf, type Condition, type Place } from './row-split-conditions.js';
@@ -40,7 +40,7 @@ interface Guard {
 export function rowEdits(source: string, tokens: readonly Token[], kernels: readonly string[]): { edits: Edit[]; names: string[] } {
   if (kernels.length === 0) return { edits: [], names: [] };
   const functions = functionsOf(tokens);
-  const isKernel = ({ start, at }: FunctionText): boolean => tokens.slice(start, at).some(({ text }) => text === '__global__');
+  const isKernel = ({ start, at }: FunctionTokens): boolean => tokens.slice(start, at).some(({ text }) => text === '__global__');
   const bodies = functions.filter((fn) => isKernel(fn) && fn.bodyOpen >= 0 && fn.bodyEnd < tokens.length);
   const inKernel = (i: number): boolean => bodies.some(({ bodyOpen, bodyEnd }) => i > bodyOpen && i < bodyEnd);
   // Threads of several blocks interleave in a grid row, so they cannot share memory that another function declares.
@@ -48,7 +48,7 @@ export function rowEdits(source: string, tokens: readonly Token[], kernels: read
   // A called function could use the index of a thread, which loops over rows do not set.
   if (hasGroups(tokens) || tokens.some(({ text }, i) => INDEX.test(text) && !inKernel(i))) return { edits: [], names: [] };
   const constants = constantsOf(tokens);
-  const byName = new Map<string, FunctionText[]>();
+  const byName = new Map<string, FunctionTokens[]>();
   for (const fn of functions) {
     const same = byName.get(fn.name);
     if (same) same.push(fn);
@@ -72,7 +72,7 @@ export function rowEdits(source: string, tokens: readonly Token[], kernels: read
 class Rows {
   readonly #source: string;
   readonly #tokens: readonly Token[];
-  readonly #fn: FunctionText;
+  readonly #fn: FunctionTokens;
   readonly #body: BodyText;
   readonly #constants: Constants;
   readonly #params: readonly string[] | undefined;
@@ -85,9 +85,9 @@ class Rows {
   constructor(
     source: string,
     tokens: readonly Token[],
-    fn: FunctionText,
+    fn: FunctionTokens,
     constants: Constants,
-    byName: ReadonlyMap<string, readonly FunctionText[]>,
+    byName: ReadonlyMap<string, readonly FunctionTokens[]>,
   ) {
     this.#source = source;
     this.#tokens = tokens;
@@ -269,8 +269,8 @@ class Rows {
 }
 
 /** Whether the kernel or a function that it calls may wait for threads of another block. */
-function isOrdered(tokens: readonly Token[], kernel: FunctionText, byName: ReadonlyMap<string, readonly FunctionText[]>): boolean {
-  const reached = new Set<FunctionText>([kernel]);
+function isOrdered(tokens: readonly Token[], kernel: FunctionTokens, byName: ReadonlyMap<string, readonly FunctionTokens[]>): boolean {
+  const reached = new Set<FunctionTokens>([kernel]);
   for (const fn of reached) {
     const names = new Set<string>();
     for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) if (tokens[i]!.kind === 'name') names.add(tokens[i]!.text);

@@ -3,7 +3,7 @@
 // only where the value is below 2^31 for every launch: an index along one grid axis or within a block, and any index into shared memory.
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
-import type { FunctionText } from '../cuda-parser/functions.js';
+import type { FunctionTokens } from '../cuda-parser/functions.js';
 import { declarationOf } from '../cuda-parser/statements.js';
 import { closing, type Token } from '../cuda-parser/tokenizer.js';
 import { INDEX } from './index-type-uses.js';
@@ -37,7 +37,7 @@ const HOLDS_PLACES =
   /^(?:const |volatile )?(?:unsigned|unsigned int|uint|size_t|u?int(?:32|64)_t|(?:unsigned )?long(?: long)?(?: int)?|auto)$/;
 
 /** The index variables of a function, keyed by the token of their declaration. */
-function placesOf(tokens: readonly Token[], fn: FunctionText, body: BodyText): Map<number, PlaceVariable> {
+function placesOf(tokens: readonly Token[], fn: FunctionTokens, body: BodyText): Map<number, PlaceVariable> {
   const found = new Map<number, PlaceVariable>();
   for (let i = fn.bodyOpen; i < fn.bodyEnd; i++) {
     if (!';{}'.includes(tokens[i]!.text) || tokens[i + 1]!.kind !== 'name') continue;
@@ -57,7 +57,7 @@ function placesOf(tokens: readonly Token[], fn: FunctionText, body: BodyText): M
 }
 
 /** The edits for a function's subscripts. `shared`: names of variables in shared memory. */
-export function placeEdits(tokens: readonly Token[], fn: FunctionText, shared: ReadonlySet<string>): Edit[] {
+export function placeEdits(tokens: readonly Token[], fn: FunctionTokens, shared: ReadonlySet<string>): Edit[] {
   const edits: Edit[] = [];
   const body = new BodyText(tokens, fn);
   const places = placesOf(tokens, fn, body);

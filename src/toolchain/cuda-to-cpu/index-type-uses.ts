@@ -1,4 +1,4 @@
-// Tells how source uses the type of CUDA's indices. The shim replaces it by a class that computes like the unsigned number (index.h); if
+// Tells how source uses the type of CUDA's indices. The shim replaces it by a class that computes like the unsigned number (thread_index.h); if
 // the type itself may select an overload or a template, the shim must use the number. The same holds for products of 16-bit floats, which
 // are objects with their factors (half_products.h).
 import { closingAngle, functionsOf } from '../cuda-parser/functions.js';

@@ -1,17 +1,17 @@
 // Rewrites launches from kernels, `k<<<grid, block, shared, stream>>>(args)`, as calls of the shim's device_runtime.h. Runs before all
 // other rewriting, which then sees ordinary calls.
-import { applyEdits, type Edit, type EditedText } from '../cuda-parser/source-edits.js';
+import { applyEdits, type Edit, type EditedSource } from '../cuda-parser/source-edits.js';
 import { closingAngle } from '../cuda-parser/functions.js';
 import { closing, isLaunch, namespaceScope, tokenize, type Token } from '../cuda-parser/tokenizer.js';
 import { kernelsOf } from './rewrite.js';
 
 /** Source whose launches are calls. */
-export interface LaunchingText extends EditedText {
+export interface LaunchingSource extends EditedSource {
   readonly tokens: readonly Token[];
 }
 
 /** Rewrites the launches; returns the source unchanged if it has none. */
-export function rewriteLaunches(source: string, tokens: readonly Token[]): LaunchingText {
+export function rewriteLaunches(source: string, tokens: readonly Token[]): LaunchingSource {
   const edits: Edit[] = [];
   const templates = templateKernels(tokens);
   const bounded = boundedKernels(tokens);

@@ -6,6 +6,8 @@ import type { Token } from '../cuda-parser/tokenizer.js';
 const PARTITIONS = /^(?:thread_group|tiled_partition|(?:labeled|binary)_partition|(?:in|ex)clusive_scan|memcpy_async|wait|wait_prior)$/;
 const GATES = /^(?:barrier|pipeline|make_pipeline|pipeline_shared_state)$/;
 const ATOMICS = /^(?:atomic|atomic_ref|atomic_thread_fence|memory_order\w*)$/;
+const TEXTURES = /^(?:tex[123]D(?:fetch)?|cudaTextureObject_t|cudaReadMode\w+|cudaTextureReadMode)$/;
+const SURFACES = /^(?:surf[123]D(?:read|write)|cudaSurfaceObject_t|cudaBoundaryMode\w+|cudaSurfaceBoundaryMode)$/;
 
 const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly Token[]) => boolean])[] = [
   ['groups_partitions.h', (tokens) => hasGroups(tokens) && names(tokens, PARTITIONS)],
@@ -14,6 +16,8 @@ const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly 
   ['cuda_atomic.h', (tokens) => hasNamespace(tokens, 'cuda') && names(tokens, ATOMICS)],
   ['cuda_barrier.h', hasGates],
   ['cub.h', hasCub],
+  ['textures.h', (tokens) => names(tokens, TEXTURES)],
+  ['surfaces.h', (tokens) => names(tokens, SURFACES)],
 ];
 
 /** The headers that the tokens need. */

@@ -5,7 +5,7 @@
 // for every loop and branch around one, so that they can be evaluated once. Any other kernel becomes coroutines (coroutines.ts).
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
-import type { FunctionText } from '../cuda-parser/functions.js';
+import type { FunctionTokens } from '../cuda-parser/functions.js';
 import { CutText, find } from './loop-fission-text.js';
 import { constantsOf, roundsOf, unrollEdits, type Constants } from './uniform-loops.js';
 import { parameterNames } from './parameters.js';
@@ -27,8 +27,8 @@ const INDICES: ReadonlySet<string> = new Set(['blockIdx', 'blockDim', 'gridDim',
 /** A loop of at most this many iterations is unrolled in place. */
 const MOST_UNTURNED_ROUNDS = 8;
 
-/** The kernel as a function of whole blocks (whole_blocks.h); undefined if it cannot be split. */
-export function cutKernel(source: string, tokens: readonly Token[], fn: FunctionText): string | undefined {
+/** The kernel as a function of whole blocks (loop_fission.h); undefined if it cannot be split. */
+export function splitKernel(source: string, tokens: readonly Token[], fn: FunctionTokens): string | undefined {
   try {
     return new Cutter(source, tokens, fn).text();
   } catch (error) {
@@ -40,7 +40,7 @@ export function cutKernel(source: string, tokens: readonly Token[], fn: Function
 class Cutter {
   readonly #source: string;
   readonly #tokens: readonly Token[];
-  readonly #fn: FunctionText;
+  readonly #fn: FunctionTokens;
   readonly #body: BodyText;
   readonly #params: ReadonlySet<string>;
   /** Constants of the source. */
@@ -53,7 +53,7 @@ class Cutter {
   readonly #counters = new Set<string>();
   #barriers = 0;
 
-  constructor(source: string, tokens: readonly Token[], fn: FunctionText) {
+  constructor(source: string, tokens: readonly Token[], fn: FunctionTokens) {
     this.#source = source;
     this.#tokens = tokens;
     this.#fn = fn;

@@ -1,9 +1,9 @@
 // Reads the parameters of a kernel from its tokens.
-import type { FunctionText } from '../cuda-parser/functions.js';
+import type { FunctionTokens } from '../cuda-parser/functions.js';
 import type { Token } from '../cuda-parser/tokenizer.js';
 
 /** Their names in order; undefined when one is a reference, an array or unnamed. */
-export function parameterNames(tokens: readonly Token[], { open, close }: FunctionText): string[] | undefined {
+export function parameterNames(tokens: readonly Token[], { open, close }: FunctionTokens): string[] | undefined {
   const names: string[] = [];
   if (close === open + 1) return names;
   let name = '';

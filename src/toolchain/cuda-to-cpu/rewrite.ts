@@ -1,5 +1,5 @@
 // Rewrites CUDA C++ source so that a C++ compiler accepts it for the CPU device. Line numbers stay the same.
-import { applyEdits, type Edit, type EditedText } from '../cuda-parser/source-edits.js';
+import { applyEdits, type Edit, type EditedSource } from '../cuda-parser/source-edits.js';
 import { closing, namespaceScope, tokenize, type Token } from '../cuda-parser/tokenizer.js';
 import { sharedAtomics } from './shared-memory.js';
 
@@ -19,7 +19,7 @@ export interface KernelText {
 /** Tokens that end a declaration. */
 const ENDS: ReadonlySet<string> = new Set([';', '{', '}']);
 const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', 'alignas']);
-/** In the order of the shim's launch.h. */
+/** In the order of the shim's kernel_exports.h. */
 const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
 
 /** Every kernel at namespace scope except templates, which other code instantiates and which no launch names. */
@@ -87,7 +87,7 @@ export function rewriteForCpu(
   source: string,
   tokens: readonly Token[] = tokenize(source).tokens,
   others: readonly Edit[] = [],
-): EditedText {
+): EditedSource {
   const isOutside = namespaceScope(tokens);
   const own = [
     ...passIndices(tokens, isOutside),
@@ -124,7 +124,7 @@ function firstArgument(source: string, tokens: readonly Token[], [open, close]: 
 }
 
 /**
- * Passes the indices as parameters before a kernel's own (see the shim's index.h). Not for a body with a scope that sees globals but no
+ * Passes the indices as parameters before a kernel's own (see the shim's thread_index.h). Not for a body with a scope that sees globals but no
  * parameters: a class, or a lambda that does not capture them.
  */
 function passIndices(tokens: readonly Token[], isOutside: readonly boolean[]): Edit[] {

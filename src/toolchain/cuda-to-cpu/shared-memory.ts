@@ -2,7 +2,7 @@
 // instruction, because a block never leaves its pool thread (the shim's block_atomics.h).
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
-import { functionsOf, type FunctionText } from '../cuda-parser/functions.js';
+import { functionsOf, type FunctionTokens } from '../cuda-parser/functions.js';
 import { declarationOf } from '../cuda-parser/statements.js';
 import { closing, type Token } from '../cuda-parser/tokenizer.js';
 
@@ -69,7 +69,7 @@ export function sharedAtomics(tokens: readonly Token[]): Edit[] {
 }
 
 /** The shared variables of a function whose names have no other meaning in it. */
-export function sharedIn(tokens: readonly Token[], fn: FunctionText): Map<string, SharedVariable> {
+export function sharedIn(tokens: readonly Token[], fn: FunctionTokens): Map<string, SharedVariable> {
   const found = new Map<string, SharedVariable>();
   const body = new BodyText(tokens, fn);
   for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) {
@@ -88,7 +88,7 @@ export function sharedIn(tokens: readonly Token[], fn: FunctionText): Map<string
 }
 
 /** Whether the name refers to the declaration in [first, last] throughout the function. */
-function isAlwaysOne(tokens: readonly Token[], body: BodyText, fn: FunctionText, name: string, first: number, last: number): boolean {
+function isAlwaysOne(tokens: readonly Token[], body: BodyText, fn: FunctionTokens, name: string, first: number, last: number): boolean {
   let declaration: number | undefined;
   for (let i = fn.open + 1; i < fn.bodyEnd; i++) {
     if (tokens[i]!.text !== name || body.isMember(i)) continue;
@@ -101,7 +101,7 @@ function isAlwaysOne(tokens: readonly Token[], body: BodyText, fn: FunctionText,
 }
 
 /** Tokens of the atomic functions whose first argument is the address of an element of `shared`. */
-export function atomicsOn(tokens: readonly Token[], fn: FunctionText, shared: ReadonlyMap<string, SharedVariable>): number[] {
+export function atomicsOn(tokens: readonly Token[], fn: FunctionTokens, shared: ReadonlyMap<string, SharedVariable>): number[] {
   const found: number[] = [];
   for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) {
     if (!ATOMIC.test(tokens[i]!.text) || tokens[i + 1]!.text !== '(' || '.>:'.includes(tokens[i - 1]!.text)) continue;

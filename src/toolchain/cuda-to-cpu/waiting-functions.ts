@@ -4,7 +4,7 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
-import { callOpen, functionsOf, owners, type FunctionText } from '../cuda-parser/functions.js';
+import { callOpen, functionsOf, owners, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { hasCub, hasGates, hasGroups } from './library-headers.js';
 
@@ -21,7 +21,7 @@ const GATE_CALLS = /^(?:wait|arrive_and_wait|try_wait|wait_parity|try_wait_parit
 const CUB_INDICES = /^(?:LaneId|WarpId|RowMajorTid)$/;
 
 export interface Waiting {
-  readonly functions: readonly FunctionText[];
+  readonly functions: readonly FunctionTokens[];
   /** For each token, the function whose body contains it. */
   readonly owner: Int32Array;
   /** Names whose calls may wait. */
@@ -114,7 +114,7 @@ function localAliases(tokens: readonly Token[], owner: Int32Array): Set<string> 
 /**
  * The other names of the callable in [from, to]: the parameter of the function that it is passed to, or the variable that it initialises.
  */
-function passedOn(tokens: readonly Token[], functions: readonly FunctionText[], from: number, to: number): string[] {
+function passedOn(tokens: readonly Token[], functions: readonly FunctionTokens[], from: number, to: number): string[] {
   const before = tokens[from - 1]?.text;
   const after = tokens[to + 1]?.text;
   if (before === '=' && after === ';' && tokens[from - 2]?.kind === 'name') return [tokens[from - 2]!.text];
@@ -140,7 +140,7 @@ function calleeOf(tokens: readonly Token[], open: number): string {
   return tokens[at]?.kind === 'name' ? tokens[at]!.text : '';
 }
 
-function parameterName(tokens: readonly Token[], { open, close }: FunctionText, position: number): string {
+function parameterName(tokens: readonly Token[], { open, close }: FunctionTokens, position: number): string {
   let depth = 0;
   let count = 0;
   let name = '';
@@ -159,7 +159,7 @@ function parameterName(tokens: readonly Token[], { open, close }: FunctionText, 
   return count === position ? name : '';
 }
 
-function whyNot(tokens: readonly Token[], fn: FunctionText): string | undefined {
+function whyNot(tokens: readonly Token[], fn: FunctionTokens): string | undefined {
   if (fn.name.startsWith('operator')) return `waits in ${fn.name}: make it a named function`;
   if (fn.name.startsWith('~') || (fn.name !== '' && fn.name === fn.className)) return `waits in a constructor or destructor (${fn.name})`;
   if (fn.kind === 'lambda') {
@@ -173,7 +173,7 @@ function whyNot(tokens: readonly Token[], fn: FunctionText): string | undefined 
   return undefined;
 }
 
-function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionText): boolean {
+function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionTokens): boolean {
   const inner = functionsOf(tokens.slice(bodyOpen + 1, bodyEnd)).map(
     (fn) => [fn.bodyOpen + bodyOpen + 1, fn.bodyEnd + bodyOpen + 1] as const,
   );

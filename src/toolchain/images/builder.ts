@@ -17,8 +17,8 @@ import { cpuSymbol, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/includes.js';
-import { ableOnCpu } from '../cuda-parser/able-kernels.js';
-import { refuseGone } from '../cuda-parser/unsupported-features.js';
+import { withSupportedKernels } from '../cuda-parser/supported-kernels.js';
+import { refuseRemoved } from '../cuda-parser/unsupported-features.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 
 export type BuildTarget =
@@ -88,8 +88,8 @@ export class KernelBuilder {
   checked(spec: Build): Build {
     // Source that this package emitted needs no such checks.
     if (!isWritten(spec) || spec.identity !== undefined) return spec;
-    refuseGone(spec, tokenize(spec.source));
-    const able = this.#target.backend === 'cpu' ? ableOnCpu(spec) : spec;
+    refuseRemoved(spec, tokenize(spec.source));
+    const able = this.#target.backend === 'cpu' ? withSupportedKernels(spec) : spec;
     refuseEndlessIncludes(able);
     return able;
   }

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "runtime/streams.h"
+#include "runtime/stream_state.h"
 
 namespace explorer {
 

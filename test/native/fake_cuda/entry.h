@@ -70,6 +70,9 @@ bool IsKnown(cuda::CUdeviceptr address, uint64_t bytes);
 /// Accepts the launch of a graph's kernel node, with copies of its parameters. Empty if the device cannot run it.
 std::function<void(bool is_cooperative)> AcceptNode(const cuda::CUDA_KERNEL_NODE_PARAMS& params);
 
+/// Of cuDeviceGetAttribute.
+cuda::CUresult TextureLimit(cuda::CUdevice_attribute attribute, int* value);
+
 /// Queues work that takes at least the time of MILLRACE_FAKE_CUDA_DELAY_US.
 void PushWork(Stream& stream, std::function<void()> work);
 

@@ -156,7 +156,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       *value = !IsMissing("cuStreamWriteValue64");
       break;
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return TextureLimit(attribute, value);
   }
   return CUDA_SUCCESS;
 }

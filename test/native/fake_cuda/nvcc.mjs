@@ -7,8 +7,8 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 const built = new URL('../../../dist/toolchain/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
 const { packageIdentity } = await import(new URL('base/identity.js', built).href);
-const { ableOnCpu } = await import(new URL('cuda-parser/able-kernels.js', built).href);
-const { globalFunctions, withoutComments } = await import(new URL('../compiler/cuda/source-scan.js', built).href);
+const { withSupportedKernels } = await import(new URL('cuda-parser/supported-kernels.js', built).href);
+const { globalFunctions, withoutComments } = await import(new URL('../compiler/cuda-source/source-scan.js', built).href);
 
 const args = process.argv.slice(2);
 if (args.includes('--version')) {
@@ -59,7 +59,7 @@ const whole = {
 };
 try {
   // The kernels that use what the stand-in lacks are left out, unless there are no others.
-  const spec = whole.identity === undefined ? ableOnCpu(whole) : whole;
+  const spec = whole.identity === undefined ? withSupportedKernels(whole) : whole;
   // Others are only launched by kernels.
   const isEntry = ({ isExternC, template }) => isExternC && template === undefined;
   const kernels = [

@@ -56,7 +56,7 @@ const WRONG = [
 
 const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
-const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000);
+const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false);
 const channel = open();
 binding.attach(channel, false);
 const stream = binding.reserveStream(channel);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
-import { findEntry as entryOf, readParameter, type TextEntry } from '../../../src/compiler/cuda/signature.js';
-import { globalFunctions, withoutComments } from '../../../src/compiler/cuda/source-scan.js';
+import { findEntry as entryOf, readParameter, type SourceEntry } from '../../../src/compiler/cuda-source/signature.js';
+import { globalFunctions, withoutComments } from '../../../src/compiler/cuda-source/source-scan.js';
 import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
@@ -25,7 +25,7 @@ function refused(run: () => unknown): string {
   throw new Error('It is accepted.');
 }
 
-function findEntry(text: string, name: string): TextEntry | undefined {
+function findEntry(text: string, name: string): SourceEntry | undefined {
   return entryOf(text, globalFunctions(text), name);
 }
 

@@ -4,7 +4,7 @@ import { cudaModule } from '../../../src/cuda-module.js';
 import { ArgumentError, CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { input, output } from '../../../src/core/kernels/kernel.js';
-import { MODULE, type ModuleText } from '../../../src/core/kernels/module.js';
+import { MODULE, type ModuleSource } from '../../../src/core/kernels/module.js';
 
 const SOURCE = `
 __constant__ float weights[3];
@@ -15,7 +15,7 @@ extern "C" __global__ void two(int n) { atomicAdd(&n::counts[0], n); assert(n > 
 __global__ void inner(int n) {}
 `;
 
-const textOf = (source: string): ModuleText => cudaModule(source)[MODULE];
+const textOf = (source: string): ModuleSource => cudaModule(source)[MODULE];
 
 function refusal(run: () => unknown): ArgumentError {
   try {

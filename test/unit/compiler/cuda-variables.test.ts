@@ -1,9 +1,9 @@
 // Variables outside functions that tokens of CUDA C++ source declare.
 import { describe, expect, test } from 'vitest';
-import { withoutComments } from '../../../src/compiler/cuda/source-scan.js';
-import { type TextVariable, variablesOf as variablesOfText } from '../../../src/compiler/cuda/variables.js';
+import { withoutComments } from '../../../src/compiler/cuda-source/source-scan.js';
+import { type SourceVariable, variablesOf as variablesOfText } from '../../../src/compiler/cuda-source/variables.js';
 
-const variablesOf = (source: string): TextVariable[] => variablesOfText(withoutComments(source));
+const variablesOf = (source: string): SourceVariable[] => variablesOfText(withoutComments(source));
 const brief = (source: string): string[] =>
   variablesOf(source).map(({ name, text, dtype, byteLength }) => `${name}: ${text} ${dtype ?? '?'} ${byteLength ?? '?'}`);
 

@@ -2,14 +2,19 @@
 import { describe, expect, test } from 'vitest';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import {
+  AllocArrayRecord,
   ArgKind,
   AllocKind,
+  CopyArrayRecord,
   CopyFlag,
   CopyRecord,
+  CreateTextureRecord,
   LaunchArg,
   LaunchRecord,
   MemorySpace,
   Opcode,
+  TextureFormat,
+  TextureShape,
   WaitRecord,
 } from '../../../src/protocol/protocol.gen.js';
 
@@ -42,6 +47,34 @@ describe('encoder', () => {
     expect(u64(WaitRecord.TICKET)).toBe(BigInt(ticket));
     encoder.alloc(1, 9, 2 ** 40 + 1, AllocKind.STAGING);
     expect(u64(24)).toBe(2n ** 40n + 1n);
+  });
+
+  test('the records of textures have their shape and how it is read', () => {
+    const shape = { width: 70_000, height: 3, depth: 0, format: TextureFormat.F16, channels: 4, hasSurface: true } as const;
+    encoder.block.fill(0xff);
+    encoder.textures.allocArray(2, 7, 2 ** 33, shape);
+    header(Opcode.ALLOC_ARRAY, AllocArrayRecord.BYTE_SIZE, 2);
+    const shapeAt = (at: number): unknown => [
+      ...[TextureShape.WIDTH, TextureShape.HEIGHT, TextureShape.DEPTH].map((field) => view.getUint32(at + field, true)),
+      encoder.block[at + TextureShape.FORMAT],
+      encoder.block[at + TextureShape.CHANNELS],
+      view.getUint16(at + TextureShape.HAS_SURFACE, true),
+    ];
+    expect([view.getUint32(AllocArrayRecord.HANDLE, true), u64(AllocArrayRecord.BYTES)]).toEqual([7, 2n ** 33n]);
+    expect(shapeAt(AllocArrayRecord.SHAPE)).toEqual([70_000, 3, 0, TextureFormat.F16, 4, 1]);
+    encoder.textures.create(2, 8, 7, 512, 2 ** 20, shape, { filter: 1, address: [0, 2, 3], flags: 5 });
+    header(Opcode.CREATE_TEXTURE, CreateTextureRecord.BYTE_SIZE, 2);
+    expect([view.getUint32(CreateTextureRecord.SOURCE, true), u64(CreateTextureRecord.OFFSET), u64(CreateTextureRecord.PITCH)]).toEqual([
+      7,
+      512n,
+      2n ** 20n,
+    ]);
+    expect([...encoder.block.subarray(CreateTextureRecord.FILTER, CreateTextureRecord.FLAGS + 1)]).toEqual([1, 0, 2, 3, 5]);
+    encoder.textures.copy(2, 7, 9, 2 ** 34, { ...shape, hasSurface: false }, true);
+    header(Opcode.COPY_ARRAY, CopyArrayRecord.BYTE_SIZE, 2);
+    expect([view.getUint32(CopyArrayRecord.ARRAY, true), view.getUint32(CopyArrayRecord.MEMORY, true)]).toEqual([7, 9]);
+    expect([u64(CopyArrayRecord.OFFSET), view.getUint32(CopyArrayRecord.IS_UPLOAD, true)]).toEqual([2n ** 34n, 1]);
+    expect(shapeAt(CopyArrayRecord.SHAPE)).toEqual([70_000, 3, 0, TextureFormat.F16, 4, 0]);
   });
 
   test('a copy names both ends with their spaces', () => {

@@ -33,6 +33,7 @@ export const INFO: NativeDeviceInfo = {
   maxGrid: [2 ** 31 - 1, 65535, 65535],
   maxSharedBytes: 49152,
   maxParameterBytes: 4096,
+  textureLimits: [131072, 131072, 65536, 16384, 16384, 16384, 32768, 131072, 65536, 16384, 16384, 16384, 2 ** 27, 131072, 65000, 2097120],
   warpSize: 32,
   priorityRange: [0, -5],
 };

@@ -27,7 +27,8 @@ async function looked(): Promise<{ readonly worker: SpokenWorker; readonly threa
   expect(await backends).toEqual([]);
   return { worker, thread, detached };
 }
-const open = (thread: DeviceWorkerHandle): Promise<unknown> => thread.open('cpu', { ordinal: 0 } as NativeDeviceInfo, 1, {} as Encoder);
+const open = (thread: DeviceWorkerHandle): Promise<unknown> =>
+  thread.open('cpu', { ordinal: 0 } as NativeDeviceInfo, { maxPending: 1, isGuarded: false }, {} as Encoder);
 
 test('an error of the worker between its two messages is no uncaught one, and the opening is refused with it', async () => {
   const { worker, thread } = await looked();

@@ -6,7 +6,7 @@ import { TestChannel } from '../../../src/testing/channel.js';
 import { filledIn, graphEffect, graphMs, type GraphNode, type NodeStep, readGraph } from '../../../src/testing/graphs.js';
 import { testKernel } from '../../../src/testing/kernels.js';
 import type { Block, Effect } from '../../../src/testing/memory.js';
-import { worldOf } from '../../../src/testing/world.js';
+import { groupOf } from '../../../src/testing/device-group.js';
 import {
   Access,
   ArgKind,
@@ -153,7 +153,7 @@ describe('the channel', () => {
     const clock = createTestClock();
     const info = { ordinal: 0, maxThreadsPerBlock: 1024, maxSharedBytes: 1024, totalMemoryBytes: 1024 } as TestChannel['info'];
     const known = testKernel(scale, { ms: 5, run });
-    const channel = new TestChannel(worldOf(clock), { info, maxPending: 10, kernels: [known], uploadMs: 0, downloadMs: 0 });
+    const channel = new TestChannel(groupOf(clock), { info, maxPending: 10, kernels: [known], uploadMs: 0, downloadMs: 0 });
     const submit = (bytes: Uint8Array): number => {
       channel.encoder.block.set(bytes);
       return channel.submit(bytes.length);

@@ -154,7 +154,9 @@ test('columns behind insertions map back', () => {
 
 test.each([
   ['asm volatile("mov.u32 %0, %clock;" : "=r"(t));', 'inline PTX'],
-  ['tex2D<float>(t, 0, 0);', 'textures'],
+  ['tex2DLayered<float>(t, 0, 0, 1);', 'texture functions other than'],
+  ['tex2DLod<float>(t, 0, 0, 1);', 'texture functions other than'],
+  ['surf2DLayeredwrite(1, s, 0, 0, 1);', 'surface functions other than'],
   ['thrust::sort(a, b);', 'libraries'],
   ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core intrinsics ('nvcuda')"],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],

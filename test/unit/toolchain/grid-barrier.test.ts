@@ -85,7 +85,7 @@ async function inRegions(name: string, kernels: readonly Kernel[]): Promise<stri
 
 function together(kernels: readonly Kernel[]): string {
   const spaces = kernels.map(({ source }, at) => `namespace n${at} {\n${source}\n}\nusing namespace n${at};`);
-  return `#ifdef MILLRACE_CPU_DEVICE\n#include <regions.h>\n#endif\n${spaces.join('\n')}`;
+  return `#ifdef MILLRACE_CPU_DEVICE\n#include <barrier_regions.h>\n#endif\n${spaces.join('\n')}`;
 }
 
 test('threads and blocks synchronise, also after others have returned', { timeout: 120_000 }, () => {

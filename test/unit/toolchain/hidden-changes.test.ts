@@ -117,8 +117,8 @@ async function compare(source: string, names: readonly string[], forms: readonly
 }
 
 test('kernels after loop fission give the results of coroutines', async () => {
-  await compare(BARRIERS, Object.keys(WITH_BARRIERS), ['cut', 'coroutines']);
-  expect(formsOf(specOf(BARRIERS, 'k'), BARRIERS, tokenize(BARRIERS).tokens, true).cut).toEqual(expect.arrayContaining(CUT));
+  await compare(BARRIERS, Object.keys(WITH_BARRIERS), ['fission', 'coroutines']);
+  expect(formsOf(specOf(BARRIERS, 'k'), BARRIERS, tokenize(BARRIERS).tokens, true).split).toEqual(expect.arrayContaining(CUT));
 });
 
 test('an atomic stays atomic if its name refers to memory of all blocks', () => {
@@ -135,7 +135,7 @@ test('cooperative groups use an index that loops over rows do not set', async ()
 
 const textOf = (outside: string, bodies: Readonly<Record<string, string>>, names = Object.keys(bodies)): string =>
   HEAD + written(outside) + names.map((name) => withShared(name, bodies[name]!)).join('');
-const cutIn = (source: string): readonly string[] => formsOf(specOf(source, 'k'), source, tokenize(source).tokens, true).cut;
+const cutIn = (source: string): readonly string[] => formsOf(specOf(source, 'k'), source, tokenize(source).tokens, true).split;
 
 /** A variable of reference type cannot be stored from part to part: the build fails, and the kernel becomes coroutines. */
 const REFUSED = ['a_parameter_by_alias', 'a_counter_by_alias', 'an_alias', 'an_old_alias'];
@@ -144,7 +144,7 @@ const REFUSED = ['a_parameter_by_alias', 'a_counter_by_alias', 'an_alias', 'an_o
 test("every way to take a variable's address is detected, or the kernel is not split", async () => {
   const names = cutIn(textOf(HELPERS, EXPOSED)).filter((name) => !REFUSED.includes(name));
   expect(names.length).toBeGreaterThan(40);
-  await compare(textOf(HELPERS, EXPOSED, [...names]), names, ['cut', 'coroutines']);
+  await compare(textOf(HELPERS, EXPOSED, [...names]), names, ['fission', 'coroutines']);
 }, 120_000);
 
 test('source with operators that take any variable is not split', () => {

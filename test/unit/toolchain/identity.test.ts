@@ -2,7 +2,6 @@
 import {
   chmodSync,
   cpSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
@@ -52,12 +51,12 @@ class Notes implements Facts {
 const later = (): number => Date.now() + 5000;
 
 test('an installed package stores its identity, and a checkout does not', () => {
-  const installed = join(scratch, 'node_modules', 'millrace', 'dist');
-  mkdirSync(installed, { recursive: true });
-  expect(installedIdentity(join(installed, 'package-identity'))).toBeUndefined();
-  for (const folder of [installed, scratch]) writeFileSync(join(folder, 'package-identity'), 'abc');
-  expect(installedIdentity(join(installed, 'package-identity'))).toBe('abc');
-  expect(installedIdentity(join(scratch, 'package-identity'))).toBeUndefined();
+  const [written, module] = [join(scratch, 'package-identity'), join(scratch, 'identity.js')];
+  expect(installedIdentity(written, module)).toBeUndefined();
+  writeFileSync(written, 'abc');
+  expect(installedIdentity(written, module)).toBe('abc');
+  writeFileSync(module, '');
+  expect(installedIdentity(written, module)).toBeUndefined();
 });
 
 /** The transitive imports of a module, except errors, which do not affect sources, and the protocol, whose hash is also part of the key. */
@@ -87,10 +86,10 @@ test("the package's identity covers its shim and the code that reads, emits and 
   const seen = new Set([await packageIdentity()]);
   const notes = new Notes();
   const changes: readonly (() => void)[] = [
-    () => writeFileSync(join(shim, 'index.h'), '// another'),
+    () => writeFileSync(join(shim, 'thread_index.h'), '// another'),
     () => writeFileSync(join(build, 'loop-fission.ts'), '// another'),
     () => writeFileSync(join(build, 'coroutines.ts'), '// another'),
-    () => writeFileSync(join(compiler, 'cuda', 'variables.ts'), '// another'),
+    () => writeFileSync(join(compiler, 'cuda-source', 'variables.ts'), '// another'),
     () => writeFileSync(join(compiler, 'simd', 'memory.ts'), '// another'),
     () => writeFileSync(join(core, 'elements', 'dtype.ts'), '// another'),
     () => writeFileSync(join(build, 'added.ts'), ''),

@@ -31,7 +31,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'millrace-fission-'));
 beforeAll(async () => {
   runner = new ImageRunner();
   const compiler = await CpuCompiler.open();
-  for (const form of ['cut', 'coroutines'] as const) {
+  for (const form of ['fission', 'coroutines'] as const) {
     writeFileSync(join(scratch, `${form}.so`), await compiler.compile(specOf(SOURCE, 'tree'), NAMES, form));
   }
 }, 60_000);
@@ -43,7 +43,7 @@ afterAll(() => {
 /** Kernels of the source that loop fission splits. */
 function cutOf(source: string): readonly string[] {
   const { tokens } = tokenize(source);
-  return formsOf(specOf(source, 'k'), source, tokens, true).cut;
+  return formsOf(specOf(source, 'k'), source, tokens, true).split;
 }
 
 test('all kernels of parts.cu are split by loop fission', () => {
@@ -61,7 +61,7 @@ test.each(NAMES)(
       const grid = [2, 1, 2] as const;
       for (const n of new Set([0, 1, 3, count - 1, count + 1, 4 * count])) {
         const x = Float32Array.from({ length: 4 * count }, (_, i) => ((i * 7919) % 101) - 50);
-        const results = ['cut', 'coroutines'].map((form) => {
+        const results = ['fission', 'coroutines'].map((form) => {
           const y = new Float32Array(4 * count).fill(-7);
           runner.run(join(scratch, `${form}.so`), name, { grid, block, sharedBytes: 8 * count }, [x, y, i32(n)]);
           return y;
@@ -150,7 +150,7 @@ test('copying a row to shared memory emits no memcpy call', async () => {
     __syncthreads();
     y[blockIdx.x * blockDim.x + threadIdx.x] = part[255 - threadIdx.x];
   }`;
-  expect(Buffer.from(await compiler.compile(specOf(source, 'k'), ['k'], 'cut')).includes('memcpy')).toBe(false);
+  expect(Buffer.from(await compiler.compile(specOf(source, 'k'), ['k'], 'fission')).includes('memcpy')).toBe(false);
 });
 
 test('source that does not compile after loop fission is built as coroutines', async () => {
@@ -163,7 +163,7 @@ test('source that does not compile after loop fission is built as coroutines', a
   }`;
   expect(cutOf(source)).toEqual(['k']);
   const compiler = await CpuCompiler.open();
-  await expect(compiler.compile(specOf(source, 'k'), ['k'], 'cut')).rejects.toThrow('at most 1024 bytes');
+  await expect(compiler.compile(specOf(source, 'k'), ['k'], 'fission')).rejects.toThrow('at most 1024 bytes');
   const image = join(scratch, 'large.so');
   writeFileSync(image, await compiler.compile(specOf(source, 'k')));
   const y = new Int32Array(100);

@@ -13,19 +13,22 @@ import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../../cuda-texts/program-cases.js';
 import { type TextCase, textOf } from '../../cuda-texts/text-case.js';
+import { TEXTURE_TEXTS, type TextureText } from '../../cuda-texts/texture-cases.js';
 import { toolkitHeaders } from '../../../src/toolchain/compilers/toolkit-headers.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
-import { inout } from '../../../src/core/kernels/kernel.js';
+import { type CudaParams, inout } from '../../../src/core/kernels/kernel.js';
 import { hasNvcc } from '../../support/nvcc.js';
 import { RTC, RTC_MISSING } from '../../support/rtc.js';
 
-const CASES: readonly (readonly [string, TextCase])[] = [
+type Text = Omit<TextureText, 'params'> & { readonly params: object; readonly options?: readonly string[] };
+const CASES: readonly (readonly [string, TextCase | TextureText])[] = [
   ...HEADER_CASES,
   ...NAME_CASES,
   ...TEMPLATE_CASES,
   ...PROGRAM_CASES.filter(({ file }) => file !== 'launched-by-kernels'),
   ...PROGRAM_TEMPLATE_CASES,
+  ...Object.values<TextureText>(TEXTURE_TEXTS),
 ].map((one) => [`${one.file}: ${one.kernel}`, one]);
 
 const HEAD = path.join(HEADER_DIRECTORY, 'mr_nvcc.h');
@@ -37,14 +40,15 @@ const OWN: ReadonlySet<string> = new Set([
   'algorithms',
   'helpers-of-both',
   'launched-by-kernels',
+  'host-types',
   'own-types',
   'std-values',
   'streams-and-graphs',
   'tuples-and-arrays',
 ]);
 
-function specOf({ file, kernel, params, options = [] }: TextCase): BuildSpec {
-  return cudaKernel(kernel, params, textOf(file), { options }).build as BuildSpec;
+function specOf({ file, kernel, params, options = [] }: Text): BuildSpec {
+  return cudaKernel(kernel, params as CudaParams, textOf(file), { options }).build as BuildSpec;
 }
 
 describe.skipIf(RTC === undefined)(`NVRTC${RTC === undefined ? `, skipped: ${RTC_MISSING}` : ''}`, () => {

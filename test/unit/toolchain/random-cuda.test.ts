@@ -45,7 +45,7 @@ async function compare(seed: number, waits: boolean): Promise<number> {
     expect(chosen, kernels[i]!.text).toEqual(plain);
   }
   const { tokens } = tokenize(source);
-  return waits ? formsOf(specOf(source, 'k'), source, tokens, true).cut.length : rowEdits(source, tokens, names).names.length;
+  return waits ? formsOf(specOf(source, 'k'), source, tokens, true).split.length : rowEdits(source, tokens, names).names.length;
 }
 
 test.each([

@@ -64,7 +64,7 @@ function hasUnevenFlow({ source }: Kernel): boolean {
 /** All in one source, each in a namespace, because each has its own helpers. */
 function together(kernels: readonly Kernel[]): string {
   const spaces = kernels.map(({ source }, at) => `namespace n${at} {\n${source}\n}\nusing namespace n${at};`);
-  return `#ifdef MILLRACE_CPU_DEVICE\n#include <regions.h>\n#endif\n${spaces.join('\n')}`;
+  return `#ifdef MILLRACE_CPU_DEVICE\n#include <barrier_regions.h>\n#endif\n${spaces.join('\n')}`;
 }
 
 async function buildRegions(kernels: readonly Kernel[]): Promise<string> {

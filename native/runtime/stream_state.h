@@ -1,0 +1,180 @@
+// One timeline slot of a channel: its present stream, how far that is submitted, issued and completed, why it is
+// parked, and its waiters.
+//
+// A StreamState lives as long as its channel and serves one stream after another. Tickets continue to count, so a point
+// of an earlier stream stays completed.
+//
+//   submitted   `last_ticket`, claimed under the ring's producer mutex
+//   issued      stored after the backend accepted the record; waits on other channels read it
+//   completed   the larger of the timeline slot's two words
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "hal/hal.h"
+#include "runtime/deferred_records.h"
+#include "runtime/failures.h"
+#include "runtime/fault_slots.h"
+#include "runtime/pump.h"
+#include "runtime/waiting_streams.h"
+
+namespace millrace {
+
+using hal::Ticket;
+
+/// An owner on a JavaScript thread that can be woken. Thread: any.
+class WakeTarget {
+ public:
+  virtual ~WakeTarget() = default;
+  virtual void Ring() noexcept = 0;
+};
+
+enum class ParkReason : uint8_t {
+  kNone,    // Running.
+  kPoint,   // The point it waits for was not issued yet, or memory it names was not allocated yet.
+  kBuild,   // A kernel or a graph is not built yet.
+  kPin,     // Host memory is not registered yet.
+  kWindow,  // Too many of its records, or too many launches of a graph, are in flight.
+  kMemory,  // Out of memory while frees are pending.
+  kDrain,   // It is being destroyed, and earlier work ends first.
+  kHold,    // Its owner runs a function meanwhile.
+  kPeer,    // The route between two devices is not tested yet, or has no staging memory.
+  kPump,    // The pump copies pageable host memory for it, or allocates.
+};
+[[nodiscard]] const char* ParkReasonName(ParkReason reason);
+
+class StreamState;
+
+/// Receives kernel failures of streams; implemented by their channel. Thread: any.
+class KernelFailures {
+ public:
+  virtual void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept = 0;
+
+ protected:
+  ~KernelFailures() = default;
+};
+
+class StreamState final : public hal::ProgressSink {
+ public:
+  StreamState(uint32_t index, protocol::TimelineSlot& slot, KernelFailures& kernel_failures)
+      : index_(index), slot_(slot), kernel_failures_(kernel_failures) {}
+
+  [[nodiscard]] uint32_t index() const { return index_; }
+  [[nodiscard]] protocol::TimelineSlot& slot() { return slot_; }
+
+  // Each section has separate cache lines, because one thread may submit while another issues.
+
+  // ── Submission. Guarded by the ring's producer mutex. ──
+  Ticket last_ticket = 0;
+  bool is_reserved = false;
+  bool is_ending = false;  // Its STREAM_DESTROY record was submitted.
+  /// Which thread that shares the device reserved it; 0: the one that opened the device.
+  uint32_t owner_id = 0;
+
+  // ── Channel thread only. ──
+  alignas(64) std::unique_ptr<hal::Stream> backend;
+  Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
+  bool is_dirty = false;        // Records were issued since the last Signal.
+  uint32_t poisoned_by = 0;     // It waited for a lost device: the failure that every later record repeats.
+  uint32_t lost_device = 0;     // The channel of that lost device.
+  uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.
+  bool has_owner_left = false;  // No thread will release its holds.
+  DeferredRecords deferred;
+  std::shared_ptr<PumpedRecord> pumped;  // The pump's work for the first deferred record, if there is any.
+  /// Keeps `object` alive until the ticket has completed.
+  void Keep(Ticket ticket, std::shared_ptr<void> object);
+  /// Drops all state of the present stream, after its backend stream ended.
+  void Forget();
+
+  // ── Any thread. ──
+  alignas(64) FailureLog failures;
+  FaultWatch faults;
+  std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by any thread.
+  std::atomic<bool> is_watched{false};              // It is on the watcher's list.
+  std::atomic<bool> is_pumping{false};              // The pump has or runs work of it.
+  std::atomic<bool> is_notified{false};             // It is on its channel's list of streams to continue.
+
+  [[nodiscard]] Ticket Issued() const { return issued_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] Ticket Completed() const {
+    return std::max(std::atomic_ref(slot_.device_word).load(std::memory_order_acquire),
+                    std::atomic_ref(slot_.host_word).load(std::memory_order_acquire));
+  }
+  /// Wakes the streams that wait until this record is issued. Thread: channel.
+  void MarkIssued(Ticket ticket);
+  /// Completes tickets without a backend. Thread: channel.
+  void CompleteOnHost(Ticket ticket);
+  /// hal::ProgressSink: wakes the owner and the channels that wait for no more than `completed`.
+  void Progress(Ticket completed) noexcept override;
+  void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
+    kernel_failures_.KernelFailed(*this, ticket, failure);
+  }
+
+  /// Rings the owner once `ticket` is completed. Returns false if it is completed already; then no ring follows.
+  /// Earlier calls for other tickets stay valid. Thread: owner.
+  [[nodiscard]] bool ArmOwner(Ticket ticket) { return AddWaiter(ticket, true, nullptr, 0); }
+  void SetOwner(std::shared_ptr<WakeTarget> owner);
+
+  /// Calls `waker->WakeStream(stream)` once `ticket` is issued, or completed. Returns false if it is already; then no
+  /// call follows. A second call with the same arguments adds nothing. A null `waker` stands for the owner. Thread: any
+  /// channel.
+  [[nodiscard]] bool AddWaiter(Ticket ticket, bool until_completed, std::shared_ptr<StreamWaker> waker,
+                               uint32_t stream);
+  /// Wakes all waiters, also for tickets that were not reached: the device is lost or closed.
+  void WakeAll();
+
+  /// The lowest ticket with a waiter for its completion; 0 without a waiter. Thread: any.
+  [[nodiscard]] Ticket Wanted() const { return wanted_completed_.load(std::memory_order_seq_cst); }
+  /// Whether there is such a waiter for an issued record. The device does not know other records yet. Thread: any.
+  [[nodiscard]] bool IsWantedOfDevice() const {
+    const Ticket wanted = Wanted();
+    return wanted != 0 && wanted <= Issued();
+  }
+  /// The number of waiters. For tests.
+  [[nodiscard]] size_t WaiterCount();
+
+  /// Releases the HOLD record with this ticket, issued or not. Thread: any.
+  void ReleaseHold(Ticket ticket);
+  /// Whether the HOLD record with this ticket was released. Drops the release and all earlier ones. Thread: channel.
+  [[nodiscard]] bool TakeRelease(Ticket ticket);
+
+  /// Sets the driver's handle of the present stream; there is none before and after. Thread: any.
+  void SetNativeHandle(uint64_t handle);
+  [[nodiscard]] std::optional<uint64_t> NativeHandle();
+
+ private:
+  struct Waiter {
+    Ticket ticket;
+    bool until_completed;
+    std::shared_ptr<StreamWaker> waker;  // Null for the owner.
+    uint32_t stream;
+  };
+  void FireWaiters(bool completed, Ticket reached);
+  void RefreshWanted();
+
+  const uint32_t index_;
+  protocol::TimelineSlot& slot_;
+  KernelFailures& kernel_failures_;                            // The channel.
+  std::deque<std::pair<Ticket, std::shared_ptr<void>>> kept_;  // Thread: channel.
+  alignas(64) std::atomic<Ticket> issued_{0};
+  // The lowest ticket of a waiter of each kind; 0 if there is none.
+  std::atomic<Ticket> wanted_issued_{0};
+  std::atomic<Ticket> wanted_completed_{0};
+
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::shared_ptr<WakeTarget> owner_;
+  std::vector<Waiter> waiters_;
+  std::vector<Ticket> released_;  // HOLD records that were released before they were issued.
+  std::optional<uint64_t> native_handle_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,221 @@
+// Removes host code from CUDA C++ source: main, functions that launch kernels and call CUDA's API, and declarations that only these use. A
+// function without __device__ counts as a device function if device code names it, so sources that omit the specifier keep their functions.
+// Spaces replace the removed code, so lines, columns and directives stay.
+import { type DeclarationText, declarationsOf, type SourceToken } from './declarations.js';
+import { withoutComments, withoutDirectives } from './source-scan.js';
+
+/** Libraries of the host by their prefixes; CUDA's complex numbers, textures and surfaces are for both. */
+const API =
+  /^(?:cuda(?!(?:Texture|Surface)Object_t$|ReadMode|TextureReadMode|BoundaryMode|SurfaceBoundaryMode)[A-Z]\w*|cu(?!C(?:add|sub|mul|div|abs|fma|real|imag|onj|omplex)|Conj|Complex|Float|Double)[A-Z]\w*|cublas\w+|cufft\w+|curand(?!State)[A-Z]\w*|cudnn\w+|cusparse\w+|cusolver\w+|nccl[A-Z]\w+|nvml\w+|pthread_\w+|MPI_\w+|omp_\w+|glut?[A-Z]\w+|thrust|checkCudaErrors)$/;
+/** Names that no code of a device uses. */
+const OF_HOST: ReadonlySet<string> = new Set(
+  '<<< throw try catch FILE fopen fclose fread fwrite fgets fscanf fprintf sscanf scanf snprintf fflush posix_memalign aligned_alloc getenv atoi atof perror usleep srand timeval timespec timezone strdup strlen strcpy strcat strcmp strncmp strtok qsort stderr stdout ostream istream ofstream ifstream stringstream cout cerr gettimeofday clock_gettime host_vector device_vector'.split(
+    ' ',
+  ),
+);
+/** Names that device code may give to something of its own; in `std` they are the host's. */
+const OF_STD: ReadonlySet<string> = new Set(
+  'string vector map set list deque queue unordered_map unordered_set function unique_ptr shared_ptr thread mutex chrono atomic_int atomic_uint atomic_bool atomic_flag atomic_size_t cout cerr mt19937 random_device default_random_engine runtime_error exception atomic mt19937_64 ostringstream istringstream iostream fstream future condition_variable lock_guard uniform_int_distribution uniform_real_distribution normal_distribution'.split(
+    ' ',
+  ),
+);
+/** Matches a source that may contain host code. */
+const MAY_BE_HOST =
+  /\bmain\s*\(|<<<|__host__|\bcu(?:da|blas|rand|fft|dnn)[A-Z]|\bcu[A-Z]\w+\s*\(|\b(?:std|FILE|fopen|fprintf|thrust|cout|cerr|malloc|rand|srand|exit|timeval|gettimeofday)\b/;
+const OF_DEVICE: ReadonlySet<string> = new Set(['__global__', '__device__', '__constant__', '__shared__', '__managed__']);
+
+/** Whether a declaration is kept, removed, or kept if a kept declaration names it. */
+type Fate = 'kept' | 'removed' | 'named';
+
+/** The source without host code; the same string if there is none. */
+export function withoutHostCode(source: string): string {
+  const text = withoutComments(source);
+  if (!MAY_BE_HOST.test(text)) return source;
+  const left = removing(source, text, (one, head, isEvident, ofDevice) => {
+    if (isOfDevice(head)) return 'kept';
+    if (one.kind === 'function' && (one.name === 'main' || head.includes('__host__')))
+      return one.isMember && one.name === 'main' ? 'kept' : 'removed';
+    if (one.kind === 'function' && (isEvident || ofDevice.has(one.name))) return one.isMember && !isEvident ? 'kept' : 'removed';
+    if (one.kind === 'function') return one.isMember ? 'kept' : 'named';
+    if (one.kind === 'prototype') return one.isMember ? 'kept' : 'named';
+    if (one.kind === 'variable' && isEvident) return one.isMember ? 'kept' : 'removed';
+    // A variable without a name is not followed.
+    if (one.kind === 'variable') return one.isMember || one.name === '' ? 'kept' : 'named';
+    if (one.kind === 'using') return one.isMember || one.name === '' ? 'kept' : 'named';
+    if (one.kind === 'alias') return isEvident && !one.isMember && one.name !== '' ? 'named' : 'kept';
+    // A class without a name is not followed.
+    if (one.kind === 'class') return isEvident && one.name !== '' ? 'named' : 'kept';
+    return 'kept';
+  });
+  return withoutUnusedIncludes(left, [THRUST, OF_SYSTEM]);
+}
+
+/** A library whose headers are useless if nothing matches `use`. */
+export interface Library {
+  /** Matches the names of its headers. */
+  readonly headers: RegExp;
+  readonly use: RegExp;
+}
+
+/** Headers of the system and of graphics, which declare nothing for devices. */
+const OF_SYSTEM: Library = {
+  headers:
+    /^(?:(?:sys|linux|asm|arpa|net|netinet|GL|EGL|GLFW|X11|nvtx3)\/.*|(?:err|error|complex|dirent|dlfcn|glob|ifaddrs|netdb|poll|pwd|grp|semaphore|spawn|syslog|termios|ucontext|numa|libgen|cpuid|[a-z]mmintrin|immintrin|x86intrin|cufftXt|cufftw|cublasLt|cublasXt|cudaGL|cudaEGL|cuda_egl_interop|nvrtc)\.h)$/,
+  use: /(?!)/,
+};
+
+/** NVRTC compiles little of it, and the host uses it more than kernels do. */
+const THRUST: Library = { headers: /^thrust\//, use: /\bthrust\b/ };
+
+/** Replaces with spaces the includes of libraries that the code does not use. */
+export function withoutUnusedIncludes(source: string, libraries: readonly Library[]): string {
+  const code = withoutDirectives(withoutComments(source));
+  const unused = libraries.filter(({ use }) => !use.test(code));
+  if (unused.length === 0) return source;
+  return source.replace(/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"]/gm, (line, name: string) =>
+    unused.some(({ headers }) => headers.test(name)) ? line.replace(/[^\n]/g, ' ') : line,
+  );
+}
+
+/**
+ * The source with only those kernels and functions that the kernels named `roots` need; the same string if nothing else is there. For
+ * sources of which a device cannot compile the rest.
+ */
+export function onlyFor(source: string, roots: readonly string[]): string {
+  return removing(source, withoutComments(source), (one) => {
+    if (one.isMember || (one.kind !== 'function' && one.kind !== 'prototype')) return 'kept';
+    return roots.includes(one.name) ? 'kept' : 'named';
+  });
+}
+
+/** `fateOf` decides on each declaration. */
+function removing(
+  source: string,
+  text: string,
+  fateOf: (one: DeclarationText, head: readonly string[], isEvident: boolean, ofDevice: ReadonlySet<string>) => Fate,
+): string {
+  const found = declarationsOf(text);
+  if (!found) return source;
+  const { tokens, otherWords, declarations } = found;
+  const macros = macroWords(text);
+  const heads = declarations.map((one) =>
+    tokens.slice(one.from, one.headEnd).flatMap(({ text: word }) => [word, ...(macros.get(word) ?? [])]),
+  );
+  /** Functions of the device that the source defines, whose names the host's library or other overloads may have, too. */
+  const ofDevice = new Set(declarations.filter(({ kind }, i) => kind === 'function' && isOfDevice(heads[i]!)).map(({ name }) => name));
+  const isEvident = evidence(tokens, declarations, ofDevice, (i) => isOfDevice(heads[i]!));
+  const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice));
+  // Names joined by macros cannot be followed.
+  if (/##/.test(text)) for (const [i, fate] of fates.entries()) if (fate === 'named' && !isEvident[i]) fates[i] = 'kept';
+  if (fates.every((fate) => fate === 'kept')) return source;
+  const owner = new Int32Array(tokens.length).fill(-1);
+  // Inner declarations come before the classes that contain them.
+  for (let i = declarations.length - 1; i >= 0; i--) if (fates[i] !== 'kept') owner.fill(i, declarations[i]!.from, declarations[i]!.to);
+  const words = declarations.map(() => new Set<string>());
+  const named = new Set<string>();
+  for (const [at, { text: word }] of tokens.entries()) (owner[at]! < 0 ? named : words[owner[at]!]!).add(word);
+  const pending = new Map<string, number[]>();
+  for (const [i, { name }] of declarations.entries()) {
+    if (fates[i] !== 'named' || name === '') continue;
+    const list = pending.get(name) ?? [];
+    list.push(i);
+    pending.set(name, list);
+  }
+  for (const word of otherWords) if (pending.get(word)?.some((i) => !isEvident[i])) named.add(word);
+  // A prototype alone does not make its function needed, so each brings its words only when its name is needed elsewhere.
+  for (const word of named) {
+    for (const inner of macros.get(word) ?? []) named.add(inner);
+    for (const i of pending.get(word) ?? []) {
+      fates[i] = 'kept';
+      for (const inner of words[i]!) named.add(inner);
+    }
+    pending.delete(word);
+  }
+  const gone = declarations
+    .filter((_one, i) => fates[i] !== 'kept')
+    .map(({ from, to }) => ({ start: tokens[from]!.start, end: tokens[to - 1]!.start + tokens[to - 1]!.text.length }))
+    .toSorted((a, b) => a.start - b.start || b.end - a.end);
+  let made = '';
+  let copied = 0;
+  for (const { start, end } of gone) {
+    // Inside of another one.
+    if (end <= copied) continue;
+    made += source.slice(copied, start) + blank(source.slice(start, end));
+    copied = end;
+  }
+  return made + source.slice(copied);
+}
+
+/** What the source's macros consist of, by their names. */
+function macroWords(text: string): ReadonlyMap<string, ReadonlySet<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)/gm)) {
+    const words = found.get(name) ?? new Set();
+    for (const word of body.match(/[A-Za-z_$][\w$]*/g) ?? []) words.add(word);
+    found.set(name, words);
+  }
+  return found;
+}
+
+/** Whether each declaration is evidently of the host: by what it uses, or because it uses a function that is. */
+function evidence(
+  tokens: readonly SourceToken[],
+  declarations: readonly DeclarationText[],
+  ofDevice: ReadonlySet<string>,
+  isMarked: (declaration: number) => boolean,
+): boolean[] {
+  const is = declarations.map((one) => hasEvidence(tokens, one, ofDevice));
+  // A specialization of a template of the host is the host's.
+  const classes = new Set(declarations.filter(({ kind, name }, i) => kind === 'class' && name !== '' && is[i]).map(({ name }) => name));
+  for (const [i, { kind, name }] of declarations.entries()) if (kind === 'class' && classes.has(name)) is[i] = true;
+  /** Functions and variables without a word for the device, by the functions that they may use. */
+  const users = new Map<string, Set<number>>();
+  const names: string[] = [];
+  for (const [i, { kind, name, isMember, from, to }] of declarations.entries()) {
+    if ((kind !== 'function' && (kind !== 'variable' || isMember)) || isMarked(i)) continue;
+    if (is[i] && kind === 'function' && !isMember) names.push(name);
+    for (let at = from; at < to; at++) {
+      const next = tokens[at + 1]?.text;
+      if (kind === 'function' && next !== '(' && next !== '<') continue;
+      const word = tokens[at]!.text;
+      const list = users.get(word) ?? new Set();
+      users.set(word, list.add(i));
+    }
+  }
+  for (const name of names) {
+    if (ofDevice.has(name)) continue;
+    for (const i of users.get(name) ?? []) {
+      if (is[i]) continue;
+      is[i] = true;
+      if (declarations[i]!.kind === 'function' && !declarations[i]!.isMember) names.push(declarations[i]!.name);
+    }
+    users.delete(name);
+  }
+  return is;
+}
+
+function isOfDevice(head: readonly string[]): boolean {
+  return head.some((word) => OF_DEVICE.has(word));
+}
+
+function hasEvidence(tokens: readonly SourceToken[], { from, to }: DeclarationText, ofDevice: ReadonlySet<string>): boolean {
+  for (let at = from; at < to; at++) {
+    const { text } = tokens[at]!;
+    if (ofDevice.has(text)) continue;
+    if (OF_HOST.has(text) || API.test(text)) return true;
+    if (OF_STD.has(text) && tokens[at - 1]?.text === '::' && tokens[at - 2]?.text === 'std' && tokens[at - 3]?.text !== '::') return true;
+  }
+  return false;
+}
+
+/** Replaces all but line breaks and directives with spaces. */
+function blank(text: string): string {
+  let isDirective = false;
+  const lines = text.split('\n').map((line, at) => {
+    isDirective ||= at > 0 && /^[ \t]*#/.test(line);
+    if (!isDirective) return line.replace(/[^\r]/g, ' ');
+    isDirective = /\\\r?$/.test(line);
+    return line;
+  });
+  return lines.join('\n');
+}

@@ -1,0 +1,53 @@
+// The prelude of a user's source: directives before it that declare the names which nvcc provides without an include. It is the same on both
+// devices. It declares no name that the source declares itself, because sources for NVRTC often contain such declarations.
+import { declaredTypes } from '../../compiler/cuda-source/declared-types.js';
+import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { CUDA_MACROS } from '../base/cuda-macros.js';
+import { kernelHeaderNames } from '../base/kernel-headers.js';
+import { withoutUntakenBranches } from './untaken-branches.js';
+
+const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
+const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t'];
+const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
+
+export interface SourcePrelude {
+  /** Definitions that the headers of `native/kernel_headers` test. */
+  readonly directives: string;
+  /** Whether the source needs the C++ library. */
+  readonly hasLibrary: boolean;
+  /** Whether it includes headers that the library does not have. */
+  readonly hasOtherHeaders: boolean;
+}
+
+/** Reads the source; `options` may define types as macros. */
+export function preludeOf(source: string, options: readonly string[] = []): SourcePrelude {
+  const text = withoutComments(source);
+  const has = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
+  // Comments and strings are spaces in `text`, also the names of headers in quotes.
+  const includes = text.includes('include') ? includesOf(source, text) : [];
+  // cub/cub.cuh only includes headers of the toolkit.
+  const hasOtherHeaders = includes.some((name) => !kernelHeaderNames().has(name) || name.startsWith('cub/'));
+  // What a source declares only for Windows is not there.
+  const types = declaredTypes(/_MSC_VER|_WIN(?:32|64)/.test(text) ? withoutComments(withoutUntakenBranches(source, CUDA_MACROS)) : text);
+  const isOwn = (name: string): boolean => types.has(name) || options.some((option) => option.includes(name));
+  const own = [...types.keys()].filter((name) => FIXED.test(name)).map((name) => `#define MR_OWN_${name} 1\n`);
+  const short = SHORT.filter((name) => has(name) && !isOwn(name)).map((name) => `#define MR_WITH_${name} 1\n`);
+  return {
+    directives: [...own, ...short, ...(hasOtherHeaders ? ['#define MR_WITH_LIBRARIES 1\n'] : [])].join(''),
+    // A source with a namespace std of its own declares what it needs.
+    hasLibrary: (has('std') || hasOtherHeaders) && !/\bnamespace\s+std\s*\{/.test(text),
+    hasOtherHeaders,
+  };
+}
+
+/** The included names; empty for one that a macro gives. */
+function includesOf(source: string, text: string): string[] {
+  return [...text.matchAll(INCLUDE)].map(
+    ({ index, 0: { length } }) => /^\s*["<]([^">\n]*)/.exec(lineFrom(source, index + length))?.[1] ?? '',
+  );
+}
+
+function lineFrom(source: string, start: number): string {
+  const end = source.indexOf('\n', start);
+  return source.slice(start, end < 0 ? source.length : end);
+}

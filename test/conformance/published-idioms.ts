@@ -1,0 +1,22 @@
+// Chapter 4: idioms of published CUDA programs, against plain JavaScript. The files are in folders of test/cuda-texts.
+import { describe } from 'vitest';
+import { LINEAR_ALGEBRA_CASES } from '../cuda-texts/linear-algebra-cases.js';
+import { PRIMITIVE_CASES, UNORDERED_CASES } from '../cuda-texts/primitive-cases.js';
+import { SIMULATION_CASES } from '../cuda-texts/simulation-cases.js';
+import type { TextCase } from '../cuda-texts/text-case.js';
+import { checkText } from '../cuda-texts/text-check.js';
+import { chapterDevice, rulesOf } from '../support/rule.js';
+import type { Target } from '../support/target.js';
+
+const ORDERED: readonly TextCase[] = [...PRIMITIVE_CASES, ...SIMULATION_CASES, ...LINEAR_ALGEBRA_CASES];
+
+export function publishedIdioms(target: Target): void {
+  describe('4 kernels: idioms of published CUDA C++', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    for (const one of ORDERED) rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one));
+    for (const one of UNORDERED_CASES)
+      rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one, (values) => values.toSorted()));
+  });
+}

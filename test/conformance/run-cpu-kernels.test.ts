@@ -1,0 +1,11 @@
+// The chapters about kernels on the CPU device. They mostly wait for the compiler, so another file runs beside them.
+import { openDevice } from 'millrace';
+import { kernelSuite } from './suite.js';
+
+kernelSuite({
+  name: 'cpu',
+  spec: 'cpu',
+  supports: { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+  // A kernel of the suite that accesses memory outside of its arrays fails here, and only here.
+  open: (options) => openDevice('cpu', { guard: true, ...options }),
+});
