@@ -86,11 +86,13 @@ async function load(device: Device, forMs: number): Promise<void> {
 
 /** Processor time of the whole process while it does nothing, in percent of one core. */
 async function idleShares(rounds: number): Promise<number[]> {
-  await sleep(200);
+  // After a pause and over long windows, so that what the earlier rows left to do counts little: over 10 s in a process of its own, an idle
+  // CPU device takes 0.01 to 0.03 %.
+  await sleep(1500);
   const shares: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const [before, start] = [process.cpuUsage(), performance.now()];
-    await sleep(500);
+    await sleep(2000);
     const { user, system } = process.cpuUsage(before);
     shares.push((user + system) / 10 / (performance.now() - start));
   }

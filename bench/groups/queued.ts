@@ -29,6 +29,7 @@ function memory(run: Run): void {
 /** Launches behind a held stream, which therefore stay queued. */
 async function depths(run: Run): Promise<void> {
   const stream = run.device.createStream({ ordering: 'explicit' });
+  const running = run.device.createStream({ ordering: 'explicit' });
   const launch = (): void => void stream.launch(empty, ONE, {});
   const fill = (count: number): void => {
     for (let n = 0; n < count; n++) launch();
@@ -37,6 +38,8 @@ async function depths(run: Run): Promise<void> {
   const many = run.isQuick ? MANY / 10 : MANY;
   for (let round = -1; round < run.times(3); round++) {
     const into = (list: number[]): void => {
+      // With few operations queued, the burst would otherwise come first after a wait: with cold caches, and with a thread to wake.
+      for (let n = 0; n < BURST; n++) running.launch(empty, ONE, {});
       const seconds = secondsEach(BURST, launch);
       if (round >= 0) list.push(us(seconds));
     };
@@ -55,7 +58,7 @@ async function depths(run: Run): Promise<void> {
   run.add('queued.1', one);
   run.add('queued.1000', thousand, { '1 queued': one });
   run.add('queued.1000000', million, { '1 queued': one }, run.isQuick ? `with ${many} operations` : undefined);
-  await stream.close();
+  await Promise.all([stream.close(), running.close()]);
 }
 
 async function whileHeld(stream: Stream, body: () => void): Promise<void> {

@@ -26,7 +26,7 @@ napi_value OpenPort(napi_env env, napi_callback_info info) {
   }
   Environment& self = args.self();
   HeldBytes record = self.Hold(args[0]);
-  if (record.bytes.size() < protocol::kMaxRecordBytes) {
+  if (record.bytes.size() < protocol::kMaxRecordBytes + sizeof(protocol::SubmitCall)) {
     self.Release(record);
     return args.Throw("openPort");
   }
@@ -185,25 +185,19 @@ napi_value LastTicket(napi_env env, napi_callback_info info) {
 
 /// The hot path: creates no object and throws nothing.
 napi_value Submit(napi_env env, napi_callback_info info) {
-  size_t count = 2;
-  napi_value argv[2] = {};
   void* data = nullptr;
-  uint32_t id = 0;
-  uint32_t bytes = 0;
-  if (napi_get_cb_info(env, info, &count, argv, nullptr, &data) != napi_ok || data == nullptr) return nullptr;
-  napi_get_value_uint32(env, argv[0], &id);
-  napi_get_value_uint32(env, argv[1], &bytes);
+  if (napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &data) != napi_ok || data == nullptr) return nullptr;
   auto& self = *static_cast<Environment*>(data);
-  Channel* channel = self.FindAttached(id);
-  double answer = -static_cast<double>(StatusCode::kState);
-  if (channel != nullptr && bytes <= self.record.bytes.size()) {
-    const Channel::Submission submission = channel->Submit(self.record.bytes.first(bytes));
-    answer = submission.refused == StatusCode::kOk ? static_cast<double>(submission.ticket)
-                                                   : -static_cast<double>(submission.refused);
+  if (self.record.bytes.empty()) return nullptr;  // The port is closed.
+  auto& call = *reinterpret_cast<protocol::SubmitCall*>(self.record.bytes.data() + protocol::kMaxRecordBytes);
+  Channel* const channel = self.FindAttached(call.channel);
+  Channel::Submission submission{0, StatusCode::kState};
+  if (channel != nullptr && call.bytes <= protocol::kMaxRecordBytes) {
+    submission = channel->Submit(self.record.bytes.first(call.bytes));
   }
-  napi_value result = nullptr;
-  napi_create_double(env, answer, &result);
-  return result;
+  call.ticket = submission.ticket;
+  call.status = static_cast<uint32_t>(submission.refused);
+  return nullptr;
 }
 
 napi_value Arm(napi_env env, napi_callback_info info) {

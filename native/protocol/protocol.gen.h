@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "1d3022104db584ba";
+inline constexpr char kHash[] = "41a9349ddb974593";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -668,6 +668,21 @@ static_assert(offsetof(TimelineSlot, reserved1) == 32);
 static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);
 static_assert(offsetof(TimelineSlot, reserved4) == 56);
+
+/// What a call of `submit` takes and returns, behind the record block: reading and making JavaScript values would cost more than the submission. `bytes` is the size of the record in the block. Afterwards `status` is 0 and `ticket` the record's ticket, or `status` says why the record was refused.
+struct SubmitCall {
+  uint32_t channel;
+  uint32_t bytes;
+  uint64_t ticket;
+  uint32_t status;
+  uint32_t reserved;
+};
+static_assert(sizeof(SubmitCall) == 24);
+static_assert(offsetof(SubmitCall, channel) == 0);
+static_assert(offsetof(SubmitCall, bytes) == 4);
+static_assert(offsetof(SubmitCall, ticket) == 8);
+static_assert(offsetof(SubmitCall, status) == 16);
+static_assert(offsetof(SubmitCall, reserved) == 20);
 
 /// A fault report. The first thread of a launch that accesses an array out of bounds or fails an assertion writes it, before the launch counts as complete. A copy whose host memory no longer exists sets only `state`. `state` is 0 (free), 1 (being written) or 2 (written). `parameter` numbers the kernel's parameters from 0, then the arrays that the kernel declares. 0xffffffff means that an assertion failed, and `index` is its number. 0xfffffffe means that the device refused a launch from the kernel, and `dimension` names the exceeded limit.
 struct FaultSlot {

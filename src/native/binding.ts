@@ -135,7 +135,7 @@ export interface Binding {
   releaseCompilerSlot(): void;
 
   // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────
-  /** Opens this environment's port. `record` is the record block, referenced until closePort. `onWake` is called on this thread; calls are coalesced. */
+  /** Opens this environment's port. `record` is the record block with a SubmitCall behind it, referenced until closePort. `onWake` is called on this thread; calls are coalesced. */
   openPort(record: Uint8Array, onWake: () => void): void;
   closePort(): void;
   /** Whether the port keeps the event loop alive. Calls are not counted. */
@@ -169,8 +169,8 @@ export interface Binding {
   /** A free timeline slot, or -1. Its tickets continue after those of the slot's last stream; see `lastTicket`. */
   reserveStream(channel: number): number;
   lastTicket(channel: number, stream: number): number;
-  /** Copies the record in the record block into the ring; returns its ticket, or minus the Status that refused it. */
-  submit(channel: number, bytes: number): number;
+  /** Copies the record in the record block into the ring. The SubmitCall behind it says of which channel, and gets the ticket. */
+  submit(): void;
   /** Requests a wake when the stream reaches `ticket`. Returns true if it has already; then no wake follows. */
   arm(channel: number, stream: number, ticket: number): boolean;
   /** Failures of a stream whose number (its order in the stream) is at least `from`. */

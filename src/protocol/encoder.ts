@@ -30,6 +30,7 @@ import {
   StreamCreateRecord,
   StreamDestroyRecord,
   StridedAxis,
+  SubmitCall,
   UploadGraphRecord,
   WaitEventRecord,
   WaitRecord,
@@ -46,8 +47,33 @@ const ARG_VALUE_WORD = LaunchArg.VALUE >> WORD;
 const SIZE_SHIFT = LaunchArg.SIZE * 8;
 const ACCESS_SHIFT = LaunchArg.ACCESS * 8;
 
+// V8 folds constants of this module into the code that uses them. An imported object is loaded and checked at each use, which made up a
+// third of the instructions that encode a launch.
+const { MEMORY, SCALAR } = ArgKind;
+const LAUNCH = Opcode.LAUNCH;
+const LAUNCH_BYTES = LaunchRecord.BYTE_SIZE;
+const LAUNCH_ARG_BYTES = LaunchArg.BYTE_SIZE;
+const KERNEL_WORD = LaunchRecord.KERNEL >> WORD;
+const ARG_COUNT_WORD = LaunchRecord.ARG_COUNT >> WORD;
+const GRID_X_WORD = LaunchRecord.GRID_X >> WORD;
+const GRID_Y_WORD = LaunchRecord.GRID_Y >> WORD;
+const GRID_Z_WORD = LaunchRecord.GRID_Z >> WORD;
+const BLOCK_X_WORD = LaunchRecord.BLOCK_X >> WORD;
+const BLOCK_Y_WORD = LaunchRecord.BLOCK_Y >> WORD;
+const BLOCK_Z_WORD = LaunchRecord.BLOCK_Z >> WORD;
+const SHARED_BYTES_WORD = LaunchRecord.SHARED_BYTES >> WORD;
+const FLAGS_WORD = LaunchRecord.FLAGS >> WORD;
+const OPCODE_WORD = RecordHeader.OPCODE >> WORD;
+const OPCODE_MASK = 0xffff;
+const SIZE_WORD = RecordHeader.SIZE >> WORD;
+const CALL_CHANNEL_WORD = (MAX_RECORD_BYTES + SubmitCall.CHANNEL) >> WORD;
+const CALL_BYTES_WORD = (MAX_RECORD_BYTES + SubmitCall.BYTES) >> WORD;
+const CALL_TICKET_WORD = (MAX_RECORD_BYTES + SubmitCall.TICKET) >> WORD;
+const CALL_STATUS_WORD = (MAX_RECORD_BYTES + SubmitCall.STATUS) >> WORD;
+const STREAM_WORD = RecordHeader.STREAM >> WORD;
+
 export class Encoder {
-  /** The record block, which `openPort` gets. */
+  /** The record block, which `openPort` gets, and a SubmitCall. */
   readonly block: Uint8Array<ArrayBuffer>;
   /** The records of textures, in the same block. */
   readonly textures: TextureEncoder;
@@ -57,13 +83,34 @@ export class Encoder {
   readonly #f64: Float64Array;
 
   constructor() {
-    const buffer = new ArrayBuffer(MAX_RECORD_BYTES);
+    const buffer = new ArrayBuffer(MAX_RECORD_BYTES + SubmitCall.BYTE_SIZE);
     this.block = new Uint8Array(buffer);
     this.textures = new TextureEncoder(buffer);
     this.#u16 = new Uint16Array(buffer);
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);
     this.#f64 = new Float64Array(buffer);
+  }
+
+  /** Of the record in the block. */
+  get opcode(): number {
+    return (this.#u32[OPCODE_WORD] as number) & OPCODE_MASK;
+  }
+
+  /** Says what the next call of the addon's `submit` submits. */
+  call(channel: number, bytes: number): void {
+    this.#u32[CALL_CHANNEL_WORD] = channel;
+    this.#u32[CALL_BYTES_WORD] = bytes;
+  }
+
+  /** The ticket that `submit` gave, or minus the Status with which it refused the record. */
+  get answer(): number {
+    const u32 = this.#u32;
+    const status = u32[CALL_STATUS_WORD] as number;
+    if (status !== 0) return -status;
+    const high = u32[CALL_TICKET_WORD + 1] as number;
+    const low = u32[CALL_TICKET_WORD] as number;
+    return high === 0 ? low : high * TWO_32 + low;
   }
 
   /** `foreign` is a driver stream that Millrace did not create. */
@@ -214,7 +261,7 @@ export class Encoder {
   memoryArg(index: number, access: number, handle: number, offset: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
     const u32 = this.#u32;
-    u32[at] = ArgKind.MEMORY | (access << ACCESS_SHIFT);
+    u32[at] = MEMORY | (access << ACCESS_SHIFT);
     u32[at + ARG_HANDLE_WORD] = handle;
     u32[at + ARG_VALUE_WORD] = offset;
     u32[at + ARG_VALUE_WORD + 1] = offset / TWO_32;
@@ -255,20 +302,20 @@ export class Encoder {
   intArg(index: number, size: number, low: number, high: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
     const u32 = this.#u32;
-    u32[at] = ArgKind.SCALAR | (size << SIZE_SHIFT);
+    u32[at] = SCALAR | (size << SIZE_SHIFT);
     u32[at + ARG_VALUE_WORD] = low;
     u32[at + ARG_VALUE_WORD + 1] = high;
   }
 
   f32Arg(index: number, value: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
-    this.#u32[at] = ArgKind.SCALAR | (4 << SIZE_SHIFT);
+    this.#u32[at] = SCALAR | (4 << SIZE_SHIFT);
     this.#f32[at + ARG_VALUE_WORD] = value;
   }
 
   f64Arg(index: number, value: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;
-    this.#u32[at] = ArgKind.SCALAR | (8 << SIZE_SHIFT);
+    this.#u32[at] = SCALAR | (8 << SIZE_SHIFT);
     this.#f64[(at + ARG_VALUE_WORD) >> 1] = value;
   }
 
@@ -288,17 +335,17 @@ export class Encoder {
     valueBytes: number,
   ): number {
     const u32 = this.#u32;
-    u32[LaunchRecord.KERNEL >> WORD] = kernel;
-    u32[LaunchRecord.ARG_COUNT >> WORD] = argCount;
-    u32[LaunchRecord.GRID_X >> WORD] = gridX;
-    u32[LaunchRecord.GRID_Y >> WORD] = gridY;
-    u32[LaunchRecord.GRID_Z >> WORD] = gridZ;
-    u32[LaunchRecord.BLOCK_X >> WORD] = blockX;
-    u32[LaunchRecord.BLOCK_Y >> WORD] = blockY;
-    u32[LaunchRecord.BLOCK_Z >> WORD] = blockZ;
-    u32[LaunchRecord.SHARED_BYTES >> WORD] = sharedBytes;
-    u32[LaunchRecord.FLAGS >> WORD] = flags;
-    return this.#header(Opcode.LAUNCH, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE + valueBytes, stream);
+    u32[KERNEL_WORD] = kernel;
+    u32[ARG_COUNT_WORD] = argCount;
+    u32[GRID_X_WORD] = gridX;
+    u32[GRID_Y_WORD] = gridY;
+    u32[GRID_Z_WORD] = gridZ;
+    u32[BLOCK_X_WORD] = blockX;
+    u32[BLOCK_Y_WORD] = blockY;
+    u32[BLOCK_Z_WORD] = blockZ;
+    u32[SHARED_BYTES_WORD] = sharedBytes;
+    u32[FLAGS_WORD] = flags;
+    return this.#header(LAUNCH, LAUNCH_BYTES + argCount * LAUNCH_ARG_BYTES + valueBytes, stream);
   }
 
   /** The entries of the slots were written as arguments. */
@@ -325,10 +372,10 @@ export class Encoder {
   #header(opcode: Opcode, size: number, stream: number): number {
     const u32 = this.#u32;
     // The opcode and the flags share a word, and no record has flags.
-    u32[RecordHeader.OPCODE >> WORD] = opcode;
-    u32[RecordHeader.SIZE >> WORD] = size;
-    u32[RecordHeader.STREAM >> WORD] = stream;
-    u32[(RecordHeader.STREAM >> WORD) + 1] = 0;
+    u32[OPCODE_WORD] = opcode;
+    u32[SIZE_WORD] = size;
+    u32[STREAM_WORD] = stream;
+    u32[STREAM_WORD + 1] = 0;
     return size;
   }
 

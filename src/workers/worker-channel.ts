@@ -91,7 +91,10 @@ export class WorkerChannel implements Channel {
   }
 
   submit(bytes: number): number {
-    return this.#binding.submit(this.id, bytes);
+    const { encoder } = this;
+    encoder.call(this.id, bytes);
+    this.#binding.submit();
+    return encoder.answer;
   }
 
   arm(stream: number, ticket: number): boolean {

@@ -39,7 +39,8 @@ export class DeviceEvent implements Disposable {
   readonly #stamps: EventCell | undefined;
   readonly #shared: InterprocessEvent | undefined;
   #point: Point | undefined = undefined;
-  #done: { readonly point: Point; readonly promise: Promise<void> } | undefined = undefined;
+  /** The promise of `done` for the point, once it was read. */
+  #done: Promise<void> | undefined = undefined;
   #state: 'open' | 'disposed' = 'open';
 
   /** @internal Made by `device.createEvent`, `stream.record` and, with its event, `device.openIpcEvent`. */
@@ -92,9 +93,8 @@ export class DeviceEvent implements Disposable {
     this.#refuseCaptured('host-wait', 'cannot be awaited');
     const refused = refuseDeadlock(point.timeline, point.ticket);
     if (refused !== undefined) return Promise.reject(refused);
-    if (this.#done?.point !== point)
-      this.#done = { point, promise: this.core.waits.until(point.timeline, point.ticket, undefined, undefined, [point]) };
-    return this.#done.promise;
+    this.#done ??= this.core.waits.until(point.timeline, point.ticket, undefined, undefined, [point]);
+    return this.#done;
   }
 
   /**
@@ -178,6 +178,7 @@ export class DeviceEvent implements Disposable {
   moveTo(point: Point): void {
     this.#check();
     this.#point = point;
+    this.#done = undefined;
   }
 
   async #waitShared(shared: InterprocessEvent, opts: WaitOptions | undefined): Promise<void> {
@@ -212,7 +213,8 @@ export function recordEvent(
   }
   try {
     const ticket = event.submitRecord(timeline);
-    event.moveTo({ ...timeline.here(), ticket });
+    const here = timeline.here();
+    event.moveTo(here.ticket === ticket ? here : { ...here, ticket });
   } catch (error) {
     // The caller did not get the new event.
     if (event !== eventOrOptions) event[Symbol.dispose]();

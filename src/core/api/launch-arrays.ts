@@ -13,8 +13,10 @@ import { StridedArray } from './strided-array.js';
 
 /** The array; undefined for a slot, and for null where the parameter allows it. */
 export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray | undefined {
+  const isArray = value instanceof StridedArray;
+  if (isArray && value.kind === param.taken && value.kind !== undefined && !value.isDisposed) return value;
   if (
-    value instanceof StridedArray &&
+    isArray &&
     value.core === core &&
     value.dtype === param.dtype &&
     (!plan.isShaped || value.shape.length === param.rank) &&
@@ -22,6 +24,7 @@ export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, p
     value.isContiguous &&
     value.length <= MAX_EXTENT
   ) {
+    param.taken = value.kind;
     return value;
   }
   if (value instanceof ArraySlot || (value === null && param.isOptional)) return undefined;

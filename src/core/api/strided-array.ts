@@ -4,9 +4,11 @@ import { StateError } from '../base/errors.js';
 import { ARRAY_STAYS } from '../base/uncloneable.js';
 import { type Elements, flatRegion, type Region } from '../copies/memory-region.js';
 import type { DeviceCore } from '../device/device-core.js';
+import type { ArrayKind } from '../kernels/array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import { lengthOf } from '../elements/shape.js';
 import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js';
+import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
 
@@ -30,6 +32,9 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
   readonly byteOffset: number;
   /** @internal Shared with the views of the array. */
   protected readonly lease: Lease;
+  /** @internal Undefined for an array that no kernel takes. */
+  readonly kind: ArrayKind | undefined;
+  readonly #byteLength: number;
   readonly #isView: boolean;
   #strides: readonly number[] | undefined;
   #isDisposed = false;
@@ -48,8 +53,10 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
     this.dtype = dtype;
     this.shape = shape;
     this.length = lengthOf(shape);
+    this.#byteLength = this.length * DTYPES[dtype].byteSize;
     this.#strides = strides;
     this.isContiguous = strides === undefined || isContiguous({ shape, strides });
+    this.kind = this.isContiguous && this.length <= MAX_EXTENT ? core.arrayKinds.of(dtype, shape.length) : undefined;
     this.storage = storage;
     this.byteOffset = byteOffset;
     this.#isView = viewOf !== undefined;
@@ -64,7 +71,7 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
 
   /** `length` times the size of an element: `ndarray.nbytes`. */
   get byteLength(): number {
-    return this.length * DTYPES[this.dtype].byteSize;
+    return this.#byteLength;
   }
 
   /** Strides in elements (CuPy and Warp count bytes); negative where an axis runs backwards. */

@@ -11,7 +11,6 @@ import { Hub } from '../base/observable.js';
 import { devicesChannel } from '../base/trace.js';
 import type { Channel, StillRunning } from '../channel/channel.js';
 import { KernelRegistry } from '../kernels/kernel-registry.js';
-import { LaunchGeometry } from '../kernels/launch-geometry.js';
 import type { AccessTracker } from '../ordering/access-tracker.js';
 import { FailureLog } from '../timeline/failures.js';
 import { Timeline } from '../timeline/timeline.js';
@@ -19,6 +18,7 @@ import { HostCompletions } from '../waits/host-completion.js';
 import { HostCopies } from '../waits/host-copies.js';
 import { PointWaits } from '../waits/point-waits.js';
 import type { CompletionPolling } from '../waits/completion-polling.js';
+import { ArrayKinds } from '../kernels/array-kinds.js';
 import { HandleTable, type Reach } from './handles.js';
 import { HostArena } from './host-arena.js';
 import { hungError } from './hung-device.js';
@@ -71,12 +71,11 @@ export class DeviceCore implements FreeingDevice {
   readonly interprocessStreams: InternalStreams<Timeline>;
   /** Streams on which arrays of other threads are adopted. */
   readonly adoptionStreams: InternalStreams<Timeline>;
-  /** The shape of the launch that is being submitted: scratch space, which every launch overwrites. */
-  readonly launchGeometry: LaunchGeometry = new LaunchGeometry();
   /** Its kernels. */
   readonly kernelRegistry: KernelRegistry;
   /** Promises for places in its streams. */
   readonly waits: PointWaits;
+  readonly arrayKinds: ArrayKinds = new ArrayKinds();
   /** Device memory. */
   readonly memory: HandleTable;
   readonly #kernels: HandleTable;
@@ -141,8 +140,7 @@ export class DeviceCore implements FreeingDevice {
     const ticket = this.channel.submit(bytes);
     if (ticket < 0) throw this.#refusal(-ticket as Status, timeline.label);
     timeline.last = ticket;
-    // A record begins with its opcode.
-    timeline.log.add(ticket, this.encoder.block[0] as number);
+    timeline.log.add(ticket, this.encoder.opcode);
     if (this.#check === undefined) this.#scheduleCheck();
     return ticket;
   }

@@ -4,9 +4,11 @@ import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { BuildReport } from '../channel/channel.js';
+import type { ArrayKind } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
 import { type CudaParam, type Kernel, MADE } from './kernel.js';
+import { LaunchGeometry } from './launch-geometry.js';
 import type { ModulePlan } from './module-plan.js';
 import type { ArrayParam } from './params.js';
 import { bytesOfAll, type Field, type ValueParam } from './value-params.js';
@@ -23,6 +25,8 @@ export interface PlanParam {
   /** The Access of an array parameter. */
   readonly access: number;
   readonly rank: number;
+  /** The kind of the array that the parameter took last. */
+  taken: ArrayKind | undefined;
   /** The launch may pass null. */
   readonly isOptional: boolean;
   /** The struct, vector or bytes of Form.VALUE. */
@@ -59,6 +63,8 @@ export class KernelPlan implements KernelFacts {
   readonly params: readonly PlanParam[];
   /** The bytes behind the entries of a launch, in which its structs, vectors and bytes are. */
   readonly valueBytes: number;
+  /** Has it structs, vectors or bytes among its parameters? */
+  readonly hasValues: boolean;
   readonly parameters: readonly string[];
   readonly arrays: readonly string[];
   readonly assertions: readonly string[];
@@ -72,6 +78,8 @@ export class KernelPlan implements KernelFacts {
   maxSharedBytes: number;
   /** The default block of a launch in one, two and three dimensions. */
   blocks: readonly (readonly [x: number, y: number, z: number])[];
+  /** The shape of the launch that is being submitted, and until the next launch of the kernel that of the latest. */
+  readonly geometry: LaunchGeometry = new LaunchGeometry();
   /** Its blocks wait for each other. */
   readonly syncsGrid: boolean;
   /** The most blocks of a cooperative launch, of any size: known after the build. */
@@ -93,6 +101,7 @@ export class KernelPlan implements KernelFacts {
       return made;
     });
     this.valueBytes = valueBytes;
+    this.hasValues = this.params.some(({ form }) => form === Form.VALUE);
     this.parameters = this.params.map((param) => param.name);
     this.arrays = kernel.build.arrays ?? [];
     this.assertions = kernel.build.assertions ?? [];
@@ -115,6 +124,7 @@ export class KernelPlan implements KernelFacts {
   /** Takes the limits of the built kernel: later launches are checked against them at the call, and use the best block size. */
   learn(limits: KernelLimits): void {
     this.isBuilding = false;
+    this.geometry.forget();
     this.maxThreadsPerBlock = Math.min(this.maxThreadsPerBlock, limits.maxThreadsPerBlock);
     this.maxSharedBytes = limits.maxSharedBytes;
     const size = this.#isOfBlocks ? DEFAULT_BLOCK : fullestBlock(limits.blocksAtOnce);
@@ -170,16 +180,49 @@ function planParam(name: string, param: CudaParam, place: number): PlanParam {
     case 'scalar': {
       const { dtype } = param;
       const form = FORMS[dtype] ?? Form.OTHER;
-      return { name, form, dtype, byteSize: DTYPES[dtype].byteSize, access: 0, rank: 0, isOptional: false, value: undefined, place: 0 };
+      return {
+        name,
+        form,
+        dtype,
+        byteSize: DTYPES[dtype].byteSize,
+        access: 0,
+        rank: 0,
+        taken: undefined,
+        isOptional: false,
+        value: undefined,
+        place: 0,
+      };
     }
     case 'texture':
     case 'surface': {
       const form = param.kind === 'texture' ? Form.TEXTURE : Form.SURFACE;
-      return { name, form, dtype: 'u64', byteSize: param.byteSize, access: 0, rank: 0, isOptional: false, value: undefined, place: 0 };
+      return {
+        name,
+        form,
+        dtype: 'u64',
+        byteSize: param.byteSize,
+        access: 0,
+        rank: 0,
+        taken: undefined,
+        isOptional: false,
+        value: undefined,
+        place: 0,
+      };
     }
     default: {
       const { byteSize } = param;
-      return { name, form: Form.VALUE, dtype: 'u8', byteSize, access: 0, rank: 0, isOptional: false, value: param, place };
+      return {
+        name,
+        form: Form.VALUE,
+        dtype: 'u8',
+        byteSize,
+        access: 0,
+        rank: 0,
+        taken: undefined,
+        isOptional: false,
+        value: param,
+        place,
+      };
     }
   }
 }
@@ -187,7 +230,18 @@ function planParam(name: string, param: CudaParam, place: number): PlanParam {
 /** An array parameter, or a pointer in a struct, whose name is then its path. */
 export function arrayPlanParam(name: string, { dtype, access, rank }: ArrayParam, isOptional: boolean): PlanParam {
   const { byteSize } = DTYPES[dtype];
-  return { name, form: Form.ARRAY, dtype, byteSize, access: ACCESS[access], rank, isOptional, value: undefined, place: 0 };
+  return {
+    name,
+    form: Form.ARRAY,
+    dtype,
+    byteSize,
+    access: ACCESS[access],
+    rank,
+    taken: undefined,
+    isOptional,
+    value: undefined,
+    place: 0,
+  };
 }
 
 /**

@@ -7,7 +7,6 @@ import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { UnsupportedError } from '../base/errors.js';
 import type { Shape } from '../elements/shape.js';
-import type { KernelPlan } from './kernel-plan.js';
 import type { Dim3, LaunchShape } from './kernel.js';
 
 /** The most threads along an axis, and the most elements of an array: a kernel's indices have 32 bits. */
@@ -17,7 +16,23 @@ const SHAPE_KEYS: readonly string[] = ['threads', 'grid', 'block', 'sharedBytes'
 
 type Triple = [x: number, y: number, z: number];
 
-/** What a launch record says of its shape. Scratch space: each launch of a device sets it anew. */
+/** What a kernel takes: KernelPlan. */
+export interface LaunchLimits {
+  readonly name: string;
+  readonly isShaped: boolean;
+  readonly indexRank: number;
+  readonly syncsGrid: boolean;
+  readonly maxThreadsPerBlock: number;
+  readonly maxSharedBytes: number;
+  readonly maxCooperativeBlocks: number;
+  readonly blocks: readonly (readonly [x: number, y: number, z: number])[];
+  cooperativeBlocks(threads: number): number;
+}
+
+/**
+ * What a launch record says of its shape. Scratch space of one kernel: each launch sets it anew. Loops launch a kernel with one shape, so a
+ * shape that equals the latest one is not checked again: that takes a third of the instructions.
+ */
 export class LaunchGeometry {
   readonly grid: Triple = [1, 1, 1];
   readonly block: Triple = [1, 1, 1];
@@ -30,9 +45,18 @@ export class LaunchGeometry {
   label: string | undefined = undefined;
   /** The launch has zero threads and is a no-op. */
   isEmpty: boolean = false;
+  /** What `grid`, `block` and `extent` were made of, without an error. */
+  #from: 'nothing' | 'threads' | 'grid and block' = 'nothing';
+  /** The dimensions of the threads. */
+  #rank = 0;
+
+  /** The limits of the kernel have changed. */
+  forget(): void {
+    this.#from = 'nothing';
+  }
 
   /** Sets all fields for a launch on the device of this name. Throws ArgumentError for a shape that kernel or device cannot take. */
-  measure(shape: LaunchShape, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  measure(shape: LaunchShape, plan: LaunchLimits, info: NativeDeviceInfo, device: string): void {
     this.sharedBytes = 0;
     this.flags = 0;
     this.label = undefined;
@@ -57,12 +81,24 @@ export class LaunchGeometry {
     if (sharedBytes !== undefined) this.sharedBytes = checkShared(sharedBytes, plan, info);
     this.label = label;
     if (threads !== undefined) this.#measureThreads(threads, block, plan, info, device);
-    else this.#measureGrid(grid, block, plan, info, device);
+    else if (this.#from !== 'grid and block' || !isSame(block, this.block) || !isSame(grid, this.grid))
+      this.#measureGrid(grid, block, plan, info, device);
     if (cooperative !== undefined || plan.syncsGrid) this.#checkCooperative(cooperative, plan, device);
   }
 
+  /** Are these the threads that were checked? */
+  #areSame(threads: Shape): boolean {
+    const { extent } = this;
+    if (typeof threads === 'number') return threads === extent[0] && this.#rank === 1;
+    const list: readonly number[] = threads;
+    if (!Array.isArray(list) || list.length !== this.#rank) return false;
+    // The last of the threads is the first of the extent.
+    for (let axis = 0; axis < list.length; axis++) if (list[list.length - 1 - axis] !== extent[axis]) return false;
+    return true;
+  }
+
   /** A cooperative launch runs all its blocks at the same time: checks that they fit, and that a kernel that needs it is launched so. */
-  #checkCooperative(cooperative: boolean | undefined, plan: KernelPlan, device: string): void {
+  #checkCooperative(cooperative: boolean | undefined, plan: LaunchLimits, device: string): void {
     if (cooperative !== undefined && typeof cooperative !== 'boolean')
       throw badArgument('cooperative', cooperative, `The option cooperative (${show(cooperative)}) is not true or false.`);
     if (cooperative !== true) {
@@ -82,8 +118,10 @@ export class LaunchGeometry {
     throw badArgument('grid', [...grid], message, limit);
   }
 
-  #measureThreads(threads: Shape, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  #measureThreads(threads: Shape, block: Dim3 | undefined, plan: LaunchLimits, info: NativeDeviceInfo, device: string): void {
     const { extent, grid } = this;
+    if (this.#from === 'threads' && block === undefined && this.#areSame(threads)) return;
+    this.#from = 'nothing';
     const isList = typeof threads !== 'number';
     if (isList && !Array.isArray(threads))
       throw badArgument('threads', threads, `The threads (${show(threads)}) are not a number or a list.`);
@@ -108,9 +146,12 @@ export class LaunchGeometry {
     }
     for (let axis = 0; axis < 3; axis++) grid[axis] = Math.ceil((extent[axis] as number) / (this.block[axis] as number));
     if (!this.isEmpty) this.#checkGrid(info, device);
+    if (block === undefined) this.#from = 'threads';
+    this.#rank = rank;
   }
 
-  #measureGrid(grid: Dim3 | undefined, block: Dim3 | undefined, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  #measureGrid(grid: Dim3 | undefined, block: Dim3 | undefined, plan: LaunchLimits, info: NativeDeviceInfo, device: string): void {
+    this.#from = 'nothing';
     if (grid === undefined || block === undefined) {
       throw badArgument('shape', { grid, block }, 'The launch shape has neither threads nor both grid and block.');
     }
@@ -119,9 +160,10 @@ export class LaunchGeometry {
     this.#checkGrid(info, device);
     this.extent[0] = this.extent[1] = this.extent[2] = MAX_EXTENT;
     this.isEmpty = false;
+    this.#from = 'grid and block';
   }
 
-  #setBlock(block: Dim3, plan: KernelPlan, info: NativeDeviceInfo, device: string): void {
+  #setBlock(block: Dim3, plan: LaunchLimits, info: NativeDeviceInfo, device: string): void {
     setTriple('block', block, this.block);
     const [x, y, z] = this.block;
     for (let axis = 0; axis < 3; axis++) {
@@ -175,16 +217,24 @@ export class LaunchGeometry {
   }
 }
 
-function notCooperative(plan: KernelPlan, cooperative: false | undefined): Error {
+function notCooperative(plan: LaunchLimits, cooperative: false | undefined): Error {
   const message = `The blocks of kernel ${plan.name} wait for each other, so all of them must run at the same time: launch it with { cooperative: true }.`;
   return badArgument('cooperative', cooperative, message, true);
 }
 
-function checkShared(bytes: number, plan: KernelPlan, info: NativeDeviceInfo): number {
+function checkShared(bytes: number, plan: LaunchLimits, info: NativeDeviceInfo): number {
   checkInteger('sharedBytes', bytes, 0, info.maxSharedBytes);
   const limit = plan.maxSharedBytes;
   if (bytes <= limit) return bytes;
   throw badArgument('sharedBytes', bytes, `The sharedBytes (${bytes}) exceed the limit of kernel ${plan.name} (${limit}).`, limit);
+}
+
+/** Are these the dimensions that were checked? */
+function isSame(dimensions: Dim3 | undefined, [x, y, z]: Triple): boolean {
+  if (typeof dimensions === 'number') return dimensions === x && y === 1 && z === 1;
+  const list: readonly (number | undefined)[] | undefined = dimensions;
+  if (!Array.isArray(list) || list.length < 1 || list.length > 3) return false;
+  return list[0] === x && (list[1] ?? 1) === y && (list[2] ?? 1) === z;
 }
 
 function setTriple(argument: 'grid' | 'block', dimensions: Dim3, into: Triple): void {

@@ -58,6 +58,11 @@ export class AccessInterval {
     this.writes.put(timeline, ticket, info);
   }
 
+  /** Has no other stream than this accesses here, and does no `read` copy the bytes? */
+  isOnly(timeline: Timeline): boolean {
+    return this.readbacks === undefined && this.writes.isOnly(timeline) && this.reads.isOnly(timeline);
+  }
+
   /** Ends this interval at a byte and returns a new one for the bytes from there on. */
   splitAt(byte: number): AccessInterval {
     const behind = new AccessInterval(byte, this.end, this.writes.copy(), this.reads.copy());
@@ -82,7 +87,6 @@ export class AccessInterval {
 }
 
 export class AccessHistory {
-  /** The only interval, while there is one. */
   #whole: AccessInterval | undefined;
   /** All intervals, while there are several. */
   #parts: AccessInterval[] = [];
@@ -90,6 +94,11 @@ export class AccessHistory {
 
   constructor(byteLength: number) {
     this.#whole = new AccessInterval(0, byteLength);
+  }
+
+  /** The only interval, while there is one. */
+  get whole(): AccessInterval | undefined {
+    return this.#whole;
   }
 
   /** The number of intervals. */

@@ -21,6 +21,15 @@ import type { OrderedStream } from './ordered-stream.js';
 import type { TrackedMemory } from './tracked-memory.js';
 import { type Clocks, entryOf } from './vector-clock.js';
 
+/** Bytes of a memory that a record uses. */
+interface Use {
+  /** Undefined between records. */
+  memory: TrackedMemory | undefined;
+  start: number;
+  end: number;
+  isWrite: boolean;
+}
+
 export class RecordAccesses {
   readonly #clocks: Clocks;
   readonly #infos: AccessInfos;
@@ -30,11 +39,13 @@ export class RecordAccesses {
   #outerBytes: Uint8Array | undefined = undefined;
   #stream: OrderedStream | undefined = undefined;
   #info: AccessInfo | undefined = undefined;
-  readonly #memories: (TrackedMemory | undefined)[] = [];
-  readonly #starts: number[] = [];
-  readonly #ends: number[] = [];
-  readonly #writes: boolean[] = [];
+  /** The first `#count` are of this record; the others are kept for later records. */
+  readonly #uses: Use[] = [];
   #count = 0;
+  /** One of the memories was used by another stream when it was added. */
+  #isShared = false;
+  /** Another record was submitted since this one began. */
+  #isInterrupted = false;
   /** In a capture: memory without contents. */
   readonly #empty: { readonly memory: TrackedMemory; readonly isRead: boolean }[] = [];
   /** The points that the record has to come after: of each stream the last. */
@@ -61,6 +72,7 @@ export class RecordAccesses {
 
   /** Scratch space for a record that interrupts this one. */
   get inner(): RecordAccesses {
+    this.#isInterrupted = true;
     return (this.#inner ??= new RecordAccesses(this.#clocks, this.#infos, this));
   }
 
@@ -75,16 +87,23 @@ export class RecordAccesses {
    * with gaps, the range is from its first byte to its last.
    */
   add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite): void {
-    const { recording } = (this.#stream as OrderedStream).timeline;
+    const { timeline } = this.#stream as OrderedStream;
+    const { recording } = timeline;
     if (recording !== undefined) {
       if (!memory.hasContents) this.#empty.push({ memory, isRead });
       memory = recording.memoryOf(memory);
     } else if (memory.graphUses.length > 0) this.#addGraphs(memory, start, end, isWrite, isRead);
+    if (memory.isShared(timeline)) this.#isShared = true;
     const at = this.#count++;
-    this.#memories[at] = memory;
-    this.#starts[at] = start;
-    this.#ends[at] = end;
-    this.#writes[at] = isWrite;
+    if (at === this.#uses.length) {
+      this.#uses.push({ memory, start, end, isWrite });
+      return;
+    }
+    const use = this.#uses[at] as Use;
+    use.memory = memory;
+    use.start = start;
+    use.end = end;
+    use.isWrite = isWrite;
   }
 
   /** The record uses memory that graphs use too: it counts as a reader of the launches that it conflicts with. */
@@ -100,7 +119,7 @@ export class RecordAccesses {
    */
   order(kind: OperationKind, label: string | undefined, nodes?: NodesOfLaunch): void {
     const stream = this.#stream as OrderedStream;
-    if (this.#isShared(stream.timeline)) this.#orderAfterOthers(stream, kind, label, nodes);
+    if (this.#isShared || (this.#isInterrupted && this.#isSharedNow(stream.timeline))) this.#orderAfterOthers(stream, kind, label, nodes);
     if (stream.timeline.recording === undefined) stream.timer?.start();
     // The record's clock is the stream's clock after the waits.
     this.#info = this.#infos.of(stream, kind, label, nodes);
@@ -111,13 +130,19 @@ export class RecordAccesses {
     const { core, timeline, ordering, isReadback } = this.#stream as OrderedStream;
     const info = this.#info as AccessInfo;
     const isOrdered = ordering !== 'explicit';
-    for (const { memory, isRead } of this.#empty) timeline.recording?.useWithoutContents(memory, isRead);
+    if (this.#empty.length > 0) for (const { memory, isRead } of this.#empty) timeline.recording?.useWithoutContents(memory, isRead);
     for (let i = 0; i < this.#count; i++) {
-      const memory = this.#memories[i] as TrackedMemory;
-      const mode = this.#writes[i] ? 'write' : isReadback === true ? 'readback' : 'read';
-      memory.access(timeline, ticket, this.#starts[i] as number, this.#ends[i] as number, mode, info, isOrdered);
+      const use = this.#uses[i] as Use;
+      const { start, end, isWrite } = use;
+      const memory = use.memory as TrackedMemory;
+      use.memory = undefined;
+      if (isReadback === true || !memory.accessAlone(timeline, ticket, start, end, isWrite, info)) {
+        const mode = isWrite ? 'write' : isReadback === true ? 'readback' : 'read';
+        memory.access(timeline, ticket, start, end, mode, info, isOrdered);
+      }
       if (memory.core !== core && timeline.recording === undefined) memory.core.peerUsers.add(timeline, ticket);
     }
+    this.#count = 0;
     this.abandon();
     return info;
   }
@@ -138,9 +163,11 @@ export class RecordAccesses {
 
   /** Ends the record without remembering it: it was refused, or uses no memory. Scratch space lives as long as the thread, so it lets go. */
   abandon(): void {
-    for (let i = 0; i < this.#count; i++) this.#memories[i] = undefined;
+    for (let i = 0; i < this.#count; i++) (this.#uses[i] as Use).memory = undefined;
     this.#count = 0;
     if (this.#empty.length > 0) this.#empty.length = 0;
+    this.#isShared = false;
+    this.#isInterrupted = false;
     this.#stream = undefined;
     this.#info = undefined;
     if (this.#outerBytes === undefined) return;
@@ -148,14 +175,18 @@ export class RecordAccesses {
     this.#outerBytes = undefined;
   }
 
+  #memory(i: number): TrackedMemory {
+    return (this.#uses[i] as Use).memory as TrackedMemory;
+  }
+
   /** Where the encoder writes the record. */
   get #block(): Uint8Array {
     return (this.#stream as OrderedStream).core.encoder.block;
   }
 
-  /** Has another stream used one of the memories? Asked last, because a getter of an argument may have submitted records meanwhile. */
-  #isShared(timeline: Timeline): boolean {
-    for (let i = 0; i < this.#count; i++) if ((this.#memories[i] as TrackedMemory).isShared(timeline)) return true;
+  /** Has another stream used one of the memories? A record that interrupted this one may have. */
+  #isSharedNow(timeline: Timeline): boolean {
+    for (let i = 0; i < this.#count; i++) if (this.#memory(i).isShared(timeline)) return true;
     return false;
   }
 
@@ -175,8 +206,8 @@ export class RecordAccesses {
     let unnamed: Error | undefined;
     for (let i = 0; i < this.#count; i++) {
       // The histories of the memories have the launches, too.
-      if (nodes === undefined && (this.#memories[i] as TrackedMemory).isOfGraph) continue;
-      const isWrite = this.#writes[i] as boolean;
+      if (nodes === undefined && this.#memory(i).isOfGraph) continue;
+      const isWrite = (this.#uses[i] as Use).isWrite;
       this.#visit(i, ({ writes, reads }) => {
         unnamed ??= this.#checkAfter(stream, i, writes, true, info);
         if (isWrite) unnamed ??= this.#checkAfter(stream, i, reads, false, info);
@@ -195,9 +226,9 @@ export class RecordAccesses {
   ): Error | undefined {
     for (const first of earlier) {
       if (entryOf(timeline).comesAfter(entryOf(first.timeline), first.ticket)) continue;
-      const memory = this.#memories[i] as TrackedMemory;
-      const second = { timeline, info: info(), isWrite: this.#writes[i] as boolean };
-      const own = { memory, start: this.#starts[i] as number, end: this.#ends[i] as number, isWrite };
+      const memory = this.#memory(i);
+      const second = { timeline, info: info(), isWrite: (this.#uses[i] as Use).isWrite };
+      const own = { ...(this.#uses[i] as Use), memory, isWrite };
       const bytes = memory.isOfGraph ? second.info.nodes?.conflictWith(first.timeline, first.ticket) : own;
       const error = hazardError(bytes ?? own, core.name, { ...first, isWrite: (bytes ?? own).isWrite }, second);
       if (bytes === undefined) return error;
@@ -218,7 +249,7 @@ export class RecordAccesses {
       if (isWrite) this.#comeAfter(reads, timeline, follows);
     };
     for (let i = 0; i < this.#count; i++) {
-      isWrite = this.#writes[i] as boolean;
+      isWrite = (this.#uses[i] as Use).isWrite;
       this.#visit(i, see);
     }
     for (const [other, ticket] of this.#after) waitOnDevice(core, timeline, other, ticket, 'array');
@@ -226,7 +257,8 @@ export class RecordAccesses {
   }
 
   #visit(i: number, see: (interval: AccessInterval) => void): void {
-    (this.#memories[i] as TrackedMemory).history.visit(this.#starts[i] as number, this.#ends[i] as number, see);
+    const { start, end } = this.#uses[i] as Use;
+    this.#memory(i).history.visit(start, end, see);
   }
 
   #comeAfter({ timeline: first, ticket, info, rest }: LatestAccesses, timeline: Timeline, follows: boolean): void {

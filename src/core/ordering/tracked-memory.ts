@@ -4,7 +4,7 @@
 // `users` names that stream alone, and a record of it needs no look at the history.
 // Thread: owner.
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { AccessHistory, type AccessMode } from './access-history.js';
+import { AccessHistory, type AccessInterval, type AccessMode } from './access-history.js';
 import type { AccessInfo } from './access-info.js';
 import { type Access, LatestAccesses } from './latest-accesses.js';
 import type { OrderedDevice } from './ordered-stream.js';
@@ -38,10 +38,15 @@ export abstract class TrackedMemory {
   readonly byteLength: number;
   /** The graphs that use it. The list is replaced and never changed. */
   graphUses: readonly GraphUse[] = NO_GRAPHS;
-  /** Which records used which bytes. */
-  readonly history: AccessHistory;
-  /** The last access by each stream, to any bytes, except those that an ordered write of all bytes came after. */
-  readonly users: LatestAccesses = new LatestAccesses();
+  readonly #history: AccessHistory;
+  readonly #users: LatestAccesses = new LatestAccesses();
+  // While one stream alone uses the memory, and all of it each time, its last write and the read after that are kept here: noting an access
+  // takes a fifth of the instructions. `history` and `users` get them when something asks for these.
+  #alone: Timeline | undefined = undefined;
+  #lastWrite = 0;
+  #lastRead = 0;
+  #writeInfo: AccessInfo | undefined = undefined;
+  #readInfo: AccessInfo | undefined = undefined;
   /** False for an array that a capture made, until its graph is launched. */
   hasContents: boolean = true;
   /** Where user code made the memory, if its device or stream is checked. */
@@ -51,7 +56,19 @@ export abstract class TrackedMemory {
 
   constructor(byteLength: number) {
     this.byteLength = byteLength;
-    this.history = new AccessHistory(byteLength);
+    this.#history = new AccessHistory(byteLength);
+  }
+
+  /** Which records used which bytes. */
+  get history(): AccessHistory {
+    if (this.#alone !== undefined) this.#endAlone(this.#alone);
+    return this.#history;
+  }
+
+  /** The last access by each stream, to any bytes, except those that an ordered write of all bytes came after. */
+  get users(): LatestAccesses {
+    if (this.#alone !== undefined) this.#endAlone(this.#alone);
+    return this.#users;
   }
 
   /** The name of the memory in messages. */
@@ -114,7 +131,53 @@ export abstract class TrackedMemory {
 
   /** Has a stream other than this one used the memory? */
   isShared(timeline: Timeline): boolean {
-    return this.users.timeline !== timeline || this.users.rest.length > 0;
+    if (this.#alone !== undefined) return this.#alone !== timeline;
+    return this.#users.timeline !== timeline || this.#users.rest.length > 0;
+  }
+
+  /**
+   * Fast path of `access`, for a stream that alone uses the memory and an access to all of it. Otherwise returns false and changes nothing.
+   */
+  accessAlone(timeline: Timeline, ticket: number, start: number, end: number, isWrite: boolean, info: AccessInfo): boolean {
+    if (start > 0 || end < this.byteLength) return false;
+    if (this.#alone !== timeline && !this.#beginAlone(timeline)) return false;
+    if (isWrite) {
+      this.#lastWrite = ticket;
+      this.#lastRead = 0;
+      if (this.#writeInfo !== info) this.#writeInfo = info;
+    } else {
+      this.#lastRead = ticket;
+      if (this.#readInfo !== info) this.#readInfo = info;
+    }
+    return true;
+  }
+
+  #beginAlone(timeline: Timeline): boolean {
+    const { whole } = this.#history;
+    // While another stream is the only one, `users` and `history` do not have its accesses.
+    if (this.#alone !== undefined || !this.#users.isOnly(timeline) || whole?.isOnly(timeline) !== true) return false;
+    const { writes, reads } = whole;
+    this.#alone = timeline;
+    this.#lastWrite = writes.timeline === undefined ? 0 : writes.ticket;
+    this.#writeInfo = writes.info;
+    this.#lastRead = reads.timeline === undefined ? 0 : reads.ticket;
+    this.#readInfo = reads.info;
+    return true;
+  }
+
+  /** `history` and `users` get the accesses of the stream that alone used the memory. */
+  #endAlone(timeline: Timeline): void {
+    this.#alone = undefined;
+    const whole = this.#history.whole as AccessInterval;
+    const [writeInfo, readInfo] = [this.#writeInfo as AccessInfo, this.#readInfo as AccessInfo];
+    whole.reads.clear();
+    if (this.#lastWrite > 0) whole.writes.put(timeline, this.#lastWrite, writeInfo);
+    if (this.#lastRead > 0) whole.reads.put(timeline, this.#lastRead, readInfo);
+    // A write comes after every earlier read, which is then not kept.
+    if (this.#lastRead > 0) this.#users.put(timeline, this.#lastRead, readInfo);
+    else this.#users.put(timeline, this.#lastWrite, writeInfo);
+    this.#writeInfo = undefined;
+    this.#readInfo = undefined;
   }
 
   /**

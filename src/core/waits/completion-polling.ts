@@ -85,23 +85,37 @@ export class CompletionPolling {
 
   /** Adds a waiter. Returns a function that withdraws it. */
   add(timeline: Timeline, waiter: Waiter): () => void {
+    const line = this.#add(timeline, waiter);
+    return line === undefined ? () => undefined : () => this.#withdraw(line, waiter);
+  }
+
+  /** Adds a waiter that nobody withdraws. */
+  keep(timeline: Timeline, waiter: Waiter): void {
+    this.#add(timeline, waiter);
+  }
+
+  #add(timeline: Timeline, waiter: Waiter): Line | undefined {
     const line = this.#lines.get(timeline);
     if (line === undefined) {
       // The stream is closed, so everything in it has finished.
       queueMicrotask(() => waiter.settle());
-      return () => undefined;
+      return undefined;
     }
     const { waiters } = line;
     let at = waiters.length;
-    if (at > line.head && (waiters[at - 1] as Waiter).ticket > waiter.ticket) at = upperBound(waiters, line.head, waiter.ticket);
-    waiters.splice(at, 0, waiter);
+    if (at > line.head && (waiters[at - 1] as Waiter).ticket > waiter.ticket) {
+      at = upperBound(waiters, line.head, waiter.ticket);
+      waiters.splice(at, 0, waiter);
+    } else {
+      waiters.push(waiter);
+    }
     if (waiters.length - line.head === 1) {
       line.sinceMs = performance.now();
       this.#waiting.add(line);
     }
     if (waiter.keepsAlive && this.#holders++ === 0) this.#keepAlive(true);
     if (at === line.head) this.#watch(line);
-    return () => this.#withdraw(line, waiter);
+    return line;
   }
 
   /** The addon calls it when an armed ticket was reached. */

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 
 const binding = createRequire(import.meta.url)(process.argv[2]);
-const { MAX_STREAMS, TimelineSlot, HandleKind, MAX_RECORD_BYTES, IPC_HANDLE_BYTES, Status } = await import(process.argv[3]);
+const { MAX_STREAMS, TimelineSlot, HandleKind, IPC_HANDLE_BYTES, Status } = await import(process.argv[3]);
 const { Encoder } = await import(process.argv[4]);
 
 const growable = (bytes, most) => new SharedArrayBuffer(bytes, { maxByteLength: most });
@@ -61,7 +61,22 @@ const channel = open();
 binding.attach(channel, false);
 const stream = binding.reserveStream(channel);
 const handle = (kind) => binding.reserveHandles(channel, kind, 1) + (1 << 22);
-binding.submit(channel, encoder.streamCreate(stream, 0));
+function submit(bytes) {
+  encoder.call(channel, bytes);
+  binding.submit();
+  return encoder.answer;
+}
+submit(encoder.streamCreate(stream, 0));
+// A record of no device, one beyond the block, and one that is cut short; the last is what `submit` gets below.
+for (const [id, bytes] of [
+  [channel + 1000, 16],
+  [channel, 2 ** 32 - 1],
+  [channel, 8],
+]) {
+  encoder.call(id, bytes);
+  binding.submit();
+  if (encoder.answer >= 0) throw new Error(`submit took ${bytes} bytes for channel ${id}.`);
+}
 
 /** Right arguments, as far as a call of them does no harm. */
 const RIGHT = {
@@ -86,7 +101,7 @@ const RIGHT = {
   adviseHugePages: [new Uint8Array(8)],
   compileNvrtc: ['text', 'name', ['--x'], ['a.h'], ['text'], ['k']],
   linkDevice: [0, new Uint8Array(8), 'library', 'sm_90'],
-  openPort: [new Uint8Array(MAX_RECORD_BYTES), () => {}],
+  openPort: [encoder.block, () => {}],
   refPort: [false],
   attach: [channel, false],
   detach: [channel + 1000],
@@ -94,7 +109,7 @@ const RIGHT = {
   defineGraph: [channel, handle(HandleKind.GRAPH), new Uint8Array(3)],
   reserveStream: [channel],
   lastTicket: [channel, stream],
-  submit: [channel, 8],
+  submit: [],
   arm: [channel, stream, 1],
   failures: [channel, stream, 0],
   lostStatus: [channel],
@@ -176,7 +191,7 @@ for (const name of names.filter((one) => one !== 'closePort')) {
 // A record asks for a stream of a priority that the device has not.
 for (const priority of [100, -100]) {
   const other = binding.reserveStream(channel);
-  const ticket = binding.submit(channel, encoder.streamCreate(other, priority));
+  const ticket = submit(encoder.streamCreate(other, priority));
   while (!binding.arm(channel, other, ticket)) await new Promise(setImmediate);
   console.log(
     binding
@@ -188,7 +203,7 @@ for (const priority of [100, -100]) {
 
 await Promise.all(promises);
 // The device still works.
-const ticket = binding.submit(channel, encoder.nop(stream));
+const ticket = submit(encoder.nop(stream));
 while (!binding.arm(channel, stream, ticket)) await new Promise(setImmediate);
 await Promise.all([channel, ...opened].map((id) => binding.closeDevice(id)));
 binding.closePort();
