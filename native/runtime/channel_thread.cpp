@@ -41,11 +41,9 @@ void ChannelThread::Run() {
     bool has_worked = DrainNotices();
     has_worked |= DrainRing();
     if (has_worked) {
-      if (!is_recent) rhythm_.Work(Clock::now());
       is_recent = true;
       continue;
     }
-    if (is_recent) rhythm_.Rest(Clock::now());
     is_draining_ = inbox_.IsStopping();
     if (is_draining_ && IsDrained()) break;
     Idle(std::exchange(is_recent, false));
@@ -120,32 +118,18 @@ bool ChannelThread::HasWork() {
   return !is_draining_ || (loss_.is_lost() && submissions_.Empty());
 }
 
-bool ChannelThread::SpinUntil(Clock::time_point until) {
-  while (Clock::now() < until) {
-    if (HasWork()) return true;
-    // A device that writes its words by itself tells nobody; while this thread is awake, it saves waking the watcher.
-    issuer_.progress().TellWritten();
-    __builtin_ia32_pause();
-  }
-  return false;
-}
-
-void ChannelThread::Sleep(std::chrono::nanoseconds longest) {
-  const std::chrono::nanoseconds timeout = issuer_.progress().Poll() ? kHealthCheck : std::chrono::nanoseconds::zero();
-  const bool is_limited = longest > std::chrono::nanoseconds::zero();
-  inbox_.Sleep([&] { return HasWork(); }, is_limited ? longest : timeout);
-}
-
 void ChannelThread::Idle(bool is_recent) {
   if (is_recent && MaySpin()) {
-    if (SpinUntil(rhythm_.since() + kSpin)) return;
-    if (const auto nap = rhythm_.NapUntil() - Clock::now(); nap > kSpin) {
-      Sleep(nap);
+    for (const auto until = Clock::now() + kSpin; Clock::now() < until;) {
       if (HasWork()) return;
+      // A device that writes its words by itself tells nobody; while this thread is awake, it saves waking the watcher.
+      issuer_.progress().TellWritten();
+      __builtin_ia32_pause();
     }
-    if (SpinUntil(rhythm_.SpinUntil())) return;
   }
-  Sleep();
+  const auto timeout =
+      issuer_.progress().Poll() ? std::chrono::nanoseconds(kHealthCheck) : std::chrono::nanoseconds::zero();
+  inbox_.Sleep([&] { return HasWork(); }, timeout);
 }
 
 bool ChannelThread::HasBusyStream() {

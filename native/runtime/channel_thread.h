@@ -14,7 +14,6 @@
 #include "runtime/channel_parts.h"
 #include "runtime/issue/issuer.h"
 #include "runtime/page_locks.h"
-#include "runtime/spin.h"
 #include "runtime/stream_state.h"
 
 namespace millrace {
@@ -41,12 +40,7 @@ class ChannelThread {
   void Proceed(StreamState& stream);
   bool IsDrained();
   bool HasWork();
-  /// `is_recent`: it has worked since it slept.
   void Idle(bool is_recent);
-  /// Returns true as soon as there is work.
-  bool SpinUntil(std::chrono::steady_clock::time_point until);
-  /// Until there is work, for `longest` unless that is zero, and sometimes for less.
-  void Sleep(std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero());
   void AwaitEnds();
   bool HasBusyStream();
   void Finish();
@@ -63,7 +57,6 @@ class ChannelThread {
   Pump& pump_;
   PageLocks& locks_;
   Issuer issuer_;
-  WorkRhythm rhythm_;
   bool is_draining_ = false;  // The thread has read the request to stop.
 
   std::mutex exit_mutex_;
