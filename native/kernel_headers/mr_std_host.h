@@ -49,7 +49,11 @@ MR_STD_HOST_TYPE(mt19937)
 MR_STD_HOST_TYPE(mt19937_64)
 MR_STD_HOST_TYPE(default_random_engine)
 MR_STD_HOST_TYPE(random_device)
+#if defined(MR_WITH_FILE)
+using ::FILE;
+#else
 MR_STD_HOST_TYPE(FILE)
+#endif
 MR_STD_HOST_TEMPLATE(vector)
 MR_STD_HOST_TEMPLATE(deque)
 MR_STD_HOST_TEMPLATE(list)

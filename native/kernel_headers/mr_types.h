@@ -1,5 +1,5 @@
 // The types and macros that nvcc has without an include: the head of every kernel source. The builder defines
-// MR_OWN_name if the source declares the name itself, MR_WITH_name if it uses one of the last five names and does not
+// MR_OWN_name if the source declares the name itself, MR_WITH_name if it uses one of the last six names and does not
 // declare it, and MR_WITH_LIBRARIES if it includes headers that are not in this folder, such as CUDA's C++ libraries.
 //
 // The files of this folder whose names begin with mr_ are written for NVRTC, g++ and clang; the others have the names
@@ -78,4 +78,9 @@ typedef long ssize_t;
 #endif
 #if defined(MR_WITH_uchar)
 typedef unsigned char uchar;
+#endif
+// Of the host: classes of which kernels use other members declare functions with such parameters.
+#if defined(MR_WITH_FILE)
+struct mr_host_file;
+typedef struct mr_host_file FILE;
 #endif

@@ -6,6 +6,7 @@ import { ArgumentError, CompileError, cudaKernel, cudaModule, f32, f64, i32, ino
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../cuda-texts/program-cases.js';
+import { PUBLISHED_CASES } from '../cuda-texts/published-cases.js';
 import { textOf } from '../cuda-texts/text-case.js';
 import { checkText, expectAlike } from '../cuda-texts/text-check.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -28,6 +29,7 @@ export function cudaCode(target: Target): void {
     for (const one of HEADER_CASES) rule('S443', `headers: ${one.file}`, () => checkText(chapter.device, one));
     for (const one of NAME_CASES) rule('S444', `names: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
     for (const one of PROGRAM_CASES) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of PUBLISHED_CASES) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
     for (const one of [...TEMPLATE_CASES, ...PROGRAM_TEMPLATE_CASES])
       rule('S445', `templates: ${one.kernel}`, () => checkText(chapter.device, one));
 

@@ -8,23 +8,8 @@
 #pragma once
 
 #include "kernel_exports.h"
+#include "runtime_types.h"
 
-enum cudaError {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = mr_invalid_value,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = mr_invalid_configuration,
-  cudaErrorLaunchPendingCountExceeded = mr_pending_count_exceeded,
-  cudaErrorInvalidResourceHandle = 400,
-  cudaErrorNotReady = 600,
-  cudaErrorLaunchOutOfResources = 701,
-  cudaErrorLaunchFailure = 719,
-  cudaErrorNotPermitted = 800,
-  cudaErrorNotSupported = 801,
-  cudaErrorUnknown = 999,
-};
-typedef enum cudaError cudaError_t;
-typedef struct CUstream_st* cudaStream_t;
 #define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01
 #define cudaStreamTailLaunch ((cudaStream_t)mr_tail_stream)

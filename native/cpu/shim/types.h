@@ -76,22 +76,3 @@ static __attribute__((noinline)) void mr_need_stack() {
   volatile char lowest[65536];
   lowest[0] = 0;
 }
-
-/// For variables of the host in sources: kernels do not use it. The fields that most programs print.
-struct cudaDeviceProp {
-  char name[256];
-  unsigned long totalGlobalMem;
-  unsigned long sharedMemPerBlock;
-  unsigned long sharedMemPerMultiprocessor;
-  unsigned long totalConstMem;
-  int regsPerBlock;
-  int warpSize;
-  int maxThreadsPerBlock;
-  int maxThreadsDim[3];
-  int maxGridSize[3];
-  int maxThreadsPerMultiProcessor;
-  int multiProcessorCount;
-  int major;
-  int minor;
-  int l2CacheSize;
-};

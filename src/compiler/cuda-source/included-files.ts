@@ -1,8 +1,9 @@
 // Replaces includes of the user's own headers, `#include "stencil.h"`, with the text of the files. Whatever reads the source then sees the
 // kernels and types of these files, the host's code goes from them too, and NVRTC, which sees no folders by itself, needs no file.
 //
-// Includes in angle brackets stay, and so do headers of C, C++ and CUDA toolkits. If the headers are a library of more than MAX_FILES files or
-// MAX_CHARS characters, all includes stay: the compiler reads the files from their folders.
+// The folders of -I may give a file in angle brackets, too. Headers of C, C++ and CUDA toolkits stay. If the headers are a library of more
+// than MAX_FILES files or MAX_CHARS characters, includes in angle brackets stay, or else all do: the compiler reads the files from their
+// folders.
 import { withoutComments } from './source-scan.js';
 
 export interface InlinedSource {
@@ -35,7 +36,7 @@ export const SYSTEM_HEADER: RegExp =
 const HOST_HEADER =
   /^(?:helper_(?:cuda|functions|string|timer)|cu(?:blas|blas_v2|fft|dnn|rand|sparse|solverDn|Complex)|nccl|mpi|omp|nvml|nvToolsExt)\.h$/;
 const DIRECTIVE = /^[ \t]*#[ \t]*(if|ifdef|ifndef|endif|include)\b/;
-const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"/;
+const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)/;
 const ONCE = /^[ \t]*#[ \t]*pragma[ \t]+once\b/m;
 
 /** The folders that options of NVRTC name: `-I`, `--include-path`. */
@@ -48,15 +49,20 @@ export function includeFolders(options: readonly string[]): string[] {
 
 /** The source with its headers; undefined if it includes none, or too much. `folder`: where the source is. */
 export function inlineIncludes(source: string, folder: string, folders: readonly string[], access: FileAccess): InlinedSource | undefined {
-  if (!/^[ \t]*#[ \t]*include[ \t]*"/m.test(source)) return undefined;
-  const inliner = new Inliner(folders, access);
-  inliner.put(source, 0, folder, 0);
-  return inliner.result();
+  if (!/^[ \t]*#[ \t]*include[ \t]*["<]/m.test(source)) return undefined;
+  for (const hasAngles of folders.length === 0 ? [false] : [true, false]) {
+    const inliner = new Inliner(folders, access, hasAngles);
+    inliner.put(source, 0, folder, 0);
+    if (!inliner.isTooLarge) return inliner.result();
+  }
+  return undefined;
 }
 
 class Inliner {
   readonly #folders: readonly string[];
   readonly #access: FileAccess;
+  /** Whether files in angle brackets are put in, too. */
+  readonly #hasAngles: boolean;
   readonly #text: string[] = [];
   readonly #lines: number[] = [];
   readonly #of: number[] = [];
@@ -71,13 +77,18 @@ class Inliner {
   #chars = 0;
   #isTooLarge = false;
 
-  constructor(folders: readonly string[], access: FileAccess) {
+  constructor(folders: readonly string[], access: FileAccess, hasAngles: boolean) {
     this.#folders = folders;
     this.#access = access;
+    this.#hasAngles = hasAngles;
+  }
+
+  get isTooLarge(): boolean {
+    return this.#isTooLarge;
   }
 
   result(): InlinedSource | undefined {
-    if (this.#isTooLarge || this.#files.length === 0) return undefined;
+    if (this.#files.length === 0) return undefined;
     return { source: this.#text.join('\n'), lines: this.#lines, of: this.#of, files: this.#files };
   }
 
@@ -101,9 +112,10 @@ class Inliner {
 
   /** Puts the file that a line includes. Returns false if the line stays. */
   #include(line: string, file: number, number: number, folder: string): boolean {
-    const name = INCLUDE.exec(line)?.[1];
+    const [, quoted, angled] = INCLUDE.exec(line) ?? [];
+    const name = quoted ?? (this.#hasAngles ? angled : undefined);
     if (name === undefined || SYSTEM_HEADER.test(name) || HOST_HEADER.test(name)) return false;
-    const found = this.#find(name, folder);
+    const found = this.#find(name, quoted === undefined ? [] : [folder]);
     if (found === undefined) return false;
     const { path, text } = found;
     const isOnce = ONCE.test(text);
@@ -131,8 +143,8 @@ class Inliner {
     return true;
   }
 
-  #find(name: string, folder: string): { readonly path: string; readonly text: string } | undefined {
-    for (const from of [folder, ...this.#folders]) {
+  #find(name: string, first: readonly string[]): { readonly path: string; readonly text: string } | undefined {
+    for (const from of [...first, ...this.#folders]) {
       const path = this.#access.resolve(from, name);
       const text = this.#access.read(path);
       if (text !== undefined) return { path, text };

@@ -7,7 +7,7 @@ import { kernelHeaderNames } from '../base/kernel-headers.js';
 import { withoutUntakenBranches } from './untaken-branches.js';
 
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
-const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t'];
+const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t', 'FILE'];
 const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
 
 export interface SourcePrelude {

@@ -75,8 +75,14 @@ test('files that include each other end', () => {
   expect(inlined('#include "x.h"', { '/p/x.h': '#include "x.h"' })).toBeUndefined();
 });
 
+test('folders of options give files in angle brackets, unless a library is too large', () => {
+  const files = { '/p/x.h': 'beside', '/q/x.h': 'far', '/q/math.h': 'own', '/q/large.h': 'x\n'.repeat(600_000), '/p/y.h': 'y' };
+  expect(inlined('#include <x.h>\n#include <math.h>', files, ['/q'])).toEqual(['/q/x.h:1 far', 'source:2 #include <math.h>']);
+  expect(inlined('#include <large.h>\n#include "y.h"', files, ['/q'])).toEqual(['source:1 #include <large.h>', '/p/y.h:1 y']);
+});
+
 test.each([
-  ['in angle brackets', '#include <x.h>'],
+  ['in angle brackets, without folders,', '#include <x.h>'],
   ['of a toolkit', '#include "cuda_runtime.h"\n#include "cub/cub.cuh"\n#include "helper_cuda.h"'],
   ['in comments', '// #include "x.h"\n/*\n#include "x.h"\n*/'],
   ['by a macro', '#include NAME'],

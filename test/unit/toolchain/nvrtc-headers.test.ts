@@ -12,6 +12,7 @@ import { NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js
 import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../../cuda-texts/program-cases.js';
+import { PUBLISHED_CASES } from '../../cuda-texts/published-cases.js';
 import { type TextCase, textOf } from '../../cuda-texts/text-case.js';
 import { TEXTURE_TEXTS, type TextureText } from '../../cuda-texts/texture-cases.js';
 import { toolkitHeaders } from '../../../src/toolchain/compilers/toolkit-headers.js';
@@ -29,6 +30,7 @@ const CASES: readonly (readonly [string, TextCase | TextureText])[] = [
   ...PROGRAM_CASES.filter(({ file }) => file !== 'launched-by-kernels'),
   ...PROGRAM_TEMPLATE_CASES,
   ...Object.values<TextureText>(TEXTURE_TEXTS),
+  ...PUBLISHED_CASES,
 ].map((one) => [`${one.file}: ${one.kernel}`, one]);
 
 const HEAD = path.join(HEADER_DIRECTORY, 'mr_nvcc.h');
