@@ -1,6 +1,7 @@
 // Emits static_asserts after the source, which fail when a kernel's parameter has another type than the declared one. They cover types that
 // tokens do not tell; the definition of a kernel compares the others.
 import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
+import { DTYPES, type DType } from '../../core/elements/dtype.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
@@ -49,6 +50,9 @@ template <class mr_T> struct mr_target { typedef void mr_type; };
 template <class mr_T> struct mr_target<mr_T*> { typedef mr_T mr_type; };
 template <class mr_T> struct mr_is_const { enum { mr_value = 0 }; };
 template <class mr_T> struct mr_is_const<const mr_T> { enum { mr_value = 1 }; };
+template <unsigned long> struct mr_sized { typedef void mr_type; };
+template <class mr_T, class = void> struct mr_extent { enum { mr_value = 0 }; };
+template <class mr_T> struct mr_extent<mr_T, typename mr_sized<sizeof(mr_T)>::mr_type> { enum { mr_value = sizeof(mr_T) }; };
 template <class mr_T> struct mr_count;
 template <class... mr_T> struct mr_count<mr_types<mr_T...>> { enum { mr_value = sizeof...(mr_T) }; };
 template <unsigned mr_N, class mr_T> struct mr_at { typedef void mr_type; };
@@ -115,7 +119,11 @@ function assertionsOf(check: ParameterCheck, types: string): { readonly definiti
     }
   } else {
     found.push(refuse(`mr_parameters::mr_kind<${type}>::mr_value == ${POINTER}`, 'an array needs a pointer'));
-    // Pointers to structs, to void and to pointers accept arrays of any type.
+    // Pointers to structs, to void and to pointers accept arrays of any type, but for structs that are smaller than an element: most of these
+    // are half and bfloat16 by another name.
+    const extent = `mr_parameters::mr_extent<${target}>::mr_value`;
+    const isLarge = `mr_parameters::mr_kind<${target}>::mr_value != ${STRUCT} || ${extent} == 0 || ${extent} >= ${DTYPES[dtype as DType].byteSize}`;
+    found.push(refuse(isLarge, 'its elements there are smaller structs; half is declared as f16, and __nv_bfloat16 as bf16'));
     for (const [code, shown] of KINDS) {
       if (accepted.has(code) || [OTHER, POINTER, STRUCT].includes(code)) continue;
       found.push(refuse(isNot(target, code), `its elements there are ${shown.replace(/^(?:an?) (.*?)( of .*)?$/, '$1s$2')}`));
