@@ -42,8 +42,8 @@ describe('files of an earlier build', () => {
   });
 });
 
-test('dist has no file without a source', () => {
+test('dist has no file without a source, except one that the bundles share', () => {
   const ends = /(?:\.js|\.d\.ts)(?:\.map)?$/;
-  const stale = filesIn(join(ROOT, 'dist')).filter((file) => ends.test(file) && !existsSync(join(ROOT, 'src', file.replace(ends, '.ts'))));
-  expect(stale).toEqual([]);
+  const others = filesIn(join(ROOT, 'dist')).filter((file) => ends.test(file) && !existsSync(join(ROOT, 'src', file.replace(ends, '.ts'))));
+  expect(others.map((file) => file.replace(/^shared-[\w-]{8}\./, 'shared.'))).toEqual(['shared.js', 'shared.js.map']);
 });

@@ -1,7 +1,6 @@
 // Emits static_asserts after the source, which fail when a kernel's parameter has another type than the declared one. They cover types that
 // tokens do not tell; the definition of a kernel compares the others.
 import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
-import { DTYPES, type DType } from '../../core/elements/dtype.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
@@ -122,7 +121,7 @@ function assertionsOf(check: ParameterCheck, types: string): { readonly definiti
     // Pointers to structs, to void and to pointers accept arrays of any type, but for structs that are smaller than an element: most of these
     // are half and bfloat16 by another name.
     const extent = `mr_parameters::mr_extent<${target}>::mr_value`;
-    const isLarge = `mr_parameters::mr_kind<${target}>::mr_value != ${STRUCT} || ${extent} == 0 || ${extent} >= ${DTYPES[dtype as DType].byteSize}`;
+    const isLarge = `mr_parameters::mr_kind<${target}>::mr_value != ${STRUCT} || ${extent} == 0 || ${extent} >= ${bytesOf(dtype)}`;
     found.push(refuse(isLarge, 'its elements there are smaller structs; half is declared as f16, and __nv_bfloat16 as bf16'));
     for (const [code, shown] of KINDS) {
       if (accepted.has(code) || [OTHER, POINTER, STRUCT].includes(code)) continue;
@@ -136,12 +135,17 @@ function assertionsOf(check: ParameterCheck, types: string): { readonly definiti
   return { definitions, assertions: `${found.join('')}\n` };
 }
 
+/** The size of an element: names end with their bits. */
+function bytesOf(dtype: string): number {
+  return dtype === 'bool' ? 1 : Number(/\d+$/.exec(dtype)?.[0]) / 8;
+}
+
 /** The kinds that values of a type may have: those with the same layout. */
 function kindsOf(dtype: string): readonly number[] {
   if (dtype === 'bool') return [11, 31, 71];
   if (dtype === 'f16') return [42, 32];
   if (dtype === 'bf16') return [32];
-  const size = Number(dtype.slice(1)) / 8;
+  const size = bytesOf(dtype);
   if (dtype.startsWith('f')) return [40 + size];
   return [(dtype.startsWith('u') ? 30 : 20) + size, 70 + size];
 }

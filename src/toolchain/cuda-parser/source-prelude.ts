@@ -25,8 +25,8 @@ export function preludeOf(source: string, options: readonly string[] = []): Sour
   const has = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
   // Comments and strings are spaces in `text`, also the names of headers in quotes.
   const includes = text.includes('include') ? includesOf(source, text) : [];
-  // cub/cub.cuh only includes headers of the toolkit.
-  const hasOtherHeaders = includes.some((name) => !kernelHeaderNames().has(name) || name.startsWith('cub/'));
+  // cub/cub.cuh only includes headers of the toolkit, and cuBLAS's headers include those of half.
+  const hasOtherHeaders = includes.some((name) => !kernelHeaderNames().has(name) || /^(?:cub\/|cublas)/.test(name));
   // What a source declares only for Windows is not there.
   const types = declaredTypes(/_MSC_VER|_WIN(?:32|64)/.test(text) ? withoutComments(withoutUntakenBranches(source, CUDA_MACROS)) : text);
   const isOwn = (name: string): boolean => types.has(name) || options.some((option) => option.includes(name));
