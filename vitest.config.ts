@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
 const LONG = process.env['MILLRACE_LONG'] === '1' ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
@@ -15,12 +16,23 @@ const PAIRED = [
   'test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts',
 ];
 
+// The longest files of their group begin first, so that no other worker is without work while they end.
+const LONGEST = /\/(?:run-cpu-kernels|run-seeded|terminate-file-operations|readme|teardown|lifetime|simd|regions)\.test\.ts$/;
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification): boolean => LONGEST.test(moduleId);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
+
 // Forks, not threads: tests own the process they run in, and --expose-gc works only there. First the unit tests and PAIRED,
 // two files at a time, most of them waiting for compilers; then those that wait for processes; then the others one at a time:
 // some show that two kernels run side by side, and need the cores for that.
 export default defineConfig({
   test: {
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     execArgv: ['--expose-gc'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
