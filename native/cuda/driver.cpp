@@ -99,7 +99,7 @@ DriverReport Load() {
   auto get_version = reinterpret_cast<CUresult (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
   int version = 0;
   if (get_version == nullptr || get_version(&version) != CUDA_SUCCESS) {
-    return Refuse(0, "The CUDA driver does not tell its version.", {"Reinstall the NVIDIA driver."});
+    return Refuse(0, "The CUDA driver does not report its version.", {"Reinstall the NVIDIA driver."});
   }
   // The first supported driver introduced the _v2 name.
   auto get_address = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));

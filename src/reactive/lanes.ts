@@ -26,7 +26,7 @@ export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip'
 
 /** What lanes or a batcher have done until now. */
 export interface LanesReport extends OverlapReport {
-  /** The batches; of `createLanes`, one request each. */
+  /** The batches. A batch of `createLanes` is one request. */
   readonly batches: BatchReport;
 }
 

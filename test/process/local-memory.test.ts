@@ -39,6 +39,6 @@ test('variables of 600 KiB per thread work under a small stack limit, and 9000 K
     '42',
     '42',
     '42',
-    "K703: Kernel 'k' has a function whose variables take 9001 KiB of a thread's stack on the CPU device (at most 6144 KiB).",
+    "K703: Kernel 'k' needs 9001 KiB of stack for local variables (limit on the CPU device: 6144 KiB).",
   ]);
 }, 60_000);

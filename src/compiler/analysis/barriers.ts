@@ -1,4 +1,4 @@
-// // Finds the barriers of a kernel, checks that a grid barrier fits in shared memory, and builds the error for a divergent barrier.
+// Finds the barriers of a kernel, checks that a grid barrier fits in shared memory, and builds the error for a divergent barrier.
 import { KernelTextError } from '../diagnostics/diagnostics.js';
 import { DTYPES } from '../../core/elements/dtype.js';
 import { type ArrayRef, type BarrierScope, type KernelIr, MAX_SHARED_BYTES, type Stmt } from '../ir/ir.js';

@@ -24,12 +24,14 @@ export interface CudaOptions {
 }
 
 /**
- * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. `name` is the name of a `__global__`
- * function of the source, with its namespaces if it is not unique without them, and with the arguments of a template: `'reduce<float, 256>'`.
- * `params` are in the order of its parameter list; arrays are pointers without lengths, which `optional` allows to be null. Structs, vectors
- * and bytes are by value: `struct`, `vec3f`, `bytes`. Throws CompileError if the source has no such kernel and ArgumentError if the lists
- * differ. The compiler checks the source when the kernel is built for a device. `source` is the text, or the URL of a file: the call reads
- * the file, and the headers that it includes in quotes.
+ * Makes a kernel from CUDA C++ source: `cupy.RawKernel`, `nvrtcCompileProgram`. `source` is the text, or the URL of a file; the call reads
+ * the file, and the headers that the source includes in quotes. `name` is the name of a `__global__` function of the source. It includes the
+ * namespaces if it is not unique without them, and the arguments of a template: `'reduce<float, 256>'`.
+ *
+ * `params` declares the parameters in the order of the source. Scalars (`i32`), structs (`struct`), vectors (`vec3f`) and `bytes` are passed
+ * by value. Arrays (`input(f32)`) are pointers, without a length; `optional` allows a null pointer. Throws CompileError if the source has no
+ * such kernel, and ArgumentError if the parameters differ or a file cannot be read. The compiler checks the source when the kernel is built
+ * for a device.
  * @example const twice = cudaKernel('twice', { x: inout(f32) }, 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
 export function cudaKernel<const P extends CudaParams>(name: string, params: P, source: string | URL, opts: CudaOptions = {}): Kernel<P> {

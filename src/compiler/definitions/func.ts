@@ -20,7 +20,8 @@ interface FuncDefinition {
 const definitions = new WeakMap<Func, FuncDefinition>();
 
 /**
- * Makes a helper that kernels call by name, compiled into each of them: a `__device__` function, `@wp.func`. Scalars in, one scalar out.
+ * Makes a helper that kernels call by name, compiled into each of them: a `__device__` function, `@wp.func`. It takes scalars and returns
+ * one scalar.
  * Throws ArgumentError for a bad type, CompileError if the body uses what the kernel language does not have. `KernelOptions.functions`
  * names it.
  * @example const square = func([f32], f32, (x) => x * x);

@@ -3,8 +3,9 @@ import { is16BitFloat } from '../../core/elements/dtype.js';
 import { ExpressionEmitter } from './expression.js';
 import { loopText } from './loop.js';
 import { Names } from './names.js';
+import { printCall } from './print.js';
 import { CPP_TYPE, type Line, nested, type Parameter, storageType } from './cpp-text.js';
-import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
+import type { ScalarType, Stmt, Variable } from '../ir/ir.js';
 import type { Assertion } from '../ir/walk.js';
 
 /** Source emitted before a kernel on CUDA only (loop-versioning.ts). */
@@ -75,7 +76,7 @@ export class StatementEmitter {
       case 'barrier':
         throw new Error('A barrier stands between regions.');
       case 'print':
-        return line(this.#print(stmt.parts));
+        return line(printCall(stmt.parts, this.expressions));
       case 'assert': {
         const test = expressions.emit(stmt.test);
         return line(`if (!(${test})) { MR_FAILED(${this.#assertions.indexOf(stmt)}u); ${expressions.exit.leave} }`);
@@ -114,18 +115,6 @@ export class StatementEmitter {
     return `${element} = ${isNarrow ? `(${type})${value.kind === 'const' || value.kind === 'variable' ? text : `(${text})`}` : text};`;
   }
 
-  /** A single call, so that lines of different threads do not interleave. */
-  #print(parts: readonly (string | Expr)[]): string {
-    const values: string[] = [];
-    const format = parts.map((part) => {
-      if (typeof part === 'string') return escaped(part).replaceAll('%', '%%');
-      const text = this.expressions.emit(part);
-      values.push(part.type === 'bool' ? `(${text}) ? "true" : "false"` : text);
-      return CONVERSIONS[part.type as ScalarType];
-    });
-    return `printf(${[`"${format.join('')}\\n"`, ...values].join(', ')});`;
-  }
-
   #loop(stmt: Extract<Stmt, { kind: 'loop' }>): Line[] {
     const { expressions } = this;
     expressions.enterBlock();
@@ -138,24 +127,4 @@ export class StatementEmitter {
     const isPlainUpdate = stmt.update.every((inner) => inner.kind === 'assign') && update.length === stmt.update.length;
     return loopText(stmt, { init, isPlainInit, test, update, isPlainUpdate, body }, () => expressions.names.temporary());
   }
-}
-
-const CONVERSIONS: Readonly<Record<ScalarType, string>> = {
-  bool: '%s',
-  i32: '%d',
-  u32: '%u',
-  i64: '%lld',
-  u64: '%llu',
-  f32: '%g',
-  f64: '%g',
-};
-
-/** Content of a string literal. Octal escapes have three digits, so a following digit does not extend them. */
-function escaped(text: string): string {
-  return [...Buffer.from(text)]
-    .map((byte) => {
-      const char = String.fromCharCode(byte);
-      return byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(char) ? char : `\\${byte.toString(8).padStart(3, '0')}`;
-    })
-    .join('');
 }

@@ -38,23 +38,23 @@ export function setDefaultDevice(device: Device): void {
 }
 
 /**
- * Calls `record` of the default device's current stream: `wp.record_event`. Throws StateError if no device is open, and as `record` does.
+ * Calls `record` of the default device's current stream: `wp.record_event`. Throws StateError if no device is open, and what `record` throws.
  */
 export function recordEvent(event?: DeviceEvent): DeviceEvent {
   return implied().record(event);
 }
 
 /**
- * Calls `waitEvent` of the default device's current stream: `wp.wait_event`. Throws StateError if no device is open, and as `waitEvent`
- * does.
+ * Calls `waitEvent` of the default device's current stream: `wp.wait_event`. Throws StateError if no device is open, and what
+ * `waitEvent` throws.
  */
 export function waitEvent(event: DeviceEvent): Operation {
   return implied().waitEvent(event);
 }
 
 /**
- * Calls `waitStream` of the default device's current stream: `wp.wait_stream`. Throws StateError if no device is open, and as `waitStream`
- * does.
+ * Calls `waitStream` of the default device's current stream: `wp.wait_stream`. Throws StateError if no device is open, and what
+ * `waitStream` throws.
  */
 export function waitStream(stream: Stream): Operation {
   return implied().waitStream(stream);

@@ -7,18 +7,18 @@ import type { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import type { DeviceArray } from './array.js';
 import type { Surface, Texture } from './texture.js';
 
-/** The accesses with which a slot is declared that a kernel may use in this way: one declared by `inout` for any. */
+/** How a slot must be declared so that a kernel may access it by `A`: with the same access, or by `inout`. */
 export type SlotAccess<A extends Access> = A extends 'inout' ? 'inout' : A | 'inout';
 
 type Four<T> = { 1: readonly [T]; 2: readonly [T, T]; 3: readonly [T, T, T]; 4: readonly [T, T, T, T] };
 type Axes = { 1: 'x'; 2: 'x' | 'y'; 3: 'x' | 'y' | 'z'; 4: 'x' | 'y' | 'z' | 'w' };
-/** What a launch takes for a vector: a list of its components, a typed array of them (of f16 the raw bits), or an object `{ x, y, z }`. */
+/** What a launch takes for a vector: a list or a typed array of its components (for f16 and bf16 the raw bits), or an object `{ x, y, z }`. */
 export type VectorInput<D extends DType, N extends VectorSize> =
   | Four<ScalarInput<D>>[N]
   | HostOf[D]
   | { readonly [K in Axes[N]]: ScalarInput<D> };
 
-/** What a launch takes for a field of a struct. For `arrayOf` a list, or a typed array of the element type: of f16 its raw bits. */
+/** What a launch takes for a field of a struct. For `arrayOf`, it takes a list or a typed array; for f16 and bf16 the typed array has the raw bits. */
 export type FieldInput<F extends Field> =
   F extends Scalar<infer D>
     ? ScalarInput<D>

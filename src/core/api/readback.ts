@@ -37,13 +37,13 @@ export async function readArray<D extends DType>(
 ): Promise<HostOf[D]> {
   checkWaitCall(opts, 'into');
   if (into !== undefined && !isHostOf(into, array.dtype)) {
-    throw badArgument('into', into, `The into of the read (${show(into)}) is not a typed array for ${array.dtype}.`, array.dtype);
+    throw badArgument('into', into, `The option into (${show(into)}) is not a typed array for ${array.dtype}.`, array.dtype);
   }
   if (into !== undefined && into.length !== array.length) {
     throw badArgument('into', into, `The length of into (${into.length}) differs from that of the array (${array.length}).`, array.length);
   }
   if (into !== undefined && isDetached(into))
-    throw badArgument('into', into, `The into of the read (${show(into)}) is detached: its memory was transferred to another ArrayBuffer.`);
+    throw badArgument('into', into, `The option into (${show(into)}) is detached: its memory was transferred to another ArrayBuffer.`);
   stream.checkOpen();
   const { byteLength, storage } = array;
   checkHostBytes('array', 'bytes to read', byteLength);

@@ -6,8 +6,8 @@ import { numberOf16, scalarBits } from './scalar-bits.js';
 type Narrow = DTypeLike<'f16' | 'bf16'>;
 
 /**
- * The numbers that raw bits of f16 or bf16 stand for, exactly: what `read` of such an array gives, as floats. PyTorch's `tensor.float()`,
- * NumPy's `bits.view(np.float16).astype(np.float32)`. Throws ArgumentError for other dtypes, and for data of another class.
+ * Converts raw bits of f16 or bf16, as `read` of such an array returns them, to the same numbers as f32, exactly. PyTorch's
+ * `tensor.float()`, NumPy's `bits.view(np.float16).astype(np.float32)`. Throws ArgumentError for other dtypes, and for data of another class.
  *
  * @example floatsFromBits(await x.read(), 'bf16')
  */
@@ -18,8 +18,9 @@ export function floatsFromBits(bits: Uint16Array, dtype: Narrow): Float32Array<A
 }
 
 /**
- * The raw bits of the nearest f16 or bf16 numbers, ties to even: for `from` and `copy`. PyTorch's `tensor.bfloat16()`, NumPy's
- * `values.astype(np.float16).view(np.uint16)`. Throws ArgumentError for other dtypes, and for a value that is no number.
+ * Rounds each number to the nearest f16 or bf16 number, ties to even, and returns the raw bits, one element for each number. `from` and
+ * `copy` take them. PyTorch's `tensor.bfloat16()`, NumPy's `values.astype(np.float16).view(np.uint16)`. Throws ArgumentError for other
+ * dtypes, and for a value that is not a number.
  *
  * @example device.from(bitsFromFloats(weights, 'bf16'), { dtype: 'bf16' })
  */

@@ -144,11 +144,7 @@ export class CaptureSession implements StreamRecording {
     const opcode = block[0] as number;
     const kind = KINDS.get(opcode);
     if (kind === undefined) {
-      throw this.refusal(
-        timeline,
-        'unsupported-node',
-        `a graph cannot contain ${REFUSED.get(opcode) ?? `this operation (record ${opcode})`}`,
-      );
+      throw this.refusal(timeline, 'unsupported-node', `a graph cannot contain ${REFUSED.get(opcode) ?? `a record of opcode ${opcode}`}`);
     }
     const stream = this.#of(timeline);
     if (kind === 'record') this.#checkEvent(stream, block);

@@ -7,6 +7,7 @@ import type { BuildReport } from '../channel/channel.js';
 import type { ArrayKind } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
+import { DEFAULT_BLOCK, defaultBlocks, type DefaultBlocks, fullestBlock, WARP } from './default-block.js';
 import { type CudaParam, type Kernel, MADE } from './kernel.js';
 import { LaunchGeometry } from './launch-geometry.js';
 import type { ModulePlan } from './module-plan.js';
@@ -40,17 +41,8 @@ const FORMS: { readonly [D in DType]?: Form } = { f32: Form.F32, f64: Form.F64, 
 
 /** Parameters by value begin at multiples of it. */
 const WORD = 8;
-const WARP = 32;
 /** Of a texture or surface: its value, and the memory behind it. */
 const TEXTURE_ENTRIES = 2;
-/**
- * The block size before a kernel is built and if its occupancy does not depend on the block size; otherwise the smallest. On an H200,
- * y[i] += a * x[i] with blocks of 128, 256, 512 and 1024 threads takes 319, 236, 251 and 274 us over 2^26 elements, and 7.1, 4.6, 4.1 and
- * 4.4 us over 2^20.
- */
-const DEFAULT_BLOCK = 256;
-/** A block size counts as filling a multiprocessor from this share on, because smaller blocks are scheduled more easily. */
-const NEARLY = 15 / 16;
 
 export class KernelPlan implements KernelFacts {
   readonly name: string;
@@ -77,7 +69,7 @@ export class KernelPlan implements KernelFacts {
   /** The most bytes of dynamic shared memory per block: the device's limit, and after the build the kernel's own. */
   maxSharedBytes: number;
   /** The default block of a launch in one, two and three dimensions. */
-  blocks: readonly (readonly [x: number, y: number, z: number])[];
+  blocks: DefaultBlocks;
   /** The shape of the launch that is being submitted, and until the next launch of the kernel that of the latest. */
   readonly geometry: LaunchGeometry = new LaunchGeometry();
   /** Its blocks wait for each other. */
@@ -242,31 +234,4 @@ export function arrayPlanParam(name: string, { dtype, access, rank }: ArrayParam
     value: undefined,
     place: 0,
   };
-}
-
-/**
- * The smallest block size whose occupancy is close to the best. `cuOccupancyMaxPotentialBlockSize` takes the largest block size with the
- * best occupancy. With smaller blocks a small launch uses more multiprocessors, and a block's resources are free again earlier.
- */
-function fullestBlock(blocksAtOnce: readonly number[]): number {
-  const least = DEFAULT_BLOCK / WARP;
-  const warpsAtOnce = blocksAtOnce.map((blocks, at) => (at + 1 < least ? 0 : blocks * (at + 1)));
-  const enough = NEARLY * Math.max(...warpsAtOnce);
-  const found = warpsAtOnce.findIndex((warps) => warps > 0 && warps >= enough);
-  return found < 0 ? DEFAULT_BLOCK : (found + 1) * WARP;
-}
-
-/** The default block in one, two and three dimensions. Warps lie along x; an even number of warps gives z two layers. */
-function defaultBlocks(size: number, limit: number): KernelPlan['blocks'] {
-  const warps = size / WARP;
-  const layers = warps % 2 === 0 ? 2 : 1;
-  return [fit([size, 1, 1], limit), fit([WARP, warps, 1], limit), fit([WARP, warps / layers, layers], limit)];
-}
-
-/** Halves the outer dimensions first until the block is small enough; warps lie along x. */
-function fit(block: [number, number, number], limit: number): readonly [number, number, number] {
-  for (const axis of [2, 1, 0] as const) {
-    while (block[0] * block[1] * block[2] > limit && block[axis] > 1) block[axis] = block[axis] >> 1;
-  }
-  return block;
 }

@@ -97,14 +97,14 @@ export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayPa
 }
 
 /**
- * Declares an array of a CUDA C++ kernel for which a launch may pass `null`: the kernel gets a null pointer, as for `if (bias) ...`. CuPy
- * passes it for None, the driver API for a CUdeviceptr of 0. Throws ArgumentError unless `array` is `input(f32)`, `output(f32)` or `inout(f32)`
- * of some type.
+ * Declares an array of a CUDA C++ kernel that tests the pointer, as in `if (bias) ...`. A launch passes an array or `null`, which is a null
+ * pointer: None in CuPy, a CUdeviceptr of 0 in the driver API. Throws ArgumentError unless `array` was made by `input`, `output` or `inout`.
  * @example cudaKernel('add', { x: inout(f32), bias: optional(input(f32)), n: i32 }, source)
  */
 export function optional<A extends ArrayParam>(array: A): OptionalArray<A> {
   const own = plainParam(array);
-  if (own?.kind !== 'array') throw badArgument('array', array, `The optional array (${show(array)}) is not one such as input(f32).`);
+  if (own?.kind !== 'array')
+    throw badArgument('array', array, `The array given to optional (${show(array)}) is not an array parameter such as input(f32).`);
   return Object.freeze({ kind: 'optional', array: own as A } as const);
 }
 

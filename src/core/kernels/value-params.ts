@@ -6,7 +6,7 @@ import { checkOptionNames } from '../base/option-names.js';
 import type { DType, Scalar } from '../elements/dtype.js';
 import { type ArrayParam, type OptionalArray, plainParam, surface, type SurfaceParam, texture, type TextureParam } from './params.js';
 
-/** The size of a vector. */
+/** The number of components of a vector. */
 export type VectorSize = 1 | 2 | 3 | 4;
 /** A vector of CUDA by value, made by `vec` or named `vec3f` and so on: `float3`. */
 export interface VectorParam<D extends DType = DType, N extends VectorSize = VectorSize> {
@@ -21,7 +21,7 @@ export interface VectorParam<D extends DType = DType, N extends VectorSize = Vec
   /** `alignof`, in bytes. */
   readonly align: number;
 }
-/** CUDA's `dim3` by value: `dim3` here, too. */
+/** The type of `dim3`: three u32 by value, x, y and z. */
 export interface Dim3Param {
   /** Tells a dim3 from other parameters. */
   readonly kind: 'dim3';
@@ -65,7 +65,7 @@ export interface StructParam<F extends Fields = Fields> {
   /** `alignof`, in bytes. */
   readonly align: number;
 }
-/** A parameter that CUDA C++ kernels take by value and that is no scalar. */
+/** A parameter that CUDA C++ kernels take by value, except scalars. */
 export type ValueParam = StructParam | VectorParam | Dim3Param | BytesParam;
 /** What a struct may have as a field. Arrays are pointers. */
 export type Field = Scalar | ValueParam | FixedArray | ArrayParam | OptionalArray | TextureParam | SurfaceParam;
@@ -97,9 +97,9 @@ export function spaceOf(field: Field): { readonly byteSize: number; readonly ali
 
 /**
  * Declares a struct that a CUDA C++ kernel takes by value. The order of the keys is the order of the fields. Fields are scalars, vectors,
- * structs, `arrayOf`, `bytes`, `texture`, `surface`, and pointers: `input(f32)` is `const float*`, and its array is ordered like an array argument. The layout is
- * that of nvcc; `align` is that of `alignas`. Throws ArgumentError for a field of another kind and for more than 32,764 bytes. As a NumPy
- * structured dtype with `align=True` in CuPy, `wp.struct` in Warp, `ctypes.Structure` in cuda.core.
+ * structs, `arrayOf`, `bytes`, `texture`, `surface`, and pointers: `input(f32)` is `const float*`, and its array is ordered like an array
+ * argument. The layout is that of nvcc; `align` is that of `alignas`. Throws ArgumentError for a field of another kind and for more than
+ * 32,764 bytes. A NumPy structured dtype with `align=True` in CuPy, `wp.struct` in Warp, `ctypes.Structure` in cuda.core.
  * @example const Params = struct({ x: input(f32), y: inout(f32), n: i32, origin: vec3f });
  */
 export function struct<const F extends Fields>(fields: F, opts: ValueOptions = {}): StructParam<F> {
@@ -114,7 +114,7 @@ function structOf(fields: unknown, opts: unknown, depth: number): StructParam {
     if (!NAME.test(name)) throw badArgument(name, given, `The name of a field (${show(name)}) is not an identifier.`);
     return [name, fieldOf(given, `The field ${name}`, name, depth + 1)];
   });
-  if (own.length === 0) throw badArgument('fields', fields, 'A struct without fields has nothing to pass.');
+  if (own.length === 0) throw badArgument('fields', fields, 'The fields of a struct ({}) are empty: a struct has at least one field.');
   let end = 0;
   let natural = 1;
   const offsets = own.map(([name, field]): [string, number] => {
@@ -137,7 +137,8 @@ function structOf(fields: unknown, opts: unknown, depth: number): StructParam {
 
 /**
  * Declares an array of `length` elements in a struct: `float m[4]`, a subarray dtype in NumPy. Arrays of arrays are `float m[3][4]`:
- * `arrayOf(arrayOf(f32, 4), 3)`. Throws ArgumentError for a length that is no whole number of at least 1.
+ * `arrayOf(arrayOf(f32, 4), 3)`. Throws ArgumentError unless `length` is a whole number from 1 to 32,764, and for more than
+ * 32,764 bytes.
  */
 export function arrayOf<const T extends Field, const N extends number>(element: T, length: N): FixedArray<T, N> {
   return fixedOf(element, length, 0) as FixedArray<T, N>;

@@ -28,7 +28,7 @@ export interface HostOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What the function of `stream.host` may return: anything but a promise. Of a promise, the type says what to do. */
+/** What the function of `stream.host` may return: anything but a promise. For a promise, this type is a text that says what to do. */
 export type HostResult<R> = R extends PromiseLike<unknown> ? 'host waits for no promise: use stream.hold, or return nothing' : R;
 
 export type MakeOperation = (ticket: number, label: string | undefined) => Operation;

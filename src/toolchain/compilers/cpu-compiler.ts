@@ -27,7 +27,7 @@ import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { hasMatchingBrackets, tokenize } from '../cuda-parser/tokenizer.js';
 import type { Facts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
-import { lacksStack, largeFrame, STACK_FLAG, type LargeFrame } from './stack-usage.js';
+import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
@@ -120,7 +120,7 @@ export type KernelForm = 'either' | 'fission' | 'coroutines' | 'rows' | 'threads
 interface Built {
   readonly image?: Uint8Array;
   readonly log: string;
-  readonly tooLarge?: LargeFrame;
+  readonly tooLarge?: LargeFrames;
 }
 
 function refusesNone(env: NodeJS.ProcessEnv): boolean {
@@ -225,7 +225,7 @@ export class CpuCompiler implements KernelCompiler {
         const args = [...common, ...own, ...form, ...more, ...dumps, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
         const run = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
         if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
-        const tooLarge = largeFrame(scratch, name);
+        const tooLarge = largeFrames(scratch, name);
         if (tooLarge) return { tooLarge, log: 'It needs too much stack.', dump: '' };
         return {
           image: outputOf(this.#tools, spec, output),

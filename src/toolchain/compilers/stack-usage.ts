@@ -15,29 +15,31 @@ export const STACK_FLAG = '-fstack-usage';
 const COUNTED_BYTES = 1 << 20;
 const MOST_BYTES = 6 << 20;
 
-/** A function whose frame is too large, alone or together with others. */
-export interface LargeFrame {
+/** Stack frames that are too large together. */
+export interface LargeFrames {
+  /** The line of the function with the largest frame. */
   readonly line: number;
+  /** The sum of all frames above COUNTED_BYTES. */
   readonly bytes: number;
 }
 
 /** Checks the image that was written to `folder` as `name`. */
-export function largeFrame(folder: string, name: string): LargeFrame | undefined {
+export function largeFrames(folder: string, name: string): LargeFrames | undefined {
   let sum = 0;
-  let largest: LargeFrame | undefined;
+  let largest = { line: 1, bytes: 0 };
   for (const file of readdirSync(folder)) {
     if (!file.startsWith(`${name}.`) || !file.endsWith('.su')) continue;
     for (const [, where = '', line, bytes] of readFileSync(join(folder, file), 'utf8').matchAll(/^(.*?):(\d+):.*\t(\d+)\t/gm)) {
       if (Number(bytes) <= COUNTED_BYTES) continue;
       sum += Number(bytes);
-      if (Number(bytes) > (largest?.bytes ?? 0)) largest = { line: where === SOURCE_NAME ? Number(line) : 1, bytes: Number(bytes) };
+      if (Number(bytes) > largest.bytes) largest = { line: where === SOURCE_NAME ? Number(line) : 1, bytes: Number(bytes) };
     }
   }
-  return sum > MOST_BYTES ? largest : undefined;
+  return sum > MOST_BYTES ? { line: largest.line, bytes: sum } : undefined;
 }
 
 /** Builds K703. */
-export function lacksStack(spec: BuildSpec, { line, bytes }: LargeFrame): CompileError {
-  const message = `${titleOf(spec)} has a function whose variables take ${Math.ceil(bytes / 1024)} KiB of a thread's stack on the CPU device (at most ${MOST_BYTES / 1024} KiB).`;
+export function lacksStack(spec: BuildSpec, { line, bytes }: LargeFrames): CompileError {
+  const message = `${titleOf(spec)} needs ${Math.ceil(bytes / 1024)} KiB of stack for local variables (limit on the CPU device: ${MOST_BYTES / 1024} KiB).`;
   return compileError(spec, message, [{ code: 'K703', line, column: 1, message }]);
 }

@@ -5,14 +5,14 @@ import { parentPort, isMainThread, Worker, workerData } from 'node:worker_thread
 import { cudaKernel, DeviceLostError, i32, inout, openDevice, u32, WaitTimeoutError } from 'millrace';
 import { checkDevice } from './work.mjs';
 
-/** One block that goes on until somebody writes. */
+/** One block that goes on until somebody writes. It counts, so it is not a wait that the CPU device ends (S487). */
 const forever = cudaKernel(
   'forever',
   { x: inout(u32) },
   `extern "C" __global__ void forever(unsigned* x) {
   volatile unsigned* seen = x;
   seen[0] = 1u;
-  while (seen[0] != 0u) {}
+  for (unsigned n = 0u; seen[0] != 0u; ++n) {}
 }`,
 );
 /** Blocks of some milliseconds each. */

@@ -29,7 +29,7 @@ async function live({ folder, nth, only, counted }) {
   const { runCompiler } = await from('compilers/run-compiler');
   const { findCxx } = await from('compilers/toolchain');
   const { locate } = await from('base/source-locations');
-  const { largeFrame } = await from('compilers/stack-usage');
+  const { largeFrames } = await from('compilers/stack-usage');
   endBuildsWith(createRequire(import.meta.url)(addon));
   const env = { ...process.env, MILLRACE_CACHE_DIR: join(folder, 'cache') };
   const image = join(folder, 'image.so');
@@ -44,7 +44,7 @@ async function live({ folder, nth, only, counted }) {
     output: async () => outputOf({ label: 'g++' }, { name: 'k', isModule: false }, image),
     compiler: async () => findCxx(env, facts),
     source: async () => locate('last line', { file: source, lines: [1] }),
-    stack: async () => largeFrame(folder, 'kernel'),
+    stack: async () => largeFrames(folder, 'kernel'),
     start: async () => runCompiler('/bin/true', []),
   };
   const chosen = Object.keys(operations).filter((name) => only === undefined || only.split(',').includes(name));

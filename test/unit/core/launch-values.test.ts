@@ -126,7 +126,7 @@ test('typed arrays of the element type are taken as they are: f16 as raw bits, b
 
 describe('a declaration', () => {
   test.each([
-    [() => struct({} as never), 'fields', /without fields/],
+    [() => struct({} as never), 'fields', /at least one field/],
     [() => struct({ a: 1 } as never), 'a', /The field a \(1\) is not a type such as f32/],
     [() => struct({ '1': f32 } as never), '1', /not an identifier/],
     [() => struct(null as never), 'fields', /not an object of types/],
@@ -142,7 +142,7 @@ describe('a declaration', () => {
     [() => vec(f32, 5 as never), 'size', /exceeds the limit \(4\)/],
     [() => vec({ kind: 'scalar', dtype: 'bool' } as never, 2), 'type', /no vectors of 2 bool/],
     [() => vec(dim3 as never, 2), 'type', /not a type such as f32/],
-    [() => optional(f32 as never), 'array', /not one such as input\(f32\)/],
+    [() => optional(f32 as never), 'array', /not an array parameter such as input\(f32\)/],
     [() => cudaKernel('k', { m: arrayOf(f32, 4) } as never, '__global__ void k(float m) {}'), 'params.m', /which only a struct may have/],
     [() => kernel('k', { p: P } as never, (() => undefined) as never), 'params.p', /for kernels in CUDA C\+\+/],
   ] as const)('%s is refused', (make, argument, message) => {
