@@ -126,27 +126,22 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
 
 std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) const {
   if (!fault.IsNoted()) return std::nullopt;
-  if (fault.fault() == KernelFault::kAddress) {
-    if (const auto array = GuardedNear(fault.detail())) {
-      // The kernel changed nothing but arrays, so only the launch fails.
-      protocol::FaultSlot report = fault.Report();
-      report.dimension = static_cast<uint32_t>(KernelFault::kGuard);
-      report.index = static_cast<int64_t>(fault.detail() - array->address);
-      report.thread_x = ParameterOf(*array);
-      report.thread_y = static_cast<uint32_t>(array->bytes);
-      report.thread_z = static_cast<uint32_t>(array->bytes >> 32);
-      return hal::KernelFailure{
-          .status = Status(StatusCode::kLaunchFailed, "a kernel accessed memory outside an array"),
-          .kernel = kernel_,
-          .report = report,
-          .outputs = std::span(values_).last(output_count_)};
-    }
+  Status status = LosesDevice(fault.fault())
+                      ? Status(StatusCode::kDeviceLost, "a kernel accessed unmapped memory or trapped")
+                      : Status(StatusCode::kLaunchFailed, "a kernel exceeded the memory for its threads");
+  protocol::FaultSlot report = fault.Report();
+  const auto guarded = fault.fault() == KernelFault::kAddress ? GuardedNear(fault.detail()) : std::nullopt;
+  if (guarded) {
+    // The kernel was stopped before it changed other memory than arrays, so only the launch fails.
+    status = Status(StatusCode::kLaunchFailed, "a kernel accessed memory outside an array");
+    report.dimension = static_cast<uint32_t>(KernelFault::kGuard);
+    report.index = static_cast<int64_t>(fault.detail() - guarded->address);
+    report.thread_x = ParameterOf(*guarded);
+    report.thread_y = static_cast<uint32_t>(guarded->bytes);
+    report.thread_z = static_cast<uint32_t>(guarded->bytes >> 32);
   }
-  const Status status = LosesDevice(fault.fault())
-                            ? Status(StatusCode::kDeviceLost, "a kernel accessed unmapped memory or trapped")
-                            : Status(StatusCode::kLaunchFailed, "a kernel exceeded the memory for its threads");
   return hal::KernelFailure{
-      .status = status, .kernel = kernel_, .report = fault.Report(), .outputs = std::span(values_).last(output_count_)};
+      .status = status, .kernel = kernel_, .report = report, .outputs = std::span(values_).last(output_count_)};
 }
 
 uint32_t GridCall::ParameterOf(const GuardedBlock& array) const {

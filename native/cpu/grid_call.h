@@ -53,13 +53,13 @@ class GridCall {
   [[nodiscard]] const MrLaunch& launch() const { return launch_; }
 
  private:
+  /// The number of the parameter that is, or holds, a pointer into the array.
+  [[nodiscard]] uint32_t ParameterOf(const GuardedBlock& array) const;
+
   const std::shared_ptr<Image> image_;  // Keeps the image loaded while its code runs.
   const MrEntry function_;
   const bool is_bounded_;
   const uint32_t kernel_;
-  /// The number of the parameter that is, or holds, a pointer into the array.
-  [[nodiscard]] uint32_t ParameterOf(const GuardedBlock& array) const;
-
   std::vector<uint64_t> values_;  // Each parameter begins a word; the outputs follow.
   size_t output_count_ = 0;
   std::vector<void*> params_;

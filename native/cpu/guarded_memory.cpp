@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 
+#include "cpu/memory.h"
+
 namespace millrace::cpu {
 namespace {
 
@@ -28,15 +30,12 @@ std::map<uintptr_t, Mapping>& Mappings() {
   return mappings;
 }
 
-constexpr uint64_t WholeMultiple(uint64_t bytes, uint64_t step) {
-  return (bytes + step - 1) / step * step;
-}
-
 }  // namespace
 
 std::byte* MapGuarded(uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t room = WholeMultiple(std::max<uint64_t>(bytes, 1), page);
+  const uint64_t used = RoundUp(std::max<uint64_t>(bytes, 1), kGuardAlignment);
+  const uint64_t room = RoundUp(used, page);
   const uint64_t whole = room + 2 * kArrayGuardBytes;
   void* mapped = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -45,7 +44,7 @@ std::byte* MapGuarded(uint64_t bytes) {
     munmap(mapped, whole);
     return nullptr;
   }
-  std::byte* address = first + room - WholeMultiple(std::max<uint64_t>(bytes, 1), kGuardAlignment);
+  std::byte* address = first + room - used;
   const auto start = reinterpret_cast<uintptr_t>(mapped);
   std::lock_guard lock(mutex);
   Mappings()[start + whole] = {start, whole, {reinterpret_cast<uintptr_t>(address), bytes}};

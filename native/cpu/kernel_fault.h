@@ -17,7 +17,7 @@ enum class KernelFault : uint32_t {
   kNoAddress,    // The kernel used a non-canonical address, whose value the processor does not report.
   kInstruction,  // The kernel reached a trap or an invalid instruction.
   kSpin,         // A thread waited in a loop for another thread, for too long.
-  kGuard,        // The kernel accessed a page around an array. Only reports have it: see ReportOfGuard.
+  kGuard,        // The kernel accessed a page around an array. Only reports have it: see GridCall::FailureOf.
 };
 
 /// FaultSlot::parameter of a report that a kernel had to stop. `dimension` is the KernelFault, `index` the address or

@@ -19,10 +19,6 @@ constexpr uint64_t kMapBytes = 64 << 10;
 // Blocks of this size or more use whole huge pages: the first touch of 64 MiB took 25 ms instead of 36.
 constexpr uint64_t kHugeBytes = 4 << 20;
 
-constexpr uint64_t RoundUp(uint64_t bytes, uint64_t step) {
-  return (bytes + step - 1) / step * step;
-}
-
 // Four size classes per power of two, so that arrays of similar size share blocks. The surplus costs only address
 // space, since untouched pages are never allocated.
 constexpr uint64_t BlockBytes(uint64_t bytes) {

@@ -21,6 +21,10 @@ namespace millrace::cpu {
 /// device has no such point, so with 0 every array would fault in all of its pages again.
 inline constexpr uint64_t kDefaultKeptBytes = 256ull << 20;
 
+constexpr uint64_t RoundUp(uint64_t bytes, uint64_t step) {
+  return (bytes + step - 1) / step * step;
+}
+
 /// Thread: any.
 class Heap : public std::enable_shared_from_this<Heap> {
  public:

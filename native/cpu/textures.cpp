@@ -39,7 +39,7 @@ class Texture final : public hal::Memory {
 }  // namespace
 
 Result<std::unique_ptr<hal::Memory>> CpuDevice::AllocateArray(const protocol::TextureShape& shape) {
-  return heap_->Allocate(hal::RowBytes(shape) * hal::RowCount(shape));
+  return heap_->Allocate(hal::TotalBytes(shape));
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuDevice::CreateTexture(const hal::TextureRequest& request) {
@@ -47,7 +47,7 @@ Result<std::unique_ptr<hal::Memory>> CpuDevice::CreateTexture(const hal::Texture
 }
 
 Status CpuStream::CopyArray(hal::Ticket ticket, const hal::ArrayCopy& copy) {
-  const uint64_t bytes = hal::RowBytes(copy.shape) * hal::RowCount(copy.shape);
+  const uint64_t bytes = hal::TotalBytes(copy.shape);
   return copy.is_upload ? Copy(ticket, copy.array, copy.memory, bytes, {})
                         : Copy(ticket, copy.memory, copy.array, bytes, {});
 }

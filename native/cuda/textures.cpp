@@ -80,7 +80,7 @@ Result<std::unique_ptr<Memory>> Memory::AllocateArray(std::shared_ptr<Context> c
   };
   CUarray array = nullptr;
   MR_TRY(context->Check(Cuda().cuArray3DCreate(&array, &descriptor), "allocating a CUDA array"));
-  const uint64_t bytes = hal::RowBytes(shape) * hal::RowCount(shape);
+  const uint64_t bytes = hal::TotalBytes(shape);
   const auto address = reinterpret_cast<CUdeviceptr>(array);
   return std::unique_ptr<Memory>(new Memory(std::move(context), address, bytes, bytes, Origin::kArray));
 }

@@ -31,6 +31,11 @@ namespace millrace::hal {
   return shape.width * ElementBytes(shape);
 }
 
+/// Bytes of all elements, without gaps.
+[[nodiscard]] inline uint64_t TotalBytes(const protocol::TextureShape& shape) {
+  return RowBytes(shape) * RowCount(shape);
+}
+
 /// A copy of all elements.
 struct ArrayCopy {
   std::byte* array = nullptr;   // Memory::address of Device::AllocateArray.

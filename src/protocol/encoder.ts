@@ -85,7 +85,7 @@ export class Encoder {
   constructor() {
     const buffer = new ArrayBuffer(MAX_RECORD_BYTES + SubmitCall.BYTE_SIZE);
     this.block = new Uint8Array(buffer);
-    this.textures = new TextureEncoder(buffer);
+    this.textures = new TextureEncoder(buffer, (opcode, size, stream) => this.#header(opcode, size, stream));
     this.#u16 = new Uint16Array(buffer);
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);

@@ -5,7 +5,6 @@ import {
   CopyArrayRecord,
   CreateTextureRecord,
   Opcode,
-  RecordHeader,
   type TextureAddress,
   type TextureFilter,
   type TextureFormat,
@@ -31,12 +30,17 @@ export interface Sampling {
   readonly flags: number;
 }
 
+/** Encoder writes the headers of all records. Returns the size. */
+type WriteHeader = (opcode: Opcode, size: number, stream: number) => number;
+
 export class TextureEncoder {
   readonly #view: DataView;
+  readonly #header: WriteHeader;
 
   /** `buffer`: the record block. */
-  constructor(buffer: ArrayBuffer) {
+  constructor(buffer: ArrayBuffer, header: WriteHeader) {
     this.#view = new DataView(buffer);
+    this.#header = header;
   }
 
   /** The memory of a texture; `bytes` is the size of all elements. */
@@ -80,15 +84,6 @@ export class TextureEncoder {
     this.#view.setUint8(at + TextureShape.FORMAT, format);
     this.#view.setUint8(at + TextureShape.CHANNELS, channels);
     this.#view.setUint16(at + TextureShape.HAS_SURFACE, hasSurface ? 1 : 0, true);
-  }
-
-  #header(opcode: Opcode, size: number, stream: number): number {
-    // The opcode and the flags share a word, and no record has flags.
-    this.#u32(RecordHeader.OPCODE, opcode);
-    this.#u32(RecordHeader.SIZE, size);
-    this.#u32(RecordHeader.STREAM, stream);
-    this.#u32(RecordHeader.STREAM + 4, 0);
-    return size;
   }
 
   #u32(at: number, value: number): void {

@@ -1,6 +1,7 @@
 // The conformance suite: every chapter of docs/semantics.md as tests of one target. A target says how to open its device and
 // what the device supports.
 import { describe } from 'vitest';
+import { IS_LONG } from '../support/long.js';
 import type { Target } from '../support/target.js';
 import { badArguments } from './arguments.js';
 import { arrays } from './arrays.js';
@@ -240,6 +241,9 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   moduleVariables,
 ];
 
+/** Chapters about what the code of kernels computes, whatever driver launches them. */
+const OF_ARITHMETIC: readonly ((target: Target) => void)[] = [halfNumbers, publishedIdioms, cudaLibraries];
+
 /** The other chapters: about the runtime. */
 const OF_RUNTIME = CHAPTERS.filter((chapter) => !OF_KERNELS.includes(chapter));
 
@@ -295,6 +299,13 @@ export function orderSuite(target: Target): void {
 export function runtimeSuite(target: Target): void {
   describe(target.name, () => {
     for (const chapter of OF_RUNTIME) chapter(target);
+  });
+}
+
+/** Runs the chapters about kernels, on a driver library that is not a GPU's: those about arithmetic would test only the compiler again. */
+export function launchSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of OF_KERNELS) if (IS_LONG || !OF_ARITHMETIC.includes(chapter)) chapter(target);
   });
 }
 

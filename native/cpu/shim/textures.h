@@ -23,14 +23,10 @@ struct mr_texel {
 };
 
 MR_INLINE float mr_float_of_bits(unsigned bits) {
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof(value));
-  return value;
+  return __builtin_bit_cast(float, bits);
 }
 MR_INLINE unsigned mr_bits_of_float(float value) {
-  unsigned bits;
-  __builtin_memcpy(&bits, &value, sizeof(bits));
-  return bits;
+  return __builtin_bit_cast(unsigned, value);
 }
 MR_INLINE float mr_float_of_half(unsigned half) {
   const unsigned sign = (half & 0x8000u) << 16;

@@ -41,7 +41,7 @@ Outcome MemoryRecords::Alloc(StreamState& stream, Ticket ticket, RecordReader& r
 Outcome MemoryRecords::AllocArray(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::AllocArrayRecord record;
   if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr || !IsShape(record.shape) ||
-      record.bytes != hal::RowBytes(record.shape) * hal::RowCount(record.shape)) {
+      record.bytes != hal::TotalBytes(record.shape)) {
     return ends_.FailMalformed(stream, ticket);
   }
   const protocol::AllocRecord allocated{

@@ -26,7 +26,9 @@ bool AreModes(const protocol::CreateTextureRecord& record) {
 bool Reaches(const protocol::CreateTextureRecord& record, const MemoryEntry& memory) {
   const uint64_t row = hal::RowBytes(record.shape);
   const uint64_t rows = hal::RowCount(record.shape);
-  if (record.pitch == 0) return memory.kind == AllocKind::kArray && record.offset == 0 && row * rows == memory.bytes;
+  if (record.pitch == 0) {
+    return memory.kind == AllocKind::kArray && record.offset == 0 && hal::TotalBytes(record.shape) == memory.bytes;
+  }
   constexpr uint64_t kMostPitch = 1ull << 32;
   if (memory.kind == AllocKind::kArray || record.pitch < row || record.pitch > kMostPitch) return false;
   return Fits(record.offset, (rows - 1) * record.pitch + row, memory.bytes);
@@ -82,7 +84,7 @@ Outcome TextureRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& r
     return waits_.Park(stream, ParkReason::kPoint);
   MemoryRef* const array = tables_.memory.Find(record.array);
   MemoryRef* const memory = tables_.memory.Find(record.memory);
-  const uint64_t bytes = hal::RowBytes(record.shape) * hal::RowCount(record.shape);
+  const uint64_t bytes = hal::TotalBytes(record.shape);
   if (array == nullptr || memory == nullptr || !Fits(record.offset, bytes, (*memory)->bytes) ||
       (*array)->bytes != bytes) {
     return ends_.FailMalformed(stream, ticket);

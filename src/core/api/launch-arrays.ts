@@ -21,8 +21,7 @@ export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, p
     value.dtype === param.dtype &&
     (!plan.isShaped || value.shape.length === param.rank) &&
     !value.isDisposed &&
-    value.isContiguous &&
-    value.length <= MAX_EXTENT
+    value.kind !== undefined
   ) {
     param.taken = value.kind;
     return value;

@@ -26,7 +26,7 @@ function pieceOf(byteLength: number): number {
 
 /** Submits the copy. Reserve room for `recordsThroughHost` records first. */
 export function submitThroughHost(
-  relay: MultiStepCopy,
+  steps: MultiStepCopy,
   leaving: StreamContext,
   arriving: StreamContext,
   dst: Region,
@@ -51,9 +51,9 @@ export function submitThroughHost(
       const half = flatRegion(region.storage, 0, bytes);
       // The stage is free when the piece before the previous one has arrived.
       const from = flatRegion(src.storage, src.offset + at, bytes);
-      left = relay.move(leaving, half, from, bytes, arrived[piece - 2] ?? left, CopyFlag.STAGED);
+      left = steps.move(leaving, half, from, bytes, arrived[piece - 2] ?? left, CopyFlag.STAGED);
       const flags = CopyFlag.STAGED | (isWhole && piece === 0 ? CopyFlag.FIRST_PIECE : 0);
-      arrived.push(relay.move(arriving, flatRegion(dst.storage, dst.offset + at, bytes), half, bytes, left, flags));
+      arrived.push(steps.move(arriving, flatRegion(dst.storage, dst.offset + at, bytes), half, bytes, left, flags));
     }
   } finally {
     for (const stage of stages) stage.giveBack();

@@ -2,7 +2,7 @@
 //
 //   One record, if the given stream's device can do it alone: contiguous bytes between memory of its backend and page-locked
 //   memory of any device, or elements of its own memory with any strides.
-//   A relay otherwise: strided elements are first gathered into a contiguous temporary on the source device, or finally scattered
+//   Several steps otherwise: strided elements are first gathered into a contiguous temporary on the source device, or finally scattered
 //   from one on the destination device. Copies between backends go through page-locked memory, in pieces.
 // Thread: owner.
 import type { DeviceCore } from '../device/device-core.js';
@@ -34,8 +34,8 @@ export interface Moved {
   readonly parts: readonly FailingPart[] | undefined;
 }
 
-/** The most records of a relay on one stream: its steps, a wait before each, and the frees. */
-const RELAY_RECORDS = 16;
+/** The most records of a copy in several steps on one stream: the steps, a wait before each, and the frees. */
+const STEP_RECORDS = 16;
 
 /** `stream.copy`. */
 export function submitTransfer(site: StreamContext, plan: CopyPlan): Transfer {
@@ -107,20 +107,20 @@ export function submitCopy(site: StreamContext, dst: Region, src: Region, elemen
     const what = 'a graph cannot contain a copy in several steps: between backends, or of strided elements of another device';
     throw recording.refusal(site.timeline, 'unsupported-node', what);
   }
-  const relay = new MultiStepCopy(site, label);
-  relay.check(dst, src);
+  const steps = new MultiStepCopy(site, label);
+  steps.check(dst, src);
   try {
     if (!isFlat && isInside) {
-      const inside = relay.on(to);
-      relay.reserve(RELAY_RECORDS);
-      relay.arrange(inside, dst, src, elements);
+      const inside = steps.on(to);
+      steps.reserve(STEP_RECORDS);
+      steps.arrange(inside, dst, src, elements);
     } else {
-      submitRelayed(relay, dst, src, elements);
+      submitInSteps(steps, dst, src, elements);
     }
-    const ticket = relay.end();
-    return { ticket, parts: relay.parts };
+    const ticket = steps.end();
+    return { ticket, parts: steps.parts };
   } catch (error) {
-    relay.abandon();
+    steps.abandon();
     throw error;
   }
 }
@@ -130,24 +130,24 @@ function reaches({ channel }: DeviceCore, region: Region): boolean {
   return !isOnDevice(region) || region.storage.core.channel.backend === channel.backend;
 }
 
-/** Submits a relay: gathers, copies bytes and scatters, as needed. */
-function submitRelayed(relay: MultiStepCopy, dst: Region, src: Region, elements: Elements): void {
+/** Submits the steps: gathers, copies bytes and scatters, as needed. */
+function submitInSteps(steps: MultiStepCopy, dst: Region, src: Region, elements: Elements): void {
   const [to, from] = [dst.storage.core, src.storage.core];
   const { byteLength } = elements;
   const isForeign = isOnDevice(dst) && isOnDevice(src) && to.channel.backend !== from.channel.backend;
   // Take all streams and check their room before anything is submitted.
-  const gathering = src.strides === undefined ? undefined : relay.on(from);
-  const scattering = dst.strides === undefined ? undefined : relay.on(to);
-  const [leaving, arriving] = isForeign ? [relay.near(from), relay.near(to)] : [undefined, relay.near(isOnDevice(dst) ? to : from)];
-  relay.reserve(RELAY_RECORDS + (isForeign ? recordsThroughHost(byteLength) : 0));
+  const gathering = src.strides === undefined ? undefined : steps.on(from);
+  const scattering = dst.strides === undefined ? undefined : steps.on(to);
+  const [leaving, arriving] = isForeign ? [steps.near(from), steps.near(to)] : [undefined, steps.near(isOnDevice(dst) ? to : from)];
+  steps.reserve(STEP_RECORDS + (isForeign ? recordsThroughHost(byteLength) : 0));
 
   let [near, far] = [src, dst];
   if (gathering !== undefined) {
-    near = relay.temporary(gathering, byteLength);
-    relay.arrange(gathering, near, src, elements);
+    near = steps.temporary(gathering, byteLength);
+    steps.arrange(gathering, near, src, elements);
   }
-  if (scattering !== undefined) far = relay.temporary(scattering, byteLength);
-  if (leaving === undefined) relay.move(arriving, far, near, byteLength);
-  else submitThroughHost(relay, leaving, arriving, far, near, byteLength);
-  if (scattering !== undefined) relay.arrange(scattering, dst, far, elements);
+  if (scattering !== undefined) far = steps.temporary(scattering, byteLength);
+  if (leaving === undefined) steps.move(arriving, far, near, byteLength);
+  else submitThroughHost(steps, leaving, arriving, far, near, byteLength);
+  if (scattering !== undefined) steps.arrange(scattering, dst, far, elements);
 }

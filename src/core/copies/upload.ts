@@ -81,8 +81,8 @@ export class HostStage {
 
 /** A call that blocks the event loop for longer is worth a warning. */
 const LONGEST_SNAPSHOT_MS = 20;
-/** A smaller copy that took so long was interrupted by something else. */
-const LEAST_BYTES_OF_LONG_SNAPSHOT = 2 ** 20;
+/** A smaller copy takes so long only because its thread did not run, also into memory that must first be made. */
+const LEAST_BYTES_OF_LONG_SNAPSHOT = 2 ** 24;
 let hasWarned = false;
 
 function warnOfLongSnapshot(ms: number, byteLength: number): void {

@@ -55,8 +55,6 @@ export class KernelPlan implements KernelFacts {
   readonly params: readonly PlanParam[];
   /** The bytes behind the entries of a launch, in which its structs, vectors and bytes are. */
   readonly valueBytes: number;
-  /** Has it structs, vectors or bytes among its parameters? */
-  readonly hasValues: boolean;
   readonly parameters: readonly string[];
   readonly arrays: readonly string[];
   readonly assertions: readonly string[];
@@ -93,7 +91,6 @@ export class KernelPlan implements KernelFacts {
       return made;
     });
     this.valueBytes = valueBytes;
-    this.hasValues = this.params.some(({ form }) => form === Form.VALUE);
     this.parameters = this.params.map((param) => param.name);
     this.arrays = kernel.build.arrays ?? [];
     this.assertions = kernel.build.assertions ?? [];
@@ -171,67 +168,22 @@ function planParam(name: string, param: CudaParam, place: number): PlanParam {
       return arrayPlanParam(name, param.array, true);
     case 'scalar': {
       const { dtype } = param;
-      const form = FORMS[dtype] ?? Form.OTHER;
-      return {
-        name,
-        form,
-        dtype,
-        byteSize: DTYPES[dtype].byteSize,
-        access: 0,
-        rank: 0,
-        taken: undefined,
-        isOptional: false,
-        value: undefined,
-        place: 0,
-      };
+      return plainParam(name, FORMS[dtype] ?? Form.OTHER, dtype, DTYPES[dtype].byteSize);
     }
     case 'texture':
-    case 'surface': {
-      const form = param.kind === 'texture' ? Form.TEXTURE : Form.SURFACE;
-      return {
-        name,
-        form,
-        dtype: 'u64',
-        byteSize: param.byteSize,
-        access: 0,
-        rank: 0,
-        taken: undefined,
-        isOptional: false,
-        value: undefined,
-        place: 0,
-      };
-    }
-    default: {
-      const { byteSize } = param;
-      return {
-        name,
-        form: Form.VALUE,
-        dtype: 'u8',
-        byteSize,
-        access: 0,
-        rank: 0,
-        taken: undefined,
-        isOptional: false,
-        value: param,
-        place,
-      };
-    }
+    case 'surface':
+      return plainParam(name, param.kind === 'texture' ? Form.TEXTURE : Form.SURFACE, 'u64', param.byteSize);
+    default:
+      return { ...plainParam(name, Form.VALUE, 'u8', param.byteSize), value: param, place };
   }
+}
+
+/** A parameter that is neither an array nor behind the entries. */
+function plainParam(name: string, form: Form, dtype: DType, byteSize: number): PlanParam {
+  return { name, form, dtype, byteSize, access: 0, rank: 0, taken: undefined, isOptional: false, value: undefined, place: 0 };
 }
 
 /** An array parameter, or a pointer in a struct, whose name is then its path. */
 export function arrayPlanParam(name: string, { dtype, access, rank }: ArrayParam, isOptional: boolean): PlanParam {
-  const { byteSize } = DTYPES[dtype];
-  return {
-    name,
-    form: Form.ARRAY,
-    dtype,
-    byteSize,
-    access: ACCESS[access],
-    rank,
-    taken: undefined,
-    isOptional,
-    value: undefined,
-    place: 0,
-  };
+  return { ...plainParam(name, Form.ARRAY, dtype, DTYPES[dtype].byteSize), access: ACCESS[access], rank, isOptional };
 }

@@ -5,16 +5,18 @@ import type { StreamContext } from '../device/stream-context.js';
 import type { StreamRecording } from '../timeline/timeline.js';
 import { Storage } from './storage.js';
 
-/** Submits the record that allocates the memory. If the device refuses it, this throws and nothing is left. */
-export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): { readonly storage: Storage; readonly ticket: number } {
-  const { core, timeline } = site;
-  if (timeline.recording !== undefined)
-    throw timeline.recording.refusal(timeline, 'unsupported-node', 'a graph cannot contain this copy, which needs temporary memory');
+export interface BoundMemory {
+  readonly storage: Storage;
+  readonly ticket: number;
+}
+
+/** Binds a new handle by the record that `submit` submits. If the record is refused, this throws and nothing is left. */
+export function bindMemory(site: StreamContext, byteLength: number, submit: (handle: number) => number): BoundMemory {
+  const { core } = site;
   const handle = core.memory.take();
   let ticket: number;
   try {
-    // An empty array has memory too, so that no code needs a case for it.
-    ticket = core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind));
+    ticket = submit(handle);
   } catch (error) {
     core.memory.giveBackNow(handle);
     throw error;
@@ -22,6 +24,17 @@ export function allocate(site: StreamContext, byteLength: number, kind: AllocKin
   const storage = new Storage(MemorySpace.DEVICE, handle, 0, byteLength, core);
   core.tracker.allocated(storage, site, ticket);
   return { storage, ticket };
+}
+
+/** Submits the record that allocates the memory. If the device refuses it, this throws and nothing is left. */
+export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): BoundMemory {
+  const { core, timeline } = site;
+  if (timeline.recording !== undefined)
+    throw timeline.recording.refusal(timeline, 'unsupported-node', 'a graph cannot contain this copy, which needs temporary memory');
+  // An empty array has memory too, so that no code needs a case for it.
+  return bindMemory(site, byteLength, (handle) =>
+    core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind)),
+  );
 }
 
 /**

@@ -106,10 +106,8 @@ export class PointWaits {
     operation: FailingOperation | undefined,
     observed: readonly Point[],
   ): Promise<void> | undefined {
-    const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
-    if (failure !== undefined) return observedAfter(new Promise((_, reject) => this.#reject(failure, reject)), observed);
-    const hostCompleted = this.#hostCompleted(timeline, ticket);
-    if (hostCompleted !== undefined) return observedAfter(hostCompleted, observed);
+    const rest = this.#reached(timeline, ticket, operation);
+    if (rest !== undefined) return observedAfter(rest, observed);
     for (const point of observed) noteObserved(point);
     return undefined;
   }
@@ -184,24 +182,25 @@ export class PointWaits {
   ): Promise<void> {
     if (timeline.hasReached(ticket)) {
       this.#failures.noteAndTell(timeline);
-      const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
-      if (failure !== undefined) return new Promise((_, reject) => this.#reject(failure, reject));
-      return this.#hostCompleted(timeline, ticket) ?? Promise.resolve();
+      return this.#reached(timeline, ticket, operation) ?? Promise.resolve();
     }
     if (this.#lostError !== undefined) return Promise.reject(this.#lostError);
     return new Promise((resolve, reject) => {
       const withdraw = this.#progress.add(timeline, {
         ticket,
         keepsAlive: true,
-        settle: () => {
-          const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
-          if (failure === undefined) resolve(this.#hostCompleted(timeline, ticket));
-          else this.#reject(failure, reject);
-        },
+        settle: () => resolve(this.#reached(timeline, ticket, operation)),
         lose: reject,
       });
       withdrawals?.push(withdraw);
     });
+  }
+
+  /** What is left of a wait whose ticket the device has reached: the operation's failure, or the event loop's part; undefined if nothing. */
+  #reached(timeline: Timeline, ticket: number, operation: FailingOperation | undefined): Promise<void> | undefined {
+    const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
+    if (failure !== undefined) return new Promise((_, reject) => this.#reject(failure, reject));
+    return this.#hostCompleted(timeline, ticket);
   }
 
   /** Rejects with the failure. If the reason of a failed build is still pending, keeps the process alive until it arrives. */

@@ -15,22 +15,15 @@ const READS: RegExp = /^(?:atomic(?:CAS|Add|Sub|Or|And|Xor|Exch|Max|Min)(?:_bloc
 const HARMLESS: RegExp =
   /^(?:__threadfence(?:_block|_system)?|__nanosleep|min|max|if|while|sizeof|static_cast|reinterpret_cast|const_cast)$/;
 
+/** Longest condition and body, in tokens, and most nested statements of a loop that may wait. They bound the time that a source takes. */
+const MOST_TOKENS = 2000;
+const MOST_NESTED = 32;
+
 /** The edits for a source's loops. */
 export function spinEdits(tokens: readonly Token[]): Edit[] {
   const edits: Edit[] = [];
   let volatiles: ReadonlySet<string> | undefined;
   const textAt = (i: number): string | undefined => tokens[i]?.text;
-  /** The token behind the statement that begins here. */
-  const behind = (from: number): number => {
-    if (textAt(from) === '{') return closing(tokens, from) + 1;
-    if (/^(?:if|for|while|switch)$/.test(textAt(from) ?? '')) {
-      const end = behind(closing(tokens, from + 1) + 1);
-      return textAt(from) === 'if' && textAt(end) === 'else' ? behind(end + 1) : end;
-    }
-    let at = from;
-    while (at < tokens.length && textAt(at) !== ';') at = /^[([{]$/.test(textAt(at)!) ? closing(tokens, at) + 1 : at + 1;
-    return at + 1;
-  };
   const add = (loop: number, condition: readonly [from: number, to: number]): void => {
     const [from, to] = condition;
     const start = tokens[loop]!.start;
@@ -45,14 +38,12 @@ export function spinEdits(tokens: readonly Token[]): Edit[] {
   for (let i = 0; i < tokens.length; i++) {
     const text = textAt(i);
     if (text !== 'while' && text !== 'for' && text !== 'do') continue;
-    const open = text === 'do' ? behind(i + 1) + 1 : i + 1;
+    const open = text === 'do' ? behind(tokens, i + 1) + 1 : i + 1;
     if (textAt(open) !== '(' || (text === 'do' && textAt(open - 1) !== 'while')) continue;
     const close = closing(tokens, open);
     if (close >= tokens.length) break;
     let condition: readonly [number, number] = [open + 1, close];
-    let body: readonly [number, number] = [close + 1, close + 1];
-    if (text === 'do') body = [i + 1, open - 1];
-    else body = [close + 1, behind(close + 1)];
+    const body: readonly [number, number] = text === 'do' ? [i + 1, open - 1] : [close + 1, behind(tokens, close + 1)];
     if (text === 'for') {
       const first = nextSemicolon(tokens, open + 1, close);
       const second = nextSemicolon(tokens, first + 1, close);
@@ -61,6 +52,7 @@ export function spinEdits(tokens: readonly Token[]): Edit[] {
       // A loop that steps ends by itself.
       if (second + 1 < close) continue;
     }
+    if (body[1] - open > MOST_TOKENS) continue;
     const isEndless = condition[0] === condition[1] || (condition[1] === condition[0] + 1 && /^(?:true|1)$/.test(textAt(condition[0])!));
     const parts = [tokens.slice(...condition), tokens.slice(...body)];
     if (isEndless && !parts[1]!.some((token) => token.text === 'break')) continue;
@@ -70,6 +62,18 @@ export function spinEdits(tokens: readonly Token[]): Edit[] {
   return edits;
 }
 
+/** The token behind the statement that begins here; the end of the source if statements are nested too deeply. */
+function behind(tokens: readonly Token[], from: number, nested = 0): number {
+  const word = tokens[from]?.text ?? '';
+  if (word === '{') return closing(tokens, from) + 1;
+  if (!/^(?:if|for|while|switch|do)$/.test(word)) return nextSemicolon(tokens, from, tokens.length) + 1;
+  if (nested === MOST_NESTED) return tokens.length;
+  if (word === 'do') return nextSemicolon(tokens, behind(tokens, from + 1, nested + 1), tokens.length) + 1;
+  const end = behind(tokens, closing(tokens, from + 1) + 1, nested + 1);
+  return word === 'if' && tokens[end]?.text === 'else' ? behind(tokens, end + 1, nested + 1) : end;
+}
+
+/** The next semicolon outside of brackets, or `end`. */
 function nextSemicolon(tokens: readonly Token[], from: number, end: number): number {
   let at = from;
   while (at < end && tokens[at]!.text !== ';') at = /^[([{]$/.test(tokens[at]!.text) ? closing(tokens, at) + 1 : at + 1;

@@ -54,3 +54,10 @@ test.each(['while (atomicAdd(x, 0)', 'for (;;', 'do {', 'do ; while', 'while', '
     expect(spinEdits(tokenize(body).tokens)).toEqual([]);
   },
 );
+
+test.each(['while (a) ', 'if (a) ', 'do ', 'while (a) { ', 'for (;;) '])('20,000 nested statements %s are read in seconds', (open) => {
+  const { tokens } = tokenize(`void f() { ${open.repeat(20_000)} ; ${open.includes('{') ? '}'.repeat(20_000) : ''} }`);
+  const start = performance.now();
+  expect(spinEdits(tokens)).toEqual([]);
+  expect(performance.now() - start).toBeLessThan(5000);
+});
