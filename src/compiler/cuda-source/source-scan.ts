@@ -18,6 +18,24 @@ export function withoutDirectives(text: string): string {
   return text.replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '));
 }
 
+/** Whether code of the text launches kernels (`<<<`), also by a macro that it names. A macro that only removed host code named does not count. */
+export function mayLaunch(text: string): boolean {
+  if (!text.includes('<<<')) return false;
+  const code = withoutDirectives(text);
+  if (code.includes('<<<')) return true;
+  const macros = [...text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)/gm)].map(([, name, body]) => ({
+    name: name!,
+    body: body!,
+  }));
+  const named = new Set(code.match(/\w+/g));
+  for (let isGrowing = true; isGrowing; ) {
+    const before = named.size;
+    for (const { name, body } of macros) if (named.has(name)) for (const word of body.match(/\w+/g) ?? []) named.add(word);
+    isGrowing = named.size > before;
+  }
+  return macros.some(({ name, body }) => body.includes('<<<') && named.has(name));
+}
+
 export interface GlobalFunction {
   readonly name: string;
   /** The C++ name at the end of the source, with the namespaces. */

@@ -2,7 +2,7 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
-import { withoutComments } from '../cuda-source/source-scan.js';
+import { mayLaunch, withoutComments } from '../cuda-source/source-scan.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 import type { CheckedEntry } from './cuda-entry.js';
@@ -63,7 +63,7 @@ const OF_BLOCKS = /\b(?:__shared__|__syncthreads\w*|\w+_sync|cooperative_groups)
 
 /** A build without the fields that select one kernel. `name` appears in messages. */
 export function sourceSpec(
-  { source, original, text, options, site, deviceRuntime = text.includes('<<<') }: GivenSource,
+  { source, original, text, options, site, deviceRuntime = mayLaunch(text) }: GivenSource,
   name: string,
 ): Omit<BuildSpec, 'entry'> {
   const lines = placeOf(source, source.length).line;

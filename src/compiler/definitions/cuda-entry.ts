@@ -35,9 +35,10 @@ export interface CheckedEntry {
  * `text` is the source without comments. Throws CompileError when the source has no such kernel, and ArgumentError when the lists differ.
  */
 export function checkEntry(source: string, text: string, name: string, params: CudaParams, site: CallSite): CheckedEntry {
-  const { isExternC, path, parameters, types, at } = requireEntry(text, source, name, site);
-  if (parameters) compare(name, params, parameters, types);
+  const { isExternC, path, parameters: listed, types, at } = requireEntry(text, source, name, site);
   const entries = Object.entries(params);
+  const parameters = listed && withPack(listed, entries.length);
+  if (parameters) compare(name, params, parameters, types);
   const list = entries.flatMap(([key, param], number) => {
     const parameter = parameters?.[number];
     if (parameter && !isUnknown(param, parameter)) return [];
@@ -48,6 +49,15 @@ export function checkEntry(source: string, text: string, name: string, params: C
     ...(!isExternC && { path: given === undefined ? path : `${path}<${given.trim()}>` }),
     ...(list.length > 0 && { checks: { count: entries.length, line: placeOf(text, at).line, list } }),
   };
+}
+
+/** The list with as many parameters in place of a parameter pack (`Args... args`) as `count` leaves for it. Only the compiler knows their types. */
+function withPack(list: readonly SourceParameter[], count: number): readonly SourceParameter[] {
+  const pack = list.findIndex(({ text }) => text.includes('...'));
+  if (pack < 0) return list;
+  const { text } = list[pack]!;
+  const one: SourceParameter = { text, dtype: undefined, isPointer: false, isConst: false };
+  return [...list.slice(0, pack), ...Array.from({ length: Math.max(0, count - list.length + 1) }, () => one), ...list.slice(pack + 1)];
 }
 
 /** Whether tokens do not tell if the parameter has the declared type. A pointer to a struct accepts an array of any type. */
@@ -91,7 +101,7 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
       isTemplate: false,
       parameters: undefined,
       types: new Map(),
-      at: text.search(new RegExp(`\\b${plain}\\b`)),
+      at: Math.max(0, text.search(new RegExp(`\\b${plain}\\b`))),
     };
   if (!entry) {
     const names = [...new Set(functions.map((one) => one.name))];
@@ -110,9 +120,16 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
   return entry;
 }
 
-/** Whether a macro that defines a kernel may give it this name. The compiler decides. */
+/** Whether a macro that defines a kernel may give it this name, also by pasting (`scale_##T`). The compiler decides. */
 function isMadeByMacro(text: string, name: string): boolean {
-  return /^[ \t]*#[ \t]*define(?:\\\r?\n|[^\n])*__global__/m.test(text) && new RegExp(`\\b${name}\\b`).test(withoutDirectives(text));
+  const bodies = text.match(/^[ \t]*#[ \t]*define(?:\\\r?\n|[^\n])*__global__(?:\\\r?\n|[^\n])*/gm) ?? [];
+  if (bodies.length === 0) return false;
+  if (new RegExp(`\\b${name}\\b`).test(withoutDirectives(text))) return true;
+  return bodies.some((body) => {
+    const made = /\w+(?:[ \t]*##[ \t]*\w+)+(?=[ \t]*\()/.exec(body.slice(body.indexOf('__global__')));
+    // Tokens do not tell which part is a parameter of the macro, so one literal part must be in the name.
+    return made?.[0].split('##').some((part) => part.trim().length > 1 && name.includes(part.trim())) === true;
+  });
 }
 
 /** Throws ArgumentError when `params` differs from the list in the source. */

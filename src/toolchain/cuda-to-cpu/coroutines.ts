@@ -23,6 +23,8 @@ const SPECIFIERS: ReadonlySet<string> = new Set([
   'virtual',
   'friend',
   'explicit',
+  // Of an instance that is written out: `template __global__ void f<int>(int*);`.
+  'template',
 ]);
 const WITH_PARENTHESES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__align__', '__cluster_dims__', 'alignas']);
 /** Words before a parenthesis that do not make it a call. */
@@ -45,6 +47,9 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
   }
   // One by one, because a call with spread arguments has a size limit.
   for (const edit of expressionEdits(spec, tokens, waiting)) edits.push(edit);
+  // The type of a coroutine is not that of the function in the source.
+  for (const { name, from, to } of found.parameters)
+    edits.push({ start: tokens[from]!.start, end: tokens[to - 1]!.end, text: `auto ${name}` });
   for (const token of tokens) {
     // For functions with C linkage, g++ gives all parts of a coroutine the same name.
     if (token.text === '"C"') edits.push(replace(token, '"C++"'));

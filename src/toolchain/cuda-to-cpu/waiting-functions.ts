@@ -7,6 +7,7 @@ import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, owners, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { hasCub, hasGates, hasGroups } from './library-headers.js';
+import { isCalledAtOnce, objectsOf, templateParametersFor, type FunctionParameter } from './waiting-callables.js';
 
 const PRIMITIVES =
   /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;
@@ -18,6 +19,8 @@ const CUB_CALLS =
   /^(?:Sum|Reduce|Max|Min|(?:Head|Tail)Segmented(?:Sum|Reduce)|(?:In|Ex)clusive(?:Sum|Scan)|Scan|Broadcast|Load|Store|(?:Warp)?StripedToBlocked|BlockedTo(?:Warp)?Striped|ScatterTo(?:Blocked|Striped(?:Guarded|Flagged)?)|Sort(?:Descending)?(?:BlockedToStriped)?|StableSort|(?:Init)?Histogram|Composite|Flag(?:Heads|Tails)|Subtract(?:Left|Right)|Offset|Rotate|Up|Down)$/;
 /** Of barriers and pipelines. */
 const GATE_CALLS = /^(?:wait|arrive_and_wait|try_wait|wait_parity|try_wait_parity|producer_acquire|consumer_wait)$/;
+/** The name of the function that a call of an object calls. */
+const CALL = 'operator()';
 const CUB_INDICES = /^(?:LaneId|WarpId|RowMajorTid)$/;
 
 export interface Waiting {
@@ -30,6 +33,8 @@ export interface Waiting {
   readonly waits: ReadonlySet<number>;
   /** Tokens of the names in calls that may wait. */
   readonly calls: readonly number[];
+  /** Parameters of templates that stand for functions which may wait. */
+  readonly parameters: readonly FunctionParameter[];
 }
 
 /** Whether source contains anything that waits. The tokens are those after macro expansion. */
@@ -62,17 +67,30 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
   const called = new Set(tokens.filter((_unused, i) => isMember(i)).map(({ text }) => text));
   for (const { name } of functions) if (called.has(name)) names.add(name);
   const aliases = localAliases(tokens, owner);
+  const objects = new Set<number>();
   const mayWait = (i: number): boolean => {
     const { kind, text } = tokens[i]!;
-    return kind === 'name' && (names.has(text) || isMember(i)) && !aliases.has(`${owner[i]} ${text}`);
+    return kind === 'name' && (names.has(text) || isMember(i)) && !aliases.has(`${owner[i]} ${text}`) && !objects.has(i);
   };
   const waits = new Set<number>();
+  const parameters = new Map<number, FunctionParameter>();
+  const classes = new Set<string>();
   for (let isGrowing = true; isGrowing; ) {
     const before = names.size + waits.size;
     for (const i of tokens.keys()) {
       if (owner[i]! < 0 || !mayWait(i)) continue;
       if (callOpen(tokens, i) >= 0) waits.add(owner[i]!);
       else for (const name of passedOn(tokens, functions, i, i)) names.add(name);
+      for (const one of templateParametersFor(tokens, functions, i)) {
+        parameters.set(one.from, one);
+        names.add(one.name);
+      }
+    }
+    const found = [...waits].filter((i) => functions[i]!.name === CALL && !classes.has(functions[i]!.className));
+    for (const i of found) classes.add(functions[i]!.className);
+    for (const i of found.length > 0 ? objectsOf(tokens, functions, classes) : []) {
+      objects.add(i);
+      names.add(tokens[i]!.text);
     }
     for (const [i, fn] of functions.entries()) {
       if (names.has(fn.name) && !PRIMITIVES.test(fn.name)) waits.add(i);
@@ -91,11 +109,13 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
     if (owner[i]! >= 0) calls.push(i);
     else if (PRIMITIVES.test(token.text)) throw unable(spec, token, `calls ${token.text} outside the body of a function`);
   }
+  const made = tokens.findIndex(({ text }, i) => owner[i]! >= 0 && classes.has(text) && isCalledAtOnce(tokens, i));
+  if (made >= 0) throw unable(spec, tokens[made]!, `waits in ${CALL} of an object without a name: make a variable of it`);
   for (const i of waits) {
     const reason = whyNot(tokens, functions[i]!);
     if (reason !== undefined) throw unable(spec, tokens[functions[i]!.at]!, reason);
   }
-  return { functions, owner, names, waits, calls };
+  return { functions, owner, names, waits, calls, parameters: [...parameters.values()] };
 }
 
 /** Types that functions give a name of their own, which a waiting function may have too: the function, and the name. */
@@ -160,7 +180,7 @@ function parameterName(tokens: readonly Token[], { open, close }: FunctionTokens
 }
 
 function whyNot(tokens: readonly Token[], fn: FunctionTokens): string | undefined {
-  if (fn.name.startsWith('operator')) return `waits in ${fn.name}: make it a named function`;
+  if (fn.name.startsWith('operator') && fn.name !== CALL) return `waits in ${fn.name}: make it a named function`;
   if (fn.name.startsWith('~') || (fn.name !== '' && fn.name === fn.className)) return `waits in a constructor or destructor (${fn.name})`;
   if (fn.kind === 'lambda') {
     return fn.trailing === undefined && returnsValue(tokens, fn)

@@ -48,10 +48,40 @@ test('lines of the source are lines of this file', () => {
   expect(lines[4]! - lines[0]!).toBe(4);
 });
 
+test('a macro may paste the name of a kernel', () => {
+  const source =
+    '#define DEFINE(R) template <class T> __device__ T f##R(T v); __global__ void scale_##R(float* y) {}\nDEFINE(1)\nDEFINE(2)';
+  expect((cudaKernel('scale_2', { y: output(f32) }, source).build as BuildSpec).parameterChecks).toMatchObject({ count: 1 });
+  expect(() => cudaKernel('other', { y: output(f32) }, source)).toThrow(/^K005: The source has no kernel named 'other'/);
+});
+
+test('launches in macros of the host are no launches by kernels', () => {
+  const isLaunching = (source: string): boolean | undefined => (cudaKernel('k', { y: output(f32) }, source).build as BuildSpec).isLaunching;
+  const macros = '#define RUN(n) \\\n  k<<<n, 32>>>(y)\n#define ONCE RUN(1)\n';
+  expect(isLaunching(`${macros}__global__ void k(float* y) {}\nvoid run(float* y) { ONCE; cudaDeviceSynchronize(); }`)).toBeUndefined();
+  expect(isLaunching(`${macros}__global__ void k(float* y) { if (y[0] > 1) ONCE; }`)).toBe(true);
+  expect(isLaunching('__global__ void k(float* y) { if (y[0] > 1) k<<<1, 1>>>(y); }')).toBe(true);
+});
+
 describe('the parameter list is compared with the source', () => {
   test('their number', () => {
     expect(refused(() => cudaKernel('scale', { x: input(f32), y: output(f32), a: f32 }, SCALE))).toMatchInlineSnapshot(
       `"params has 3 entries, but 'scale' has 4 parameters in the source: (const float* x, float* y, float a, int n)."`,
+    );
+  });
+  test('their number, with a parameter pack for any number of others', () => {
+    const source = 'template <class... T> __global__ void k(int n, float* y, T... rest) {}';
+    const made = cudaKernel('k<float, int>', { n: i32, y: output(f32), a: f32, b: i32 }, source).build as BuildSpec;
+    expect(made.parameterChecks).toMatchObject({
+      count: 4,
+      list: [
+        { name: 'a', at: 2, text: 'T... rest' },
+        { name: 'b', at: 3 },
+      ],
+    });
+    expect((cudaKernel('k<>', { n: i32, y: output(f32) }, source).build as BuildSpec).parameterChecks).toBeUndefined();
+    expect(refused(() => cudaKernel('k<>', { n: i32 }, source))).toMatchInlineSnapshot(
+      `"params has 1 entries, but 'k<>' has 2 parameters in the source: (int n, float* y)."`,
     );
   });
   test('their types', () => {

@@ -1,0 +1,72 @@
+// Functions that wait on the CPU device and are called by another name than their own: as arguments of templates, and as objects. Instances of
+// templates that wait.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { ImageRunner, specOf } from './run-image.js';
+import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+
+useQuickCompiler();
+
+let runner: ImageRunner;
+let compiler: CpuCompiler;
+const scratch = mkdtempSync(join(tmpdir(), 'millrace-callables-'));
+beforeAll(async () => {
+  runner = new ImageRunner();
+  compiler = await CpuCompiler.open();
+});
+afterAll(() => {
+  runner.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+const SUM = `
+__device__ int sum(int v) { for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d); return v; }
+__device__ int twice(int v) { return 2 * v; }`;
+
+/** What a kernel of one warp writes for the numbers of its lanes. */
+async function results(source: string): Promise<number[]> {
+  const image = join(scratch, 'callables.so');
+  writeFileSync(image, await compiler.compile(specOf(source, 'k'), ['k']));
+  const y = new Int32Array(32);
+  runner.run(image, 'k', { grid: [1, 1, 1], block: [32, 1, 1] }, [y]);
+  return [...new Set(y)];
+}
+const kernel = (body: string): string => `extern "C" __global__ void k(int* y) { const int t = threadIdx.x; ${body} }`;
+
+test.each([
+  ['using F = int (*)(int); template <F f> __device__ int apply(int v) { return f(v) + 1; }', 'apply<sum>(t)', 497],
+  ['template <int (*f)(int)> __device__ int apply(int v) { return f(v); }', 'apply<&sum>(t)', 496],
+  ['template <int N, int (*f)(int) = twice> __device__ int apply(int v) { return N * f(v); }', 'apply<2, sum>(t) + 0 * apply<3>(t)', 992],
+  ['template <auto f, class T = int> __device__ T apply(T v) { return f(v); }', 'apply<sum>(t) - apply<sum, int>(0)', 496],
+])('a function as an argument of a template: %s', async (declared, called, expected) => {
+  expect(await results(`${SUM} ${declared} ${kernel(`y[t] = ${called};`)}`)).toEqual([expected]);
+});
+
+const OBJECT = `
+struct Sum { int by; __device__ Sum(int b) : by(b) {} __device__ int operator()(int v) const { return by * sum(v); } };
+struct Plus { int by; __device__ int operator()(int v) const { return v + by; } };
+template <class F> __device__ int apply(const F& f, int v) { return f(v); }
+struct Both { Sum first; Plus second; __device__ int run(int v) { return second(first(v)); } };`;
+
+test.each([
+  ['Sum s(2); y[t] = s(t);', 992],
+  ['const Sum s = Sum(3); const Plus p{4}; y[t] = p(s(t));', 1492],
+  ['y[t] = apply(Sum(1), t) + apply(Plus{0}, 4);', 500],
+  ['Both b{Sum(1), Plus{2}}; int v = b.run(t); v += b.first(1); y[t] = v;', 530],
+])('an object whose call waits: %s', async (body, expected) => {
+  expect(await results(`${SUM} ${OBJECT} ${kernel(body)}`)).toEqual([expected]);
+});
+
+test('an object without a name whose call waits is refused', async () => {
+  await expect(results(`${SUM} ${OBJECT} ${kernel('y[t] = Sum(2)(t);')}`)).rejects.toThrow(
+    'waits in operator() of an object without a name: make a variable of it. Only CUDA devices support that.',
+  );
+});
+
+test('instances of a template that are written out', async () => {
+  const made = 'template <int N> __device__ int add(int v) { return sum(v) + N; } template __device__ int add<3>(int);';
+  expect(await results(`${SUM} ${made} extern template __device__ int add<4>(int); ${kernel('y[t] = add<3>(t);')}`)).toEqual([499]);
+});
