@@ -1,5 +1,8 @@
 // Chapter 4: idioms of published CUDA programs, against plain JavaScript. The files are in folders of test/cuda-texts.
 import { describe } from 'vitest';
+import { CONVOLUTION_CASES } from '../cuda-texts/convolution-cases.js';
+import { LAYER_CASES } from '../cuda-texts/layer-cases.js';
+import { LEARNING_CASES } from '../cuda-texts/learning-cases.js';
 import { LINEAR_ALGEBRA_CASES } from '../cuda-texts/linear-algebra-cases.js';
 import { PRIMITIVE_CASES, UNORDERED_CASES } from '../cuda-texts/primitive-cases.js';
 import { SIMULATION_CASES } from '../cuda-texts/simulation-cases.js';
@@ -8,7 +11,14 @@ import { checkText } from '../cuda-texts/text-check.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 
-const ORDERED: readonly TextCase[] = [...PRIMITIVE_CASES, ...SIMULATION_CASES, ...LINEAR_ALGEBRA_CASES];
+const ORDERED: readonly TextCase[] = [
+  ...PRIMITIVE_CASES,
+  ...SIMULATION_CASES,
+  ...LINEAR_ALGEBRA_CASES,
+  ...LEARNING_CASES,
+  ...LAYER_CASES,
+  ...CONVOLUTION_CASES,
+];
 
 export function publishedIdioms(target: Target): void {
   describe('4 kernels: idioms of published CUDA C++', () => {

@@ -1,7 +1,7 @@
 // One published idiom of CUDA C++: a file of this folder, a launch of one of its kernels, and what plain JavaScript computes.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Params } from 'millrace';
+import type { CudaParams } from 'millrace';
 
 export type Values =
   | Float32Array
@@ -14,17 +14,20 @@ export type Values =
   | BigInt64Array
   | BigUint64Array;
 
-type Extent = number | readonly [x: number, y: number];
+/** A value for a parameter or a field: a scalar, the contents of an array, a list, or the fields of a struct. */
+export type Given = number | bigint | boolean | null | Values | readonly Given[] | { readonly [field: string]: Given };
+
+type Extent = number | readonly [x: number, y: number, z?: number];
 
 export interface TextCase {
   /** The name of its file, without `.cu`. */
   readonly file: string;
   readonly kernel: string;
-  readonly params: Params;
+  readonly params: CudaParams;
   readonly launch: { readonly grid: Extent; readonly block: Extent; readonly sharedBytes?: number };
-  /** Scalars, and what the arrays contain before the launch. */
-  readonly given: Readonly<Record<string, number | Values>>;
-  /** Some arrays after the launch. Floats may differ in their last digits. */
+  /** Scalars, structs, and what the arrays contain before the launch. */
+  readonly given: Readonly<Record<string, Given>>;
+  /** Some arrays after the launch, those in structs by their path (`p.out`). Floats may differ in their last digits. */
   readonly results: Readonly<Record<string, Values>>;
   readonly options?: readonly string[];
   /** The largest difference of floats, relative above 1; by default a few bits of f32. */

@@ -1,7 +1,7 @@
 // Runs one text of this folder on a device.
 import { expect } from 'vitest';
-import { cudaKernel, type Device, type DeviceArray } from 'millrace';
-import { type TextCase, textOf, type Values } from './text-case.js';
+import { type CudaParams, cudaKernel, type Device, type DeviceArray, type Field } from 'millrace';
+import { type Given, type TextCase, textOf, type Values } from './text-case.js';
 
 /** For floats whose operations a compiler may fuse. */
 const TOLERANCE = 4e-6;
@@ -11,17 +11,28 @@ export async function checkText(device: Device, one: TextCase, order: (values: V
   const { file, kernel, params, launch, given, results, options = [], tolerance = TOLERANCE } = one;
   const made = cudaKernel(kernel, params, textOf(file), { options });
   const arrays = new Map<string, DeviceArray>();
-  const args: Record<string, number | DeviceArray> = {};
-  for (const [name, value] of Object.entries(given)) {
-    if (typeof value === 'number') args[name] = value;
-    else arrays.set(name, (args[name] = device.from(value as Float32Array, { dtype: params[name]!.dtype as 'f32' })));
-  }
+  const args = Object.fromEntries(Object.entries(given).map(([at, value]) => [at, argument(device, params[at]!, value, at, arrays)]));
   device.stream.launch(made, launch, args as never);
   for (const [name, expected] of Object.entries(results)) {
     const found = (await arrays.get(name)!.read()) as unknown as Values;
     expectAlike(order(found), order(expected), `${file}: ${name}`, tolerance);
   }
   for (const array of arrays.values()) array[Symbol.dispose]();
+}
+
+/** What a launch takes for a parameter or a field. The arrays that it makes are added to `arrays` by their path. */
+function argument(device: Device, of: CudaParams[string] | Field, value: Given, at: string, arrays: Map<string, DeviceArray>): unknown {
+  if (of.kind === 'optional') return value === null ? null : argument(device, of.array, value, at, arrays);
+  if (of.kind === 'array') {
+    const made = device.from(value as Float32Array, { dtype: of.dtype as 'f32' });
+    arrays.set(at, made);
+    return made;
+  }
+  const inside = (field: Field, name: string): unknown =>
+    argument(device, field, (value as Record<string, Given>)[name]!, `${at}.${name}`, arrays);
+  if (of.kind === 'struct') return Object.fromEntries(Object.entries(of.fields).map(([name, field]) => [name, inside(field, name)]));
+  if (of.kind === 'fixed') return Array.from({ length: of.length }, (_unused, i) => inside(of.element, String(i)));
+  return value;
 }
 
 /** Compares arrays; floats may differ by the tolerance. */
