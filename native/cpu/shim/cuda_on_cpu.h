@@ -15,6 +15,7 @@
 #include "device_functions.h"
 #include "kernel_exports.h"
 #include "math_functions.h"
+#include "packed_integers.h"
 #include "rounding.h"
 #include "special_functions.h"
 #include "thread_index.h"

@@ -35,6 +35,7 @@ template <class mr_T> struct mr_kind<const mr_T> : mr_kind<mr_T> {};
 template <class mr_T> struct mr_kind<volatile mr_T> : mr_kind<mr_T> {};
 template <class mr_T> struct mr_kind<const volatile mr_T> : mr_kind<mr_T> {};
 template <class mr_T> struct mr_kind<mr_T*> { enum { mr_value = 50 }; };
+template <class mr_T> struct mr_kind<mr_T* __restrict__> : mr_kind<mr_T*> {};
 template <> struct mr_kind<bool> { enum { mr_value = 11 }; };
 ${['char', 'signed char', 'short', 'int', 'long', 'long long', 'wchar_t']
   .map((type) => `template <> struct mr_kind<${type}> { enum { mr_value = ((${type})-1 < (${type})0 ? 20 : 30) + sizeof(${type}) }; };`)
@@ -47,6 +48,7 @@ template <> struct mr_kind<double> { enum { mr_value = 48 }; };
 template <class mr_T> struct mr_base<true, mr_T> { enum { mr_value = 70 + sizeof(mr_T) }; };
 template <class mr_T> struct mr_target { typedef void mr_type; };
 template <class mr_T> struct mr_target<mr_T*> { typedef mr_T mr_type; };
+template <class mr_T> struct mr_target<mr_T* __restrict__> { typedef mr_T mr_type; };
 template <class mr_T> struct mr_is_const { enum { mr_value = 0 }; };
 template <class mr_T> struct mr_is_const<const mr_T> { enum { mr_value = 1 }; };
 template <unsigned long> struct mr_sized { typedef void mr_type; };

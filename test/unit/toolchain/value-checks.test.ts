@@ -158,6 +158,11 @@ describe.each(COMPILERS)('%s', (_name, isThere, open) => {
       ['union U { float f; int i; };', 'U', bytes(4)],
       ['struct __align__(16) V { float a; __device__ V(float x) : a(x) {} };', 'V', struct({ a: f32 }, { align: 16 })],
       ['template <class T> struct Of { T at; int n; };', 'Of<double>', struct({ at: f64, n: i32 })],
+      [
+        'template <class T> struct R { const T *__restrict__ x; T *const __restrict__ y; };',
+        'R<float>',
+        struct({ x: input(f32), y: inout(f32) }),
+      ],
     ] as const) {
       await compiler.compile(specOf(before, type, param));
     }
