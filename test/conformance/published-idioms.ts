@@ -1,9 +1,11 @@
 // Chapter 4: idioms of published CUDA programs, against plain JavaScript. The files are in folders of test/cuda-texts.
 import { describe } from 'vitest';
 import { CONVOLUTION_CASES } from '../cuda-texts/convolution-cases.js';
+import { IMAGE_CASES } from '../cuda-texts/image-cases.js';
 import { LAYER_CASES } from '../cuda-texts/layer-cases.js';
 import { LEARNING_CASES } from '../cuda-texts/learning-cases.js';
 import { LINEAR_ALGEBRA_CASES } from '../cuda-texts/linear-algebra-cases.js';
+import { PICTURE_CASES } from '../cuda-texts/picture-cases.js';
 import { PRIMITIVE_CASES, UNORDERED_CASES } from '../cuda-texts/primitive-cases.js';
 import { SIMULATION_CASES } from '../cuda-texts/simulation-cases.js';
 import type { TextCase } from '../cuda-texts/text-case.js';
@@ -18,6 +20,8 @@ const ORDERED: readonly TextCase[] = [
   ...LEARNING_CASES,
   ...LAYER_CASES,
   ...CONVOLUTION_CASES,
+  ...IMAGE_CASES,
+  ...PICTURE_CASES,
 ];
 
 export function publishedIdioms(target: Target): void {

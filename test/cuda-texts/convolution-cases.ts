@@ -1,5 +1,5 @@
 // Idioms of layers over images: convolution, patches, pooling, batch normalisation.
-import { f32, f64, i32, input, output, struct, u32 } from 'millrace';
+import { arrayOf, f32, f64, i32, inout, input, optional, output, struct, u32 } from 'millrace';
 import { doubles, floats, type TextCase } from './text-case.js';
 
 const value = (i: number): number => ((i * 7919) % 97) / 24 - 2;
@@ -55,6 +55,61 @@ function division(divisor: number): { divisor: number; multiplier: number; shift
 }
 const Division = struct({ divisor: i32, multiplier: u32, shift_right: u32 });
 
+// ── maximum pooling of 2 planes of 17 x 23 in windows of 3 x 3, every second place; the last windows are smaller ──
+const POOL = { planes: 2, height: 17, width: 23, kernel: 3, stride: 2, outHeight: 9, outWidth: 12 };
+const planes = floats(POOL.planes * POOL.height * POOL.width, value);
+const largest = Array.from({ length: POOL.planes * POOL.outHeight * POOL.outWidth }, (_unused, at) => {
+  const [x, y, plane] = [
+    at % POOL.outWidth,
+    Math.floor(at / POOL.outWidth) % POOL.outHeight,
+    Math.floor(at / (POOL.outWidth * POOL.outHeight)),
+  ];
+  let [best, where] = [-Infinity, -1];
+  for (let h = y * POOL.stride; h < Math.min(y * POOL.stride + POOL.kernel, POOL.height); h++)
+    for (let w = x * POOL.stride; w < Math.min(x * POOL.stride + POOL.kernel, POOL.width); w++) {
+      const v = planes[(plane * POOL.height + h) * POOL.width + w]!;
+      if (v > best) [best, where] = [v, h * POOL.width + w];
+    }
+  return [best, where] as const;
+});
+const tensor = <A>(data_: A) => struct({ data_: data_ as never, sizes_: arrayOf(i32, 3), strides_: arrayOf(i32, 3) });
+const layout = (height: number, width: number): { sizes_: number[]; strides_: number[] } => ({
+  sizes_: [POOL.planes, height, width],
+  strides_: [height * width, width, 1],
+});
+
+// ── batch normalisation of 5 images of 3 channels with 70 pixels ──
+const [IMAGES, CHANNELS, PIXELS] = [5, 3, 70];
+const batch = doubles(IMAGES * CHANNELS * PIXELS, (i) => value(i) + (Math.floor(i / PIXELS) % CHANNELS));
+const channelOf = (i: number): number => Math.floor(i / PIXELS) % CHANNELS;
+const moments = [0, 1, 2].map((channel) => {
+  const own = batch.filter((_unused, i) => channelOf(i) === channel);
+  const mean = own.reduce((a, b) => a + b) / own.length;
+  return { mean, inverse: 1 / Math.sqrt(own.reduce((sum, v) => sum + (v - mean) ** 2, 0) / own.length + 1e-5) };
+});
+const channelMeans = doubles(CHANNELS, (c) => moments[c]!.mean);
+const inverses = doubles(CHANNELS, (c) => moments[c]!.inverse);
+function collected(type: 'float' | 'double'): TextCase {
+  const [dtype, List] = type === 'float' ? [f32, Float32Array] : ([f64, Float64Array] as const);
+  return {
+    file: 'learning/batch-norm-statistics',
+    kernel: `batch_norm_collect<${type}>`,
+    params: { input: input(dtype), mean: output(dtype), invstd: output(dtype), N: i32, C: i32, S: i32, epsilon: f64 },
+    launch: { grid: CHANNELS, block: [32, 4], sharedBytes: 64 },
+    given: {
+      input: List.from(batch),
+      mean: new List(CHANNELS),
+      invstd: new List(CHANNELS),
+      N: IMAGES,
+      C: CHANNELS,
+      S: PIXELS,
+      epsilon: 1e-5,
+    },
+    results: { mean: List.from(channelMeans), invstd: List.from(inverses) },
+    tolerance: type === 'float' ? 1e-6 : 1e-12,
+  };
+}
+
 export const CONVOLUTION_CASES: readonly TextCase[] = [
   { ...convolution, kernel: 'convolution_1', given: convolutionOf(1), results: { out: convolved(1, true) } },
   { ...convolution, kernel: 'convolution_2', given: convolutionOf(0), results: { out: convolved(2, false) } },
@@ -84,5 +139,33 @@ export const CONVOLUTION_CASES: readonly TextCase[] = [
       data_col: new Float64Array(columns.length),
     },
     results: { data_col: columns },
+  },
+  {
+    file: 'learning/max-pool-accessor',
+    kernel: 'max_pool2d<float>',
+    params: { input: tensor(inout(f32)), output: tensor(inout(f32)), indices: tensor(inout(i32)), kernel: i32, stride: i32 },
+    launch: { grid: [2, 3, POOL.planes], block: [8, 4] },
+    given: {
+      input: { data_: planes, ...layout(POOL.height, POOL.width) },
+      output: { data_: new Float32Array(largest.length), ...layout(POOL.outHeight, POOL.outWidth) },
+      indices: { data_: new Int32Array(largest.length), ...layout(POOL.outHeight, POOL.outWidth) },
+      kernel: POOL.kernel,
+      stride: POOL.stride,
+    },
+    results: {
+      'output.data_': Float32Array.from(largest, ([best]) => best),
+      'indices.data_': Int32Array.from(largest, ([, where]) => where),
+    },
+  },
+  collected('float'),
+  collected('double'),
+  {
+    file: 'learning/batch-norm-statistics',
+    kernel: 'batch_norm_transform<double>',
+    params: { x: inout(f64), mean: input(f64), invstd: input(f64), weight: optional(input(f64)), C: i32, S: i32, total: i32 },
+    launch: { grid: 4, block: 96 },
+    given: { x: batch, mean: channelMeans, invstd: inverses, weight: null, C: CHANNELS, S: PIXELS, total: batch.length },
+    results: { x: batch.map((v, i) => (v - channelMeans[channelOf(i)]!) * inverses[channelOf(i)]!) },
+    tolerance: 1e-12,
   },
 ];

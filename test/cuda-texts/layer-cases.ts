@@ -132,6 +132,46 @@ const kept = Uint8Array.from({ length: DROPPED }, (_unused, i) => {
   return philox(group, OFFSET / 4n + BigInt(pass))[i % 4]! < KEPT ? 1 : 0;
 });
 
+// ── an LSTM: 4 sequences, 20 inputs, 48 hidden values ──
+const [SEQUENCES, INPUTS, HIDDEN] = [4, 20, 48];
+const taken = floats(SEQUENCES * INPUTS, value);
+const hidden = floats(SEQUENCES * HIDDEN, (i) => value(i + 3) / 2);
+const cells = floats(SEQUENCES * HIDDEN, (i) => value(i + 7));
+const gateWeights = floats(4 * HIDDEN * (INPUTS + HIDDEN), (i) => value(i) / 16);
+const gateBiases = floats(4 * HIDDEN, (i) => value(i + 13) / 4);
+const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
+const remembered = Array.from({ length: SEQUENCES * HIDDEN }, (_unused, at) => {
+  const [sequence, j] = [Math.floor(at / HIDDEN), at % HIDDEN];
+  const [i, forget, cell, out] = [0, 1, 2, 3].map((gate) => {
+    const row = gate * HIDDEN + j;
+    let sum = gateBiases[row]!;
+    for (let k = 0; k < INPUTS; k++) sum += gateWeights[row * (INPUTS + HIDDEN) + k]! * taken[sequence * INPUTS + k]!;
+    for (let k = 0; k < HIDDEN; k++) sum += gateWeights[row * (INPUTS + HIDDEN) + INPUTS + k]! * hidden[sequence * HIDDEN + k]!;
+    return sum;
+  }) as [number, number, number, number];
+  const c = sigmoid(forget) * cells[at]! + sigmoid(i) * Math.tanh(cell);
+  return { c, h: sigmoid(out) * Math.tanh(c) };
+});
+
+// ── a product of 19 x 12 and 12 x 35, with a bias, a factor and a range ──
+const [M, K, N] = [19, 12, 35];
+const left = floats(M * K, value);
+const right = floats(K * N, (i) => value(2 * i + 1));
+const bias = floats(N, (i) => value(i + 21));
+const dense = floats(M * N, (at) => {
+  let sum = 0;
+  for (let k = 0; k < K; k++) sum += left[Math.floor(at / N) * K + k]! * right[k * N + (at % N)]!;
+  return Math.min(Math.max(0.5 * (sum + bias[at % N]!), -2), 6);
+});
+
+// ── numbers of 8 bits, of which 127 is the largest magnitude ──
+const magnitudes = floats(4 * 300, (i) => value(i) * (1 + (i % 11)));
+const absmax = magnitudes.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
+function toEven(x: number): number {
+  const floor = Math.floor(x);
+  return x - floor === 0.5 ? floor + (floor % 2 === 0 ? 0 : 1) : Math.round(x);
+}
+
 export const LAYER_CASES: readonly TextCase[] = [
   {
     file: 'learning/embedding-gradient',
@@ -210,5 +250,44 @@ export const LAYER_CASES: readonly TextCase[] = [
       seeds: { first: SEED, second: OFFSET },
     },
     results: { b: noisy.map((v, i) => (kept[i] === 1 ? v / KEPT : 0)), c: kept },
+  },
+  {
+    file: 'learning/lstm-cell-lambdas',
+    kernel: 'lstm_cell',
+    params: { x: input(f32), h: inout(f32), c: inout(f32), weights: input(f32), bias: input(f32), inputs: i32, hidden: i32 },
+    launch: { grid: SEQUENCES, block: 64, sharedBytes: 4 * (INPUTS + 5 * HIDDEN) },
+    given: { x: taken, h: hidden, c: cells, weights: gateWeights, bias: gateBiases, inputs: INPUTS, hidden: HIDDEN },
+    results: { c: Float32Array.from(remembered, ({ c }) => c), h: Float32Array.from(remembered, ({ h }) => h) },
+    tolerance: 1e-5,
+  },
+  {
+    file: 'learning/fused-epilogue',
+    kernel: 'product_with<12, Dense>',
+    params: {
+      a: input(f32),
+      b: input(f32),
+      out: output(f32),
+      // The base class of the last step comes first.
+      steps: struct({ clamp: u8, by: f32, bias: input(f32) }),
+      rows: i32,
+      columns: i32,
+    },
+    launch: { grid: [3, 3], block: [16, 8] },
+    given: { a: left, b: right, out: new Float32Array(M * N), steps: { clamp: 0, by: 0.5, bias }, rows: M, columns: N },
+    results: { out: dense },
+    tolerance: 1e-5,
+  },
+  {
+    file: 'learning/absmax-quantise',
+    kernel: 'absmax_quantise',
+    params: { x: input(f32), q: output(u32), scale: output(f32), n4: i32 },
+    launch: { grid: 3, block: 64 },
+    given: { x: magnitudes, q: new Uint32Array(300), scale: new Float32Array(1), n4: 300 },
+    results: {
+      q: Uint32Array.from({ length: 300 }, (_unused, i) =>
+        [3, 2, 1, 0].reduce((word, byte) => word * 256 + (toEven(f(magnitudes[4 * i + byte]! * f(127 / absmax))) & 255), 0),
+      ),
+      scale: floats(1, () => absmax / 127),
+    },
   },
 ];
