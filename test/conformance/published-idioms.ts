@@ -6,6 +6,7 @@ import { LAYER_CASES } from '../cuda-texts/layer-cases.js';
 import { LEARNING_CASES } from '../cuda-texts/learning-cases.js';
 import { LINEAR_ALGEBRA_CASES } from '../cuda-texts/linear-algebra-cases.js';
 import { PICTURE_CASES } from '../cuda-texts/picture-cases.js';
+import { PIXEL_CASES } from '../cuda-texts/pixel-cases.js';
 import { PRIMITIVE_CASES, UNORDERED_CASES } from '../cuda-texts/primitive-cases.js';
 import { SIMULATION_CASES } from '../cuda-texts/simulation-cases.js';
 import type { TextCase } from '../cuda-texts/text-case.js';
@@ -22,6 +23,7 @@ const ORDERED: readonly TextCase[] = [
   ...CONVOLUTION_CASES,
   ...IMAGE_CASES,
   ...PICTURE_CASES,
+  ...PIXEL_CASES,
 ];
 
 export function publishedIdioms(target: Target): void {
