@@ -50,7 +50,7 @@ const RADIUS = 0.625;
 function colour(from: Vector, to: Vector, depth: number): Vector {
   let [nearest, found] = [Infinity, -1];
   const centre = (i: number): Vector => [i - SPHERES / 2, 0.25 * (i % 3), -2 - 0.5 * i];
-  for (let i = 0; depth > 0 && i < SPHERES; i++) {
+  for (let i = 0; i < (depth > 0 ? SPHERES : 0); i++) {
     const between = along(from, -1, centre(i));
     const [a, b, c] = [dot(to, to), dot(between, to), dot(between, between) - RADIUS ** 2];
     if (b * b - a * c <= 0) continue;

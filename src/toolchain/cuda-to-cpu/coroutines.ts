@@ -261,6 +261,8 @@ function postfixStart(tokens: readonly Token[], at: number): number {
 /** The first token of the name, call or subscript that ends at `end`. */
 function primaryStart(tokens: readonly Token[], end: number): number {
   let i = end;
+  // `Sum<int>{}`: an object that is made there.
+  if (tokens[i]?.text === '}') return qualifierStart(tokens, opening(tokens, i) - 1);
   while (tokens[i]?.text === ')' || tokens[i]?.text === ']') {
     const open = opening(tokens, i);
     const callee = tokens[open - 1];

@@ -13,8 +13,30 @@ export interface FunctionParameter {
 const NO_CLASS =
   /^(?:void|bool|char|short|int|long|float|double|unsigned|signed|half|size_t|u?int(?:8|16|32|64)_t|return|co_return|else|case|goto|new|delete|throw|operator|struct|class|union|enum|typename|using|namespace|public|private|protected|do|not|and|or|inline|static|virtual|explicit|friend|constexpr|extern|volatile|mutable|__\w+)$/;
 
+/** Most tokens between a template's name and an argument that is a function. It bounds the number of visits per token. */
+const MOST_BEFORE = 200;
+
+/** By the name of each function and class template, the `>` of its parameters. */
+export function templateHeads(tokens: readonly Token[], functions: readonly FunctionTokens[]): ReadonlyMap<string, readonly number[]> {
+  const heads = new Map<string, number[]>();
+  const add = (name: string, close: number): void => {
+    if (tokens[close]?.text === '>') heads.set(name, [...(heads.get(name) ?? []), close]);
+  };
+  for (const { name, start } of functions) add(name, start - 1);
+  for (const [i, token] of tokens.entries()) if (isClass(token) && tokens[i + 1]?.kind === 'name') add(tokens[i + 1]!.text, i - 1);
+  return heads;
+}
+
+function isClass({ text }: Token): boolean {
+  return text === 'struct' || text === 'class';
+}
+
 /** The parameters of templates for which the function named at `at` is given: `reduce<warpSum>(x)`. */
-export function templateParametersFor(tokens: readonly Token[], functions: readonly FunctionTokens[], at: number): FunctionParameter[] {
+export function templateParametersFor(
+  tokens: readonly Token[],
+  heads: ReadonlyMap<string, readonly number[]>,
+  at: number,
+): FunctionParameter[] {
   const first = tokens[at - 1]?.text === '&' ? at - 1 : at;
   const [before, after] = [tokens[first - 1]?.text, tokens[at + 1]?.text];
   if ((before !== '<' && before !== ',') || (after !== '>' && after !== ',')) return [];
@@ -26,18 +48,18 @@ export function templateParametersFor(tokens: readonly Token[], functions: reado
     else if (text === ')' || text === ']') i = opening(tokens, i);
     else if (text === '>') i = openingAngle(tokens, i);
     else if (text === '(' || text === ';' || text === '{' || text === '}') return [];
+    if (at - i > MOST_BEFORE) return [];
   }
   const callee = tokens[i - 1];
   if (i < 1 || callee?.kind !== 'name' || closingAngle(tokens, i) < at) return [];
-  return functions
-    .filter(({ name, start }) => name === callee.text && tokens[start - 1]?.text === '>')
-    .map(({ start }) => functionParameter(tokens, openingAngle(tokens, start - 1), start - 1, position))
+  return (heads.get(callee.text) ?? [])
+    .map((close) => functionParameter(tokens, openingAngle(tokens, close), close, position))
     .filter((one) => one !== undefined);
 }
 
 /** The `<` of the `>` at `close`; a place before all tokens if it is no bracket. */
 function openingAngle(tokens: readonly Token[], close: number): number {
-  for (let i = close - 1; i >= 0; i--) {
+  for (let i = close - 1; i >= 0 && close - i < MOST_BEFORE; i--) {
     const { text } = tokens[i]!;
     if (text === '<' && closingAngle(tokens, i) === close) return i;
     if (text === ';' || text === '{' || text === '}') break;
@@ -87,13 +109,13 @@ export function objectsOf(tokens: readonly Token[], functions: readonly Function
   const others = new Set(functions.map(({ name }) => name).filter((name) => !classes.has(name)));
   for (const [i, { text }] of tokens.entries()) {
     const name = tokens[i + 1]?.text;
-    const isNew = (text === 'struct' || text === 'class' || text === 'enum') && '{:;'.includes(tokens[i + 2]?.text ?? 'none');
+    const isNew = (isClass(tokens[i]!) || text === 'enum') && '{:;'.includes(tokens[i + 2]?.text ?? 'none');
     if (isNew && name !== undefined && !classes.has(name)) others.add(name);
   }
   const found: number[] = [];
   for (const [i, { kind, text }] of tokens.entries()) {
     const next = tokens[i + 1]?.text;
-    if (kind !== 'name' || NO_CLASS.test(text) || classes.has(text) || others.has(text) || next === undefined || !';,)={('.includes(next))
+    if (kind !== 'name' || NO_CLASS.test(text) || classes.has(text) || others.has(text) || next === undefined || !';,)={(:'.includes(next))
       continue;
     let type = i - 1;
     while (tokens[type]?.text === '&' || tokens[type]?.text === 'const') type--;

@@ -7,7 +7,7 @@ import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, owners, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { hasCub, hasGates, hasGroups } from './library-headers.js';
-import { isCalledAtOnce, objectsOf, templateParametersFor, type FunctionParameter } from './waiting-callables.js';
+import { isCalledAtOnce, objectsOf, templateHeads, templateParametersFor, type FunctionParameter } from './waiting-callables.js';
 
 const PRIMITIVES =
   /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;
@@ -68,6 +68,7 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
   for (const { name } of functions) if (called.has(name)) names.add(name);
   const aliases = localAliases(tokens, owner);
   const objects = new Set<number>();
+  const heads = templateHeads(tokens, functions);
   const mayWait = (i: number): boolean => {
     const { kind, text } = tokens[i]!;
     return kind === 'name' && (names.has(text) || isMember(i)) && !aliases.has(`${owner[i]} ${text}`) && !objects.has(i);
@@ -81,7 +82,7 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
       if (owner[i]! < 0 || !mayWait(i)) continue;
       if (callOpen(tokens, i) >= 0) waits.add(owner[i]!);
       else for (const name of passedOn(tokens, functions, i, i)) names.add(name);
-      for (const one of templateParametersFor(tokens, functions, i)) {
+      for (const one of templateParametersFor(tokens, heads, i)) {
         parameters.set(one.from, one);
         names.add(one.name);
       }

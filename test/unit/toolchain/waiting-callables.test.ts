@@ -41,6 +41,7 @@ test.each([
   ['template <int (*f)(int)> __device__ int apply(int v) { return f(v); }', 'apply<&sum>(t)', 496],
   ['template <int N, int (*f)(int) = twice> __device__ int apply(int v) { return N * f(v); }', 'apply<2, sum>(t) + 0 * apply<3>(t)', 992],
   ['template <auto f, class T = int> __device__ T apply(T v) { return f(v); }', 'apply<sum>(t) - apply<sum, int>(0)', 496],
+  ['template <int (*f)(int), int N = 1> struct Of { static __device__ int run(int v) { return N * f(v); } };', 'Of<sum, 2>::run(t)', 992],
 ])('a function as an argument of a template: %s', async (declared, called, expected) => {
   expect(await results(`${SUM} ${declared} ${kernel(`y[t] = ${called};`)}`)).toEqual([expected]);
 });
@@ -56,6 +57,7 @@ test.each([
   ['const Sum s = Sum(3); const Plus p{4}; y[t] = p(s(t));', 1492],
   ['y[t] = apply(Sum(1), t) + apply(Plus{0}, 4);', 500],
   ['Both b{Sum(1), Plus{2}}; int v = b.run(t); v += b.first(1); y[t] = v;', 530],
+  ['int v = 0; Sum all[] = {Sum(1), Sum(2)}; for (const Sum& s : all) v += s(t); y[t] = v;', 1488],
 ])('an object whose call waits: %s', async (body, expected) => {
   expect(await results(`${SUM} ${OBJECT} ${kernel(body)}`)).toEqual([expected]);
 });
@@ -64,6 +66,20 @@ test('an object without a name whose call waits is refused', async () => {
   await expect(results(`${SUM} ${OBJECT} ${kernel('y[t] = Sum(2)(t);')}`)).rejects.toThrow(
     'waits in operator() of an object without a name: make a variable of it. Only CUDA devices support that.',
   );
+});
+
+test.each([
+  'Of<2>{}.sum_of(t)',
+  'ns::Of<2>().sum_of(t)',
+  '(ns::Of<2>{}).sum_of(t)',
+  'ns::Of<1>{}.of().sum_of(t)',
+  'Of<2>::In{1}.sum_of(t)',
+])('a member function that waits, of an object without a name: %s', async (called) => {
+  const made = `namespace ns { template <int N> struct Of {
+      struct In { int by; __device__ int sum_of(int v) const { return 2 * by * sum(v); } };
+      __device__ Of<2> of() const { return {}; }
+      __device__ int sum_of(int v) const { return N * sum(v); } }; } using namespace ns;`;
+  expect(await results(`${SUM} ${made} ${kernel(`y[t] = 1 + ${called};`)}`)).toEqual([993]);
 });
 
 test('instances of a template that are written out', async () => {
