@@ -172,6 +172,23 @@ function toEven(x: number): number {
   return x - floor === 0.5 ? floor + (floor % 2 === 0 ? 0 : 1) : Math.round(x);
 }
 
+// ── sums of squares of 1,000 and 1,024 gradients, by blocks of 128 and 256 threads ──
+function squaresCase(type: 'float' | 'double', block: number, blocks: number, n: number): TextCase {
+  const [dtype, List] = type === 'float' ? [f32, Float32Array] : ([f64, Float64Array] as const);
+  const gradients = List.from({ length: n }, (_unused, i) => value(i));
+  const sums = new List(blocks);
+  for (const [i, v] of gradients.entries()) sums[Math.floor(i / (2 * block)) % blocks]! += v * v;
+  return {
+    file: 'learning/gradient-norm-volatile',
+    kernel: `sumOfSquares<${type}, ${block}, ${n === 1024}>`,
+    params: { g_idata: input(dtype), g_odata: output(dtype), n: u32 },
+    launch: { grid: blocks, block, sharedBytes: block * List.BYTES_PER_ELEMENT },
+    given: { g_idata: gradients, g_odata: new List(blocks), n },
+    results: { g_odata: sums },
+    tolerance: type === 'float' ? 1e-5 : 1e-12,
+  };
+}
+
 export const LAYER_CASES: readonly TextCase[] = [
   {
     file: 'learning/embedding-gradient',
@@ -290,4 +307,6 @@ export const LAYER_CASES: readonly TextCase[] = [
       scale: floats(1, () => absmax / 127),
     },
   },
+  squaresCase('float', 128, 3, 1000),
+  squaresCase('double', 256, 2, 1024),
 ];

@@ -29,6 +29,7 @@ import type { Facts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
+import { lockstepEdits } from '../cuda-to-cpu/lockstep.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /**
@@ -191,8 +192,11 @@ export class CpuCompiler implements KernelCompiler {
         throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no form with loop fission. ${run?.log ?? ''}`);
     }
     // If neither version contains waits, the given source serves, which keeps its columns.
-    const isExpanded = expanded && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
-    const chosen = isExpanded ? expanded : given;
+    const doesWait =
+      expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
+    // Statements that only the expansion shows must be rewritten.
+    const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
+    const chosen = doesWait || hasSteps ? read : given;
     const composed = compose(spec, chosen, exports, false, isPlain);
     const { image, log, tooLarge } = await this.#build(spec, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {

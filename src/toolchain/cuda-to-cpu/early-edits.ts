@@ -1,11 +1,12 @@
-// Rewrites that come before all others: the heap of device code, loops in which threads wait for each other (spin-loops.ts), and alignments
-// that C++ wants in another place.
+// Rewrites that come before all others: the heap of device code, loops in which threads wait for each other (spin-loops.ts), statements that the
+// lanes of a warp take together (lockstep.ts), and alignments that C++ wants in another place.
 //
 // malloc, free, new and delete become those of the shim's heap (device_heap.h): the functions of the process have no limit, and new would not
 // give null.
 import { callOpen, functionsOf } from '../cuda-parser/functions.js';
 import { applyEdits, type Edit } from '../cuda-parser/source-edits.js';
 import { closing, tokenize, type Token } from '../cuda-parser/tokenizer.js';
+import { lockstepEdits } from './lockstep.js';
 import { spinEdits } from './spin-loops.js';
 
 export interface EarlyText {
@@ -20,7 +21,7 @@ export interface EarlyText {
 export function rewriteEarly(source: string, tokens: readonly Token[]): EarlyText {
   const heap = tokens.some(({ text }) => /^(?:malloc|free|new|delete)$/.test(text)) ? heapEdits(tokens) : [];
   const spins = spinEdits(tokens);
-  const edits = [...heap, ...spins, ...alignmentEdits(tokens)];
+  const edits = [...heap, ...spins, ...(spins.length > 0 ? [] : lockstepEdits(tokens)), ...alignmentEdits(tokens)];
   if (edits.length === 0) return { text: source, tokens, headers: [], restore: (log) => log };
   const headers = [...(heap.length > 0 ? ['device_heap.h'] : []), ...(spins.length > 0 ? ['spin.h'] : [])];
   const { text, restore } = applyEdits(source, tokens, edits);

@@ -81,7 +81,7 @@ function nextSemicolon(tokens: readonly Token[], from: number, end: number): num
 }
 
 /** Names that a declaration with `volatile` gives. */
-function volatileNames(tokens: readonly Token[]): ReadonlySet<string> {
+export function volatileNames(tokens: readonly Token[]): ReadonlySet<string> {
   const names = new Set<string>();
   for (const [i, { text }] of tokens.entries()) {
     if (text !== 'volatile') continue;
