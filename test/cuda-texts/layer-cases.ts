@@ -175,7 +175,7 @@ function toEven(x: number): number {
 // ── sums of squares of 1,000 and 1,024 gradients, by blocks of 128 and 256 threads ──
 function squaresCase(type: 'float' | 'double', block: number, blocks: number, n: number): TextCase {
   const [dtype, List] = type === 'float' ? [f32, Float32Array] : ([f64, Float64Array] as const);
-  const gradients = List.from({ length: n }, (_unused, i) => value(i));
+  const gradients = List.from(floats(n, value));
   const sums = new List(blocks);
   for (const [i, v] of gradients.entries()) sums[Math.floor(i / (2 * block)) % blocks]! += v * v;
   return {

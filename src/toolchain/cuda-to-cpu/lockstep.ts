@@ -34,7 +34,7 @@ export function lockstepEdits(tokens: readonly Token[]): Edit[] {
     const target = textOf(tokens, i, left);
     const before = isCompound ? `${target} ${tokens[left + 1]!.text} (` : '';
     edits.push(
-      { start, end: tokens[equals]!.end, text: `{ __activemask(${site}u); const auto mr_value = ${before}` },
+      { start, end: tokens[equals].end, text: `{ __activemask(${site}u); const auto mr_value = ${before}` },
       {
         start: tokens[end]!.start,
         end: tokens[end]!.end,
@@ -60,7 +60,7 @@ function endOf(tokens: readonly Token[], from: number): number {
 function isBeforeBarrier(tokens: readonly Token[], end: number): boolean {
   let next = end + 1;
   while (tokens[next]?.text === '}') next++;
-  const isCall = (at: number): boolean => tokens[at]?.kind === 'name' && /sync/i.test(tokens[at]!.text);
+  const isCall = (at: number): boolean => tokens[at]?.kind === 'name' && /sync/i.test(tokens[at].text);
   return isCall(next) || (tokens[next + 1]?.text === '.' && isCall(next + 2)) || (tokens[next + 1]?.text === ':' && isCall(next + 3));
 }
 

@@ -119,6 +119,10 @@ test.each([
     '__global__ void k(int c) { if (c && __any_sync(1, c) || c > 3) c = c < 3 ? 1 : __shfl_sync(1, c, 2); }',
     ' mr_task k(int c) { if ((co_await mr_run([&]() -> mr_dco<bool> { if (!(c )) co_return false; co_return bool( (co_await __any_sync(1, c))); })) || c > 3) c = (co_await mr_run([&]() -> mr_dco<mr_result<decltype((true ? 1 : mr_awaited(__shfl_sync(1, c, 2))))>> { if ((c < 3 )) co_return 1 ; else co_return (co_await __shfl_sync(1, c, 2)); })); co_return;}',
   ],
+  [
+    'struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } }; __global__ void k() { S s(); s(1); }',
+    'struct S { __device__ mr_dco<int> operator()(int v) { co_return (co_await __any_sync(~0u, v)); } };  mr_task k() { S s(); (co_await s(1)); co_return;}',
+  ],
   ['extern "C" { __global__ void k() { __syncwarp(); } }', 'extern "C++" {  mr_task k() { (co_await __syncwarp()); co_return;} }'],
 ])('what waits becomes a coroutine: %s', (source, expected) => {
   expect(awaited(source)).toBe(expected);
@@ -126,7 +130,7 @@ test.each([
 
 test.each([
   ['struct S { __device__ S() { __syncthreads(); } };', 'constructor'],
-  ['struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } };', 'waits in operator(): make it a named function'],
+  ['struct S { __device__ int operator+(int v) { return __any_sync(~0u, v); } };', 'waits in operator+: make it a named function'],
   ['__device__ auto f(int v) { return __any_sync(~0u, v); }', 'waits in f, whose return type is auto: write the type'],
   ['__global__ void k(int* y) { auto f = [&](int v) { return __any_sync(~0u, v); }; y[0] = f(1); }', "write '-> T' before its body"],
   [

@@ -37,7 +37,7 @@ const SUM = (63 * 64) / 2;
 test.each([
   ['in a function', steps((d) => `s[t] += s[t + ${d}];`)],
   ['through a variable', `int sum = t; ${steps((d) => `s[t] = sum = sum + s[t + ${d}];`)}`],
-  ['under conditions', `${steps((d) => `if (t < ${d}) s[t] = s[t] + s[t + ${d}]; else t += 0;`)}`],
+  ['under conditions', steps((d) => `if (t < ${d}) s[t] = s[t] + s[t + ${d}]; else t += 0;`)],
   ['in a loop', 'for (int d = 32; d > 0; d /= 2) s[t] += s[t + d];'],
 ])('a sum of the last warp: %s', async (_where, body) => {
   const source = `__device__ void last(volatile int* s, int t) { ${body} }
