@@ -1,5 +1,5 @@
 // Idioms of images, the rest: labels, transforms of blocks, rays, sizes.
-import { f32, i16, i32, inout, input, output, struct, u32, u8, vec2i } from 'millrace';
+import { f32, i16, i32, inout, input, output, struct, u32, u64, u8, vec2i } from 'millrace';
 import { floats, type TextCase } from './text-case.js';
 
 const noise = (i: number): number => (Math.imul(i + 1, 2_654_435_761) >>> 9) & 255;
@@ -129,6 +129,24 @@ const level = Int16Array.from({ length: LEVEL_W * LEVEL_H }, (_unused, at) => {
   return rest > 128 || (rest === 128 && floor % 2 !== 0) ? floor + 1 : floor;
 });
 
+// ── the brightest of 13 slices of 21 x 10 numbers, in rows of 96 bytes ──
+const SLICES = { width: 21, height: 10, depth: 13, pitch: 96 };
+const volume = floats((SLICES.pitch / 4) * SLICES.height * SLICES.depth, (i) => (noise(i) % 128) / 128);
+const RAMP = [
+  [0, 0, 0],
+  [128, 0, 32],
+  [255, 128, 64],
+  [255, 255, 255],
+] as const;
+const brightest = Array.from({ length: SLICES.width * SLICES.height }, (_unused, at) => {
+  const [x, y] = [at % SLICES.width, Math.floor(at / SLICES.width)];
+  const line = Array.from({ length: SLICES.depth }, (_unused_too, z) => volume[((z * SLICES.height + y) * SLICES.pitch) / 4 + x]!);
+  const best = Math.max(...line);
+  const low = Math.min(Math.trunc(3 * best), 2);
+  const colours = [0, 1, 2].map((c) => Math.trunc(RAMP[low]![c]! + (3 * best - low) * (RAMP[low + 1]![c]! - RAMP[low]![c]!)));
+  return { colours, depth: line.indexOf(best) / (SLICES.depth - 1) };
+});
+
 export const PIXEL_CASES: readonly TextCase[] = [
   {
     file: 'images/connected-components',
@@ -174,5 +192,26 @@ export const PIXEL_CASES: readonly TextCase[] = [
     launch: { grid: [3, LEVEL_H], block: 64 },
     given: { src: base, cols: BASE_W, rows: BASE_H, dst: new Int16Array(level.length), dst_cols: LEVEL_W },
     results: { dst: level },
+  },
+  {
+    file: 'images/pitched-volume',
+    kernel: 'projection::maximum',
+    params: {
+      volume: struct({ ptr: input(f32), pitch: u64, xsize: u64, ysize: u64 }),
+      extent: struct({ width: u64, height: u64, depth: u64 }),
+      image: output(u8),
+      depth: output(f32),
+    },
+    launch: { grid: [3, 3], block: [8, 4] },
+    given: {
+      volume: { ptr: volume, pitch: BigInt(SLICES.pitch), xsize: BigInt(SLICES.pitch), ysize: BigInt(SLICES.height) },
+      extent: { width: BigInt(SLICES.width), height: BigInt(SLICES.height), depth: BigInt(SLICES.depth) },
+      image: new Uint8Array(3 * brightest.length),
+      depth: new Float32Array(brightest.length),
+    },
+    results: {
+      image: Uint8Array.from(brightest.flatMap(({ colours }) => colours)),
+      depth: Float32Array.from(brightest, ({ depth }) => depth),
+    },
   },
 ];

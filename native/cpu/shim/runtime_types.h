@@ -39,3 +39,21 @@ struct cudaDeviceProp {
   int minor;
   int l2CacheSize;
 };
+
+/// Memory with rows of `pitch` bytes, as the host's cudaMalloc3D gives it.
+struct cudaPitchedPtr {
+  void* ptr;
+  unsigned long pitch;
+  unsigned long xsize;
+  unsigned long ysize;
+};
+struct cudaExtent {
+  unsigned long width;
+  unsigned long height;
+  unsigned long depth;
+};
+struct cudaPos {
+  unsigned long x;
+  unsigned long y;
+  unsigned long z;
+};
