@@ -60,6 +60,17 @@ export function textures(target: Target): void {
       expectNear(await out.read(), expected, ofSteps(2, 64), 'rotated');
     });
 
+    rule('S490', 'sums along the rows of an image: threads that read a texture wait for each other', async () => {
+      const { device } = chapter;
+      const [width, height] = [100, 9];
+      const data = picture(width * height);
+      using image = device.createTexture({ shape: [height, width], data });
+      using sums = device.empty(height);
+      device.stream.launch(kernelOf('lineSums'), { grid: height, block: 64 }, { image, sums, width });
+      const expected = Array.from({ length: height }, (_, y) => data.subarray(y * width, (y + 1) * width).reduce((a, b) => a + b, 0));
+      expectAlike(await sums.read(), Float32Array.from(expected), 'sums');
+    });
+
     rule('S490', 'a table of colours: one dimension, four channels, exact at multiples of 1/256', async () => {
       const { device } = chapter;
       const n = 16;

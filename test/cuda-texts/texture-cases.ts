@@ -44,6 +44,7 @@ export const TEXTURE_TEXTS = {
   readSignedRow: { file: 'pixel-brightness', kernel: 'read_signed_row', params: { values: texture, out: output(i32), n: i32 } },
   sampleLine: { file: 'address-modes', kernel: 'sample_line', params: { line: texture, x: input(f32), out: output(f32), n: i32 } },
   samplePlane: { file: 'address-modes', kernel: 'sample_plane', params: { plane: texture, at: input(f32), out: output(f32), n: i32 } },
+  lineSums: { file: 'images/line-sums-texture', kernel: 'line_sums', params: { image: texture, sums: output(f32), width: i32 } },
   upscale: { file: 'bilinear-upscale', kernel: 'upscale', params: { image: texture, out: output(f32), ...size } },
   mark: { file: 'surface-edges', kernel: 'mark', params: { plane: surface, ...size } },
   look: { file: 'surface-edges', kernel: 'look', params: { plane: surface, clamped: output(i16), zeros: inout(i16) } },

@@ -1,0 +1,4 @@
+// Another name of string.h.
+#pragma once
+
+#include <string.h>
