@@ -92,6 +92,26 @@ test.each([
   expect(inlined(source, files)).toBeUndefined();
 });
 
+test.each(['cuda_common.h', 'cuda_utils.cuh', 'cudautil.h', 'cub_helpers.cuh', 'curand_wrap.h', 'nvmath.h', 'cuda.cuh'])(
+  "a user's header whose name begins as CUDA's do: %s",
+  (name) => {
+    expect(inlined(`#include "${name}"`, { [`/p/${name}`]: 'x' })).toEqual([`/p/${name}:1 x`]);
+  },
+);
+
+test.each([
+  'cuda.h',
+  'cuda_runtime.h',
+  'cuda_fp16.h',
+  'cuda_bf16.hpp',
+  'cuda_pipeline_primitives.h',
+  'cub/cub.cuh',
+  'curand_kernel.h',
+  'cooperative_groups.h',
+])("CUDA's own header stays: %s", (name) => {
+  expect(inlined(`#include "${name}"`, { [`/p/${name}`]: 'x' })).toBeUndefined();
+});
+
 test('a large library stays as a whole', () => {
   const large = { '/p/x.h': 'x\n'.repeat(600_000), '/p/y.h': 'y' };
   expect(inlined('#include "y.h"\n#include "x.h"', large)).toBeUndefined();
