@@ -156,9 +156,9 @@ export class KernelBuilder {
 
   /** With `MILLRACE_SIMD=off` the CPU device runs the CUDA C++ form of every kernel; with `always`, the SIMD form where there is one. */
   #simdMode(): SimdMode {
-    const wish = this.#env['MILLRACE_SIMD'];
-    if (this.#target.backend === 'cuda' || wish === 'off') return 'off';
-    return wish === 'always' ? wish : 'auto';
+    const asked = this.#env['MILLRACE_SIMD'];
+    if (this.#target.backend === 'cuda' || asked === 'off') return 'off';
+    return asked === 'always' ? asked : 'auto';
   }
 
   /** A digest of all inputs of the image except the compiler. Names and line mappings are not inputs. */
