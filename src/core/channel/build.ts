@@ -5,7 +5,7 @@ export const ASSERTION_PARAMETER = 0xffff_ffff;
 
 /** The parameter number of a fault report about a refused launch from a kernel; its dimension is then an index into REFUSED_LAUNCH. */
 export const LAUNCH_PARAMETER = 0xffff_fffe;
-/** The exceeded limits, in the order of `Refusal` in native/cpu/launcher.h. */
+/** The exceeded limits, in the order of `Refusal` in native/cpu/dynamic_parallelism.h. */
 export const REFUSED_LAUNCH: readonly string[] = [
   'launches that are pending',
   'threads of a block',

@@ -161,7 +161,7 @@ test.each([
   ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core intrinsics ('nvcuda')"],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
   ['curandStateSobol32_t s;', 'generators of cuRAND'],
-  ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'a part of CUB'],
+  ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'the CUB class'],
   ['cg::this_cluster().sync();', 'barriers of clusters'],
 ])('%s is refused', (statement, what) => {
   const error = refusal(`__global__ void k() { ${statement} }`);
