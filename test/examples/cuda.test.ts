@@ -32,6 +32,14 @@ test('the README has every program, and their files are short', () => {
   for (const file of readdirSync(FOLDER)) expect([file, read(file).split('\n').length <= MAX_LINES]).toEqual([file, true]);
 });
 
+test('docs/cuda-code.md shows heat.ts as it is', () => {
+  const page = readFileSync(path.join(ROOT, 'docs/cuda-code.md'), 'utf8');
+  const section = /^## From `main` to TypeScript$.*?(?=^## )/ms.exec(page)![0];
+  const excerpts = [...section.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1]!);
+  expect(excerpts.length).toBeGreaterThan(0);
+  for (const excerpt of excerpts) expect(read('heat.ts')).toContain(excerpt);
+});
+
 for (const device of ['cpu', 'cuda:0'] as const satisfies readonly DeviceName[]) {
   describe.skipIf(device === 'cuda:0' && !hasGpu && !isRequired)(`on ${device}${hasGpu ? '' : ' (skipped where there is no GPU)'}`, () => {
     test.for(names)('%s prints what its file says', { timeout: RUN_MS }, async (name) => {
