@@ -9,13 +9,13 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(call)                                                                                 \
-  do {                                                                                              \
-    const cudaError_t error = (call);                                                               \
-    if (error != cudaSuccess) {                                                                     \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error));           \
-      std::exit(EXIT_FAILURE);                                                                      \
-    }                                                                                               \
+#define CHECK(call)                                                                       \
+  do {                                                                                    \
+    const cudaError_t error = (call);                                                     \
+    if (error != cudaSuccess) {                                                           \
+      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error)); \
+      std::exit(EXIT_FAILURE);                                                            \
+    }                                                                                     \
   } while (0)
 
 constexpr int TILE = 16;
@@ -48,7 +48,8 @@ __global__ void heat_step(const float* now, float* next, int n, float rate) {
 __global__ void largest_change(const float* a, const float* b, int count, float* largest) {
   __shared__ float warps[BLOCK / 32];
   float change = 0.0f;
-  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < count; i += gridDim.x * BLOCK) change = fmaxf(change, fabsf(a[i] - b[i]));
+  for (int i = blockIdx.x * BLOCK + threadIdx.x; i < count; i += gridDim.x * BLOCK)
+    change = fmaxf(change, fabsf(a[i] - b[i]));
   for (int offset = 16; offset > 0; offset /= 2) change = fmaxf(change, __shfl_down_sync(0xffffffff, change, offset));
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = change;
   __syncthreads();

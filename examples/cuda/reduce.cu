@@ -22,7 +22,8 @@ struct Indexed {
   int index;
 };
 
-// An operation has a type of values, the value that a thread starts with, the value of an element, and the joining of two values.
+// An operation has a type of values, the value that a thread starts with, the value of an element, and the joining of
+// two values.
 template <typename T>
 struct Sum {
   using Value = T;
@@ -82,7 +83,8 @@ __device__ typename Op::Value join_block(typename Op::Value value) {
   return value;
 }
 
-// Each block joins its share of x. The block that finishes last joins the values of all blocks. atomicInc sets the counter back to 0.
+// Each block joins its share of x. The block that finishes last joins the values of all blocks. atomicInc sets the
+// counter back to 0.
 template <typename T, template <typename> class Operation, int BLOCK>
 __global__ void reduce(const T* x, int n, typename Operation<T>::Value* partials, unsigned* finished,
                        typename Operation<T>::Value* result) {
@@ -107,14 +109,17 @@ __global__ void reduce(const T* x, int n, typename Operation<T>::Value* partials
   if (threadIdx.x == 0) *result = value;
 }
 
-static bool same(double a, double b) { return a == b; }
+static bool same(double a, double b) {
+  return a == b;
+}
 
 template <typename T>
 static bool same(Indexed<T> a, Indexed<T> b) {
   return a.value == b.value && a.index == b.index;
 }
 
-// Eighths between -100 and 100: every sum of them is exact, so the order of additions does not matter. Integers for T = int.
+// Eighths between -100 and 100: every sum of them is exact, so the order of additions does not matter. For T = int,
+// they are truncated.
 template <typename T>
 static std::vector<T> numbers(int n) {
   std::vector<T> x(n);

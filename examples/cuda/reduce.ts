@@ -6,8 +6,8 @@ const N = 1 << 18;
 const BLOCKS = 64;
 const FILE = new URL('./reduce.cu', import.meta.url);
 
-/** Eighths between -100 and 100: every sum of them is exact, so the order of additions does not matter. */
 let state = 1;
+/** Eighths between -100 and 100: every sum of them is exact, so the order of additions does not matter. */
 const eighths = Float32Array.from({ length: N }, () => {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
   return (((state >>> 8) % 1601) - 800) / 8;

@@ -1,4 +1,5 @@
-// One block of a transformer: layer norm, causal attention over several heads, a residual, layer norm, an MLP with GELU, a residual.
+// One block of a transformer: layer norm, causal attention over several heads, a residual, layer norm, an MLP with
+// GELU, a residual.
 //
 //   nvcc -arch=sm_90 transformer.cu -o transformer && ./transformer
 #include <cuda_runtime.h>
@@ -62,7 +63,8 @@ struct StoreGelu {
 
 // c[rows][columns] = a[rows][inner] * b[inner][columns], by tiles in shared memory.
 template <typename Epilogue>
-__device__ void multiply(const float* a, const float* b, float* c, int rows, int inner, int columns, Epilogue epilogue) {
+__device__ void multiply(const float* a, const float* b, float* c, int rows, int inner, int columns,
+                         Epilogue epilogue) {
   __shared__ float a_tile[TILE][TILE];
   __shared__ float b_tile[TILE][TILE];
   const int row = blockIdx.y * TILE + threadIdx.y;
@@ -96,8 +98,8 @@ __global__ void mlp_down(const float* hidden, const float* weight, float* x, Siz
   multiply(hidden, weight, x, sizes.tokens, sizes.hidden, sizes.width, Add());
 }
 
-// A warp for each query (x) and head (y). The softmax is computed online: when a key has a larger score than all before it, the sums so far
-// are scaled down.
+// A warp for each query (x) and head (y). The softmax is computed online: when a key has a larger score than all before
+// it, the sums so far are scaled down.
 __global__ void causal_attention(const float* qkv, float* attended, Sizes sizes) {
   const int stride = 3 * sizes.width;
   const int channel = blockIdx.y * HEAD + threadIdx.x;
@@ -160,14 +162,21 @@ static Matrix host_attention(const Matrix& qkv, int tokens, int width) {
   return attended;
 }
 
-static float* on_device(const Matrix& host) {
+static float* empty(size_t count) {
   float* device;
-  CHECK(cudaMalloc(&device, host.size() * sizeof(float)));
+  CHECK(cudaMalloc(&device, count * sizeof(float)));
+  return device;
+}
+
+static float* on_device(const Matrix& host) {
+  float* device = empty(host.size());
   CHECK(cudaMemcpy(device, host.data(), host.size() * sizeof(float), cudaMemcpyHostToDevice));
   return device;
 }
 
-static dim3 tiles(int rows, int columns) { return dim3((columns + TILE - 1) / TILE, (rows + TILE - 1) / TILE); }
+static dim3 tiles(int rows, int columns) {
+  return dim3((columns + TILE - 1) / TILE, (rows + TILE - 1) / TILE);
+}
 
 int main() {
   const Sizes sizes = {48, 64, 256};
@@ -183,10 +192,10 @@ int main() {
   const Matrix w_qkv = numbers(width * 3 * width, 0.1f), w_out = numbers(width * width, 0.1f);
   const Matrix w_up = numbers(width * hidden, 0.1f), w_down = numbers(hidden * width, 0.1f);
 
-  float *d_x = on_device(input), *d_gain = on_device(Matrix(width, 1.0f)), *d_normed = on_device(input);
-  float *d_w_qkv = on_device(w_qkv), *d_w_out = on_device(w_out), *d_w_up = on_device(w_up), *d_w_down = on_device(w_down);
-  float *d_qkv = on_device(Matrix(tokens * 3 * width)), *d_attended = on_device(input);
-  float* d_hidden = on_device(Matrix(tokens * hidden));
+  float *d_x = empty(tokens * width), *d_gain = on_device(Matrix(width, 1.0f)), *d_normed = empty(tokens * width);
+  float *d_w_qkv = on_device(w_qkv), *d_w_out = on_device(w_out);
+  float *d_w_up = on_device(w_up), *d_w_down = on_device(w_down);
+  float *d_qkv = empty(tokens * 3 * width), *d_attended = empty(tokens * width), *d_hidden = empty(tokens * hidden);
 
   cudaEvent_t start, stop;
   CHECK(cudaEventCreate(&start));

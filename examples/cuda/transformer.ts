@@ -20,8 +20,8 @@ const projectOut = module.kernel('project_out', { attended: input(f32), weight: 
 const mlpUp = module.kernel('mlp_up', { x: input(f32), weight: input(f32), hidden: output(f32), sizes: Sizes });
 const mlpDown = module.kernel('mlp_down', { hidden: input(f32), weight: input(f32), x: inout(f32), sizes: Sizes });
 
-/** The same numbers in every run, between -scale and scale. */
 let state = 1;
+/** The same numbers in every run, between -scale and scale. */
 const numbers = (length: number, scale: number) =>
   Float32Array.from({ length }, () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -36,7 +36,7 @@ const weights: Weights = {
 };
 
 await using device = await openDevice((process.argv[2] ?? 'auto') as DeviceSpec);
-await device.compile(layerNorm, projectQkv, attention, projectOut, mlpUp, mlpDown); // one build: they are of one module
+await device.compile(layerNorm, projectQkv, attention, projectOut, mlpUp, mlpDown);
 using gain = device.from(weights.gain);
 using qkvWeight = device.from(weights.qkv);
 using outWeight = device.from(weights.out);
