@@ -207,13 +207,12 @@ MR_TEST(AKernelThatWasFoundTwiceIsUsedTwice) {
   void* params[] = {&y, &x, &a, &n};
   uint64_t ticket = 0;
   for (const auto& kernel : found) {
-    MR_REQUIRE(stream
-                   ->Launch(++ticket, {.kernel = kernel.get(),
-                                       .grid = {1, 1, 1},
-                                       .block = {32, 1, 1},
-                                       .shared_bytes = 0,
-                                       .params = params})
-                   .ok());
+    MR_REQUIRE(
+        stream
+            ->Launch(
+                ++ticket,
+                {.kernel = kernel.get(), .grid = {1, 1, 1}, .block = {32, 1, 1}, .shared_bytes = 0, .params = params})
+            .ok());
   }
   MR_REQUIRE(Finish(*stream, ticket));
   MR_EXPECT_EQ(y[0], 601.0f);
