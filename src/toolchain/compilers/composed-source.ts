@@ -47,7 +47,7 @@ export interface Exports {
 export function exportsOf(source: string): Exports {
   const text = withoutComments(source);
   const kernels = namedOnce(text, globalFunctions(text));
-  const variables = variablesOf(text, source).filter(({ isExtern, space }) => !isExtern && space !== 'managed');
+  const variables = variablesOf(text, source).filter(({ isExtern }) => !isExtern);
   return {
     kernels: [...new Set(kernels.map(({ name }) => name))],
     symbols: new Map(kernels.map(({ name, path, isExternC }) => [path, isExternC ? name : cpuSymbol(path)])),
