@@ -1,4 +1,4 @@
-// Cooperative groups: the grid, the block, tiles of a warp, and coalesced lanes. The builder includes this header if
+// Cooperative groups: the grid, the block, tiles, and coalesced lanes. The builder includes this header if
 // the source names them. groups_partitions.h has what few sources name.
 #pragma once
 
@@ -23,6 +23,13 @@ class thread_block {
   static MR_INLINE dim3 group_dim() { return blockDim; }
 };
 MR_INLINE thread_block this_thread_block() {
+  return {};
+}
+/// CUDA's memory for tiles of more than a warp, which need none here.
+template <unsigned MaxBlockSize = 1024>
+struct block_tile_memory {};
+template <unsigned MaxBlockSize>
+MR_INLINE thread_block this_thread_block(block_tile_memory<MaxBlockSize>&) {
   return {};
 }
 
@@ -96,18 +103,40 @@ struct mr_finish_shifted {
 };
 
 template <unsigned Size, class Parent = void>
-class thread_block_tile {
-  static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0, "A tile has 1, 2, 4, 8, 16 or 32 threads here.");
+class thread_block_tile;
 
- public:
-  thread_block_tile() = default;
-  template <class Other>
-  MR_INLINE thread_block_tile(const thread_block_tile<Size, Other>&) {}
-  static MR_INLINE unsigned thread_rank() { return mr_rank() % Size; }
-  static constexpr unsigned num_threads() { return Size; }
-  static constexpr unsigned size() { return Size; }
+/// Which of its parent's tiles a tile is.
+template <unsigned Size, class Parent>
+struct mr_tile_place {
   static MR_INLINE unsigned meta_group_rank() { return mr_rank() / Size; }
   static MR_INLINE unsigned meta_group_size() { return (thread_block::num_threads() + Size - 1) / Size; }
+};
+template <unsigned Size, unsigned Outer, class Parent>
+struct mr_tile_place<Size, thread_block_tile<Outer, Parent>> {
+  static_assert(Size < Outer, "A tile is smaller than the tile that it is a part of.");
+  static MR_INLINE unsigned meta_group_rank() { return mr_rank() % Outer / Size; }
+  static constexpr unsigned meta_group_size() { return Outer / Size; }
+};
+/// Of a parent that is known at run time.
+template <unsigned Size>
+class mr_tile_place<Size, void> {
+ public:
+  mr_tile_place() = default;
+  template <class Parent>
+  MR_INLINE explicit mr_tile_place(const mr_tile_place<Size, Parent>& place)
+      : rank_(place.meta_group_rank()), size_(place.meta_group_size()) {}
+  MR_INLINE unsigned meta_group_rank() const { return rank_; }
+  MR_INLINE unsigned meta_group_size() const { return size_; }
+
+ private:
+  unsigned rank_ = mr_rank() / Size;
+  unsigned size_ = (thread_block::num_threads() + Size - 1) / Size;
+};
+
+/// What the threads of a tile do together. groups_tiles.h has those of tiles with more than a warp.
+template <unsigned Size, bool IsWide>
+class mr_tile_threads {
+ public:
   static MR_INLINE auto sync() { return __syncwarp(mask()); }
   template <class T>
   static MR_INLINE auto shfl(T value, int rank) {
@@ -140,6 +169,20 @@ class thread_block_tile {
  private:
   static MR_INLINE int first() { return static_cast<int>(mr_rank() / Size * Size % 32); }
   static MR_INLINE unsigned mask() { return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << first(); }
+};
+
+template <unsigned Size, class Parent>
+class thread_block_tile : public mr_tile_place<Size, Parent>, public mr_tile_threads<Size, (Size > 32)> {
+  static_assert(Size >= 1 && Size <= 1024 && (Size & (Size - 1)) == 0,
+                "The size of a tile is a power of 2 up to 1024.");
+
+ public:
+  thread_block_tile() = default;
+  template <class Other>
+  MR_INLINE thread_block_tile(const thread_block_tile<Size, Other>& tile) : mr_tile_place<Size, Parent>(tile) {}
+  static MR_INLINE unsigned thread_rank() { return mr_rank() % Size; }
+  static constexpr unsigned num_threads() { return Size; }
+  static constexpr unsigned size() { return Size; }
 };
 template <unsigned Size, class Parent>
 MR_INLINE thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
@@ -228,11 +271,15 @@ MR_GROUP_OPERATION(bit_xor, a ^ b)
 /// Every lane of the tile receives the same result.
 template <unsigned Size, class Parent, class T, class Operation>
 mr_dco<T> reduce(thread_block_tile<Size, Parent> tile, T value, Operation operation) {
-  for (int by = Size / 2; by > 0; by /= 2) {
-    const T other = co_await tile.shfl_xor(value, by);
-    value = operation(value, other);
+  if constexpr (Size > 32) {
+    co_return co_await tile.mr_folded(value, operation);
+  } else {
+    for (int by = Size / 2; by > 0; by /= 2) {
+      const T other = co_await tile.shfl_xor(value, by);
+      value = operation(value, other);
+    }
+    co_return value;
   }
-  co_return value;
 }
 template <class T, class Operation>
 mr_dco<T> reduce(coalesced_group group, T value, Operation operation) {

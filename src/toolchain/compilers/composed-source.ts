@@ -10,7 +10,7 @@ import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
-import { hasCub, hasGates, hasGroups, libraryHeaders } from '../cuda-to-cpu/library-headers.js';
+import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates } from '../cuda-to-cpu/library-headers.js';
 import { kernelPaths, kernelsOf, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { parameterChecks } from './parameter-checks.js';
@@ -114,7 +114,7 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
     ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
     ...(isFused(spec) ? [] : ['MR_UNFUSED']),
-    ...(hasGates(tokens) ? ['MR_GATES'] : []),
+    ...(needsGates(tokens) ? ['MR_GATES'] : []),
   ];
   const defined = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.
@@ -145,7 +145,7 @@ export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: 
   const others = libraryHeaders(tokens)
     .map((name) => `#include "${name}"\n`)
     .join('');
-  const gates = hasGates(tokens) ? '#define MR_GATES 1\n' : '';
+  const gates = needsGates(tokens) ? '#define MR_GATES 1\n' : '';
   return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
 }
 

@@ -11,6 +11,7 @@ const SURFACES = /^(?:surf[123]D(?:read|write)|cudaSurfaceObject_t|cudaBoundaryM
 
 const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly Token[]) => boolean])[] = [
   ['runtime_types.h', (tokens) => names(tokens, /^cuda(?:Error(?:_t|$|[A-Z])|Success$|(?:Stream|Event)_t$|DeviceProp$)/)],
+  ['groups_tiles.h', hasWideTiles],
   ['groups_partitions.h', (tokens) => hasGroups(tokens) && names(tokens, PARTITIONS)],
   ['curand_numbers.h', (tokens) => names(tokens, /^curand(?:$|_|State)/)],
   ['cuda_functional.h', (tokens) => hasNamespace(tokens, 'cuda')],
@@ -39,6 +40,22 @@ export function hasCub(tokens: readonly Token[]): boolean {
 /** Whether source names barriers or pipelines of CUDA's C++ library, at which threads wait. */
 export function hasGates(tokens: readonly Token[]): boolean {
   return hasNamespace(tokens, 'cuda') && names(tokens, GATES);
+}
+
+/** Whether source may have tiles of more than a warp: a size that is no number may be one. */
+function hasWideTiles(tokens: readonly Token[]): boolean {
+  if (!hasGroups(tokens)) return false;
+  return tokens.some(({ text }, at) => {
+    if (text !== 'tiled_partition' && text !== 'thread_block_tile') return false;
+    if (tokens[at + 1]?.text !== '<') return false;
+    const size = tokens[at + 2]?.text ?? '';
+    return !(/^\d+u?$/.test(size) && /^[,>]$/.test(tokens[at + 3]?.text ?? '') && Number.parseInt(size, 10) <= 32);
+  });
+}
+
+/** Whether threads may wait at gates (condition_waits.h). */
+export function needsGates(tokens: readonly Token[]): boolean {
+  return hasGates(tokens) || hasWideTiles(tokens);
 }
 
 function hasNamespace(tokens: readonly Token[], name: string): boolean {
