@@ -33,7 +33,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
         const how = 'a module is built once, before it is known which instances of a template are needed. Make the kernel with cudaKernel';
         refuseArgument(`The name (${name}) has template arguments: ${how}.`, 'name', name);
       }
-      const build = { ...kernelSpec(given, name, checkEntry(source, text, name, own, site)), isModule: true };
+      const build = { ...kernelSpec(given, name, checkEntry(given, name, own)), isModule: true };
       const made: Kernel<typeof params> = {
         uncloneable: KERNEL_STAYS,
         name,
