@@ -26,6 +26,14 @@ function ownWay(): Float32Array {
 }
 const sums64 = (i: number): number => sum(tileOf(i, 64).subarray(0, (i % 64) + 1));
 
+/** Component `c` of thread `i`'s result, whose values have four components. */
+function largeValue(i: number, c: number): number {
+  const [warp, lane] = [i - (i % 32), i % 32];
+  const at = (thread: number, part: number): number => reals[4 * thread + part]!;
+  const [first, up, down, other] = [warp, lane < 2 ? i : i - 2, lane + 3 < 32 ? i + 3 : i, i ^ 16];
+  return [at(first, 0) + at(up, 3), at(up, 1) + at(down, 0), at(down, 2) + at(other, 3), at(other, 1) + at(first, 2)][c]!;
+}
+
 export const WIDE_TILE_CASES: readonly TextCase[] = [
   {
     file: 'wide-tiles',
@@ -70,5 +78,13 @@ export const WIDE_TILE_CASES: readonly TextCase[] = [
     launch: { grid: 1, block: BLOCK },
     given: { x: x.slice(0, BLOCK), sums: new Int32Array(BLOCK), before: new Int32Array(BLOCK) },
     results: { sums: ints(BLOCK, sums64), before: ints(BLOCK, (i) => sums64(i) - x[i]!) },
+  },
+  {
+    file: 'wide-tiles',
+    kernel: 'large_values',
+    params: { x: input(f32), y: output(f32) },
+    launch: { grid: 1, block: 64 },
+    given: { x: reals, y: new Float32Array(BLOCK) },
+    results: { y: floats(BLOCK, (at) => largeValue(Math.floor(at / 4), at % 4)) },
   },
 ];

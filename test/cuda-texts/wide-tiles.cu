@@ -1,4 +1,4 @@
-// Tiles of more than a warp, with and without memory that the source gives, and tiles of tiles.
+// Tiles of more than a warp, with and without memory that the source gives, tiles of tiles, and values of more than 64 bits.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>
@@ -60,4 +60,14 @@ __global__ void wide_scans(const int *x, int *sums, int *before) {
   auto tile = cg::tiled_partition<64>(cg::this_thread_block());
   sums[threadIdx.x] = cg::inclusive_scan(tile, x[threadIdx.x]);
   before[threadIdx.x] = cg::exclusive_scan(tile, x[threadIdx.x], cg::plus<int>());
+}
+
+__global__ void large_values(const float4 *x, float4 *y) {
+  auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+  float4 v = x[threadIdx.x];
+  float4 first = warp.shfl(v, 0);
+  float4 up = warp.shfl_up(v, 2);
+  float4 down = warp.shfl_down(v, 3);
+  float4 other = warp.shfl_xor(v, 16);
+  y[threadIdx.x] = make_float4(first.x + up.w, up.y + down.x, down.z + other.w, other.y + first.z);
 }

@@ -93,6 +93,16 @@ MR_INLINE grid_group this_grid() {
   return {};
 }
 
+/// Exchanges a value of more than 64 bits, word by word.
+template <class T, class Exchange>
+mr_dco<T> mr_in_words(T value, Exchange exchange) {
+  unsigned long long words[(sizeof(T) + 7) / 8] = {};
+  __builtin_memcpy(words, &value, sizeof(T));
+  for (unsigned long long& word : words) word = co_await exchange(word);
+  __builtin_memcpy(&value, words, sizeof(T));
+  co_return value;
+}
+
 /// A ballot of some lanes, shifted so that the first of them is bit 0.
 struct mr_finish_shifted {
   unsigned mask;
@@ -138,24 +148,26 @@ template <unsigned Size, bool IsWide>
 class mr_tile_threads {
  public:
   static MR_INLINE auto sync() { return __syncwarp(mask()); }
-  template <class T>
-  static MR_INLINE auto shfl(T value, int rank) {
-    return __shfl_sync(mask(), value, rank, Size);
+#define MR_TILE_SHUFFLE(name, of)                                                                                     \
+  template <class T>                                                                                                  \
+  static MR_INLINE auto name(T value, int by) {                                                                       \
+    if constexpr (sizeof(T) > 8) {                                                                                    \
+      return mr_in_words(value, [lanes = mask(), by](unsigned long long word) { return of(lanes, word, by, Size); }); \
+    } else {                                                                                                          \
+      return of(mask(), value, by, Size);                                                                             \
+    }                                                                                                                 \
   }
-  template <class T>
-  static MR_INLINE auto shfl_up(T value, int by) {
-    return __shfl_up_sync(mask(), value, by, Size);
+  MR_TILE_SHUFFLE(shfl, __shfl_sync)
+  MR_TILE_SHUFFLE(shfl_up, __shfl_up_sync)
+  MR_TILE_SHUFFLE(shfl_down, __shfl_down_sync)
+  MR_TILE_SHUFFLE(shfl_xor, __shfl_xor_sync)
+#undef MR_TILE_SHUFFLE
+  static MR_INLINE auto any(int predicate) {
+    return __any_sync(mask(), predicate);
   }
-  template <class T>
-  static MR_INLINE auto shfl_down(T value, int by) {
-    return __shfl_down_sync(mask(), value, by, Size);
+  static MR_INLINE auto all(int predicate) {
+    return __all_sync(mask(), predicate);
   }
-  template <class T>
-  static MR_INLINE auto shfl_xor(T value, int by) {
-    return __shfl_xor_sync(mask(), value, by, Size);
-  }
-  static MR_INLINE auto any(int predicate) { return __any_sync(mask(), predicate); }
-  static MR_INLINE auto all(int predicate) { return __all_sync(mask(), predicate); }
   static MR_INLINE auto ballot(int predicate) {
     return mr_ask(mr_warp_call::ballot, mask(), 3, predicate != 0, 0, mr_finish_shifted{mask(), first()});
   }
@@ -167,8 +179,12 @@ class mr_tile_threads {
   }
 
  private:
-  static MR_INLINE int first() { return static_cast<int>(mr_rank() / Size * Size % 32); }
-  static MR_INLINE unsigned mask() { return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << first(); }
+  static MR_INLINE int first() {
+    return static_cast<int>(mr_rank() / Size * Size % 32);
+  }
+  static MR_INLINE unsigned mask() {
+    return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << first();
+  }
 };
 
 template <unsigned Size, class Parent>
@@ -202,7 +218,13 @@ class coalesced_group {
   MR_INLINE auto sync() const { return __syncwarp(mask_); }
   template <class T>
   MR_INLINE auto shfl(T value, int rank) const {
-    return __shfl_sync(mask_, value, lane_of(rank));
+    if constexpr (sizeof(T) > 8) {
+      return mr_in_words(value, [lanes = mask_, from = lane_of(rank)](unsigned long long word) {
+        return __shfl_sync(lanes, word, from);
+      });
+    } else {
+      return __shfl_sync(mask_, value, lane_of(rank));
+    }
   }
   template <class T>
   MR_INLINE auto shfl_up(T value, int by) const {

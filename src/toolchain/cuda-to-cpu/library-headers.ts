@@ -10,7 +10,7 @@ const TEXTURES = /^(?:tex[123]D(?:fetch)?|cudaTextureObject_t|cudaReadMode\w+|cu
 const SURFACES = /^(?:surf[123]D(?:read|write)|cudaSurfaceObject_t|cudaBoundaryMode\w+|cudaSurfaceBoundaryMode)$/;
 
 const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly Token[]) => boolean])[] = [
-  ['runtime_types.h', (tokens) => names(tokens, /^cuda(?:Error(?:_t|$|[A-Z])|Success$|(?:Stream|Event)_t$|DeviceProp$)/)],
+  ['runtime_types.h', (tokens) => names(tokens, /^cuda(?:Error(?:_t|$|[A-Z])|Success$|(?:Stream|Event)_t$|DeviceProp$|Extent$|Pos$)/)],
   ['groups_tiles.h', hasWideTiles],
   ['groups_partitions.h', (tokens) => hasGroups(tokens) && names(tokens, PARTITIONS)],
   ['curand_numbers.h', (tokens) => names(tokens, /^curand(?:$|_|State)/)],
