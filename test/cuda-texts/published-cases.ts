@@ -22,4 +22,12 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     given: { limits, codes: new Int32Array(100), n: 100 },
     results: { codes: limits.map((limit) => (limit < 0 ? 1 : 0)) },
   },
+  {
+    file: 'containers-in-classes',
+    kernel: 'turn',
+    params: { x: input(i32), y: output(i32), n: i32 },
+    launch: { grid: 4, block: 32 },
+    given: { x: limits, y: new Int32Array(100), n: 100 },
+    results: { y: limits.map((_v, i) => limits[(i + 1) % 100]!) },
+  },
 ];
