@@ -31,6 +31,8 @@ export interface ScannedSource {
   readonly source: string;
   readonly tokens: Tokens['tokens'];
   readonly directives: string;
+  /** The tokens after macro expansion, if the source is as given: its macros may name libraries. */
+  readonly seen?: Tokens['tokens'];
 }
 
 /** What a compiled image exports. */
@@ -102,7 +104,7 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
-  headers.push(...libraryHeaders(tokens), ...early.headers);
+  headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');

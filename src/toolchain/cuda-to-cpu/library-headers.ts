@@ -17,6 +17,10 @@ const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly 
   ['cuda_functional.h', (tokens) => hasNamespace(tokens, 'cuda')],
   ['cuda_atomic.h', (tokens) => hasNamespace(tokens, 'cuda') && names(tokens, ATOMICS)],
   ['cuda_barrier.h', hasGates],
+  ['nv_atomics.h', (tokens) => names(tokens, /^__(?:nv_atomic|NV_ATOMIC)_/)],
+  // CUB's headers include these.
+  ['cuda_fp16.h', (tokens) => hasCub(tokens) && names(tokens, /^(?:half2?|__half2?)$/)],
+  ['cuda_bf16.h', (tokens) => hasCub(tokens) && names(tokens, /^(?:__)?nv_bfloat162?$/)],
   ['cub.h', hasCub],
   ['textures.h', (tokens) => names(tokens, TEXTURES)],
   ['surfaces.h', (tokens) => names(tokens, SURFACES)],
