@@ -103,6 +103,25 @@ bool operator==(const string&, const string&);
 bool operator!=(const string&, const string&);
 bool operator<(const string&, const string&);
 
+/// Of the right size, for structs and pointers that kernels take.
+template <class T>
+struct complex {
+  using value_type = T;
+  complex() = default;
+  complex(const T&, const T& = T());
+  T real() const;
+  T imag() const;
+  T mr_parts[2];
+};
+template <class T>
+complex<T> operator+(const complex<T>&, const complex<T>&);
+template <class T>
+complex<T> operator-(const complex<T>&, const complex<T>&);
+template <class T>
+complex<T> operator*(const complex<T>&, const complex<T>&);
+template <class T>
+complex<T> conj(const complex<T>&);
+
 namespace chrono {
 template <class Number, class = void>
 struct duration {

@@ -3,6 +3,13 @@
 #include <memory.h>
 #include <cstdio>
 
+// A struct of both sides.
+struct Phase {
+  std::complex<float> value;
+  float size() const { return value.real() * value.real() + value.imag() * value.imag(); }
+};
+static_assert(sizeof(Phase) == 8, "two floats");
+
 __shared__ extern float parts[];
 
 // The sum of the texture's elements that belong to a block.
