@@ -1,5 +1,6 @@
 // Chapter 4: idioms of published CUDA programs, against plain JavaScript. The files are in folders of test/cuda-texts.
 import { describe } from 'vitest';
+import { CALLABLE_CASES } from '../cuda-texts/callable-cases.js';
 import { LINEAR_ALGEBRA_CASES } from '../cuda-texts/linear-algebra-cases.js';
 import { PRIMITIVE_CASES, UNORDERED_CASES } from '../cuda-texts/primitive-cases.js';
 import { SIMULATION_CASES } from '../cuda-texts/simulation-cases.js';
@@ -16,6 +17,7 @@ export function publishedIdioms(target: Target): void {
     const chapter = chapterDevice(target);
 
     for (const one of ORDERED) rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one));
+    for (const one of CALLABLE_CASES) rule('S489', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one));
     for (const one of UNORDERED_CASES)
       rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one, (values) => values.toSorted()));
   });

@@ -117,11 +117,11 @@ MR_INLINE float mr_in_elements(const MrTexture& texture, int axis, float at, int
 }
 
 /// An element before the coordinate, and the weight of the next one.
-struct mr_place {
+struct mr_texel_place {
   long long index;
   float weight;
 };
-MR_INLINE mr_place mr_placed(float at) {
+MR_INLINE mr_texel_place mr_placed(float at) {
   const long long fixed = static_cast<long long>(floor(static_cast<double>(at) * 256.0 - 128.0 + 0.5));
   return {fixed >> 8, static_cast<float>(fixed & 255) * (1.0f / 256.0f)};
 }
@@ -146,9 +146,9 @@ __attribute__((noinline)) mr_texel mr_fetched(cudaTextureObject_t object, float 
                        Axes > 2 ? static_cast<long long>(floorf(z)) : 0);
   }
   float sum[4] = {};
-  const mr_place a = mr_placed(x);
-  const mr_place b = Axes > 1 ? mr_placed(y) : mr_place{0, 0.0f};
-  const mr_place c = Axes > 2 ? mr_placed(z) : mr_place{0, 0.0f};
+  const mr_texel_place a = mr_placed(x);
+  const mr_texel_place b = Axes > 1 ? mr_placed(y) : mr_texel_place{0, 0.0f};
+  const mr_texel_place c = Axes > 2 ? mr_placed(z) : mr_texel_place{0, 0.0f};
   for (int corner = 0; corner < 1 << Axes; ++corner) {
     const int i = corner & 1, j = corner >> 1 & 1, k = corner >> 2;
     const float weight = (i != 0 ? a.weight : 1.0f - a.weight) * (j != 0 ? b.weight : 1.0f - b.weight) *

@@ -192,7 +192,7 @@ export class CpuCompiler implements KernelCompiler {
     }
     // If neither version contains waits, the given source serves, which keeps its columns.
     const isExpanded = expanded && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
-    const chosen = isExpanded ? expanded : given;
+    const chosen = isExpanded ? expanded : { ...given, seen: read.tokens };
     const composed = compose(spec, chosen, exports, false, isPlain);
     const { image, log, tooLarge } = await this.#build(spec, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
