@@ -54,8 +54,8 @@ export interface OpenOptions {
    * Finds races of shared memory in kernels on the CPU device, as `compute-sanitizer --tool racecheck` does on a GPU (default false): two
    * threads of a block access the same byte, at least one of them writes it, and no barrier lies between. The launch rejects with a
    * LaunchError that names the kernel, the variable and its byte, both threads and the lines of both accesses, and the device goes on. It
-   * finds missing barriers although the threads of a block run one after the other here. Kernels run 10 to 100 times as long, and global
-   * memory is not checked. UnsupportedError on a GPU.
+   * finds missing barriers although the threads of a block run one after the other here. Kernels run 10 to 1,000 times as long, and
+   * global memory is not checked. UnsupportedError on a GPU.
    */
   readonly racecheck?: boolean;
 }

@@ -36,11 +36,10 @@ class KernelRun {
   static void* TakeMemory(void* run, unsigned long long bytes);
   /// For `MrLaunch::spin`: aborts a kernel whose thread has waited in a loop for kSpinLimit.
   static void Spin(void* run, unsigned long long* since);
-  /// For a RaceWatch that has found a race: aborts the kernel.
-  [[noreturn]] void LeaveForRace() { Leave(KernelFault::kRace, 0); }
 
  private:
   friend class KernelPause;
+  friend class RaceWatch;
   friend class KernelThread;
   struct Chunk {
     Chunk* next;

@@ -52,6 +52,14 @@ bool RaceShadow::IsInConflict(const Entry& earlier, const RaceAccess& access) {
   return !IsBefore(earlier, access.thread);
 }
 
+std::optional<Race> RaceShadow::ConflictIn(const Byte& byte, uint64_t at, const RaceAccess& access) {
+  for (const Entry* earlier : {&byte.write, &byte.atomics[1], &byte.atomics[0], &byte.reads[1], &byte.reads[0]}) {
+    if (!IsInConflict(*earlier, access)) continue;
+    return Race{at, {earlier->thread, earlier->is_write, earlier->is_atomic, earlier->place}, access};
+  }
+  return std::nullopt;
+}
+
 std::optional<Race> RaceShadow::Access(uint32_t area, uint64_t from, uint64_t bytes, const RaceAccess& access) {
   std::vector<Byte>& memory = areas_[area];
   if (memory.size() < from + bytes) memory.resize(from + bytes);
@@ -60,13 +68,11 @@ std::optional<Race> RaceShadow::Access(uint32_t area, uint64_t from, uint64_t by
   std::optional<Race> race;
   for (uint64_t at = from; at < from + bytes; ++at) {
     Byte& byte = memory[at];
-    if (!race) {
-      for (const Entry* earlier : {&byte.write, &byte.atomics[1], &byte.atomics[0], &byte.reads[1], &byte.reads[0]}) {
-        if (!IsInConflict(*earlier, access)) continue;
-        race = Race{at, {earlier->thread, earlier->is_write, earlier->is_atomic, earlier->place}, access};
-        break;
-      }
-    }
+    // The latest access to most bytes comes before the last barrier, or is the same read.
+    const bool is_read = !access.is_write && !access.is_atomic;
+    const bool has_write = std::max({byte.write.time, byte.atomics[0].time, byte.atomics[1].time}) >= barrier_;
+    if (is_read && !has_write && byte.reads[0].time == entry.time && byte.reads[0].thread == entry.thread) continue;
+    if (!race && (has_write || !is_read)) race = ConflictIn(byte, at, access);
     if (access.is_atomic) {
       Keep(byte.atomics, entry);
       if (!access.is_write) continue;

@@ -81,6 +81,8 @@ class RaceShadow {
   [[nodiscard]] Time Now(uint32_t thread);
   [[nodiscard]] bool IsBefore(const Entry& earlier, uint32_t thread);
   [[nodiscard]] bool IsInConflict(const Entry& earlier, const RaceAccess& access);
+  /// A conflict with one of the latest accesses.
+  [[nodiscard]] std::optional<Race> ConflictIn(const Byte& byte, uint64_t at, const RaceAccess& access);
   void Keep(Entry (&entries)[2], const Entry& entry);
   /// Later accesses of the thread are not known to those that know the earlier ones.
   void Advance(uint32_t thread);

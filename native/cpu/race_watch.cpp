@@ -41,18 +41,24 @@ int FindIn(dl_phdr_info* info, size_t, void* to) {
 RaceWatch::RaceWatch(KernelRun& run, const Image& image, const MrLaunch& launch)
     : MrRaces{.access =
                   [](MrRaces* self, const void* address, unsigned long long bytes, unsigned how, const void* place) {
-                    const KernelPause pause;
-                    static_cast<RaceWatch*>(self)->Look(address, bytes, how, place);
+                    auto& watch = *static_cast<RaceWatch*>(self);
+                    watch.run_.is_paused_ = true;
+                    watch.Look(address, bytes, how, place);
+                    watch.run_.is_paused_ = false;
                   },
               .atomic =
                   [](MrRaces* self, const void* address, unsigned long long bytes, unsigned how, const void* place) {
-                    const KernelPause pause;
-                    static_cast<RaceWatch*>(self)->Atomic(address, bytes, how, place);
+                    auto& watch = *static_cast<RaceWatch*>(self);
+                    watch.run_.is_paused_ = true;
+                    watch.Atomic(address, bytes, how, place);
+                    watch.run_.is_paused_ = false;
                   },
               .event =
                   [](MrRaces* self, unsigned event, unsigned long long first, unsigned long long second) {
-                    const KernelPause pause;
-                    static_cast<RaceWatch*>(self)->Event(event, first, second);
+                    auto& watch = *static_cast<RaceWatch*>(self);
+                    watch.run_.is_paused_ = true;
+                    watch.Event(event, first, second);
+                    watch.run_.is_paused_ = false;
                   },
               .variables = nullptr,
               .variable_bytes = 0,
@@ -77,7 +83,7 @@ bool RaceWatch::IsIgnored(uintptr_t address) const {
 void RaceWatch::Look(const void* address, uint64_t bytes, unsigned how, const void* place) {
   const bool is_change = (how & mr_race_write) != 0 && (how & mr_race_atomic) != 0;
   Settle(is_change ? address : nullptr);
-  if (IsIgnored(reinterpret_cast<uintptr_t>(address))) return;
+  if (!ignored_.empty() && IsIgnored(reinterpret_cast<uintptr_t>(address))) return;
   const auto* at = static_cast<const char*>(address);
   const bool is_dynamic = at >= dynamic && at < dynamic + dynamic_bytes;
   const char* start = is_dynamic ? dynamic : variables;
@@ -112,7 +118,7 @@ void RaceWatch::Settle(const void* changed) {
 }
 
 void RaceWatch::LeaveIfFound() {
-  if (found_) run_.LeaveForRace();
+  if (found_) run_.Leave(KernelFault::kRace, 0);
 }
 
 void RaceWatch::Atomic(const void* address, uint64_t bytes, unsigned how, const void* place) {
