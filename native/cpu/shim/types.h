@@ -75,7 +75,8 @@ inline constexpr bool mr_is_integral =
 #if defined(MR_FINDS_RACES)
 __attribute__((no_sanitize("thread")))
 #endif
-static __attribute__((noinline)) void mr_need_stack() {
+static __attribute__((noinline)) void
+mr_need_stack() {
   volatile char lowest[65536];
   lowest[0] = 0;
 }
