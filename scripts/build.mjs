@@ -9,7 +9,7 @@
 //
 // With MILLRACE_WERROR=1 in the environment, warnings of a first build are errors, as in the build of the native tests.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bin, onPath, parallel, removeStale, root, run } from './tools.mjs';
@@ -42,6 +42,12 @@ function checkTools() {
   if (!compilesCpp20(compiler)) stop(`the compiler ${compiler} does not understand C++20; GCC 11 or Clang 14 does`);
 }
 
+/** The compiled programs open the .cu files beside themselves. */
+function copyCudaFiles(folder) {
+  const files = readdirSync(join(root, folder)).filter((file) => file.endsWith('.cu'));
+  for (const file of files) copyFileSync(join(root, folder, file), join(root, 'build/js', folder, file));
+}
+
 if (!flags.has('--ts-only')) {
   checkTools();
   const werror = process.env.MILLRACE_WERROR === '1' ? ['--CDMILLRACE_WERROR=ON'] : [];
@@ -60,6 +66,7 @@ if (!flags.has('--native-only')) {
     run(process.execPath, [tsc, '-p', folder]);
     removeStale(join(root, 'build/js', folder), join(root, folder));
   }
+  if (flags.has('--with-examples')) copyCudaFiles('examples/cuda');
   // The identity of the package, which is part of the names of cached kernels.
   const { packageIdentity } = await import('../dist/toolchain/base/identity.js');
   writeFileSync(new URL('../dist/package-identity', import.meta.url), await packageIdentity());

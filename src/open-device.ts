@@ -12,9 +12,10 @@ import { AccessTracker } from './core/ordering/access-tracker.js';
 import type { Ordering } from './core/device/stream-context.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
-import { AbortError, DeviceLostError, StateError, UnavailableError, UnsupportedError } from './core/base/errors.js';
+import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
 import { CompletionPolling } from './core/waits/completion-polling.js';
+import { checkCheckOptions, refusedCheck } from './core/api/check-options.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
 import { diagnoseWait } from './core/waits/wait-diagnosis.js';
@@ -49,6 +50,14 @@ export interface OpenOptions {
    * UnsupportedError on a GPU.
    */
   readonly guard?: boolean;
+  /**
+   * Finds races of shared memory in kernels on the CPU device, as `compute-sanitizer --tool racecheck` does on a GPU (default false): two
+   * threads of a block access the same byte, at least one of them writes it, and no barrier lies between. The launch rejects with a
+   * LaunchError that names the kernel, the variable and its byte, both threads and the lines of both accesses, and the device goes on. It
+   * finds missing barriers although the threads of a block run one after the other here. Kernels run 10 to 1,000 times as long, and
+   * global memory is not checked. UnsupportedError on a GPU.
+   */
+  readonly racecheck?: boolean;
 }
 
 interface Environment {
@@ -66,6 +75,7 @@ interface Entry {
   readonly ordering: Ordering;
   readonly maxPending: number;
   readonly guard: boolean;
+  readonly racecheck: boolean;
   users: number;
 }
 
@@ -131,18 +141,16 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
     throw error;
   }
   const { id } = candidate.info;
-  if (opts.guard === true && candidate.info.backend !== 'cpu') {
+  const refused = candidate.info.backend === 'cpu' ? undefined : refusedCheck(id, opts);
+  if (refused !== undefined) {
     await env.machine.release();
-    throw new UnsupportedError(
-      'ERR_MILLRACE_UNSUPPORTED',
-      `Device ${id} cannot guard its memory (guard: true); only CPU devices can. On a GPU run: compute-sanitizer --tool memcheck node program.js`,
-      'guard',
-    );
+    throw refused;
   }
   const opened = entries.get(id);
   // The chosen device was open already, or another call opened it meanwhile.
   if (opened !== undefined) return join(opened, opts);
-  const chosen = { ordering: opts.ordering ?? 'tracked', maxPending: opts.maxPending ?? MAX_PENDING, guard: opts.guard ?? false };
+  const { ordering = 'tracked', maxPending = MAX_PENDING, guard = false, racecheck = false } = opts;
+  const chosen = { ordering, maxPending, guard, racecheck };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -172,7 +180,7 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   let entry = sharedEntries.get(address.channel);
   if (entry === undefined) {
     const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
-    entry = { context, ordering: ordering as Ordering, maxPending: 0, guard: false, users: 0 };
+    entry = { context, ordering: ordering as Ordering, maxPending: 0, guard: false, racecheck: false, users: 0 };
     sharedEntries.set(address.channel, entry);
     const opening = entry;
     context.catch(() => forget(sharedEntries, address.channel, opening));
@@ -180,10 +188,11 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   return join(entry, opts);
 }
 
-async function join(entry: Entry, { signal, ordering, maxPending, guard }: OpenOptions): Promise<Device> {
-  if (ordering !== undefined && ordering !== entry.ordering) throw openOtherwise('ordering', ordering, entry.ordering);
-  if (maxPending !== undefined && maxPending !== entry.maxPending) throw openOtherwise('maxPending', maxPending, entry.maxPending);
-  if (guard !== undefined && guard !== entry.guard) throw openOtherwise('guard', guard, entry.guard);
+async function join(entry: Entry, opts: OpenOptions): Promise<Device> {
+  const { signal } = opts;
+  for (const option of ['ordering', 'maxPending', 'guard', 'racecheck'] as const) {
+    if (opts[option] !== undefined && opts[option] !== entry[option]) throw openOtherwise(option, opts[option], entry[option]);
+  }
   entry.users++;
   const device = entry.context.then((context) => new Device(context));
   if (signal === undefined) return device;
@@ -206,11 +215,11 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(
   env: Environment,
   candidate: Candidate,
-  { ordering, maxPending, guard }: Required<Pick<OpenOptions, 'ordering' | 'maxPending' | 'guard'>>,
+  { ordering, maxPending, guard, racecheck }: Required<Omit<OpenOptions, 'signal'>>,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const channel = await openChannel(env, info, native, { maxPending, isGuarded: guard });
+  const channel = await openChannel(env, info, native, { maxPending, isGuarded: guard, findsRaces: racecheck });
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);
   };
@@ -383,12 +392,9 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
     throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
   }
-  checkOptionNames(opts, ['signal', 'ordering', 'maxPending', 'guard']);
+  checkOptionNames(opts, ['signal', 'ordering', 'maxPending', 'guard', 'racecheck']);
   if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
-  const { ordering, guard } = opts;
-  if (ordering !== undefined) checkOrdering(ordering);
-  if (guard !== undefined && typeof guard !== 'boolean') {
-    throw badArgument('guard', guard, `The option guard (${show(guard)}) is neither true nor false.`);
-  }
+  if (opts.ordering !== undefined) checkOrdering(opts.ordering);
+  checkCheckOptions(opts);
 }

@@ -214,6 +214,8 @@ napi_value FaultValue(napi_env env, const protocol::FaultSlot& fault) {
                           static_cast<double>(fault.block_z)};
   const double thread[] = {static_cast<double>(fault.thread_x), static_cast<double>(fault.thread_y),
                            static_cast<double>(fault.thread_z)};
+  const double places[] = {static_cast<double>(static_cast<uint32_t>(fault.places)),
+                           static_cast<double>(fault.places >> 32)};
   return ObjectValue(env)
       .Set("parameter", fault.parameter)
       .Set("dimension", fault.dimension)
@@ -221,6 +223,7 @@ napi_value FaultValue(napi_env env, const protocol::FaultSlot& fault) {
       .Set("limit", fault.limit)
       .Set("block", NumbersValue(env, block))
       .Set("thread", NumbersValue(env, thread))
+      .Set("places", NumbersValue(env, places))
       .value();
 }
 

@@ -1,10 +1,10 @@
 // A graph on the CPU: a task for each node, which the threads of the devices' pools run when it is ready.
 //
-// A thread that finishes a node counts down its successors. It goes on with the light ones itself, in a list that
-// links the tasks and needs no memory; of the others it keeps one, if it has nothing else, and schedules the rest, so
-// that independent nodes run on several threads and a chain stays on one. Each counter is set for the next launch by
-// the thread that counted it down, because the runtime orders the launches of one graph. A launch that fails or is
-// stopped passes through all tasks without running them, so the counters stay right.
+// A thread that finishes a node counts down its successors. It runs the light ones that are ready itself, from a list
+// that links the tasks and allocates nothing. Of the others it keeps one, if it has nothing else to run, and schedules
+// the rest. So independent nodes run on several threads, and a chain stays on one. Each counter is set for the next
+// launch by the thread that counted it down, because the runtime orders the launches of one graph. A launch that fails
+// or is stopped passes through all tasks without running them, so the counters stay right.
 //
 // A condition runs on the thread that reaches it. Its bodies are parts with counters of their own; the thread that
 // finishes a body goes on with the condition, so a loop of any length costs no stack.

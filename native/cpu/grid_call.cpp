@@ -6,11 +6,15 @@
 #include <cstring>
 
 #include "cpu/kernel_run.h"
+#include "cpu/race_watch.h"
 
 namespace millrace::cpu {
 namespace {
 
 constexpr size_t kSharedAlignment = 256;
+
+// Of each axis in the report of a thread. A block has at most 1024 threads.
+constexpr uint32_t kPositionBits = 10;
 
 // Dynamic shared memory of the blocks that a thread runs, one after the other.
 class SharedBuffer {
@@ -114,8 +118,11 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
     launch.wait_for_grid = &WaitForGrid;
     launch.grid_barrier = of.barrier;
   }
-  const KernelExit exit = run.Call(function_, launch, first, end);
+  std::optional<RaceWatch> races;
+  if (image_->race_base() != 0) launch.races = &races.emplace(run, *image_, launch);
+  KernelExit exit = run.Call(function_, launch, first, end);
   if (exit.fault == KernelFault::kNone) return;
+  if (exit.fault == KernelFault::kRace) exit.race = *races->found();
   const uint64_t block = launch.block_now;
   const auto [columns, rows, layers] = launch.grid;
   fault.Note(exit,
@@ -140,8 +147,28 @@ std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) 
     report.thread_y = static_cast<uint32_t>(guarded->bytes);
     report.thread_z = static_cast<uint32_t>(guarded->bytes >> 32);
   }
+  if (fault.fault() == KernelFault::kRace) {
+    status = Status(StatusCode::kLaunchFailed, "two threads of a block raced for shared memory");
+    DescribeRace(fault.race(), report);
+  }
   return hal::KernelFailure{
       .status = status, .kernel = kernel_, .report = report, .outputs = std::span(values_).last(output_count_)};
+}
+
+void GridCall::DescribeRace(const RaceReport& race, protocol::FaultSlot& report) const {
+  const auto position = [this](uint32_t thread) {
+    if (thread == RaceShadow::kEveryThread) return kEveryThreadPosition;
+    const auto [width, height, depth] = launch_.block;
+    return thread % width | thread / width % height << kPositionBits | thread / width / height << 2 * kPositionBits;
+  };
+  const auto kind = [](const RaceAccess& access) {
+    return (access.is_write ? mr_race_write : 0) | (access.is_atomic ? mr_race_atomic : 0);
+  };
+  report.index = static_cast<int64_t>(race.byte);
+  report.thread_x = position(race.first.thread);
+  report.thread_y = position(race.second.thread);
+  report.thread_z = kind(race.first) | kind(race.second) << 2 | (race.is_dynamic ? 1u << 4 : 0);
+  report.places = race.first.place | uint64_t{race.second.place} << 32;
 }
 
 uint32_t GridCall::ParameterOf(const GuardedBlock& array) const {

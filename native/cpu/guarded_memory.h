@@ -1,5 +1,5 @@
-// Memory between pages that nothing may access, for CPU devices that look for stray accesses: like AddressSanitizer's
-// zones around an object, with the processor as the judge.
+// Memory between pages that nothing may access, for CPU devices that find accesses outside of arrays. These pages are
+// like the redzones of AddressSanitizer, but the processor detects the access, by a page fault.
 #pragma once
 
 #include <cstddef>

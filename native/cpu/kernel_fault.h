@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "cpu/race_watch.h"
 #include "protocol/protocol.gen.h"
 
 namespace millrace::cpu {
@@ -18,6 +19,7 @@ enum class KernelFault : uint32_t {
   kInstruction,  // The kernel reached a trap or an invalid instruction.
   kSpin,         // A thread waited in a loop for another thread, for too long.
   kGuard,        // The kernel accessed a page around an array. Only reports have it: see GridCall::FailureOf.
+  kRace,         // Two threads of a block raced for shared memory. Its report is GridCall's.
 };
 
 /// FaultSlot::parameter of a report that a kernel had to stop. `dimension` is the KernelFault, `index` the address or
@@ -32,10 +34,15 @@ constexpr bool LosesDevice(KernelFault fault) {
 /// FaultSlot::thread_x of a report with kGuard if no parameter is a pointer into the array.
 inline constexpr uint32_t kNoParameter = UINT32_MAX;
 
+/// FaultSlot::thread_x and thread_y of a report with kRace for code that runs once for all threads of a block.
+/// Otherwise the positions of the two threads.
+inline constexpr uint32_t kEveryThreadPosition = UINT32_MAX;
+
 /// Why a kernel was aborted.
 struct KernelExit {
   KernelFault fault = KernelFault::kNone;
   uint64_t detail = 0;  // The address, or the limit in bytes.
+  RaceReport race = {};
 };
 
 /// The fault of a launch and its child launches. The first report counts; later blocks do not run.
@@ -55,6 +62,7 @@ class LaunchFault {
   /// Thread: the one that finishes the launch, after all blocks.
   [[nodiscard]] KernelFault fault() const { return exit_.fault; }
   [[nodiscard]] uint64_t detail() const { return exit_.detail; }
+  [[nodiscard]] const RaceReport& race() const { return exit_.race; }
   [[nodiscard]] protocol::FaultSlot Report() const {
     protocol::FaultSlot report{};
     report.parameter = kKernelFaultParameter;

@@ -39,6 +39,7 @@ class KernelRun {
 
  private:
   friend class KernelPause;
+  friend class RaceWatch;
   friend class KernelThread;
   struct Chunk {
     Chunk* next;

@@ -65,7 +65,15 @@ Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
   // The mapping remains valid, and the loader cannot mistake another file for this one.
   if (file != path) unlink(file.c_str());
   if (library == nullptr) return Explanation::Fail(StatusCode::kInternal, kLoading, said);
-  return std::make_shared<Image>(library);
+  return std::make_shared<Image>(library, path);
+}
+
+Image::Image(void* library, const std::string& path) : library_(library) {
+  Dl_info info{};
+  const void* found = Find("mr_finds_races");
+  if (found == nullptr || dladdr(found, &info) == 0) return;
+  race_base_ = reinterpret_cast<uintptr_t>(info.dli_fbase);
+  guards_ = GuardVariables(path);
 }
 
 Image::~Image() {

@@ -6,8 +6,9 @@
 //   const unsigned mr_max_threads_<entry> = threads of a block;
 // For the variables of a module it exports one table, which ends with a null name:
 //   const MrVariable mr_variables[];
-// An image whose threads wait for each other in loops has the symbol `mr_spins`.
-// An entry runs whole blocks, numbered linearly with x fastest, so a grid can be split between any two blocks.
+// An image whose threads wait for each other in loops has the symbol `mr_spins`, and one that was compiled to find
+// races of shared memory has `mr_finds_races`. An entry runs whole blocks, numbered linearly with x fastest, so a grid
+// can be split between any two blocks.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/guard_variables.h"
 #include "cpu/shim/launch_abi.h"
 #include "hal/hal.h"
 
@@ -27,15 +29,21 @@ namespace millrace::cpu {
 class Image {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Image>> Load(const std::string& path);
-  explicit Image(void* library) : library_(library) {}
+  Image(void* library, const std::string& path);
   ~Image();
   Image(const Image&) = delete;
   Image& operator=(const Image&) = delete;
 
   [[nodiscard]] void* Find(const std::string& symbol) const;
+  /// The address at which an image that finds races is loaded; 0 for any other image.
+  [[nodiscard]] uintptr_t race_base() const { return race_base_; }
+  /// Its variables that are not of the source.
+  [[nodiscard]] const std::vector<ThreadRange>& guards() const { return guards_; }
 
  private:
   void* const library_;
+  uintptr_t race_base_ = 0;
+  std::vector<ThreadRange> guards_;
 };
 
 class CpuModule final : public hal::Module {

@@ -46,7 +46,7 @@ class Memory final : public hal::Memory {
 
   /// Whether the driver can free it only by waiting for the device: then the reaper owns it (reaper.h).
   [[nodiscard]] bool IsFreedLate() const { return origin_ != Origin::kPool && origin_ != Origin::kPlain; }
-  /// Whether it is a texture or surface object. The driver destroys these at once; only running work may not use them.
+  /// Whether it is a texture or surface object. The driver destroys it without waiting, so no running work may use it.
   [[nodiscard]] bool IsObject() const { return origin_ == Origin::kTexture || origin_ == Origin::kSurface; }
   /// Whether it belongs to another process.
   [[nodiscard]] bool IsOpened() const { return origin_ == Origin::kOpened; }

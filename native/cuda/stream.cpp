@@ -61,21 +61,6 @@ Stream::~Stream() {
   if (!is_foreign_) OwnStreams().GiveBack(context_, handle_);
 }
 
-template <typename Call>
-Status Stream::Submit(Ticket ticket, Call&& call) {
-  MR_TRY(context_.Alive());
-  const std::shared_lock submitting(context_.submissions());
-  // The event is acquired first: once the work is queued, nothing may fail.
-  CUevent event = nullptr;
-  MR_TRY(Prepare(ticket, &event));
-  if (const Status status = call(); !status.ok()) {
-    const std::lock_guard lock(mutex_);
-    events_.Return(event);
-    return status;
-  }
-  return Accept(ticket, event);
-}
-
 Status Stream::Prepare(Ticket ticket, CUevent* event) {
   const std::lock_guard lock(mutex_);
   if (!events_.is_started()) events_.StartAt(ticket);

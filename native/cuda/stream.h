@@ -12,6 +12,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 
 #include "cuda/bounce.h"
 #include "cuda/context.h"
@@ -118,5 +119,20 @@ class Stream final : public hal::Stream {
   std::mutex mutex_;
   EventTable events_;  // Guarded by mutex_.
 };
+
+template <typename Call>
+Status Stream::Submit(hal::Ticket ticket, Call&& call) {
+  MR_TRY(context_.Alive());
+  const std::shared_lock submitting(context_.submissions());
+  // The event is acquired first: once the work is queued, nothing may fail.
+  CUevent event = nullptr;
+  MR_TRY(Prepare(ticket, &event));
+  if (const Status status = call(); !status.ok()) {
+    const std::lock_guard lock(mutex_);
+    events_.Return(event);
+    return status;
+  }
+  return Accept(ticket, event);
+}
 
 }  // namespace millrace::cuda

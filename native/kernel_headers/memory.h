@@ -1,4 +1,3 @@
-// Another name of string.h.
+// The functions of string.h, under an old name.
 #pragma once
-
 #include <string.h>

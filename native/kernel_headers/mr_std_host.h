@@ -2,6 +2,8 @@
 // using-declarations, members and variables outside of functions remain, and may name these.
 #pragma once
 
+#include "mr_std_containers.h"
+
 namespace std {
 
 enum mr_host_name {
@@ -28,7 +30,6 @@ enum mr_host_string { strlen, strcmp, strncpy, strcpy, memmove, memcmp, stoi, st
 #define MR_STD_HOST_TEMPLATE(name) \
   template <class...>              \
   struct name {};
-MR_STD_HOST_TYPE(string)
 MR_STD_HOST_TYPE(string_view)
 MR_STD_HOST_TYPE(ostream)
 MR_STD_HOST_TYPE(istream)
@@ -54,9 +55,6 @@ using ::FILE;
 #else
 MR_STD_HOST_TYPE(FILE)
 #endif
-MR_STD_HOST_TEMPLATE(vector)
-MR_STD_HOST_TEMPLATE(deque)
-MR_STD_HOST_TEMPLATE(list)
 MR_STD_HOST_TEMPLATE(map)
 MR_STD_HOST_TEMPLATE(multimap)
 MR_STD_HOST_TEMPLATE(set)
@@ -77,11 +75,5 @@ MR_STD_HOST_TEMPLATE(uniform_real_distribution)
 MR_STD_HOST_TEMPLATE(normal_distribution)
 #undef MR_STD_HOST_TYPE
 #undef MR_STD_HOST_TEMPLATE
-
-namespace chrono {
-struct high_resolution_clock {};
-struct steady_clock {};
-struct system_clock {};
-}  // namespace chrono
 
 }  // namespace std

@@ -1,4 +1,5 @@
-// The parts of one channel, for those of them that use several others. Each part's header names its lock or its thread.
+// References to the parts of one channel, for a part that uses several others. Each part's header names its lock or its
+// thread.
 #pragma once
 
 namespace millrace {

@@ -1,4 +1,4 @@
-// What a channel tells of itself for diagnosis.
+// The counters that a channel reports for diagnosis.
 #pragma once
 
 #include <cstdint>

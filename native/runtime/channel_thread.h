@@ -1,8 +1,9 @@
 // The thread of a channel: what it does in a turn, when it sleeps, and how it ends.
 //
 // It takes records out of the ring and what other threads left in the inbox, and has each record issued. A record that
-// cannot be issued yet parks its stream: it and the stream's later records wait in the stream's own list. When it is to
-// end, it lets issued work run to its end, closes the device, and tells who waits for that.
+// cannot be issued yet parks its stream: it and the stream's later records wait in the stream's own list. When the
+// thread is asked to end, it waits for issued work, closes the device, and notifies the threads that wait for the
+// close.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // What a device's control thread asks of it: kernels, modules and their variables, host memory, routes between devices,
-// and what other processes share. Most of it goes to the device itself, beside the channel's thread, which issues
-// records meanwhile and only waits with closing; the result is bound to its handle by that thread.
+// and what other processes share. The control thread calls the device directly for most of it. Meanwhile the channel's
+// thread issues records, and only delays closing the device. The channel's thread then binds the result to its handle.
 #pragma once
 
 #include <cstddef>

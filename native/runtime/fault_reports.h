@@ -1,5 +1,5 @@
 // The reports of faults of one device, as failures of their streams: those that a kernel or a copy wrote to its slot
-// (faults.h), and those that a thread of the CPU device hands over.
+// (fault_slots.h), and those that a thread of the CPU device hands over.
 #pragma once
 
 #include <cstddef>

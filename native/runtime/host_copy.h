@@ -1,5 +1,5 @@
-// Copies within host memory on several threads, for snapshots of ordinary arrays: one core reaches neither the memory's
-// bandwidth nor, on fresh pages, a tenth of it.
+// Copies within host memory on several threads, for snapshots of ordinary arrays. One core cannot use the whole
+// bandwidth of the memory; on fresh pages it reaches less than a tenth of it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What LAUNCH records, and those among the nodes of a graph, have in common.
+// The code that LAUNCH records of streams and LAUNCH records of graph nodes share.
 #pragma once
 
 #include <cstddef>

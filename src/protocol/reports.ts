@@ -63,6 +63,8 @@ export interface FailureRecord {
     readonly limit: number;
     readonly block: readonly [x: number, y: number, z: number];
     readonly thread: readonly [x: number, y: number, z: number];
+    /** Of a race of shared memory: the offsets of both accesses in the image. */
+    readonly places: readonly [first: number, second: number];
   };
 }
 

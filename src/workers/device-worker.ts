@@ -44,13 +44,13 @@ class WorkerDevice implements ControlledDevice {
   readonly #sharers: Map<MessagePort, WorkerClient> = new Map();
   readonly #opened: Extract<FromWorker, { readonly type: 'opened' }>;
 
-  constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded }: OpenRequest) {
+  constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded, findsRaces }: OpenRequest) {
     const timeline = growableSharedBuffer(TIMELINE_BYTES, TIMELINE_BYTES);
     const arena: GrowableSharedBuffer = growableSharedBuffer(PAGE_BYTES, ARENA_BYTES);
     const views = [new Uint8Array(timeline, 0, TIMELINE_BYTES), new Uint8Array(arena, 0, PAGE_BYTES)] as const;
     this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded);
     this.builder = new KernelBuilder(
-      backend === 'cpu' ? { backend } : { backend, computeCapability: info.computeCapability, ...nvrtc(info.ordinal) },
+      backend === 'cpu' ? { backend, findsRaces } : { backend, computeCapability: info.computeCapability, ...nvrtc(info.ordinal) },
     );
     this.isOnCpu = backend === 'cpu';
     const address: DeviceAddress = { process: process.pid, thread: threadId, channel: this.channel, key: randomUUID() };

@@ -4,7 +4,7 @@
 // If the worker ends without a request, the device is lost.
 // Thread: owner.
 import { types } from 'node:util';
-import type { Build, BuildSpec } from '../core/channel/build.js';
+import type { Build, BuildSpec, RacePlaces, RaceSource } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { DeviceLostError } from '../core/base/errors.js';
@@ -185,6 +185,11 @@ export class WorkerChannel implements Channel {
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
     const id = ++this.#lastAsked;
     return this.keepAlive(this.#request(id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
+  }
+
+  locate(kernel: number, race: RacePlaces): Promise<RaceSource> {
+    const id = ++this.#lastAsked;
+    return this.keepAlive(this.#request(id, { type: 'locate', id, handle: kernel, race }));
   }
 
   releaseHold(stream: number, ticket: number): void {

@@ -1,7 +1,7 @@
 // Requests of one thread to the worker of a device: builds, host memory, calls that may block. The thread that opened the device has one
 // client, and so has each thread that shares it.
 // Thread: control.
-import type { Build, BuildSpec } from '../core/channel/build.js';
+import type { Build, BuildSpec, RacePlaces, RaceSource } from '../core/channel/build.js';
 import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import { unfilledBytes } from '../core/channel/host-buffers.js';
@@ -9,6 +9,7 @@ import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '.
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { Status } from '../protocol/protocol.gen.js';
 import type { BuildResult, KernelBuilder } from '../toolchain/images/builder.js';
+import { raceSource } from '../toolchain/compilers/race-source.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { asMillraceError, asUnopened } from './native-errors.js';
 
@@ -23,12 +24,14 @@ export interface ControlledDevice {
   readonly isClosing: boolean;
 }
 
-type LoadedReport = ModuleReport & Pick<BuildResult, 'symbolOf'>;
+/** `built` is the image of a module, which is loaded already; the `image` of a kernel is to be loaded. */
+type BuiltReport = ModuleReport & Pick<BuildResult, 'symbolOf'> & { readonly image?: Uint8Array; readonly built?: Uint8Array };
 
 interface LoadedModule {
   /** Names it to the device. */
   readonly number: number;
-  readonly loading: Promise<LoadedReport>;
+  readonly build: BuildSpec;
+  readonly loading: Promise<BuiltReport>;
 }
 
 /** The image of a kernel whose module is loaded already. */
@@ -53,6 +56,8 @@ export class WorkerClient {
   readonly #building: Set<number> = new Set();
   /** By the numbers that the thread chose. */
   readonly #modules: Map<number, LoadedModule> = new Map();
+  /** Of kernels that find races, by kernel handle: the image's file, and its source. */
+  readonly #images: Map<number, { readonly file: string; readonly build: Build }> = new Map();
   /** By memory handle. */
   readonly #binding: Map<number, VariableSpec> = new Map();
   /** Buffers that the device writes into and that the thread has not collected; undefined where the allocation failed. */
@@ -87,6 +92,9 @@ export class WorkerClient {
         break;
       case 'ask':
         this.#answer(message.id, message.name, message.args);
+        break;
+      case 'locate':
+        void this.#locate(message.id, message.handle, message.race);
         break;
       case 'unregister':
         this.#unregister(message.handle);
@@ -124,13 +132,8 @@ export class WorkerClient {
       if (module !== undefined && 'parameterChecks' in spec) await this.#device.builder.build(spec);
       // The module may have been built without it.
       else if (module !== undefined) this.#device.builder.checked(spec);
-      const {
-        image = NO_IMAGE,
-        compiler,
-        fromCache,
-        ms,
-        symbolOf,
-      } = await (module === undefined ? this.#device.builder.build(spec) : this.#loaded(module));
+      const report: BuiltReport = module === undefined ? await this.#device.builder.build(spec) : await this.#loaded(module);
+      const { image = NO_IMAGE, built = image, compiler, fromCache, ms, symbolOf } = report;
       if (this.#device.isClosing) return;
       const { isBounded, isLaunching = false } = spec;
       const entry = spec.path === undefined ? spec.entry : symbolOf(spec.path);
@@ -144,6 +147,7 @@ export class WorkerClient {
         isChecked,
         module: this.#numberOf(module),
       });
+      if (this.#device.builder.findsRaces) this.#keepImage(handle, built, spec, module);
       this.#send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {
       if (this.#device.isClosing) return;
@@ -159,11 +163,16 @@ export class WorkerClient {
     }
   }
 
+  #keepImage(handle: number, image: Uint8Array, kernel: Build, module: number | undefined): void {
+    const build = module === undefined ? kernel : (this.#modules.get(module) as LoadedModule).build;
+    this.#images.set(handle, { file: Buffer.from(image).toString(), build });
+  }
+
   /** Loads a module. Builds of its kernels and bindings of its variables wait for it. */
   async #loadModule(module: number, spec: BuildSpec): Promise<void> {
     const number = ++lastModule;
     const loading = this.#load(number, spec);
-    this.#modules.set(module, { number, loading });
+    this.#modules.set(module, { number, build: spec, loading });
     try {
       const { compiler, fromCache, ms } = await loading;
       this.#send({ type: 'moduleLoaded', module, compiler, fromCache, ms });
@@ -172,7 +181,7 @@ export class WorkerClient {
     }
   }
 
-  async #load(module: number, spec: BuildSpec): Promise<LoadedReport> {
+  async #load(module: number, spec: BuildSpec): Promise<BuiltReport> {
     const { image, symbolOf, compiler, fromCache, ms } = await this.#device.builder.build(spec);
     if (!this.#device.isClosing) {
       try {
@@ -181,10 +190,10 @@ export class WorkerClient {
         throw asMillraceError(error, `The module of kernels ${spec.name} does not load`);
       }
     }
-    return { compiler, fromCache, ms, symbolOf };
+    return { compiler, fromCache, ms, symbolOf, built: image };
   }
 
-  #loaded(module: number): Promise<LoadedReport & { readonly image?: Uint8Array }> {
+  #loaded(module: number): Promise<BuiltReport> {
     return (this.#modules.get(module) as LoadedModule).loading;
   }
 
@@ -269,6 +278,17 @@ export class WorkerClient {
     }
     const error = new OutOfMemoryError('ERR_MILLRACE_MEMORY', 'There is not enough host memory for the result of the read.', 0, 0);
     this.#send({ type: 'notLent', handle, error: encodeError(error) });
+  }
+
+  /** Never fails: an error names the race without its lines. */
+  async #locate(id: number, handle: number, race: RacePlaces): Promise<void> {
+    const image = this.#images.get(handle);
+    const reason = 'the image is not known';
+    const source: RaceSource =
+      image === undefined
+        ? { lines: [undefined, undefined], reason, variable: undefined }
+        : await raceSource(image.file, () => this.#device.builder.sourceOf(image.build), race);
+    this.#send({ type: 'located', id, source });
   }
 
   #answer(id: number, name: ControlName, args: readonly unknown[]): void {

@@ -3,6 +3,7 @@
 // Thread: owner.
 import { decodeError } from '../core/base/errors.js';
 import type { BuildReport, ModuleReport } from '../core/channel/channel.js';
+import type { RaceSource } from '../core/channel/build.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 /** What a request of each kind resolves with. */
@@ -13,6 +14,7 @@ export interface Answers {
   unregister: void;
   collect: ArrayBuffer;
   ask: unknown;
+  locate: RaceSource;
 }
 
 type Kind = keyof Answers;
@@ -34,6 +36,7 @@ export class WorkerRequests {
     unregister: new Map(),
     collect: new Map(),
     ask: new Map(),
+    locate: new Map(),
   };
 
   /** `device`: the name of the device in errors. `send` posts a message to the worker. */
@@ -87,6 +90,9 @@ export class WorkerRequests {
         return this.#reject('collect', message.handle, message);
       case 'answered':
         this.#take('ask', message.id)?.resolve(message.value);
+        return true;
+      case 'located':
+        this.#take('locate', message.id)?.resolve(message.source);
         return true;
       case 'refused':
         return this.#reject('ask', message.id, message);

@@ -6,6 +6,7 @@ import { CUDA_LIBRARY_CASES, GROUP_CASES } from '../cuda-texts/cuda-library-case
 import { RANDOM_CASES } from '../cuda-texts/random-cases.js';
 import { textOf } from '../cuda-texts/text-case.js';
 import { checkText } from '../cuda-texts/text-check.js';
+import { WIDE_TILE_CASES } from '../cuda-texts/wide-tile-cases.js';
 import { xorwow } from '../support/oracle/curand.js';
 import { chapterDevice, type Rule, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
@@ -38,7 +39,7 @@ export function cudaLibraries(target: Target): void {
     for (const one of CUB_CASES) rule('S484', `CUB: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
     for (const one of CUB_TEMPLATE_CASES) rule('S445', `templates with CUB: ${one.kernel}`, () => checkText(chapter.device, one));
 
-    for (const one of [...GROUP_CASES, ...CUDA_LIBRARY_CASES])
+    for (const one of [...GROUP_CASES, ...WIDE_TILE_CASES, ...CUDA_LIBRARY_CASES])
       rule('S485', `C++ library and groups: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
 
     rule('S483', "XORWOW's first numbers are those of cuRAND's manual", () => {

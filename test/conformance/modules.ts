@@ -14,7 +14,7 @@ import {
   output,
   StateError,
 } from 'millrace';
-import { COUNTERS, counters, one, WEIGHTS } from '../support/modules.js';
+import { COUNTERS, counters, MANAGED, one, WEIGHTS } from '../support/modules.js';
 import { chapterDevice, chapterDevices, rulesOf, withDevice } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
@@ -145,6 +145,29 @@ extern "C" __global__ void grow(int* out) {
       expect([...(await out.read())]).toEqual([20, 613]);
     });
 
+    rule('S471', '__managed__ variables are those of the device, read and written by copies', async () => {
+      const { device } = chapter;
+      const { stream } = device;
+      const module = cudaModule(MANAGED);
+      const gather = module.kernel('gather', { y: output(f32) });
+      const found = module.global(device, 'found', i32, 1);
+      const values = module.global(device, 'values', f32, 8);
+      using y = device.empty(8);
+      expect((await found.read())[0]).toBe(7);
+      stream.copy(
+        values,
+        Float32Array.from({ length: 8 }, (_unused, i) => i * i),
+      );
+      stream.launch(gather, { grid: 1, block: 8 }, { y });
+      expect([...(await y.read())]).toEqual([0, 1, 4, 9, 16, 25, 36, 49]);
+      expect((await found.read())[0]).toBe(15);
+      expect((await values.read())[3]).toBe(-9);
+      // Without a module, too, the variables keep their values from launch to launch.
+      const alone = cudaKernel('gather', { y: output(f32) }, MANAGED);
+      for (let n = 0; n < 2; n++) stream.launch(alone, { grid: 1, block: 8 }, { y });
+      expect([...(await y.read())].map(Math.abs)).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+    });
+
     rule('S471', 'arrays of one variable share its memory, which outlives them', async () => {
       const { device } = chapter;
       const { module, add } = counters();
@@ -183,9 +206,6 @@ extern "C" __global__ void grow(int* out) {
       expect(refused(() => module.global(device, 'fixed', i32, 2)).message).toContain('const');
       expect(refused(() => module.kernel('weigh', { x: input(f32), y: output(i32), n: i32 })).argument).toBe('params.y');
       expect(thrownBy(() => module.kernel('weights', {}))).toBeInstanceOf(CompileError);
-      const managed = thrownBy(() => cudaModule('__device__ __managed__ int shared;')) as CompileError;
-      expect(managed).toBeInstanceOf(CompileError);
-      expect(managed.diagnostics[0]).toMatchObject({ code: 'K007' });
     });
 
     rule('S476', 'a module is built once per device, and compile builds it ahead', async () => {

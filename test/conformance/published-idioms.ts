@@ -1,5 +1,6 @@
 // Chapter 4: idioms of published CUDA programs, against plain JavaScript. The files are in folders of test/cuda-texts.
 import { describe } from 'vitest';
+import { CALLABLE_CASES } from '../cuda-texts/callable-cases.js';
 import { CONVOLUTION_CASES } from '../cuda-texts/convolution-cases.js';
 import { IMAGE_CASES } from '../cuda-texts/image-cases.js';
 import { LAYER_CASES } from '../cuda-texts/layer-cases.js';
@@ -32,6 +33,7 @@ export function publishedIdioms(target: Target): void {
     const chapter = chapterDevice(target);
 
     for (const one of ORDERED) rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one));
+    for (const one of CALLABLE_CASES) rule('S489', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one));
     for (const one of UNORDERED_CASES)
       rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one, (values) => values.toSorted()));
   });

@@ -75,6 +75,7 @@ import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { stageValues } from './stage-values.js';
+import { sharedMemoryRaces } from './shared-memory-races.js';
 import { sharing } from './sharing.js';
 import { spinningThreads } from './spinning.js';
 import { streams } from './streams.js';
@@ -145,6 +146,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   failures,
   kernelFaults,
   guardedMemory,
+  sharedMemoryRaces,
   limits,
   lifecycle,
   sharing,
@@ -237,6 +239,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaAssertions,
   spinningThreads,
   guardedMemory,
+  sharedMemoryRaces,
   modules,
   moduleVariables,
 ];

@@ -54,7 +54,7 @@ export function textureArguments(target: Target): void {
         [{ shape: 4, filter: 'linear', dtype: u8 }, "read: 'normalizedFloat'", 'u8'],
         [{ shape: 4, read: 'normalizedFloat' }, 'integers of 8 or 16 bits', 'f32'],
         [{ shape: 4, address: 'wrap' }, 'normalizedCoordinates: true'],
-        [{ shape: 4, address: ['clamp', 'clamp'] }, 'one for each of 1 axes', 1],
+        [{ shape: 4, address: ['clamp', 'clamp'] }, 'one mode for each axis (1)', 1],
         [{ shape: 4, surface: 1 }, 'not true or false'],
         [{ shape: 4, sampler: 'none' }, "no option 'sampler'"],
         [{ shape: 4, data: new Float32Array(3) }, '3 values', 4],

@@ -71,6 +71,25 @@ export function textures(target: Target): void {
       expectAlike(await sums.read(), Float32Array.from(expected), 'sums');
     });
 
+    rule('S490', 'threads that wait for each other, and macros, read a texture', async () => {
+      const { device } = chapter;
+      const [n, block] = [500, 128];
+      const values = picture(n);
+      using x = device.from(values);
+      using texture = device.createTexture({ array: x });
+      const sumsOf = (size: number): Float32Array =>
+        Float32Array.from({ length: 512 / size }, (_, at) => values.subarray(at * size, at * size + size).reduce((a, b) => a + b, 0));
+      using sums = device.empty(512 / block);
+      device.stream.launch(kernelOf('sumTexture'), { grid: 4, block, sharedBytes: 4 * block }, { values: texture, sums, n });
+      expect(await sums.read()).toEqual(sumsOf(block));
+      using ofWarps = device.empty(512 / 32);
+      device.stream.launch(kernelOf('sumInWarps'), { grid: 4, block }, { values: texture, sums: ofWarps, n });
+      expect(await ofWarps.read()).toEqual(sumsOf(32));
+      using counts = device.zeros(2, 'i32');
+      device.stream.launch(kernelOf('countLarge'), { grid: 4, block }, { values: texture, counts, least: 40, n });
+      expect([...(await counts.read())]).toEqual([values.filter((v) => v >= 40).length, 1]);
+    });
+
     rule('S490', 'a table of colours: one dimension, four channels, exact at multiples of 1/256', async () => {
       const { device } = chapter;
       const n = 16;

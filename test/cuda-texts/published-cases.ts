@@ -1,9 +1,11 @@
 // Idioms of published programs whose host code and kernels share declarations.
-import { f32, i32, input, output } from 'millrace';
+import { f32, i32, inout, input, output, u64 } from 'millrace';
 import { floats, ints, type TextCase } from './text-case.js';
 
 const cells = floats(5 * 7, (i) => i * 1.5 - 4);
 const limits = ints(100, (i) => ((i * 31) % 17) - 8);
+
+const bits = (count: number): BigUint64Array => BigUint64Array.of(2n ** BigInt(count) - 1n);
 
 export const PUBLISHED_CASES: readonly TextCase[] = [
   {
@@ -21,5 +23,33 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     launch: { grid: 2, block: 64 },
     given: { limits, codes: new Int32Array(100), n: 100 },
     results: { codes: limits.map((limit) => (limit < 0 ? 1 : 0)) },
+  },
+  {
+    file: 'built-in-atomics',
+    kernel: 'built_in',
+    params: { x: input(i32), counts: inout(i32), sum: inout(f32), bits: inout(u64) },
+    launch: { grid: 5, block: 10 },
+    given: { x: limits.slice(0, 50), counts: new Int32Array(7).fill(3), sum: new Float32Array(1), bits: new BigUint64Array(1) },
+    results: {
+      counts: Int32Array.of(
+        limits.slice(0, 50).reduce((a, b) => a + b, 3),
+        Math.max(...limits.slice(0, 50)),
+        Math.min(...limits.slice(0, 50)),
+        103,
+        77,
+        3,
+        8,
+      ),
+      sum: Float32Array.of(25),
+      bits: bits(50),
+    },
+  },
+  {
+    file: 'containers-in-classes',
+    kernel: 'turn',
+    params: { x: input(i32), y: output(i32), n: i32 },
+    launch: { grid: 4, block: 32 },
+    given: { x: limits, y: new Int32Array(100), n: 100 },
+    results: { y: limits.map((_v, i) => limits[(i + 1) % 100]!) },
   },
 ];

@@ -48,5 +48,12 @@ export const TEXTURE_TEXTS = {
   upscale: { file: 'bilinear-upscale', kernel: 'upscale', params: { image: texture, out: output(f32), ...size } },
   mark: { file: 'surface-edges', kernel: 'mark', params: { plane: surface, ...size } },
   look: { file: 'surface-edges', kernel: 'look', params: { plane: surface, clamped: output(i16), zeros: inout(i16) } },
+  sumTexture: { file: 'sums-around-textures', kernel: 'sum_texture', params: { values: texture, sums: output(f32), n: i32 } },
+  sumInWarps: { file: 'sums-around-textures', kernel: 'sum_in_warps', params: { values: texture, sums: output(f32), n: i32 } },
+  countLarge: {
+    file: 'names-in-macros',
+    kernel: 'count_large',
+    params: { values: texture, counts: inout(i32), least: f32, n: i32 },
+  },
   grow: { file: 'surface-edges', kernel: 'grow', params: { volume: surface, line: surface } },
 } as const satisfies Readonly<Record<string, TextureText>>;

@@ -3,6 +3,7 @@
 //
 //   nvcc -cubin -arch=sm_90 -o cuda_kernels.cubin cuda_kernels.cu && cuda_backend_test cuda_kernels.cubin
 #include <thread>
+#include <vector>
 
 #include "cuda_fixture.h"
 
@@ -183,6 +184,38 @@ MR_TEST(ARefusedLaunchLeavesItsTicketOpen) {
   MR_EXPECT_EQ(stream->Completed(), 0u);
   MR_EXPECT(stream->Nop(1).ok());
   MR_EXPECT(Finish(*stream, 1));
+}
+
+MR_TEST(AKernelThatWasFoundTwiceIsUsedTwice) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  Pinned host(*opened.device, 8);
+  auto* x = host.As<float>();
+  float* y = x + 1;
+  x[0] = 3;
+  y[0] = 1;
+  auto module = opened.device->LoadModule(kernel_image);
+  MR_REQUIRE(module.ok());
+  std::vector<std::shared_ptr<hal::Kernel>> found;
+  for (int i = 0; i < 100; ++i) {
+    auto kernel = module.value()->FindKernel("axpy", false, false);
+    MR_REQUIRE(kernel.ok());
+    found.push_back(std::move(kernel).value());
+  }
+  float a = 2;
+  int n = 1;
+  void* params[] = {&y, &x, &a, &n};
+  uint64_t ticket = 0;
+  for (const auto& kernel : found) {
+    MR_REQUIRE(
+        stream
+            ->Launch(
+                ++ticket,
+                {.kernel = kernel.get(), .grid = {1, 1, 1}, .block = {32, 1, 1}, .shared_bytes = 0, .params = params})
+            .ok());
+  }
+  MR_REQUIRE(Finish(*stream, ticket));
+  MR_EXPECT_EQ(y[0], 601.0f);
 }
 
 MR_TEST(ModulesThatDoNotFitAreRefused) {

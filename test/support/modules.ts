@@ -35,6 +35,25 @@ extern "C" __global__ void follow(int* out) {
 }
 `;
 
+/** Variables that host code of a program would use, too. */
+export const MANAGED = `
+#include <cstdio>
+#define MANAGED __managed__
+__managed__ int found = 7;
+MANAGED __device__ float values[8];
+__global__ void gather(float* y) {
+  const int i = threadIdx.x;
+  y[i] = values[i];
+  values[i] = -values[i];
+  atomicAdd(&found, 1);
+}
+int main() {
+  gather<<<1, 8>>>(nullptr);
+  cudaDeviceSynchronize();
+  printf("%d\\n", found);
+}
+`;
+
 export interface Counters {
   readonly module: CudaModule;
   readonly add: Kernel<{ out: InOut<'i32'>; by: typeof i32 }>;

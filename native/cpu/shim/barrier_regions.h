@@ -67,16 +67,18 @@ static inline mr_index3 mr_first_left(const unsigned char* gone, mr_index3 dim) 
       for (int mr_x = 0; mr_x < mr_box_of_block.width; ++mr_x) {                   \
         const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)}; \
         const int mr_thread = mr_row + mr_x;                                       \
+        mr_race_thread(static_cast<unsigned>(mr_thread));                          \
         {
 /// Begins a region for the threads that have not left.
 #define MR_THREADS(region) \
   MR_EVERY_THREAD(region)  \
   if (mr_are_some_gone && mr_gone[mr_thread]) goto mr_end_##region;
-#define MR_END(region) \
-  }                    \
-  mr_end_##region:;    \
-  }                    \
-  }                    \
+#define MR_END(region)                  \
+  }                                     \
+  mr_end_##region:;                     \
+  mr_race_thread(mr_race_every_thread); \
+  }                                     \
+  }                                     \
   }
 /// The thread leaves the kernel.
 #define MR_LEAVE(region)    \
@@ -120,7 +122,14 @@ struct mr_thread_memory {
 #define MR_OWN_ARRAY(type, name, elements) type(&name)[elements] = mr_of_##name.address[mr_thread];
 
 // The threads of a block run on one thread here, so only the compiler must not reorder memory accesses.
-#define MR_SYNCTHREADS() __atomic_signal_fence(__ATOMIC_SEQ_CST)
-#define MR_SYNCWARP() MR_SYNCTHREADS()
+#define MR_SYNCTHREADS() (__atomic_signal_fence(__ATOMIC_SEQ_CST), mr_tell(mr_race_barrier))
+#define MR_SYNCWARP() (__atomic_signal_fence(__ATOMIC_SEQ_CST), mr_tell_warps_met(blockDim))
 #define MR_BEGIN_GRID(stream)
-#define MR_SYNC_GRID() mr_wait_for_grid()
+#define MR_SYNC_GRID() (mr_wait_for_grid(), mr_tell(mr_race_barrier))
+
+static MR_INLINE void mr_tell_warps_met([[maybe_unused]] mr_index3 dim) {
+#if defined(MR_FINDS_RACES)
+  const unsigned threads = static_cast<unsigned>(dim.x.value * dim.y.value * dim.z.value);
+  for (unsigned first = 0; first < threads; first += 32) mr_tell(mr_race_warp, first, ~0u);
+#endif
+}

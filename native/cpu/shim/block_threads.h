@@ -8,20 +8,34 @@
 #include "kernel_exports.h"
 #include "warp.h"
 
+static MR_INLINE unsigned mr_rank_of(const mr_thread& thread) {
+  return (thread.index.z * blockDim.y + thread.index.y) * blockDim.x + thread.index.x;
+}
+/// Tells that the lanes have met. Lanes that are only active together have not.
+static MR_INLINE void mr_tell_met(const mr_thread* threads, const mr_warp_requests& requests, unsigned met) {
+  if (met == 0 || requests.of[__builtin_ctz(met)]->call == mr_warp_call::active) return;
+  mr_tell(mr_race_warp, mr_rank_of(threads[0]), met);
+}
+
 #if defined(MR_ASSERTING)
 /// Resumes a thread. A thread whose assertion fails counts as returned; its frames are freed when the blocks end.
 static __attribute__((noinline)) void mr_go_on(mr_thread& thread) {
+  mr_race_thread(mr_rank_of(thread));
   if (__builtin_setjmp(mr_place_to_leave) == 0) {
     std::coroutine_handle<>::from_address(thread.frame).resume();
     mr_keep_frame();
   } else {
+    mr_race_thread(mr_race_no_thread);
     thread.frame = nullptr;
     thread.request = nullptr;
   }
+  mr_race_thread(mr_race_no_thread);
 }
 #else
 static MR_INLINE void mr_go_on(mr_thread& thread) {
+  mr_race_thread(mr_rank_of(thread));
   std::coroutine_handle<>::from_address(thread.frame).resume();
+  mr_race_thread(mr_race_no_thread);
 }
 #endif
 
@@ -60,6 +74,7 @@ static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
   }
   while (waiting != 0) {
     const unsigned answered = mr_answer(requests, waiting, alive);
+    mr_tell_met(threads, requests, answered);
     waiting &= ~answered;
     for (unsigned rest = answered; rest != 0; rest &= rest - 1) go_on(static_cast<unsigned>(__builtin_ctz(rest)));
   }
@@ -100,6 +115,7 @@ static void mr_run_waiting_blocks(const MrLaunch* launch, unsigned long long fir
                                 mr_index(static_cast<int>(block / columns / rows))};
     blockIdx = block_index;
     launch->block_now = block;
+    mr_tell(mr_race_begin_block, count);
     for (unsigned number = 0; number < count; ++number) {
       mr_thread& thread = threads[number];
       const int n = static_cast<int>(number);
@@ -120,7 +136,9 @@ static void mr_run_waiting_blocks(const MrLaunch* launch, unsigned long long fir
       alive = mr_run_to_barrier(threads, count);
       if (barrier.is_of_grid) mr_wait_for_grid();
       barrier.release();
+      mr_tell(mr_race_barrier);
     }
+    mr_tell(mr_race_end_block);
   }
   mr_current_frames = nullptr;
 }

@@ -61,6 +61,7 @@ static unsigned mr_run_gated_warp(mr_thread* threads, unsigned count, mr_round& 
     }
     if (waiting == 0) continue;
     const unsigned answered = mr_answer(requests, waiting, alive, gated == 0);
+    mr_tell_met(threads, requests, answered);
     waiting &= ~answered;
     is_moving = is_moving || answered != 0;
     for (unsigned rest = answered; rest != 0; rest &= rest - 1) go_on(static_cast<unsigned>(__builtin_ctz(rest)));

@@ -34,6 +34,7 @@ class barrier {
 
   /// The token is the number of the phase that the thread arrived in.
   MR_INLINE arrival_token arrive(long count = 1) {
+    mr_race_release_by(this);
     const arrival_token token = phase_;
     left_ -= count;
     if (left_ <= 0) {
@@ -51,7 +52,10 @@ class barrier {
   class [[nodiscard]] phase_wait : public mr_gate_wait {
    public:
     MR_INLINE phase_wait(const barrier* of, arrival_token phase) : mr_gate_wait(&test), of_(of), phase_(phase) {}
-    MR_INLINE bool await_resume() const noexcept { return true; }
+    MR_INLINE bool await_resume() const noexcept {
+      mr_race_acquire_by(of_);
+      return true;
+    }
 
    private:
     static bool test(const mr_gate* gate) {
@@ -70,6 +74,7 @@ class barrier {
 
  private:
   MR_INLINE void reset(long expected) {
+    mr_race_pass(this, sizeof(*this));
     expected_ = left_ = expected;
     // The token before the first phase, of the other parity, is one of an ended phase.
     phase_ = 2;
@@ -100,7 +105,9 @@ class pipeline {
    public:
     MR_INLINE count_wait(const unsigned long long* counter, unsigned long long least)
         : mr_gate_wait(&test), counter_(counter), least_(least) {}
-    MR_INLINE void await_resume() const noexcept {}
+    MR_INLINE void await_resume() const noexcept {
+      if (counter_ != nullptr) mr_race_acquire_by(counter_);
+    }
 
    private:
     static bool test(const mr_gate* gate) {
@@ -115,7 +122,10 @@ class pipeline {
     return {emptied_ + head_ % stages_, head_ / stages_ * *consumers_};
   }
   MR_INLINE void producer_commit() {
-    if (stages_ != 0) ++filled_[head_ % stages_];
+    if (stages_ != 0) {
+      mr_race_release_by(filled_ + head_ % stages_);
+      ++filled_[head_ % stages_];
+    }
     ++head_;
   }
   MR_INLINE count_wait consumer_wait() {
@@ -123,7 +133,10 @@ class pipeline {
     return {filled_ + tail_ % stages_, (tail_ / stages_ + 1) * *producers_};
   }
   MR_INLINE void consumer_release() {
-    if (stages_ != 0) ++emptied_[tail_ % stages_];
+    if (stages_ != 0) {
+      mr_race_release_by(emptied_ + tail_ % stages_);
+      ++emptied_[tail_ % stages_];
+    }
     ++tail_;
   }
   MR_INLINE bool quit() { return true; }
@@ -143,6 +156,7 @@ struct mr_pipeline_maker {
   using State = pipeline_shared_state<Scope, Stages>;
   /// All threads vote, wait for each other, and the first one that goes on sets up the state.
   static MR_INLINE auto make(State* state, bool produces, bool consumes) {
+    mr_race_pass(state, sizeof(*state));
     state->votes[0] += produces;
     state->votes[1] += consumes;
     return mr_block_step([state] {

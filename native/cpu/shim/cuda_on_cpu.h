@@ -21,3 +21,7 @@
 #include "thread_index.h"
 #include "types.h"
 #include "vectors.h"
+
+#if defined(MR_FINDS_RACES)
+#include "race_callbacks.h"
+#endif

@@ -98,3 +98,11 @@ MR_INLINE void operator*(mr_deleting_array, T* objects) {
     mr_heap_free(reinterpret_cast<char*>(objects) - (alignof(T) > sizeof(size_t) ? alignof(T) : sizeof(size_t)));
   }
 }
+
+/// What virtual destructors name. Kernels do not call it, because the builder rewrites their `delete`.
+void operator delete(void* address, size_t) noexcept {
+  mr_heap_free(address);
+}
+void operator delete(void* address) noexcept {
+  mr_heap_free(address);
+}

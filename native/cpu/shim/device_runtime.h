@@ -91,6 +91,7 @@ template <auto Kernel>
 struct mr_kernel_entry {
   using Signature = mr_signature<typename mr_pointee<decltype(Kernel)>::type>;
   __attribute__((flatten)) static void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
+    mr_race_enter(launch);
     mr_take_hidden(launch, Signature::table.count);
     Signature::template run<Kernel>(launch, first, end);
   }
@@ -110,6 +111,7 @@ struct mr_body_entry {
   static MR_INLINE auto call(Args... args) { return (*static_cast<Body*>(nullptr))(args...); }
   using Signature = mr_signature<decltype(call(static_cast<Args (*)()>(nullptr)()...))(Args...)>;
   __attribute__((flatten)) static void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
+    mr_race_enter(launch);
     mr_take_hidden(launch, Signature::table.count);
     Signature::template run<&mr_body_entry::call>(launch, first, end);
   }

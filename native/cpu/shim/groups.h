@@ -1,4 +1,4 @@
-// Cooperative groups: the grid, the block, tiles of a warp, and coalesced lanes. The builder includes this header if
+// Cooperative groups: the grid, the block, tiles, and coalesced lanes. The builder includes this header if
 // the source names them. groups_partitions.h has what few sources name.
 #pragma once
 
@@ -23,6 +23,13 @@ class thread_block {
   static MR_INLINE dim3 group_dim() { return blockDim; }
 };
 MR_INLINE thread_block this_thread_block() {
+  return {};
+}
+/// CUDA's memory for tiles of more than a warp, which need none here.
+template <unsigned MaxBlockSize = 1024>
+struct block_tile_memory {};
+template <unsigned MaxBlockSize>
+MR_INLINE thread_block this_thread_block(block_tile_memory<MaxBlockSize>&) {
   return {};
 }
 
@@ -86,6 +93,16 @@ MR_INLINE grid_group this_grid() {
   return {};
 }
 
+/// Exchanges a value of more than 64 bits, word by word.
+template <class T, class Exchange>
+mr_dco<T> mr_in_words(T value, Exchange exchange) {
+  unsigned long long words[(sizeof(T) + 7) / 8] = {};
+  __builtin_memcpy(words, &value, sizeof(T));
+  for (unsigned long long& word : words) word = co_await exchange(word);
+  __builtin_memcpy(&value, words, sizeof(T));
+  co_return value;
+}
+
 /// A ballot of some lanes, shifted so that the first of them is bit 0.
 struct mr_finish_shifted {
   unsigned mask;
@@ -96,37 +113,61 @@ struct mr_finish_shifted {
 };
 
 template <unsigned Size, class Parent = void>
-class thread_block_tile {
-  static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0, "A tile has 1, 2, 4, 8, 16 or 32 threads here.");
+class thread_block_tile;
 
- public:
-  thread_block_tile() = default;
-  template <class Other>
-  MR_INLINE thread_block_tile(const thread_block_tile<Size, Other>&) {}
-  static MR_INLINE unsigned thread_rank() { return mr_rank() % Size; }
-  static constexpr unsigned num_threads() { return Size; }
-  static constexpr unsigned size() { return Size; }
+/// Which of its parent's tiles a tile is.
+template <unsigned Size, class Parent>
+struct mr_tile_place {
   static MR_INLINE unsigned meta_group_rank() { return mr_rank() / Size; }
   static MR_INLINE unsigned meta_group_size() { return (thread_block::num_threads() + Size - 1) / Size; }
+};
+template <unsigned Size, unsigned Outer, class Parent>
+struct mr_tile_place<Size, thread_block_tile<Outer, Parent>> {
+  static_assert(Size < Outer, "A tile is smaller than the tile that it is a part of.");
+  static MR_INLINE unsigned meta_group_rank() { return mr_rank() % Outer / Size; }
+  static constexpr unsigned meta_group_size() { return Outer / Size; }
+};
+/// Of a parent that is known at run time.
+template <unsigned Size>
+class mr_tile_place<Size, void> {
+ public:
+  mr_tile_place() = default;
+  template <class Parent>
+  MR_INLINE explicit mr_tile_place(const mr_tile_place<Size, Parent>& place)
+      : rank_(place.meta_group_rank()), size_(place.meta_group_size()) {}
+  MR_INLINE unsigned meta_group_rank() const { return rank_; }
+  MR_INLINE unsigned meta_group_size() const { return size_; }
+
+ private:
+  unsigned rank_ = mr_rank() / Size;
+  unsigned size_ = (thread_block::num_threads() + Size - 1) / Size;
+};
+
+/// What the threads of a tile do together. groups_tiles.h has those of tiles with more than a warp.
+template <unsigned Size, bool IsWide>
+class mr_tile_threads {
+ public:
   static MR_INLINE auto sync() { return __syncwarp(mask()); }
-  template <class T>
-  static MR_INLINE auto shfl(T value, int rank) {
-    return __shfl_sync(mask(), value, rank, Size);
+#define MR_TILE_SHUFFLE(name, of)                                                                                     \
+  template <class T>                                                                                                  \
+  static MR_INLINE auto name(T value, int by) {                                                                       \
+    if constexpr (sizeof(T) > 8) {                                                                                    \
+      return mr_in_words(value, [lanes = mask(), by](unsigned long long word) { return of(lanes, word, by, Size); }); \
+    } else {                                                                                                          \
+      return of(mask(), value, by, Size);                                                                             \
+    }                                                                                                                 \
   }
-  template <class T>
-  static MR_INLINE auto shfl_up(T value, int by) {
-    return __shfl_up_sync(mask(), value, by, Size);
+  MR_TILE_SHUFFLE(shfl, __shfl_sync)
+  MR_TILE_SHUFFLE(shfl_up, __shfl_up_sync)
+  MR_TILE_SHUFFLE(shfl_down, __shfl_down_sync)
+  MR_TILE_SHUFFLE(shfl_xor, __shfl_xor_sync)
+#undef MR_TILE_SHUFFLE
+  static MR_INLINE auto any(int predicate) {
+    return __any_sync(mask(), predicate);
   }
-  template <class T>
-  static MR_INLINE auto shfl_down(T value, int by) {
-    return __shfl_down_sync(mask(), value, by, Size);
+  static MR_INLINE auto all(int predicate) {
+    return __all_sync(mask(), predicate);
   }
-  template <class T>
-  static MR_INLINE auto shfl_xor(T value, int by) {
-    return __shfl_xor_sync(mask(), value, by, Size);
-  }
-  static MR_INLINE auto any(int predicate) { return __any_sync(mask(), predicate); }
-  static MR_INLINE auto all(int predicate) { return __all_sync(mask(), predicate); }
   static MR_INLINE auto ballot(int predicate) {
     return mr_ask(mr_warp_call::ballot, mask(), 3, predicate != 0, 0, mr_finish_shifted{mask(), first()});
   }
@@ -138,8 +179,26 @@ class thread_block_tile {
   }
 
  private:
-  static MR_INLINE int first() { return static_cast<int>(mr_rank() / Size * Size % 32); }
-  static MR_INLINE unsigned mask() { return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << first(); }
+  static MR_INLINE int first() {
+    return static_cast<int>(mr_rank() / Size * Size % 32);
+  }
+  static MR_INLINE unsigned mask() {
+    return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << first();
+  }
+};
+
+template <unsigned Size, class Parent>
+class thread_block_tile : public mr_tile_place<Size, Parent>, public mr_tile_threads<Size, (Size > 32)> {
+  static_assert(Size >= 1 && Size <= 1024 && (Size & (Size - 1)) == 0,
+                "The size of a tile is a power of 2 up to 1024.");
+
+ public:
+  thread_block_tile() = default;
+  template <class Other>
+  MR_INLINE thread_block_tile(const thread_block_tile<Size, Other>& tile) : mr_tile_place<Size, Parent>(tile) {}
+  static MR_INLINE unsigned thread_rank() { return mr_rank() % Size; }
+  static constexpr unsigned num_threads() { return Size; }
+  static constexpr unsigned size() { return Size; }
 };
 template <unsigned Size, class Parent>
 MR_INLINE thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
@@ -159,7 +218,13 @@ class coalesced_group {
   MR_INLINE auto sync() const { return __syncwarp(mask_); }
   template <class T>
   MR_INLINE auto shfl(T value, int rank) const {
-    return __shfl_sync(mask_, value, lane_of(rank));
+    if constexpr (sizeof(T) > 8) {
+      return mr_in_words(value, [lanes = mask_, from = lane_of(rank)](unsigned long long word) {
+        return __shfl_sync(lanes, word, from);
+      });
+    } else {
+      return __shfl_sync(mask_, value, lane_of(rank));
+    }
   }
   template <class T>
   MR_INLINE auto shfl_up(T value, int by) const {
@@ -228,11 +293,15 @@ MR_GROUP_OPERATION(bit_xor, a ^ b)
 /// Every lane of the tile receives the same result.
 template <unsigned Size, class Parent, class T, class Operation>
 mr_dco<T> reduce(thread_block_tile<Size, Parent> tile, T value, Operation operation) {
-  for (int by = Size / 2; by > 0; by /= 2) {
-    const T other = co_await tile.shfl_xor(value, by);
-    value = operation(value, other);
+  if constexpr (Size > 32) {
+    co_return co_await tile.mr_folded(value, operation);
+  } else {
+    for (int by = Size / 2; by > 0; by /= 2) {
+      const T other = co_await tile.shfl_xor(value, by);
+      value = operation(value, other);
+    }
+    co_return value;
   }
-  co_return value;
 }
 template <class T, class Operation>
 mr_dco<T> reduce(coalesced_group group, T value, Operation operation) {

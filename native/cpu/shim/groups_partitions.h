@@ -24,6 +24,7 @@ class thread_group {
  public:
   MR_INLINE thread_group(const thread_block&) : mask_(0) {}
   template <unsigned Size, class Parent>
+    requires(Size <= 32)
   MR_INLINE thread_group(const thread_block_tile<Size, Parent>& tile)
       : mask_((Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << (mr_rank() % 32 - tile.thread_rank())) {}
   MR_INLINE thread_group(const coalesced_group& lanes) : mask_(lanes.mr_mask()) {}
@@ -63,6 +64,7 @@ struct mr_finish_binary {
   }
 };
 template <unsigned Size, class Parent>
+  requires(Size <= 32)
 MR_INLINE unsigned mr_mask_of(const thread_block_tile<Size, Parent>& tile) {
   return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << (mr_rank() % 32 - tile.thread_rank());
 }
@@ -82,15 +84,24 @@ MR_INLINE auto binary_partition(const Group& group, bool predicate) {
   return mr_ask(mr_warp_call::ballot, mask, 7, predicate, 0, mr_finish_binary{mask, predicate});
 }
 
+template <class Group>
+inline constexpr bool mr_is_wide = false;
+template <unsigned Size, class Parent>
+inline constexpr bool mr_is_wide<thread_block_tile<Size, Parent>> = Size > 32;
+
 /// Folds the values of the lanes before this one, and its own.
 template <class Group, class T, class Operation>
 mr_dco<T> inclusive_scan(Group group, T value, Operation operation) {
-  const unsigned rank = group.thread_rank();
-  for (unsigned by = 1; by < group.size(); by *= 2) {
-    const T other = co_await group.shfl_up(value, static_cast<int>(by));
-    if (rank >= by) value = operation(other, value);
+  if constexpr (mr_is_wide<Group>) {
+    co_return co_await group.mr_scanned(value, operation, true);
+  } else {
+    const unsigned rank = group.thread_rank();
+    for (unsigned by = 1; by < group.size(); by *= 2) {
+      const T other = co_await group.shfl_up(value, static_cast<int>(by));
+      if (rank >= by) value = operation(other, value);
+    }
+    co_return value;
   }
-  co_return value;
 }
 template <class Group, class T>
 mr_dco<T> inclusive_scan(Group group, T value) {
@@ -99,9 +110,13 @@ mr_dco<T> inclusive_scan(Group group, T value) {
 /// The first lane's result is T{}.
 template <class Group, class T, class Operation>
 mr_dco<T> exclusive_scan(Group group, T value, Operation operation) {
-  const T up_to = co_await inclusive_scan(group, value, operation);
-  const T before = co_await group.shfl_up(up_to, 1);
-  co_return group.thread_rank() == 0 ? T{} : before;
+  if constexpr (mr_is_wide<Group>) {
+    co_return co_await group.mr_scanned(value, operation, false);
+  } else {
+    const T up_to = co_await inclusive_scan(group, value, operation);
+    const T before = co_await group.shfl_up(up_to, 1);
+    co_return group.thread_rank() == 0 ? T{} : before;
+  }
 }
 template <class Group, class T>
 mr_dco<T> exclusive_scan(Group group, T value) {

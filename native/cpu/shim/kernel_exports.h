@@ -7,6 +7,7 @@
 #pragma once
 
 #include "launch_abi.h"
+#include "race_checks.h"
 #include "thread_index.h"
 
 #if defined(MR_ASSERTING)
@@ -75,7 +76,9 @@ static MR_INLINE void mr_run_blocks(const MrLaunch* launch, unsigned long long f
     const mr_index3 block_index{mr_index(column), mr_index(row), mr_index(layer)};
     blockIdx = block_index;
     launch->block_now = block;
+    mr_tell(mr_race_begin_block, launch->block[0] * launch->block[1] * launch->block[2]);
     if constexpr (IsOfBlocks) {
+      mr_race_thread(mr_race_every_thread);
       if constexpr (IsPassedIndices) {
         Kernel(mr_index3{}, block_index, block_dim, grid_dim, mr_block{}, args...);
       } else {
@@ -88,16 +91,20 @@ static MR_INLINE void mr_run_blocks(const MrLaunch* launch, unsigned long long f
           threadIdx.z = mr_index(z);
           for (int x = 0; x < width; ++x) {
             threadIdx.x = mr_index(x);
+            mr_race_thread(static_cast<unsigned>((z * height + y) * width + x));
             if constexpr (IsPassedIndices) {
               mr_run_thread<Kernel>(mr_index3{mr_index(x), mr_index(y), mr_index(z)}, block_index, block_dim, grid_dim,
                                     args...);
             } else {
               mr_run_thread<Kernel>(args...);
             }
+            mr_race_thread(mr_race_no_thread);
           }
         }
       }
     }
+    mr_race_thread(mr_race_no_thread);
+    mr_tell(mr_race_end_block);
     if (++column == columns) {
       column = 0;
       if (++row == rows) {
@@ -199,6 +206,7 @@ static MR_INLINE void mr_take_hidden(const MrLaunch*, unsigned) {}
 #define MR_KERNEL_OF(name, ...)                                                                                       \
   extern "C" {                                                                                                        \
   MR_EXPORT void mr_entry_##name(const MrLaunch* mr_launch, unsigned long long mr_first, unsigned long long mr_end) { \
+    mr_race_enter(mr_launch);                                                                                         \
     mr_take_hidden(mr_launch, mr_signature<decltype(__VA_ARGS__)>::table.count);                                      \
     mr_signature<decltype(__VA_ARGS__)>::run<&__VA_ARGS__>(mr_launch, mr_first, mr_end);                              \
   }                                                                                                                   \

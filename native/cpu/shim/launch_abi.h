@@ -6,6 +6,7 @@
 #pragma once
 
 struct MrLauncher;
+struct MrRaces;
 
 /// The arguments of an entry, which runs the blocks [first_block, end_block) of a launch.
 struct MrLaunch {
@@ -33,12 +34,15 @@ struct MrLaunch {
   /// A thread waits in a loop. `since` is the time at its first call, which sets it. Does not return when that is too
   /// long ago, and the launch fails.
   void (*spin)(void* run, unsigned long long* since) = nullptr;
+  /// Looks for races of shared memory. Null if the image was not compiled for that.
+  MrRaces* races = nullptr;
 };
-static_assert(sizeof(MrLaunch) == 128, "");
+static_assert(sizeof(MrLaunch) == 136, "");
 static_assert(__builtin_offsetof(MrLaunch, dynamic_shared) == 40, "");
 static_assert(__builtin_offsetof(MrLaunch, launcher) == 64, "");
 static_assert(__builtin_offsetof(MrLaunch, block_now) == 88, "");
 static_assert(__builtin_offsetof(MrLaunch, ticket) == 112, "");
+static_assert(__builtin_offsetof(MrLaunch, races) == 128, "");
 
 using MrEntry = void (*)(const MrLaunch*, unsigned long long first_block, unsigned long long end_block);
 
@@ -124,3 +128,52 @@ struct MrTexture {
 static_assert(sizeof(MrTexture) == 48, "");
 static_assert(__builtin_offsetof(MrTexture, width) == 24, "");
 static_assert(__builtin_offsetof(MrTexture, element_bytes) == 43, "");
+
+/// What an access of MrRaces::access is. The order of an atomic access, one of C++'s memory orders, is in the higher
+/// bits.
+inline constexpr unsigned mr_race_write = 1;
+inline constexpr unsigned mr_race_atomic = 2;
+inline constexpr unsigned mr_race_order_shift = 4;
+
+/// The events of MrRaces::event, and their values.
+enum MrRaceEvent : unsigned {
+  /// A block begins. The number of its threads.
+  mr_race_begin_block,
+  mr_race_end_block,
+  /// All threads of the block have met.
+  mr_race_barrier,
+  /// Threads of a warp have met: the first thread of the warp, and the mask of the lanes.
+  mr_race_warp,
+  /// The thread reached a memory fence.
+  mr_race_fence,
+  /// The thread arrives at an object by which threads wait for each other, or goes on after it. Its address.
+  mr_race_release,
+  mr_race_acquire,
+  /// The shim uses this memory: the address, and the number of bytes.
+  mr_race_ignore,
+};
+
+/// Values of MrRaces::thread that are no thread's rank in its block: code of the shim, and code that runs once for all
+/// threads.
+inline constexpr unsigned mr_race_no_thread = 0xffffffffu;
+inline constexpr unsigned mr_race_every_thread = 0xfffffffeu;
+
+/// Receives the accesses to shared memory of the blocks in one call of an entry.
+struct MrRaces {
+  /// `place` is the address of the instruction behind the access. Does not return if there is a race, and the launch
+  /// fails.
+  void (*access)(MrRaces* self, const void* address, unsigned long long bytes, unsigned how, const void* place);
+  /// An atomic access to any memory.
+  void (*atomic)(MrRaces* self, const void* address, unsigned long long bytes, unsigned how, const void* place);
+  void (*event)(MrRaces* self, unsigned event, unsigned long long first, unsigned long long second);
+  /// The memory of `__shared__` variables, and of the dynamic shared memory.
+  const char* variables;
+  unsigned long long variable_bytes;
+  const char* dynamic;
+  unsigned long long dynamic_bytes;
+  /// The thread that runs.
+  unsigned thread;
+};
+static_assert(sizeof(MrRaces) == 64, "");
+static_assert(__builtin_offsetof(MrRaces, variables) == 24, "");
+static_assert(__builtin_offsetof(MrRaces, thread) == 56, "");

@@ -1,5 +1,5 @@
-// Surface functions. Included if a source names textures or surfaces. As in CUDA, x counts bytes and y and z elements,
-// and values are stored as they are.
+// Surface functions. Included if a source names textures or surfaces. As in CUDA, x is in bytes, y and z are in
+// elements, and values are stored without conversion.
 #pragma once
 
 #include "launch_abi.h"

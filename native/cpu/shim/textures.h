@@ -1,8 +1,8 @@
 // Texture functions. Included if a source names textures or surfaces.
 //
 // The formulas are those of the chapter about texture fetches of CUDA's programming guide: a linear filter weighs
-// elements by the fraction of the coordinates, of which 8 bits count. All functions are templates of the type that they
-// return, whose components are converted from 32 bits: textures have no type in CUDA C++ either.
+// elements by 8 bits of the fraction of the coordinates. All functions are templates of the type that they return, and
+// convert its components from 32 bits, because a texture object has no element type in CUDA C++.
 #pragma once
 
 #include "launch_abi.h"

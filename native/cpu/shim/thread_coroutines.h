@@ -173,3 +173,29 @@ struct mr_result_of<T&&> {
 };
 template <class T>
 using mr_result = typename mr_result_of<T>::type;
+
+/// The type that a function whose type is deduced returns for an expression of type T.
+template <class T>
+struct mr_without_const {
+  using type = T;
+};
+template <class T>
+struct mr_without_const<const T> {
+  using type = T;
+};
+template <class T>
+struct mr_plain_of : mr_without_const<T> {};
+template <class T>
+struct mr_plain_of<T&> : mr_without_const<T> {};
+template <class T>
+struct mr_plain_of<T&&> : mr_without_const<T> {};
+template <>
+struct mr_plain_of<mr_index> {
+  using type = unsigned;
+};
+template <class T>
+using mr_plain = typename mr_plain_of<T>::type;
+
+/// A variable of type T, for decltype.
+template <class T>
+T& mr_value_of();

@@ -72,7 +72,11 @@ inline constexpr bool mr_is_integral =
     mr_is_same<T, unsigned long long>;
 
 /// Before a call out of the kernel: a stack that is too full overflows here, before the runtime has changed any state.
-static __attribute__((noinline)) void mr_need_stack() {
+#if defined(MR_FINDS_RACES)
+__attribute__((no_sanitize("thread")))
+#endif
+static __attribute__((noinline)) void
+mr_need_stack() {
   volatile char lowest[65536];
   lowest[0] = 0;
 }

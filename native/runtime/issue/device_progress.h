@@ -1,5 +1,5 @@
-// How far the device has come with what was issued: on a device that reports by a word that it writes, the word must be
-// asked for, and somebody must look at it.
+// How far the device has come with what was issued. Some devices report progress by writing a word: the channel must
+// request that write, and a thread must read the word.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,9 @@
 // Issues records: takes each apart, looks up what it names, and parks its stream or hands the work to the backend.
 //
-// A record is decided whole before anything changes: it parks untouched, or it is accepted, or it fails and poisons
-// what it would have written. A failed record still completes its ticket, in stream order.
+// The issuer decides about a whole record before it changes anything: the record parks unchanged, or it is accepted, or
+// it fails and poisons what it would have written. A failed record still completes its ticket, in stream order.
 //
-// One class for each kind of record; a new kind gets its own header and source beside them, a member here and its
+// Each kind of record has one class. A new kind gets its own header and source in this folder, a member here and its
 // opcodes in Dispatch. Its resources get a table in resource_tables.h.
 #pragma once
 

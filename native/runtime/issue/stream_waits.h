@@ -1,4 +1,4 @@
-// What keeps a stream from going on: it parks, and is woken when what it waits for has happened.
+// The waits of streams: a stream that must wait parks, and is woken when what it waits for has happened.
 #pragma once
 
 #include <cstdint>

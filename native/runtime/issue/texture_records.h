@@ -1,7 +1,7 @@
 // Issues the records that make textures and surfaces, and copies to and from their memory.
 //
 // A texture is bound like memory, so launches take its value as they take addresses, and FREE ends it. The memory
-// behind it has a handle of its own, which launches name as well: its failures and its order are those of the contents.
+// behind it has a handle of its own, which launches name as well: launches are ordered and poisoned by that handle.
 #pragma once
 
 #include "runtime/issue/issue_parts.h"

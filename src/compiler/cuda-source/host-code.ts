@@ -37,6 +37,8 @@ export function withoutHostCode(source: string): string {
       return one.isMember && one.name === 'main' ? 'kept' : 'removed';
     if (one.kind === 'function' && (isEvident || ofDevice.has(one.name))) return one.isMember && !isEvident ? 'kept' : 'removed';
     if (one.kind === 'function') return one.isMember ? 'kept' : 'named';
+    // `template void reduce<int>(...)`: code of a device needs no explicit instantiation, and the host's template may be gone.
+    if (one.kind === 'prototype' && head[0] === 'template' && head[1] !== '<') return 'removed';
     if (one.kind === 'prototype') return one.isMember ? 'kept' : 'named';
     if (one.kind === 'variable' && isEvident) return one.isMember ? 'kept' : 'removed';
     // A variable without a name is not followed.

@@ -1,9 +1,9 @@
-// Replaces includes of the user's own headers, `#include "stencil.h"`, with the text of the files. Whatever reads the source then sees the
-// kernels and types of these files, the host's code goes from them too, and NVRTC, which sees no folders by itself, needs no file.
+// Replaces includes of the user's own headers, `#include "stencil.h"`, with the text of the files. The parts of the library that read the
+// source then see the kernels and types of these files, and remove their host code. NVRTC, which searches no folder by default, needs no file.
 //
-// The folders of -I may give a file in angle brackets, too. Headers of C, C++ and CUDA toolkits stay. If the headers are a library of more
-// than MAX_FILES files or MAX_CHARS characters, includes in angle brackets stay, or else all do: the compiler reads the files from their
-// folders.
+// A file in angle brackets is searched in the folders of -I, too. Includes of the headers of C, C++ and CUDA toolkits stay. If a source
+// includes more than MAX_FILES files or MAX_CHARS characters, its includes in angle brackets stay. If those in quotes alone exceed a limit,
+// all stay. The compiler then reads the files from their folders.
 import { withoutComments } from './source-scan.js';
 
 export interface InlinedSource {
@@ -26,7 +26,7 @@ export interface FileAccess {
 
 const MAX_FILES = 200;
 const MAX_CHARS = 1 << 20;
-/** More than this are files that include each other without a guard. */
+/** A source that exceeds this has files that include each other without a guard. */
 const MAX_DEPTH = 50;
 
 /**
@@ -75,7 +75,7 @@ class Inliner {
   /** Files with `#pragma once` that were included under a condition. */
   readonly #marked: Set<string> = new Set();
   readonly #open: string[] = [];
-  /** Of all conditions around the present line, guards of files apart. */
+  /** The number of conditions around the present line, without the include guards of files. */
   #conditions = 0;
   #chars = 0;
   #isTooLarge = false;
@@ -113,7 +113,7 @@ class Inliner {
     this.#conditions = outside;
   }
 
-  /** Puts the file that a line includes. Returns false if the line stays. */
+  /** Puts in the file that a line includes. Returns false if the line stays. */
   #include(line: string, file: number, number: number, folder: string): boolean {
     const [, quoted, angled] = INCLUDE.exec(line) ?? [];
     const name = quoted ?? (this.#hasAngles ? angled : undefined);

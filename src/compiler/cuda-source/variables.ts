@@ -3,7 +3,7 @@
 import { DTYPES, type DType } from '../../core/elements/dtype.js';
 import { dtypeOfWords } from './type-words.js';
 
-export type VariableSpace = 'device' | 'constant' | 'managed';
+export type VariableSpace = 'device' | 'constant';
 
 export interface SourceVariable {
   /** The name that callers pass: qualified with its namespaces (`physics::gravity`), or unqualified when it has C linkage. */
@@ -25,7 +25,7 @@ export interface SourceVariable {
   readonly byteLength: number | undefined;
 }
 
-const OF_DEVICE: ReadonlySet<string> = new Set(['__device__', '__constant__', '__managed__']);
+const OF_DEVICE: ReadonlySet<string> = new Set(['__device__', '__constant__']);
 /** Words that specify storage, not type. */
 const STORAGE: ReadonlySet<string> = new Set([
   ...OF_DEVICE,
@@ -153,7 +153,7 @@ function declared(declaration: readonly string[], scopes: readonly string[]): So
   const star = first.words.findIndex((word) => word === '*' || word === '&');
   const typeEnd = star < 0 ? first.words.length - 1 : star;
   const type = first.words.slice(0, typeEnd);
-  const space = type.includes('__constant__') ? 'constant' : type.includes('__managed__') ? 'managed' : 'device';
+  const space = type.includes('__constant__') ? 'constant' : 'device';
   const isExtern = type.includes('extern') && !declaration.includes('=');
   const scope = scopes.filter((one) => !one.startsWith('"C') && one !== NAMELESS).join('::');
   const isHidden = scopes.includes(NAMELESS) || (scope !== '' && type.includes('static'));

@@ -2,6 +2,7 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
+import { withoutManaged } from '../cuda-source/managed-variables.js';
 import { mayLaunch, withoutComments } from '../cuda-source/source-scan.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
@@ -21,7 +22,7 @@ export interface GivenSource {
   readonly deviceRuntime?: boolean | undefined;
 }
 
-/** Reads the source, puts its own headers into it and removes host code. */
+/** Reads the source, puts its own headers into it, removes host code and makes managed variables those of the device. */
 export function readGivenSource(
   given: unknown,
   file: unknown,
@@ -29,7 +30,7 @@ export function readGivenSource(
   caller: CallSite,
 ): Pick<GivenSource, 'source' | 'original' | 'text' | 'site'> {
   const { source: original, site } = readSource(given, file, options, caller);
-  const source = withoutHostCode(original);
+  const source = withoutManaged(withoutHostCode(original));
   return { source, original, text: withoutComments(source), site };
 }
 

@@ -3,7 +3,8 @@ import type { ParameterCheck, ParameterChecks } from '../../core/channel/build.j
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';
-import { globalFunctions, withoutDirectives } from '../cuda-source/source-scan.js';
+import { launchedInstances } from '../cuda-source/host-launches.js';
+import { globalFunctions, withoutComments, withoutDirectives } from '../cuda-source/source-scan.js';
 import { type CallSite, KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, refuseArgument, shortened } from './arguments.js';
 import { described, mismatch, valueCheck } from './parameter-types.js';
@@ -31,11 +32,19 @@ export interface CheckedEntry {
   readonly checks?: ParameterChecks;
 }
 
-/**
- * `text` is the source without comments. Throws CompileError when the source has no such kernel, and ArgumentError when the lists differ.
- */
-export function checkEntry(source: string, text: string, name: string, params: CudaParams, site: CallSite): CheckedEntry {
-  const { isExternC, path, parameters: listed, types, at } = requireEntry(text, source, name, site);
+export interface ReadSource {
+  readonly source: string;
+  /** With the host's code. */
+  readonly original: string;
+  /** The source without comments. */
+  readonly text: string;
+  readonly site: CallSite;
+}
+
+/** Throws CompileError when the source has no such kernel, and ArgumentError when the lists differ. */
+export function checkEntry(given: ReadSource, name: string, params: CudaParams): CheckedEntry {
+  const { text } = given;
+  const { isExternC, path, parameters: listed, types, at } = requireEntry(given, name);
   const entries = Object.entries(params);
   const parameters = listed && withPack(listed, entries.length);
   if (parameters) compare(name, params, parameters, types);
@@ -44,9 +53,9 @@ export function checkEntry(source: string, text: string, name: string, params: C
     if (parameter && !isUnknown(param, parameter)) return [];
     return [{ name: key, at: number, text: parameter && shortened(parameter.text), ...checkOf(param, text) }];
   });
-  const given = ENTRY_NAME.exec(name)?.[2];
+  const instance = ENTRY_NAME.exec(name)?.[2];
   return {
-    ...(!isExternC && { path: given === undefined ? path : `${path}<${given.trim()}>` }),
+    ...(!isExternC && { path: instance === undefined ? path : `${path}<${instance.trim()}>` }),
     ...(list.length > 0 && { checks: { count: entries.length, line: placeOf(text, at).line, list } }),
   };
 }
@@ -87,7 +96,7 @@ function checkOf(param: CudaParam, text: string): Pick<ParameterCheck, 'dtype' |
   }
 }
 
-function requireEntry(text: string, source: string, name: string, site: CallSite): SourceEntry {
+function requireEntry({ source, original, text, site }: ReadSource, name: string): SourceEntry {
   const [, plain = name, given] = ENTRY_NAME.exec(name) ?? [];
   const functions = globalFunctions(text);
   const entry = findEntry(text, functions, plain);
@@ -114,10 +123,24 @@ function requireEntry(text: string, source: string, name: string, site: CallSite
   }
   const place = { start: text.lastIndexOf('__global__', entry.at), end: entry.at };
   if (entry.isTemplate && given === undefined)
-    refuse(place, `The kernel '${name}' is a template.`, `Give the arguments of the template in the name: '${name}<float>'.`);
+    refuse(
+      place,
+      `The kernel '${name}' is a template.`,
+      `Give the arguments of the template in the name: ${instancesOf(original, plain)}.`,
+    );
   if (!entry.isTemplate && given !== undefined && !text.includes('#define'))
     refuse(place, `The kernel '${plain}' is not a template.`, `Leave out the arguments: '${plain}'.`);
   return entry;
+}
+
+/** The instances that host code launches, or an example. */
+function instancesOf(original: string, name: string): string {
+  const plain = name.split('::').at(-1)!;
+  const launched = launchedInstances(withoutComments(original), plain);
+  if (launched.length === 0) return `'${name}<float>'`;
+  const more = launched.length > MAX_SHOWN_NAMES ? ` and ${launched.length - MAX_SHOWN_NAMES} more` : '';
+  const shown = launched.slice(0, MAX_SHOWN_NAMES).map((one) => `'${shortened(one)}'`);
+  return `the source launches ${shown.join(', ')}${more}`;
 }
 
 /** Whether a macro that defines a kernel may give it this name, also by pasting (`scale_##T`). The compiler decides. */

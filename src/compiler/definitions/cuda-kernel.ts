@@ -43,7 +43,7 @@ export function cudaKernel<const P extends CudaParams>(name: string, params: P, 
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
     refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
   const given = readGivenSource(source, opts.file, options, site);
-  const entry = checkEntry(given.source, given.text, name, own, given.site);
+  const entry = checkEntry(given, name, own);
   const made: Kernel<P> = {
     uncloneable: KERNEL_STAYS,
     name,

@@ -7,7 +7,7 @@ import { type Kernel, MADE } from '../../core/kernels/kernel.js';
 import type { ModuleSource, ModuleVariable } from '../../core/kernels/module.js';
 import { globalFunctions } from '../cuda-source/source-scan.js';
 import { type SourceVariable, variablesOf } from '../cuda-source/variables.js';
-import { type CallSite, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
+import type { CallSite } from '../diagnostics/diagnostics.js';
 import { checkedCudaParams, checkOptions, refuseArgument, shortened } from './arguments.js';
 import { checkedOptions, type GivenSource, kernelSpec, readGivenSource, sourceSpec } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
@@ -21,7 +21,6 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
   const { source, original, text, site } = readGivenSource(passed, opts.file, options, caller);
   const variables = variablesOf(text, source);
   const kernelNames = unique(globalFunctions(text).filter(({ template }) => template === undefined));
-  refuseManaged(source, text, site);
   const given: GivenSource = { source, original, text, options, site };
   const module: ModuleSource = {
     build: { ...sourceSpec(given, kernelNames.join(', ')), entry: '', isModule: true },
@@ -34,7 +33,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
         const how = 'a module is built once, before it is known which instances of a template are needed. Make the kernel with cudaKernel';
         refuseArgument(`The name (${name}) has template arguments: ${how}.`, 'name', name);
       }
-      const build = { ...kernelSpec(given, name, checkEntry(source, text, name, own, site)), isModule: true };
+      const build = { ...kernelSpec(given, name, checkEntry(given, name, own)), isModule: true };
       const made: Kernel<typeof params> = {
         uncloneable: KERNEL_STAYS,
         name,
@@ -66,20 +65,6 @@ function unique(named: readonly { readonly name: string }[]): readonly string[] 
 
 function isReachable({ isConst, isExtern, isHidden }: SourceVariable): boolean {
   return !isConst && !isExtern && !isHidden;
-}
-
-/** Throws K007 for managed memory: the host can access it while kernels run, so streams cannot order those accesses. */
-function refuseManaged(source: string, text: string, site: CallSite): void {
-  const at = text.search(/\b__managed__\b/);
-  if (at < 0) return;
-  const end = at + '__managed__'.length;
-  const hint = "Write __device__, and copy to and from the array that the module's global() gives.";
-  throw toCompileError(
-    new KernelTextError('K007', { start: at, end }, 'A __managed__ variable is not supported.', hint),
-    undefined,
-    { text: source },
-    site,
-  );
 }
 
 /** The name has no declaration that tokens show, but a macro or a template may still produce one. */

@@ -1,5 +1,5 @@
 // kernel(): turns a typed TypeScript function into a buildable kernel. The definition does all checks, so that an error has the caller's
-// stack; codegen/write.ts emits the sources when a build needs them.
+// stack; codegen/emit-sources.ts emits the sources when a build needs them.
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import type { UnwrittenBuild } from '../../core/channel/build.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';

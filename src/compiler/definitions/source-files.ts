@@ -10,7 +10,7 @@ import { refuseArgument, shortened } from './arguments.js';
 /** Source with the headers of its own project in it. */
 export interface SourceFile {
   readonly source: string;
-  /** Where messages say that it is. */
+  /** The path that messages give for it. */
   readonly site: CallSite;
 }
 
@@ -49,7 +49,7 @@ function contentOf(url: URL, path: string): string {
   }
 }
 
-/** A header; undefined where none is: the next folder may have it, or the compiler reports it. */
+/** The text of a header. Undefined if there is no such file: the next folder may have it, else the compiler reports it. */
 function read(path: string): string | undefined {
   try {
     // Devices and pipes have no end.

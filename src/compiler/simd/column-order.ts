@@ -1,5 +1,5 @@
-// Finds regions in which the rows of threads read the same elements of shared memory. regions.ts runs these column by column, which keeps
-// the elements in registers.
+// Finds regions in which the rows of threads read the same elements of shared memory. barrier-regions.ts runs these column by
+// column, which keeps the elements in registers.
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { expressionsOf, operands, someExpr, statementsIn, writtenArrays } from '../ir/walk.js';
 

@@ -53,5 +53,5 @@ export type ArgOf<P extends CudaParam> =
                   : P extends SurfaceParam
                     ? Surface
                     : never;
-/** One value per parameter, by name. A missing or surplus one is an ArgumentError of the launch. */
+/** One value per parameter, by name. The launch throws an ArgumentError for a missing or a surplus value. */
 export type LaunchArgs<P extends CudaParams> = { readonly [K in keyof P]: ArgOf<P[K]> };

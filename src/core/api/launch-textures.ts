@@ -15,7 +15,7 @@ export interface TextureUse {
   readonly kernel: string;
 }
 
-/** Writes the entries of a parameter: the value, and the memory behind it. Returns the number of entries then. */
+/** Writes the entries of a parameter: the value, and the memory behind it. Returns the new number of entries. */
 export function textureArgs(use: TextureUse, kind: 'texture' | 'surface', value: unknown, path: string, at: number): number {
   const { texture, object } = checkTexture(use, kind, value, path);
   use.site.core.encoder.memoryArg(at++, Access.READ, object.handle, 0);

@@ -22,7 +22,7 @@ const DIM3_AXES = 3;
 
 /** Writes the values of one launch. */
 export class ValueWriter {
-  /** What goes behind the entries of the record. */
+  /** The bytes that follow the entries of the record. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly #view: DataView;
   readonly #site: StreamContext;

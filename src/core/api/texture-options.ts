@@ -34,7 +34,7 @@ export interface TextureSampling {
 /** Options of `createTexture` with memory of its own. */
 export interface TextureOptions<D extends TextureDType = TextureDType, T = HostOf[D] | StridedArray<D> | PinnedArray<D>>
   extends TextureSampling {
-  /** One to three dimensions, the width last: [height, width]. Channels are no dimension. */
+  /** One to three dimensions, the width last: [height, width]. The channels are not a dimension. */
   readonly shape: Shape;
   /** The type of a channel, default that of `data`, else f32. A vector such as `vec4f` or `vec(u8, 4)` gives the channels too. */
   readonly dtype?: DTypeLike<D> | VectorParam<D, 1 | 2 | 4>;
@@ -42,7 +42,7 @@ export interface TextureOptions<D extends TextureDType = TextureDType, T = HostO
   readonly channels?: 1 | 2 | 4;
   /** Whether kernels may write it: `texture.surface`. Default false. */
   readonly surface?: boolean;
-  /** What to copy to it, as `stream.copy` does: channels innermost. Without it, the contents are undefined. */
+  /** The initial values, channels innermost, which are copied as by `stream.copy`. Without `data`, the contents are undefined. */
   readonly data?: T;
 }
 /** Options of `createTexture` over an array, without a copy. */
@@ -67,7 +67,7 @@ export interface TexturePlan {
   readonly sampling: Sampling;
   /** The array whose memory it reads. */
   readonly array: StridedArray | undefined;
-  /** Bytes from row to row of the array, else 0. */
+  /** Bytes from the start of one row of the array to the next; 0 without an array. */
   readonly pitch: number;
   readonly data: unknown;
 }
@@ -194,12 +194,12 @@ function checkExtents({ name }: DeviceCore, shape: readonly number[], limits: re
 function checkAlignment(array: StridedArray, shape: readonly number[], pitch: number, most: number): void {
   const offset = array.storage.base + array.byteOffset;
   if (offset % ALIGNMENT !== 0) {
-    const message = `The array (${array.label}) begins at byte ${offset} of its memory, which is not a multiple of ${ALIGNMENT} as textures need.`;
+    const message = `The array (${array.label}) begins at byte ${offset} of its memory. For a texture, this must be a multiple of ${ALIGNMENT}.`;
     throw badArgument('array', array, message, ALIGNMENT);
   }
   if (shape.length < 2) return;
   if (pitch % PITCH_ALIGNMENT !== 0) {
-    const message = `The rows of the array (${array.label}, ${pitch} bytes) are not a multiple of ${PITCH_ALIGNMENT} bytes as textures of two dimensions need.`;
+    const message = `The rows of the array (${array.label}) have ${pitch} bytes. For a texture of two dimensions, this must be a multiple of ${PITCH_ALIGNMENT} bytes.`;
     throw badArgument('array', array, message, PITCH_ALIGNMENT);
   }
   if (pitch > most)
@@ -214,7 +214,7 @@ function samplingOf(given: TextureSampling, dtype: TextureDType, rank: number, i
   const normalizedCoordinates = checkFlag('normalizedCoordinates', given.normalizedCoordinates);
   const modes: unknown = given.address ?? 'clamp';
   if (Array.isArray(modes) && modes.length !== rank)
-    throw badArgument('address', modes, `The address modes (${show(modes)}) are not one for each of ${rank} axes.`, rank);
+    throw badArgument('address', modes, `The address modes (${show(modes)}) are not a list with one mode for each axis (${rank}).`, rank);
   const address = Array.from({ length: rank }, (_, axis) => oneOf('address', Array.isArray(modes) ? modes[axis] : modes, ADDRESSES));
   const isFloat = dtype === 'f32' || dtype === 'f16';
   if (readMode === 'normalizedFloat' && (isFloat || DTYPES[dtype].byteSize > 2))
@@ -228,7 +228,7 @@ function samplingOf(given: TextureSampling, dtype: TextureDType, rank: number, i
     throw badArgument('address', repeated, `The address mode ${repeated} needs normalizedCoordinates: true.`);
   if (isLinear && rank === 1 && (filter !== 'point' || normalizedCoordinates || address.some((mode) => mode !== 'clamp'))) {
     const message =
-      'A texture over an array of one dimension is read by tex1Dfetch: without filter, address modes and normalizedCoordinates.';
+      'A texture over an array of one dimension takes no filter, address or normalizedCoordinates: tex1Dfetch, which reads it, does not use them.';
     throw badArgument('array', given, message);
   }
   const [x = 'clamp', y = 'clamp', z = 'clamp'] = address.toReversed();

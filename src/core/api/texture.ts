@@ -118,7 +118,7 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
     return `texture ${this.dtype}${this.channels === 1 ? '' : `x${this.channels}`}[${this.shape.join(', ')}]`;
   }
 
-  /** The number of values: of all elements, with their channels. */
+  /** The number of values: the elements times the channels. */
   get length(): number {
     return lengthOf(this.shape) * this.channels;
   }
@@ -140,12 +140,12 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
     return (await this.#read(this, opts)) as HostOf<ArrayBuffer>[D];
   }
 
-  /** True after disposal, also of the array whose memory it reads. */
+  /** True after disposal of the texture, or of the array whose memory it reads. */
   get isDisposed(): boolean {
     return this.#isDisposed || this.array?.isDisposed === true;
   }
 
-  /** Frees the memory in stream order, after every operation that uses it; not that of an array. Never throws. */
+  /** Frees the texture's memory in stream order, after every operation that uses it. Does not free the memory of an array. Never throws. */
   [Symbol.dispose](): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;

@@ -5,7 +5,7 @@ export const ASSERTION_PARAMETER = 0xffff_ffff;
 
 /** The parameter number of a fault report about a refused launch from a kernel; its dimension is then an index into REFUSED_LAUNCH. */
 export const LAUNCH_PARAMETER = 0xffff_fffe;
-/** The exceeded limits, in the order of `Refusal` in native/cpu/launcher.h. */
+/** The exceeded limits, in the order of `Refusal` in native/cpu/dynamic_parallelism.h. */
 export const REFUSED_LAUNCH: readonly string[] = [
   'launches that are pending',
   'threads of a block',
@@ -34,8 +34,33 @@ export const KERNEL_FAULTS: readonly string[] = [
  * array's first byte, and instead of the thread it has the number of the parameter (or NO_PARAMETER) and the array's size in two halves.
  */
 export const GUARD_FAULT: number = KERNEL_FAULTS.length;
+/**
+ * The index in KERNEL_FAULTS of a race of shared memory. The report's index is the byte, and instead of the thread it has the positions of
+ * both threads and what the accesses are (native/cpu/grid_call.cpp).
+ */
+export const RACE_FAULT: number = KERNEL_FAULTS.length + 1;
+/** The position in a race of code that runs once for all threads of a block. */
+export const EVERY_THREAD = 0xffff_ffff;
 /** No parameter of the kernel is, or holds, a pointer into the array. */
 export const NO_PARAMETER = 0xffff_ffff;
+
+/** Two accesses to shared memory by a kernel of a CPU device, as a fault report has them. */
+export interface RacePlaces {
+  /** The offsets of the instructions behind the accesses in the kernel's image. */
+  readonly instructions: readonly [first: number, second: number];
+  /** The byte of the image's variables; undefined for dynamic shared memory. */
+  readonly byte: number | undefined;
+}
+
+/** The same in the source. */
+export interface RaceSource {
+  /** `file:line` of each access; undefined where it is not known. */
+  readonly lines: readonly [first: string | undefined, second: string | undefined];
+  /** Why lines are not known. */
+  readonly reason: string | undefined;
+  /** The variable and its byte. */
+  readonly variable: { readonly name: string; readonly byte: number } | undefined;
+}
 
 /** Maps lines of the compiled source to lines of the user's file, so that compiler messages point there. */
 export interface SourceMapping {

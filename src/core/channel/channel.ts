@@ -8,7 +8,7 @@ import type { HandleKind } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
-import type { Build, BuildSpec } from './build.js';
+import type { Build, BuildSpec, RacePlaces, RaceSource } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
 import type { GrowableSharedBuffer } from './host-buffers.js';
 
@@ -77,6 +77,8 @@ export interface Channel {
   build(handle: number, build: Build, module?: number): Promise<BuildReport>;
   /** Builds a module and loads its image, once, under a number that the caller chooses. */
   loadModule(module: number, build: BuildSpec): Promise<ModuleReport>;
+  /** Finds the accesses of a kernel in its source. Rejects with the device's error if it ends before. */
+  locate(kernel: number, race: RacePlaces): Promise<RaceSource>;
   /** Binds a variable to a memory handle permanently. Meanwhile records that name it wait on the device. Rejects if there is no such variable. */
   bindVariable(handle: number, variable: VariableSpec): Promise<void>;
   /** Whether a variable is being bound. A stream that is parked for memory which no stream allocates may then wait for the variable. */

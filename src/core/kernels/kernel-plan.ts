@@ -3,7 +3,8 @@
 import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
-import type { BuildReport } from '../channel/channel.js';
+import type { BuildReport, Channel } from '../channel/channel.js';
+import type { RacePlaces, RaceSource } from '../channel/build.js';
 import type { ArrayKind } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
@@ -79,7 +80,11 @@ export class KernelPlan implements KernelFacts {
   readonly #multiprocessors: number;
   readonly #isOfBlocks: boolean;
 
-  constructor(kernel: Kernel, handle: number, device: NativeDeviceInfo, built: Promise<BuildReport>, module?: ModulePlan) {
+  readonly #channel: Channel;
+
+  constructor(kernel: Kernel, handle: number, channel: Channel, built: Promise<BuildReport>, module?: ModulePlan) {
+    const device = channel.info;
+    this.#channel = channel;
     this.name = kernel.name;
     this.handle = handle;
     this.built = built;
@@ -108,6 +113,10 @@ export class KernelPlan implements KernelFacts {
   parameterOf(argument: number): string | undefined {
     let next = 0;
     return this.params.find((param) => (next += this.isShaped && param.form === Form.ARRAY ? 1 + param.rank : 1) > argument)?.name;
+  }
+
+  locate(race: RacePlaces): Promise<RaceSource> {
+    return this.#channel.locate(this.handle, race);
   }
 
   /** Takes the limits of the built kernel: later launches are checked against them at the call, and use the best block size. */

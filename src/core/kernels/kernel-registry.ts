@@ -68,7 +68,7 @@ export class KernelRegistry {
     const handle = this.#handles.take();
     const module = kernel.module && this.module(kernel.module);
     const built = this.#channel.build(handle, kernel.build, module?.number);
-    const plan = new KernelPlan(kernel, handle, info, built, module);
+    const plan = new KernelPlan(kernel, handle, this.#channel, built, module);
     // The kernel's launches report the error; without a launch it is not reported.
     built.then(
       (report) => {

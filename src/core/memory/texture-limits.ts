@@ -5,13 +5,13 @@ import type { NativeDeviceInfo } from '../../protocol/reports.js';
 type Extents = readonly number[];
 
 export interface TextureLimits {
-  /** Of textures with one, two and three dimensions. */
+  /** The limits of textures with one, two and three dimensions. */
   readonly texture: readonly Extents[];
-  /** The same if kernels may write them. */
+  /** The limits of textures that kernels may write. */
   readonly surface: readonly Extents[];
-  /** Of linear memory, with one and two dimensions. */
+  /** The limits of textures over linear memory, with one and two dimensions. */
   readonly linear: readonly Extents[];
-  /** Bytes from row to row of linear memory. */
+  /** The most bytes from the start of one row of linear memory to the next. */
   readonly linearPitch: number;
 }
 

@@ -22,7 +22,7 @@ export interface TextureSource {
   readonly pitch: number;
 }
 
-/** The value of a texture or a surface. It counts as one byte, which launches read. */
+/** The value of a texture or a surface. For ordering, it is memory of one byte, which launches read. */
 export function createObject(site: StreamContext, source: TextureSource, shape: TextureShapeOf, how: Sampling): Storage {
   const { core, timeline } = site;
   const { storage, offset, pitch } = source;

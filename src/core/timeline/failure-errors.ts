@@ -2,7 +2,20 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { ASSERTION_PARAMETER, GUARD_FAULT, KERNEL_FAULTS, LAUNCH_PARAMETER, NO_PARAMETER, REFUSED_LAUNCH } from '../channel/build.js';
+import {
+  ASSERTION_PARAMETER,
+  GUARD_FAULT,
+  KERNEL_FAULT_PARAMETER,
+  KERNEL_FAULTS,
+  LAUNCH_PARAMETER,
+  NO_PARAMETER,
+  RACE_FAULT,
+  type RacePlaces,
+  type RaceSource,
+  REFUSED_LAUNCH,
+} from '../channel/build.js';
+
+import { raceError } from './race-errors.js';
 import {
   BoundsError,
   DeviceLostError,
@@ -29,6 +42,8 @@ export interface KernelFacts {
   readonly assertions: readonly string[];
   /** Settles when the build does. */
   readonly built: Promise<unknown>;
+  /** As Channel.locate. */
+  locate(race: RacePlaces): Promise<RaceSource>;
 }
 
 /** Where a failure happened, and the other errors that its message needs. */
@@ -85,6 +100,8 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
       }
       return lostError(`${what} ${where}`, note, scene.lost(), facts);
     case Status.LAUNCH_FAILED:
+      if (record.fault?.parameter === KERNEL_FAULT_PARAMETER && record.fault.dimension === RACE_FAULT)
+        return raceError(record.fault, kernel, whereOfKernel, facts);
       if (record.fault !== undefined) {
         const message = kernelFault(record.fault, kernel, whereOfKernel);
         return new LaunchError('ERR_MILLRACE_LAUNCH', `${message[0]!.toUpperCase()}${message.slice(1)}.`, facts);

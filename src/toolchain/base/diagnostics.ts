@@ -135,3 +135,9 @@ export function timedOut(compiler: string, spec: BuildSpec, timeoutMs: number): 
   const message = `${titleOf(spec)} did not compile with ${compiler} within ${timeoutMs / 1000} s, so the compiler was stopped.`;
   return compileError(spec, message, [{ code: 'K704', line: 1, column: 1, message }]);
 }
+
+/** `file:line` in the user's file of a line of the compiled source. */
+export function placeInFile(given: BuildSpec, line: number): string {
+  const spec: BuildSpec = { ...given, mapping: locate(given.original ?? given.source, given.mapping) };
+  return `${userFile(spec, line)}:${userLine(spec, line)}`;
+}

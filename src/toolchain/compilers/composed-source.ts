@@ -10,7 +10,7 @@ import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
-import { hasCub, hasGates, hasGroups, libraryHeaders } from '../cuda-to-cpu/library-headers.js';
+import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates } from '../cuda-to-cpu/library-headers.js';
 import { kernelPaths, kernelsOf, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { parameterChecks } from './parameter-checks.js';
@@ -31,6 +31,8 @@ export interface ScannedSource {
   readonly source: string;
   readonly tokens: Tokens['tokens'];
   readonly directives: string;
+  /** The tokens after macro expansion, if the source is as given: its macros may name libraries. */
+  readonly seen?: Tokens['tokens'];
 }
 
 /** What a compiled image exports. */
@@ -47,7 +49,7 @@ export interface Exports {
 export function exportsOf(source: string): Exports {
   const text = withoutComments(source);
   const kernels = namedOnce(text, globalFunctions(text));
-  const variables = variablesOf(text, source).filter(({ isExtern, space }) => !isExtern && space !== 'managed');
+  const variables = variablesOf(text, source).filter(({ isExtern }) => !isExtern);
   return {
     kernels: [...new Set(kernels.map(({ name }) => name))],
     symbols: new Map(kernels.map(({ name, path, isExternC }) => [path, isExternC ? name : cpuSymbol(path)])),
@@ -102,7 +104,7 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
-  headers.push(...libraryHeaders(tokens), ...early.headers);
+  headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   const included = headers.map((name) => `#include "${name}"\n`).join('');
@@ -114,7 +116,7 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
     ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
     ...(isFused(spec) ? [] : ['MR_UNFUSED']),
-    ...(hasGates(tokens) ? ['MR_GATES'] : []),
+    ...(needsGates(tokens) ? ['MR_GATES'] : []),
   ];
   const defined = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.
@@ -145,7 +147,7 @@ export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: 
   const others = libraryHeaders(tokens)
     .map((name) => `#include "${name}"\n`)
     .join('');
-  const gates = hasGates(tokens) ? '#define MR_GATES 1\n' : '';
+  const gates = needsGates(tokens) ? '#define MR_GATES 1\n' : '';
   return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
 }
 

@@ -65,12 +65,31 @@ const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference'
 const GCC_FISSION_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
 const CLANG_FISSION_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-builtin-memset'];
+/**
+ * For images that find races of shared memory. The compiler calls functions of the shim (race_callbacks.h) before accesses; the sanitizer's
+ * library is not linked. At -O1 and without these passes, a thread accesses what the source says: no load moves out of a condition or a loop.
+ * Line tables tell the lines of accesses. Sibling calls keep the stack of coroutines that call each other flat.
+ */
+const RACE_FLAGS: readonly string[] = ['-O1', '-g1', '-fsanitize=thread', '-foptimize-sibling-calls'];
+const GCC_RACE_FLAGS: readonly string[] = [
+  '--param=tsan-instrument-func-entry-exit=0',
+  '-fno-tree-loop-im',
+  '-fno-tree-pre',
+  '-fno-tree-sink',
+  '-fno-code-hoisting',
+  '-fno-ssa-phiopt',
+  '-fno-tree-loop-if-convert',
+  '-fno-store-merging',
+];
+const CLANG_RACE_FLAGS: readonly string[] = ['-mllvm', '-tsan-instrument-func-entry-exit=0'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
 /** Threads that wait are coroutines, which need C++20 whatever the options ask for. A task that no code awaits is an error. */
 const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
 /** For CUDA C++ source of users. */
 const MACRO_FLAGS: readonly string[] = [...CUDA_MACROS].map(([name, value]) => `-D${name}=${value}`);
+/** The shim's headers test it. */
+const RACE_MACRO = '#define MR_FINDS_RACES 1\n';
 /** Never the system's headers, which do not compile with the shim. */
 const FOLDERS: readonly string[] = [
   '-nostdinc',
@@ -135,10 +154,13 @@ export class CpuCompiler implements KernelCompiler {
   readonly #tools: Toolchain;
   /** Whether a failed SIMD build is an error. Otherwise the kernel falls back to one thread after the other. */
   readonly #isStrict: boolean;
+  /** Whether images find races of shared memory. */
+  readonly #findsRaces: boolean;
 
-  constructor(tools: Toolchain, isStrict = false) {
+  constructor(tools: Toolchain, isStrict = false, findsRaces = false) {
     this.#tools = tools;
     this.#isStrict = isStrict;
+    this.#findsRaces = findsRaces;
     this.label = tools.label;
     this.hasFolders = namesFolders(tools);
     this.identity = JSON.stringify([
@@ -156,11 +178,12 @@ export class CpuCompiler implements KernelCompiler {
       EXACT_FLAG,
       STACK_FLAG,
       MACRO_FLAGS,
+      ...(findsRaces ? [RACE_FLAGS, GCC_RACE_FLAGS, CLANG_RACE_FLAGS] : []),
     ]);
   }
 
-  static async open(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env, facts), refusesNone(env));
+  static async open(env: NodeJS.ProcessEnv = process.env, facts?: Facts, findsRaces = false): Promise<CpuCompiler> {
+    return new CpuCompiler(await findCxx(env, facts), refusesNone(env) && !findsRaces, findsRaces);
   }
 
   /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
@@ -168,8 +191,9 @@ export class CpuCompiler implements KernelCompiler {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const isUsers = spec.identity === undefined;
-    const common = [...FLAGS, '-std=c++17', fuse, ...FOLDERS, ...(isUsers ? MACRO_FLAGS : []), ...flags];
-    if (spec.simdSource !== undefined) {
+    const race = this.#findsRaces ? this.#raceFlags() : [];
+    const common = [...FLAGS, ...race, '-std=c++17', fuse, ...FOLDERS, ...(isUsers ? MACRO_FLAGS : []), ...flags];
+    if (spec.simdSource !== undefined && !this.#findsRaces) {
       const run = await this.#build(spec, composeSimd(spec.simdSource, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;
       if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no SIMD image. ${run.log}`);
@@ -183,7 +207,8 @@ export class CpuCompiler implements KernelCompiler {
     // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
     if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
-    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting;
+    // Loops over threads have the accesses of all threads in one.
+    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces;
     if (mayLoop && form !== 'coroutines' && form !== 'threads') {
       const composed = compose(spec, read, exports, true);
       const run = composed.looped.length > 0 ? await this.#build(spec, composed, common) : undefined;
@@ -196,7 +221,7 @@ export class CpuCompiler implements KernelCompiler {
       expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
     // Statements that only the expansion shows must be rewritten.
     const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
-    const chosen = doesWait || hasSteps ? read : given;
+    const chosen = doesWait || hasSteps ? read : { ...given, seen: read.tokens };
     const composed = compose(spec, chosen, exports, false, isPlain);
     const { image, log, tooLarge } = await this.#build(spec, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
@@ -206,6 +231,10 @@ export class CpuCompiler implements KernelCompiler {
     if (tooLarge) throw lacksStack(spec, tooLarge);
     if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
     return image;
+  }
+
+  #raceFlags(): readonly string[] {
+    return [...RACE_FLAGS, ...(this.#tools.family === 'clang' ? CLANG_RACE_FLAGS : GCC_RACE_FLAGS)];
   }
 
   /** Checks the brackets with the compiler first, because the rewriting of waits relies on matching brackets. */
@@ -218,6 +247,7 @@ export class CpuCompiler implements KernelCompiler {
   async #build(spec: BuildSpec, composed: ComposedSource, common: readonly string[]): Promise<Built> {
     // Not in the cache's directory, whose files must have their final names or be about to get them.
     const scratch = scratchFolder();
+    const header = this.#findsRaces ? RACE_MACRO : '';
     try {
       const [every, ofSplit] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
       const own = composed.isSplit ? [...every, ...ofSplit] : every;
@@ -226,8 +256,10 @@ export class CpuCompiler implements KernelCompiler {
       const build = async (name: string, more: readonly string[]): Promise<Built & { dump: string }> => {
         const [output, dump] = [join(scratch, `${name}.so`), join(scratch, `${name}.dump`)];
         const dumps = [STACK_FLAG, ...(mayTruncate ? [`-fdump-tree-optimized=${dump}`] : [])];
-        const args = [...common, ...own, ...form, ...more, ...dumps, ...LINK_FLAGS, '-o', output, '-', '-x', 'none', ...LIBRARIES];
-        const run = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
+        // The symbols tell the names of variables.
+        const link = this.#findsRaces ? LINK_FLAGS.filter((flag) => flag !== '-s') : LINK_FLAGS;
+        const args = [...common, ...own, ...form, ...more, ...dumps, ...link, '-o', output, '-', '-x', 'none', ...LIBRARIES];
+        const run = await compileWith(this.#tools, spec, args, { input: `${header}${composed.text}`, temporary: scratch });
         if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
         const tooLarge = largeFrames(scratch, name);
         if (tooLarge) return { tooLarge, log: 'It needs too much stack.', dump: '' };

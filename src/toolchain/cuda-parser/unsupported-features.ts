@@ -1,5 +1,5 @@
-// Rejects CUDA features that the CPU device does not have, by name and before compilation; the C++ compiler would only report an undeclared
-// name.
+// Rejects CUDA features that the CPU device does not have. It finds them by name, before compilation, because the C++ compiler would only
+// report an undeclared name.
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
@@ -31,7 +31,7 @@ const ABSENT_HEADER =
 
 /** Namespaces, only before `::`, since a variable may have the same name. */
 const LIBRARIES = /^thrust$/;
-/** What the shim has of CUB's classes; the others for blocks and warps are refused. */
+/** The CUB classes that the shim has. The CPU device refuses the other classes of `cub` for agents, blocks, devices, grids and warps. */
 const OF_CUB =
   /^(?:Block(?:AdjacentDifference|Discontinuity|Exchange|Histogram|Load|MergeSort|RadixSort|Reduce|Scan|Shuffle|Store)|Warp(?:Id|Load|Reduce|Scan|Store)|(?:Block|Warp)(?:Histogram|Load|Reduce|Scan|Store)Algorithm)$/;
 
@@ -51,7 +51,7 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
       }
       const ofCub = token.text === 'cub' && tokens[i + 1]?.text === ':' ? tokens[i + 3] : undefined;
       if (ofCub !== undefined && /^(?:Agent|Block|Device|Grid|Warp)[A-Z]/.test(ofCub.text) && !OF_CUB.test(ofCub.text))
-        throw lacks(spec, token, `a part of CUB that only GPUs have here ('cub::${ofCub.text}')`);
+        throw lacks(spec, token, `the CUB class 'cub::${ofCub.text}'`);
       if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
     } else if (!spec.isLaunching && token.text === '<' && isLaunch(tokens, i)) {
       throw unavailable(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");

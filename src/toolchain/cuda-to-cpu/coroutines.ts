@@ -3,9 +3,10 @@
 import type { BuildSpec } from '../../core/channel/build.js';
 import { conditionalsOf, expressionStarts, type Conditional } from './waiting-conditionals.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
-import { callOpen, closingAngle, type FunctionTokens } from '../cuda-parser/functions.js';
+import { closingAngle, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
-import { findWaiting, unable, type Waiting } from './waiting-functions.js';
+import { deducedType, isDeduced } from './deduced-types.js';
+import { findWaiting, unable, waitingCallOpen, type Waiting } from './waiting-functions.js';
 
 /** Words in a function's declaration that are not part of its return type. */
 const SPECIFIERS: ReadonlySet<string> = new Set([
@@ -41,15 +42,13 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
     waits: new Set([...found.waits].filter((i) => !besides.has(i))),
     calls: found.calls.filter((at) => !besides.has(found.owner[at]!)),
   };
-  const edits: Edit[] = [];
+  const edits: Edit[] = waiting.callables.typeEdits(waiting.functions, waiting.owner, waiting.names);
+  const awaits = awaitsOf(tokens, waiting);
   for (const [i, fn] of waiting.functions.entries()) {
-    if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn));
+    if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn, awaits));
   }
   // One by one, because a call with spread arguments has a size limit.
   for (const edit of expressionEdits(spec, tokens, waiting)) edits.push(edit);
-  // The type of a coroutine is not that of the function in the source.
-  for (const { name, from, to } of found.parameters)
-    edits.push({ start: tokens[from]!.start, end: tokens[to - 1]!.end, text: `auto ${name}` });
   for (const token of tokens) {
     // For functions with C linkage, g++ gives all parts of a coroutine the same name.
     if (token.text === '"C"') edits.push(replace(token, '"C++"'));
@@ -68,7 +67,7 @@ interface Wrap {
 function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Waiting): Edit[] {
   // Each await is in parentheses, so that a member access or index after the call applies to its result.
   const edits: Edit[] = [];
-  const awaits: Await[] = waiting.calls.map((at) => ({ from: postfixStart(tokens, at), to: closing(tokens, callOpen(tokens, at)) }));
+  const awaits: Await[] = awaitsOf(tokens, waiting);
   const lambdas = waiting.functions.filter(({ kind }) => kind === 'lambda');
   for (const { at, bodyEnd } of lambdas.filter((fn) => waiting.waits.has(waiting.functions.indexOf(fn)))) {
     if (tokens[bodyEnd + 1]?.text !== '(') continue;
@@ -180,15 +179,22 @@ function replace({ start, end }: Token, text: string): Edit {
   return { start, end, text };
 }
 
-function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: number, fn: FunctionTokens): Edit[] {
+function awaitsOf(tokens: readonly Token[], waiting: Waiting): Await[] {
+  return waiting.calls.map((at) => ({ from: postfixStart(tokens, at), to: closing(tokens, waitingCallOpen(tokens, at, waiting)) }));
+}
+
+function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: number, fn: FunctionTokens, awaits: readonly Await[]): Edit[] {
   const edits: Edit[] = [];
   let isVoid = true;
   if (fn.trailing !== undefined) {
     const [from, to] = fn.trailing;
     isVoid = to === from + 1 && tokens[from]!.text === 'void';
     edits.push(insertBefore(tokens[from]!, 'mr_dco<'), insertAfter(tokens[to - 1]!, '>'));
-  } else if (fn.kind === 'lambda') {
-    edits.push(insertBefore(tokens[fn.bodyOpen]!, `${fn.open < 0 ? '()' : ''} -> mr_dco<void> `));
+  } else if (isDeduced(tokens, fn) && fn.bodyOpen >= 0) {
+    const type = deducedType(tokens, owner, index, fn, awaits) ?? 'void';
+    isVoid = type === 'void';
+    if (fn.kind !== 'lambda') typeEdits(tokens, fn, edits, false);
+    edits.push(insertBefore(tokens[fn.bodyOpen]!, `${fn.kind === 'lambda' && fn.open < 0 ? '()' : ''} -> mr_dco<${type}> `));
   } else {
     isVoid = typeEdits(tokens, fn, edits);
   }
@@ -201,8 +207,8 @@ function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: numb
   return edits;
 }
 
-/** Rewrites the return type before the name. Returns true if it is void. */
-function typeEdits(tokens: readonly Token[], fn: FunctionTokens, edits: Edit[]): boolean {
+/** Rewrites the specifiers and the return type before the name. Returns true if it is void. */
+function typeEdits(tokens: readonly Token[], fn: FunctionTokens, edits: Edit[], hasType = true): boolean {
   const words: number[] = [];
   let isKernel = false;
   const end = nameStart(tokens, fn);
@@ -217,7 +223,7 @@ function typeEdits(tokens: readonly Token[], fn: FunctionTokens, edits: Edit[]):
     else if (!SPECIFIERS.has(text) && tokens[i]!.kind !== 'string') words.push(i);
   }
   const isVoid = words.length === 1 && tokens[words[0]!]!.text === 'void';
-  if (words.length === 0) return false;
+  if (words.length === 0 || !hasType) return false;
   if (isKernel && isVoid) edits.push(replace(tokens[words[0]!]!, 'mr_task'));
   else edits.push(insertBefore(tokens[words[0]!]!, 'mr_dco<'), insertAfter(tokens[words.at(-1)!]!, '>'));
   return isVoid;

@@ -14,11 +14,16 @@ const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly 
     'runtime_types.h',
     (tokens) => names(tokens, /^cuda(?:Error(?:_t|$|[A-Z])|Success$|(?:Stream|Event)_t$|DeviceProp$|PitchedPtr$|Extent$|Pos$)/),
   ],
+  ['groups_tiles.h', hasWideTiles],
   ['groups_partitions.h', (tokens) => hasGroups(tokens) && names(tokens, PARTITIONS)],
   ['curand_numbers.h', (tokens) => names(tokens, /^curand(?:$|_|State)/)],
   ['cuda_functional.h', (tokens) => hasNamespace(tokens, 'cuda')],
   ['cuda_atomic.h', (tokens) => hasNamespace(tokens, 'cuda') && names(tokens, ATOMICS)],
   ['cuda_barrier.h', hasGates],
+  ['nv_atomics.h', (tokens) => names(tokens, /^__(?:nv_atomic|NV_ATOMIC)_/)],
+  // CUB's headers include these.
+  ['cuda_fp16.h', (tokens) => hasCub(tokens) && names(tokens, /^(?:half2?|__half2?)$/)],
+  ['cuda_bf16.h', (tokens) => hasCub(tokens) && names(tokens, /^(?:__)?nv_bfloat162?$/)],
   ['cub.h', hasCub],
   ['textures.h', (tokens) => names(tokens, TEXTURES)],
   ['surfaces.h', (tokens) => names(tokens, SURFACES)],
@@ -42,6 +47,22 @@ export function hasCub(tokens: readonly Token[]): boolean {
 /** Whether source names barriers or pipelines of CUDA's C++ library, at which threads wait. */
 export function hasGates(tokens: readonly Token[]): boolean {
   return hasNamespace(tokens, 'cuda') && names(tokens, GATES);
+}
+
+/** Whether source may have tiles of more than a warp: a size that is no number may be one. */
+function hasWideTiles(tokens: readonly Token[]): boolean {
+  if (!hasGroups(tokens)) return false;
+  return tokens.some(({ text }, at) => {
+    if (text !== 'tiled_partition' && text !== 'thread_block_tile') return false;
+    if (tokens[at + 1]?.text !== '<') return false;
+    const size = tokens[at + 2]?.text ?? '';
+    return !(/^\d+u?$/.test(size) && /^[,>]$/.test(tokens[at + 3]?.text ?? '') && Number.parseInt(size, 10) <= 32);
+  });
+}
+
+/** Whether threads may wait at gates (condition_waits.h). */
+export function needsGates(tokens: readonly Token[]): boolean {
+  return hasGates(tokens) || hasWideTiles(tokens);
 }
 
 function hasNamespace(tokens: readonly Token[], name: string): boolean {

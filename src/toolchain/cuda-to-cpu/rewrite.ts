@@ -168,13 +168,15 @@ function dynamicShared(source: string, tokens: readonly Token[], isOutside: read
     const bracket = declaration.findIndex((token) => token.text === '[');
     // Earlier declarations have been processed.
     const next = declaration.findLastIndex((token) => token.text === 'extern');
-    if (bracket < 1 || !declaration.some((token) => token.text === '__shared__')) {
+    if (bracket < 1 || !(tokens[i - 1]?.text === '__shared__' || declaration.some((token) => token.text === '__shared__'))) {
       i += Math.max(next, 0);
       continue;
     }
     const name = declaration[bracket - 1]!.text;
     const type = elementType(declaration.slice(0, bracket - 1));
-    const [start, end] = [tokens[i]!.start, tokens[last]!.end];
+    // `__shared__ extern` has the same meaning.
+    const first = tokens[i - 1]?.text === '__shared__' ? i - 1 : i;
+    const [start, end] = [tokens[first]!.start, tokens[last]!.end];
     const text = isOutside[i]
       ? `static const mr_dynamic_array<${type}> ${name}{};`
       : `${type}* const ${name} = reinterpret_cast<${type}*>(mr_dynamic_shared);`;

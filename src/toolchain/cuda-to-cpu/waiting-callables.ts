@@ -1,136 +1,146 @@
-// The names by which CUDA C++ source calls a function that waits other than by its own: parameters of templates, and objects with `operator()`.
+// Functions and functors that wait and are given to other code: as template arguments, as arguments, in variables. Without types, every
+// template parameter and variable that may hold one counts as waiting; a call of one that does not wait costs time but has the same result.
 import { closingAngle, type FunctionTokens } from '../cuda-parser/functions.js';
-import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
+import type { Edit } from '../cuda-parser/source-edits.js';
+import { closing, type Token } from '../cuda-parser/tokenizer.js';
 
-/** A parameter of a template that stands for a function: its name, and its tokens without a default. */
-export interface FunctionParameter {
+/** Words after which a name begins an expression, although they look like its type. */
+const BEFORE_EXPRESSION: ReadonlySet<string> = new Set(['return', 'co_return', 'else', 'do', 'case']);
+
+/** The parameter, or the template parameter, `float (*name)(float)` or `alias name`. Token indices, both inclusive. */
+interface PointerParameter {
   readonly name: string;
   readonly from: number;
   readonly to: number;
 }
 
-/** Types that have no `operator()`, and words that are no types. */
-const NO_CLASS =
-  /^(?:void|bool|char|short|int|long|float|double|unsigned|signed|half|size_t|u?int(?:8|16|32|64)_t|return|co_return|else|case|goto|new|delete|throw|operator|struct|class|union|enum|typename|using|namespace|public|private|protected|do|not|and|or|inline|static|virtual|explicit|friend|constexpr|extern|volatile|mutable|__\w+)$/;
+export class Callables {
+  readonly #tokens: readonly Token[];
+  /** Aliases of pointers to functions: `using f = float (*)(float)`, `typedef float (*f)(float)`. */
+  readonly #pointerTypes = new Set<string>();
+  /** Template parameters that are types. */
+  readonly #typeParameters = new Set<string>();
+  /** Template parameters that are pointers to functions. */
+  readonly #templatePointers: PointerParameter[] = [];
+  readonly #functionNames: ReadonlySet<string>;
 
-/** Most tokens between a template's name and an argument that is a function. It bounds the number of visits per token. */
-const MOST_BEFORE = 200;
-
-/** By the name of each function and class template, the `>` of its parameters. */
-export function templateHeads(tokens: readonly Token[], functions: readonly FunctionTokens[]): ReadonlyMap<string, readonly number[]> {
-  const heads = new Map<string, number[]>();
-  const add = (name: string, close: number): void => {
-    if (tokens[close]?.text === '>') heads.set(name, [...(heads.get(name) ?? []), close]);
-  };
-  for (const { name, start } of functions) add(name, start - 1);
-  for (const [i, token] of tokens.entries()) if (isClass(token) && tokens[i + 1]?.kind === 'name') add(tokens[i + 1]!.text, i - 1);
-  return heads;
-}
-
-function isClass({ text }: Token): boolean {
-  return text === 'struct' || text === 'class';
-}
-
-/** The parameters of templates for which the function named at `at` is given: `reduce<warpSum>(x)`. */
-export function templateParametersFor(
-  tokens: readonly Token[],
-  heads: ReadonlyMap<string, readonly number[]>,
-  at: number,
-): FunctionParameter[] {
-  const first = tokens[at - 1]?.text === '&' ? at - 1 : at;
-  const [before, after] = [tokens[first - 1]?.text, tokens[at + 1]?.text];
-  if ((before !== '<' && before !== ',') || (after !== '>' && after !== ',')) return [];
-  let position = 0;
-  let i = first - 1;
-  for (; i >= 0 && tokens[i]!.text !== '<'; i--) {
-    const { text } = tokens[i]!;
-    if (text === ',') position++;
-    else if (text === ')' || text === ']') i = opening(tokens, i);
-    else if (text === '>') i = openingAngle(tokens, i);
-    else if (text === '(' || text === ';' || text === '{' || text === '}') return [];
-    if (at - i > MOST_BEFORE) return [];
-  }
-  const callee = tokens[i - 1];
-  if (i < 1 || callee?.kind !== 'name' || closingAngle(tokens, i) < at) return [];
-  return (heads.get(callee.text) ?? [])
-    .map((close) => functionParameter(tokens, openingAngle(tokens, close), close, position))
-    .filter((one) => one !== undefined);
-}
-
-/** The `<` of the `>` at `close`; a place before all tokens if it is no bracket. */
-function openingAngle(tokens: readonly Token[], close: number): number {
-  for (let i = close - 1; i >= 0 && close - i < MOST_BEFORE; i--) {
-    const { text } = tokens[i]!;
-    if (text === '<' && closingAngle(tokens, i) === close) return i;
-    if (text === ';' || text === '{' || text === '}') break;
-  }
-  return -1;
-}
-
-/** The parameter at `position` of the template head in (open, close), unless it stands for a type. */
-function functionParameter(tokens: readonly Token[], open: number, close: number, position: number): FunctionParameter | undefined {
-  if (open < 0) return undefined;
-  let from = open + 1;
-  let count = 0;
-  let to = -1;
-  for (let i = from; i <= close; i++) {
-    const { text } = tokens[i]!;
-    if (text === '(' || text === '[' || text === '{') i = closing(tokens, i);
-    else if (text === '<') i = Math.max(i, closingAngle(tokens, i));
-    else if (text === '=' && to < 0) to = i;
-    else if (text === ',' || i === close) {
-      if (count++ === position) return named(tokens, from, to < 0 ? i : to);
-      from = i + 1;
-      to = -1;
+  constructor(tokens: readonly Token[], functions: readonly FunctionTokens[]) {
+    this.#tokens = tokens;
+    this.#functionNames = new Set(functions.filter(({ kind }) => kind === 'function').map(({ name }) => name));
+    this.#findPointerTypes();
+    for (const [i, { text }] of tokens.entries()) {
+      if (text !== 'template' || tokens[i + 1]?.text !== '<') continue;
+      const close = closingAngle(tokens, i + 1);
+      if (close < 0) continue;
+      for (let at = i + 2; at < close; at++) {
+        const name = tokens[at + 1]?.text === '.' ? at + 4 : at + 1;
+        if (/^(?:typename|class)$/.test(tokens[at]!.text) && tokens[name]?.kind === 'name') this.#typeParameters.add(tokens[name].text);
+      }
+      this.#templatePointers.push(...this.#pointersIn(i + 1, close));
     }
   }
-  return undefined;
-}
 
-function named(tokens: readonly Token[], from: number, to: number): FunctionParameter | undefined {
-  if (/^(?:typename|class|template)$/.test(tokens[from]?.text ?? '')) return undefined;
-  let name: Token | undefined;
-  for (let i = from; i < to; i++) {
-    // `float (*f)(float)`: the name is in the first parentheses.
-    if (tokens[i]!.text === '(') {
-      const inside = tokens[closing(tokens, i) - 1];
-      return inside?.kind === 'name' ? { name: inside.text, from, to } : undefined;
+  /** Names of the template parameters that may be the function at this token, if it is a template argument there. */
+  fromTemplateArgument(at: number): string[] {
+    const before = this.#text(at - 1) === '&' ? this.#text(at - 2) : this.#text(at - 1);
+    const after = this.#text(at + 1);
+    if ((before !== '<' && before !== ',') || (after !== '>' && after !== ',')) return [];
+    return this.#templatePointers.map(({ name }) => name);
+  }
+
+  /** Variables that may be objects of these classes, whose operator() waits. Each is called somewhere. */
+  variablesOf(classes: ReadonlySet<string>): string[] {
+    const found = new Set<string>();
+    const called = new Set<string>();
+    for (const [i, { text, kind }] of this.#tokens.entries()) {
+      if (kind === 'name' && this.#text(i + 1) === '(' && this.isCall(i)) called.add(text);
+      if (kind !== 'name' || !(classes.has(text) || this.#typeParameters.has(text))) continue;
+      // `auto sum = WarpSum{}`
+      if (this.#text(i - 1) === '=' && this.#text(i - 3) === 'auto') found.add(this.#text(i - 2));
+      let at = i + 1;
+      if (this.#text(at) === '<') at = closingAngle(this.#tokens, at) + 1;
+      while (/^(?:const|&|\.|__restrict__)$/.test(this.#text(at))) at++;
+      const name = this.#tokens[at];
+      if (name?.kind === 'name' && at > i && ';,)={[('.includes(this.#text(at + 1)) && !this.#functionNames.has(name.text))
+        found.add(name.text);
     }
-    if (tokens[i]!.kind === 'name') name = tokens[i];
+    return [...found].filter((name) => called.has(name));
   }
-  return name && to - from > 1 ? { name: name.text, from, to } : undefined;
-}
 
-/**
- * Tokens that declare a variable, a parameter or a member which may be an object of one of the classes: those whose type is one of them, or
- * is none that tokens know.
- */
-export function objectsOf(tokens: readonly Token[], functions: readonly FunctionTokens[], classes: ReadonlySet<string>): number[] {
-  const others = new Set(functions.map(({ name }) => name).filter((name) => !classes.has(name)));
-  for (const [i, { text }] of tokens.entries()) {
-    const name = tokens[i + 1]?.text;
-    const isNew = (isClass(tokens[i]!) || text === 'enum') && '{:;'.includes(tokens[i + 2]?.text ?? 'none');
-    if (isNew && name !== undefined && !classes.has(name)) others.add(name);
+  /** Whether the name before a parenthesis is called, and not declared: `T name(0);`. */
+  isCall(at: number): boolean {
+    const before = this.#tokens[at - 1];
+    if (before === undefined || before.kind === 'name') return before !== undefined && BEFORE_EXPRESSION.has(before.text);
+    return before.text !== '>' || this.#text(at - 2) === '-' || !this.#endsTemplate(at - 1);
   }
-  const found: number[] = [];
-  for (const [i, { kind, text }] of tokens.entries()) {
-    const next = tokens[i + 1]?.text;
-    if (kind !== 'name' || NO_CLASS.test(text) || classes.has(text) || others.has(text) || next === undefined || !';,)={(:'.includes(next))
-      continue;
-    let type = i - 1;
-    while (tokens[type]?.text === '&' || tokens[type]?.text === 'const') type--;
-    if (type < i - 1 && next === '(') continue;
-    if (tokens[type]?.text === '>') type = openingAngle(tokens, type) - 1;
-    const of = tokens[type];
-    if (of?.kind === 'name' && !NO_CLASS.test(of.text) && !others.has(of.text)) found.push(i);
-  }
-  return found;
-}
 
-/** Whether the class named at `at` makes an object there that is called at once: `Sum()(x)`, `Sum{1}(x)`. */
-export function isCalledAtOnce(tokens: readonly Token[], at: number): boolean {
-  let open = at + 1;
-  if (tokens[open]?.text === '<') open = closingAngle(tokens, open) + 1;
-  const { text } = tokens[open] ?? {};
-  return (text === '(' || text === '{') && open > at && tokens[closing(tokens, open) + 1]?.text === '(';
+  /** The `(` of the call in `Class()(x)` and `Class<T>{}(x)`; -1 for anything else. */
+  madeCallOpen(at: number, classes: ReadonlySet<string>): number {
+    if (!classes.has(this.#text(at)) && !this.#typeParameters.has(this.#text(at))) return -1;
+    const angle = this.#text(at + 1) === '<' ? closingAngle(this.#tokens, at + 1) : at;
+    if (angle < 0) return -1;
+    const bracket = this.#text(angle + 1);
+    if (bracket !== '(' && bracket !== '{') return -1;
+    const end = closing(this.#tokens, angle + 1);
+    return this.#text(end + 1) === '(' ? end + 1 : -1;
+  }
+
+  /** Gives the parameters and variables with these names, which may point to coroutines, the type of what they get. */
+  typeEdits(functions: readonly FunctionTokens[], owner: Int32Array, names: ReadonlySet<string>): Edit[] {
+    const inFunctions = functions.flatMap(({ open, close, start, at }) =>
+      open < 0 || this.#tokens.slice(start, at).some(({ text }) => text === '__global__') ? [] : this.#pointersIn(open, close),
+    );
+    const variables = [...this.#tokens.keys()].flatMap((i): PointerParameter[] => {
+      if (owner[i]! < 0 || !this.#pointerTypes.has(this.#text(i)) || this.#text(i + 2) !== '=') return [];
+      return [{ name: this.#text(i + 1), from: i, to: i + 1 }];
+    });
+    return [...this.#templatePointers, ...inFunctions, ...variables]
+      .filter(({ name }) => names.has(name))
+      .map(({ name, from, to }) => {
+        const [first, last] = [this.#tokens[from]!, this.#tokens[to]!];
+        return { start: first.start, end: last.end, text: `auto ${name}` + '\n'.repeat(last.line - first.line) };
+      });
+  }
+
+  #text(at: number): string {
+    return this.#tokens[at]?.text ?? '';
+  }
+
+  #endsTemplate(close: number): boolean {
+    for (let i = close - 1; i >= 0 && !';{}'.includes(this.#text(i)); i--)
+      if (this.#text(i) === '<' && closingAngle(this.#tokens, i) === close) return true;
+    return false;
+  }
+
+  #findPointerTypes(): void {
+    for (const [i, { text }] of this.#tokens.entries()) {
+      if (text !== 'using' && text !== 'typedef') continue;
+      let end = i;
+      while (end < this.#tokens.length && this.#text(end) !== ';') end++;
+      for (let at = i + 1; at < end; at++) {
+        if (this.#text(at) !== '(' || this.#text(at + 1) !== '*') continue;
+        if (text === 'using' && this.#text(at + 2) === ')') this.#pointerTypes.add(this.#text(i + 1));
+        if (text === 'typedef' && this.#text(at + 3) === ')') this.#pointerTypes.add(this.#text(at + 2));
+      }
+    }
+  }
+
+  /** The pointers to functions among the parameters between two brackets. */
+  #pointersIn(open: number, close: number): PointerParameter[] {
+    const found: PointerParameter[] = [];
+    let from = open + 1;
+    for (let i = open + 1; i < close; i++) {
+      const text = this.#text(i);
+      if (text === ',') from = i + 1;
+      else if (this.#pointerTypes.has(text) && this.#tokens[i + 1]?.kind === 'name')
+        found.push({ name: this.#text(i + 1), from, to: i + 1 });
+      else if (text === '(') {
+        const end = closing(this.#tokens, i);
+        const isPointer = this.#text(i + 1) === '*' && end === i + 3 && this.#text(end + 1) === '(';
+        i = isPointer ? closing(this.#tokens, end + 1) : end;
+        if (isPointer) found.push({ name: this.#text(end - 1), from, to: i });
+      }
+    }
+    return found;
+  }
 }

@@ -5,9 +5,10 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, owners, type FunctionTokens } from '../cuda-parser/functions.js';
+import { deducedType, isDeduced } from './deduced-types.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { hasCub, hasGates, hasGroups } from './library-headers.js';
-import { isCalledAtOnce, objectsOf, templateHeads, templateParametersFor, type FunctionParameter } from './waiting-callables.js';
+import { Callables } from './waiting-callables.js';
 
 const PRIMITIVES =
   /^(?:__syncthreads(?:_count|_and|_or)?|__syncwarp|__shfl(?:_up|_down|_xor)?_sync|__(?:ballot|any|all)_sync|__activemask|__match_(?:any|all)_sync|__reduce_(?:add|min|max|and|or|xor)_sync)$/;
@@ -19,8 +20,6 @@ const CUB_CALLS =
   /^(?:Sum|Reduce|Max|Min|(?:Head|Tail)Segmented(?:Sum|Reduce)|(?:In|Ex)clusive(?:Sum|Scan)|Scan|Broadcast|Load|Store|(?:Warp)?StripedToBlocked|BlockedTo(?:Warp)?Striped|ScatterTo(?:Blocked|Striped(?:Guarded|Flagged)?)|Sort(?:Descending)?(?:BlockedToStriped)?|StableSort|(?:Init)?Histogram|Composite|Flag(?:Heads|Tails)|Subtract(?:Left|Right)|Offset|Rotate|Up|Down)$/;
 /** Of barriers and pipelines. */
 const GATE_CALLS = /^(?:wait|arrive_and_wait|try_wait|wait_parity|try_wait_parity|producer_acquire|consumer_wait)$/;
-/** The name of the function that a call of an object calls. */
-const CALL = 'operator()';
 const CUB_INDICES = /^(?:LaneId|WarpId|RowMajorTid)$/;
 
 export interface Waiting {
@@ -33,8 +32,19 @@ export interface Waiting {
   readonly waits: ReadonlySet<number>;
   /** Tokens of the names in calls that may wait. */
   readonly calls: readonly number[];
-  /** Parameters of templates that stand for functions which may wait. */
-  readonly parameters: readonly FunctionParameter[];
+  /** Classes whose operator() waits. */
+  readonly classes: ReadonlySet<string>;
+  readonly callables: Callables;
+}
+
+/** The `(` of the arguments of a call that may wait. */
+export function waitingCallOpen(
+  tokens: readonly Token[],
+  at: number,
+  { classes, callables }: Pick<Waiting, 'classes' | 'callables'>,
+): number {
+  const made = classes.size === 0 ? -1 : callables.madeCallOpen(at, classes);
+  return made >= 0 ? made : callOpen(tokens, at);
 }
 
 /** Whether source contains anything that waits. The tokens are those after macro expansion. */
@@ -67,56 +77,50 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
   const called = new Set(tokens.filter((_unused, i) => isMember(i)).map(({ text }) => text));
   for (const { name } of functions) if (called.has(name)) names.add(name);
   const aliases = localAliases(tokens, owner);
-  const objects = new Set<number>();
-  const heads = templateHeads(tokens, functions);
+  const callables = new Callables(tokens, functions);
+  /** Variables and parameters, which are called or declared. */
+  const variables = new Set<string>();
+  const classes = new Set<string>();
   const mayWait = (i: number): boolean => {
     const { kind, text } = tokens[i]!;
-    return kind === 'name' && (names.has(text) || isMember(i)) && !aliases.has(`${owner[i]} ${text}`) && !objects.has(i);
+    if (kind !== 'name') return false;
+    if (classes.size > 0 && callables.madeCallOpen(i, classes) >= 0) return true;
+    if (!names.has(text)) return isMember(i) && !aliases.has(`${owner[i]} ${text}`);
+    return !aliases.has(`${owner[i]} ${text}`) && !(variables.has(text) && tokens[i + 1]?.text === '(' && !callables.isCall(i));
   };
   const waits = new Set<number>();
-  const parameters = new Map<number, FunctionParameter>();
-  const classes = new Set<string>();
   for (let isGrowing = true; isGrowing; ) {
-    const before = names.size + waits.size;
+    const before = names.size + waits.size + classes.size;
     for (const i of tokens.keys()) {
       if (owner[i]! < 0 || !mayWait(i)) continue;
-      if (callOpen(tokens, i) >= 0) waits.add(owner[i]!);
-      else for (const name of passedOn(tokens, functions, i, i)) names.add(name);
-      for (const one of templateParametersFor(tokens, heads, i)) {
-        parameters.set(one.from, one);
-        names.add(one.name);
-      }
-    }
-    const found = [...waits].filter((i) => functions[i]!.name === CALL && !classes.has(functions[i]!.className));
-    for (const i of found) classes.add(functions[i]!.className);
-    for (const i of found.length > 0 ? objectsOf(tokens, functions, classes) : []) {
-      objects.add(i);
-      names.add(tokens[i]!.text);
+      if (waitingCallOpen(tokens, i, { classes, callables }) >= 0) waits.add(owner[i]!);
+      else for (const name of [...passedOn(tokens, functions, i, i), ...callables.fromTemplateArgument(i)]) names.add(name);
     }
     for (const [i, fn] of functions.entries()) {
       if (names.has(fn.name) && !PRIMITIVES.test(fn.name)) waits.add(i);
       if (!waits.has(i)) continue;
-      if (fn.name !== '') names.add(fn.name);
+      if (fn.name === 'operator()') {
+        if (!classes.has(fn.className)) for (const name of callables.variablesOf(classes.add(fn.className))) variables.add(name);
+        for (const name of variables) names.add(name);
+      } else if (fn.name !== '') names.add(fn.name);
       if (fn.kind === 'lambda') {
         for (const name of passedOn(tokens, functions, fn.at, fn.bodyEnd)) names.add(name);
         if (tokens[fn.bodyEnd + 1]?.text === '(' && owner[fn.at]! >= 0) waits.add(owner[fn.at]!);
       }
     }
-    isGrowing = names.size + waits.size > before;
+    isGrowing = names.size + waits.size + classes.size > before;
   }
   const calls: number[] = [];
   for (const [i, token] of tokens.entries()) {
-    if (!mayWait(i) || callOpen(tokens, i) < 0) continue;
+    if (!mayWait(i) || waitingCallOpen(tokens, i, { classes, callables }) < 0) continue;
     if (owner[i]! >= 0) calls.push(i);
     else if (PRIMITIVES.test(token.text)) throw unable(spec, token, `calls ${token.text} outside the body of a function`);
   }
-  const made = tokens.findIndex(({ text }, i) => owner[i]! >= 0 && classes.has(text) && isCalledAtOnce(tokens, i));
-  if (made >= 0) throw unable(spec, tokens[made]!, `waits in ${CALL} of an object without a name: make a variable of it`);
   for (const i of waits) {
-    const reason = whyNot(tokens, functions[i]!);
+    const reason = whyNot(tokens, owner, i, functions[i]!);
     if (reason !== undefined) throw unable(spec, tokens[functions[i]!.at]!, reason);
   }
-  return { functions, owner, names, waits, calls, parameters: [...parameters.values()] };
+  return { functions, owner, names, waits, calls, classes, callables };
 }
 
 /** Types that functions give a name of their own, which a waiting function may have too: the function, and the name. */
@@ -136,12 +140,13 @@ function localAliases(tokens: readonly Token[], owner: Int32Array): Set<string> 
  * The other names of the callable in [from, to]: the parameter of the function that it is passed to, or the variable that it initialises.
  */
 function passedOn(tokens: readonly Token[], functions: readonly FunctionTokens[], from: number, to: number): string[] {
-  const before = tokens[from - 1]?.text;
+  const first = tokens[from - 1]?.text === '&' && '(,='.includes(tokens[from - 2]?.text ?? ' ') ? from - 1 : from;
+  const before = tokens[first - 1]?.text;
   const after = tokens[to + 1]?.text;
-  if (before === '=' && after === ';' && tokens[from - 2]?.kind === 'name') return [tokens[from - 2]!.text];
+  if (before === '=' && after === ';' && tokens[first - 2]?.kind === 'name') return [tokens[first - 2]!.text];
   if ((before !== '(' && before !== ',') || (after !== ')' && after !== ',')) return [];
   let position = 0;
-  let at = from - 1;
+  let at = first - 1;
   for (; at >= 0 && tokens[at]!.text !== '('; at--) {
     const { text } = tokens[at]!;
     if (text === ',') position++;
@@ -169,7 +174,11 @@ function parameterName(tokens: readonly Token[], { open, close }: FunctionTokens
     const { text, kind } = tokens[i]!;
     if (text === '<') depth++;
     else if (text === '>') depth--;
-    else if (text === '(' || text === '[' || text === '{') i = closing(tokens, i);
+    else if (text === '(' && tokens[i + 1]?.text === '*' && tokens[i + 3]?.text === ')' && depth === 0) {
+      // `float (*name)(float)`
+      name = tokens[i + 2]!.text;
+      i = closing(tokens, i + 4);
+    } else if (text === '(' || text === '[' || text === '{') i = closing(tokens, i);
     else if (text === ',' && depth === 0) {
       if (count++ === position) return name;
       name = '';
@@ -180,29 +189,13 @@ function parameterName(tokens: readonly Token[], { open, close }: FunctionTokens
   return count === position ? name : '';
 }
 
-function whyNot(tokens: readonly Token[], fn: FunctionTokens): string | undefined {
-  if (fn.name.startsWith('operator') && fn.name !== CALL) return `waits in ${fn.name}: make it a named function`;
+function whyNot(tokens: readonly Token[], owner: Int32Array, index: number, fn: FunctionTokens): string | undefined {
+  if (fn.name.startsWith('operator') && fn.name !== 'operator()') return `waits in ${fn.name}: make it a named function`;
   if (fn.name.startsWith('~') || (fn.name !== '' && fn.name === fn.className)) return `waits in a constructor or destructor (${fn.name})`;
-  if (fn.kind === 'lambda') {
-    return fn.trailing === undefined && returnsValue(tokens, fn)
-      ? "waits in a lambda without a return type: write '-> T' before its body"
-      : undefined;
-  }
-  const type = tokens.slice(fn.start, fn.at);
-  if (fn.trailing === undefined && type.some(({ text }) => text === 'auto'))
-    return `waits in ${fn.name}, whose return type is auto: write the type`;
-  return undefined;
-}
-
-function returnsValue(tokens: readonly Token[], { bodyOpen, bodyEnd }: FunctionTokens): boolean {
-  const inner = functionsOf(tokens.slice(bodyOpen + 1, bodyEnd)).map(
-    (fn) => [fn.bodyOpen + bodyOpen + 1, fn.bodyEnd + bodyOpen + 1] as const,
-  );
-  for (let i = bodyOpen + 1; i < bodyEnd; i++) {
-    if (tokens[i]!.text !== 'return' || tokens[i + 1]!.text === ';') continue;
-    if (!inner.some(([from, to]) => i > from && i < to)) return true;
-  }
-  return false;
+  if (!isDeduced(tokens, fn) || deducedType(tokens, owner, index, fn, []) !== undefined) return undefined;
+  return fn.kind === 'lambda'
+    ? "waits in a lambda without a return type: write '-> T' before its body"
+    : `waits in ${fn.name}, whose return type is auto: write the type`;
 }
 
 /** Builds K402. */

@@ -22,7 +22,8 @@ import { refuseRemoved } from '../cuda-parser/unsupported-features.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 
 export type BuildTarget =
-  | { readonly backend: 'cpu' }
+  /** `findsRaces`: images find races of shared memory. */
+  | { readonly backend: 'cpu'; readonly findsRaces?: boolean }
   /** Without `nvrtc`, nvcc builds. */
   | { readonly backend: 'cuda'; readonly computeCapability: ComputeCapability; readonly nvrtc?: Nvrtc };
 
@@ -135,7 +136,7 @@ export class KernelBuilder {
   }
 
   async #findCompiler(): Promise<KernelCompiler> {
-    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts);
+    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.findsRaces);
     const { nvrtc, computeCapability } = this.#target;
     return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);
   }
@@ -156,9 +157,19 @@ export class KernelBuilder {
 
   /** With `MILLRACE_SIMD=off` the CPU device runs the CUDA C++ form of every kernel; with `always`, the SIMD form where there is one. */
   #simdMode(): SimdMode {
-    const wish = this.#env['MILLRACE_SIMD'];
-    if (this.#target.backend === 'cuda' || wish === 'off') return 'off';
-    return wish === 'always' ? wish : 'auto';
+    const asked = this.#env['MILLRACE_SIMD'];
+    if (this.#target.backend === 'cuda' || this.findsRaces || asked === 'off') return 'off';
+    return asked === 'always' ? asked : 'auto';
+  }
+
+  /** Whether images find races of shared memory. */
+  get findsRaces(): boolean {
+    return this.#target.backend === 'cpu' && this.#target.findsRaces === true;
+  }
+
+  /** The source that an image was compiled from, for messages about the image. */
+  sourceOf(build: Build): BuildSpec {
+    return isWritten(build) ? build : written(build, this.#simdMode());
   }
 
   /** A digest of all inputs of the image except the compiler. Names and line mappings are not inputs. */
@@ -172,6 +183,7 @@ export class KernelBuilder {
     const parts: unknown[] = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
     // Appended last, so that sources without checks keep their keys.
     if (isWritten(build) && build.parameterChecks) parts.push(entry, build.parameterChecks);
+    if (this.findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }
 }

@@ -251,6 +251,11 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* 
   MR_CURRENT(device);
   const std::lock_guard lock(GetWorld().mutex);
   const std::shared_ptr<Module>& module = modules.at(reinterpret_cast<Module*>(handle));
+  // As in CUDA, every call gives the same handle: the callers of earlier calls still use it.
+  if (const auto found = module->functions.find(name); found != module->functions.end()) {
+    *function = reinterpret_cast<CUfunction>(found->second.get());
+    return CUDA_SUCCESS;
+  }
   auto made = std::make_unique<Function>();
   made->module = module;
   if (module->library != nullptr) {

@@ -172,6 +172,13 @@ test('kernels have the names that the source gives them, with namespaces and tem
     "K005: The kernel 'fold' is a template.
       Give the arguments of the template in the name: 'fold<float>'."
   `);
+  const host = `template <class T> void run(T* x, int n) { fold<T, 4><<<1, 2>>>(x, x, n); } // fold<char><<<1, 1>>>
+int main() { fold <float,
+    256> <<<n / 256, 256>>>(x, y, n); a::fold<std::pair<int, float>><<<1, 1>>>(x, y, n); scaffold<int><<<1, 1>>>(); fold<float, 256><<<2, 2>>>(x, y, n); }`;
+  expect(complaint(() => cudaKernel('fold', { x: input(f32), y: inout(f32), n: i32 }, NAMED + host))).toMatchInlineSnapshot(`
+    "K005: The kernel 'fold' is a template.
+      Give the arguments of the template in the name: the source launches 'fold<T, 4>', 'fold<float, 256>', 'fold<std::pair<int, float>>'."
+  `);
   expect(complaint(() => cudaKernel('step<3>', { n: i32 }, NAMED))).toMatchInlineSnapshot(`
     "K005: The kernel 'step' is not a template.
       Leave out the arguments: 'step'."

@@ -1,5 +1,6 @@
 // cudaModule: the checks of its source, kernels and variables, and the build that it describes.
 import { describe, expect, test } from 'vitest';
+import { withoutManaged } from '../../../src/compiler/cuda-source/managed-variables.js';
 import { cudaModule } from '../../../src/cuda-module.js';
 import { ArgumentError, CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
@@ -90,17 +91,12 @@ describe('variables', () => {
   });
 });
 
-test('managed variables are rejected at their position', () => {
-  try {
-    cudaModule('__device__ int fine;\n__device__ __managed__ int shared;');
-  } catch (error) {
-    expect(error).toBeInstanceOf(CompileError);
-    const { code, file, column } = (error as CompileError).diagnostics[0]!;
-    expect([code, file, column]).toEqual(['K007', import.meta.filename, 12]);
-    expect((error as CompileError).message).toContain('in the module near');
-    return;
-  }
-  throw new Error('It is accepted.');
+test('managed variables become those of the device, in comments and strings nothing changes', () => {
+  const source = '/* __managed__ */ __managed__ int a; __device__ __managed__ float b[2]; // __managed__\n#define M __managed__\nM int c;';
+  expect(withoutManaged(source)).toBe(
+    '/* __managed__ */ __device__  int a; __device__ __device__  float b[2]; // __managed__\n#define M __device__ \nM int c;',
+  );
+  expect(textOf(source).variable('b', 'f32', [2])).toEqual({ name: 'b', isConstant: false });
 });
 
 test('sources that are not strings, and bad options', () => {

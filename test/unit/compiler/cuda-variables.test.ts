@@ -45,12 +45,12 @@ __constant__ float values[] = {1.0f, 2.0f};`),
 
   test('the memory space, and whether it is writable', () => {
     const found = variablesOf(`
-__device__ int a; __constant__ int b; __device__ __constant__ int c; __managed__ int d; __device__ __managed__ int e;
+__device__ int a; __constant__ int b; __device__ __constant__ int c;
 __device__ const int f = 1; __device__ int const g = 1; constexpr __device__ int h = 1;
 __device__ const float* i; __device__ float* const j = nullptr; __constant__ const float k[1] = {1};
 extern __device__ int l; extern __device__ int m = 1;`);
     const spaces = found.map(({ space }) => space[0]).join('');
-    expect(spaces).toBe('dccmmdddddcdd');
+    expect(spaces).toBe('dccdddddcdd');
     expect(found.filter(({ isConst }) => isConst).map(({ name }) => name)).toEqual(['f', 'g', 'h', 'j', 'k']);
     expect(found.filter(({ isExtern }) => isExtern).map(({ name }) => name)).toEqual(['l']);
   });

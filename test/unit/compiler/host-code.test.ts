@@ -27,6 +27,11 @@ test.each([
   ['a prototype of a removed function', 'void run(float*); void run(float* y) { k<<<1, 1>>>(y); }', []],
   ['a function that nothing of the device names', 'void check(float* x) { x[0] = 1; }\nint main() { check(0); }', []],
   ['a template of the host', 'template <typename T, int N = 3> void run(T* y) { k<<<1, N>>>(y); }', []],
+  [
+    'an explicit instantiation of it, though device code has a function of its name',
+    'template <typename T> void h(T* y) { cudaFree(y); }\ntemplate void h<int>(int*);\n__device__ void g() { n::h(3); }',
+    ['__device__ void g() { n::h(3); }'],
+  ],
   ['a class with members of the host only', 'struct T { cudaEvent_t e; T() { cudaEventCreate(&e); } };', []],
   [
     'a variable of the host',

@@ -25,6 +25,22 @@ test('a header takes the place of its include, and may include others beside its
   ]);
 });
 
+test('the headers of C, C++ and CUDA stay, others take the place of their includes whatever their names begin with', () => {
+  const own = ['cuda_utils.h', 'cuda_common.h', 'thrust_functions.h', 'nvector.h', 'cub_helper.cuh', 'curandom.h'];
+  for (const name of own) expect(inlined(`#include "${name}"`, { [`/p/${name}`]: 'x' })).toEqual([`/p/${name}:1 x`]);
+  const theirs = [
+    'cuda.h',
+    'cuda_runtime.h',
+    'cuda_runtime_api.h',
+    'cuda_fp16.h',
+    'cuda_fp16.hpp',
+    'cuda_pipeline_primitives.h',
+    'cudaGL.h',
+  ];
+  const more = ['curand_kernel.h', 'cub/cub.cuh', 'thrust/sort.h', 'cuda/atomic', 'nv/target', 'cooperative_groups.h', 'nvrtc.h'];
+  for (const name of [...theirs, ...more]) expect(inlined(`#include "${name}"`, { [`/p/${name}`]: 'x' })).toBeUndefined();
+});
+
 test('folders of options follow the folder of the file', () => {
   const files = { '/p/x.h': 'beside', '/q/x.h': 'far', '/q/y.h': 'found' };
   expect(inlined('#include "x.h"\n#include "y.h"', files, ['/q'])).toEqual(['/p/x.h:1 beside', '/q/y.h:1 found']);

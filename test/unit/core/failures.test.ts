@@ -103,7 +103,7 @@ describe('failures', () => {
     const launch = device.stream.launch(kernel, 4, { y });
     const handle = channel.records.at(-1)!.view.getUint32(16, true);
     const { slot, last } = device.stream.timeline;
-    const fault = { parameter: 0, dimension: 0, index: 4, limit: 4, block: [1, 0, 0], thread: [3, 0, 0] } as const;
+    const fault = { parameter: 0, dimension: 0, index: 4, limit: 4, block: [1, 0, 0], thread: [3, 0, 0], places: [0, 0] } as const;
     channel.fail(slot, { id: 9, first: last, last, status: Status.BOUNDS, kernel: handle, fault });
     channel.completeAll();
     const error = (await launch.done.then(

@@ -16,7 +16,7 @@ describe('a fault that is reported after later copies were issued', () => {
     const y = device.zeros(4);
     device.stream.launch(kernel, 4, { y });
     const { slot, last } = device.stream.timeline;
-    const fault = { parameter: 0, dimension: 0, index: 4, limit: 4, block: [0, 0, 0], thread: [3, 0, 0] } as const;
+    const fault = { parameter: 0, dimension: 0, index: 4, limit: 4, block: [0, 0, 0], thread: [3, 0, 0], places: [0, 0] } as const;
     const report = () => channel.fail(slot, { id: 9, first: last, last, status: Status.BOUNDS, fault });
     return { channel, device, progress, y, report };
   }

@@ -119,9 +119,18 @@ test.each([
     '__global__ void k(int c) { if (c && __any_sync(1, c) || c > 3) c = c < 3 ? 1 : __shfl_sync(1, c, 2); }',
     ' mr_task k(int c) { if ((co_await mr_run([&]() -> mr_dco<bool> { if (!(c )) co_return false; co_return bool( (co_await __any_sync(1, c))); })) || c > 3) c = (co_await mr_run([&]() -> mr_dco<mr_result<decltype((true ? 1 : mr_awaited(__shfl_sync(1, c, 2))))>> { if ((c < 3 )) co_return 1 ; else co_return (co_await __shfl_sync(1, c, 2)); })); co_return;}',
   ],
+  // Functors, functions as arguments and as template arguments, and types that the source leaves to the compiler.
   [
-    'struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } }; __global__ void k() { S s(); s(1); }',
-    'struct S { __device__ mr_dco<int> operator()(int v) { co_return (co_await __any_sync(~0u, v)); } };  mr_task k() { S s(); (co_await s(1)); co_return;}',
+    'struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } }; template <class F> __device__ int of(F op, int v) { F own; int w(v); return op(w) + F()(v) + F{}(w) + own(1); }',
+    'struct S { __device__ mr_dco<int> operator()(int v) { co_return (co_await __any_sync(~0u, v)); } }; template <class F> __device__ mr_dco<int> of(F op, int v) { F own; int w(v); co_return (co_await op(w)) + (co_await F()(v)) + (co_await F{}(w)) + (co_await own(1)); }',
+  ],
+  [
+    'using P = int (*)(int); __device__ int any(int v) { return __any_sync(~0u, v); } template <P p, int (*q)(int)> __device__ int of(int v) { return p(v) + q(v); } __device__ int by(int (*f)(int), P g) { P h = any; return f(1) + g(2) + h(3) + of<any, any>(4); } __device__ int all() { return by(any, &any); }',
+    'using P = int (*)(int); __device__ mr_dco<int> any(int v) { co_return (co_await __any_sync(~0u, v)); } template <auto p, auto q> __device__ mr_dco<int> of(int v) { co_return (co_await p(v)) + (co_await q(v)); } __device__ mr_dco<int> by(auto f, auto g) { auto h = any; co_return (co_await f(1)) + (co_await g(2)) + (co_await h(3)) + (co_await of<any, any>(4)); } __device__ mr_dco<int> all() { co_return (co_await by(any, &any)); }',
+  ],
+  [
+    '__device__ auto f(float v) { auto w = v * 2; const int n = 3; if (v > w) __syncwarp(); return __shfl_sync(1, w, n); }',
+    '__device__ auto f(float v)  -> mr_dco<mr_plain<decltype(mr_awaited(__shfl_sync(1, mr_value_of<mr_plain<decltype(v * 2)>>(), mr_value_of<int>())))>> { auto w = v * 2; const int n = 3; if (v > w) (co_await __syncwarp()); co_return (co_await __shfl_sync(1, w, n)); }',
   ],
   ['extern "C" { __global__ void k() { __syncwarp(); } }', 'extern "C++" {  mr_task k() { (co_await __syncwarp()); co_return;} }'],
 ])('what waits becomes a coroutine: %s', (source, expected) => {
@@ -131,8 +140,8 @@ test.each([
 test.each([
   ['struct S { __device__ S() { __syncthreads(); } };', 'constructor'],
   ['struct S { __device__ int operator+(int v) { return __any_sync(~0u, v); } };', 'waits in operator+: make it a named function'],
-  ['__device__ auto f(int v) { return __any_sync(~0u, v); }', 'waits in f, whose return type is auto: write the type'],
-  ['__global__ void k(int* y) { auto f = [&](int v) { return __any_sync(~0u, v); }; y[0] = f(1); }', "write '-> T' before its body"],
+  ['__device__ auto f(int v) { return S{__any_sync(~0u, v)}; }', 'waits in f, whose return type is auto: write the type'],
+  ['__global__ void k(int* y) { auto f = [&](int v) { return S{__any_sync(~0u, v)}; }; y[0] = f(1); }', "write '-> T' before its body"],
   [
     '__device__ void k(int c) { int v = (c ? __activemask() : 1) + __activemask(); }',
     'has two waits in one expression, of which one is conditional or in a lambda: write two statements',
@@ -165,7 +174,7 @@ test.each([
   ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core intrinsics ('nvcuda')"],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
   ['curandStateSobol32_t s;', 'generators of cuRAND'],
-  ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'a part of CUB'],
+  ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'the CUB class'],
   ['cg::this_cluster().sync();', 'barriers of clusters'],
 ])('%s is refused', (statement, what) => {
   const error = refusal(`__global__ void k() { ${statement} }`);

@@ -36,7 +36,7 @@ test('an image shows the kernels that are no templates, and the variables that t
     kernels: ['weigh', 'follow'],
     variables: ['physics::inner::gravity', 'weights', 'pairs', 'where', 'fixed'],
   });
-  const text = `extern __device__ int elsewhere; __device__ int here; __managed__ int both;
+  const text = `extern __device__ int elsewhere; __device__ int here;
 __global__ void mangled() {} extern "C" { __global__ void plain() {} } template <class T> __global__ void many() {}`;
   expect(exportsOf(text)).toEqual({ kernels: ['mangled', 'plain'], variables: ['here'] });
 });

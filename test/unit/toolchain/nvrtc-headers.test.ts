@@ -9,6 +9,7 @@ import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
 import { NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
+import { CALLABLE_CASES } from '../../cuda-texts/callable-cases.js';
 import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../../cuda-texts/program-cases.js';
@@ -24,6 +25,7 @@ import { RTC, RTC_MISSING } from '../../support/rtc.js';
 
 type Text = Omit<TextureText, 'params'> & { readonly params: object; readonly options?: readonly string[] };
 const CASES: readonly (readonly [string, TextCase | TextureText])[] = [
+  ...CALLABLE_CASES,
   ...HEADER_CASES,
   ...NAME_CASES,
   ...TEMPLATE_CASES,

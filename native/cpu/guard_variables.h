@@ -1,0 +1,19 @@
+// The variables by which a compiler remembers that it has initialised a variable of thread storage duration: `_ZGV...`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace millrace::cpu {
+
+/// Bytes from the start of an image's thread-local storage.
+struct ThreadRange {
+  uint64_t from = 0;
+  uint64_t end = 0;
+};
+
+/// Those of a shared object that has its symbols; none for a file that cannot be read.
+[[nodiscard]] std::vector<ThreadRange> GuardVariables(const std::string& path);
+
+}  // namespace millrace::cpu

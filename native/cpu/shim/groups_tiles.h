@@ -1,0 +1,148 @@
+// Tiles of cooperative groups with more threads than a warp. Their threads meet at gates (condition_waits.h): when all
+// that have not returned are there, the last one computes the results of all.
+#pragma once
+
+#include "condition_waits.h"
+#include "groups.h"
+
+namespace cooperative_groups {
+
+/// Waits for the other threads of a tile. `Meet` computes the results from the values.
+template <unsigned Size, class T, class Meet>
+class [[nodiscard]] mr_tile_wait : public mr_gate {
+ public:
+  MR_INLINE mr_tile_wait(T given, Meet by) : mr_gate{&test}, value(given), result(given), meet(by) {}
+  MR_INLINE bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
+    mr_thread* thread = self.promise().thread;
+    const unsigned rank = mr_rank();
+    const unsigned in_block = thread_block::num_threads();
+    const unsigned start = rank / Size * Size;
+    first_ = thread - (rank - start);
+    count_ = in_block - start < Size ? in_block - start : Size;
+    thread->frame = self.address();
+    thread->gate = this;
+  }
+  MR_INLINE T await_resume() const { return result; }
+
+  /// The waits of the tile by rank; null for threads that have returned.
+  MR_INLINE mr_tile_wait* at(unsigned rank) const {
+    return rank >= count_ || first_[rank].frame == nullptr ? nullptr : of(first_[rank]);
+  }
+  MR_INLINE unsigned count() const { return count_; }
+
+  T value;
+  T result;
+  Meet meet;
+
+ private:
+  static MR_INLINE mr_tile_wait* of(const mr_thread& thread) {
+    return const_cast<mr_tile_wait*>(static_cast<const mr_tile_wait*>(thread.gate));
+  }
+  static bool test(const mr_gate* gate) {
+    const auto* own = static_cast<const mr_tile_wait*>(gate);
+    if (own->is_passed_) return true;
+    // From the end, because the last threads arrive last.
+    for (unsigned rank = own->count_; rank-- > 0;) {
+      const mr_thread& thread = own->first_[rank];
+      if (thread.frame == nullptr) continue;
+      if (thread.gate == nullptr || thread.gate->is_open != &test || of(thread)->is_passed_) return false;
+    }
+    Meet::meet(*own);
+    for (unsigned rank = 0; rank < own->count_; ++rank) {
+      if (mr_tile_wait* wait = own->at(rank)) wait->is_passed_ = true;
+    }
+    return true;
+  }
+
+  mr_thread* first_ = nullptr;
+  unsigned count_ = 0;
+  bool is_passed_ = false;
+};
+
+struct mr_meet_only {
+  template <class Wait>
+  static void meet(const Wait&) {}
+};
+template <unsigned Size>
+struct [[nodiscard]] mr_tile_sync : mr_tile_wait<Size, char, mr_meet_only> {
+  MR_INLINE mr_tile_sync() : mr_tile_wait<Size, char, mr_meet_only>(0, {}) {}
+  MR_INLINE void await_resume() const noexcept {}
+};
+struct mr_meet_shuffle {
+  unsigned source;
+  template <class Wait>
+  static void meet(const Wait& tile) {
+    for (unsigned rank = 0; rank < tile.count(); ++rank) {
+      Wait* wait = tile.at(rank);
+      if (wait == nullptr) continue;
+      if (const Wait* from = tile.at(wait->meet.source)) wait->result = from->value;
+    }
+  }
+};
+/// All values, in the order of the ranks.
+template <class Operation>
+struct mr_meet_fold {
+  Operation operation;
+  template <class Wait>
+  static void meet(const Wait& tile) {
+    Wait* last = nullptr;
+    for (unsigned rank = 0; rank < tile.count(); ++rank) {
+      Wait* wait = tile.at(rank);
+      if (wait == nullptr) continue;
+      wait->result = last == nullptr ? wait->value : wait->meet.operation(last->result, wait->value);
+      last = wait;
+    }
+    for (unsigned rank = 0; rank < tile.count(); ++rank) {
+      if (Wait* wait = tile.at(rank)) wait->result = last->result;
+    }
+  }
+};
+template <class Operation>
+struct mr_meet_scan {
+  Operation operation;
+  bool has_own;
+  template <class Wait>
+  static void meet(const Wait& tile) {
+    decltype(tile.value) sum{};
+    bool is_first = true;
+    for (unsigned rank = 0; rank < tile.count(); ++rank) {
+      Wait* wait = tile.at(rank);
+      if (wait == nullptr) continue;
+      const decltype(tile.value) before = sum;
+      sum = is_first ? wait->value : wait->meet.operation(sum, wait->value);
+      is_first = false;
+      wait->result = wait->meet.has_own ? sum : before;
+    }
+  }
+};
+struct mr_any_of {
+  MR_INLINE int operator()(int a, int b) const { return a | b; }
+};
+struct mr_all_of {
+  MR_INLINE int operator()(int a, int b) const { return a & b; }
+};
+
+template <unsigned Size>
+class mr_tile_threads<Size, true> {
+ public:
+  static MR_INLINE mr_tile_sync<Size> sync() { return {}; }
+  template <class T>
+  static MR_INLINE auto shfl(T value, unsigned rank) {
+    using Value = typename mr_shuffled<T>::type;
+    return mr_tile_wait<Size, Value, mr_meet_shuffle>(value, {rank});
+  }
+  static MR_INLINE auto any(int predicate) { return mr_folded(predicate != 0 ? 1 : 0, mr_any_of{}); }
+  static MR_INLINE auto all(int predicate) { return mr_folded(predicate != 0 ? 1 : 0, mr_all_of{}); }
+  template <class T, class Operation>
+  static MR_INLINE auto mr_folded(T value, Operation operation) {
+    return mr_tile_wait<Size, T, mr_meet_fold<Operation>>(value, {operation});
+  }
+  template <class T, class Operation>
+  static MR_INLINE auto mr_scanned(T value, Operation operation, bool has_own) {
+    return mr_tile_wait<Size, T, mr_meet_scan<Operation>>(value, {operation, has_own});
+  }
+};
+
+}  // namespace cooperative_groups

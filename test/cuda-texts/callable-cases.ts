@@ -1,0 +1,47 @@
+// Device functions and functors that wait for other threads and are given to other functions.
+import { f32, input, output } from 'millrace';
+import { floats, type TextCase } from './text-case.js';
+
+const LANES = 32;
+const BLOCK = 128;
+const x = floats(2 * BLOCK, (i) => ((i * 37) % 23) - 11);
+const part = (i: number, size: number): Float32Array => x.subarray(i - (i % size), i - (i % size) + size);
+const sum = (values: Float32Array): number => values.reduce((a, b) => a + b, 0);
+const most = (values: Float32Array): number => Math.max(...values);
+const at = (i: number): number => x[i]!;
+
+function byName(i: number): number {
+  const [warp, block, v] = [part(i, LANES), part(i, BLOCK), at(i)];
+  const ones = Math.max(3, most(warp)) + 2 * sum(warp) + 2 * v;
+  return most(block) + 10 * sum(block) + 100 * ones + (sum(warp) + 1) + (v + 1) + (most(warp) + 2) + (v + 2) + (sum(warp) + 3);
+}
+function byFunctor(i: number): number {
+  const [s, m] = [sum(part(i, LANES)), most(part(i, LANES))];
+  return s + 10 * s + 150 * s + (s + 1) + (1.5 * at(i) + 1) + (m + 1) + m + 2 * s + m + 3 * s + 1.5 * s;
+}
+function byLambda(i: number): number {
+  const block = part(i, BLOCK);
+  const turned = floats(BLOCK, (t) => block[(t + 3) % BLOCK]! + 3);
+  const t = i % BLOCK;
+  const lane = t % LANES;
+  const ofWarp = sum(turned.subarray(t - lane, t - lane + LANES));
+  const shifted = at(lane < 1 ? i : i - 1) + (lane < 2 ? t : t - 2);
+  return ofWarp + (sum(part(i, LANES)) + 1) + shifted + turned[t]!;
+}
+const deduced = (i: number): number => at(i ^ 1) + at(i ^ 2) + at(i ^ 4) - 2 * at(i);
+
+const KERNELS: readonly (readonly [kernel: string, of: (i: number) => number])[] = [
+  ['by_name', byName],
+  ['by_functor', byFunctor],
+  ['by_lambda', byLambda],
+  ['deduced', deduced],
+];
+
+export const CALLABLE_CASES: readonly TextCase[] = KERNELS.map(([kernel, of]) => ({
+  file: 'callables/reductions',
+  kernel,
+  params: { x: input(f32), y: output(f32) },
+  launch: { grid: 2, block: BLOCK },
+  given: { x, y: new Float32Array(x.length) },
+  results: { y: floats(x.length, of) },
+}));
