@@ -21,12 +21,6 @@ enum cudaError {
 typedef enum cudaError cudaError_t;
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
-struct cudaExtent {
-  size_t width, height, depth;
-};
-struct cudaPos {
-  size_t x, y, z;
-};
 /// Kernels do not use it. The fields that most programs print.
 struct cudaDeviceProp {
   char name[256];
