@@ -37,29 +37,18 @@ int FindIn(dl_phdr_info* info, size_t, void* to) {
 
 }  // namespace
 
-// Calls come from the kernel. They allocate, so a signal meanwhile is one of the runtime.
+template <auto method, typename... Given>
+void RaceWatch::Paused(MrRaces* self, Given... given) {
+  auto& watch = *static_cast<RaceWatch*>(self);
+  watch.run_.is_paused_ = true;
+  (watch.*method)(given...);
+  watch.run_.is_paused_ = false;
+}
+
 RaceWatch::RaceWatch(KernelRun& run, const Image& image, const MrLaunch& launch)
-    : MrRaces{.access =
-                  [](MrRaces* self, const void* address, unsigned long long bytes, unsigned how, const void* place) {
-                    auto& watch = *static_cast<RaceWatch*>(self);
-                    watch.run_.is_paused_ = true;
-                    watch.Look(address, bytes, how, place);
-                    watch.run_.is_paused_ = false;
-                  },
-              .atomic =
-                  [](MrRaces* self, const void* address, unsigned long long bytes, unsigned how, const void* place) {
-                    auto& watch = *static_cast<RaceWatch*>(self);
-                    watch.run_.is_paused_ = true;
-                    watch.Atomic(address, bytes, how, place);
-                    watch.run_.is_paused_ = false;
-                  },
-              .event =
-                  [](MrRaces* self, unsigned event, unsigned long long first, unsigned long long second) {
-                    auto& watch = *static_cast<RaceWatch*>(self);
-                    watch.run_.is_paused_ = true;
-                    watch.Event(event, first, second);
-                    watch.run_.is_paused_ = false;
-                  },
+    : MrRaces{.access = &Paused<&RaceWatch::Look>,
+              .atomic = &Paused<&RaceWatch::Atomic>,
+              .event = &Paused<&RaceWatch::Event>,
               .variables = nullptr,
               .variable_bytes = 0,
               .dynamic = launch.dynamic_shared,

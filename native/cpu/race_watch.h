@@ -34,6 +34,10 @@ class RaceWatch final : public MrRaces {
   [[nodiscard]] const std::optional<RaceReport>& found() const { return found_; }
 
  private:
+  /// A call from the kernel. The method allocates, so a signal meanwhile is one of the runtime.
+  template <auto method, typename... Given>
+  static void Paused(MrRaces* self, Given... given);
+
   /// Variables of thread storage duration of an image: its `__shared__` variables, and some of the shim, which kernels
   /// only read.
   void FindVariables();

@@ -245,7 +245,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
 ];
 
 /** Chapters about what the code of kernels computes, whatever driver launches them. */
-const OF_ARITHMETIC: readonly ((target: Target) => void)[] = [halfNumbers, publishedIdioms, cudaLibraries];
+const OF_ARITHMETIC: readonly ((target: Target) => void)[] = [halfNumbers, randomKernels, cudaTexts, publishedIdioms, cudaLibraries];
 
 /** The other chapters: about the runtime. */
 const OF_RUNTIME = CHAPTERS.filter((chapter) => !OF_KERNELS.includes(chapter));

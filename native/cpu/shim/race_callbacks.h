@@ -84,40 +84,40 @@ MR_SANITIZER(void, atomic_signal_fence, int order) {
     mr_watch_atomic(at, bits / 8, mr_race_write, order, MR_PLACE);             \
     return expression(at, value, __ATOMIC_SEQ_CST);                            \
   }
-#define MR_ATOMICS(bits, T)                                                                                         \
-  MR_SANITIZER(T, atomic##bits##_load, const volatile T* at, int order) {                                           \
-    mr_watch_atomic(at, bits / 8, 0, order, MR_PLACE);                                                              \
-    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                                   \
-  }                                                                                                                 \
-  MR_SANITIZER(void, atomic##bits##_store, volatile T* at, T value, int order) {                                    \
-    mr_watch_atomic(at, bits / 8, mr_race_write, order, MR_PLACE);                                                  \
-    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                                  \
-  }                                                                                                                 \
-  MR_ATOMIC(bits, T, exchange, __atomic_exchange_n)                                                                 \
-  MR_ATOMIC(bits, T, fetch_add, __atomic_fetch_add)                                                                 \
-  MR_ATOMIC(bits, T, fetch_sub, __atomic_fetch_sub)                                                                 \
-  MR_ATOMIC(bits, T, fetch_and, __atomic_fetch_and)                                                                 \
-  MR_ATOMIC(bits, T, fetch_or, __atomic_fetch_or)                                                                   \
-  MR_ATOMIC(bits, T, fetch_xor, __atomic_fetch_xor)                                                                 \
-  MR_ATOMIC(bits, T, fetch_nand, __atomic_fetch_nand)                                                               \
-  MR_SANITIZER(int, atomic##bits##_compare_exchange_strong, volatile T* at, T* expected, T value, int order, int) { \
+#define MR_COMPARE(bits, T, name)                                                                                   \
+  MR_SANITIZER(int, atomic##bits##_compare_exchange_##name, volatile T* at, T* expected, T value, int order, int) { \
     mr_watch_atomic(at, bits / 8, mr_race_write, order, MR_PLACE);                                                  \
     return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
-  }                                                                                                                 \
-  MR_SANITIZER(int, atomic##bits##_compare_exchange_weak, volatile T* at, T* expected, T value, int order, int) {   \
-    mr_watch_atomic(at, bits / 8, mr_race_write, order, MR_PLACE);                                                  \
-    return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
-  }                                                                                                                 \
-  MR_SANITIZER(T, atomic##bits##_compare_exchange_val, volatile T* at, T expected, T value, int order, int) {       \
-    mr_watch_atomic(at, bits / 8, mr_race_write, order, MR_PLACE);                                                  \
-    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                   \
-    return expected;                                                                                                \
+  }
+#define MR_ATOMICS(bits, T)                                                                                   \
+  MR_SANITIZER(T, atomic##bits##_load, const volatile T* at, int order) {                                     \
+    mr_watch_atomic(at, bits / 8, 0, order, MR_PLACE);                                                        \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                             \
+  }                                                                                                           \
+  MR_SANITIZER(void, atomic##bits##_store, volatile T* at, T value, int order) {                              \
+    mr_watch_atomic(at, bits / 8, mr_race_write, order, MR_PLACE);                                            \
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                            \
+  }                                                                                                           \
+  MR_ATOMIC(bits, T, exchange, __atomic_exchange_n)                                                           \
+  MR_ATOMIC(bits, T, fetch_add, __atomic_fetch_add)                                                           \
+  MR_ATOMIC(bits, T, fetch_sub, __atomic_fetch_sub)                                                           \
+  MR_ATOMIC(bits, T, fetch_and, __atomic_fetch_and)                                                           \
+  MR_ATOMIC(bits, T, fetch_or, __atomic_fetch_or)                                                             \
+  MR_ATOMIC(bits, T, fetch_xor, __atomic_fetch_xor)                                                           \
+  MR_ATOMIC(bits, T, fetch_nand, __atomic_fetch_nand)                                                         \
+  MR_COMPARE(bits, T, strong)                                                                                 \
+  MR_COMPARE(bits, T, weak)                                                                                   \
+  MR_SANITIZER(T, atomic##bits##_compare_exchange_val, volatile T* at, T expected, T value, int order, int) { \
+    mr_watch_atomic(at, bits / 8, mr_race_write, order, MR_PLACE);                                            \
+    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
+    return expected;                                                                                          \
   }
 MR_ATOMICS(8, unsigned char)
 MR_ATOMICS(16, unsigned short)
 MR_ATOMICS(32, unsigned)
 MR_ATOMICS(64, unsigned long long)
 #undef MR_ATOMICS
+#undef MR_COMPARE
 #undef MR_ATOMIC
 
 // Copies of memory, of the source and of the compiler. Each copies by an instruction, which the compiler does not

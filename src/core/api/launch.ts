@@ -9,7 +9,6 @@ import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { scalarBits } from '../elements/scalar-bits.js';
-
 import { entryOf, ScalarSlot } from '../graphs/slots.js';
 import { Form, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
 import type { LaunchShape } from '../kernels/kernel.js';

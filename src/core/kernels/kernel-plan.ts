@@ -79,7 +79,6 @@ export class KernelPlan implements KernelFacts {
   #cooperativeBlocks: readonly number[] = [];
   readonly #multiprocessors: number;
   readonly #isOfBlocks: boolean;
-
   readonly #channel: Channel;
 
   constructor(kernel: Kernel, handle: number, channel: Channel, built: Promise<BuildReport>, module?: ModulePlan) {

@@ -14,7 +14,6 @@ import {
   type RaceSource,
   REFUSED_LAUNCH,
 } from '../channel/build.js';
-
 import { raceError } from './race-errors.js';
 import {
   BoundsError,

@@ -68,9 +68,9 @@ const CLANG_FISSION_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-bui
 /**
  * For images that find races of shared memory. The compiler calls functions of the shim (race_callbacks.h) before accesses; the sanitizer's
  * library is not linked. At -O1 and without these passes, a thread accesses what the source says: no load moves out of a condition or a loop.
- * Line tables tell the lines of accesses. Sibling calls keep the stack of coroutines that call each other flat.
+ * Line tables tell the lines of accesses. Sibling calls keep the stack of coroutines that call each other flat. The shim's headers test the macro.
  */
-const RACE_FLAGS: readonly string[] = ['-O1', '-g1', '-fsanitize=thread', '-foptimize-sibling-calls'];
+const RACE_FLAGS: readonly string[] = ['-O1', '-g1', '-fsanitize=thread', '-foptimize-sibling-calls', '-DMR_FINDS_RACES=1'];
 const GCC_RACE_FLAGS: readonly string[] = [
   '--param=tsan-instrument-func-entry-exit=0',
   '-fno-tree-loop-im',
@@ -88,8 +88,6 @@ const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
 const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
 /** For CUDA C++ source of users. */
 const MACRO_FLAGS: readonly string[] = [...CUDA_MACROS].map(([name, value]) => `-D${name}=${value}`);
-/** The shim's headers test it. */
-const RACE_MACRO = '#define MR_FINDS_RACES 1\n';
 /** Never the system's headers, which do not compile with the shim. */
 const FOLDERS: readonly string[] = [
   '-nostdinc',
@@ -183,7 +181,7 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   static async open(env: NodeJS.ProcessEnv = process.env, facts?: Facts, findsRaces = false): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env, facts), refusesNone(env) && !findsRaces, findsRaces);
+    return new CpuCompiler(await findCxx(env, facts), refusesNone(env), findsRaces);
   }
 
   /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
@@ -247,7 +245,6 @@ export class CpuCompiler implements KernelCompiler {
   async #build(spec: BuildSpec, composed: ComposedSource, common: readonly string[]): Promise<Built> {
     // Not in the cache's directory, whose files must have their final names or be about to get them.
     const scratch = scratchFolder();
-    const header = this.#findsRaces ? RACE_MACRO : '';
     try {
       const [every, ofSplit] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
       const own = composed.isSplit ? [...every, ...ofSplit] : every;
@@ -259,7 +256,7 @@ export class CpuCompiler implements KernelCompiler {
         // The symbols tell the names of variables.
         const link = this.#findsRaces ? LINK_FLAGS.filter((flag) => flag !== '-s') : LINK_FLAGS;
         const args = [...common, ...own, ...form, ...more, ...dumps, ...link, '-o', output, '-', '-x', 'none', ...LIBRARIES];
-        const run = await compileWith(this.#tools, spec, args, { input: `${header}${composed.text}`, temporary: scratch });
+        const run = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
         if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
         const tooLarge = largeFrames(scratch, name);
         if (tooLarge) return { tooLarge, log: 'It needs too much stack.', dump: '' };

@@ -48,7 +48,7 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
     if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn, awaits));
   }
   // One by one, because a call with spread arguments has a size limit.
-  for (const edit of expressionEdits(spec, tokens, waiting)) edits.push(edit);
+  for (const edit of expressionEdits(spec, tokens, waiting, awaits)) edits.push(edit);
   for (const token of tokens) {
     // For functions with C linkage, g++ gives all parts of a coroutine the same name.
     if (token.text === '"C"') edits.push(replace(token, '"C++"'));
@@ -64,10 +64,10 @@ interface Wrap {
   readonly close: string;
 }
 
-function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Waiting): Edit[] {
+function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Waiting, calls: readonly Await[]): Edit[] {
   // Each await is in parentheses, so that a member access or index after the call applies to its result.
   const edits: Edit[] = [];
-  const awaits: Await[] = awaitsOf(tokens, waiting);
+  const awaits: Await[] = [...calls];
   const lambdas = waiting.functions.filter(({ kind }) => kind === 'lambda');
   for (const { at, bodyEnd } of lambdas.filter((fn) => waiting.waits.has(waiting.functions.indexOf(fn)))) {
     if (tokens[bodyEnd + 1]?.text !== '(') continue;
