@@ -54,7 +54,7 @@ class NullStream final : public hal::Stream {
     return Complete(ticket);
   }
   Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest&) override { return Complete(ticket); }
-  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
+  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostLeases&) override {
     return Complete(ticket);
   }
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy&) override { return Complete(ticket); }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "hal/explanation.h"
+#include "hal/system_message.h"
 
 namespace millrace {
 
@@ -44,7 +44,7 @@ napi_value NumbersValue(napi_env env, std::span<const double> values) {
 napi_value FailureValue(napi_env env, const char* what, const Status& status) {
   std::string text = std::string(what) + ": " + status.note();
   if (status.driver_code() != 0) text += " (driver code " + std::to_string(status.driver_code()) + ")";
-  if (const std::string said = Explanation::Take(status); !said.empty()) text += ": " + said;
+  if (const std::string said = SystemMessage::Take(status); !said.empty()) text += ": " + said;
   napi_value error = nullptr;
   napi_create_error(env, nullptr, StringValue(env, text), &error);
   napi_set_named_property(env, error, "status", NumberValue(env, static_cast<double>(status.code())));

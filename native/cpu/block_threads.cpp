@@ -74,7 +74,7 @@ void BlockThreads::Shrink(uint32_t blocks) {
   wanted_ -= blocks;
 }
 
-void BlockThreads::Run(std::shared_ptr<CooperativeGrid> grid, Pool& pool, std::shared_ptr<Runnable> stream) {
+void BlockThreads::Run(std::shared_ptr<CooperativeGrid> grid, ThreadPool& pool, std::shared_ptr<Runnable> stream) {
   grid->pool_ = &pool;
   grid->stream_ = std::move(stream);
   uint32_t begun;
@@ -110,7 +110,7 @@ void BlockThreads::ThreadMain() {
     wake_.wait(lock, [this] { return is_closing_ || !starting_.empty(); });
     if (starting_.empty()) return;
     std::shared_ptr<CooperativeGrid> grid = starting_.front();
-    if (grid->begun_ == 0) grid->is_stopped_ = grid->stop_.IsAsked();
+    if (grid->begun_ == 0) grid->is_stopped_ = grid->cancellation_.IsRequested();
     const uint32_t number = grid->begun_++;
     if (grid->begun_ == grid->block_count()) starting_.pop_front();
     lock.unlock();

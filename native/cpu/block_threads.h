@@ -17,10 +17,10 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/cancellation.h"
 #include "cpu/grid_barrier.h"
 #include "cpu/grid_call.h"
-#include "cpu/pool.h"
-#include "cpu/stop.h"
+#include "cpu/thread_pool.h"
 #include "hal/status.h"
 
 namespace millrace::cpu {
@@ -40,7 +40,7 @@ class CooperativeGrid {
   void Prepare();
   void SetParam(size_t index, uint64_t value) { call_.SetParam(index, value); }
   /// The launch starts as a whole or not at all, since its blocks may wait for each other; a stopped one counts as run.
-  void SetStop(const Stop& stop) { stop_ = stop; }
+  void SetCancellation(const Cancellation& cancellation) { cancellation_ = cancellation; }
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
   /// Why it failed, once it is finished. The failure's outputs are valid as long as this object.
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const { return call_.FailureOf(fault_); }
@@ -60,12 +60,12 @@ class CooperativeGrid {
   LaunchFault fault_;
   std::atomic<uint32_t> unfinished_;
 
-  Stop stop_;
+  Cancellation cancellation_;
   // Guarded by BlockThreads::mutex_ until a block begins.
   uint32_t begun_ = 0;
   bool is_stopped_ = false;
   // Written before it starts; read by the thread that finishes it.
-  Pool* pool_ = nullptr;  // The stream, which `stream_` keeps alive, holds the pool.
+  ThreadPool* pool_ = nullptr;  // The stream, which `stream_` keeps alive, holds the pool.
   std::shared_ptr<Runnable> stream_;
 };
 
@@ -84,7 +84,7 @@ class BlockThreads {
   void Shrink(uint32_t blocks);
 
   /// Runs all blocks, then schedules `stream` on the pool. Thread: any.
-  void Run(std::shared_ptr<CooperativeGrid> grid, Pool& pool, std::shared_ptr<Runnable> stream);
+  void Run(std::shared_ptr<CooperativeGrid> grid, ThreadPool& pool, std::shared_ptr<Runnable> stream);
   /// Joins the threads, once no launch runs. Idempotent. Thread: channel.
   void Join();
 

@@ -12,12 +12,12 @@ namespace millrace::cpu {
 Result<std::unique_ptr<hal::Device>> CpuDevice::Open(hal::DeviceInfo info) {
   Result<std::unique_ptr<ScheduleFuzzer>> fuzzer = ScheduleFuzzer::FromEnvironment(info.ordinal);
   if (!fuzzer.ok()) return fuzzer.status();
-  auto pool = std::make_shared<Pool>(std::move(fuzzer.value()));
+  auto pool = std::make_shared<ThreadPool>(std::move(fuzzer.value()));
   if (Status status = pool->Start(info.multiprocessors); !status.ok()) return status;
   return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(info), std::move(pool)));
 }
 
-CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<Pool> pool)
+CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool)
     : info_(std::move(info)), pool_(std::move(pool)), heap_(std::make_shared<Heap>(info_.total_memory_bytes)) {}
 
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cpu/memory.h"
-#include "cpu/pool.h"
 #include "cpu/stream.h"
+#include "cpu/thread_pool.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -17,7 +17,7 @@ class CpuDevice final : public hal::Device {
  public:
   /// Starts `info.multiprocessors` threads.
   [[nodiscard]] static Result<std::unique_ptr<hal::Device>> Open(hal::DeviceInfo info);
-  CpuDevice(hal::DeviceInfo info, std::shared_ptr<Pool> pool);
+  CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool);
   ~CpuDevice() override { Close(); }
 
   [[nodiscard]] const hal::DeviceInfo& info() const override { return info_; }
@@ -68,7 +68,7 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override { return protocol::PeerRoute::kDirect; }
 
   // For nodes of graphs. Thread: any.
-  [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
+  [[nodiscard]] const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
   [[nodiscard]] const std::shared_ptr<BlockThreads>& block_threads() const { return block_threads_; }
   /// Limits of launches by kernels.
   [[nodiscard]] GridLimits grid_limits() const;
@@ -82,7 +82,7 @@ class CpuDevice final : public hal::Device {
   static constexpr Status kOneProcess{StatusCode::kUnsupported, "sharing a CPU device's objects with other processes"};
 
   const hal::DeviceInfo info_;
-  const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   const std::shared_ptr<BlockThreads> block_threads_ = std::make_shared<BlockThreads>();
   const std::shared_ptr<Heap> heap_;
   // Thread: channel. For Cancel and Close.

@@ -80,17 +80,17 @@ class LaunchTreeGrid::Launcher : public MrLauncher {
 };
 
 LaunchTreeGrid::LaunchTreeGrid(const hal::LaunchRequest& request, std::shared_ptr<LaunchTree> launch_tree)
-    : Grid(request, launch_tree->priority()), launch_tree_(std::move(launch_tree)) {}
+    : LaunchItem(request, launch_tree->priority()), launch_tree_(std::move(launch_tree)) {}
 
 LaunchTreeGrid::LaunchTreeGrid(const LaunchTreeGrid& parent, const MrChild& child)
-    : Grid(GridCall(parent.call(), child), parent.priority()),
+    : LaunchItem(GridCall(parent.call(), child), parent.priority()),
       launch_tree_(parent.launch_tree_),
       is_launched_(true),
       launched_on_(child.stream),
       launched_by_((uint64_t{child.from_block[2]} * parent.call().launch().grid[1] + child.from_block[1]) *
                        parent.call().launch().grid[0] +
                    child.from_block[0]) {
-  SetStop(parent.stop());
+  SetCancellation(parent.cancellation());
 }
 
 bool LaunchTreeGrid::IsOver(std::shared_ptr<Runnable> stream) {
@@ -100,7 +100,8 @@ bool LaunchTreeGrid::IsOver(std::shared_ptr<Runnable> stream) {
 void LaunchTreeGrid::RunBlocks(uint64_t first, uint64_t end) {
   Launcher launcher(*this);
   // A chain of small grids stops between two of them, also when its image does not look before each block.
-  if (!stop().IsAsked()) call().RunBlocks(first, end, launch_tree_->fault(), {.launcher = &launcher, .stop = stop()});
+  if (!cancellation().IsRequested())
+    call().RunBlocks(first, end, launch_tree_->fault(), {.launcher = &launcher, .cancellation = cancellation()});
   launcher.ReportRefused();
   launch_tree_->Adopt(std::static_pointer_cast<LaunchTreeGrid>(shared_from_this()), launcher.TakeLaunched(),
                       end == block_count() ? 1 : 0);
@@ -128,7 +129,7 @@ class LaunchTree::Ending final : public Runnable {
   uint32_t mine_ = 0;
 };
 
-LaunchTree::LaunchTree(std::shared_ptr<Pool> pool, const GridLimits& limits, protocol::FaultSlot* slot,
+LaunchTree::LaunchTree(std::shared_ptr<ThreadPool> pool, const GridLimits& limits, protocol::FaultSlot* slot,
                        uint32_t* fault_word, int32_t priority)
     : Runnable(priority), pool_(std::move(pool)), limits_(limits), slot_(slot), fault_word_(fault_word) {}
 

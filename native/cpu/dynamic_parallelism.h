@@ -14,9 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cpu/grid.h"
-#include "cpu/pool.h"
+#include "cpu/launch_item.h"
 #include "cpu/shim/launch_abi.h"
+#include "cpu/thread_pool.h"
 
 namespace millrace::cpu {
 
@@ -32,8 +32,8 @@ class LaunchTreeGrid;
 /// Runs on several threads at once: each run takes grids until there are none. Thread: backend.
 class LaunchTree final : public Runnable, public std::enable_shared_from_this<LaunchTree> {
  public:
-  LaunchTree(std::shared_ptr<Pool> pool, const GridLimits& limits, protocol::FaultSlot* slot, uint32_t* fault_word,
-             int32_t priority);
+  LaunchTree(std::shared_ptr<ThreadPool> pool, const GridLimits& limits, protocol::FaultSlot* slot,
+             uint32_t* fault_word, int32_t priority);
 
   void Run() override;
   /// The first grid's blocks have finished. True if all has; if not, the thread that ends the rest runs `stream`.
@@ -65,7 +65,7 @@ class LaunchTree final : public Runnable, public std::enable_shared_from_this<La
   /// Without `mutex_`.
   void Call(uint32_t count);
 
-  const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   const GridLimits limits_;
   protocol::FaultSlot* const slot_;
   uint32_t* const fault_word_;
@@ -82,7 +82,7 @@ class LaunchTree final : public Runnable, public std::enable_shared_from_this<La
 };
 
 /// A grid of a launch tree.
-class LaunchTreeGrid final : public Grid {
+class LaunchTreeGrid final : public LaunchItem {
  public:
   /// The launch's first grid.
   LaunchTreeGrid(const hal::LaunchRequest& request, std::shared_ptr<LaunchTree> launch_tree);

@@ -16,14 +16,14 @@ constexpr size_t kLightNodes = 32;
 
 }  // namespace
 
-Result<std::unique_ptr<hal::Graph>> CpuGraph::Build(std::shared_ptr<Pool> home,
+Result<std::unique_ptr<hal::Graph>> CpuGraph::Build(std::shared_ptr<ThreadPool> home,
                                                     const std::vector<hal::GraphNode>& nodes) {
   Result<std::shared_ptr<GraphCore>> core = GraphCore::Build(std::move(home), nodes);
   MR_TRY(core.status());
   return std::unique_ptr<hal::Graph>(std::make_unique<CpuGraph>(std::move(core.value())));
 }
 
-Result<std::shared_ptr<GraphCore>> GraphCore::Build(std::shared_ptr<Pool> home,
+Result<std::shared_ptr<GraphCore>> GraphCore::Build(std::shared_ptr<ThreadPool> home,
                                                     const std::vector<hal::GraphNode>& nodes) {
   auto core = std::make_shared<GraphCore>(std::move(home));
   MR_TRY(core->Add(core->whole_, nodes, hal::kNoNode));
@@ -146,7 +146,7 @@ std::shared_ptr<Runnable> GraphCore::Entry(GraphTask& task) {
 }
 
 // The stream may begin the next launch as soon as it runs.
-void GraphCore::EndOnPool(Pool& pool) {
+void GraphCore::EndOnPool(ThreadPool& pool) {
   std::shared_ptr<Runnable> stream = std::exchange(stream_, nullptr);
   if (&pool == home_.get()) return stream->Run();
   home_->Schedule(std::move(stream));

@@ -20,7 +20,7 @@
 
 #include "cpu/block_threads.h"
 #include "cpu/graph_work.h"
-#include "cpu/pool.h"
+#include "cpu/thread_pool.h"
 #include "hal/graph.h"
 
 namespace millrace::cpu {
@@ -40,13 +40,13 @@ struct GraphPart {
 /// One node.
 class GraphTask final : public Runnable, public NodeOwner {
  public:
-  GraphTask(GraphCore& core, GraphPart& part, std::shared_ptr<Pool> pool, uint32_t node)
+  GraphTask(GraphCore& core, GraphPart& part, std::shared_ptr<ThreadPool> pool, uint32_t node)
       : Runnable(kLeastPriority), core_(core), part_(part), pool_(std::move(pool)), node_(node) {}
 
   /// On a thread of the node's pool: the node begins, or a part of it that other threads ran has finished.
   void Run() override;
   [[nodiscard]] std::shared_ptr<Runnable> Resumption() override;
-  [[nodiscard]] Pool& pool() const override { return *pool_; }
+  [[nodiscard]] ThreadPool& pool() const override { return *pool_; }
 
  private:
   friend class GraphCore;
@@ -63,7 +63,7 @@ class GraphTask final : public Runnable, public NodeOwner {
 
   GraphCore& core_;
   GraphPart& part_;
-  const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   const uint32_t node_;             // The index in the whole graph of it, or of the outermost condition around it.
   std::unique_ptr<NodeWork> work_;  // Null: nothing to do.
   std::unique_ptr<Condition> condition_;
@@ -80,11 +80,11 @@ class GraphTask final : public Runnable, public NodeOwner {
 /// The state of a graph. Its queued launches, and the threads that run it, keep it alive.
 class GraphCore : public std::enable_shared_from_this<GraphCore> {
  public:
-  explicit GraphCore(std::shared_ptr<Pool> home) : home_(std::move(home)) {}
+  explicit GraphCore(std::shared_ptr<ThreadPool> home) : home_(std::move(home)) {}
   ~GraphCore();
   GraphCore(const GraphCore&) = delete;
   GraphCore& operator=(const GraphCore&) = delete;
-  [[nodiscard]] static Result<std::shared_ptr<GraphCore>> Build(std::shared_ptr<Pool> home,
+  [[nodiscard]] static Result<std::shared_ptr<GraphCore>> Build(std::shared_ptr<ThreadPool> home,
                                                                 const std::vector<hal::GraphNode>& nodes);
 
   /// Begins a launch, when the last one is over. True: it is finished. False: the thread that finishes it runs `stream`
@@ -100,7 +100,7 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
   friend class GraphTask;
   /// The tasks that a thread runs next.
   struct Ready {
-    Pool* pool;  // The thread's.
+    ThreadPool* pool;  // The thread's.
     GraphTask* head = nullptr;
     GraphTask* tail = nullptr;
     GraphTask* kept = nullptr;  // One that is not light.
@@ -121,13 +121,13 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
   void Push(GraphTask& task, Ready& ready);
   [[nodiscard]] GraphTask* Take(Ready& ready);
   void PutBackAll(Ready& ready);
-  void EndOnPool(Pool& pool);
+  void EndOnPool(ThreadPool& pool);
   [[nodiscard]] std::shared_ptr<Runnable> Entry(GraphTask& task);
   [[nodiscard]] bool IsSkipping() const {
-    return failed_.load(std::memory_order_relaxed) != nullptr || run_.stop.IsAsked();
+    return failed_.load(std::memory_order_relaxed) != nullptr || run_.cancellation.IsRequested();
   }
 
-  const std::shared_ptr<Pool> home_;
+  const std::shared_ptr<ThreadPool> home_;
   std::deque<GraphTask> tasks_;
   GraphPart whole_;
   std::vector<std::shared_ptr<hal::Kernel>> kernels_;  // Kept loaded.
@@ -159,7 +159,7 @@ struct GraphLaunch {
 
 class CpuGraph final : public hal::Graph {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<hal::Graph>> Build(std::shared_ptr<Pool> home,
+  [[nodiscard]] static Result<std::unique_ptr<hal::Graph>> Build(std::shared_ptr<ThreadPool> home,
                                                                  const std::vector<hal::GraphNode>& nodes);
   explicit CpuGraph(std::shared_ptr<GraphCore> core) : core_(std::move(core)) {}
   [[nodiscard]] const std::shared_ptr<GraphCore>& core() const { return core_; }

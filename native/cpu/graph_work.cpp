@@ -7,7 +7,7 @@
 #include "cpu/device.h"
 #include "cpu/dynamic_parallelism.h"
 #include "cpu/event_handle.h"
-#include "cpu/grid.h"
+#include "cpu/launch_item.h"
 #include "cpu/module.h"
 #include "cpu/parallel_copy.h"
 #include "cpu/strided.h"
@@ -42,7 +42,7 @@ class PatchedFillNode final : public NodeWork {
       return true;
     }
     sweep_ = std::make_shared<ParallelFill>(now, run.priority);
-    sweep_->Prepare(run.stop, run.priority);
+    sweep_->Prepare(run.cancellation, run.priority);
     // Another thread may finish the fill, and the node begin again, before this call ends.
     const std::shared_ptr<ParallelFill> sweep = sweep_;
     return sweep->RunOn(owner.pool(), owner.Resumption());
@@ -63,7 +63,7 @@ void Patch(HostCopy& copy, uint32_t param, uint64_t value) {
 
 class CopyNode final : public NodeWork {
  public:
-  CopyNode(const Copy& copy, const hal::HostEnds& host) : copy_(copy, host) {}
+  CopyNode(const Copy& copy, const hal::HostLeases& host) : copy_(copy, host) {}
   bool Begin(const NodeRun& run, NodeOwner&) override {
     copy_.SetSlot(*run.slot);
     copy_.Run();
@@ -99,7 +99,7 @@ class SweepNode final : public NodeWork {
       : sweep_(std::move(sweep)), copy_(copy) {}
   bool Begin(const NodeRun& run, NodeOwner& owner) override {
     if (copy_ != nullptr) copy_->SetSlot(*run.slot);
-    sweep_->Prepare(run.stop, run.priority);
+    sweep_->Prepare(run.cancellation, run.priority);
     if (!IsLight()) return sweep_->RunOn(owner.pool(), owner.Resumption());
     sweep_->RunHere();
     return true;
@@ -116,9 +116,9 @@ class SweepNode final : public NodeWork {
 
 class GridNode final : public NodeWork {
  public:
-  explicit GridNode(const hal::LaunchRequest& request) : grid_(std::make_shared<Grid>(request, kLeastPriority)) {}
+  explicit GridNode(const hal::LaunchRequest& request) : grid_(std::make_shared<LaunchItem>(request, kLeastPriority)) {}
   bool Begin(const NodeRun& run, NodeOwner& owner) override {
-    grid_->Prepare(run.stop, run.priority);
+    grid_->Prepare(run.cancellation, run.priority);
     if (!grid_->IsOneBlock() && !grid_->IsLight()) return grid_->RunOn(owner.pool(), owner.Resumption());
     grid_->RunHere();
     return true;
@@ -129,7 +129,7 @@ class GridNode final : public NodeWork {
   std::optional<hal::KernelFailure> Failure() const override { return grid_->Failure(); }
 
  private:
-  const std::shared_ptr<Grid> grid_;
+  const std::shared_ptr<LaunchItem> grid_;
 };
 
 class CooperativeNode final : public NodeWork {
@@ -139,7 +139,7 @@ class CooperativeNode final : public NodeWork {
 
   bool Begin(const NodeRun& run, NodeOwner& owner) override {
     grid_->Prepare();
-    grid_->SetStop(run.stop);
+    grid_->SetCancellation(run.cancellation);
     threads_->Run(grid_, owner.pool(), owner.Resumption());
     return false;
   }
@@ -178,7 +178,7 @@ class LaunchTreeNode final : public NodeWork {
     auto* fault_word = reinterpret_cast<uint32_t*>(hidden[1]);
     grid_ = std::make_shared<LaunchTreeGrid>(
         request_, std::make_shared<LaunchTree>(pool_, limits_, slot, fault_word, run.priority));
-    grid_->SetStop(run.stop);
+    grid_->SetCancellation(run.cancellation);
     // Another thread may finish the grid, and the node begin again, before this call ends.
     const std::shared_ptr<LaunchTreeGrid> grid = grid_;
     return grid->RunOn(owner.pool(), owner.Resumption()) && Resume(owner);
@@ -192,7 +192,7 @@ class LaunchTreeNode final : public NodeWork {
  private:
   const std::shared_ptr<hal::Kernel> kernel_;
   hal::LaunchRequest request_;
-  const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   const GridLimits limits_;
   std::vector<uint64_t> values_;
   const std::vector<hal::WideParam> wide_;
@@ -221,7 +221,7 @@ Made MakeKernel(const hal::GraphKernel& node, const CpuDevice& device) {
   return std::unique_ptr<NodeWork>(std::make_unique<GridNode>(request));
 }
 
-Made MakeCopy(const Copy& copy, const hal::HostEnds& host) {
+Made MakeCopy(const Copy& copy, const hal::HostLeases& host) {
   if (copy.bytes == 0) return std::unique_ptr<NodeWork>();
   if (copy.bytes < kSweepBytes) return std::unique_ptr<NodeWork>(std::make_unique<CopyNode>(copy, host));
   auto sweep = std::make_shared<ParallelCopy>(HostCopy(copy, host), kLeastPriority);

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "cpu/pool.h"
-#include "cpu/stop.h"
+#include "cpu/cancellation.h"
+#include "cpu/thread_pool.h"
 #include "hal/graph.h"
 #include "hal/hal.h"
 
@@ -18,7 +18,7 @@ class CpuDevice;
 
 /// What a node needs to know of the launch that runs it.
 struct NodeRun {
-  Stop stop;
+  Cancellation cancellation;
   protocol::TimelineSlot* slot = nullptr;
   int32_t priority = 0;
 };
@@ -28,7 +28,7 @@ class NodeOwner {
  public:
   /// Calls NodeWork::Resume on a thread of its pool.
   [[nodiscard]] virtual std::shared_ptr<Runnable> Resumption() = 0;
-  [[nodiscard]] virtual Pool& pool() const = 0;
+  [[nodiscard]] virtual ThreadPool& pool() const = 0;
 
  protected:
   ~NodeOwner() = default;

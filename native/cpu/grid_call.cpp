@@ -111,8 +111,8 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
   launch.run = &run;
   launch.block_now = first;
   launch.launcher = of.launcher;
-  launch.last_kept = reinterpret_cast<const unsigned long long*>(of.stop.last_kept);
-  launch.ticket = of.stop.ticket;
+  launch.last_kept = reinterpret_cast<const unsigned long long*>(of.cancellation.last_kept);
+  launch.ticket = of.cancellation.ticket;
   launch.dynamic_shared = shared_buffer.Reserve(launch.shared_bytes);
   if (of.barrier != nullptr) {
     launch.wait_for_grid = &WaitForGrid;

@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/cancellation.h"
 #include "cpu/grid_barrier.h"
 #include "cpu/guarded_memory.h"
 #include "cpu/kernel_fault.h"
 #include "cpu/module.h"
-#include "cpu/stop.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -27,7 +27,7 @@ struct RunOfBlocks {
   /// Receives the launches of the blocks; null when the kernel launches none.
   MrLauncher* launcher = nullptr;
   /// Checked before each block.
-  Stop stop = {};
+  Cancellation cancellation = {};
 };
 
 class GridCall {

@@ -11,7 +11,7 @@
 
 #include "cpu/block_threads.h"
 #include "cpu/writable_data.h"
-#include "hal/explanation.h"
+#include "hal/system_message.h"
 
 namespace millrace::cpu {
 
@@ -37,7 +37,7 @@ Result<std::string> FileOf(const std::string& path) {
   if (std::filesystem::copy_file(path, copy, error)) return copy;
   // Removes a copy that is incomplete because the disk is full.
   unlink(copy.c_str());
-  return Explanation::Fail(StatusCode::kInternal, kCopying, copy + ": " + error.message());
+  return SystemMessage::Fail(StatusCode::kInternal, kCopying, copy + ": " + error.message());
 }
 
 /// A variable of a loaded image, which it keeps loaded.
@@ -64,7 +64,7 @@ Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
   const std::string said = library == nullptr ? LoaderError() : std::string();
   // The mapping remains valid, and the loader cannot mistake another file for this one.
   if (file != path) unlink(file.c_str());
-  if (library == nullptr) return Explanation::Fail(StatusCode::kInternal, kLoading, said);
+  if (library == nullptr) return SystemMessage::Fail(StatusCode::kInternal, kLoading, said);
   return std::make_shared<Image>(library, path);
 }
 
@@ -97,7 +97,7 @@ Result<std::shared_ptr<hal::Module>> CpuModule::Load(std::span<const std::byte> 
 Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& entry, bool is_bounded,
                                                            bool is_launching) {
   auto function = reinterpret_cast<MrEntry>(image_->Find("mr_entry_" + entry));
-  if (function == nullptr) return Explanation::Fail(StatusCode::kInternal, kFindingEntry, LoaderError());
+  if (function == nullptr) return SystemMessage::Fail(StatusCode::kInternal, kFindingEntry, LoaderError());
   const auto* table = static_cast<const unsigned*>(image_->Find("mr_params_" + entry));
   if (table == nullptr) return Status(StatusCode::kInternal, "finding a kernel's parameter sizes in its shared object");
 

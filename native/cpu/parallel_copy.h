@@ -38,10 +38,10 @@ void RunCopy(const Copy& copy);
 class HostCopy {
  public:
   /// `slot` is the stream's.
-  HostCopy(const Copy& copy, const hal::HostEnds& host, protocol::TimelineSlot& slot)
+  HostCopy(const Copy& copy, const hal::HostLeases& host, protocol::TimelineSlot& slot)
       : copy_(copy), host_(host), slot_(&slot) {}
   /// Of a graph, whose launches have different streams: SetSlot precedes each run.
-  HostCopy(const Copy& copy, const hal::HostEnds& host) : copy_(copy), host_(host) {}
+  HostCopy(const Copy& copy, const hal::HostLeases& host) : copy_(copy), host_(host) {}
   void SetSlot(protocol::TimelineSlot& slot) { slot_ = &slot; }
   /// Of a graph: the slot for the reports of the next runs.
   void SetReport(protocol::FaultSlot* report) { host_.report = report; }
@@ -55,7 +55,7 @@ class HostCopy {
 
  private:
   Copy copy_;
-  hal::HostEnds host_;
+  hal::HostLeases host_;
   protocol::TimelineSlot* slot_ = nullptr;
 };
 

@@ -18,7 +18,7 @@ constexpr uint64_t kChunksPerThread = 4;
 
 }  // namespace
 
-bool ParallelTask::RunOn(Pool& pool, std::shared_ptr<Runnable> stream) {
+bool ParallelTask::RunOn(ThreadPool& pool, std::shared_ptr<Runnable> stream) {
   // The first blocks may be cheaper than the rest, so a thread never takes more than this at once.
   const uint64_t largest = std::max<uint64_t>(1, block_count_ / (uint64_t{pool.thread_count()} * kChunksPerThread));
   const std::optional<uint64_t> blocks = RunAlone(largest);
@@ -42,8 +42,8 @@ void ParallelTask::Run() {
   if (TakeChunks()) std::exchange(stream_, nullptr)->Run();
 }
 
-void ParallelTask::Prepare(const Stop& stop, int32_t priority) {
-  SetStop(stop);
+void ParallelTask::Prepare(const Cancellation& cancellation, int32_t priority) {
+  SetCancellation(cancellation);
   SetPriority(priority);
   unfinished_.store(block_count_, std::memory_order_relaxed);
 }
@@ -59,7 +59,7 @@ std::optional<uint64_t> ParallelTask::RunAlone(uint64_t largest_step) {
   std::chrono::nanoseconds taken{0};
   uint64_t done = 0;
   for (uint64_t step = 1; taken < kAloneTime; step = std::min(2 * step, largest_step)) {
-    const bool is_stopped = stop_.IsAsked();
+    const bool is_stopped = cancellation_.IsRequested();
     const uint64_t end = is_stopped ? block_count_ : done + std::min(step, block_count_ - done);
     if (!is_stopped) RunBlocks(done, end);
     done = end;
@@ -87,7 +87,7 @@ bool ParallelTask::TakeChunks() {
     uint64_t end = std::min(block_count_, first + chunk);
     uint64_t taken = end - first;
     // The first thread that sees the stop takes all remaining blocks.
-    const bool is_stopped = stop_.IsAsked();
+    const bool is_stopped = cancellation_.IsRequested();
     if (is_stopped) {
       const uint64_t rest = next_.exchange(block_count_, std::memory_order_relaxed);
       taken += block_count_ - std::min(block_count_, rest);

@@ -15,8 +15,8 @@
 #include <memory>
 #include <optional>
 
-#include "cpu/pool.h"
-#include "cpu/stop.h"
+#include "cpu/cancellation.h"
+#include "cpu/thread_pool.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -29,9 +29,9 @@ class ParallelTask : public Runnable, public std::enable_shared_from_this<Parall
   /// Whether a thread with other work may run the whole item itself.
   [[nodiscard]] virtual bool IsLight() const = 0;
   /// After the stop, blocks that have not begun count as run. Call before the item runs.
-  void SetStop(const Stop& stop) { stop_ = stop; }
+  void SetCancellation(const Cancellation& cancellation) { cancellation_ = cancellation; }
   /// Before another run, when the last one is over.
-  virtual void Prepare(const Stop& stop, int32_t priority);
+  virtual void Prepare(const Cancellation& cancellation, int32_t priority);
   /// Whether RunOn has run all blocks.
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
   /// Whether work that the blocks began has finished too. False: the thread that finishes it runs `stream`.
@@ -44,13 +44,13 @@ class ParallelTask : public Runnable, public std::enable_shared_from_this<Parall
   void RunHere() { RunBlocks(0, block_count_); }
   /// Runs it on the calling pool thread and on others. True: it is finished, and the caller continues the stream.
   /// False: the thread that finishes it runs `stream`, perhaps already; the caller must not touch it again.
-  [[nodiscard]] bool RunOn(Pool& pool, std::shared_ptr<Runnable> stream);
+  [[nodiscard]] bool RunOn(ThreadPool& pool, std::shared_ptr<Runnable> stream);
   /// A helper thread's turn: takes chunks until there are none, or until something as urgent waits.
   void Run() override;
 
  protected:
   [[nodiscard]] uint64_t block_count() const { return block_count_; }
-  [[nodiscard]] const Stop& stop() const { return stop_; }
+  [[nodiscard]] const Cancellation& cancellation() const { return cancellation_; }
 
  private:
   /// Blocks are independent, and each runs once. Thread: backend, several at a time.
@@ -61,9 +61,9 @@ class ParallelTask : public Runnable, public std::enable_shared_from_this<Parall
   const uint64_t block_count_;
 
   // Written before sharing, read by helpers.
-  Pool* pool_ = nullptr;  // The stream, which `stream_` keeps alive, holds the pool. The same at every run.
+  ThreadPool* pool_ = nullptr;  // The stream, which `stream_` keeps alive, holds the pool. The same at every run.
   std::shared_ptr<Runnable> stream_;
-  Stop stop_;
+  Cancellation cancellation_;
 
   std::atomic<uint64_t> chunk_{1};
   std::atomic<uint64_t> next_;  // At least block_count_ while no chunks are shared.

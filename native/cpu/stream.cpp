@@ -27,7 +27,7 @@ std::atomic_ref<uint64_t> Word(uint64_t& word) {
 
 }  // namespace
 
-StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool)
+StreamCore::StreamCore(const hal::StreamRequest& request, std::shared_ptr<ThreadPool> pool)
     : Runnable(request.priority),
       pool_(std::move(pool)),
       fuzzer_(pool_->fuzzer()),
@@ -193,7 +193,7 @@ bool StreamCore::RunParts(Driver driver) {
   const Parts parts = std::get<Parts>(current_.work);
   // The thread that finishes a shared item calls this again.
   if (!parts->IsFinished()) {
-    parts->SetStop({&last_kept_, current_.ticket});
+    parts->SetCancellation({&last_kept_, current_.ticket});
     if (driver == Driver::kHelper) {
       parts->RunHere();
     } else if (!parts->RunOn(*pool_, shared_from_this())) {
@@ -212,7 +212,7 @@ bool StreamCore::RunCooperative() {
     TellFailure(run.grid->Failure());
     return true;
   }
-  run.grid->SetStop({&last_kept_, current_.ticket});
+  run.grid->SetCancellation({&last_kept_, current_.ticket});
   run.threads->Run(run.grid, *pool_, shared_from_this());
   return false;
 }

@@ -23,14 +23,14 @@
 #include <vector>
 
 #include "cpu/block_threads.h"
+#include "cpu/cancellation.h"
 #include "cpu/event_handle.h"
 #include "cpu/graph.h"
-#include "cpu/grid.h"
+#include "cpu/launch_item.h"
 #include "cpu/memory.h"
 #include "cpu/parallel_copy.h"
 #include "cpu/parallel_task.h"
-#include "cpu/pool.h"
-#include "cpu/stop.h"
+#include "cpu/thread_pool.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -62,13 +62,13 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   using OfHost = std::unique_ptr<const HostCopy>;
   using Work = std::variant<Nop, Fill, Copy, OfHost, Free, Wait, Stamp, Parts, CooperativeRun, OfGraph>;
 
-  StreamCore(const hal::StreamRequest& request, std::shared_ptr<Pool> pool);
+  StreamCore(const hal::StreamRequest& request, std::shared_ptr<ThreadPool> pool);
 
   /// Thread: channel.
   void Submit(hal::Ticket ticket, Work work);
   [[nodiscard]] protocol::TimelineSlot& slot() const { return *slot_; }
   [[nodiscard]] ScheduleFuzzer* fuzzer() const { return fuzzer_; }
-  [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
+  [[nodiscard]] const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
   /// Waits until no thread drives this stream. Thread: channel.
   void WaitUntilIdle();
   /// Whether `ticket` has been accepted. Thread: any.
@@ -132,10 +132,10 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   [[nodiscard]] bool TakeNext(Cores& released);
   [[nodiscard]] bool WakeAt(hal::Ticket until, std::shared_ptr<StreamCore> stream);
   [[nodiscard]] bool Leave(const StreamCore& waiter);
-  [[nodiscard]] bool IsDropped(hal::Ticket ticket) const { return Stop{&last_kept_, ticket}.IsAsked(); }
+  [[nodiscard]] bool IsDropped(hal::Ticket ticket) const { return Cancellation{&last_kept_, ticket}.IsRequested(); }
   void Drop();
 
-  const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   ScheduleFuzzer* const fuzzer_;  // The pool's; null except in tests.
   protocol::TimelineSlot* const slot_;
   hal::ProgressSink* const sink_;
@@ -176,7 +176,7 @@ class CpuStream final : public hal::Stream {
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest& request) override;
   Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest& request) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
-              const hal::HostEnds& host = {}) override;
+              const hal::HostLeases& host = {}) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override;
   Status Nop(hal::Ticket ticket) override;
@@ -203,7 +203,7 @@ class CpuStream final : public hal::Stream {
 
  private:
   Status LaunchCooperative(hal::Ticket ticket, const hal::LaunchRequest& request);
-  [[nodiscard]] std::shared_ptr<Grid> MakeGrid(const hal::LaunchRequest& request) const;
+  [[nodiscard]] std::shared_ptr<LaunchItem> MakeLaunchItem(const hal::LaunchRequest& request) const;
 
   const std::shared_ptr<StreamCore> core_;
   const std::shared_ptr<Heap> heap_;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cpu/dynamic_parallelism.h"
-#include "cpu/grid.h"
+#include "cpu/launch_item.h"
 #include "cpu/module.h"
 #include "cpu/stream.h"
 #include "cpu/strided.h"
@@ -16,7 +16,7 @@ Status CpuStream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   const auto& kernel = *static_cast<const CpuKernel*>(request.kernel);
   MR_TRY(kernel.CheckParams(request.params.size(), request.wide));
   if (request.is_cooperative || kernel.NeedsResident(request.grid)) return LaunchCooperative(ticket, request);
-  core_->Submit(ticket, MakeGrid(request));
+  core_->Submit(ticket, MakeLaunchItem(request));
   return {};
 }
 
@@ -36,9 +36,9 @@ Status CpuStream::LaunchCooperative(Ticket ticket, const hal::LaunchRequest& req
   return {};
 }
 
-std::shared_ptr<Grid> CpuStream::MakeGrid(const hal::LaunchRequest& request) const {
+std::shared_ptr<LaunchItem> CpuStream::MakeLaunchItem(const hal::LaunchRequest& request) const {
   if (!static_cast<const CpuKernel*>(request.kernel)->is_launching()) {
-    return std::make_shared<Grid>(request, core_->priority());
+    return std::make_shared<LaunchItem>(request, core_->priority());
   }
   const auto hidden = request.params.last(2);
   auto* slot = *static_cast<protocol::FaultSlot**>(hidden[0]);
@@ -47,7 +47,8 @@ std::shared_ptr<Grid> CpuStream::MakeGrid(const hal::LaunchRequest& request) con
   return std::make_shared<LaunchTreeGrid>(request, std::move(launch_tree));
 }
 
-Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds& host) {
+Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
+                       const hal::HostLeases& host) {
   const cpu::Copy copy{dst, src, bytes};
   if (bytes >= kSweepBytes) {
     core_->Submit(ticket, std::make_shared<ParallelCopy>(HostCopy(copy, host, core_->slot()), core_->priority()));

@@ -2,8 +2,8 @@
 //
 // Everything in the context (device, streams, memory, kernels, page-locked ranges) holds it by shared pointer. The
 // process keeps it too until it exits, because cuDevicePrimaryCtxRelease was seen to hang for minutes when a device was
-// reopened (docs/decisions/0005). Nothing of a lost device is released, because every call would fail.
-// every call would fail, and the driver's state is not to be trusted.
+// reopened (docs/decisions/0005). Nothing of a lost device is released, because every call would fail, and the
+// driver's state cannot be trusted.
 #pragma once
 
 #include <atomic>

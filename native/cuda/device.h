@@ -71,7 +71,7 @@ class Device final : public hal::Device {
 
   /// Reads properties that need a context, and maps the timeline for the device. With the context current.
   Status Prepare();
-  /// Calls `allocate` again after unused memory was returned to the driver. Thread: pump.
+  /// Calls `allocate` again after unused memory was returned to the driver. Thread: blocking calls.
   Result<std::unique_ptr<hal::Memory>> WithRoom(const std::function<Result<std::unique_ptr<Memory>>()>& allocate);
   [[nodiscard]] Result<int> Attribute(CUdevice_attribute attribute);
 

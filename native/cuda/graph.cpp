@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "cuda/bounce.h"
 #include "cuda/context_scope.h"
+#include "cuda/copies_through_host.h"
 #include "cuda/driver_errors.h"
 #include "cuda/event_handle.h"
 

@@ -15,7 +15,7 @@ namespace millrace::cuda {
 
 class Graph final : public hal::Graph {
  public:
-  /// kUnsupported: the driver is older than CUDA 12.0, or 12.4 if there are conditions. Thread: pump.
+  /// kUnsupported: the driver is older than CUDA 12.0, or 12.4 if there are conditions. Thread: blocking calls.
   static Result<std::unique_ptr<hal::Graph>> Build(std::shared_ptr<Context> home, std::vector<hal::GraphNode> nodes);
   explicit Graph(std::shared_ptr<Context> home) : home_(std::move(home)) {}
   ~Graph() override;

@@ -52,7 +52,7 @@ struct GraphParts {
 /// The Status of a call that builds a graph: kUnsupported if the driver does not have the function.
 Status CheckBuilding(Context& context, CUresult code, const char* note);
 
-/// Thread: pump, with the home's context current.
+/// Thread: blocking calls, with the home's context current.
 class GraphWriter {
  public:
   GraphWriter(std::shared_ptr<Context> home, GraphParts& parts) : home_(std::move(home)), parts_(parts) {}

@@ -23,7 +23,7 @@ class Memory final : public hal::Memory {
   /// Opens at least `bytes` of another process's memory. Thread: control.
   static Result<std::unique_ptr<Memory>> Open(std::shared_ptr<Context> context, const hal::IpcHandle& handle,
                                               uint64_t bytes);
-  /// A CUDA array, whose address is its CUarray. May block. Thread: pump.
+  /// A CUDA array, whose address is its CUarray. May block. Thread: blocking calls.
   static Result<std::unique_ptr<Memory>> AllocateArray(std::shared_ptr<Context> context,
                                                        const protocol::TextureShape& shape);
   /// A texture or surface object, which is its address. Thread: channel.

@@ -35,7 +35,8 @@ class Pageable {
   static std::shared_ptr<Pageable> Of(const std::shared_ptr<Context>& context);
 
   /// Copies between host memory and memory of this device; without a stream, on a hidden one. Returns when the copy is
-  /// complete, or failed and no part is in flight. Copies of one device run one after the other. Thread: pump. Blocks.
+  /// complete, or failed and no part is in flight. Copies of one device run one after the other. Thread: blocking
+  /// calls. Blocks.
   Status Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes);
 
   /// Threads besides the calling one, for a machine with this many cores.

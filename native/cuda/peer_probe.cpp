@@ -4,8 +4,8 @@
 #include <optional>
 #include <tuple>
 
-#include "cuda/bounce.h"
 #include "cuda/context_scope.h"
+#include "cuda/copies_through_host.h"
 #include "cuda/memory.h"
 #include "cuda/own_streams.h"
 #include "cuda/peers.h"

@@ -3,8 +3,8 @@
 #include <array>
 #include <mutex>
 
-#include "cuda/bounce.h"
 #include "cuda/context_scope.h"
+#include "cuda/copies_through_host.h"
 #include "cuda/driver_errors.h"
 
 namespace millrace::cuda {

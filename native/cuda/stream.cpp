@@ -113,13 +113,14 @@ Status Stream::UploadGraph(Ticket ticket, hal::Graph& uploaded) {
   return Submit(ticket, [&] { return graph.Upload(handle_); });
 }
 
-Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostEnds&) {
+Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostLeases&) {
   if (bytes == 0) return Nop(ticket);
   Result<std::shared_ptr<Context>> other = OtherOwner(dst, src);
   MR_TRY(other.status());
   if (other.value() != nullptr) {
     return Submit(ticket, [&] {
-      return bounce_.CopyThere(support_.context, handle_, other.value(), ToDevice(dst), ToDevice(src), bytes);
+      return copies_through_host_.CopyThere(support_.context, handle_, other.value(), ToDevice(dst), ToDevice(src),
+                                            bytes);
     });
   }
   // Unified addressing tells the driver the direction; both sides are page-locked or device memory.
@@ -171,7 +172,8 @@ Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
   return Submit(ticket, [&]() -> Status {
     if (to->is_lost() || from->is_lost()) return {StatusCode::kUpstream, "copying from or to a lost device"};
     if (copy.route == protocol::PeerRoute::kStaged) {
-      return bounce_.Copy(support_.context, handle_, {ToDevice(copy.dst), to}, {ToDevice(copy.src), from}, copy.bytes);
+      return copies_through_host_.Copy(support_.context, handle_, {ToDevice(copy.dst), to}, {ToDevice(copy.src), from},
+                                       copy.bytes);
     }
     // The driver chooses the route by the contexts: direct with peer access, else through the host.
     const CUresult code = Cuda().cuMemcpyPeerAsync(ToDevice(copy.dst), to->handle(), ToDevice(copy.src), from->handle(),

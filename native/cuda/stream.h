@@ -14,8 +14,8 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "cuda/bounce.h"
 #include "cuda/context.h"
+#include "cuda/copies_through_host.h"
 #include "cuda/event_table.h"
 #include "cuda/long_wait.h"
 #include "cuda/module.h"
@@ -50,11 +50,11 @@ class Stream final : public hal::Stream {
   Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest& request) override;
   Status UploadGraph(hal::Ticket ticket, hal::Graph& graph) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
-              const hal::HostEnds& host = {}) override;
+              const hal::HostLeases& host = {}) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
-  [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return bounce_.HasRoom(bytes); }
-  Status MakeStaging(uint64_t bytes) override { return bounce_.MakeRoom(support_.context, bytes); }
+  [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return copies_through_host_.HasRoom(bytes); }
+  Status MakeStaging(uint64_t bytes) override { return copies_through_host_.MakeRoom(support_.context, bytes); }
   Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                      std::span<const hal::StridedAxis> axes) override;
   Status CopyArray(hal::Ticket ticket, const hal::ArrayCopy& copy) override;
@@ -114,7 +114,8 @@ class Stream final : public hal::Stream {
   std::atomic<hal::Ticket> signalled_{0};  // Written by the channel: the last ticket whose word the stream writes.
 
   CUevent word_event_ = nullptr;  // Thread: channel. For a wrapped stream: follows the last write of the word.
-  Bounce bounce_;                 // Thread: channel, or the pump while the stream has no work.
+  /// Thread: channel, or the blocking-calls thread while the stream has no work.
+  CopiesThroughHost copies_through_host_;
 
   std::mutex mutex_;
   EventTable events_;  // Guarded by mutex_.

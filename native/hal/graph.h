@@ -56,7 +56,7 @@ struct GraphCopy {
   std::byte* dst = nullptr;
   const std::byte* src = nullptr;
   uint64_t bytes = 0;
-  HostEnds host;
+  HostLeases host;
 };
 
 /// As Stream::CopyPeer. The graph has staging memory of its own.
@@ -122,7 +122,7 @@ struct GraphNode {
 /// memory, of a fill with `is_patched`, or another event for a node that records one. It holds for this launch and,
 /// unless replaced, for later ones.
 struct GraphPatch {
-  /// The `param` of a copy's HostEnds::report, if it has one; its value is the slot's address.
+  /// The `param` of a copy's HostLeases::report, if it has one; its value is the slot's address.
   static constexpr uint32_t kReport = 0;
   /// The `param` of a recorded event; its value is the address of an EventHandle, which exists until the launches that
   /// record it have completed.

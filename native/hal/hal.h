@@ -41,7 +41,7 @@
 #include <vector>
 
 #include "hal/caps.h"
-#include "hal/host_ends.h"
+#include "hal/host_lease.h"
 #include "hal/launch_params.h"
 #include "hal/status.h"
 #include "hal/textures.h"
@@ -206,14 +206,14 @@ class Stream {
   /// Either side is device memory of this device or registered host memory; the ranges do not overlap. If one side is
   /// host memory, the other may belong to another device of this backend, as in CopyPeer.
   virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
-                      const HostEnds& host = {}) = 0;
+                      const HostLeases& host = {}) = 0;
   /// Between devices of this backend. The channel keeps the devices open until the call returns, and the memory until
   /// the ticket completes.
   virtual Status CopyPeer(Ticket ticket, const PeerCopy& copy) = 0;
   /// Whether the stream has enough staging memory for a staged CopyPeer of this size. Thread: channel.
   [[nodiscard]] virtual bool HasStaging(uint64_t) const { return true; }
   /// Allocates that memory, before the first such copy and before one that needs more. The stream receives no work
-  /// meanwhile. Thread: pump. Blocks.
+  /// meanwhile. Thread: blocking calls. Blocks.
   virtual Status MakeStaging(uint64_t) { return {}; }
   /// Elements of 1, 2, 4 or 8 bytes between two places of this device's memory that do not overlap.
   virtual Status CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
@@ -225,7 +225,7 @@ class Stream {
                              std::span<const StridedAxis> axes) = 0;
   /// Copies between device memory and pageable host memory, through the backend's staging memory. Returns when the copy
   /// is complete and takes no ticket. The stream's earlier work is complete, and it receives no work meanwhile. Thread:
-  /// pump. Blocks.
+  /// blocking calls. Blocks.
   virtual Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) = 0;
   /// `dst` is memory of this device, aligned to `element_bytes`: 1, 2, 4 or 8.
   virtual Status Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) = 0;
@@ -297,7 +297,7 @@ class Device {
     return module.value()->FindKernel(request.entry, request.is_bounded, request.is_launching);
   }
   /// Makes a graph that streams of this device, its home, launch. kUnsupported if the backend lacks something that a
-  /// node needs. Thread: pump. May take long.
+  /// node needs. Thread: blocking calls. May take long.
   [[nodiscard]] virtual Result<std::unique_ptr<Graph>> BuildGraph(std::vector<GraphNode> nodes) = 0;
   /// Page-locks host memory for this device, or unlocks it. Always unregister before the memory is freed. Thread:
   /// control. May take long.
@@ -311,7 +311,7 @@ class Device {
   /// Surrounds the memory of all arrays with pages that no kernel can access. Before the first allocation.
   virtual Status GuardMemory() { return Status(StatusCode::kUnsupported, "guarding the memory of a GPU"); }
 
-  /// False if copies access all host memory at the same cost, so that no pump is needed.
+  /// False if copies access all host memory at the same cost, so that no blocking-calls thread is needed.
   [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;
 
   // Events. Thread: channel, unless stated otherwise.
@@ -323,15 +323,15 @@ class Device {
   [[nodiscard]] virtual Result<IpcHandle> ExportEvent(EventHandle& event_handle) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<EventHandle>> OpenEvent(const IpcHandle& handle) = 0;
   /// Memory that ExportMemory accepts: a separate allocation, not from the pool, or a freed one that was never
-  /// exported. Thread: pump. May block.
+  /// exported. Thread: blocking calls. May block.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateInterprocess(uint64_t bytes) = 0;
   /// Thread: channel, which ensures that the memory is not freed meanwhile.
   [[nodiscard]] virtual Result<IpcHandle> ExportMemory(const Memory& memory) = 0;
   /// Another process's memory; destroying it closes the mapping. `Stream::Free` accepts it too.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> OpenMemory(const IpcHandle& handle, uint64_t bytes) = 0;
 
-  /// Memory of a texture, for `Stream::Free`. Its address is what an ArrayCopy and a TextureRequest take. Thread: pump.
-  /// May block.
+  /// Memory of a texture, for `Stream::Free`. Its address is what an ArrayCopy and a TextureRequest take. Thread:
+  /// blocking calls. May block.
   [[nodiscard]] virtual Result<std::unique_ptr<Memory>> AllocateArray(const protocol::TextureShape&) {
     return Status(StatusCode::kUnsupported, "textures");
   }
@@ -343,7 +343,7 @@ class Device {
   /// Bytes of memory outside of the pool that were freed but are still held, because returning them would wait for the
   /// device. Thread: channel.
   [[nodiscard]] virtual uint64_t KeptBytes() const { return 0; }
-  /// Returns those whose last use is over, before an allocation fails. Thread: pump. Blocks.
+  /// Returns those whose last use is over, before an allocation fails. Thread: blocking calls. Blocks.
   virtual void GiveBackKept() {}
 
   // The pool. Thread: control.

@@ -17,8 +17,9 @@ Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
       control_(device_, tables_, peers_.routes, locks_, inbox_),
       faults_(device_, tables_, loss_),
       owners_(streams_, submissions_, tables_, peers_.users, loss_, inbox_),
-      thread_({*this, device_, streams_, inbox_, tables_, peers_, loss_, submissions_, faults_, owners_, pump_},
-              locks_) {}
+      thread_(
+          {*this, device_, streams_, inbox_, tables_, peers_, loss_, submissions_, faults_, owners_, blocking_calls_},
+          locks_) {}
 
 Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Opening& opening, uint32_t id) {
   std::shared_ptr<Channel> channel(new Channel(backend, opening, id));

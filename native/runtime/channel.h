@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/blocking_calls_thread.h"
 #include "runtime/channel_stats.h"
 #include "runtime/channel_thread.h"
 #include "runtime/device_access.h"
@@ -31,7 +32,6 @@
 #include "runtime/owner_cleanup.h"
 #include "runtime/page_locks.h"
 #include "runtime/peers.h"
-#include "runtime/pump.h"
 #include "runtime/resource_tables.h"
 #include "runtime/stream_table.h"
 #include "runtime/submission_queue.h"
@@ -163,7 +163,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   DeviceControl control_;
   FaultReports faults_;
   OwnerCleanup owners_;
-  alignas(64) Pump pump_;
+  alignas(64) BlockingCallsThread blocking_calls_;
   ChannelThread thread_;
 };
 

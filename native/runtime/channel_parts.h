@@ -9,7 +9,7 @@ class DeviceAccess;
 class DeviceLoss;
 class FaultReports;
 class OwnerCleanup;
-class Pump;
+class BlockingCallsThread;
 class ResourceTables;
 class StreamTable;
 class SubmissionQueue;
@@ -27,7 +27,7 @@ struct ChannelParts {
   SubmissionQueue& submissions;
   FaultReports& faults;
   OwnerCleanup& owners;
-  Pump& pump;
+  BlockingCallsThread& blocking_calls;
 };
 
 }  // namespace millrace

@@ -29,7 +29,7 @@ ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks)
       submissions_(parts.submissions),
       faults_(parts.faults),
       owners_(parts.owners),
-      pump_(parts.pump),
+      blocking_calls_(parts.blocking_calls),
       locks_(locks),
       issuer_(parts) {}
 
@@ -160,8 +160,9 @@ void ChannelThread::AwaitEnds() {
 void ChannelThread::Finish() {
   AwaitEnds();
   loss_.Mark(DeviceAccess::Closed());
-  pump_.Stop();  // It may be using a stream.
-  // Before anything is taken down: these may hold what the pump made, which must not outlive the device.
+  blocking_calls_.Stop();  // It may be using a stream.
+  // Before anything is taken down: these may hold what the blocking-calls thread made, which must not outlive the
+  // device.
   RunChanges();
   {
     std::lock_guard lock(device_.streams_mutex());

@@ -55,7 +55,7 @@ class ChannelThread {
   SubmissionQueue& submissions_;
   FaultReports& faults_;
   OwnerCleanup& owners_;
-  Pump& pump_;
+  BlockingCallsThread& blocking_calls_;
   PageLocks& locks_;
   Issuer issuer_;
   bool is_draining_ = false;  // The thread has read the request to stop.

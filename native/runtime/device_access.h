@@ -1,13 +1,13 @@
 // The open device of a channel, and the two locks under which threads other than the channel's use it.
 //
-//   streams_mutex()   guards the backend streams and says whether the device takes other threads' work. Held by a
-//   thread
-//                     other than the channel's that uses a backend stream of this device, and by the channel's thread
-//                     while it makes or destroys one.
-//   closing_mutex_    keeps the device open. Held shared by what the control thread asks of the device and by the pump
-//                     that builds a graph of another device with nodes on it, both of which may take long, and
-//                     exclusively by the channel's thread to close it. A thread that holds it does not wait for a
-//                     channel. Several are taken in the order of the channels' ids.
+// `streams_mutex()` guards the backend streams and says whether the device takes other threads' work. A thread other
+// than the channel's holds it while it uses a backend stream of this device. The channel's thread holds it while it
+// makes or destroys one.
+//
+// `closing_mutex_` keeps the device open. Two kinds of long work hold it shared: the requests of the control thread,
+// and the build of another device's graph that has nodes on this device (a blocking-calls thread). The channel's thread
+// holds it exclusively while it closes the device. A thread that holds it does not wait for a channel. A thread that
+// takes several takes them in the order of the channels' ids.
 #pragma once
 
 #include <cstdint>

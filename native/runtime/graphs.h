@@ -3,7 +3,7 @@
 //   defined     bytes; nothing was looked at
 //   read        GraphDefinition: checked, at the first launch
 //   planned     GraphPlan: everything that it names was found, and the nodes are in the backend's form
-//   built       BuiltGraph: the pump has built it; streams that launch it before park
+//   built       BuiltGraph: the blocking-calls thread has built it; streams that launch it before park
 #pragma once
 
 #include <cstddef>
@@ -127,8 +127,8 @@ struct GraphPlan {
   std::unordered_map<const MemoryEntry*, uint32_t> numbers_;
 };
 
-/// What the backend built. The channel launches it; the pump builds and destroys it; another device whose memory it
-/// names ends it before that device closes. Thread: any.
+/// What the backend built. The channel launches it; the blocking-calls thread builds and destroys it; another device
+/// whose memory it names ends it before that device closes. Thread: any.
 class BuiltGraph {
  public:
   /// Keeps the graph, unless End was called.

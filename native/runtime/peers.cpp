@@ -68,8 +68,8 @@ void PeerUsers::Await() {
     // A closed channel has ended its work. An open one is polled: nothing wakes this thread any more, and callers that
     // wait for its end have a deadline.
     while (const std::shared_ptr<Channel> user = use.user.lock()) {
-      // A lost device runs nothing any more, but its pump may still copy bytes.
-      if (user->LostStatus() == StatusCode::kDeviceLost && !stream->is_pumping.load()) break;
+      // A lost device runs nothing any more, but its blocking-calls thread may still copy bytes.
+      if (user->LostStatus() == StatusCode::kDeviceLost && !stream->has_blocking_call.load()) break;
       {
         std::lock_guard lock(user->access().streams_mutex());
         // A closed stream was drained, and its backend stream may be gone.

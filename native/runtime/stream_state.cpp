@@ -24,7 +24,7 @@ const char* ParkReasonName(ParkReason reason) {
       return "host";
     case ParkReason::kPeer:
       return "peer";
-    case ParkReason::kPump:
+    case ParkReason::kBlockingCall:
       return "transfer";
   }
   return "";
@@ -38,7 +38,7 @@ void StreamState::Keep(Ticket ticket, std::shared_ptr<void> object) {
 
 void StreamState::Forget() {
   kept_.clear();
-  pumped.reset();
+  blocking_call.reset();
   std::lock_guard lock(mutex_);
   released_.clear();
   native_handle_.reset();

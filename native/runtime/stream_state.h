@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/blocking_calls_thread.h"
 #include "runtime/deferred_records.h"
 #include "runtime/failures.h"
 #include "runtime/fault_slots.h"
-#include "runtime/pump.h"
 #include "runtime/waiting_streams.h"
 
 namespace millrace {
@@ -39,16 +39,16 @@ class WakeTarget {
 };
 
 enum class ParkReason : uint8_t {
-  kNone,    // Running.
-  kPoint,   // The point it waits for was not issued yet, or memory it names was not allocated yet.
-  kBuild,   // A kernel or a graph is not built yet.
-  kPin,     // Host memory is not registered yet.
-  kWindow,  // Too many of its records, or too many launches of a graph, are in flight.
-  kMemory,  // Out of memory while frees are pending.
-  kDrain,   // It is being destroyed, and earlier work ends first.
-  kHold,    // Its owner runs a function meanwhile.
-  kPeer,    // The route between two devices is not tested yet, or has no staging memory.
-  kPump,    // The pump copies pageable host memory for it, or allocates.
+  kNone,          // Running.
+  kPoint,         // The point it waits for was not issued yet, or memory it names was not allocated yet.
+  kBuild,         // A kernel or a graph is not built yet.
+  kPin,           // Host memory is not registered yet.
+  kWindow,        // Too many of its records, or too many launches of a graph, are in flight.
+  kMemory,        // Out of memory while frees are pending.
+  kDrain,         // It is being destroyed, and earlier work ends first.
+  kHold,          // Its owner runs a function meanwhile.
+  kPeer,          // The route between two devices is not tested yet, or has no staging memory.
+  kBlockingCall,  // The blocking-calls thread copies pageable host memory for it, or allocates.
 };
 [[nodiscard]] const char* ParkReasonName(ParkReason reason);
 
@@ -89,7 +89,8 @@ class StreamState final : public hal::ProgressSink {
   uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.
   bool has_owner_left = false;  // No thread will release its holds.
   DeferredRecords deferred;
-  std::shared_ptr<PumpedRecord> pumped;  // The pump's work for the first deferred record, if there is any.
+  /// The blocking call that the first deferred record needs, if there is any.
+  std::shared_ptr<BlockingCall> blocking_call;
   /// Keeps `object` alive until the ticket has completed.
   void Keep(Ticket ticket, std::shared_ptr<void> object);
   /// Drops all state of the present stream, after its backend stream ended.
@@ -100,7 +101,7 @@ class StreamState final : public hal::ProgressSink {
   FaultWatch faults;
   std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by any thread.
   std::atomic<bool> is_watched{false};              // It is on the watcher's list.
-  std::atomic<bool> is_pumping{false};              // The pump has or runs work of it.
+  std::atomic<bool> has_blocking_call{false};       // The blocking-calls thread has or runs work of it.
   std::atomic<bool> is_notified{false};             // It is on its channel's list of streams to continue.
 
   [[nodiscard]] Ticket Issued() const { return issued_.load(std::memory_order_seq_cst); }

@@ -124,7 +124,7 @@ MR_TEST(a_device_does_not_close_while_its_control_thread_asks_it) {
   RecordingBackend backend;
   RecordingEventHandle marked(backend.controls, protocol::EventKind::kInterprocess);
   Rig rig(backend);
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   auto memory = rig.device->ExportMemory(RecordingMemory(16));
   auto event_handle = rig.device->ExportEvent(marked);
   // The opened objects arrive too late to be bound, and the calls report that.
@@ -132,12 +132,12 @@ MR_TEST(a_device_does_not_close_while_its_control_thread_asks_it) {
       [&] { MR_EXPECT(rig.channel->OpenMemory(Handle(0), memory.value(), 16).code() == StatusCode::kState); });
   std::thread marking(
       [&] { MR_EXPECT(rig.channel->OpenEvent(Handle(0), event_handle.value()).code() == StatusCode::kState); });
-  MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 2; }));
+  MR_EXPECT(Eventually([&] { return backend.controls.blocking_calls.waiting.load() == 2; }));
   std::thread closing([&] { rig.channel->Close(); });
   MR_EXPECT(Eventually([&] { return rig.channel->LostStatus() != StatusCode::kOk; }));
   for (int n = 0; n < 1000; ++n) std::this_thread::yield();
   MR_EXPECT(backend.controls.log.Find("closes a") == -1);
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   asking.join();
   marking.join();
   closing.join();

@@ -50,11 +50,11 @@ MR_TEST(a_launch_on_another_stream_waits_for_the_build_of_an_upload) {
   Rig& rig = graphs.rig;
   const uint32_t b = rig.Stream();
   Define(rig, graphs.Reading());
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   const Ticket uploaded = Upload(rig, graphs.a);
   const Ticket launched = LaunchGraph(rig, b);
   MR_EXPECT(rig.Parks(graphs.a, ParkReason::kBuild) && rig.Parks(b, ParkReason::kBuild));
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   MR_EXPECT(rig.Completes(graphs.a, uploaded) && rig.Completes(b, launched));
   MR_EXPECT_EQ(Count(rig, "builds a graph of 1"), 1);
   // The graph stays until the upload is over.
@@ -73,7 +73,7 @@ MR_TEST(an_upload_that_fails_poisons_nothing_and_the_next_one_builds) {
   GraphRig graphs(backend);
   Rig& rig = graphs.rig;
   Define(rig, graphs.Reading());
-  backend.controls.refuse_pump = 1;
+  backend.controls.refuse_blocking_calls = 1;
   MR_EXPECT(rig.Completes(graphs.a, Upload(rig, graphs.a)));
   MR_EXPECT_EQ(rig.Failures(graphs.a).size(), size_t{1});
   MR_EXPECT(!graphs.IsPoisoned(Handle(1)));

@@ -98,15 +98,15 @@ MR_TEST(streams_that_launch_a_graph_while_it_is_built_wait_and_others_go_on) {
   const uint32_t b = rig.Stream();
   const uint32_t c = rig.Stream();
   Define(rig, graphs.Reading());
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   const Ticket first = LaunchGraph(rig, graphs.a);
-  MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 1; }));
+  MR_EXPECT(Eventually([&] { return backend.controls.blocking_calls.waiting.load() == 1; }));
   const Ticket second = LaunchGraph(rig, b);
   MR_EXPECT(rig.Parks(graphs.a, ParkReason::kBuild) && rig.Parks(b, ParkReason::kBuild));
   MR_EXPECT(rig.Completes(c, rig.Nop(c).ticket));
   rig.channel->WakeStream(b);  // For nothing.
   MR_EXPECT(rig.Completes(c, rig.Nop(c).ticket));
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   MR_EXPECT(rig.Completes(graphs.a, first) && rig.Completes(b, second));
   MR_EXPECT_EQ(Count(rig, "builds a graph of 1"), 1);
   MR_EXPECT(rig.Logs(Line("a1", second, "graph")));
@@ -118,14 +118,14 @@ MR_TEST(a_build_that_fails_fails_the_launches_that_waited_and_the_next_tries_aga
   Rig& rig = graphs.rig;
   const uint32_t b = rig.Stream();
   Define(rig, graphs.Reading());
-  backend.controls.pump_refusal = StatusCode::kOutOfMemory;
-  backend.controls.refuse_pump = 1;
+  backend.controls.blocking_call_refusal = StatusCode::kOutOfMemory;
+  backend.controls.refuse_blocking_calls = 1;
   backend.controls.free_bytes = 1000;
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   const Ticket first = LaunchGraph(rig, graphs.a);
   const Ticket waiting = LaunchGraph(rig, b);
   MR_EXPECT(rig.Parks(b, ParkReason::kBuild));
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   MR_EXPECT(rig.Completes(graphs.a, first) && rig.Completes(b, waiting));
   const auto failures = rig.Failures(graphs.a);
   MR_REQUIRE(failures.size() == 1);
@@ -341,13 +341,13 @@ MR_TEST(a_variable_is_no_parameter_and_one_that_is_not_there_is_ignored) {
   MR_EXPECT_EQ(static_cast<uint32_t>(rig.Backend(0).Outputs().at(0)), Handle(9));
 }
 
-MR_TEST(a_launch_fails_when_the_pump_cannot_be_started_and_the_next_one_builds) {
+MR_TEST(a_launch_fails_when_the_blocking_calls_thread_cannot_be_started_and_the_next_one_builds) {
   RecordingBackend backend;
   GraphRig graphs(backend);
   Rig& rig = graphs.rig;
   Define(rig, graphs.Reading());
   {
-    const RefusedThreads refused("mr-pump");
+    const RefusedThreads refused("mr-blocking");
     MR_EXPECT(rig.Completes(graphs.a, LaunchGraph(rig, graphs.a)));
     MR_EXPECT_EQ(refused.count(), 1);
   }

@@ -96,7 +96,7 @@ MR_TEST(copies_of_a_pair_wait_until_its_route_was_tried_and_no_other_record_does
   MR_EXPECT(backend.controls.log.Find(Line("b0", known, "copy b from a")) >= 0);
 }
 
-MR_TEST(staging_memory_is_made_by_the_pump_before_the_first_copy_that_needs_it) {
+MR_TEST(staging_memory_is_made_by_the_blocking_calls_thread_before_the_first_copy_that_needs_it) {
   RecordingBackend backend;
   Pair pair(backend);
   backend.controls.route = PeerRoute::kStaged;
@@ -107,16 +107,16 @@ MR_TEST(staging_memory_is_made_by_the_pump_before_the_first_copy_that_needs_it) 
   const auto copy = [&](uint64_t bytes) {
     return pair.first.Copy(pair.a, {pair.first, Handle(0)}, {pair.second, Handle(0)}, bytes);
   };
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   const Ticket copied = copy(16);
   const Ticket after = pair.first.Nop(pair.a).ticket;
-  MR_EXPECT(Eventually([&] { return backend.controls.pump.waiting.load() == 1; }));
+  MR_EXPECT(Eventually([&] { return backend.controls.blocking_calls.waiting.load() == 1; }));
   MR_EXPECT(pair.first.Parks(pair.a, ParkReason::kPeer));
   // The channel continues meanwhile, and a spurious wake changes nothing.
   pair.first.channel->WakeStream(pair.a);
   MR_EXPECT(pair.first.Completes(other, pair.first.Nop(other).ticket));
   MR_EXPECT(pair.first.Completed(pair.a) < copied);
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   MR_EXPECT(pair.first.Completes(pair.a, after));
   CallLog& log = backend.controls.log;
   MR_EXPECT(log.Find("a0 stages 16") >= 0);
@@ -124,7 +124,7 @@ MR_TEST(staging_memory_is_made_by_the_pump_before_the_first_copy_that_needs_it) 
   // Existing staging memory is used; a copy that needs more allocates it.
   MR_EXPECT(pair.first.Completes(pair.a, copy(8)));
   MR_EXPECT(log.Find("a0 stages 8") == -1);
-  backend.controls.refuse_pump = 1;
+  backend.controls.refuse_blocking_calls = 1;
   const Ticket failed = copy(32);
   MR_EXPECT(pair.first.Completes(pair.a, failed));
   MR_EXPECT(log.Find("a0 stages 32") >= 0);

@@ -77,7 +77,7 @@ MR_TEST(a_write_clears_before_its_work_can_be_over) {
   MR_EXPECT(meeting.ClearsPoison([&] { return first.Copy(a, Handle(0), Handle(1), kBytes); }));
   MR_EXPECT(meeting.ClearsPoison([&] { return first.Copy(a, {first, Handle(0)}, {second, Handle(1)}, kBytes); }));
   MR_EXPECT(meeting.ClearsPoison([&] { return first.Launch(a, Handle(0), Handle(0), Access::kWrite); }));
-  // By the pump.
+  // By the blocking-calls thread.
   MR_EXPECT(meeting.ClearsPoison([&] {
     return first.Copy(a, {first, Handle(0)}, {first, Handle(0), MemorySpace::kHost}, kBytes);
   }));

@@ -160,41 +160,41 @@ MR_TEST(pieces_clear_poison_together_where_they_overwrite_together) {
   MR_EXPECT(route.IsPoisoned());
 }
 
-MR_TEST(pumped_copies_poison_staging_memory_and_heed_it) {
+MR_TEST(pageable_copies_poison_staging_memory_and_heed_it) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
   backend.controls.needs_locked_memory = true;
-  Rig pumping(backend, 1);
-  const uint32_t b = pumping.Stream();
+  Rig other(backend, 1);
+  const uint32_t b = other.Stream();
   std::array<std::byte, 16> host{};
-  pumping.Alloc(b, Handle(0), 16);
+  other.Alloc(b, Handle(0), 16);
   rig.Alloc(a, Handle(0), 16);
-  MR_EXPECT(pumping.channel->RegisterHost(Handle(0), host, false).ok());
+  MR_EXPECT(other.channel->RegisterHost(Handle(0), host, false).ok());
   const auto copy = [&](bool leaves) {
     const auto device = static_cast<uint16_t>(MemorySpace::kDevice);
     const auto space = static_cast<uint16_t>(MemorySpace::kHost);
-    Rig& by = leaves ? pumping : rig;
+    Rig& by = leaves ? other : rig;
     return by.Submit(leaves ? b : a, protocol::CopyRecord{.dst_handle = Handle(0),
                                                           .src_handle = Handle(0),
                                                           .dst_space = leaves ? space : device,
                                                           .src_space = leaves ? device : space,
                                                           .dst_device = by.channel->id(),
-                                                          .src_device = pumping.channel->id(),
+                                                          .src_device = other.channel->id(),
                                                           .flags = Route::Staged,
                                                           .bytes = 16});
   };
-  backend.controls.refuse_pump = 1;
-  MR_EXPECT(pumping.Completes(b, copy(true)));
+  backend.controls.refuse_blocking_calls = 1;
+  MR_EXPECT(other.Completes(b, copy(true)));
   MR_EXPECT(rig.Completes(a, copy(false)));
-  MR_REQUIRE(pumping.Failures(b).size() == 1 && rig.Failures(a).size() == 1);
-  MR_EXPECT(rig.Failures(a)[0].cause == pumping.Failures(b)[0].id);
-  MR_EXPECT(pumping.Completes(b, copy(true)));
+  MR_REQUIRE(other.Failures(b).size() == 1 && rig.Failures(a).size() == 1);
+  MR_EXPECT(rig.Failures(a)[0].cause == other.Failures(b)[0].id);
+  MR_EXPECT(other.Completes(b, copy(true)));
   MR_EXPECT(rig.Completes(a, copy(false)));
-  MR_EXPECT(pumping.Failures(b).size() == 1 && rig.Failures(a).size() == 1);
+  MR_EXPECT(other.Failures(b).size() == 1 && rig.Failures(a).size() == 1);
 }
 
-MR_TEST(memory_that_another_backend_locked_is_pumped) {
+MR_TEST(memory_that_another_backend_locked_is_copied_by_the_blocking_calls_thread) {
   RecordingBackend one;
   RecordingBackend other;
   Rig owner(one);
@@ -205,7 +205,7 @@ MR_TEST(memory_that_another_backend_locked_is_pumped) {
   MR_EXPECT(owner.channel->RegisterHost(Handle(0), host, true).ok());
   rig.Alloc(a, Handle(0), 16);
   MR_EXPECT(rig.Completes(a, rig.Copy(a, {rig, Handle(0)}, {owner, Handle(0), MemorySpace::kHost}, 16)));
-  MR_EXPECT(rig.log->Find("a0 pumps 16") >= 0);
+  MR_EXPECT(rig.log->Find("a0 copies pageable 16") >= 0);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ MR_TEST(CopiesLeaveMemoryAloneThatWasWithdrawn) {
     protocol::FaultSlot reports[3]{};
     Lane lane(*device);
     lane.Launch(gate, {1, 1, 1}, &flag);
-    const auto copy = [&](Bytes& dst, const Bytes& src, const hal::HostEnds& host) {
+    const auto copy = [&](Bytes& dst, const Bytes& src, const hal::HostLeases& host) {
       MR_EXPECT(lane.stream->Copy(++lane.last, dst.data(), src.data(), size, host).ok());
     };
     copy(withdrawn, kept, {.dst = lease, .report = &reports[0]});

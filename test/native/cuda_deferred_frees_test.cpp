@@ -211,10 +211,10 @@ MR_TEST(AnAllocationGetsItBackBeforeItFails) {
   MR_REQUIRE(busy.FreeAll(busy.Make(kBytes)));
   // Only the kept memory is in the way; the driver waits for the gate before it frees it.
   std::unique_ptr<hal::Memory> memory;
-  std::thread pump([&] { memory = busy.Make(most); });
+  std::thread thread([&] { memory = busy.Make(most); });
   MR_EXPECT(Eventually([&] { return WaitingFrees(0) - busy.waiting == 1; }));
   busy.gate.Open();
-  pump.join();
+  thread.join();
   MR_REQUIRE(memory != nullptr);
   MR_EXPECT_EQ(busy.opened.device->KeptBytes(), 0u);
   MR_REQUIRE(busy.FreeAll(std::move(memory)));

@@ -27,11 +27,11 @@ std::vector<std::byte> RandomBytes(uint64_t count, unsigned seed) {
   return bytes;
 }
 
-/// Like the pump: on a thread of its own, without a current context.
-Status OnPump(hal::Stream& stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
+/// Like the blocking-calls thread: on a thread of its own, without a current context.
+Status OnOtherThread(hal::Stream& stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
   Status status;
-  std::thread pump([&] { status = stream.CopyPageable(dst, src, bytes); });
-  pump.join();
+  std::thread thread([&] { status = stream.CopyPageable(dst, src, bytes); });
+  thread.join();
   return status;
 }
 
@@ -50,8 +50,8 @@ MR_TEST(BytesGoUpAndComeBack) {
     // At an unaligned address.
     const std::vector<std::byte> sent = RandomBytes(bytes + 3, ++seed);
     std::vector<std::byte> seen(bytes + 8, std::byte{0x5a});
-    MR_REQUIRE(OnPump(*stream, address, sent.data() + 3, bytes).ok());
-    MR_REQUIRE(OnPump(*stream, seen.data() + 1, address, bytes).ok());
+    MR_REQUIRE(OnOtherThread(*stream, address, sent.data() + 3, bytes).ok());
+    MR_REQUIRE(OnOtherThread(*stream, seen.data() + 1, address, bytes).ok());
     MR_EXPECT(std::memcmp(seen.data() + 1, sent.data() + 3, bytes) == 0);
     MR_EXPECT(seen[0] == std::byte{0x5a} && seen[bytes + 1] == std::byte{0x5a});
     // The stream continues after it.

@@ -126,7 +126,7 @@ void CopyAndLook(Side& to, Side& from, Side& on, PeerRoute route, uint64_t bytes
 
 MR_TEST(CopiesTravelOnAnyStreamByEitherRoute) {
   if (Devices() < 2) return;
-  // More than two chunks of a bounce, and not a multiple of them.
+  // More than two chunks of a copy through the host, and not a multiple of them.
   constexpr uint64_t kBytes = (9 << 20) + 5;
   Side zero(0, kBytes);
   Side one(1, kBytes);
@@ -167,7 +167,7 @@ MR_TEST(HostMemoryReachesAnotherDevicesMemory) {
   gate.Open();
   MR_REQUIRE(Finish(*zero.stream, zero.ticket));
   MR_EXPECT(std::memcmp(seen.data, sent.data, kBytes) == 0);
-  // And through the pump, with memory that is not page-locked.
+  // And through the blocking-calls thread, with memory that is not page-locked.
   std::vector<std::byte> up(kBytes, std::byte{0x42});
   std::vector<std::byte> down(kBytes);
   MR_REQUIRE(zero.stream->CopyPageable(one.memory->address(), up.data(), kBytes).ok());

@@ -1,5 +1,5 @@
-// Explores every order of the steps of a whole device, within a bound: owners, channels, the watcher, the pump and the
-// device. Runs native/runtime unchanged, on the explorer's atomics and locks.
+// Explores every order of the steps of a whole device, within a bound: owners, channels, the watcher, the
+// blocking-calls thread and the device. Runs native/runtime unchanged, on the explorer's atomics and locks.
 #include "explorer/explored_test.h"
 #include "explorer/manual_backend.h"
 #include "explorer/sleeper.h"
@@ -156,7 +156,7 @@ MR_TEST(TheNextStreamOfASlotIsWatchedToo) {
   });
 }
 
-MR_TEST(ACopyByThePumpEndsAndWakesItsStream) {
+MR_TEST(ACopyByTheBlockingCallsThreadEndsAndWakesItsStream) {
   ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({});
     Rig rig(backend);

@@ -116,7 +116,7 @@ class RecordingStream final : public hal::Stream {
   /// The parameters by value of the last launch, in words.
   [[nodiscard]] const std::vector<std::vector<uint64_t>>& Values() const { return values_; }
   [[nodiscard]] hal::ProgressSink& sink() { return *sink_; }
-  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
+  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostLeases&) override {
     return Take(ticket, "copy");
   }
   Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override {
@@ -154,9 +154,9 @@ class RecordingStream final : public hal::Stream {
   [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return bytes <= staging_; }
   Status MakeStaging(uint64_t bytes) override {
     controls_.log.Add(name_ + " stages " + std::to_string(bytes));
-    controls_.pump.Pass();
-    if (controls_.refuse_pump.load() > 0) {
-      controls_.refuse_pump.fetch_sub(1);
+    controls_.blocking_calls.Pass();
+    if (controls_.refuse_blocking_calls.load() > 0) {
+      controls_.refuse_blocking_calls.fetch_sub(1);
       return Status(StatusCode::kOutOfMemory, "refused by the test");
     }
     staging_ = bytes;
@@ -171,11 +171,11 @@ class RecordingStream final : public hal::Stream {
     return Take(ticket, "fill " + std::to_string(pattern) + " by " + std::to_string(element_bytes) + Show(axes));
   }
   Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override {
-    controls_.log.Add(name_ + " pumps " + std::to_string(bytes));
-    controls_.pump.Pass();
-    if (controls_.refuse_pump.load() > 0) {
-      controls_.refuse_pump.fetch_sub(1);
-      return Status(controls_.pump_refusal.load(), "refused by the test", 8);
+    controls_.log.Add(name_ + " copies pageable " + std::to_string(bytes));
+    controls_.blocking_calls.Pass();
+    if (controls_.refuse_blocking_calls.load() > 0) {
+      controls_.refuse_blocking_calls.fetch_sub(1);
+      return Status(controls_.blocking_call_refusal.load(), "refused by the test", 8);
     }
     constexpr uint64_t kPretended = 1 << 24;
     if (bytes < kPretended) std::memcpy(dst, src, bytes);
@@ -228,7 +228,7 @@ class RecordingStream final : public hal::Stream {
   std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
   std::vector<std::vector<uint64_t>> values_;    // The channel's; read when that is quiet.
   std::vector<uint64_t> outputs_;                // The channel's; read when that is quiet.
-  uint64_t staging_ = 0;                         // The channel's, or the pump's while the stream waits for it.
+  uint64_t staging_ = 0;  // The channel's, or the blocking-calls thread's while the stream waits for it.
 };
 
 class RecordingDevice final : public hal::Device {
@@ -255,10 +255,10 @@ class RecordingDevice final : public hal::Device {
   }
   Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override {
     controls_.log.Add("builds a graph of " + std::to_string(nodes.size()));
-    controls_.pump.Pass();
-    if (controls_.refuse_pump.load() > 0) {
-      controls_.refuse_pump.fetch_sub(1);
-      return Status(controls_.pump_refusal.load(), "refused by the test", 8);
+    controls_.blocking_calls.Pass();
+    if (controls_.refuse_blocking_calls.load() > 0) {
+      controls_.refuse_blocking_calls.fetch_sub(1);
+      return Status(controls_.blocking_call_refusal.load(), "refused by the test", 8);
     }
     built = nodes;
     return std::unique_ptr<hal::Graph>(new RecordingGraph(controls_, std::move(nodes)));
@@ -282,13 +282,13 @@ class RecordingDevice final : public hal::Device {
   }
   [[nodiscard]] Result<hal::IpcHandle> ExportEvent(hal::EventHandle&) override { return HandleOf('e'); }
   [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> OpenEvent(const hal::IpcHandle& handle) override {
-    controls_.pump.Pass();
+    controls_.blocking_calls.Pass();
     if (handle != HandleOf('e')) return Status(StatusCode::kArgument, "no event_handle's handle");
     return CreateEvent(protocol::EventKind::kInterprocess);
   }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateInterprocess(uint64_t bytes) override {
     controls_.log.Add("allocates " + std::to_string(bytes));
-    controls_.pump.Pass();
+    controls_.blocking_calls.Pass();
     if (bytes > controls_.free_bytes.load()) {
       controls_.answer.Pass();
       return Status(StatusCode::kOutOfMemory, "no room");
@@ -299,12 +299,12 @@ class RecordingDevice final : public hal::Device {
   [[nodiscard]] uint64_t KeptBytes() const override { return controls_.kept_bytes.load(); }
   void GiveBackKept() override {
     controls_.log.Add("gives back");
-    controls_.pump.Pass();
+    controls_.blocking_calls.Pass();
     controls_.free_bytes.fetch_add(controls_.kept_bytes.exchange(0));
   }
   [[nodiscard]] Result<hal::IpcHandle> ExportMemory(const hal::Memory&) override { return HandleOf('m'); }
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> OpenMemory(const hal::IpcHandle& handle, uint64_t bytes) override {
-    controls_.pump.Pass();
+    controls_.blocking_calls.Pass();
     if (handle != HandleOf('m')) return Status(StatusCode::kArgument, "no memory's handle");
     return std::unique_ptr<hal::Memory>(new RecordingMemory(bytes));
   }
@@ -330,7 +330,7 @@ class RecordingDevice final : public hal::Device {
 
   [[nodiscard]] std::string name() const { return std::string(1, static_cast<char>('a' + ordinal_)); }
 
-  std::vector<hal::GraphNode> built;      // The nodes of the last graph; read when the pump is quiet.
+  std::vector<hal::GraphNode> built;      // The nodes of the last graph; read when the blocking-calls thread is quiet.
   std::vector<RecordingStream*> streams;  // In the order they were made; read when the channel is quiet.
 
  private:

@@ -75,11 +75,11 @@ struct BackendControls {
       waiting.fetch_sub(1);
     }
   };
-  Gate pump;
+  Gate blocking_calls;
   Gate answer;  // On the way back from a refusal.
   Gate probe;
-  std::atomic<int> refuse_pump{0};  // The next so many calls of the pump fail.
-  std::atomic<StatusCode> pump_refusal{StatusCode::kLaunchFailed};
+  std::atomic<int> refuse_blocking_calls{0};  // The next so many calls of the blocking-calls thread fail.
+  std::atomic<StatusCode> blocking_call_refusal{StatusCode::kLaunchFailed};
   std::atomic<protocol::PeerRoute> route{protocol::PeerRoute::kDirect};
   std::atomic<bool> refuse_probe{false};
   std::atomic<int> live_events{0};

@@ -63,7 +63,7 @@ MR_TEST(a_polled_device_does_not_open_without_the_watcher_and_is_closed_again) {
   MR_EXPECT(rig.Completes(a, rig.Nop(a).ticket));
 }
 
-MR_TEST(a_copy_fails_without_the_pumps_thread_and_the_next_one_tries_again) {
+MR_TEST(a_copy_fails_without_the_thread_for_blocking_calls_and_the_next_one_tries_again) {
   RecordingBackend backend;
   backend.controls.needs_locked_memory = true;
   std::array<std::byte, 16> host{};
@@ -74,7 +74,7 @@ MR_TEST(a_copy_fails_without_the_pumps_thread_and_the_next_one_tries_again) {
   const Rig::End device{rig, Handle(0)};
   const Rig::End memory{rig, Handle(0), MemorySpace::kHost};
   {
-    const RefusedThreads refused("mr-pump");
+    const RefusedThreads refused("mr-blocking");
     const Ticket copied = rig.Copy(a, device, memory, 16);
     MR_EXPECT(rig.Completes(a, copied));
     MR_REQUIRE(rig.Failures(a).size() == 1);
@@ -89,12 +89,12 @@ MR_TEST(a_copy_fails_without_the_pumps_thread_and_the_next_one_tries_again) {
   MR_EXPECT(bytes[15] == std::byte{3});
 }
 
-MR_TEST(an_allocation_fails_without_the_pumps_thread) {
+MR_TEST(an_allocation_fails_without_the_thread_for_blocking_calls) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
   {
-    const RefusedThreads refused("mr-pump");
+    const RefusedThreads refused("mr-blocking");
     MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(0), 16, protocol::AllocKind::kInterprocess)));
   }
   MR_REQUIRE(rig.Failures(a).size() == 1);

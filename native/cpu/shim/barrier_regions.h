@@ -1,4 +1,4 @@
-// Macros for the emitted form of a TypeScript kernel with barriers (src/compiler/emission/barrier-regions.ts has CUDA's
+// Macros for the emitted form of a TypeScript kernel with barriers (src/compiler/emission/region-emitter.ts has CUDA's
 // definition of each). The kernel is called once per block. The code between two barriers is a region: a loop over the
 // threads of the block. Code outside the regions runs once, since it is the same for all threads.
 //

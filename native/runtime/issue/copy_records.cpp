@@ -20,8 +20,8 @@ using protocol::PeerRoute;
 Outcome CopyRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyRecord record;
   if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
-  if (stream.pumped != nullptr && !stream.pumped->is_staging) return EndPumpedCopy(stream, ticket);
-  if (stream.pumped != nullptr && !stream.pumped->is_done) return waits_.Park(stream, ParkReason::kPeer);
+  if (stream.blocking_call != nullptr && !stream.blocking_call->is_staging) return EndBlockingCopy(stream, ticket);
+  if (stream.blocking_call != nullptr && !stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kPeer);
   CopyWork copy{.bytes = record.bytes, .flags = record.flags};
   copy.dst = {.home = &channel_,
               .device = record.dst_device,
@@ -95,7 +95,7 @@ CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, const
 }
 
 Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy) {
-  const std::shared_ptr<PumpedRecord> staging = std::exchange(stream.pumped, nullptr);
+  const std::shared_ptr<BlockingCall> staging = std::exchange(stream.blocking_call, nullptr);
   for (CopyEnd* end : {&copy.dst, &copy.src}) {
     const Sight sight = FindEnd(stream, *end, copy);
     if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
@@ -114,18 +114,19 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
   const bool is_of_device = dst.entry != nullptr && src.entry != nullptr;
   const bool is_of_others = dst.home != &channel_ || src.home != &channel_;
   auto route = std::optional(PeerRoute::kDirect);
-  hal::HostEnds host{.dst = dst.Lease(), .src = src.Lease()};
+  hal::HostLeases host{.dst = dst.Lease(), .src = src.Lease()};
   if (is_of_device && is_of_others) {
     if (dst.home != src.home)
       route = dst.home->peers().routes.Find(src.home->id(), channel_.shared_from_this(), stream.index());
     if (!route) return waits_.ParkFor(stream, *dst.home, ParkReason::kPeer);
     if (*route == PeerRoute::kStaged && !stream.backend->HasStaging(bytes)) {
-      if (staging == nullptr) return StageByPump(stream, bytes);
+      if (staging == nullptr) return StageOnBlockingThread(stream, bytes);
       return ends_.FailDriver(stream, ticket, staging->status, 0, outputs);
     }
   } else if (!is_of_device) {
     const auto is_locked = [](const CopyEnd& end) { return end.entry != nullptr || end.host.is_page_locked; };
-    if (device_.needs_locked_memory() && !(is_locked(dst) && is_locked(src))) return CopyByPump(stream, ticket, copy);
+    if (device_.needs_locked_memory() && !(is_locked(dst) && is_locked(src)))
+      return CopyOnBlockingThread(stream, ticket, copy);
     // The other device's owner may end while this device continues.
     if (is_of_others) host.report = faults_.Take(stream);
     if (is_of_others && host.report == nullptr)

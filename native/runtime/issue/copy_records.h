@@ -28,7 +28,7 @@ class CopyRecords {
         tables_(parts.tables),
         inbox_(parts.inbox),
         faults_(parts.faults),
-        pump_(parts.pump),
+        blocking_calls_(parts.blocking_calls),
         progress_(parts.progress),
         waits_(parts.waits),
         ends_(parts.ends) {}
@@ -48,18 +48,18 @@ class CopyRecords {
   Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
   void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
 
-  // pumped_copies.cpp
-  /// Host memory that is not page-locked: the pump copies it once the stream has run what came before.
-  Outcome CopyByPump(StreamState& stream, Ticket ticket, const CopyWork& copy);
-  Outcome EndPumpedCopy(StreamState& stream, Ticket ticket);
-  Outcome StageByPump(StreamState& stream, uint64_t bytes);
+  // blocking_copies.cpp
+  /// Host memory that is not page-locked: the blocking-calls thread copies it once the stream has run what came before.
+  Outcome CopyOnBlockingThread(StreamState& stream, Ticket ticket, const CopyWork& copy);
+  Outcome EndBlockingCopy(StreamState& stream, Ticket ticket);
+  Outcome StageOnBlockingThread(StreamState& stream, uint64_t bytes);
 
   Channel& channel_;
   DeviceAccess& device_;
   ResourceTables& tables_;
   ThreadInbox& inbox_;
   FaultReports& faults_;
-  Pump& pump_;
+  BlockingCallsThread& blocking_calls_;
   DeviceProgress& progress_;
   StreamWaits& waits_;
   RecordEnds& ends_;

@@ -17,9 +17,10 @@ using protocol::ArgKind;
 
 namespace {
 
-/// Thread: pump.
-Status BuildOnPump(hal::Device& device, std::vector<hal::GraphNode> nodes,
-                   const std::vector<std::shared_ptr<Channel>>& others, const std::shared_ptr<BuiltGraph>& built) {
+/// Thread: blocking calls.
+Status BuildOnBlockingThread(hal::Device& device, std::vector<hal::GraphNode> nodes,
+                             const std::vector<std::shared_ptr<Channel>>& others,
+                             const std::shared_ptr<BuiltGraph>& built) {
   // The other devices do not close meanwhile; later, they end the graph before they do. In the order of the ids.
   std::vector<std::shared_lock<std::shared_mutex>> locks;
   for (const std::shared_ptr<Channel>& other : others) {
@@ -214,17 +215,18 @@ Outcome GraphLaunch::Build(const GraphRef& graph) {
   for (const Home& home : homes_) {
     if (!IsOwn(home)) others.push_back(home.channel);
   }
-  // The channel outlives its pump's work.
+  // The channel outlives its blocking-calls thread's work.
   hal::Device& device = parts_.device.device();
   ThreadInbox& inbox = parts_.inbox;
   const auto nodes = std::make_shared<std::vector<hal::GraphNode>>(plan_->nodes);
-  const Status started = parts_.pump.Do([&device, &inbox, graph, others, nodes, built = graph_.built] {
-    const Status status = BuildOnPump(device, std::move(*nodes), others, built);
+  const Status started = parts_.blocking_calls.Do([&device, &inbox, graph, others, nodes, built = graph_.built] {
+    const Status status = BuildOnBlockingThread(device, std::move(*nodes), others, built);
     inbox.Post([&inbox, graph, status] {
       for (const auto& [stream, ticket] : graph->EndBuild(status)) inbox.Wake(*stream);
     });
   });
-  if (!started.ok()) return FailOfBuild({StatusCode::kLaunchFailed, "starting the pump", started.driver_code()});
+  if (!started.ok())
+    return FailOfBuild({StatusCode::kLaunchFailed, "starting the thread for blocking calls", started.driver_code()});
   graph_.build = GraphEntry::Build::kRunning;
   graph_.NoteWaiting(stream_, ticket_);
   return parts_.waits.Park(stream_, ParkReason::kBuild);

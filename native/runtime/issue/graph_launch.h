@@ -1,5 +1,5 @@
-// One LAUNCH_GRAPH or UPLOAD_GRAPH record that is being issued: finds what the graph names, lets the pump build it, and
-// launches it or brings it to the device.
+// One LAUNCH_GRAPH or UPLOAD_GRAPH record that is being issued: finds what the graph names, lets the blocking-calls
+// thread build it, and launches it or brings it to the device.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +81,7 @@ class GraphLaunch {
   Ended AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined);
   Ended AddSlotFill(Home& home, const GraphDefinition::Fill& fill);
   /// Host memory at an end of the copy of the last node.
-  Ended CheckHostEnds(const CopyWork& copy);
+  Ended CheckHostMemory(const CopyWork& copy);
   void AddPatch(uint32_t param, uint32_t entry, std::optional<uint32_t> slot = std::nullopt, uint64_t offset = 0);
   /// The copy or fill of the last node writes the slot.
   void AddSlotWrite(const Home& home, uint32_t slot, bool is_whole);

@@ -193,10 +193,10 @@ GraphLaunch::Ended GraphLaunch::FindCopyEnd(CopyWork& copy, CopyEnd& end) {
   return parts_.waits.ParkFor(stream_, *end.home, end.IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
 }
 
-GraphLaunch::Ended GraphLaunch::CheckHostEnds(const CopyWork& copy) {
+GraphLaunch::Ended GraphLaunch::CheckHostMemory(const CopyWork& copy) {
   for (const CopyEnd* const end : {&copy.dst, &copy.src}) {
     if (end->IsDevice()) continue;
-    // The owner has checked this; a graph has no pump.
+    // The owner has checked this. Nodes of a graph cannot use the blocking-calls thread.
     if (parts_.device.needs_locked_memory() && !end->host.is_page_locked) return Malformed();
     // The other device's owner may end while this device continues.
     if (end->home != &channel_) plan_->reporting_copies.push_back({NodeIndex(), PlaceOfNode()});
@@ -237,7 +237,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Copy& def
   hal::GraphCopy work{.dst = dst.address, .src = src.address, .bytes = bytes};
   work.host = {.dst = dst.Lease(), .src = src.Lease()};
   Node().work = std::move(work);
-  return CheckHostEnds(copy);
+  return CheckHostMemory(copy);
 }
 
 GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::CopyStrided& copy) {

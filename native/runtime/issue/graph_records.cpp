@@ -59,7 +59,7 @@ void GraphRecords::EndFreed() {
     }
     CollectFaults(*graph);
     // What it held on the device may take long to give back.
-    if (graph->built->Get() != nullptr && !parts_.pump.Do([built = graph->built] { built->End(); }).ok())
+    if (graph->built->Get() != nullptr && !parts_.blocking_calls.Do([built = graph->built] { built->End(); }).ok())
       graph->built->End();
     return true;
   });

@@ -19,7 +19,7 @@ class GraphRecords {
   Outcome Free(StreamState& stream, Ticket ticket, RecordReader& reader);
   /// Destroys freed graphs whose launches have completed.
   void EndFreed();
-  /// The device closes, and its pump and its streams have ended.
+  /// The device closes, and its blocking-calls thread and its streams have ended.
   void EndAll();
 
  private:

@@ -57,7 +57,7 @@ GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const Gr
   hal::GraphCopy work{.dst = dst.address, .src = src.address, .bytes = bytes};
   work.host = {.dst = dst.Lease(), .src = src.Lease()};
   Node().work = std::move(work);
-  return CheckHostEnds(copy);
+  return CheckHostMemory(copy);
 }
 
 GraphLaunch::Ended GraphLaunch::AddSlotFill(Home& home, const GraphDefinition::Fill& fill) {

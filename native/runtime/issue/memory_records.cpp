@@ -31,8 +31,9 @@ Outcome MemoryRecords::Alloc(StreamState& stream, Ticket ticket, RecordReader& r
   }
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, RecordEnds::NoStream());
   if (static_cast<AllocKind>(record.kind) == AllocKind::kInterprocess) {
-    return AllocByPump(stream, ticket, record,
-                       [bytes = record.bytes](hal::Device& device) { return device.AllocateInterprocess(bytes); });
+    return AllocOnBlockingThread(stream, ticket, record, [bytes = record.bytes](hal::Device& device) {
+      return device.AllocateInterprocess(bytes);
+    });
   }
   const ResourceTables::Allocating allocating(tables_, record.handle);
   return AllocFromPool(stream, ticket, record);
@@ -50,13 +51,14 @@ Outcome MemoryRecords::AllocArray(StreamState& stream, Ticket ticket, RecordRead
     return FailAlloc(stream, ticket, allocated, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
   }
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, allocated, RecordEnds::NoStream());
-  return AllocByPump(stream, ticket, allocated,
-                     [shape = record.shape](hal::Device& device) { return device.AllocateArray(shape); });
+  return AllocOnBlockingThread(stream, ticket, allocated,
+                               [shape = record.shape](hal::Device& device) { return device.AllocateArray(shape); });
 }
 
 Outcome MemoryRecords::AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record) {
-  if (stream.pumped != nullptr && !stream.pumped->is_done) return waits_.Park(stream, ParkReason::kMemory);
-  const bool is_last_try = std::exchange(stream.pumped, nullptr) != nullptr;
+  if (stream.blocking_call != nullptr && !stream.blocking_call->is_done)
+    return waits_.Park(stream, ParkReason::kMemory);
+  const bool is_last_try = std::exchange(stream.blocking_call, nullptr) != nullptr;
   auto allocated = stream.backend->Allocate(ticket, record.bytes);
   if (allocated.status().code() == StatusCode::kOutOfMemory) {
     if (frees_.WaitsFor(stream)) return waits_.Park(stream, ParkReason::kMemory);
@@ -64,9 +66,9 @@ Outcome MemoryRecords::AllocFromPool(StreamState& stream, Ticket ticket, const p
     allocated = stream.backend->Allocate(ticket, record.bytes);
   }
   if (allocated.status().code() == StatusCode::kOutOfMemory && !is_last_try && device_.device().KeptBytes() > 0) {
-    progress_.Signal();  // The pump may wait for issued work, so flush it first.
-    return waits_.PumpFor(stream, ParkReason::kMemory, std::make_shared<PumpedRecord>(),
-                          [device = &device_.device()](PumpedRecord&) { device->GiveBackKept(); });
+    progress_.Signal();  // The blocking-calls thread may wait for issued work, so flush it first.
+    return waits_.RunOnBlockingThread(stream, ParkReason::kMemory, std::make_shared<BlockingCall>(),
+                                      [device = &device_.device()](BlockingCall&) { device->GiveBackKept(); });
   }
   if (allocated.ok()) {
     tables_.owned.AddMemory(stream.owner_id, record.handle);
@@ -76,31 +78,32 @@ Outcome MemoryRecords::AllocFromPool(StreamState& stream, Ticket ticket, const p
   return FailAlloc(stream, ticket, record, allocated.status());
 }
 
-Outcome MemoryRecords::AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,
-                                   std::function<Result<std::unique_ptr<hal::Memory>>(hal::Device&)> make) {
+Outcome MemoryRecords::AllocOnBlockingThread(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,
+                                             std::function<Result<std::unique_ptr<hal::Memory>>(hal::Device&)> make) {
   bool is_last_try = false;
-  if (stream.pumped != nullptr) {
-    if (!stream.pumped->is_done) return waits_.Park(stream, ParkReason::kMemory);
-    const std::shared_ptr<PumpedRecord> pumped = std::exchange(stream.pumped, nullptr);
-    if (pumped->memory != nullptr) {
+  if (stream.blocking_call != nullptr) {
+    if (!stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kMemory);
+    const std::shared_ptr<BlockingCall> blocking_call = std::exchange(stream.blocking_call, nullptr);
+    if (blocking_call->memory != nullptr) {
       tables_.owned.AddMemory(stream.owner_id, record.handle);
-      tables_.BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes, std::move(pumped->memory));
+      tables_.BindMemory(record.handle, static_cast<AllocKind>(record.kind), record.bytes,
+                         std::move(blocking_call->memory));
       return ends_.CloseTicket(stream, ticket);
     }
-    const bool has_no_room = pumped->status.code() == StatusCode::kOutOfMemory;
+    const bool has_no_room = blocking_call->status.code() == StatusCode::kOutOfMemory;
     if (has_no_room && frees_.WaitsFor(stream)) return waits_.Park(stream, ParkReason::kMemory);
     // Unless this was the last attempt, try again: a pending free may have completed meanwhile.
-    if (!has_no_room || pumped->is_last_try) return FailAlloc(stream, ticket, record, pumped->status);
+    if (!has_no_room || blocking_call->is_last_try) return FailAlloc(stream, ticket, record, blocking_call->status);
     is_last_try = true;
   }
-  auto pumped = std::make_shared<PumpedRecord>();
-  pumped->is_last_try = is_last_try;
-  return waits_.PumpFor(stream, ParkReason::kMemory, std::move(pumped),
-                        [device = &device_.device(), make = std::move(make)](PumpedRecord& made) {
-                          auto memory = make(*device);
-                          made.status = memory.status();
-                          if (memory.ok()) made.memory = std::move(memory).value();
-                        });
+  auto blocking_call = std::make_shared<BlockingCall>();
+  blocking_call->is_last_try = is_last_try;
+  return waits_.RunOnBlockingThread(stream, ParkReason::kMemory, std::move(blocking_call),
+                                    [device = &device_.device(), make = std::move(make)](BlockingCall& made) {
+                                      auto memory = make(*device);
+                                      made.status = memory.status();
+                                      if (memory.ok()) made.memory = std::move(memory).value();
+                                    });
 }
 
 Outcome MemoryRecords::FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why) {

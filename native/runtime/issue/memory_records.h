@@ -33,9 +33,9 @@ class MemoryRecords {
 
  private:
   Outcome AllocFromPool(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record);
-  /// `make` runs on the pump.
-  Outcome AllocByPump(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,
-                      std::function<Result<std::unique_ptr<hal::Memory>>(hal::Device&)> make);
+  /// `make` runs on the blocking-calls thread.
+  Outcome AllocOnBlockingThread(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record,
+                                std::function<Result<std::unique_ptr<hal::Memory>>(hal::Device&)> make);
   Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
   template <typename Call>
   Outcome FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call);

@@ -25,14 +25,14 @@ Outcome StreamWaits::LookAgain(StreamState& stream) {
   return Park(stream, ParkReason::kPoint);
 }
 
-Outcome StreamWaits::PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,
-                             std::function<void(PumpedRecord&)> work) {
-  stream.pumped = record;
-  stream.is_pumping.store(true);
-  // The channel outlives its pump's work.
-  const Status started = pump_.Do([&inbox = inbox_, &stream, record, work = std::move(work)] {
+Outcome StreamWaits::RunOnBlockingThread(StreamState& stream, ParkReason reason, std::shared_ptr<BlockingCall> record,
+                                         std::function<void(BlockingCall&)> work) {
+  stream.blocking_call = record;
+  stream.has_blocking_call.store(true);
+  // The channel outlives its blocking-calls thread's work.
+  const Status started = blocking_calls_.Do([&inbox = inbox_, &stream, record, work = std::move(work)] {
     work(*record);
-    stream.is_pumping.store(false);
+    stream.has_blocking_call.store(false);
     inbox.Post([&inbox, &stream, record] {
       record->is_done = true;
       inbox.Wake(stream);
@@ -43,7 +43,7 @@ Outcome StreamWaits::PumpFor(StreamState& stream, ParkReason reason, std::shared
     record->status =
         Status(StatusCode::kLaunchFailed, "starting the thread that serves pageable memory", started.driver_code());
     record->is_done = true;
-    stream.is_pumping.store(false);
+    stream.has_blocking_call.store(false);
     inbox_.Wake(stream);
   }
   return Park(stream, reason);

@@ -16,16 +16,20 @@ namespace millrace {
 class StreamWaits {
  public:
   StreamWaits(const ChannelParts& parts, DeviceProgress& progress)
-      : channel_(parts.channel), tables_(parts.tables), inbox_(parts.inbox), pump_(parts.pump), progress_(progress) {}
+      : channel_(parts.channel),
+        tables_(parts.tables),
+        inbox_(parts.inbox),
+        blocking_calls_(parts.blocking_calls),
+        progress_(progress) {}
 
   Outcome Park(StreamState& stream, ParkReason reason);
   /// Parks for something that `other` will do, unless it never will.
   Outcome ParkFor(StreamState& stream, const Channel& other, ParkReason reason);
   /// What it waits for was over, or lost, just now.
   Outcome LookAgain(StreamState& stream);
-  /// Gives the record to the pump and parks the stream until `work` is done with it.
-  Outcome PumpFor(StreamState& stream, ParkReason reason, std::shared_ptr<PumpedRecord> record,
-                  std::function<void(PumpedRecord&)> work);
+  /// Gives the record to the blocking-calls thread and parks the stream until `work` is done with it.
+  Outcome RunOnBlockingThread(StreamState& stream, ParkReason reason, std::shared_ptr<BlockingCall> record,
+                              std::function<void(BlockingCall&)> work);
 
   /// True when `of` has not completed the ticket: it is then looked after, and the stream is woken when it has.
   bool WaitsForEnd(StreamState& stream, StreamState& of, Ticket ticket);
@@ -41,7 +45,7 @@ class StreamWaits {
   Channel& channel_;
   ResourceTables& tables_;
   ThreadInbox& inbox_;
-  Pump& pump_;
+  BlockingCallsThread& blocking_calls_;
   DeviceProgress& progress_;
   std::vector<StreamState*> awaiting_frees_;  // Parked for memory; they count on a parked stream's free.
 };

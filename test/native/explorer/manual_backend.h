@@ -27,7 +27,7 @@ class ManualStream final : public hal::Stream {
 
   Status Launch(hal::Ticket ticket, const hal::LaunchRequest&) override { return Take(ticket); }
   Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest&) override { return Take(ticket); }
-  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostEnds&) override {
+  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostLeases&) override {
     return Take(ticket);
   }
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy&) override { return Take(ticket); }

@@ -111,7 +111,7 @@ void World::Erase(std::map<uintptr_t, Range>::iterator range) {
   ranges.erase(range);
 }
 
-void Pool::Shrink(uint64_t keep) {
+void ThreadPool::Shrink(uint64_t keep) {
   reserved = std::max(InUse(), std::min(reserved, keep));
 }
 

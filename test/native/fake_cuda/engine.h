@@ -92,7 +92,7 @@ struct Event {
 };
 
 /// The device's default pool. Freed memory stays reserved up to the threshold, which each wait of the host enforces.
-struct Pool {
+struct ThreadPool {
   uint64_t used = 0;
   uint64_t used_high = 0;
   uint64_t miscounted = 0;  // Part of `used` that cuMemFree gave back: a real driver never takes it off again.
@@ -120,7 +120,7 @@ struct Device {
   std::atomic<bool> is_retained{false};
   // Guarded by World::mutex.
   uint64_t used_bytes = 0;  // Outside the pool.
-  Pool pool;
+  ThreadPool pool;
   size_t pending_launches = 2048;  // Limit of launches from kernels.
   std::set<int> peers;             // Ordinals of the devices whose own memory this context may reach.
   std::set<std::shared_ptr<Stream>> streams;

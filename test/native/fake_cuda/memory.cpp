@@ -29,11 +29,11 @@ bool HasRoom(const Device& device, size_t bytes) {
 /// forbids it. Like a real pool, this adds an implicit order. Needs the world's mutex.
 std::vector<std::shared_ptr<Point>> HiddenWaits(Device& device, size_t bytes) {
   std::vector<std::shared_ptr<Point>> waits;
-  Pool& pool = device.pool;
-  std::erase_if(pool.freeing, [](const Pool::Freeing& each) { return each.freed->IsReached(); });
+  ThreadPool& pool = device.pool;
+  std::erase_if(pool.freeing, [](const ThreadPool::Freeing& each) { return each.freed->IsReached(); });
   if (pool.may_reuse[cuda::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] == 0) return waits;
   uint64_t coming = 0;
-  for (const Pool::Freeing& each : pool.freeing) {
+  for (const ThreadPool::Freeing& each : pool.freeing) {
     coming += each.bytes;
     waits.push_back(each.freed);
     if (device.used_bytes + device.pool.InUse() + bytes <= GetOptions().memory_bytes + coming) return waits;
@@ -59,7 +59,7 @@ CUresult Allocate(Device& device, size_t bytes, Range::Kind kind, void** address
   std::memset(*address, kPoison, std::min(bytes, kPoisonedBytes));
   if (kind == Range::Kind::kDevice) device.used_bytes += bytes;
   if (kind == Range::Kind::kPool) {
-    Pool& pool = device.pool;
+    ThreadPool& pool = device.pool;
     pool.used += bytes;
     pool.used_high = std::max(pool.used_high, pool.used);
     pool.reserved = std::max(pool.reserved, pool.InUse());
@@ -88,7 +88,7 @@ bool ReleaseOfPool(Device& device, CUdeviceptr address) {
   if (range == world.ranges.end() || range->second.kind != Range::Kind::kPool) return false;
   const uint64_t bytes = range->second.bytes;
   world.Erase(range);
-  Pool& pool = device.pool;
+  ThreadPool& pool = device.pool;
   pool.used += bytes;
   pool.miscounted += bytes;
   pool.Shrink(pool.reserved - std::min(pool.reserved, bytes));

@@ -24,11 +24,11 @@ bool CanReach(int device, int peer) {
   return GetOptions().has_peers && device != peer && device >= 0 && peer >= 0 && device < count && peer < count;
 }
 
-Pool& PoolOf(cuda::CUmemoryPool pool) {
+ThreadPool& PoolOf(cuda::CUmemoryPool pool) {
   return reinterpret_cast<Device*>(pool)->pool;
 }
 
-uint64_t* Field(Pool& pool, cuda::CUmemPool_attribute attribute) {
+uint64_t* Field(ThreadPool& pool, cuda::CUmemPool_attribute attribute) {
   switch (attribute) {
     case cuda::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
       return &pool.threshold;
@@ -183,7 +183,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   MR_ENTER("cuMemPoolSetAttribute", std::to_string(attribute));
   const std::lock_guard lock(GetWorld().mutex);
-  Pool& changed = PoolOf(pool);
+  ThreadPool& changed = PoolOf(pool);
   if (IsSwitch(attribute)) {
     changed.may_reuse[attribute] = *static_cast<const int*>(value);
     return CUDA_SUCCESS;

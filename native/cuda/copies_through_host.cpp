@@ -1,4 +1,4 @@
-#include "cuda/bounce.h"
+#include "cuda/copies_through_host.h"
 
 #include <algorithm>
 #include <shared_mutex>
@@ -37,11 +37,11 @@ Status CheckAmong(Context& own, std::initializer_list<Context*> others, CUresult
   return own.Lose(code, note);
 }
 
-Bounce::~Bounce() {
+CopiesThroughHost::~CopiesThroughHost() {
   for (const std::unique_ptr<Leg>& leg : legs_) Dismantle(*leg);
 }
 
-void Bounce::Dismantle(Leg& leg) {
+void CopiesThroughHost::Dismantle(Leg& leg) {
   if (leg.turn != nullptr && !own_->is_lost()) {
     const ContextScope scope(own_->handle());
     std::ignore = own_->Check(Cuda().cuEventDestroy(leg.turn), "destroying an event");
@@ -52,7 +52,7 @@ void Bounce::Dismantle(Leg& leg) {
   if (leg.done != nullptr) std::ignore = leg.context->Check(Cuda().cuEventDestroy(leg.done), "destroying an event");
 }
 
-Status Bounce::Copy(const std::shared_ptr<Context>& own, CUstream stream, End dst, End src, uint64_t bytes) {
+Status CopiesThroughHost::Copy(const std::shared_ptr<Context>& own, CUstream stream, End dst, End src, uint64_t bytes) {
   own_ = own;
   Result<Leg*> down = LegOf(*own, src.context);
   MR_TRY(down.status());
@@ -69,19 +69,20 @@ Status Bounce::Copy(const std::shared_ptr<Context>& own, CUstream stream, End ds
   return {};
 }
 
-Status Bounce::CopyThere(const std::shared_ptr<Context>& own, CUstream stream, const std::shared_ptr<Context>& there,
-                         CUdeviceptr dst, CUdeviceptr src, uint64_t bytes) {
+Status CopiesThroughHost::CopyThere(const std::shared_ptr<Context>& own, CUstream stream,
+                                    const std::shared_ptr<Context>& there, CUdeviceptr dst, CUdeviceptr src,
+                                    uint64_t bytes) {
   own_ = own;
   Result<Leg*> leg = LegOf(*own, there);
   MR_TRY(leg.status());
   return Step(*own, stream, leg.value(), dst, src, bytes);
 }
 
-bool Bounce::HasRoom(uint64_t bytes) const {
+bool CopiesThroughHost::HasRoom(uint64_t bytes) const {
   return bytes == 0 || (!blocks_.empty() && blocks_.back()->bytes() >= BlockFor(bytes));
 }
 
-Status Bounce::MakeRoom(const std::shared_ptr<Context>& own, uint64_t bytes) {
+Status CopiesThroughHost::MakeRoom(const std::shared_ptr<Context>& own, uint64_t bytes) {
   if (HasRoom(bytes)) return {};
   // Earlier copies may still use the existing blocks.
   Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(own, BlockFor(bytes));
@@ -90,7 +91,7 @@ Status Bounce::MakeRoom(const std::shared_ptr<Context>& own, uint64_t bytes) {
   return {};
 }
 
-Result<Bounce::Leg*> Bounce::LegOf(Context& own, const std::shared_ptr<Context>& context) {
+Result<CopiesThroughHost::Leg*> CopiesThroughHost::LegOf(Context& own, const std::shared_ptr<Context>& context) {
   if (context.get() == &own) return static_cast<Leg*>(nullptr);
   if (context->is_lost()) return kLostEnd;
   const auto found = std::ranges::find_if(legs_, [&](const auto& leg) { return leg->context == context; });
@@ -119,7 +120,8 @@ Result<Bounce::Leg*> Bounce::LegOf(Context& own, const std::shared_ptr<Context>&
   return status;
 }
 
-Status Bounce::Step(Context& own, CUstream stream, Leg* leg, CUdeviceptr dst, CUdeviceptr src, uint64_t bytes) {
+Status CopiesThroughHost::Step(Context& own, CUstream stream, Leg* leg, CUdeviceptr dst, CUdeviceptr src,
+                               uint64_t bytes) {
   if (leg == nullptr) return own.Check(Cuda().cuMemcpyAsync(dst, src, bytes, stream), "copying through host memory");
   Context& other = *leg->context;
   MR_TRY(own.Check(Cuda().cuEventRecord(leg->turn, stream), "recording an event"));

@@ -1,4 +1,5 @@
-// The system's message for a failure, such as dlerror()'s. It is kept outside the Status, which never allocates.
+// The system's message for a failed call, such as the text of dlerror(). A Status never allocates, so the message is
+// kept outside it.
 #pragma once
 
 #include <string>
@@ -9,12 +10,12 @@
 namespace millrace {
 
 /// The message of the thread's latest failure with one, and the note of its Status.
-struct Explanation {
+struct SystemMessage {
   const char* note = nullptr;
   std::string text;
 
-  static Explanation& Latest() {
-    thread_local Explanation latest;
+  static SystemMessage& Latest() {
+    thread_local SystemMessage latest;
     return latest;
   }
 
@@ -26,7 +27,7 @@ struct Explanation {
 
   /// Returns and removes the message for this Status; empty when there is none.
   [[nodiscard]] static std::string Take(const Status& status) {
-    Explanation& latest = Latest();
+    SystemMessage& latest = Latest();
     if (latest.note != status.note()) return {};
     latest.note = nullptr;
     return std::exchange(latest.text, {});

@@ -1,5 +1,5 @@
-// Work that a channel gives to its pump: copies of pageable host memory, and allocations that block. The stream waits,
-// the channel does not, and no memory in use by the pump is freed.
+// Work that a channel gives to its blocking-calls thread: copies of pageable host memory, and allocations that block.
+// The stream waits, the channel does not, and no memory in use by the blocking-calls thread is freed.
 #include <array>
 #include <cstring>
 #include <thread>
@@ -13,8 +13,8 @@ namespace {
 using protocol::AllocKind;
 
 /// A device that needs page-locked memory, with 16 bytes of device memory and 16 bytes of pageable host memory.
-struct PumpRig {
-  explicit PumpRig(RecordingBackend& backend, uint32_t ordinal = 0) : controls(backend.controls) {
+struct PageableRig {
+  explicit PageableRig(RecordingBackend& backend, uint32_t ordinal = 0) : controls(backend.controls) {
     controls.needs_locked_memory = true;
     rig = std::make_unique<Rig>(backend, ordinal);
     a = rig->Stream();
@@ -25,8 +25,8 @@ struct PumpRig {
   }
   [[nodiscard]] Rig::End Device() const { return {*rig, Handle(0)}; }
   [[nodiscard]] Rig::End Host() const { return {*rig, Handle(0), MemorySpace::kHost}; }
-  [[nodiscard]] bool IsPumping() const {
-    return Eventually([&] { return controls.pump.waiting.load() == 1; });
+  [[nodiscard]] bool IsInBlockingCall() const {
+    return Eventually([&] { return controls.blocking_calls.waiting.load() == 1; });
   }
   std::byte* Memory() { return reinterpret_cast<std::byte*>(rig->channel->MemoryAddress(Handle(0)).value_or(0)); }
 
@@ -36,40 +36,40 @@ struct PumpRig {
   uint32_t a = 0;
 };
 
-MR_TEST(the_pump_copies_once_the_stream_ran_what_came_before_and_the_channel_goes_on) {
+MR_TEST(the_blocking_calls_thread_copies_once_the_stream_ran_what_came_before_and_the_channel_goes_on) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  Rig& rig = *pump.rig;
+  PageableRig pageable(backend);
+  Rig& rig = *pageable.rig;
   const uint32_t b = rig.Stream();
   MR_EXPECT(rig.Completes(b, 1));
   backend.controls.completes_at_once = false;
-  backend.controls.pump.is_shut = true;
-  const Ticket before = rig.Nop(pump.a).ticket;
-  const Ticket copied = rig.Copy(pump.a, pump.Device(), pump.Host(), 16);
-  const Ticket after = rig.Nop(pump.a).ticket;
-  MR_EXPECT(rig.Parks(pump.a, ParkReason::kPump));
-  MR_EXPECT(std::string(ParkReasonName(ParkReason::kPump)) == "transfer");
+  backend.controls.blocking_calls.is_shut = true;
+  const Ticket before = rig.Nop(pageable.a).ticket;
+  const Ticket copied = rig.Copy(pageable.a, pageable.Device(), pageable.Host(), 16);
+  const Ticket after = rig.Nop(pageable.a).ticket;
+  MR_EXPECT(rig.Parks(pageable.a, ParkReason::kBlockingCall));
+  MR_EXPECT(std::string(ParkReasonName(ParkReason::kBlockingCall)) == "transfer");
   for (int n = 0; n < 1000; ++n) std::this_thread::yield();
   backend.controls.log.Add("what came before ends");
   rig.Backend(0).Complete(before);
-  MR_EXPECT(pump.IsPumping());
-  MR_EXPECT(backend.controls.log.Find("what came before ends") < backend.controls.log.Find("a0 pumps 16"));
+  MR_EXPECT(pageable.IsInBlockingCall());
+  MR_EXPECT(backend.controls.log.Find("what came before ends") < backend.controls.log.Find("a0 copies pageable 16"));
   backend.controls.completes_at_once = true;
   MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
-  rig.channel->WakeStream(pump.a);  // For nothing.
+  rig.channel->WakeStream(pageable.a);  // For nothing.
   MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
-  MR_EXPECT(rig.Completed(pump.a) < copied);
-  backend.controls.pump.is_shut = false;
-  MR_EXPECT(rig.Completes(pump.a, after));
-  MR_EXPECT(std::memcmp(pump.Memory(), pump.host.data(), 16) == 0);
-  MR_EXPECT(rig.Failures(pump.a).empty());
+  MR_EXPECT(rig.Completed(pageable.a) < copied);
+  backend.controls.blocking_calls.is_shut = false;
+  MR_EXPECT(rig.Completes(pageable.a, after));
+  MR_EXPECT(std::memcmp(pageable.Memory(), pageable.host.data(), 16) == 0);
+  MR_EXPECT(rig.Failures(pageable.a).empty());
   // And back.
-  pump.Memory()[3] = std::byte{9};
-  MR_EXPECT(rig.Completes(pump.a, rig.Copy(pump.a, pump.Host(), pump.Device(), 16)));
-  MR_EXPECT(pump.host[3] == std::byte{9});
+  pageable.Memory()[3] = std::byte{9};
+  MR_EXPECT(rig.Completes(pageable.a, rig.Copy(pageable.a, pageable.Host(), pageable.Device(), 16)));
+  MR_EXPECT(pageable.host[3] == std::byte{9});
 }
 
-MR_TEST(a_device_that_reaches_all_host_memory_needs_no_pump) {
+MR_TEST(a_device_that_reaches_all_host_memory_needs_no_blocking_calls_thread) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
@@ -81,140 +81,140 @@ MR_TEST(a_device_that_reaches_all_host_memory_needs_no_pump) {
   MR_EXPECT(backend.controls.log.Find("a0 3 copy") >= 0);
 }
 
-MR_TEST(page_locked_memory_is_not_pumped_and_two_places_of_the_host_need_no_device) {
+MR_TEST(page_locked_memory_is_not_copied_by_the_blocking_calls_thread_and_two_places_of_the_host_need_no_device) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  Rig& rig = *pump.rig;
+  PageableRig pageable(backend);
+  Rig& rig = *pageable.rig;
   std::array<std::byte, 16> pinned{};
   MR_EXPECT(rig.channel->RegisterHost(Handle(1), pinned, true).ok());
-  const Ticket locked = rig.Copy(pump.a, pump.Device(), {rig, Handle(1), MemorySpace::kHost}, 16);
-  MR_EXPECT(rig.Completes(pump.a, locked));
+  const Ticket locked = rig.Copy(pageable.a, pageable.Device(), {rig, Handle(1), MemorySpace::kHost}, 16);
+  MR_EXPECT(rig.Completes(pageable.a, locked));
   MR_EXPECT(backend.controls.log.Find("a0 " + std::to_string(locked) + " copy") >= 0);
-  const Ticket within = rig.Copy(pump.a, {rig, Handle(1), MemorySpace::kHost}, pump.Host(), 16);
-  MR_EXPECT(rig.Completes(pump.a, within));
+  const Ticket within = rig.Copy(pageable.a, {rig, Handle(1), MemorySpace::kHost}, pageable.Host(), 16);
+  MR_EXPECT(rig.Completes(pageable.a, within));
   MR_EXPECT(pinned[15] == std::byte{7});
-  MR_EXPECT(backend.controls.log.Find("a0 pumps 16") == -1);
+  MR_EXPECT(backend.controls.log.Find("a0 copies pageable 16") == -1);
 }
 
-MR_TEST(a_pumped_copy_that_fails_poisons_and_one_that_does_not_clears) {
+MR_TEST(a_pageable_copy_that_fails_poisons_and_one_that_does_not_clears) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  Rig& rig = *pump.rig;
-  backend.controls.refuse_pump = 1;
-  const Ticket failed = rig.Copy(pump.a, pump.Device(), pump.Host(), 16);
-  const Ticket read = rig.Copy(pump.a, pump.Host(), pump.Device(), 16);
-  MR_EXPECT(rig.Completes(pump.a, read));
-  const auto failures = rig.Failures(pump.a);
+  PageableRig pageable(backend);
+  Rig& rig = *pageable.rig;
+  backend.controls.refuse_blocking_calls = 1;
+  const Ticket failed = rig.Copy(pageable.a, pageable.Device(), pageable.Host(), 16);
+  const Ticket read = rig.Copy(pageable.a, pageable.Host(), pageable.Device(), 16);
+  MR_EXPECT(rig.Completes(pageable.a, read));
+  const auto failures = rig.Failures(pageable.a);
   MR_REQUIRE(failures.size() == 2);
   MR_EXPECT(failures[0].first == failed && failures[0].status.code() == StatusCode::kLaunchFailed);
   MR_EXPECT(failures[0].status.driver_code() == 8 && failures[1].cause == failures[0].id);
-  rig.Copy(pump.a, pump.Device(), pump.Host(), 16);
-  MR_EXPECT(rig.Completes(pump.a, rig.Copy(pump.a, pump.Host(), pump.Device(), 16)));
-  MR_EXPECT(rig.Failures(pump.a).size() == 2);
+  rig.Copy(pageable.a, pageable.Device(), pageable.Host(), 16);
+  MR_EXPECT(rig.Completes(pageable.a, rig.Copy(pageable.a, pageable.Host(), pageable.Device(), 16)));
+  MR_EXPECT(rig.Failures(pageable.a).size() == 2);
 }
 
-MR_TEST(a_pumped_copy_of_a_lost_device_fails_of_that) {
+MR_TEST(a_pageable_copy_of_a_lost_device_fails_of_that) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  PumpRig other(backend, 1);
+  PageableRig pageable(backend);
+  PageableRig other(backend, 1);
   // The backend's report about the device at the other end.
-  backend.controls.pump_refusal = StatusCode::kUpstream;
-  backend.controls.refuse_pump = 1;
-  const Ticket copied = pump.rig->Copy(pump.a, pump.Device(), other.Host(), 16);
-  MR_EXPECT(pump.rig->Completes(pump.a, copied));
-  const auto failures = pump.rig->Failures(pump.a);
+  backend.controls.blocking_call_refusal = StatusCode::kUpstream;
+  backend.controls.refuse_blocking_calls = 1;
+  const Ticket copied = pageable.rig->Copy(pageable.a, pageable.Device(), other.Host(), 16);
+  MR_EXPECT(pageable.rig->Completes(pageable.a, copied));
+  const auto failures = pageable.rig->Failures(pageable.a);
   MR_REQUIRE(failures.size() == 1);
   MR_EXPECT(failures[0].status.code() == StatusCode::kDeviceLost && failures[0].cause == 0);
-  MR_EXPECT(pump.rig->channel->LostStatus() == StatusCode::kOk);
+  MR_EXPECT(pageable.rig->channel->LostStatus() == StatusCode::kOk);
 }
 
-MR_TEST(a_channel_that_is_given_up_takes_nothing_away_under_its_pump) {
+MR_TEST(a_channel_that_is_given_up_takes_nothing_away_under_its_blocking_calls_thread) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  backend.controls.pump.is_shut = true;
-  pump.rig->Copy(pump.a, pump.Device(), pump.Host(), 16);
-  MR_EXPECT(pump.IsPumping());
-  const std::weak_ptr<Channel> watched = pump.rig->channel;
-  pump.rig->channel->Abandon(std::chrono::milliseconds(1));
-  std::thread ending([&] { pump.rig.reset(); });
+  PageableRig pageable(backend);
+  backend.controls.blocking_calls.is_shut = true;
+  pageable.rig->Copy(pageable.a, pageable.Device(), pageable.Host(), 16);
+  MR_EXPECT(pageable.IsInBlockingCall());
+  const std::weak_ptr<Channel> watched = pageable.rig->channel;
+  pageable.rig->channel->Abandon(std::chrono::milliseconds(1));
+  std::thread ending([&] { pageable.rig.reset(); });
   for (int n = 0; n < 1000; ++n) std::this_thread::yield();
   MR_EXPECT(backend.controls.log.Find("ends a0") == -1 && backend.controls.log.Find("closes a") == -1);
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   ending.join();
   MR_EXPECT(Eventually([&] { return watched.expired(); }));
 }
 
 MR_TEST(a_long_copy_is_given_up_part_of_the_way) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  Rig& rig = *pump.rig;
+  PageableRig pageable(backend);
+  Rig& rig = *pageable.rig;
   constexpr uint64_t kBytes = 600ull << 20;
   const RecordingMemory host(kBytes);
-  rig.Alloc(pump.a, Handle(1), kBytes);
+  rig.Alloc(pageable.a, Handle(1), kBytes);
   MR_EXPECT(rig.channel->RegisterHost(Handle(1), {host.address(), kBytes}, false).ok());
   const Rig::End dst{rig, Handle(1)};
   const Rig::End src{rig, Handle(1), MemorySpace::kHost};
-  MR_EXPECT(rig.Completes(pump.a, rig.Copy(pump.a, dst, src, kBytes)));
+  MR_EXPECT(rig.Completes(pageable.a, rig.Copy(pageable.a, dst, src, kBytes)));
   const size_t whole = backend.controls.log.Size();
-  MR_EXPECT(backend.controls.log.Find("a0 pumps " + std::to_string(kBytes % (256 << 20))) >= 0);
-  backend.controls.pump.is_shut = true;
-  rig.Copy(pump.a, dst, src, kBytes);
-  MR_EXPECT(pump.IsPumping());
+  MR_EXPECT(backend.controls.log.Find("a0 copies pageable " + std::to_string(kBytes % (256 << 20))) >= 0);
+  backend.controls.blocking_calls.is_shut = true;
+  rig.Copy(pageable.a, dst, src, kBytes);
+  MR_EXPECT(pageable.IsInBlockingCall());
   rig.channel->Abandon(std::chrono::milliseconds(0));
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   rig.channel->Close();
   int pieces = 0;
   const auto lines = backend.controls.log.Lines();
-  for (size_t n = whole; n < lines.size(); ++n) pieces += lines[n].find("pumps") != std::string::npos ? 1 : 0;
+  for (size_t n = whole; n < lines.size(); ++n) pieces += lines[n].find("copies pageable") != std::string::npos ? 1 : 0;
   MR_EXPECT_EQ(pieces, 1);
 }
 
-MR_TEST(a_device_keeps_memory_that_the_pump_of_another_uses) {
+MR_TEST(a_device_keeps_memory_that_the_blocking_calls_thread_of_another_uses) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  PumpRig other(backend, 1);
-  backend.controls.pump.is_shut = true;
-  const Ticket copied = pump.rig->Copy(pump.a, pump.Device(), other.Host(), 16);
-  MR_EXPECT(pump.IsPumping());
+  PageableRig pageable(backend);
+  PageableRig other(backend, 1);
+  backend.controls.blocking_calls.is_shut = true;
+  const Ticket copied = pageable.rig->Copy(pageable.a, pageable.Device(), other.Host(), 16);
+  MR_EXPECT(pageable.IsInBlockingCall());
   std::thread closing([&] { other.rig->channel->Close(); });
-  MR_EXPECT(pump.rig->Logs("ends b0"));
+  MR_EXPECT(pageable.rig->Logs("ends b0"));
   for (int n = 0; n < 1000; ++n) std::this_thread::yield();
   MR_EXPECT(backend.controls.log.Find("closes b") == -1);
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   closing.join();
-  MR_EXPECT(pump.rig->Completes(pump.a, copied));
-  MR_EXPECT(pump.rig->Failures(pump.a).empty());
+  MR_EXPECT(pageable.rig->Completes(pageable.a, copied));
+  MR_EXPECT(pageable.rig->Failures(pageable.a).empty());
 }
 
-MR_TEST(a_device_keeps_memory_that_the_pump_of_a_lost_one_still_uses) {
+MR_TEST(a_device_keeps_memory_that_the_blocking_calls_thread_of_a_lost_one_still_uses) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  PumpRig other(backend, 1);
-  backend.controls.pump.is_shut = true;
-  pump.rig->Copy(pump.a, pump.Device(), other.Host(), 16);
-  MR_EXPECT(pump.IsPumping());
-  pump.rig->channel->MarkLost(Status(StatusCode::kDeviceLost, "by the test"));
+  PageableRig pageable(backend);
+  PageableRig other(backend, 1);
+  backend.controls.blocking_calls.is_shut = true;
+  pageable.rig->Copy(pageable.a, pageable.Device(), other.Host(), 16);
+  MR_EXPECT(pageable.IsInBlockingCall());
+  pageable.rig->channel->MarkLost(Status(StatusCode::kDeviceLost, "by the test"));
   std::thread closing([&] { other.rig->channel->Close(); });
-  MR_EXPECT(pump.rig->Logs("ends b0"));
+  MR_EXPECT(pageable.rig->Logs("ends b0"));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   MR_EXPECT(backend.controls.log.Find("closes b") == -1);
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   closing.join();
   MR_EXPECT(backend.controls.log.Find("closes b") >= 0);
 }
 
-MR_TEST(a_channel_closes_after_what_its_pump_has_to_do) {
+MR_TEST(a_channel_closes_after_what_its_blocking_calls_thread_has_to_do) {
   RecordingBackend backend;
-  PumpRig pump(backend);
-  backend.controls.pump.is_shut = true;
-  const Ticket copied = pump.rig->Copy(pump.a, pump.Device(), pump.Host(), 16);
-  MR_EXPECT(pump.IsPumping());
-  std::thread closing([&] { pump.rig->channel->Close(); });
-  MR_EXPECT(Eventually([&] { return pump.rig->Nop(pump.a).refused == StatusCode::kState; }));
-  backend.controls.pump.is_shut = false;
+  PageableRig pageable(backend);
+  backend.controls.blocking_calls.is_shut = true;
+  const Ticket copied = pageable.rig->Copy(pageable.a, pageable.Device(), pageable.Host(), 16);
+  MR_EXPECT(pageable.IsInBlockingCall());
+  std::thread closing([&] { pageable.rig->channel->Close(); });
+  MR_EXPECT(Eventually([&] { return pageable.rig->Nop(pageable.a).refused == StatusCode::kState; }));
+  backend.controls.blocking_calls.is_shut = false;
   closing.join();
-  MR_EXPECT(pump.rig->Completed(pump.a) >= copied);
-  MR_EXPECT(pump.host[0] == std::byte{7});
+  MR_EXPECT(pageable.rig->Completed(pageable.a) >= copied);
+  MR_EXPECT(pageable.host[0] == std::byte{7});
 }
 
 MR_TEST(memory_for_other_processes_is_made_beside_the_channel) {
@@ -222,14 +222,14 @@ MR_TEST(memory_for_other_processes_is_made_beside_the_channel) {
   Rig rig(backend);
   const uint32_t a = rig.Stream();
   const uint32_t b = rig.Stream();
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   const Ticket made = rig.Alloc(a, Handle(0), 16, AllocKind::kInterprocess);
   const Ticket filled = rig.Fill(b, Handle(0), 16);
   MR_EXPECT(rig.Parks(a, ParkReason::kMemory) && rig.Parks(b, ParkReason::kPoint));
   const uint32_t c = rig.Stream();
   MR_EXPECT(rig.Completes(c, rig.Nop(c).ticket));
   MR_EXPECT(!rig.channel->MemoryAddress(Handle(0)));
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   MR_EXPECT(rig.Completes(a, made) && rig.Completes(b, filled));
   MR_EXPECT(rig.channel->MemoryAddress(Handle(0)).value_or(0) != 0);
   MR_EXPECT(rig.Failures(a).empty() && rig.Failures(b).empty());
@@ -261,7 +261,7 @@ MR_TEST(memory_for_other_processes_waits_for_frees_too) {
   MR_EXPECT(failures[0].requested_bytes == 60 && failures[0].free_bytes == 40);
 }
 
-MR_TEST(memory_that_came_back_while_the_pump_was_refused_is_asked_for_again) {
+MR_TEST(memory_that_came_back_while_the_blocking_calls_thread_was_refused_is_asked_for_again) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
@@ -282,17 +282,17 @@ MR_TEST(memory_that_came_back_while_the_pump_was_refused_is_asked_for_again) {
   MR_EXPECT(rig.Failures(b).empty());
 }
 
-MR_TEST(memory_that_the_pump_made_goes_before_its_device) {
+MR_TEST(memory_that_the_blocking_calls_thread_made_goes_before_its_device) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
   MR_EXPECT(rig.Completes(a, 1));
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   rig.Alloc(a, Handle(0), 16, AllocKind::kInterprocess);
   MR_EXPECT(rig.Logs("allocates 16"));
   // The result is dropped: the device is destroyed before the allocation ends.
   rig.channel->Abandon(std::chrono::milliseconds(1));
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   MR_EXPECT(rig.Logs("closes a"));
   rig.channel->Close();
   const int dropped = backend.controls.log.Find("drops 16");
@@ -306,12 +306,12 @@ MR_TEST(an_allocation_has_kept_memory_given_back_before_it_fails) {
   const uint32_t b = rig.Stream();
   backend.controls.free_bytes = 40;
   backend.controls.kept_bytes = 60;
-  backend.controls.pump.is_shut = true;
+  backend.controls.blocking_calls.is_shut = true;
   const Ticket made = rig.Alloc(a, Handle(0), 80);
   MR_EXPECT(rig.Logs("gives back") && rig.Parks(a, ParkReason::kMemory));
   // Beside the channel.
   MR_EXPECT(rig.Completes(b, rig.Nop(b).ticket));
-  backend.controls.pump.is_shut = false;
+  backend.controls.blocking_calls.is_shut = false;
   MR_EXPECT(rig.Completes(a, made) && rig.Failures(a).empty());
   // Memory was freed, but not enough: the allocation fails after one attempt.
   backend.controls.kept_bytes = 10;
@@ -321,14 +321,14 @@ MR_TEST(an_allocation_has_kept_memory_given_back_before_it_fails) {
   MR_EXPECT(failures[0].requested_bytes == 80 && failures[0].free_bytes == 30);
   const auto lines = backend.controls.log.Lines();
   MR_EXPECT_EQ(std::ranges::count(lines, "gives back"), 2);
-  // Without kept memory, the pump is not asked.
+  // Without kept memory, the blocking-calls thread is not asked.
   MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(2), 80)));
   MR_EXPECT_EQ(rig.Failures(a).size(), 2u);
   const auto after = backend.controls.log.Lines();
   MR_EXPECT_EQ(std::ranges::count(after, "gives back"), 2);
 }
 
-MR_TEST(many_streams_share_the_pump_and_lose_nothing) {
+MR_TEST(many_streams_share_the_blocking_calls_thread_and_lose_nothing) {
   RecordingBackend backend;
   backend.controls.needs_locked_memory = true;
   Rig rig(backend);

@@ -53,14 +53,14 @@ class Runnable {
   std::atomic<int32_t> priority_;
 };
 
-class Pool {
+class ThreadPool {
  public:
   /// With `fuzzer`, threads take ready Runnables in random order.
-  explicit Pool(std::unique_ptr<ScheduleFuzzer> fuzzer = nullptr) : fuzzer_(std::move(fuzzer)) {}
+  explicit ThreadPool(std::unique_ptr<ScheduleFuzzer> fuzzer = nullptr) : fuzzer_(std::move(fuzzer)) {}
   /// The threads have been joined, so any thread may drop the last reference.
-  ~Pool();
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   /// Starts `count` threads. If the system refuses one, joins the others and fails.
   Status Start(uint32_t count);
@@ -87,7 +87,7 @@ class Pool {
   static constexpr uint32_t Level(int32_t priority) { return static_cast<uint32_t>(priority - kGreatestPriority); }
 
   struct ThreadStart {
-    Pool* pool;
+    ThreadPool* pool;
     uint32_t index;
   };
   static void* ThreadEntry(void* start);

@@ -1,5 +1,6 @@
-// The thread of a channel for work that may block: copies of pageable host memory, and allocations outside of the
-// driver's pool. The channel parks the stream meanwhile and issues records of the others.
+// The blocking-calls thread of a channel: it makes the driver calls that may block, such as copies of pageable host
+// memory, allocations outside of the driver's pool, and builds of graphs. Meanwhile the channel parks the stream that
+// needs the call, and issues records of the other streams.
 #pragma once
 
 #include <atomic>
@@ -12,9 +13,9 @@
 
 namespace millrace {
 
-/// The work of the pump for one record, and its result. The pump writes `status` and `memory`. The channel sets
-/// `is_done` when it hears of the end, and reads them then.
-struct PumpedRecord {
+/// A call that the blocking-calls thread makes for one record, and its result. That thread writes `status` and
+/// `memory`. The channel reads them after it has been notified of the end and has set `is_done`.
+struct BlockingCall {
   bool is_done = false;
   Status status;
   std::unique_ptr<hal::Memory> memory;  // The result of an allocation.
@@ -26,10 +27,10 @@ struct PumpedRecord {
 };
 
 /// The first piece of work starts the thread. Work holds no reference to its channel, because the channel waits for the
-/// pump when it ends.
-class Pump {
+/// blocking-calls thread when it ends.
+class BlockingCallsThread {
  public:
-  Pump();
+  BlockingCallsThread();
   /// Runs `work` after all earlier work. kUnavailable if the thread cannot be started: `work` is then dropped, and the
   /// next call tries again. Thread: channel.
   Status Do(std::function<void()> work);
@@ -42,7 +43,7 @@ class Pump {
   struct State;
   static void Run(State& state);
   const std::shared_ptr<State>
-      state_;  // Shared with the thread, which may still be ending after the pump's destruction.
+      state_;  // Shared with the thread, which may still be ending after the destruction of this object.
 };
 
 }  // namespace millrace

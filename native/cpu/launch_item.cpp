@@ -1,4 +1,4 @@
-#include "cpu/grid.h"
+#include "cpu/launch_item.h"
 
 namespace millrace::cpu {
 namespace {
@@ -8,14 +8,14 @@ constexpr uint64_t kLightThreads = 256;
 
 }  // namespace
 
-Grid::Grid(const hal::LaunchRequest& request, int32_t priority) : Grid(GridCall(request), priority) {}
+LaunchItem::LaunchItem(const hal::LaunchRequest& request, int32_t priority) : LaunchItem(GridCall(request), priority) {}
 
-void Grid::Prepare(const Stop& stop, int32_t priority) {
-  ParallelTask::Prepare(stop, priority);
+void LaunchItem::Prepare(const Cancellation& cancellation, int32_t priority) {
+  ParallelTask::Prepare(cancellation, priority);
   fault_.Clear();
 }
 
-bool Grid::IsLight() const {
+bool LaunchItem::IsLight() const {
   return call_.is_bounded() && block_count() * call_.block_threads() <= kLightThreads;
 }
 

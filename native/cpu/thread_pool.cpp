@@ -1,4 +1,4 @@
-#include "cpu/pool.h"
+#include "cpu/thread_pool.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -58,11 +58,11 @@ void EnterPoolThread(const char* name) {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
 }
 
-Pool::~Pool() {
+ThreadPool::~ThreadPool() {
   MR_CHECK(threads_.empty());
 }
 
-Status Pool::Start(uint32_t count) {
+Status ThreadPool::Start(uint32_t count) {
   may_spin_ = std::thread::hardware_concurrency() >= kSpinCores;
   starts_.resize(count);
   threads_.reserve(count);
@@ -71,7 +71,7 @@ Status Pool::Start(uint32_t count) {
   for (uint32_t index = 0; index < count && error == 0; ++index) {
     starts_[index] = {this, index};
     pthread_t thread;
-    error = StartQuietThread("mr-cpu", &thread, &Pool::ThreadEntry, &starts_[index]);
+    error = StartQuietThread("mr-cpu", &thread, &ThreadPool::ThreadEntry, &starts_[index]);
     if (error == 0) threads_.push_back(thread);
   }
 
@@ -80,7 +80,7 @@ Status Pool::Start(uint32_t count) {
   return {StatusCode::kUnavailable, "starting the threads of the CPU device", error};
 }
 
-void Pool::Join() {
+void ThreadPool::Join() {
   {
     std::lock_guard lock(mutex_);
     is_closing_ = true;
@@ -91,7 +91,7 @@ void Pool::Join() {
   threads_.clear();
 }
 
-void Pool::Schedule(std::shared_ptr<Runnable> runnable) {
+void ThreadPool::Schedule(std::shared_ptr<Runnable> runnable) {
   uint32_t count;
   {
     std::lock_guard lock(mutex_);
@@ -103,12 +103,12 @@ void Pool::Schedule(std::shared_ptr<Runnable> runnable) {
   Notify(count);
 }
 
-void Pool::PutBack(std::shared_ptr<Runnable> runnable) {
+void ThreadPool::PutBack(std::shared_ptr<Runnable> runnable) {
   std::lock_guard lock(mutex_);
   Push(std::move(runnable));
 }
 
-void Pool::Share(std::shared_ptr<Runnable> runnable, uint32_t helpers) {
+void ThreadPool::Share(std::shared_ptr<Runnable> runnable, uint32_t helpers) {
   uint32_t count;
   {
     std::lock_guard lock(mutex_);
@@ -119,7 +119,7 @@ void Pool::Share(std::shared_ptr<Runnable> runnable, uint32_t helpers) {
   Notify(count);
 }
 
-void Pool::Withdraw(const Runnable& runnable) {
+void ThreadPool::Withdraw(const Runnable& runnable) {
   std::shared_ptr<Runnable> dropped;  // Its destructor must not run under the lock.
   std::lock_guard lock(mutex_);
   auto found =
@@ -130,7 +130,7 @@ void Pool::Withdraw(const Runnable& runnable) {
   UpdateHints();
 }
 
-void* Pool::ThreadEntry(void* start) {
+void* ThreadPool::ThreadEntry(void* start) {
   const auto [pool, index] = *static_cast<const ThreadStart*>(start);
   char name[16];  // The kernel's limit, with the terminator.
   std::snprintf(name, sizeof name, "mr-cpu-%u", index % 1000);
@@ -139,7 +139,7 @@ void* Pool::ThreadEntry(void* start) {
   return nullptr;
 }
 
-void Pool::ThreadMain() {
+void ThreadPool::ThreadMain() {
   std::unique_lock lock(mutex_);
   bool has_worked = false;
   while (true) {
@@ -163,7 +163,7 @@ void Pool::ThreadMain() {
   }
 }
 
-std::shared_ptr<Runnable> Pool::Pick() {
+std::shared_ptr<Runnable> ThreadPool::Pick() {
   if (fuzzer_ && ready_count_ > 0) return PickAny();
   uint32_t level = 0;
   while (level < kLevels && ready_[level].empty()) ++level;
@@ -180,7 +180,7 @@ std::shared_ptr<Runnable> Pool::Pick() {
 }
 
 // Ignores priorities, which are hints, and arrival order. Streams still go before helpers.
-std::shared_ptr<Runnable> Pool::PickAny() {
+std::shared_ptr<Runnable> ThreadPool::PickAny() {
   uint32_t index = fuzzer_->Below(ready_count_);
   uint32_t level = 0;
   while (index >= ready_[level].size()) index -= static_cast<uint32_t>(ready_[level++].size());
@@ -192,20 +192,20 @@ std::shared_ptr<Runnable> Pool::PickAny() {
   return runnable;
 }
 
-void Pool::Push(std::shared_ptr<Runnable> runnable) {
+void ThreadPool::Push(std::shared_ptr<Runnable> runnable) {
   ready_[Level(runnable->priority())].push_back(std::move(runnable));
   ++ready_count_;
   UpdateHints();
 }
 
-uint32_t Pool::Grant(uint32_t wanted) {
+uint32_t ThreadPool::Grant(uint32_t wanted) {
   const uint32_t count = std::min(wanted, sleepers_);
   sleepers_ -= count;
   granted_ += count;
   return count;
 }
 
-bool Pool::Spin(std::unique_lock<std::mutex>& lock) {
+bool ThreadPool::Spin(std::unique_lock<std::mutex>& lock) {
   if (!may_spin_ || spinners_ == kMaxSpinners) return false;
   ++spinners_;
   lock.unlock();
@@ -216,14 +216,14 @@ bool Pool::Spin(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-void Pool::UpdateHints() {
+void ThreadPool::UpdateHints() {
   uint32_t level = 0;
   while (level < kLevels && ready_[level].empty()) ++level;
   most_urgent_.store(level, std::memory_order_relaxed);
   has_work_.store(level < kLevels || !shared_.empty(), std::memory_order_relaxed);
 }
 
-void Pool::Notify(uint32_t count) {
+void ThreadPool::Notify(uint32_t count) {
   for (; count > 0; --count) wake_.notify_one();
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/pump.h"
+#include "runtime/blocking_calls_thread.h"
 
 #include <condition_variable>
 #include <deque>
@@ -9,7 +9,7 @@
 
 namespace millrace {
 
-struct Pump::State {
+struct BlockingCallsThread::State {
   std::atomic<bool> is_stopping{false};
   std::mutex mutex;
   std::condition_variable changed;
@@ -19,13 +19,13 @@ struct Pump::State {
   bool is_busy = false;
 };
 
-Pump::Pump() : state_(std::make_shared<State>()) {}
+BlockingCallsThread::BlockingCallsThread() : state_(std::make_shared<State>()) {}
 
-Status Pump::Do(std::function<void()> work) {
+Status BlockingCallsThread::Do(std::function<void()> work) {
   std::lock_guard lock(state_->mutex);
   if (!state_->has_thread) {
     Thread thread;
-    MR_TRY(thread.Start("mr-pump", [state = state_] { Run(*state); }));
+    MR_TRY(thread.Start("mr-blocking", [state = state_] { Run(*state); }));
     thread.Detach();
     state_->has_thread = true;
   }
@@ -34,7 +34,7 @@ Status Pump::Do(std::function<void()> work) {
   return {};
 }
 
-void Pump::Stop() {
+void BlockingCallsThread::Stop() {
   state_->is_stopping.store(true);
   std::unique_lock lock(state_->mutex);
   state_->works.clear();
@@ -42,11 +42,11 @@ void Pump::Stop() {
   state_->changed.wait(lock, [&] { return !state_->is_busy; });
 }
 
-bool Pump::IsStopping() const {
+bool BlockingCallsThread::IsStopping() const {
   return state_->is_stopping.load(std::memory_order_relaxed);
 }
 
-void Pump::Run(State& state) {
+void BlockingCallsThread::Run(State& state) {
   std::unique_lock lock(state.mutex);
   while (true) {
     state.changed.wait(lock, [&] { return !state.works.empty() || state.is_stopping.load(); });

@@ -1,4 +1,4 @@
-// The host memory of a copy, whose owner may withdraw it.
+// Leases of host memory: they tell a queued or running copy whether the memory's owner has withdrawn it.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,10 @@ class HostLease {
   std::atomic<bool> is_withdrawn_{false};
 };
 
-/// The host memory ends of a copy. A copy that has not begun skips withdrawn memory; a running copy skips the rest.
-/// Page-locked memory stays valid for the driver, so only devices that access host memory directly check this.
-struct HostEnds {
+/// The leases of a copy's source and destination, where these are host memory. A copy that has not begun skips
+/// withdrawn memory; a running copy skips the rest. Page-locked memory stays valid for the driver, so only devices that
+/// access host memory directly check this.
+struct HostLeases {
   std::shared_ptr<const HostLease> dst;  // Null: device memory.
   std::shared_ptr<const HostLease> src;
   /// Receives the report of a skipped copy, as in rule 8; null if no report is needed.

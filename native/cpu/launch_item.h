@@ -1,4 +1,4 @@
-// A launch on the CPU: its blocks may run on several pool threads.
+// A kernel launch as an item of a CPU stream: a task whose parts, the blocks, may run on several pool threads.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,27 @@ struct GridLimits {
   uint32_t shared_bytes = 0;
 };
 
-class Grid : public ParallelTask {
+class LaunchItem : public ParallelTask {
  public:
-  Grid(const hal::LaunchRequest& request, int32_t priority);
+  LaunchItem(const hal::LaunchRequest& request, int32_t priority);
 
   [[nodiscard]] bool IsLight() const override;
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const final { return call_.FailureOf(fault()); }
-  void Prepare(const Stop& stop, int32_t priority) final;
+  void Prepare(const Cancellation& cancellation, int32_t priority) final;
   void SetParam(size_t index, uint64_t value) { call_.SetParam(index, value); }
   [[nodiscard]] bool HasFailed() const { return fault().IsNoted(); }
   [[nodiscard]] bool IsOneBlock() const { return block_count() == 1; }
 
  protected:
-  Grid(GridCall call, int32_t priority) : ParallelTask(call.block_count(), priority), call_(std::move(call)) {}
+  LaunchItem(GridCall call, int32_t priority) : ParallelTask(call.block_count(), priority), call_(std::move(call)) {}
   [[nodiscard]] const GridCall& call() const { return call_; }
   /// The fault of the launch that this grid belongs to.
   [[nodiscard]] virtual const LaunchFault& fault() const { return fault_; }
 
  private:
-  void RunBlocks(uint64_t first, uint64_t end) override { call_.RunBlocks(first, end, fault_, {.stop = stop()}); }
+  void RunBlocks(uint64_t first, uint64_t end) override {
+    call_.RunBlocks(first, end, fault_, {.cancellation = cancellation()});
+  }
 
   GridCall call_;
   LaunchFault fault_;

@@ -14,15 +14,15 @@
 
 namespace millrace::cuda {
 
-/// Belongs to one stream. Thread: channel, with the stream's context current, or the pump while the channel submits
-/// nothing to the stream. Destroyed after the stream's last work.
-class Bounce {
+/// Belongs to one stream. Thread: channel, with the stream's context current, or the blocking-calls thread while the
+/// channel submits nothing to the stream. Destroyed after the stream's last work.
+class CopiesThroughHost {
  public:
-  Bounce() = default;
-  ~Bounce();
+  CopiesThroughHost() = default;
+  ~CopiesThroughHost();
 
-  Bounce(const Bounce&) = delete;
-  Bounce& operator=(const Bounce&) = delete;
+  CopiesThroughHost(const CopiesThroughHost&) = delete;
+  CopiesThroughHost& operator=(const CopiesThroughHost&) = delete;
 
   struct End {
     CUdeviceptr address;
@@ -35,7 +35,7 @@ class Bounce {
 
   /// Whether a block exists that is large enough for the copy.
   [[nodiscard]] bool HasRoom(uint64_t bytes) const;
-  /// Allocates the block, of 4 to 64 MiB: about 0.3 ms per MiB. Thread: pump.
+  /// Allocates the block, of 4 to 64 MiB: about 0.3 ms per MiB. Thread: blocking calls.
   Status MakeRoom(const std::shared_ptr<Context>& own, uint64_t bytes);
 
   /// Queues a copy on `stream` of `own`; call only if HasRoom. Parts queued before a failure stay in the stream.
