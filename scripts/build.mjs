@@ -68,6 +68,6 @@ if (!flags.has('--native-only')) {
   }
   if (flags.has('--with-examples')) copyCudaFiles('examples/cuda');
   // The identity of the package, which is part of the names of cached kernels.
-  const { packageIdentity } = await import('../dist/toolchain/base/identity.js');
+  const { packageIdentity } = await import('../dist/toolchain/base/package-and-cpu-identity.js');
   writeFileSync(new URL('../dist/package-identity', import.meta.url), await packageIdentity());
 }

@@ -13,7 +13,7 @@ export type { Device } from './core/api/device.js';
 export type { DeviceInfo, DeviceName } from './core/api/device-info.js';
 export type { DeviceSnapshot } from './core/api/inspect.js';
 export type { OperationInfo, OperationKind, StreamSnapshot, WaitKind } from './core/base/snapshots.js';
-export type { MemoryPool, MemoryStats } from './core/memory/pool.js';
+export type { MemoryPool, MemoryStats } from './core/memory/memory-pool.js';
 export type { PeerAccess } from './core/api/peers.js';
 export type { Recorder } from './core/api/recorder.js';
 export type { RunOptions } from './core/api/current-stream.js';

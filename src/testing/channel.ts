@@ -110,7 +110,7 @@ export class TestChannel extends TestHostMemory implements Channel {
 
   releaseHold(stream: number, ticket: number): void {
     this.#released.add(`${stream}:${ticket}`);
-    this.streams.pumpSoon();
+    this.streams.issueWaitingSoon();
   }
 
   #step(record: Submitted): Step | undefined {
@@ -292,7 +292,7 @@ export class TestChannel extends TestHostMemory implements Channel {
   }
 
   protected override onRegistered(): void {
-    this.streams.pumpSoon();
+    this.streams.issueWaitingSoon();
   }
 
   streamHandle(): undefined {

@@ -58,7 +58,7 @@ export class DeviceGroup {
   /** Operations of one device have finished: settles promises, and continues streams of other devices that waited. */
   progressed(by: TestChannel): void {
     this.progress.wake();
-    for (const channel of this.#channels.values()) if (channel !== by) channel.streams.pumpSoon();
+    for (const channel of this.#channels.values()) if (channel !== by) channel.streams.issueWaitingSoon();
   }
 }
 

@@ -36,7 +36,7 @@ export class TestStreams {
   readonly #tickets: Map<number, number> = new Map();
   readonly #words: BigUint64Array;
   readonly #cancels: Set<() => void> = new Set();
-  #isPumpDue = false;
+  #isIssueDue = false;
   #isStopped = false;
 
   constructor(timeline: SharedArrayBuffer, host: MachineHost) {
@@ -53,7 +53,7 @@ export class TestStreams {
     let queue = this.#queues.get(stream);
     if (queue === undefined) this.#queues.set(stream, (queue = { records: [], isBusy: false }));
     queue.records.push({ opcode: view.getUint16(RecordHeader.OPCODE, true), stream, ticket, view });
-    this.pumpSoon();
+    this.issueWaitingSoon();
     return ticket;
   }
 
@@ -73,12 +73,12 @@ export class TestStreams {
   }
 
   /** Issues waiting records whose condition may now hold, in an action of the clock and never within the caller's call. */
-  pumpSoon(): void {
-    if (this.#isPumpDue || this.#isStopped) return;
-    this.#isPumpDue = true;
+  issueWaitingSoon(): void {
+    if (this.#isIssueDue || this.#isStopped) return;
+    this.#isIssueDue = true;
     this.#later(0, () => {
-      this.#isPumpDue = false;
-      this.#pump();
+      this.#isIssueDue = false;
+      this.#issueWaiting();
     });
   }
 
@@ -91,7 +91,7 @@ export class TestStreams {
   }
 
   /** Runs records until no stream can continue. A later stream may end an earlier stream's wait, so each round checks all streams. */
-  #pump(): void {
+  #issueWaiting(): void {
     let hasEnded = false;
     for (let isMoving = true; isMoving; ) {
       isMoving = false;
@@ -114,7 +114,7 @@ export class TestStreams {
       this.#later(step.ms, () => {
         queue.isBusy = false;
         this.#end(queue, record, step);
-        this.#pump();
+        this.#issueWaiting();
         this.#host.onProgress();
       });
       return false;

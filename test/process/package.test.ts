@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { identityOf } from '../../src/toolchain/base/identity.js';
+import { identityOf } from '../../src/toolchain/base/package-and-cpu-identity.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

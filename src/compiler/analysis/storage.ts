@@ -2,7 +2,7 @@
 // it, or every region recomputes it when that costs a few instructions and no memory access (so that compilers can analyse index
 // expressions and vectorise), or an array with one element per thread keeps it from region to region.
 import type { ArrayRef, Axis, Expr, Stmt, Variable } from '../ir/ir.js';
-import { forEachVariable, type Piece, type Plan, type Region } from './barrier-regions.js';
+import { forEachVariable, type Piece, type Plan, type Region } from './region-plan.js';
 import { bodiesOf, expressionsOf, operands, someExpr, statementsIn } from '../ir/walk.js';
 
 type Declaration = Extract<Stmt, { kind: 'declare' }>;

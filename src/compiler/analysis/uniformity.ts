@@ -6,7 +6,7 @@
 // from an atomic, or from another such value. A variable also differs if it is assigned in divergent code: below a divergent condition and
 // deeper than its declaration, or in a loop that threads leave at different iterations. A `return` causes no divergence, since the threads
 // that returned do not count. A load at a uniform index from an array that the kernel does not write is uniform, even if the launch passes
-// the same memory as an output, as long as the load stays in place: barrier-regions.ts must not move it past a write. For the grid, blockIdx
+// the same memory as an output, as long as the load stays in place: region-plan.ts must not move it past a write. For the grid, blockIdx
 // differs too; a write races with a later load of another block unless a grid barrier separates them.
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { operands, writtenArrays } from '../ir/walk.js';

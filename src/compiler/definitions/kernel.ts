@@ -5,7 +5,7 @@ import type { UnwrittenBuild } from '../../core/channel/build.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
-import { checkBarriers } from '../analysis/barrier-regions.js';
+import { checkBarriers } from '../analysis/region-plan.js';
 import { type CallSite, callSite, type ErrorSource, KernelTextError, lineStarts, toCompileError } from '../diagnostics/diagnostics.js';
 import { entryOf, reports } from '../emission/cuda.js';
 import { lowerFunctions } from './func.js';

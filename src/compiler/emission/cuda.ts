@@ -7,7 +7,7 @@ import type { Params } from '../../core/kernels/kernel.js';
 import { hasGridBarrier } from '../analysis/barriers.js';
 import { blockPrelude } from './block-prelude.js';
 import { GRID_PRELUDE } from './grid-prelude.js';
-import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './barrier-regions.js';
+import { elementsOf, indexDeclaration, localArray, RegionEmitter } from './region-emitter.js';
 import { INDEX_NAMES, Names } from './names.js';
 import { StatementEmitter } from './statement.js';
 import {
@@ -25,7 +25,7 @@ import {
 import type { ArrayRef, Axis, FuncIr, KernelIr, ScalarType, Variable } from '../ir/ir.js';
 import { DYNAMIC_BYTES_PRELUDE, FAULT_PRELUDE, helperLines } from './prelude.js';
 import { rangeTest } from './ranges.js';
-import { oneRegion, planRegions } from '../analysis/barrier-regions.js';
+import { oneRegion, planRegions } from '../analysis/region-plan.js';
 import { assertionsIn } from '../ir/walk.js';
 import { rangePrelude, withFastVersion } from './loop-versioning.js';
 

@@ -6,7 +6,7 @@ import { converted, learn } from './declarations.js';
 import { elementType, evaluate, lowerExpr, lowerFitted, lowerIndex } from './expressions.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType } from '../ir/ir.js';
 import { combine } from './operators.js';
-import { mentions } from '../analysis/barrier-regions.js';
+import { mentions } from '../analysis/region-plan.js';
 import { leading } from './statements.js';
 import { convert, convertsTo, isFloat, isUntyped, literal, retype, typedConst, variableExpr } from './types.js';
 import { asVector, requireAlike, settled, vectorName } from './vectors.js';

@@ -1,4 +1,4 @@
-// Finds regions in which the rows of threads read the same elements of shared memory. barrier-regions.ts runs these column by
+// Finds regions in which the rows of threads read the same elements of shared memory. simd-regions.ts runs these column by
 // column, which keeps the elements in registers.
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { expressionsOf, operands, someExpr, statementsIn, writtenArrays } from '../ir/walk.js';

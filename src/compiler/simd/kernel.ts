@@ -1,20 +1,20 @@
 // Emits kernel IR as C++ for the CPU device only: groups of threads that are neighbours along x run together in SIMD lanes (the shim's
 // simd.h). The emitted function has the same parameters as the CUDA form. docs/decisions/0019 gives the reasons.
 import type { Params } from '../../core/kernels/kernel.js';
-import { oneRegion, planRegions } from '../analysis/barrier-regions.js';
+import { oneRegion, planRegions } from '../analysis/region-plan.js';
 import { placeVariables } from '../analysis/storage.js';
 import { analyse } from '../analysis/uniformity.js';
 import { emitFunc, entryOf, parametersOf, reports } from '../emission/cuda.js';
 import { ExpressionEmitter } from '../emission/expression.js';
 import { FAULT_PRELUDE, helperLines } from '../emission/prelude.js';
-import { elementsOf, RegionEmitter } from '../emission/barrier-regions.js';
+import { elementsOf, RegionEmitter } from '../emission/region-emitter.js';
 import { StatementEmitter } from '../emission/statement.js';
 import { declaration, generated, indented, nested, storageType } from '../emission/cpp-text.js';
 import type { FuncIr, KernelIr, ScalarType } from '../ir/ir.js';
 import { assignedIn } from '../ir/walk.js';
 import { SimdExpressions, simdFunctionName } from './expressions.js';
 import { simdType } from './operators.js';
-import { SimdRegions } from './barrier-regions.js';
+import { SimdRegions } from './simd-regions.js';
 import { Scopes } from './mask-scopes.js';
 import { SimdStatements } from './statements.js';
 import { isTaken, usesWide } from './suitability.js';

@@ -1,6 +1,6 @@
 // Finds regions in which only the first threads of a row do work; their groups end there, so they need no masks.
 import { mirrored, negated } from '../analysis/conditions.js';
-import type { RegionParts } from '../emission/barrier-regions.js';
+import type { RegionParts } from '../emission/region-emitter.js';
 import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { operands } from '../ir/walk.js';
 

@@ -1,6 +1,6 @@
 // Decides which kernels can have a SIMD form, and which gain from it.
 import { DTYPES, is16BitFloat } from '../../core/elements/dtype.js';
-import { elementsOf } from '../emission/barrier-regions.js';
+import { elementsOf } from '../emission/region-emitter.js';
 import { type Expr, type KernelIr, type Stmt } from '../ir/ir.js';
 import { expressionsOf, partsOf, someExpr, statementsIn } from '../ir/walk.js';
 import { isWide } from './operators.js';

@@ -4,7 +4,7 @@
 import { createRequire } from 'node:module';
 import type * as Acorn from 'acorn';
 import type { ArrowFunctionExpression, Expression, FunctionExpression } from 'acorn';
-import { clean } from './clean.js';
+import { removeToolInsertions } from './remove-tool-insertions.js';
 import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
 import { KernelTextError } from '../diagnostics/diagnostics.js';
 
@@ -117,6 +117,6 @@ export function parseFunction(body: unknown): ParsedFunction {
   if (node.async || node.generator) {
     throw new KernelTextError('K003', node, 'A body must be a plain function, not async and not a generator.');
   }
-  clean(node);
+  removeToolInsertions(node);
   return { body, text, node };
 }

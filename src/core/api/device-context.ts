@@ -7,7 +7,7 @@ import { DESTROY_MS } from '../device/hung-device.js';
 import { InternalStreams } from '../device/internal-streams.js';
 import type { Ordering } from '../device/stream-context.js';
 import { waitForDevices } from '../device/synchronize-devices.js';
-import { MemoryPool } from '../memory/pool.js';
+import { MemoryPool } from '../memory/memory-pool.js';
 import type { Storage } from '../memory/storage.js';
 import { Observation } from '../operations/observation.js';
 import type { Point, Timeline } from '../timeline/timeline.js';

@@ -18,7 +18,7 @@ import { MODULE, type ModuleSource } from '../kernels/module.js';
 import { adopt } from '../memory/adoption.js';
 import type { ArrayToken } from '../memory/array-token.js';
 import { noteExportable } from '../memory/interprocess-memory.js';
-import type { MemoryPool } from '../memory/pool.js';
+import type { MemoryPool } from '../memory/memory-pool.js';
 import { Storage } from '../memory/storage.js';
 import type { Activity, Operation } from '../operations/operation.js';
 import { checkWaitCall, type WaitOptions } from '../waits/wait.js';

@@ -19,7 +19,7 @@ import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { hasHalves, hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
-import { SHIM_DIRECTORY } from '../base/identity.js';
+import { SHIM_DIRECTORY } from '../base/package-and-cpu-identity.js';
 import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
 import { macrosOf } from '../cuda-parser/macro-options.js';
 import { refuseOnCpu } from '../cuda-parser/unsupported-features.js';
@@ -28,7 +28,7 @@ import { hasMatchingBrackets, tokenize } from '../cuda-parser/tokenizer.js';
 import type { Facts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
-import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './truncations.js';
+import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
 import { lockstepEdits } from '../cuda-to-cpu/lockstep.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 

@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import type { Build, BuildSpec } from '../../core/channel/build.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { type CachedFile, KernelCache } from './cache.js';
-import { cpuIdentity, packageIdentity } from '../base/identity.js';
-import { CachedFacts } from './cached-facts.js';
+import { cpuIdentity, packageIdentity } from '../base/package-and-cpu-identity.js';
+import { MachineFactsCache } from './machine-facts-cache.js';
 import { type SimdMode, written } from '../../compiler/codegen/emit-sources.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
@@ -45,7 +45,7 @@ export class KernelBuilder {
   readonly #target: BuildTarget;
   readonly #env: NodeJS.ProcessEnv;
   readonly #cache: KernelCache;
-  readonly #facts: CachedFacts;
+  readonly #facts: MachineFactsCache;
   #compiler: Promise<KernelCompiler> | undefined;
   readonly #flights = new Map<string, Promise<StoredResult>>();
 
@@ -53,7 +53,7 @@ export class KernelBuilder {
     this.#target = target;
     this.#env = env;
     this.#cache = new KernelCache(env);
-    this.#facts = new CachedFacts(this.#cache);
+    this.#facts = new MachineFactsCache(this.#cache);
   }
 
   /**

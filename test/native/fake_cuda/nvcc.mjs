@@ -6,7 +6,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 // The build under test, found from any working directory.
 const built = new URL('../../../dist/toolchain/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
-const { packageIdentity } = await import(new URL('base/identity.js', built).href);
+const { packageIdentity } = await import(new URL('base/package-and-cpu-identity.js', built).href);
 const { withSupportedKernels } = await import(new URL('cuda-parser/supported-kernels.js', built).href);
 const { globalFunctions, withoutComments } = await import(new URL('../compiler/cuda-source/source-scan.js', built).href);
 

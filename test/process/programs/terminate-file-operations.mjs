@@ -24,7 +24,7 @@ async function live({ folder, nth, only, counted }) {
   const from = (path) => import(new URL(`../../../dist/toolchain/${path}.js`, import.meta.url).href);
   const { endBuildsWith } = await from('system/exit-cleanup');
   const { KernelCache } = await from('images/cache');
-  const { identityOf } = await from('base/identity');
+  const { identityOf } = await from('base/package-and-cpu-identity');
   const { outputOf } = await from('compilers/compile-with');
   const { runCompiler } = await from('compilers/run-compiler');
   const { findCxx } = await from('compilers/toolchain');

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { SHIM_DIRECTORY } from '../../../src/toolchain/base/identity.js';
+import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
 import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
 import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';

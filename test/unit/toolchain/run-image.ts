@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
-import { SHIM_DIRECTORY } from '../../../src/toolchain/base/identity.js';
+import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
 
 export type ImageArgument =
   | Uint8Array

@@ -8,7 +8,7 @@ import type { StatementEmitter } from './statement.js';
 import { CPP_TYPE, generated, indented, type Line, nested, storageType } from './cpp-text.js';
 import type { ArrayRef, Axis, KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { type RangeTest, rangeTest } from './ranges.js';
-import type { Piece, Plan, Region } from '../analysis/barrier-regions.js';
+import type { Piece, Plan, Region } from '../analysis/region-plan.js';
 import { placeVariables, type RegionStorage, type Storage } from '../analysis/storage.js';
 import { expressionsOf, someExpr, someStmt, statementsIn } from '../ir/walk.js';
 import { type Place, withFastVersion } from './loop-versioning.js';

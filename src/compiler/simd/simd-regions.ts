@@ -1,9 +1,9 @@
 // Emits a region on SIMD vectors: the block's threads in groups. Full groups of a block run code without masks and checks if ranges prove
 // (or `unchecked` assumes) that no index leaves an array; all other groups run code with both.
-import type { Plan } from '../analysis/barrier-regions.js';
+import type { Plan } from '../analysis/region-plan.js';
 import { analyse } from '../analysis/uniformity.js';
 import type { StatementEmitter } from '../emission/statement.js';
-import { arrayDeclarator, elementsOf, fastDeclaration, indexDeclarations, leaves, type RegionParts } from '../emission/barrier-regions.js';
+import { arrayDeclarator, elementsOf, fastDeclaration, indexDeclarations, leaves, type RegionParts } from '../emission/region-emitter.js';
 import { generated, indented, type Line, nested } from '../emission/cpp-text.js';
 import type { KernelIr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import { assertionsIn, assignedIn, statementsIn } from '../ir/walk.js';

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { Facts } from '../base/file-stamps.js';
 import type { KernelCache } from './cache.js';
 
-export class CachedFacts implements Facts {
+export class MachineFactsCache implements Facts {
   readonly #cache: KernelCache;
 
   constructor(cache: KernelCache) {

@@ -67,7 +67,7 @@ function simplify(node: AnyNode): AnyNode {
 }
 
 /** Cleans a tree in place. */
-export function clean(root: AnyNode): void {
+export function removeToolInsertions(root: AnyNode): void {
   for (const [key, value] of Object.entries(root)) {
     const holder = root as unknown as Record<string, unknown>;
     if (Array.isArray(value)) {
@@ -81,6 +81,6 @@ export function clean(root: AnyNode): void {
 function cleaned(node: Tree): AnyNode {
   let known = node as unknown as AnyNode;
   for (let next = simplify(known); next !== known; next = simplify(known)) known = next;
-  clean(known);
+  removeToolInsertions(known);
   return known;
 }

@@ -24,7 +24,7 @@ import {
   installedIdentity,
   packageIdentity,
   SHIM_DIRECTORY,
-} from '../../../src/toolchain/base/identity.js';
+} from '../../../src/toolchain/base/package-and-cpu-identity.js';
 import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
 
 const BUILD = fileURLToPath(new URL('../../../src/toolchain/', import.meta.url));
