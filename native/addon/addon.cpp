@@ -1,4 +1,5 @@
-// The composition root: knows every backend, and initialises the addon when Node loads it into an environment.
+// Entry point of the addon: makes the backends known to the runtime, and initialises the addon when Node loads it into
+// an environment. Only this file includes both backends.
 
 #include <node_api.h>
 

@@ -1,5 +1,4 @@
-// Ends child processes that an ending thread leaves behind, with the process groups that they lead. Knows nothing of
-// Node.
+// Ends the child processes that an ending thread leaves behind, with their process groups. It makes no Node-API call.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// A counting semaphore of the process: an environment runs a compiler only while it holds a turn. All environments
+// A counting semaphore of the process: an environment runs a compiler only while it holds a slot. All environments
 // share the slots, and get them in the order of their requests.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Notifies an owner of progress: one thread-safe function per environment, called at most once until JavaScript ran.
+// Notifies an owner of progress: one thread-safe function per environment, called at most once until JavaScript has
+// run.
 //
 // Rules, each of which prevents a crash that occurred:
 //  1. The thread-safe function is called under a mutex with an alive flag, because native threads outlive environments.

@@ -1,4 +1,5 @@
-// The variables by which a compiler remembers that it has initialised a variable of thread storage duration: `_ZGV...`.
+// Finds the guard variables (`_ZGV...`) of an image. In them, the code that a compiler emits for a variable of thread
+// storage duration remembers that it has initialised the variable.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Facts about this machine from the operating system.
+// Properties of this machine, as the operating system reports them.
 #pragma once
 
 #include <cstdint>

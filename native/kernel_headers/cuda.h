@@ -1,4 +1,4 @@
-// CUDA's compilers, and the shim of the CPU device, have what kernels use of this header without an include.
+// NVRTC, nvcc and the CPU device's shim declare the other names of this header without an include.
 #pragma once
 
 #if !defined(CUDA_VERSION)

@@ -1,3 +1,4 @@
+// An older name of <stdint.h>, which CUDA had.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// What this header declares is for the host, whose code is removed from kernel sources.
+// Only host code uses the other names of this header, and the library removes host code from kernel sources.
 #pragma once
 
 // Types of arrays that kernels take. Transforms run on the host.

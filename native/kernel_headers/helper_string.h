@@ -1,2 +1,2 @@
-// What this header declares is for the host, whose code is removed from kernel sources.
+// Empty: only host code uses what this header declares, and the library removes host code from kernel sources.
 #pragma once

@@ -1,4 +1,5 @@
-// In front of kernel sources for nvcc, which brings the system's headers: what NVRTC gets from mr_types.h.
+// The builder puts this header in front of kernel sources for nvcc. With the system's headers, which nvcc finds, it
+// declares what mr_types.h declares for NVRTC.
 #pragma once
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 // The part of C++'s standard library that kernels use, in namespace std: types, values and algorithms, without memory
-// allocation, exceptions and streams. In front of sources that name std.
+// allocation, exceptions and streams. The builder puts this header in front of sources that name std.
 #pragma once
 
 #include "mr_types.h"

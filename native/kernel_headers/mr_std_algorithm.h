@@ -1,4 +1,4 @@
-// The algorithms of <algorithm> and <numeric> that need no memory of their own.
+// The algorithms of <algorithm> and <numeric> that allocate no memory, for kernel sources.
 #pragma once
 
 namespace std {

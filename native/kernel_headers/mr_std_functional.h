@@ -1,4 +1,4 @@
-// The function objects of <functional>.
+// The function objects of <functional>, for kernel sources.
 #pragma once
 
 namespace std {

@@ -1,4 +1,4 @@
-// <limits>.
+// std::numeric_limits of <limits>, for kernel sources.
 #pragma once
 
 #include <float.h>

@@ -1,4 +1,4 @@
-// <cmath> and <cstdlib> in namespace std, and <bit>.
+// The functions of <cmath>, <cstdlib> and <bit> in namespace std, for kernel sources.
 #pragma once
 
 namespace std {

@@ -1,4 +1,4 @@
-// <type_traits>, and the types of <cstddef> and <cstdint>.
+// The traits of <type_traits>, and the types of <cstddef> and <cstdint>, for kernel sources.
 #pragma once
 
 namespace std {

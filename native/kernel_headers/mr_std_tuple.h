@@ -1,4 +1,4 @@
-// <tuple> and <array>.
+// std::tuple and std::array, for kernel sources.
 #pragma once
 
 namespace std {

@@ -1,4 +1,4 @@
-// <utility>, <initializer_list>, <new> and the simple part of <iterator>.
+// <utility>, <initializer_list>, <new> and the simple part of <iterator>, for kernel sources.
 #pragma once
 
 #if defined(MILLRACE_CPU_DEVICE)

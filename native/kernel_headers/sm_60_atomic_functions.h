@@ -1,2 +1,2 @@
-// CUDA's compilers, and the shim of the CPU device, have what kernels use of this header without an include.
+// Empty: NVRTC, nvcc and the CPU device's shim declare without an include what kernels use of this header.
 #pragma once

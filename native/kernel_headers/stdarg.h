@@ -1,4 +1,4 @@
-// Variable argument lists, by the compiler's own means.
+// Variable argument lists, as built-in functions of the compiler.
 #pragma once
 
 #define va_list __builtin_va_list

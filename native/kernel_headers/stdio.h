@@ -1,2 +1,2 @@
-// Device code needs no declaration of this header besides those of mr_types.h and mr_std.h.
+// Empty: mr_types.h and mr_std.h declare what device code uses of this header.
 #pragma once

@@ -1,4 +1,4 @@
-// The older names of the limits.
+// The macros of <values.h>: older names of the limits in <limits.h> and <float.h>.
 #pragma once
 
 #include <float.h>

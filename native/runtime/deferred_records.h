@@ -1,5 +1,5 @@
-// The records of one stream that were taken out of the ring and not issued: the stream is parked, or others stand
-// before them.
+// The records of one stream that the channel has taken out of the ring and not issued, because the stream is parked or
+// earlier records of it have not been issued.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the handle of an event names.
+// The entry of an event in the table of handles.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The graphs of a device: from the bytes that define one to the backend's object that launches it.
 //
-//   defined     bytes; nothing was looked at
+//   defined     the bytes of the definition, not read yet
 //   read        GraphDefinition: checked, at the first launch
 //   planned     GraphPlan: everything that it names was found, and the nodes are in the backend's form
 //   built       BuiltGraph: the blocking-calls thread has built it; streams that launch it before park

@@ -1,8 +1,8 @@
 // What CUB's collective functions share: the threads that take part, their temporary memory, and how they wait.
 //
-// A thread leaves its part in the temporary memory and waits. The first thread goes on first and does the whole work,
-// because all run on one thread of the pool; then each one takes its own result. So a call waits once, and a second
-// call with the same memory never meets the first one's.
+// All threads of a block run on one thread of the pool. Each stores its values in the temporary memory and waits. The
+// thread that continues first computes the results of all threads; each thread then loads its own result. So a call
+// waits only once, and a second call with the same memory finds no values of the first one.
 #pragma once
 
 #include "waiting.h"

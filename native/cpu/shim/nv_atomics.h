@@ -1,4 +1,4 @@
-// The atomic functions with an order and a scope that CUDA's compilers have built in: __nv_atomic_load_n and others.
+// The atomic functions that CUDA's compilers have built in, with an order and a scope: __nv_atomic_load_n and others.
 // Each is sequentially consistent for all threads, which every order and scope allows.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Tells the device what orders the threads of a block, in images that find races of shared memory (`MR_FINDS_RACES`).
-// Elsewhere these functions do nothing. race_callbacks.h tells it the accesses.
+// Reports to the device which synchronisation orders the threads of a block, in images that find races of shared memory
+// (`MR_FINDS_RACES`). In other images these functions do nothing. race_callbacks.h reports the accesses.
 #pragma once
 
 #include "launch_abi.h"

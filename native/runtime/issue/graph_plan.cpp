@@ -1,5 +1,6 @@
-// The first launch of a graph: everything that its definition names, as nodes of the backend. What is not there yet
-// parks the stream, as it does for the ordinary records; the stream then begins the plan anew.
+// Plans a graph at its first launch: finds the memory and the kernels that the definition names, and makes the
+// backend's list of nodes. If memory or a kernel does not exist yet, the stream parks, as for an ordinary record, and
+// plans again from the start when it continues.
 
 #include <utility>
 

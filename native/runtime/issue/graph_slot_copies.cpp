@@ -1,4 +1,4 @@
-// The first launch of a graph, continued: copies and fills of memory that each launch gives.
+// Plans the copies and fills of a graph whose memory each launch gives (slots). graph_plan.cpp plans the other nodes.
 
 #include <algorithm>
 #include <utility>

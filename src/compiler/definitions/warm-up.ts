@@ -1,5 +1,5 @@
-// V8 compiles a function at its first call, and the kernel compiler has about a thousand functions: together some milliseconds of the first
-// kernel. A device that opens leaves this thread idle for longer, so warmUp() runs then.
+// `warmUp()` compiles a small kernel while a device opens, when this thread is idle. V8 compiles a function at its first call, and the
+// kernel compiler has about a thousand functions, so without this the first kernel of a program would take some milliseconds more.
 import { f32, i32 } from '../../core/elements/dtype.js';
 import { inout } from '../../core/kernels/kernel.js';
 import { parseFunction } from '../source/parse.js';

@@ -1,5 +1,5 @@
-// The library's objects in logs: one line for `util.inspect`, a few facts for `JSON.stringify`. Each object refers to its
-// device and the device to all its objects, so without this one array would print all of them, and JSON would throw.
+// The library's objects in logs: one line for `util.inspect`, a few properties for `JSON.stringify`. Each object refers to its device and
+// the device to all its objects, so without this one array would print all of them, and JSON would throw.
 
 const INSPECT: symbol = Symbol.for('nodejs.util.inspect.custom');
 

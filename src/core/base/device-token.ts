@@ -1,4 +1,5 @@
-// What names an open device to the other threads of the process. Plain data, so that any message carries it.
+// The token by which other threads of the process open the same device (`device.share`). It is plain data, so it can be part of any
+// message.
 import { badArgument, show } from './arguments.js';
 
 /** Where an open device is found in this process. */

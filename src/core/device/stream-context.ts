@@ -1,4 +1,5 @@
-// A stream as its operations and copies see it.
+// The parts of a stream that operations and copies use. Stream implements this interface.
+//
 // Thread: owner.
 import type { OrderedStream } from '../ordering/ordered-stream.js';
 import type { DeviceCore } from './device-core.js';

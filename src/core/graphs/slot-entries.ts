@@ -1,4 +1,4 @@
-// How an entry of a launch fills in the record of a node: native/protocol/protocol.json, GraphPatch.
+// Where the values of a launch go in the record of a node: native/protocol/protocol.json, GraphPatch.
 import { CopyRecord, FillRecord, LaunchArg, LaunchRecord, Opcode, RecordHeader } from '../../protocol/protocol.gen.js';
 
 /** The parts of a copy's record that an entry can replace, as numbers of arguments. */

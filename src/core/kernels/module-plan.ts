@@ -1,4 +1,4 @@
-// What a module is on one device: its number, its build, and what the launches of its kernels use by it.
+// A module on one device: its number, its build, and what every launch of its kernels uses because of it (the module's variables).
 import type { ModuleReport } from '../channel/channel.js';
 import type { ModuleSource } from './module.js';
 

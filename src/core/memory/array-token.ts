@@ -1,4 +1,5 @@
-// What names an array on an open device to the other threads of the process. Plain data, so that any message carries it.
+// The token by which other threads of the process adopt an array of an open device (`array.share`). It is plain data, so it can be part of
+// any message.
 import { badArgument, show } from '../base/arguments.js';
 import type { DType } from '../elements/dtype.js';
 

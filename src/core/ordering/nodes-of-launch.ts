@@ -1,4 +1,4 @@
-// What the message of a hazard asks of a launch of a graph.
+// The interface by which the message of a hazard finds the nodes of a graph's launch that use an array.
 import type { HazardNode } from '../base/errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 

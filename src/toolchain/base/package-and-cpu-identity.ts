@@ -1,4 +1,5 @@
-// Inputs of a compiled image besides its source and its compiler: this package and the processor.
+// Digests of the two inputs that every compiled image has besides its source and its compiler: the files of this package, and the
+// processor.
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { arch, cpus } from 'node:os';

@@ -1,4 +1,4 @@
-// Detects, in g++'s dump of an image, conversions of floats to integers and back that g++ optimised wrongly.
+// Detects, in g++'s dump of an image, conversions of floats to integers and back that g++ has replaced wrongly.
 //
 // Without trapping math, which vectorisation needs, g++ 12 replaces (float)(int)x by a truncation of x, and for a rounded x by x itself:
 // -0.5 then gives -0 instead of 0. With trapping math it keeps both conversions.

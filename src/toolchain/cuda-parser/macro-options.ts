@@ -1,5 +1,5 @@
-// The options that define macros, as directives for a place behind the headers in front of a source: as options of the compiler, a macro
-// named T would change those headers too.
+// Turns the options that define macros (`-DT=float`) into directives behind the headers in front of a source. As options of the compiler,
+// such macros would change those headers, too.
 
 export interface MacroOptions {
   readonly directives: string;

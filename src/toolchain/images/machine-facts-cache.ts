@@ -1,5 +1,6 @@
-// Stores facts about this machine in the image cache across processes: a compiler's version output takes a process, the package's identity
-// a read of all its files. The key of a fact includes everything that it was derived from, so a stored fact is never out of date.
+// Keeps results about this machine in the image cache for later processes, because they are slow to find: the version output of a compiler
+// takes a process, and the identity of the package a read of all its files. The key of a result includes everything that it was derived
+// from, so a stored result is never out of date.
 import { createHash } from 'node:crypto';
 import type { Facts } from '../base/file-stamps.js';
 import type { KernelCache } from './cache.js';
