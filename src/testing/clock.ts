@@ -214,7 +214,7 @@ export class VirtualClock implements TestClock {
 }
 
 function endless(maxMs: number): LimitError {
-  const message = `Work is still scheduled after ${maxMs} ms (maxMs): unsubscribe from what never ends, for example with an unsubscription marble.`;
+  const message = `Work is still scheduled after ${maxMs} ms (maxMs): unsubscribe from Observables that never complete, for example with an unsubscription marble.`;
   return new LimitError('ERR_MILLRACE_LIMIT', message, maxMs, () => Promise.resolve());
 }
 

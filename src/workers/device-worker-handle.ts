@@ -86,7 +86,7 @@ export class DeviceWorkerHandle {
     if (message.type === 'openFailed') awaited?.refuse(decodeError(message.error));
     else if (message.type === awaited?.type) awaited.take(message);
     else if (awaited !== undefined) {
-      const what = `The device's worker said '${message.type}' instead of '${awaited.type}'.`;
+      const what = `The device's worker sent the message '${message.type}' instead of '${awaited.type}'.`;
       awaited.refuse(new InternalError('ERR_MILLRACE_INTERNAL', what));
     }
   };

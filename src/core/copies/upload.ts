@@ -90,7 +90,7 @@ function warnOfLongSnapshot(ms: number, byteLength: number): void {
   hasWarned = true;
   const message =
     `A copy from an ordinary typed array of ${byteLength} bytes blocked the event loop for ${Math.round(ms)} ms: the call takes a snapshot. ` +
-    'Give the array away with { transfer: true }, or write into a pinned array or a SharedArrayBuffer instead. Later cases are not reported.';
+    'Pass { transfer: true } if the program no longer needs the array, or write into a pinned array or a SharedArrayBuffer instead. Later cases are not reported.';
   process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_SNAPSHOT' });
 }
 

@@ -17,7 +17,7 @@ export function findDeviceRuntime(env: NodeJS.ProcessEnv, compiler: string): str
   const looked = [...new Set(candidates)].join(', ');
   const message = own
     ? `K701: The device runtime that MILLRACE_CUDADEVRT names does not exist: ${own}.`
-    : `K701: CUDA's device runtime was not found; kernels that launch kernels need it. Looked for: ${looked}.`;
+    : `K701: CUDA's device runtime was not found; kernels that launch kernels need it. The library looked for ${looked}.`;
   throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
     'It comes with the CUDA toolkit, and with pip install nvidia-cuda-runtime-cu12 (CUDA 12) or nvidia-cuda-runtime (CUDA 13).',
     `Or name it: MILLRACE_CUDADEVRT=/path/to/${NAME}.`,

@@ -152,6 +152,6 @@ function missing(what: string, search: Search, help: readonly string[]): Unavail
   const looked = search.candidates.map(({ from, words: parts }) => `${parts.join(' ')} (${from})`).join(', ');
   const message = search.isRequired
     ? `K701: The compiler that ${search.candidates[0]!.from} names does not run: ${looked}.`
-    : `K701: No ${what} was found to build kernels. Looked for: ${looked}.`;
+    : `K701: No ${what} was found to build kernels. The library looked for ${looked}.`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help);
 }

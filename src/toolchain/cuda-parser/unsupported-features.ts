@@ -52,7 +52,7 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
       const ofCub = token.text === 'cub' && tokens[i + 1]?.text === ':' ? tokens[i + 3] : undefined;
       if (ofCub !== undefined && /^(?:Agent|Block|Device|Grid|Warp)[A-Z]/.test(ofCub.text) && !OF_CUB.test(ofCub.text))
         throw lacks(spec, token, `the CUB class 'cub::${ofCub.text}'`);
-      if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the CUDA C++ libraries ('${token.text}')`);
+      if (tokens[i + 1]?.text === ':' && LIBRARIES.test(token.text)) throw lacks(spec, token, `the library Thrust ('${token.text}')`);
     } else if (!spec.isLaunching && token.text === '<' && isLaunch(tokens, i)) {
       throw unavailable(spec, token, "launches kernels ('<<<'), which needs the device runtime: remove { deviceRuntime: false }");
     }

@@ -170,7 +170,7 @@ test.each([
   ['tex2DLayered<float>(t, 0, 0, 1);', 'texture functions other than'],
   ['tex2DLod<float>(t, 0, 0, 1);', 'texture functions other than'],
   ['surf2DLayeredwrite(1, s, 0, 0, 1);', 'surface functions other than'],
-  ['thrust::sort(a, b);', 'libraries'],
+  ['thrust::sort(a, b);', 'the library Thrust'],
   ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core intrinsics ('nvcuda')"],
   ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
   ['curandStateSobol32_t s;', 'generators of cuRAND'],
