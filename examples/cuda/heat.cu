@@ -44,7 +44,7 @@ __global__ void heat_step(const float* now, float* next, int n, float rate) {
   next[y * n + x] = is_edge ? here : here + rate * (around - 4.0f * here);
 }
 
-// The largest change of a cell. Floats that are not negative have the order of their bits as integers.
+// The largest change of a cell. Non-negative floats compare like the integers with the same bits, so atomicMax works on those.
 __global__ void largest_change(const float* a, const float* b, int count, float* largest) {
   __shared__ float warps[BLOCK / 32];
   float change = 0.0f;
@@ -69,7 +69,7 @@ static void step_on_host(const std::vector<float>& now, std::vector<float>& next
 
 int main() {
   const int n = 50;
-  const int period = 400;  // steps between two looks at the plate
+  const int period = 400;  // steps between two checks of the plate
   const float rate = 0.25f;
   const float tolerance = 1e-5f;
 

@@ -1,11 +1,11 @@
-// Heat in a square plate, with the kernels of heat.cu. A graph holds the steps of a period. While the device computes a period, the host
-// reads the plate as it was after the period before, and decides whether the run is over.
+// Heat in a square plate, with the kernels of heat.cu. A graph contains the steps of one period. While the device computes a period, the
+// host reads the plate as it was after the previous period, and decides whether to stop.
 import assert from 'node:assert/strict';
 import { cudaModule, f32, i32, inout, input, openDevice, output, overlap, type DeviceSpec } from 'millrace';
 import { lastValueFrom, takeWhile, tap } from 'rxjs';
 
 const N = 50;
-/** Steps between two looks at the plate. */
+/** Steps between two checks of the plate by the host. */
 const PERIOD = 400;
 const RATE = 0.25;
 const TOLERANCE = 1e-5;
@@ -31,14 +31,14 @@ await using period = compute.capture({ shot: output(f32), largest: inout(f32) },
   s.launch(largestChange, { grid: 16, block: BLOCK }, { a, b, count: N * N, largest });
   s.copy(shot, a);
 });
-await period.upload().done; // compiled and on the device, so that the time below is that of the steps
+await period.upload().done; // builds and uploads the graph, so that the time below is that of the steps
 
 function* periods() {
   for (let steps = PERIOD; ; steps += PERIOD) yield steps;
 }
 
-// With two lanes, there is always one period on the device ahead of the one whose results are read. `read` waits for the writer of its array
-// only, and copies on a stream of its own.
+// With two lanes, the device computes one period while the host reads the results of the period before. `read` waits only for the writer of its
+// array, and copies on a stream of its own.
 const looks$ = overlap(device, periods, { depth: 2 }, async (steps, lane) => {
   const [shot, largest] = [lane.empty(N * N), lane.empty(1)];
   compute.launch(period, { shot, largest });

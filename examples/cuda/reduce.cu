@@ -22,8 +22,8 @@ struct Indexed {
   int index;
 };
 
-// An operation has a type of values, the value that a thread starts with, the value of an element, and the joining of
-// two values.
+// An operation defines the type of its values, the value that a thread starts with, the value of an element, and how to
+// combine two values.
 template <typename T>
 struct Sum {
   using Value = T;
@@ -70,7 +70,7 @@ __device__ Indexed<T> shuffle_down(Indexed<T> value, int offset) {
   return {shuffle_down(value.value, offset), shuffle_down(value.index, offset)};
 }
 
-// Joins the values of a block by warp shuffles. The result is that of thread 0.
+// Combines the values of a block by warp shuffles. Thread 0 gets the result.
 template <typename Op, int BLOCK>
 __device__ typename Op::Value join_block(typename Op::Value value) {
   __shared__ typename Op::Value warps[BLOCK / 32];
@@ -83,8 +83,8 @@ __device__ typename Op::Value join_block(typename Op::Value value) {
   return value;
 }
 
-// Each block joins its share of x. The block that finishes last joins the values of all blocks. atomicInc sets the
-// counter back to 0.
+// Each block combines its share of x. The block that finishes last combines the values of all blocks. Its atomicInc sets
+// the counter back to 0.
 template <typename T, template <typename> class Operation, int BLOCK>
 __global__ void reduce(const T* x, int n, typename Operation<T>::Value* partials, unsigned* finished,
                        typename Operation<T>::Value* result) {

@@ -1,4 +1,4 @@
-// Reductions with the kernel template of reduce.cu. Each instance has its C++ name. Four of them run at a time, on streams of their own.
+// Reductions with the kernel template of reduce.cu. The program names each instance as in C++. Four run at a time, each on its own stream.
 import assert from 'node:assert/strict';
 import { cudaKernel, f32, f64, i32, inout, input, openDevice, output, overlap, u32, u8, type DeviceSpec } from 'millrace';
 

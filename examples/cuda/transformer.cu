@@ -34,7 +34,7 @@ __device__ float warp_sum(float value) {
   return value;
 }
 
-// A warp for each token.
+// One warp for each token.
 __global__ void layer_norm(const float* x, const float* gain, float* y, Sizes sizes) {
   const float* in = x + blockIdx.x * sizes.width;
   float sum = 0.0f, squares = 0.0f;
@@ -48,7 +48,7 @@ __global__ void layer_norm(const float* x, const float* gain, float* y, Sizes si
   for (int i = threadIdx.x; i < sizes.width; i += WARP) out[i] = (in[i] - mean) * scale * gain[i];
 }
 
-// What becomes of an element of a product.
+// Epilogues: what is done with an element of a product before it is stored.
 struct Store {
   __device__ void operator()(float& to, float value) const { to = value; }
 };
@@ -98,7 +98,7 @@ __global__ void mlp_down(const float* hidden, const float* weight, float* x, Siz
   multiply(hidden, weight, x, sizes.tokens, sizes.hidden, sizes.width, Add());
 }
 
-// A warp for each query (x) and head (y). The softmax is computed online: when a key has a larger score than all before
+// One warp for each query (x) and head (y). The softmax is computed online: when a key has a larger score than all before
 // it, the sums so far are scaled down.
 __global__ void causal_attention(const float* qkv, float* attended, Sizes sizes) {
   const int stride = 3 * sizes.width;

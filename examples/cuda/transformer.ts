@@ -1,4 +1,4 @@
-// A block of a transformer, with the kernels of transformer.cu. Sequences of different lengths go through it; one is uploaded and one is
+// A block of a transformer, with the kernels of transformer.cu. It processes sequences of different lengths: one is uploaded and one is
 // downloaded while the kernels of a third one run.
 import assert from 'node:assert/strict';
 import { cudaModule, download, f32, i32, inout, input, openDevice, output, overlap, struct, upload } from 'millrace';
