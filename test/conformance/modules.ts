@@ -5,7 +5,9 @@ import {
   CompileError,
   cudaKernel,
   cudaModule,
+  type CudaParams,
   f32,
+  f64,
   i32,
   inout,
   input,
@@ -216,6 +218,39 @@ extern "C" __global__ void grow(int* out) {
       device.stream.launch(add, one, { out, by: 1 });
       device.stream.launch(step, one, { out });
       expect((await out.read())[0]).toBe(113);
+    });
+
+    rule('S476', 'parameters that differ in the compiled source fail the launches of their kernel alone', async () => {
+      const { device } = chapter;
+      const module = cudaModule(`__device__ int kept = 5;
+template <class T> struct Box { typedef T Held; };
+__global__ void first(Box<int>::Held* out, Box<int>::Held by) { out[0] = kept + by; }
+__global__ void second(Box<int>::Held* out, Box<int>::Held by) { out[0] = kept * by; }
+__global__ void third(int* out) { out[0] = kept; }`);
+      using out = device.zeros(1, 'i32');
+      const launch = async (made: Kernel<CudaParams>, args: object): Promise<number> => {
+        const launched = device.stream.launch(made, one, { out, ...args } as never);
+        await launched.done;
+        return out.item();
+      };
+      const first = module.kernel('first', { out: output(i32), by: i32 });
+      const wrong = module.kernel('second', { out: output(i32), by: f32 });
+      const ends = await Promise.allSettled([
+        device.compile(module),
+        device.compile(first),
+        device.compile(wrong),
+        device.compile(module.kernel('third', { out: output(i32) })),
+      ]);
+      expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+      const { reason } = ends[2] as PromiseRejectedResult;
+      expect(reason).toBeInstanceOf(CompileError);
+      expect((reason as CompileError).message).toContain(
+        "The parameter 'by' (f32) is 'Box<int>::Held by' in the source, at position 2: its type there is a signed integer of 4 bytes",
+      );
+      expect(await launch(first, { by: 2 })).toBe(7);
+      // Asked for when the module is there.
+      expect(await launch(module.kernel('second', { out: output(i32), by: i32 }), { by: 2 })).toBe(10);
+      await expect(launch(module.kernel('first', { out: output(i32), by: f64 }), { by: 2 })).rejects.toThrow("The parameter 'by' (f64)");
     });
   });
 

@@ -45,6 +45,16 @@ export interface Exports {
   readonly variables?: ReadonlyMap<string, string>;
 }
 
+/** What a source is compiled to. */
+export interface Output {
+  readonly spec: BuildSpec;
+  readonly exports: Exports;
+  /** The kernels of the source whose parameters the compiler checks. */
+  readonly checked: readonly BuildSpec[];
+  /** The compiler writes no image. */
+  readonly isCheckOnly?: boolean;
+}
+
 /** A module's exports: its kernels, and the variables that it defines. `source` is preprocessed if that was possible. */
 export function exportsOf(source: string): Exports {
   const text = withoutComments(source);
@@ -83,10 +93,10 @@ export function isFused(spec: BuildSpec): boolean {
 }
 
 /**
- * Composes the rewritten source and the headers that it needs. `isPlain`: indices and products of 16-bit floats have CUDA's own types (the
- * shim's thread_index.h and half_products.h).
+ * Composes the rewritten source and the headers that it needs, and the checks of the kernels `checked`. `isPlain`: indices and products of
+ * 16-bit floats have CUDA's own types (the shim's thread_index.h and half_products.h).
  */
-export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, mayLoop: boolean, isPlain = false): ComposedSource {
+export function compose({ spec, exports, checked }: Output, read: ScannedSource, mayLoop: boolean, isPlain = false): ComposedSource {
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
@@ -110,8 +120,8 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
   const included = headers.map((name) => `#include "${name}"\n`).join('');
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
-  const path = spec.path ?? kernelPaths(tokens).get(spec.entry) ?? spec.entry;
-  const exported = exportedKernels(exports, tokens) + (variables ?? '') + parameterChecks(spec, path);
+  const checks = parameterChecks(checked, kernelPaths(tokens));
+  const exported = exportedKernels(exports, tokens) + (variables ?? '') + checks;
   const macros = [
     ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),

@@ -45,6 +45,9 @@ function architectureOf([major, minor]: ComputeCapability): string {
   return `sm_${major}${minor}`;
 }
 
+/** NVRTC's first major version that is known to stop after the front end if the options say so. An earlier one compiles everything. */
+const SYNTAX_ONLY_SINCE = 13;
+
 const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[] {
@@ -97,10 +100,18 @@ export class NvrtcCompiler implements KernelCompiler {
     return linked.image;
   }
 
-  #program(spec: BuildSpec): NvrtcProgram {
+  async check(kernels: readonly BuildSpec[]): Promise<void> {
+    const spec = kernels[0] as BuildSpec;
+    const { options, ...program } = this.#program(spec, kernels);
+    const only = this.#nvrtc.version[0] >= SYNTAX_ONLY_SINCE ? ['-fdevice-syntax-only'] : [];
+    const { image, log } = await this.#nvrtc.compile({ ...program, options: [...options, ...only], kernels: [] });
+    if (!image) throw rejectedBy(this.label, spec, log);
+  }
+
+  #program(spec: BuildSpec, checked: readonly BuildSpec[] = [spec]): NvrtcProgram {
     // Functions without __device__ count as device functions, as they do on the CPU device.
     const options = [...commonOptions(spec, this.#capability), '-default-device'];
-    const source = checkedSource(spec);
+    const source = checkedSource(spec.source, checked);
     // Source that this package emitted needs no headers.
     if (spec.identity !== undefined) return { source, name: SOURCE_NAME, options, headers: NO_HEADERS, kernels: [] };
     const { directives, hasLibrary, hasOtherHeaders } = preludeOf(spec.source, spec.options);
@@ -187,10 +198,8 @@ export class NvccCompiler implements KernelCompiler {
     try {
       const input = join(scratch, SOURCE_NAME);
       const output = join(scratch, 'kernel.cubin');
-      writeFileSync(input, checkedSource({ ...spec, source: withCNames(spec) }));
-      // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.
-      const head = spec.identity === undefined ? ['--expt-relaxed-constexpr', '-include', join(HEADER_DIRECTORY, 'mr_nvcc.h')] : [];
-      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), ...head, '-w', '-o', output, input], scratch);
+      writeFileSync(input, checkedSource(withCNames(spec), [spec]));
+      await this.#run(spec, ['-cubin', ...this.#options(spec), '-o', output, input], scratch);
       if (library === undefined) return outputOf(this.#tools, spec, output);
       const linked = join(scratch, 'linked.cubin');
       const architecture = `-arch=${architectureOf(this.#capability)}`;
@@ -199,6 +208,25 @@ export class NvccCompiler implements KernelCompiler {
     } finally {
       leave(scratch);
     }
+  }
+
+  /** PTX takes less time than a cubin. */
+  async check(kernels: readonly BuildSpec[]): Promise<void> {
+    const spec = kernels[0] as BuildSpec;
+    const scratch = scratchFolder();
+    try {
+      const input = join(scratch, SOURCE_NAME);
+      writeFileSync(input, checkedSource(withCNames(spec), kernels));
+      await this.#run(spec, ['-ptx', ...this.#options(spec), '-o', join(scratch, 'kernel.ptx'), input], scratch);
+    } finally {
+      leave(scratch);
+    }
+  }
+
+  #options(spec: BuildSpec): readonly string[] {
+    // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.
+    const head = spec.identity === undefined ? ['--expt-relaxed-constexpr', '-include', join(HEADER_DIRECTORY, 'mr_nvcc.h')] : [];
+    return [...commonOptions(spec, this.#capability), ...head, '-w'];
   }
 
   async #run(spec: BuildSpec, args: readonly string[], temporary: string): Promise<void> {

@@ -8,6 +8,7 @@ import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { type CachedFile, KernelCache } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/identity.js';
 import { CachedFacts } from './cached-facts.js';
+import { KernelChecks } from './kernel-checks.js';
 import { type SimdMode, written } from '../../compiler/codegen/emit-sources.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
@@ -48,6 +49,7 @@ export class KernelBuilder {
   readonly #facts: CachedFacts;
   #compiler: Promise<KernelCompiler> | undefined;
   readonly #flights = new Map<string, Promise<StoredResult>>();
+  readonly #checks = new KernelChecks();
 
   constructor(target: BuildTarget, env: NodeJS.ProcessEnv = process.env) {
     this.#target = target;
@@ -83,6 +85,32 @@ export class KernelBuilder {
     if (this.#target.backend === 'cpu') return { image: stored, symbolOf: cpuSymbol, ...how, ms };
     const { image, symbols } = splitSymbols(stored);
     return { image, symbolOf: (path) => symbols[path] ?? plainName(path), ...how, ms };
+  }
+
+  /**
+   * Checks the parameters of a kernel whose module is built without them. `kernel` is a result of `checked`. Rejects like `build`; the
+   * errors are those that a build of this kernel alone would give.
+   */
+  async checkParameters(kernel: BuildSpec): Promise<void> {
+    if (kernel.parameterChecks === undefined) return;
+    try {
+      const what = `checked-${await this.#sourceKey(kernel)}`;
+      let compiler: KernelCompiler;
+      try {
+        compiler = await this.#openCompiler();
+      } catch (error) {
+        // As for images: the cache serves a machine without a compiler.
+        if (await this.#cache.findAny(what)) return;
+        throw error;
+      }
+      const isKept = isSelfContained(kernel, compiler.hasFolders);
+      if (isKept && (await this.#facts.recall(what, compiler.identity))) return;
+      const { parameterChecks: _checks, ...module } = kernel;
+      await this.#checks.check(compiler, await this.#sourceKey(module), kernel);
+      if (isKept) await this.#facts.remember(what, compiler.identity, 'yes');
+    } catch (error) {
+      throw isOfSystem(error) ? outside(`${titleOf(kernel)} was not built`, error) : error;
+    }
   }
 
   /** The build of what the device can run of a source. Throws a CompileError for a kernel that it cannot run. */
