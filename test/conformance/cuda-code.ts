@@ -97,6 +97,30 @@ export function cudaCode(target: Target): void {
         expect(thrownBy(() => cudaModule(url))).toBeInstanceOf(ArgumentError);
     });
 
+    rule('S479', 'a path in place of the text is refused, and the error tells how to give a file', () => {
+      for (const [path, shown] of [
+        ['./blur.cu', "new URL('./blur.cu', import.meta.url)"],
+        ['kernels/my blur.cuh\n', "new URL('kernels/my blur.cuh', import.meta.url)"],
+        ['/home/me/blur.cu', "new URL('file:///home/me/blur.cu')"],
+        ['file:///home/me/blur.cu', "new URL('file:///home/me/blur.cu')"],
+      ] as const) {
+        for (const made of [() => cudaModule(path), () => cudaKernel('blur', { y: inout(f32) }, path)]) {
+          const error = thrownBy(made);
+          expect(error).toBeInstanceOf(ArgumentError);
+          expect((error as Error).message).toBe(
+            `The source ('${path.trim()}') is the path of a file, but a string is the text itself. ` +
+              `For the file, pass its URL, ${shown}, or pathToFileURL(path) of node:url.`,
+          );
+        }
+      }
+      const wrong = thrownBy(() => cudaModule({ file: 'blur.cu' } as never));
+      expect((wrong as Error).message).toBe(
+        "The source (object) must be a string, or the URL of a file: new URL('./kernels.cu', import.meta.url).",
+      );
+      // A text may end with the name of a file.
+      cudaModule('__global__ void k() {} // of blur.cu');
+    });
+
     rule('S480', 'sources take the branches of CUDA compilers, and what is not compiled is not judged', async () => {
       const { device } = chapter;
       const source = `#if !defined(__CUDACC__) || !defined(__CUDACC_RTC__) || CUDART_VERSION < 11000 || __CUDACC_VER_MAJOR__ < 11
