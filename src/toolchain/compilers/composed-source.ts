@@ -55,14 +55,20 @@ export interface Output {
   readonly isCheckOnly?: boolean;
 }
 
-/** A module's exports: its kernels, and the variables that it defines. `source` is preprocessed if that was possible. */
-export function exportsOf(source: string): Exports {
+/**
+ * A module's exports: its kernels, these instances of its templates, and the variables that it defines. `source` is preprocessed if that was
+ * possible.
+ */
+export function exportsOf(source: string, instances: readonly string[] = []): Exports {
   const text = withoutComments(source);
   const kernels = namedOnce(text, globalFunctions(text));
   const variables = variablesOf(text, source).filter(({ isExtern }) => !isExtern);
   return {
-    kernels: [...new Set(kernels.map(({ name }) => name))],
-    symbols: new Map(kernels.map(({ name, path, isExternC }) => [path, isExternC ? name : cpuSymbol(path)])),
+    kernels: [...new Set([...kernels.map(({ name }) => name), ...instances.map(plainName)])],
+    symbols: new Map([
+      ...kernels.map(({ name, path, isExternC }) => [path, isExternC ? name : cpuSymbol(path)] as const),
+      ...instances.map((path) => [path, cpuSymbol(path)] as const),
+    ]),
     variables: new Map(variables.map(({ name, path }) => [name, path])),
   };
 }

@@ -205,7 +205,7 @@ export class CpuCompiler implements KernelCompiler {
       if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no SIMD image. ${run.log}`);
     }
     const read = await this.#read(spec, directives, common);
-    const found: Exports = spec.isModule ? exportsOf(read.seen) : exportOf(spec);
+    const found: Exports = spec.isModule ? exportsOf(read.seen, spec.instances) : exportOf(spec);
     const exports: Exports = kernels ? { kernels, ...(found.variables && { variables: found.variables }) } : found;
     return this.#compileRead({ spec, exports, checked: [spec] }, read, common, form);
   }

@@ -6,8 +6,8 @@ import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
 import { globalFunctions, namedOnce, withoutComments, withoutDirectives } from '../../compiler/cuda-source/source-scan.js';
 import { onlyFor } from '../../compiler/cuda-source/host-code.js';
-import { plainName, withSymbols } from '../base/symbols.js';
-import { rejectedBy, SOURCE_NAME, titleOf } from '../base/diagnostics.js';
+import { isInstance, plainName, withSymbols } from '../base/symbols.js';
+import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
 import { HEADER_DIRECTORY, kernelHeaders } from '../base/kernel-headers.js';
 import { preludeOf } from '../cuda-parser/source-prelude.js';
 import { macrosOf } from '../cuda-parser/macro-options.js';
@@ -76,11 +76,13 @@ export class NvrtcCompiler implements KernelCompiler {
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#nvrtc.path) : undefined;
-    const program = this.#program(spec);
+    let program = this.#program(spec);
     let { image, symbols, log } = await this.#nvrtc.compile(program);
     // The preprocessor may have removed some kernels of a module.
-    if (!image && spec.isModule && program.kernels.length > 0)
-      ({ image, symbols, log } = await this.#nvrtc.compile({ ...program, kernels: [] }));
+    if (!image && spec.isModule && program.kernels.length > 0) {
+      program = { ...program, kernels: spec.instances ?? [] };
+      ({ image, symbols, log } = await this.#nvrtc.compile(program));
+    }
     // Or another kernel of the source needs what this device or NVRTC lacks.
     const own = image || spec.isModule ? spec.source : onlyFor(spec.source, [plainName(spec.path ?? spec.entry)]);
     if (own !== spec.source) {
@@ -139,12 +141,11 @@ function headersFor(source: string): ReadonlyMap<string, string> {
 }
 
 /** The C++ names of kernels whose symbols the compiler chooses. */
-function namedKernels({ source, path, isModule }: BuildSpec): string[] {
+function namedKernels({ source, path, isModule, instances = [] }: BuildSpec): string[] {
   if (!isModule) return path === undefined ? [] : [path];
   const text = withoutDirectives(withoutComments(source));
-  return namedOnce(text, globalFunctions(text))
-    .filter(({ isExternC }) => !isExternC)
-    .map((one) => one.path);
+  const plain = namedOnce(text, globalFunctions(text)).filter(({ isExternC }) => !isExternC);
+  return [...plain.map((one) => one.path), ...instances];
 }
 
 /** Most characters of what may precede `__global__`. */
@@ -192,7 +193,7 @@ export class NvccCompiler implements KernelCompiler {
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
-    if (spec.path?.includes('<')) throw noTemplates(spec);
+    if (isInstance(spec)) throw noTemplates(spec);
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
     const scratch = scratchFolder();
     try {
@@ -212,6 +213,8 @@ export class NvccCompiler implements KernelCompiler {
 
   /** PTX takes less time than a cubin. */
   async check(kernels: readonly BuildSpec[]): Promise<void> {
+    const instance = kernels.find(isInstance);
+    if (instance) throw noTemplates(instance);
     const spec = kernels[0] as BuildSpec;
     const scratch = scratchFolder();
     try {
@@ -236,8 +239,8 @@ export class NvccCompiler implements KernelCompiler {
   }
 }
 
-function noTemplates(spec: BuildSpec): UnavailableError {
-  const message = `K701: ${titleOf(spec)} is a template, which only NVRTC can build by its name. The compiler here is nvcc.`;
+function noTemplates({ name }: BuildSpec): UnavailableError {
+  const message = `K701: Kernel '${name}' is a template, which only NVRTC can build by its name. The compiler here is nvcc.`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
     'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
     'Or write a kernel that is not a template and calls a template function.',

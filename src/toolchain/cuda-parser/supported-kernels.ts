@@ -43,7 +43,8 @@ export function withSupportedKernels(given: BuildSpec): BuildSpec {
     const ownRefusal = refusalOf(own);
     if (ownRefusal !== undefined) throw ownRefusal;
   }
-  return withSource(spec, onlyFor(spec.source, able));
+  const made = withSource(spec, onlyFor(spec.source, able));
+  return spec.instances ? { ...made, instances: spec.instances.filter((path) => able.includes(plainName(path))) } : made;
 }
 
 /** Includes go with the kernels that used them. */

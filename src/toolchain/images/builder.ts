@@ -14,7 +14,7 @@ import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
 import { titleOf } from '../base/diagnostics.js';
-import { cpuSymbol, plainName, splitSymbols } from '../base/symbols.js';
+import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/includes.js';
@@ -92,7 +92,8 @@ export class KernelBuilder {
    * errors are those that a build of this kernel alone would give.
    */
   async checkParameters(kernel: BuildSpec): Promise<void> {
-    if (kernel.parameterChecks === undefined) return;
+    // Not every compiler can build an instance of a template.
+    if (kernel.parameterChecks === undefined && !isInstance(kernel)) return;
     try {
       const what = `checked-${await this.#sourceKey(kernel)}`;
       let compiler: KernelCompiler;
@@ -105,7 +106,7 @@ export class KernelBuilder {
       }
       const isKept = isSelfContained(kernel, compiler.hasFolders);
       if (isKept && (await this.#facts.recall(what, compiler.identity))) return;
-      const { parameterChecks: _checks, ...module } = kernel;
+      const { parameterChecks: _checks, path: _path, ...module } = kernel;
       await this.#checks.check(compiler, await this.#sourceKey(module), kernel);
       if (isKept) await this.#facts.remember(what, compiler.identity, 'yes');
     } catch (error) {
@@ -207,10 +208,11 @@ export class KernelBuilder {
     // This package emits sources, rewrites them for the CPU device and brings the headers of both devices, so its identity is an input.
     const own = await packageIdentity(this.#facts);
     const text = isWritten(build) ? [build.identity ?? build.source, build.simdSource] : [build.identity, this.#simdMode()];
-    const { entry, isModule, options, fmad, isLaunching = false } = build;
+    const { entry, isModule, instances = [], options, fmad, isLaunching = false } = build;
     const parts: unknown[] = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
     // Appended last, so that sources without checks keep their keys.
-    if (isWritten(build) && build.parameterChecks) parts.push(entry, build.parameterChecks);
+    if (isWritten(build) && (build.parameterChecks || (isModule && isInstance(build)))) parts.push(entry, build.parameterChecks);
+    if (instances.length > 0) parts.push(instances);
     if (this.findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }

@@ -4,7 +4,7 @@
 //
 // Thread: the device's worker, one object a device.
 import type { BuildSpec } from '../../core/channel/build.js';
-import { CompileError } from '../../core/base/errors.js';
+import { CompileError, UnavailableError } from '../../core/base/errors.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 
@@ -57,7 +57,8 @@ async function errorsOf(compiler: KernelCompiler, kernels: readonly BuildSpec[])
   return errors;
 }
 
-/** Not a compiler that took too long, or could not run. */
+/** Not a compiler that took too long, or could not run. K701: it can build no instances of templates. */
 function isOfSource(error: unknown): boolean {
+  if (error instanceof UnavailableError) return error.message.startsWith('K701');
   return error instanceof CompileError && error.diagnostics.every(({ code }) => code !== 'K704');
 }

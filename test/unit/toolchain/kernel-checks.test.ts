@@ -131,3 +131,54 @@ describe.each(COMPILERS)('%s', (_name, isThere, open) => {
     await expect(compiler.check([RIGHT[0]!, buildOf('add', { y: input(f64), by: i32 })])).rejects.toThrow("The parameter 'by' (i32)");
   });
 });
+
+/** A module with instances of a template. */
+function folding(): { readonly build: BuildSpec; readonly kernels: readonly BuildSpec[] } {
+  const source = `#if 0
+__global__ void left_out() {}
+#endif
+__device__ int kept;
+namespace a { template <class T, int N> __global__ void fold(T* x) { x[0] += N; } }
+__global__ void plain(decltype(0)* x) { x[0] = kept; }`;
+  const own = readModule(source, {}, { file: 'module.ts', line: 1 });
+  const kernels = [
+    own.kernel('plain', { x: inout(i32) }),
+    own.kernel('fold<float, 2>', { x: inout(f32) }),
+    own.kernel('a::fold<int, -2>', { x: inout(i32) }),
+  ];
+  return { build: own.closed(), kernels: kernels.map(({ build }) => build as BuildSpec) };
+}
+
+test('the image of a module has the instances of templates that were asked for', { timeout: 60_000 }, async () => {
+  const { build, kernels } = folding();
+  expect(build.instances).toEqual(['a::fold<float, 2>', 'a::fold<int, -2>']);
+  const { image, symbolOf } = await cpu().build(build);
+  const names = readFileSync(Buffer.from(image).toString(), 'latin1');
+  for (const { path } of kernels) expect(names).toContain(`mr_entry_${symbolOf(path!)}`);
+  const others = await cpu().build({ ...build, instances: ['a::fold<float, 2>'] });
+  expect(others.fromCache).toBe(false);
+});
+
+test.skipIf(RTC === undefined)('NVRTC names the instances of a module (skipped without it)', { timeout: 60_000 }, async () => {
+  const { build, kernels } = folding();
+  const builder = new KernelBuilder({ backend: 'cuda', computeCapability: [9, 0], nvrtc: RTC! }, { MILLRACE_CACHE: 'off' });
+  await Promise.all(kernels.map((kernel) => builder.checkParameters(kernel)));
+  const { symbolOf } = await builder.build(build);
+  // The preprocessor left a kernel out, so the others have no table; instances have one all the same.
+  expect(kernels.map(({ path }) => symbolOf(path!))).toEqual(['plain', '_ZN1a4foldIfLi2EEEvPT_', '_ZN1a4foldIiLin2EEEvPT_']);
+});
+
+test.skipIf(!hasNvcc)(
+  'nvcc refuses the instances of a module, and builds its other kernels (skipped without it)',
+  { timeout: 60_000 },
+  async () => {
+    const { build, kernels } = folding();
+    const builder = new KernelBuilder({ backend: 'cuda', computeCapability: [9, 0] }, { ...process.env, MILLRACE_CACHE: 'off' });
+    expect((await builder.build(build)).image.length).toBeGreaterThan(0);
+    const ends = await Promise.allSettled(kernels.map((kernel) => builder.checkParameters(kernel)));
+    expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    const { reason } = ends[1] as PromiseRejectedResult;
+    expect(reason).toBeInstanceOf(UnavailableError);
+    expect((reason as Error).message).toContain("K701: Kernel 'fold<float, 2>' is a template");
+  },
+);
