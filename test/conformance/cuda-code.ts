@@ -97,6 +97,70 @@ export function cudaCode(target: Target): void {
         expect(thrownBy(() => cudaModule(url))).toBeInstanceOf(ArgumentError);
     });
 
+    rule('S444', 'prototypes of overloads that are nowhere defined do not make a name ambiguous', async () => {
+      const { device } = chapter;
+      const text = `__global__ void put(int*);
+__global__ void put(int* x, int by); __global__ void put(int* x, int by, float more);
+__global__ void put(int* x, int by) { x[threadIdx.x] = threadIdx.x * by; }`;
+      using x = device.zeros(4, 'i32');
+      const params = { x: output(i32), by: i32 };
+      for (const made of [cudaKernel('put', params, text), cudaModule(text).kernel('put', params)]) {
+        device.stream.fill(x, 0);
+        device.stream.launch(made, { grid: 1, block: 4 }, { x, by: 5 });
+        expect([...(await x.read())]).toEqual([0, 5, 10, 15]);
+      }
+    });
+
+    rule('S443', "names of the host's library may be names of a source that uses namespace std", async () => {
+      const { device } = chapter;
+      const text = `#include <iostream>
+#include <vector>
+using namespace std;
+__device__ int stack[4];
+struct set { int a; };
+__global__ void k(int* x) {
+  int hex = 2;
+  set s = {max(3, 4)};
+  stack[threadIdx.x] = hex * s.a;
+  x[threadIdx.x] = stack[threadIdx.x] + threadIdx.x;
+}
+int main() { vector<int> v; cout << v.size(); }`;
+      using x = device.zeros(4, 'i32');
+      device.stream.launch(cudaKernel('k', { x: output(i32) }, text), { grid: 1, block: 4 }, { x });
+      expect([...(await x.read())]).toEqual([8, 9, 10, 11]);
+    });
+
+    rule('S443', 'std::tie assigns pairs and tuples, and std::ignore takes what is not needed', async () => {
+      const { device } = chapter;
+      const text = `#include <tuple>
+#include <utility>
+__device__ std::pair<int, float> both(int i) { return {i, i / 2.0f}; }
+__global__ void k(int* x) {
+  int a, b; float c;
+  std::tie(a, c) = both(threadIdx.x);
+  std::tie(std::ignore, b) = std::make_tuple(1.5f, 10);
+  x[threadIdx.x] = a + b + int(2 * c);
+}`;
+      using x = device.zeros(4, 'i32');
+      device.stream.launch(cudaKernel('k', { x: output(i32) }, text), { grid: 1, block: 4 }, { x });
+      expect([...(await x.read())]).toEqual([10, 12, 14, 16]);
+    });
+
+    rule('S481', 'pairs of half and bfloat16 numbers are assigned from braces', async () => {
+      const { device } = chapter;
+      const text = `#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+__global__ void k(float* x) {
+  half a = 1.5f, b = 2.0f; half2 h; h = {a, b};
+  __nv_bfloat16 c = 3.0f, d = 4.0f; __nv_bfloat162 g; g = {c, d};
+  __half2_raw raw = h; half2 i; i = raw;
+  x[0] = __low2float(h); x[1] = __high2float(i); x[2] = __low2float(g); x[3] = __high2float(g);
+}`;
+      using x = device.zeros(4);
+      device.stream.launch(cudaKernel('k', { x: output(f32) }, text), { grid: 1, block: 1 }, { x });
+      expect([...(await x.read())]).toEqual([1.5, 2, 3, 4]);
+    });
+
     rule('S479', 'a path in place of the text is refused, and the error tells how to give a file', () => {
       for (const [path, shown] of [
         ['./blur.cu', "new URL('./blur.cu', import.meta.url)"],

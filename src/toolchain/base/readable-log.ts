@@ -63,7 +63,7 @@ function withKnownNames(line: string): string {
 
 /** Whether an entry that is no error tells only of this package. */
 function isAbout(head: string): boolean {
-  if (/^In file included from /.test(head)) return true;
+  if (head.startsWith('In file included from ')) return true;
   return !isError(head) && (isOfLibrary(head) || INTERNAL.test(head));
 }
 

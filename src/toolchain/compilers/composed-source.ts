@@ -4,7 +4,7 @@ import { globalFunctions, namedOnce, withoutComments } from '../../compiler/cuda
 import { variablesOf } from '../../compiler/cuda-source/variables.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';
-import { preludeOf } from '../cuda-parser/source-prelude.js';
+import { preludeOf, type SourcePrelude } from '../cuda-parser/source-prelude.js';
 import type { EditedSource } from '../cuda-parser/source-edits.js';
 import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
@@ -115,7 +115,7 @@ export function compose({ spec, exports, checked }: Output, read: ScannedSource,
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const { text, restore } = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
   const head = preludeOfSpec(spec);
-  const headers = ['cuda_on_cpu.h', ...head.headers];
+  const headers: string[] = [];
   if (forms.split.length > 0) headers.push('loop_fission.h');
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
@@ -123,7 +123,7 @@ export function compose({ spec, exports, checked }: Output, read: ScannedSource,
   headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
-  const included = headers.map((name) => `#include "${name}"\n`).join('');
+  const included = `#include "cuda_on_cpu.h"\n${head.library}${headers.map((name) => `#include "${name}"\n`).join('')}`;
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const checks = parameterChecks(checked, kernelPaths(tokens));
@@ -148,10 +148,8 @@ export function compose({ spec, exports, checked }: Output, read: ScannedSource,
 }
 
 /** What a user's source needs in front of it. */
-function preludeOfSpec({ source, options, identity }: BuildSpec): { readonly directives: string; readonly headers: readonly string[] } {
-  if (identity !== undefined) return { directives: '', headers: [] };
-  const { directives, hasLibrary } = preludeOf(source, options);
-  return { directives, headers: hasLibrary ? ['mr_std.h'] : [] };
+function preludeOfSpec({ source, options, identity }: BuildSpec): Pick<SourcePrelude, 'directives' | 'library'> {
+  return identity === undefined ? preludeOf(source, options) : { directives: '', library: '' };
 }
 
 /** Composes the source without rewriting, for a compiler that reports its errors. */
@@ -159,12 +157,11 @@ export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: 
   const groups = hasGroups(tokens) ? '#include "groups.h"\n' : '';
   const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
   const head = preludeOfSpec(spec);
-  const library = head.headers.map((name) => `#include "${name}"\n`).join('');
   const others = libraryHeaders(tokens)
     .map((name) => `#include "${name}"\n`)
     .join('');
   const gates = needsGates(tokens) ? '#define MR_GATES 1\n' : '';
-  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
+  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${head.library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
 }
 
 /** Composes source that this package emitted. */

@@ -116,11 +116,10 @@ export class NvrtcCompiler implements KernelCompiler {
     const source = checkedSource(spec.source, checked);
     // Source that this package emitted needs no headers.
     if (spec.identity !== undefined) return { source, name: SOURCE_NAME, options, headers: NO_HEADERS, kernels: [] };
-    const { directives, hasLibrary, hasOtherHeaders } = preludeOf(spec.source, spec.options);
+    const { directives, library, hasOtherHeaders } = preludeOf(spec.source, spec.options);
     // After the user's own include folders.
     if (hasOtherHeaders) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
     const defined = macrosOf(options);
-    const library = hasLibrary ? '#include "mr_std.h"\n' : '';
     const head = `${directives}#include "mr_types.h"\n${library}${defined.directives}#line 1 "${SOURCE_NAME}"\n`;
     return {
       source: head + source,

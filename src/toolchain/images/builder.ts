@@ -18,9 +18,7 @@ import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/includes.js';
-import { withSupportedKernels } from '../cuda-parser/supported-kernels.js';
-import { refuseRemoved } from '../cuda-parser/unsupported-features.js';
-import { tokenize } from '../cuda-parser/tokenizer.js';
+import { withoutRemoved, withSupportedKernels } from '../cuda-parser/supported-kernels.js';
 
 export type BuildTarget =
   /** `findsRaces`: images find races of shared memory. */
@@ -118,8 +116,8 @@ export class KernelBuilder {
   checked(spec: Build): Build {
     // Source that this package emitted needs no such checks.
     if (!isWritten(spec) || spec.identity !== undefined) return spec;
-    refuseRemoved(spec, tokenize(spec.source));
-    const able = this.#target.backend === 'cpu' ? withSupportedKernels(spec) : spec;
+    const present = withoutRemoved(spec);
+    const able = this.#target.backend === 'cpu' ? withSupportedKernels(present) : present;
     refuseEndlessIncludes(able);
     return able;
   }
