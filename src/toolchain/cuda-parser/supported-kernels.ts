@@ -42,22 +42,22 @@ export function withoutRemoved(given: BuildSpec): BuildSpec {
 /** `part` makes the build of a part of the source. */
 function allowed(
   spec: BuildSpec,
-  refusalOf: (spec: BuildSpec) => CompileError | undefined,
+  problemOf: (spec: BuildSpec) => CompileError | undefined,
   part: (spec: BuildSpec, source: string) => BuildSpec,
 ): BuildSpec {
-  const refusal = refusalOf(spec);
+  const refusal = problemOf(spec);
   if (refusal === undefined) return spec;
   const own = part(spec, onlyFor(spec.source, [plainName(spec.path ?? spec.entry)]));
   if (!spec.isModule) {
-    const ownRefusal = refusalOf(own);
+    const ownRefusal = problemOf(own);
     if (ownRefusal !== undefined) throw ownRefusal;
     return own;
   }
   const names = [...new Set(globalFunctions(withoutComments(spec.source)).map(({ name }) => name))];
-  const able = names.filter((name) => refusalOf(part(spec, onlyFor(spec.source, [name]))) === undefined);
+  const able = names.filter((name) => problemOf(part(spec, onlyFor(spec.source, [name]))) === undefined);
   if (able.length === 0) throw refusal;
   if (spec.entry !== '') {
-    const ownRefusal = refusalOf(own);
+    const ownRefusal = problemOf(own);
     if (ownRefusal !== undefined) throw ownRefusal;
   }
   const made = part(spec, onlyFor(spec.source, able));
