@@ -111,6 +111,28 @@ __global__ void put(int* x, int by) { x[threadIdx.x] = threadIdx.x * by; }`;
       }
     });
 
+    rule('S446', 'members for the host that members for both sides call are there for both', async () => {
+      const { device } = chapter;
+      const text = `#include <cstdio>
+struct Scaled {
+  int by;
+  __host__ Scaled(int by);
+  __host__ int twice() const { return 2 * by; }
+  __host__ int less(int from) const;
+  __host__ void show() const { std::printf("%d", by); fflush(stdout); }
+  __host__ __device__ int of(int x) const { return twice() * x - less(x); }
+};
+__host__ Scaled::Scaled(int by) : by(by) {}
+__host__ int Scaled::less(int from) const { return from - by; }
+__global__ void k(int* x, const Scaled* with) { x[threadIdx.x] = with->of(threadIdx.x); }
+int main() { Scaled s(1); s.show(); }`;
+      using x = device.zeros(4, 'i32');
+      using by = device.from(Int32Array.of(3));
+      const params = { x: output(i32), with: input(i32) };
+      device.stream.launch(cudaKernel('k', params, text), { grid: 1, block: 4 }, { x, with: by });
+      expect([...(await x.read())]).toEqual([3, 8, 13, 18]);
+    });
+
     rule('S443', "names of the host's library may be names of a source that uses namespace std", async () => {
       const { device } = chapter;
       const text = `#include <iostream>
