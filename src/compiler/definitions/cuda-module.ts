@@ -27,7 +27,10 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
   const build: BuildSpec = { ...sourceSpec(given, kernelNames.join(', ')), entry: '', isModule: true };
   const module: ModuleSource = {
     build,
-    closed: () => ({ ...build, instances: instances.close() }),
+    closed: () => {
+      const own = instances.close();
+      return { ...build, name: [...kernelNames, ...own].join(', '), instances: own };
+    },
     kernelNames,
     variableNames: unique(variables.filter(isReachable)),
     kernel(name, params) {

@@ -23,6 +23,10 @@ const LINKER = /^(?:.*\bld(?:\.\w+)?: )?.*(undefined (?:reference to|symbol:?) .
 const PLACE = /(?<![^\s"])(?:\/[^\s"():]*\/)?kernel\.cu([:(])(\d+)(?::(\d+))?(?=[:)])/g;
 const FILE = /(?<![^\s"])(?:\/[^\s"():]*\/)?kernel\.cu(?=[:"])/g;
 
+/** What is compiled behind the source: its kernels by their names, and checks. NVRTC's name is the last. */
+const GENERATED = /^(?:exports|parameters|__nv_name_map)$/;
+const GENERATED_PLACE = /^(?:exports|parameters|__nv_name_map)(?::\d+(?::\d+)?:|\(\d+\):|:)/gm;
+
 /** The errors in a compiler's output. Lines refer to the compiled source, not yet to the user's file. */
 export function parseLog(log: string): CompilerDiagnostic[] {
   const found: CompilerDiagnostic[] = [];
@@ -39,7 +43,9 @@ export function parseLog(log: string): CompilerDiagnostic[] {
     if (!match) continue;
     const file = match[1]!;
     const message = (gnu ? gnu[4] : edg![3])!;
-    if (isText(file)) {
+    if (GENERATED.test(file)) {
+      found.push({ code: 'K702', line: 1, column: 1, message });
+    } else if (isText(file)) {
       const column = gnu ? Number(gnu[3] ?? 1) : caretColumn(lines, i);
       found.push({ code: 'K702', line: Number(match[2]), column, message });
     } else if (requiredFrom) {
@@ -100,7 +106,8 @@ function inUsersFile(spec: BuildSpec, log: string): string {
       const place = `${userFile(spec, Number(line))}${open}${userLine(spec, Number(line))}`;
       return column === undefined ? place : `${place}:${columnIn(spec, Number(line), Number(column))}`;
     })
-    .replace(FILE, spec.mapping.file);
+    .replace(FILE, spec.mapping.file)
+    .replace(GENERATED_PLACE, `${spec.mapping.file}:`);
 }
 
 /** A source line with a caret under the column, numbered as in the user's file. */

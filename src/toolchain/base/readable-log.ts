@@ -39,8 +39,12 @@ export function readableLog(log: string): string {
     if (isAbout(shown) || (INTERNAL.test(head) && WARNING.test(head))) return [];
     return [{ head: shown, rest: rest.some((line) => INTERNAL.test(line)) ? [] : rest }];
   });
-  // Compilers report errors in headers as consequences of one in the source.
-  const own = entries.filter(({ head }) => !(isOfLibrary(head) && INTERNAL.test(head)));
+  // Compilers report errors in headers as consequences of one in the source, or in the name of a kernel.
+  const isOfName = entries.some(({ head }) => isError(head) && head.startsWith('exports:'));
+  const own = entries.filter(({ head }) => {
+    if (isOfLibrary(head)) return !isOfName && !INTERNAL.test(head);
+    return !(head.startsWith('exports:') && INTERNAL.test(head));
+  });
   const kept = own.some(({ head }) => isError(head)) ? own : entries;
   return kept.flatMap(({ head, rest }) => [head.replace(/\bmr_(?=\w)/g, ''), ...rest]).join('\n');
 }

@@ -132,6 +132,27 @@ describe.each(COMPILERS)('%s', (_name, isThere, open) => {
   });
 });
 
+describe.each(COMPILERS.filter(([name]) => name !== 'nvcc'))('%s', (_name, isThere, open) => {
+  test.skipIf(!isThere)('an instance that cannot be is named (skipped without the compiler)', { timeout: 60_000 }, async () => {
+    const own = readModule(
+      'template <int N> __global__ void shift(int* x) { x[0] += N; }\n__global__ void plain(int* x) {}',
+      {},
+      {
+        file: 'module.ts',
+        line: 1,
+      },
+    );
+    own.kernel('shift<Absent>', { x: inout(i32) });
+    const compiler = await open();
+    const error: unknown = await compiler.compile(own.closed()).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(CompileError);
+    const { message, log } = error as CompileError;
+    expect(message).toMatch(/^K702: The module of kernels 'plain, shift<Absent>' does not compile with .*Absent/);
+    for (const text of [message, log]) expect(text).not.toMatch(/exports|__nv_name_map|\bmr_|\bMR_/);
+    expect(message).toContain('at module.ts:1:1');
+  });
+});
+
 /** A module with instances of a template. */
 function folding(): { readonly build: BuildSpec; readonly kernels: readonly BuildSpec[] } {
   const source = `#if 0
