@@ -146,9 +146,9 @@ describe.each(COMPILERS.filter(([name]) => name !== 'nvcc'))('%s', (_name, isThe
     const compiler = await open();
     const error: unknown = await compiler.compile(own.closed()).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(CompileError);
-    const { message, log } = error as CompileError;
+    const { message, log: output } = error as CompileError;
     expect(message).toMatch(/^K702: The module of kernels 'plain, shift<Absent>' does not compile with .*Absent/);
-    for (const text of [message, log]) expect(text).not.toMatch(/exports|__nv_name_map|\bmr_|\bMR_/);
+    for (const text of [message, output]) expect(text).not.toMatch(/exports|__nv_name_map|\bmr_|\bMR_/);
     expect(message).toContain('at module.ts:1:1');
   });
 });
