@@ -2,6 +2,7 @@
 import { describe } from 'vitest';
 import { CALLABLE_CASES } from '../cuda-texts/callable-cases.js';
 import { CONVOLUTION_CASES } from '../cuda-texts/convolution-cases.js';
+import { GRAPH_CASES, UNORDERED_GRAPH_CASES } from '../cuda-texts/graph-cases.js';
 import { IMAGE_CASES } from '../cuda-texts/image-cases.js';
 import { LAYER_CASES } from '../cuda-texts/layer-cases.js';
 import { LEARNING_CASES } from '../cuda-texts/learning-cases.js';
@@ -10,6 +11,12 @@ import { PICTURE_CASES } from '../cuda-texts/picture-cases.js';
 import { PIXEL_CASES } from '../cuda-texts/pixel-cases.js';
 import { PRIMITIVE_CASES, UNORDERED_CASES } from '../cuda-texts/primitive-cases.js';
 import { SIMULATION_CASES } from '../cuda-texts/simulation-cases.js';
+import { FIELD_CASES } from '../cuda-texts/field-cases.js';
+import { FINANCE_CASES } from '../cuda-texts/finance-cases.js';
+import { PHYSICS_CASES } from '../cuda-texts/physics-cases.js';
+import { SOLVER_CASES } from '../cuda-texts/solver-cases.js';
+import { SORTING_CASES } from '../cuda-texts/sorting-cases.js';
+import { SEARCHING_CASES, UNORDERED_SEARCHING_CASES } from '../cuda-texts/searching-cases.js';
 import type { TextCase } from '../cuda-texts/text-case.js';
 import { checkText } from '../cuda-texts/text-check.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
@@ -25,6 +32,13 @@ const ORDERED: readonly TextCase[] = [
   ...IMAGE_CASES,
   ...PICTURE_CASES,
   ...PIXEL_CASES,
+  ...GRAPH_CASES,
+  ...SEARCHING_CASES,
+  ...SORTING_CASES,
+  ...SOLVER_CASES,
+  ...PHYSICS_CASES,
+  ...FINANCE_CASES,
+  ...FIELD_CASES,
 ];
 
 export function publishedIdioms(target: Target): void {
@@ -34,7 +48,7 @@ export function publishedIdioms(target: Target): void {
 
     for (const one of ORDERED) rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one));
     for (const one of CALLABLE_CASES) rule('S489', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one));
-    for (const one of UNORDERED_CASES)
+    for (const one of [...UNORDERED_CASES, ...UNORDERED_GRAPH_CASES, ...UNORDERED_SEARCHING_CASES])
       rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one, (values) => values.toSorted()));
   });
 }
