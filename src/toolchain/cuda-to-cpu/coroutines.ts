@@ -27,7 +27,14 @@ const SPECIFIERS: ReadonlySet<string> = new Set([
   // Of an instance that is written out: `template __global__ void f<int>(int*);`.
   'template',
 ]);
-const WITH_PARENTHESES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__align__', '__cluster_dims__', 'alignas']);
+const WITH_PARENTHESES: ReadonlySet<string> = new Set([
+  '__launch_bounds__',
+  '__attribute__',
+  '__align__',
+  '__cluster_dims__',
+  '__maxnreg__',
+  'alignas',
+]);
 /** Words before a parenthesis that do not make it a call. */
 const STATEMENTS: ReadonlySet<string> = new Set(['if', 'while', 'for', 'switch', 'return', 'co_return', 'co_await', 'else', 'do', 'case']);
 

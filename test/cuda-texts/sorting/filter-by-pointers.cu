@@ -38,7 +38,7 @@ __device__ int2 places(bool keeps) {
   __syncthreads();
   if (warp == 0) {
     int sum = lane <= THREADS / 32 ? of_warps[lane] : 0;
-    for (int d = 1; d < 32; d *= 2) {
+    for (const int d : {1, 2, 4, 8, 16}) {
       const int other = __shfl_up_sync(0xffffffff, sum, d);
       sum += lane >= d ? other : 0;
     }
@@ -78,7 +78,7 @@ __global__ void filter_with(const int *in, int n, int limit, int *out, int *coun
 }
 
 // Where runs of equal values begin, and how long they are.
-__global__ void encode_runs(const int *in, int n, int *values, int *lengths, int *runs) {
+__global__ void __maxnreg__(64) encode_runs(const int *in, int n, int *values, int *lengths, int *runs) {
   __shared__ int starts[1025];
   auto is_start = [&](int at) { return at == 0 || in[at] != in[at - 1]; };
   int base = 0;
