@@ -70,7 +70,7 @@ const RACES: readonly (readonly [what: string, kernel: Racer, kind: string, mess
   __syncthreads();
   x[t] = part[0];`,
     ),
-    'write after read',
+    'read after write',
     /of shared variable part at/,
   ],
   [

@@ -1,4 +1,5 @@
 // Holds on the CPU device: the work that continues meanwhile, and how holds end.
+import { executionAsyncId } from 'node:async_hooks';
 import { DeviceLostError, openDevice, StateError, WaitTimeoutError, type Device } from 'millrace';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runChild } from '../support/child.js';
@@ -10,6 +11,28 @@ describe('hold', () => {
     device = await openDevice('cpu');
   });
   afterAll(() => device.close());
+
+  test('makes promises slower only while its function runs', async () => {
+    // Node gives the continuations of an await an id only while something follows asynchronous contexts, which costs time for each promise.
+    const followed = async (): Promise<boolean> => {
+      await null;
+      return executionAsyncId() !== 0;
+    };
+    expect(await followed()).toBe(false);
+    const [a, b] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
+    let end = (): void => undefined;
+    const long = a.hold(() => new Promise<void>((resolve) => (end = resolve)), { timeoutMs: 20_000 });
+    let within: boolean | undefined;
+    await b.hold(async () => void (within = await followed()), { timeoutMs: 20_000 }).done;
+    expect(within).toBe(true);
+    expect(await followed()).toBe(true);
+    end();
+    await long.done;
+    expect(await followed()).toBe(false);
+    await expect(a.hold(() => Promise.reject(new Error('no')), { timeoutMs: 20_000 }).done).rejects.toThrow('no');
+    expect(await followed()).toBe(false);
+    await Promise.all([a.close(), b.close()]);
+  });
 
   test('delays later work of its stream and of streams that wait for it, and of no others', async () => {
     const [a, b, c] = ['A', 'B', 'C'].map((label) => device.createStream({ label, ordering: 'explicit' }));

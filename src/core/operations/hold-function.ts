@@ -7,7 +7,7 @@ import { promiseOf } from '../base/promise-like.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { WaitNote } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
-import { type Held, runHeld } from '../waits/deadlock-check.js';
+import { endHeld, type Held, runHeld } from '../waits/deadlock-check.js';
 import { diagnoseWait } from '../waits/wait-diagnosis.js';
 import { MAX_TIMEOUT_MS } from '../waits/wait.js';
 import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
@@ -134,7 +134,7 @@ class HoldCall extends HostCall {
 
   #finish(): void {
     this.#state = 'over';
-    this.#held.isOver = true;
+    endHeld(this.#held);
     this.#cancelTimer?.();
     this.stopListening();
   }

@@ -1,8 +1,8 @@
 // Detects deadlocks of holds. The function of a `hold` must not wait for the stream that it holds, in anything that it awaits. Such a
 // wait would only end with the hold's timeout, so it is refused at once.
 //
-// AsyncLocalStorage carries the held streams through the function's asynchronous context. The first hold creates the storage, because
-// it makes every await slower. A promise that was created before the function was called is not detected.
+// AsyncLocalStorage carries the held streams through the function's asynchronous context. It exists only while such a function runs,
+// because it makes every promise of the program slower. A promise that was created before the function was called is not detected.
 // Thread: owner.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { StateError } from '../base/errors.js';
@@ -20,11 +20,21 @@ interface Context {
 }
 
 let contexts: AsyncLocalStorage<Context> | undefined;
+const running = new Set<Held>();
 
-/** Calls `fn`, which holds the stream until `held.isOver`. */
+/** Calls `fn`, which holds the stream until `endHeld`. */
 export function runHeld<T>(held: Held, fn: () => T): T {
   contexts ??= new AsyncLocalStorage();
+  running.add(held);
   return contexts.run({ held, outer: contexts.getStore() }, fn);
+}
+
+/** The stream goes on. The function may not have been called. */
+export function endHeld(held: Held): void {
+  held.isOver = true;
+  if (!running.delete(held) || running.size > 0) return;
+  contexts?.disable();
+  contexts = undefined;
 }
 
 /** The error if the running function must not wait for a ticket of this stream; otherwise undefined. */

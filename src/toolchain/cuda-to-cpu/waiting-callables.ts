@@ -35,6 +35,9 @@ export class Callables {
       for (let at = i + 2; at < close; at++) {
         const name = tokens[at + 1]?.text === '.' ? at + 4 : at + 1;
         if (/^(?:typename|class)$/.test(tokens[at]!.text) && tokens[name]?.kind === 'name') this.#typeParameters.add(tokens[name].text);
+        // `template <auto f>`
+        if (tokens[at]!.text === 'auto' && tokens[at + 1]?.kind === 'name')
+          this.#templatePointers.push({ name: tokens[at + 1]!.text, from: at, to: at + 1 });
       }
       this.#templatePointers.push(...this.#pointersIn(i + 1, close));
     }
@@ -61,7 +64,7 @@ export class Callables {
       if (this.#text(at) === '<') at = closingAngle(this.#tokens, at) + 1;
       while (/^(?:const|&|\.|__restrict__)$/.test(this.#text(at))) at++;
       const name = this.#tokens[at];
-      if (name?.kind === 'name' && at > i && ';,)={[('.includes(this.#text(at + 1)) && !this.#functionNames.has(name.text))
+      if (name?.kind === 'name' && at > i && ';,)={[(:'.includes(this.#text(at + 1)) && !this.#functionNames.has(name.text))
         found.add(name.text);
     }
     return [...found].filter((name) => called.has(name));

@@ -56,16 +56,11 @@ test.each([
   ['Sum s(2); y[t] = s(t);', 992],
   ['const Sum s = Sum(3); const Plus p{4}; y[t] = p(s(t));', 1492],
   ['y[t] = apply(Sum(1), t) + apply(Plus{0}, 4);', 500],
+  ['y[t] = Sum(2)(t);', 992],
   ['Both b{Sum(1), Plus{2}}; int v = b.run(t); v += b.first(1); y[t] = v;', 530],
   ['int v = 0; Sum all[] = {Sum(1), Sum(2)}; for (const Sum& s : all) v += s(t); y[t] = v;', 1488],
 ])('an object whose call waits: %s', async (body, expected) => {
   expect(await results(`${SUM} ${OBJECT} ${kernel(body)}`)).toEqual([expected]);
-});
-
-test('an object without a name whose call waits is refused', async () => {
-  await expect(results(`${SUM} ${OBJECT} ${kernel('y[t] = Sum(2)(t);')}`)).rejects.toThrow(
-    'waits in operator() of an object without a name: make a variable of it. Only CUDA devices support that.',
-  );
 });
 
 test.each([
