@@ -152,7 +152,24 @@ const nibbles = (of: (row: number, column: number) => bigint): BigUint64Array =>
   });
 const many = Int8Array.from({ length: 4000 }, (_unused, i) => (i % 7 < 4 ? -1 : 1));
 
+const filling = {
+  file: 'physics/lennard-jones',
+  kernel: 'fill_cells',
+  params: { atoms: atomArrays, box, n: i32, capacity: i32, counts: inout(i32), members: inout(i32), overflow: inout(i32) },
+  launch: { grid: 4, block: 64 },
+  given: {
+    atoms,
+    box: boxOf,
+    n: ATOMS,
+    capacity: CAPACITY,
+    counts: new Int32Array(CELLS ** 3),
+    members: new Int32Array(members.length),
+    overflow: new Int32Array(1),
+  },
+} as const;
+
 export const PHYSICS_CASES: readonly TextCase[] = [
+  { ...filling, results: { counts: cellCounts, overflow: Int32Array.of(0) } },
   lennardJones(true),
   lennardJones(false),
   {
@@ -207,3 +224,6 @@ export const PHYSICS_CASES: readonly TextCase[] = [
     results: { total: BigUint64Array.of(BigInt.asUintN(64, BigInt(many.reduce((sum, spin) => sum + spin, 0)))) },
   },
 ];
+
+/** The order within a cell is not fixed. */
+export const UNORDERED_PHYSICS_CASES: readonly TextCase[] = [{ ...filling, results: { members } }];

@@ -65,7 +65,6 @@ MR_INLINE mr_syncthreads __syncthreads() {
 enum class mr_vote { count, all_of, any_of };
 template <mr_vote Vote>
 struct [[nodiscard]] mr_syncthreads_vote : mr_block_vote {
-
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {

@@ -85,7 +85,10 @@ __global__ void density_and_pressure(const float4 *__restrict__ sorted, const ui
   const float3 p = xyz(sorted[index]);
   const int3 here = cell_at(p);
   float density = 0;
-  for (int code = 0; code < 27; code++) density += params.mass * density_of_cell(here + make_int3(code % 3 - 1, code / 3 % 3 - 1, code / 9 - 1), p, ranges, sorted);
+#pragma unroll 1
+  for (int z = -1; z <= 1; z++)
+    for (int y = -1; y <= 1; y++)
+      for (int x = -1; x <= 1; x++) density += params.mass * density_of_cell(here + make_int3(x, y, z), p, ranges, sorted);
   results[indices[index]] = make_float2(density, fmaxf(params.stiffness * (density - params.rest), 0.0f));
 }
 
