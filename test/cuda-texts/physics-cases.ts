@@ -10,7 +10,7 @@ const mod = (a: number, n: number): number => ((a % n) + n) % n;
 // ── atoms near the points of a lattice in a periodic box ──
 const [ATOMS, SIDE, CELLS, CAPACITY, CUTOFF2] = [216, 6, 3, 32, f(3.5)];
 const positions = AXES.map((axis) =>
-  floats(ATOMS, (i) => (Math.floor(i / 6 ** axis) % 6) + 0.2 * Math.sin(3 * i + axis) + 0.2 + (i % 11 === 0 ? SIDE : 0)),
+  floats(ATOMS, (i) => (Math.floor(i / 6 ** axis) % 6) + 0.2 * Math.sin(3 * i + axis) + 0.25 + (i % 11 === 0 ? SIDE : 0)),
 );
 const [xs, ys, zs] = [positions[0]!, positions[1]!, positions[2]!];
 const cellOf = (i: number): number => {
