@@ -9,6 +9,8 @@ import { withoutUntakenBranches } from './untaken-branches.js';
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
 const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t', 'FILE'];
 const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
+/** Lists in braces whose type is `std::initializer_list`: `for (int d : {1, 2})`, `auto list = {1, 2}`. */
+const LIST = /\bfor\s*\([^;(){}]*:\s*\{|\bauto\s+\w+\s*=\s*\{/;
 
 export interface SourcePrelude {
   /** Definitions that the headers of `native/kernel_headers` test. */
@@ -33,7 +35,7 @@ export function preludeOf(source: string, options: readonly string[] = []): Sour
   const own = [...types.keys()].filter((name) => FIXED.test(name)).map((name) => `#define MR_OWN_${name} 1\n`);
   const short = SHORT.filter((name) => has(name) && !isOwn(name)).map((name) => `#define MR_WITH_${name} 1\n`);
   // A source with a namespace std of its own declares what it needs.
-  const hasLibrary = (has('std') || hasOtherHeaders) && !/\bnamespace\s+std\s*\{/.test(text);
+  const hasLibrary = (has('std') || hasOtherHeaders || LIST.test(text)) && !/\bnamespace\s+std\s*\{/.test(text);
   return {
     directives: [...own, ...short, ...(hasOtherHeaders ? ['#define MR_WITH_LIBRARIES 1\n'] : [])].join(''),
     library: hasLibrary ? libraryWithout(ownNames(text)) : '',
