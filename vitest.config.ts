@@ -12,13 +12,13 @@ const WAITING = [
 
 // Two of these run side by side, also where the machine has two cores: no test in them says how long something takes.
 const PAIRED = [
-  'test/conformance/{build-again,nvcc,run-clang,run-cpu-kernels,run-fake-cuda,run-fake-cuda-kernels,run-seeded,run-two-backends,run-two-cpu}.test.ts',
+  'test/conformance/{build-again,nvcc,run-clang,run-cpu-kernels,run-cpu-texts,run-fake-cuda,run-fake-cuda-kernels,run-seeded,run-two-backends,run-two-cpu}.test.ts',
   'test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts',
 ];
 
 // The longest files of their group begin first, so that no other worker is without work while they end.
 const LONGEST =
-  /\/(?:run-cpu-kernels|run-fake-cuda|run-fake-cuda-kernels|run-seeded|terminate-file-operations|readme|teardown|lifetime|simd|regions)\.test\.ts$/;
+  /\/(?:run-cpu-kernels|run-cpu-texts|run-fake-cuda|run-fake-cuda-kernels|run-seeded|terminate-file-operations|readme|teardown|lifetime|simd|regions)\.test\.ts$/;
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);

@@ -76,7 +76,11 @@ function* seededRuns() {
   if (first === 0) return;
   for (let seed = first; seed <= last; seed++) {
     const env = { MILLRACE_CPU_SEED: String(seed), MILLRACE_PROGRAMS: '50' };
-    yield { what: `seed ${seed}, one device`, env, args: ['test/conformance/run-cpu.test.ts', 'test/conformance/run-cpu-kernels.test.ts'] };
+    yield {
+      what: `seed ${seed}, one device`,
+      env,
+      args: ['test/conformance/run-cpu.test.ts', 'test/conformance/run-cpu-kernels.test.ts', 'test/conformance/run-cpu-texts.test.ts'],
+    };
     yield { what: `seed ${seed}, two devices`, env, args: ['test/conformance/run-two-cpu.test.ts'] };
   }
 }

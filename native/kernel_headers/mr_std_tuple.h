@@ -183,6 +183,14 @@ template <class... Types>
 MR_BOTH constexpr tuple<Types&...> tie(Types&... values) noexcept {
   return tuple<Types&...>(values...);
 }
+/// What is assigned to it is lost.
+struct mr_ignore {
+  template <class T>
+  MR_BOTH constexpr const mr_ignore& operator=(const T&) const {
+    return *this;
+  }
+};
+inline constexpr mr_ignore ignore{};
 template <class Function, class Tuple, size_t... At>
 MR_BOTH constexpr decltype(auto) mr_apply(Function&& function, Tuple&& of, index_sequence<At...>) {
   return static_cast<Function&&>(function)(get<At>(of)...);

@@ -128,11 +128,7 @@ export class WorkerClient {
   async #build(handle: number, spec: Build, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
-      // The image of a module is the same for every list of parameters: this build only compares the kernel's own list.
-      if (module !== undefined && 'parameterChecks' in spec) await this.#device.builder.build(spec);
-      // The module may have been built without it.
-      else if (module !== undefined) this.#device.builder.checked(spec);
-      const report: BuiltReport = module === undefined ? await this.#device.builder.build(spec) : await this.#loaded(module);
+      const report: BuiltReport = module === undefined ? await this.#device.builder.build(spec) : await this.#ofModule(spec, module);
       const { image = NO_IMAGE, built = image, compiler, fromCache, ms, symbolOf } = report;
       if (this.#device.isClosing) return;
       const { isBounded, isLaunching = false } = spec;
@@ -195,6 +191,19 @@ export class WorkerClient {
 
   #loaded(module: number): Promise<BuiltReport> {
     return (this.#modules.get(module) as LoadedModule).loading;
+  }
+
+  /** The image of a module is the same for every list of parameters, so the kernel's own list is compared beside its build. */
+  async #ofModule(spec: Build, module: number): Promise<BuiltReport> {
+    const { builder } = this.#device;
+    // The module may have been built without this kernel.
+    const able = builder.checked(spec);
+    const compared = builder.checkParameters(able as BuildSpec);
+    // An error of the source counts first, because it is the error of every kernel.
+    compared.catch(() => {});
+    const report = await this.#loaded(module);
+    await compared;
+    return report;
   }
 
   /** The device's number of the module. */

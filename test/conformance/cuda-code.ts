@@ -97,6 +97,116 @@ export function cudaCode(target: Target): void {
         expect(thrownBy(() => cudaModule(url))).toBeInstanceOf(ArgumentError);
     });
 
+    rule('S444', 'prototypes of overloads that are nowhere defined do not make a name ambiguous', async () => {
+      const { device } = chapter;
+      const text = `__global__ void put(int*);
+__global__ void put(int* x, int by); __global__ void put(int* x, int by, float more);
+__global__ void put(int* x, int by) { x[threadIdx.x] = threadIdx.x * by; }`;
+      using x = device.zeros(4, 'i32');
+      const params = { x: output(i32), by: i32 };
+      for (const made of [cudaKernel('put', params, text), cudaModule(text).kernel('put', params)]) {
+        device.stream.fill(x, 0);
+        device.stream.launch(made, { grid: 1, block: 4 }, { x, by: 5 });
+        expect([...(await x.read())]).toEqual([0, 5, 10, 15]);
+      }
+    });
+
+    rule('S446', 'members for the host that members for both sides call are there for both', async () => {
+      const { device } = chapter;
+      const text = `#include <cstdio>
+struct Scaled {
+  int by;
+  __host__ Scaled(int by);
+  __host__ int twice() const { return 2 * by; }
+  __host__ int less(int from) const;
+  __host__ void show() const { std::printf("%d", by); fflush(stdout); }
+  __host__ __device__ int of(int x) const { return twice() * x - less(x); }
+};
+__host__ Scaled::Scaled(int by) : by(by) {}
+__host__ int Scaled::less(int from) const { return from - by; }
+__global__ void k(int* x, const Scaled* with) { x[threadIdx.x] = with->of(threadIdx.x); }
+int main() { Scaled s(1); s.show(); }`;
+      using x = device.zeros(4, 'i32');
+      using by = device.from(Int32Array.of(3));
+      const params = { x: output(i32), with: input(i32) };
+      device.stream.launch(cudaKernel('k', params, text), { grid: 1, block: 4 }, { x, with: by });
+      expect([...(await x.read())]).toEqual([3, 8, 13, 18]);
+    });
+
+    rule('S443', "names of the host's library may be names of a source that uses namespace std", async () => {
+      const { device } = chapter;
+      const text = `#include <iostream>
+#include <vector>
+using namespace std;
+__device__ int stack[4];
+struct set { int a; };
+__global__ void k(int* x) {
+  int hex = 2;
+  set s = {max(3, 4)};
+  stack[threadIdx.x] = hex * s.a;
+  x[threadIdx.x] = stack[threadIdx.x] + threadIdx.x;
+}
+int main() { vector<int> v; cout << v.size(); }`;
+      using x = device.zeros(4, 'i32');
+      device.stream.launch(cudaKernel('k', { x: output(i32) }, text), { grid: 1, block: 4 }, { x });
+      expect([...(await x.read())]).toEqual([8, 9, 10, 11]);
+    });
+
+    rule('S443', 'std::tie assigns pairs and tuples, and std::ignore takes what is not needed', async () => {
+      const { device } = chapter;
+      const text = `#include <tuple>
+#include <utility>
+__device__ std::pair<int, float> both(int i) { return {i, i / 2.0f}; }
+__global__ void k(int* x) {
+  int a, b; float c;
+  std::tie(a, c) = both(threadIdx.x);
+  std::tie(std::ignore, b) = std::make_tuple(1.5f, 10);
+  x[threadIdx.x] = a + b + int(2 * c);
+}`;
+      using x = device.zeros(4, 'i32');
+      device.stream.launch(cudaKernel('k', { x: output(i32) }, text), { grid: 1, block: 4 }, { x });
+      expect([...(await x.read())]).toEqual([10, 12, 14, 16]);
+    });
+
+    rule('S481', 'pairs of half and bfloat16 numbers are assigned from braces', async () => {
+      const { device } = chapter;
+      const text = `#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+__global__ void k(float* x) {
+  half a = 1.5f, b = 2.0f; half2 h; h = {a, b};
+  __nv_bfloat16 c = 3.0f, d = 4.0f; __nv_bfloat162 g; g = {c, d};
+  __half2_raw raw = h; half2 i; i = raw;
+  x[0] = __low2float(h); x[1] = __high2float(i); x[2] = __low2float(g); x[3] = __high2float(g);
+}`;
+      using x = device.zeros(4);
+      device.stream.launch(cudaKernel('k', { x: output(f32) }, text), { grid: 1, block: 1 }, { x });
+      expect([...(await x.read())]).toEqual([1.5, 2, 3, 4]);
+    });
+
+    rule('S479', 'a path in place of the text is refused, and the error tells how to give a file', () => {
+      for (const [path, shown] of [
+        ['./blur.cu', "new URL('./blur.cu', import.meta.url)"],
+        ['kernels/my blur.cuh\n', "new URL('kernels/my blur.cuh', import.meta.url)"],
+        ['/home/me/blur.cu', "new URL('file:///home/me/blur.cu')"],
+        ['file:///home/me/blur.cu', "new URL('file:///home/me/blur.cu')"],
+      ] as const) {
+        for (const made of [() => cudaModule(path), () => cudaKernel('blur', { y: inout(f32) }, path)]) {
+          const error = thrownBy(made);
+          expect(error).toBeInstanceOf(ArgumentError);
+          expect((error as Error).message).toBe(
+            `The source ('${path.trim()}') is the path of a file, but a string is the text itself. ` +
+              `For the file, pass its URL, ${shown}, or pathToFileURL(path) of node:url.`,
+          );
+        }
+      }
+      const wrong = thrownBy(() => cudaModule({ file: 'blur.cu' } as never));
+      expect((wrong as Error).message).toBe(
+        "The source (object) must be a string, or the URL of a file: new URL('./kernels.cu', import.meta.url).",
+      );
+      // A text may end with the name of a file.
+      cudaModule('__global__ void k() {} // of blur.cu');
+    });
+
     rule('S480', 'sources take the branches of CUDA compilers, and what is not compiled is not judged', async () => {
       const { device } = chapter;
       const source = `#if !defined(__CUDACC__) || !defined(__CUDACC_RTC__) || CUDART_VERSION < 11000 || __CUDACC_VER_MAJOR__ < 11

@@ -5,7 +5,9 @@ import {
   CompileError,
   cudaKernel,
   cudaModule,
+  type CudaParams,
   f32,
+  f64,
   i32,
   inout,
   input,
@@ -216,6 +218,82 @@ extern "C" __global__ void grow(int* out) {
       device.stream.launch(add, one, { out, by: 1 });
       device.stream.launch(step, one, { out });
       expect((await out.read())[0]).toBe(113);
+    });
+
+    rule('S470', 'instances of kernel templates are kernels of a module, beside those that are no templates', async () => {
+      const { device } = chapter;
+      const module = cudaModule(`
+__device__ int launches = 0;
+namespace folds {
+template <typename T, int BLOCK> __global__ void fold(const T* x, T* sum) {
+  __shared__ T part[BLOCK];
+  part[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  for (int half = BLOCK / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) { sum[0] = part[0]; launches += 1; }
+}
+}
+template <int BY> __global__ void shift(int* x) { x[threadIdx.x] += BY; if (threadIdx.x == 0) launches += 10; }
+__global__ void told(int* out) { out[0] = launches; }`);
+      const told = module.kernel('told', { out: output(i32) });
+      const floats = module.kernel('fold<float, 64>', { x: input(f32), sum: output(f32) });
+      const ints = module.kernel('folds::fold<int, 32>', { x: input(i32), sum: output(i32) });
+      const [up, down] = [module.kernel('shift<1>', { x: inout(i32) }), module.kernel('shift<-1>', { x: inout(i32) })];
+      // The same instance in other words, and another Kernel object of it.
+      const again = module.kernel('shift< 1 >', { x: inout(i32) });
+      using x = device.from(Float32Array.from({ length: 64 }, (_, i) => i / 4));
+      using n = device.from(Int32Array.from({ length: 32 }, (_, i) => i * i));
+      using sum = device.zeros(1);
+      using total = device.zeros(1, 'i32');
+      using out = device.zeros(1, 'i32');
+      device.stream.launch(floats, { grid: 1, block: 64 }, { x, sum });
+      device.stream.launch(ints, { grid: 1, block: 32 }, { x: n, sum: total });
+      for (const kernel of [up, up, again, down]) device.stream.launch(kernel, { grid: 1, block: 32 }, { x: n });
+      device.stream.launch(told, one, { out });
+      expect([await sum.item(), await total.item(), await out.item()]).toEqual([504, 10_416, 42]);
+      expect(await n.read()).toEqual(Int32Array.from({ length: 32 }, (_, i) => i * i + 2));
+      device.stream.launch(module.kernel('shift<1>', { x: inout(i32) }), { grid: 1, block: 32 }, { x: n });
+      expect(await n.item(0)).toBe(3);
+      const late = thrownBy(() => module.kernel('shift<2>', { x: inout(i32) }));
+      expect(late).toBeInstanceOf(ArgumentError);
+      expect((late as Error).message).toContain("built already, without the instance 'shift<2>' of a template");
+      expect(thrownBy(() => module.kernel('fold', { x: input(f32), sum: output(f32) }))).toBeInstanceOf(CompileError);
+    });
+
+    rule('S476', 'parameters that differ in the compiled source fail the launches of their kernel alone', async () => {
+      const { device } = chapter;
+      const module = cudaModule(`__device__ int kept = 5;
+template <class T> struct Box { typedef T Held; };
+__global__ void first(Box<int>::Held* out, Box<int>::Held by) { out[0] = kept + by; }
+__global__ void second(Box<int>::Held* out, Box<int>::Held by) { out[0] = kept * by; }
+__global__ void third(int* out) { out[0] = kept; }`);
+      using out = device.zeros(1, 'i32');
+      const launch = async (made: Kernel<CudaParams>, args: object): Promise<number> => {
+        const launched = device.stream.launch(made, one, { out, ...args } as never);
+        await launched.done;
+        return out.item();
+      };
+      const first = module.kernel('first', { out: output(i32), by: i32 });
+      const wrong = module.kernel('second', { out: output(i32), by: f32 });
+      const ends = await Promise.allSettled([
+        device.compile(module),
+        device.compile(first),
+        device.compile(wrong),
+        device.compile(module.kernel('third', { out: output(i32) })),
+      ]);
+      expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+      const { reason } = ends[2] as PromiseRejectedResult;
+      expect(reason).toBeInstanceOf(CompileError);
+      expect((reason as CompileError).message).toContain(
+        "The parameter 'by' (f32) is 'Box<int>::Held by' in the source, at position 2: its type there is a signed integer of 4 bytes",
+      );
+      expect(await launch(first, { by: 2 })).toBe(7);
+      // Asked for when the module is there.
+      expect(await launch(module.kernel('second', { out: output(i32), by: i32 }), { by: 2 })).toBe(10);
+      await expect(launch(module.kernel('first', { out: output(i32), by: f64 }), { by: 2 })).rejects.toThrow("The parameter 'by' (f64)");
     });
   });
 

@@ -1,4 +1,4 @@
-// The chapters about kernels on the CPU device. They mostly wait for the compiler, so another file runs beside them.
+// The chapters about kernels on the CPU device, without those about texts. They mostly wait for the compiler, so another file runs beside them.
 import { openDevice } from 'millrace';
 import { IS_LONG } from '../support/long.js';
 import { kernelSuite } from './suite.js';

@@ -247,6 +247,18 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
 /** Chapters about what the code of kernels computes, whatever driver launches them. */
 const OF_ARITHMETIC: readonly ((target: Target) => void)[] = [halfNumbers, randomKernels, cudaTexts, publishedIdioms, cudaLibraries];
 
+/** Chapters about CUDA C++ as others write it: what the translator makes of a text, more than what the optimiser makes of it. */
+const OF_TEXTS: readonly ((target: Target) => void)[] = [
+  cudaTexts,
+  cudaCode,
+  halfNumbers,
+  publishedIdioms,
+  cudaLibraries,
+  textures,
+  textureArguments,
+  sharedMemoryRaces,
+];
+
 /** The other chapters: about the runtime. */
 const OF_RUNTIME = CHAPTERS.filter((chapter) => !OF_KERNELS.includes(chapter));
 
@@ -312,9 +324,16 @@ export function launchSuite(target: Target): void {
   });
 }
 
-/** Runs the chapters about kernels. */
+/** Runs the chapters about kernels, without those of `textSuite`. */
 export function kernelSuite(target: Target): void {
   describe(target.name, () => {
-    for (const chapter of OF_KERNELS) chapter(target);
+    for (const chapter of OF_KERNELS) if (!OF_TEXTS.includes(chapter)) chapter(target);
+  });
+}
+
+/** Runs the chapters about CUDA C++ as others write it. */
+export function textSuite(target: Target): void {
+  describe(target.name, () => {
+    for (const chapter of OF_TEXTS) chapter(target);
   });
 }

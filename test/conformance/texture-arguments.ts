@@ -1,6 +1,21 @@
 // Chapter 4: the options of textures, and textures as arguments of kernels.
 import { describe, expect } from 'vitest';
-import { ArgumentError, arrayOf, CompileError, cudaKernel, f32, f64, i32, output, struct, surface, texture, u64, u8 } from 'millrace';
+import {
+  ArgumentError,
+  arrayOf,
+  CompileError,
+  cudaKernel,
+  cudaModule,
+  f32,
+  f64,
+  i32,
+  output,
+  struct,
+  surface,
+  texture,
+  u64,
+  u8,
+} from 'millrace';
 import { textOf } from '../cuda-texts/text-case.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
@@ -135,6 +150,25 @@ extern "C" __global__ void scaled(const Job job) {
       expect(error).toBeInstanceOf(CompileError);
       expect(error.message).toContain("declares a texture reference ('texture<...>'), which CUDA 12 removed: pass a cudaTextureObject_t");
       expect((error as CompileError).diagnostics[0]).toMatchObject({ code: 'K706' });
+    });
+
+    rule('S498', 'a texture reference concerns only the kernels that use it', async () => {
+      const { device } = chapter;
+      const text = `texture<float, 2, cudaReadModeElementType> picture, other;
+static texture<float> line; __device__ float at(int i) { return tex1Dfetch(line, i); }
+__global__ void old(float* out) { out[0] = tex2D(picture, 1.0f, 2.0f) + at(3); }
+__global__ void counted(int* out) { out[threadIdx.x] = threadIdx.x; }`;
+      const module = cudaModule(text);
+      using out = device.zeros(4, 'i32');
+      for (const made of [cudaKernel('counted', { out: output(i32) }, text), module.kernel('counted', { out: output(i32) })]) {
+        device.stream.fill(out, 7);
+        device.stream.launch(made, { grid: 1, block: 4 }, { out });
+        expect([...(await out.read())]).toEqual([0, 1, 2, 3]);
+      }
+      for (const made of [cudaKernel('old', { out: output(f32) }, text), module.kernel('old', { out: output(f32) })]) {
+        const error = await rejectionOf(device.compile(made));
+        expect((error as CompileError).diagnostics[0]).toMatchObject({ code: 'K706' });
+      }
     });
   });
 }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { CudaParams } from 'millrace';
 
 export type Values =
+  | Int8Array
   | Float32Array
   | Float64Array
   | Int16Array
@@ -24,7 +25,7 @@ export interface TextCase {
   readonly file: string;
   readonly kernel: string;
   readonly params: CudaParams;
-  readonly launch: { readonly grid: Extent; readonly block: Extent; readonly sharedBytes?: number };
+  readonly launch: { readonly grid: Extent; readonly block: Extent; readonly sharedBytes?: number; readonly cooperative?: boolean };
   /** Scalars, structs, and what the arrays contain before the launch. */
   readonly given: Readonly<Record<string, Given>>;
   /** Some arrays after the launch, those in structs by their path (`p.out`). Floats may differ in their last digits. */

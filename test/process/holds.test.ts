@@ -15,7 +15,7 @@ describe('hold', () => {
   test('makes promises slower only while its function runs', async () => {
     // Node gives the continuations of an await an id only while something follows asynchronous contexts, which costs time for each promise.
     const followed = async (): Promise<boolean> => {
-      await null;
+      await Promise.resolve();
       return executionAsyncId() !== 0;
     };
     expect(await followed()).toBe(false);

@@ -95,6 +95,10 @@ struct __attribute__((aligned(4))) MR_PAIR {
   MR_PAIR() = default;
   MR_INLINE constexpr MR_PAIR(const MR_HALF& low, const MR_HALF& high) : x(low), y(high) {}
   MR_INLINE MR_PAIR(const MR_PAIR_RAW& raw) : x(MR_HALF::mr_of(raw.x)), y(MR_HALF::mr_of(raw.y)) {}
-  MR_INLINE MR_PAIR& operator=(const MR_PAIR_RAW& raw) { return *this = MR_PAIR(raw); }
+  /// A template, so that braces (`pair = {low, high}`) make no raw pair.
+  template <class Raw, class = mr_enable_if_t<mr_is_same<Raw, MR_PAIR_RAW>, void>>
+  MR_INLINE MR_PAIR& operator=(const Raw& raw) {
+    return *this = MR_PAIR(raw);
+  }
   MR_INLINE operator MR_PAIR_RAW() const { return {x.__x, y.__x}; }
 };

@@ -145,23 +145,37 @@ MR_INLINE float exp10f(float x) {
 MR_INLINE double exp10(double x) {
   return pow(10.0, x);
 }
-MR_INLINE float sinpif(float x) {
-  return static_cast<float>(sin(M_PI * x));
-}
-MR_INLINE float cospif(float x) {
-  return static_cast<float>(cos(M_PI * x));
+/// Whole turns are subtracted exactly before the product with pi, so multiples of a half give exact results.
+MR_INLINE double mr_half_turns(double x) {
+  return x - 2.0 * rint(0.5 * x);
 }
 MR_INLINE double sinpi(double x) {
-  return sin(M_PI * x);
+  const double turn = mr_half_turns(x);
+  return sin(M_PI * (fabs(turn) > 0.5 ? copysign(1.0, turn) - turn : turn));
 }
 MR_INLINE double cospi(double x) {
-  return cos(M_PI * x);
+  return sin(M_PI * (0.5 - fabs(mr_half_turns(x))));
 }
+MR_INLINE float sinpif(float x) {
+  return static_cast<float>(sinpi(x));
+}
+MR_INLINE float cospif(float x) {
+  return static_cast<float>(cospi(x));
+}
+MR_INLINE void sincospi(double x, double* s, double* c) {
+  *s = sinpi(x);
+  *c = cospi(x);
+}
+MR_INLINE void sincospif(float x, float* s, float* c) {
+  *s = sinpif(x);
+  *c = cospif(x);
+}
+/// In double the squares of floats neither overflow nor vanish, and hypot scales those of doubles.
 MR_INLINE float norm3df(float x, float y, float z) {
-  return sqrtf(x * x + y * y + z * z);
+  return static_cast<float>(sqrt(double(x) * x + double(y) * y + double(z) * z));
 }
 MR_INLINE double norm3d(double x, double y, double z) {
-  return sqrt(x * x + y * y + z * z);
+  return hypot(hypot(x, y), z);
 }
 MR_INLINE float rhypotf(float x, float y) {
   return 1.0f / hypotf(x, y);

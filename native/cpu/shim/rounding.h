@@ -90,6 +90,26 @@ MR_DIRECTED_FMA(ru, mr_rounded_up)
 MR_DIRECTED_FMA(rz, mr_rounded_to_zero)
 #undef MR_DIRECTED_FMA
 
+/// The error of a double multiply-add is the sum of two doubles (Boldo and Muller); only its sign matters here.
+MR_INLINE double mr_fma_error(double x, double y, double z, double nearest) {
+  const double product = mr_rounded(x * y);
+  const double rest = fma(x, y, -product);
+  const double low = mr_rounded(z + rest);
+  const double low_error = mr_sum_error<double>(z, rest, low);
+  const double sum = mr_rounded(product + low);
+  const double error = mr_rounded(mr_rounded(sum - nearest) + mr_sum_error<double>(product, low, sum)) + low_error;
+  return mr_lost(nearest, error, mr_is_infinite(x) || mr_is_infinite(y) || mr_is_infinite(z));
+}
+MR_INLINE double __fma_rd(double x, double y, double z) {
+  return mr_rounded_down(fma(x, y, z), mr_fma_error(x, y, z, fma(x, y, z)));
+}
+MR_INLINE double __fma_ru(double x, double y, double z) {
+  return mr_rounded_up(fma(x, y, z), mr_fma_error(x, y, z, fma(x, y, z)));
+}
+MR_INLINE double __fma_rz(double x, double y, double z) {
+  return mr_rounded_to_zero(fma(x, y, z), mr_fma_error(x, y, z, fma(x, y, z)));
+}
+
 template <class To, class From>
 MR_INLINE To mr_integer_error(From x, To nearest) {
   const __int128 error = static_cast<__int128>(x) - static_cast<__int128>(nearest);

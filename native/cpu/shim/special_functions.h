@@ -40,10 +40,26 @@ MR_INLINE float nanf(const char*) {
 }
 
 MR_INLINE double norm4d(double a, double b, double c, double d) {
-  return sqrt(a * a + b * b + c * c + d * d);
+  return hypot(hypot(a, b), hypot(c, d));
 }
 MR_INLINE float norm4df(float a, float b, float c, float d) {
-  return sqrtf(a * a + b * b + c * c + d * d);
+  return static_cast<float>(sqrt(double(a) * a + double(b) * b + double(c) * c + double(d) * d));
+}
+MR_INLINE double norm(int n, const double* p) {
+  double sum = 0.0;
+  for (int i = 0; i < n; ++i) sum = hypot(sum, p[i]);
+  return sum;
+}
+MR_INLINE float normf(int n, const float* p) {
+  double sum = 0.0;
+  for (int i = 0; i < n; ++i) sum += double(p[i]) * p[i];
+  return static_cast<float>(sqrt(sum));
+}
+MR_INLINE double rnorm(int n, const double* p) {
+  return 1.0 / norm(n, p);
+}
+MR_INLINE float rnormf(int n, const float* p) {
+  return 1.0f / normf(n, p);
 }
 MR_INLINE double rnorm3d(double a, double b, double c) {
   return 1.0 / norm3d(a, b, c);
@@ -63,6 +79,29 @@ MR_INLINE double rhypot(double a, double b) {
 MR_INLINE float __tanhf(float x) {
   return tanhf(x);
 }
+
+extern "C" double remquo(double, double, int*) noexcept;
+extern "C" float remquof(float, float, int*) noexcept;
+
+/// Modified Bessel functions of the first kind by their power series, whose terms have one sign.
+inline double mr_bessel_series(double x, int order) {
+  const double square = 0.25 * x * x;
+  double term = 1.0;
+  double sum = 1.0;
+  for (int k = 1; term > 1e-17 * sum && k < 2000; ++k) {
+    term *= square / (static_cast<double>(k) * (k + order));
+    sum += term;
+  }
+  return sum;
+}
+MR_INLINE double cyl_bessel_i0(double x) {
+  return mr_bessel_series(x, 0);
+}
+MR_INLINE double cyl_bessel_i1(double x) {
+  return 0.5 * x * mr_bessel_series(x, 1);
+}
+MR_SPECIAL_1(cyl_bessel_i0, cyl_bessel_i0f)
+MR_SPECIAL_1(cyl_bessel_i1, cyl_bessel_i1f)
 
 /// Inverse of erfc: Newton's method on the logarithm, from the right, where it cannot leave the branch.
 inline double erfcinv(double y) {

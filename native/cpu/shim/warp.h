@@ -22,17 +22,27 @@ struct mr_request {
   unsigned long long result;
 };
 
+/// A thread's vote at the block barrier, and the result when all threads have arrived.
+struct mr_block_vote {
+  bool says;
+  unsigned voters, votes;
+  mr_block_vote* next;
+};
+
 /// The block barrier, and the votes of its threads.
 struct mr_block_barrier {
   unsigned arrived = 0, voters = 0, votes = 0;
-  /// From the last time that all threads had arrived.
-  unsigned last_voters = 0, last_votes = 0;
+  /// Votes without a result. If an expression has several waits, g++ reads all results after the last wait, so each
+  /// vote keeps its own.
+  mr_block_vote* open = nullptr;
   /// Whether some thread waits for the whole grid.
   bool is_of_grid = false;
 
   void release() {
-    last_voters = voters;
-    last_votes = votes;
+    for (; open != nullptr; open = open->next) {
+      open->voters = voters;
+      open->votes = votes;
+    }
     arrived = voters = votes = 0;
     is_of_grid = false;
   }
@@ -54,34 +64,33 @@ MR_INLINE mr_syncthreads __syncthreads() {
 
 enum class mr_vote { count, all_of, any_of };
 template <mr_vote Vote>
-struct [[nodiscard]] mr_syncthreads_vote {
-  bool says;
-  mr_block_barrier* barrier;
-
+struct [[nodiscard]] mr_syncthreads_vote : mr_block_vote {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
     mr_thread* thread = self.promise().thread;
     thread->frame = self.address();
-    barrier = thread->barrier;
+    mr_block_barrier* barrier = thread->barrier;
+    next = barrier->open;
+    barrier->open = this;
     ++barrier->arrived;
     ++barrier->voters;
     if (says) ++barrier->votes;
   }
   MR_INLINE int await_resume() const noexcept {
-    if constexpr (Vote == mr_vote::count) return static_cast<int>(barrier->last_votes);
-    if constexpr (Vote == mr_vote::all_of) return barrier->last_votes == barrier->last_voters;
-    return barrier->last_votes != 0;
+    if constexpr (Vote == mr_vote::count) return static_cast<int>(votes);
+    if constexpr (Vote == mr_vote::all_of) return votes == voters;
+    return votes != 0;
   }
 };
 MR_INLINE mr_syncthreads_vote<mr_vote::count> __syncthreads_count(int predicate) {
-  return {predicate != 0, nullptr};
+  return {{predicate != 0, 0, 0, nullptr}};
 }
 MR_INLINE mr_syncthreads_vote<mr_vote::all_of> __syncthreads_and(int predicate) {
-  return {predicate != 0, nullptr};
+  return {{predicate != 0, 0, 0, nullptr}};
 }
 MR_INLINE mr_syncthreads_vote<mr_vote::any_of> __syncthreads_or(int predicate) {
-  return {predicate != 0, nullptr};
+  return {{predicate != 0, 0, 0, nullptr}};
 }
 
 /// A request, and its result type. `Finish` converts the raw result.

@@ -178,12 +178,25 @@ class Splitter {
             this.#nameOf(from, at) === this.#withoutMacros(from, at) &&
             this.#text(from) !== 'main' &&
             !OF_HOST_MACRO.test(this.#text(from));
-          this.#add(isCall ? 'other' : 'function', from, close + 1, at, isClass);
-          return close + 1;
+          const end = this.#afterHandlers(close + 1);
+          this.#add(isCall ? 'other' : 'function', from, end, at, isClass);
+          return end;
         }
       } else at = close;
     }
     return to;
+  }
+
+  /** Behind the handlers of a function whose body is a try block: `int main() try { ... } catch (...) { ... }`. */
+  #afterHandlers(from: number): number {
+    let at = from;
+    while (this.#text(at) === 'catch') {
+      const body = (this.#partners.get(at + 1) ?? at) + 1;
+      const close = this.#partners.get(body);
+      if (close === undefined || this.#text(body) !== '{') break;
+      at = close + 1;
+    }
+    return at;
   }
 
   #statementKind(from: number, end: number, hasValue: boolean): DeclarationText['kind'] {

@@ -18,6 +18,7 @@ interface Body {
 const NO_FUNCTION: ReadonlySet<string> = new Set([
   '__launch_bounds__',
   '__cluster_dims__',
+  '__maxnreg__',
   '__attribute__',
   '__align__',
   'alignas',

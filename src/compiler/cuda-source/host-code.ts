@@ -31,8 +31,10 @@ type Fate = 'kept' | 'removed' | 'named';
 export function withoutHostCode(source: string): string {
   const text = withoutComments(source);
   if (!MAY_BE_HOST.test(text)) return source;
-  const left = removing(source, text, (one, head, isEvident, ofDevice) => {
+  const left = removing(source, text, (one, head, isEvident, ofDevice, calledOnDevice) => {
     if (isOfDevice(head)) return 'kept';
+    // CUDA's compilers let members of both sides call it.
+    if (isHostMember(one, head) && !isEvident && calledOnDevice.has(one.name) && !ofDevice.has(one.name)) return 'kept';
     if (one.kind === 'function' && (one.name === 'main' || head.includes('__host__')))
       return one.isMember && one.name === 'main' ? 'kept' : 'removed';
     if (one.kind === 'function' && (isEvident || ofDevice.has(one.name))) return one.isMember && !isEvident ? 'kept' : 'removed';
@@ -94,7 +96,13 @@ export function onlyFor(source: string, roots: readonly string[]): string {
 function removing(
   source: string,
   text: string,
-  fateOf: (one: DeclarationText, head: readonly string[], isEvident: boolean, ofDevice: ReadonlySet<string>) => Fate,
+  fateOf: (
+    one: DeclarationText,
+    head: readonly string[],
+    isEvident: boolean,
+    ofDevice: ReadonlySet<string>,
+    calledOnDevice: ReadonlySet<string>,
+  ) => Fate,
 ): string {
   const found = declarationsOf(text);
   if (!found) return source;
@@ -106,10 +114,20 @@ function removing(
   /** Functions of the device that the source defines, whose names the host's library or other overloads may have, too. */
   const ofDevice = new Set(declarations.filter(({ kind }, i) => kind === 'function' && isOfDevice(heads[i]!)).map(({ name }) => name));
   const isEvident = evidence(tokens, declarations, ofDevice, (i) => isOfDevice(heads[i]!));
-  const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice));
+  /** Names that functions for the device call. */
+  const calledOnDevice = new Set<string>();
+  for (const [i, { kind, from, to }] of declarations.entries()) {
+    if (kind !== 'function' || !isOfDevice(heads[i]!)) continue;
+    for (let at = from; at < to; at++) if (tokens[at + 1]?.text === '(') calledOnDevice.add(tokens[at]!.text);
+  }
+  const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice, calledOnDevice));
   // Names joined by macros cannot be followed.
   if (/##/.test(text)) for (const [i, fate] of fates.entries()) if (fate === 'named' && !isEvident[i]) fates[i] = 'kept';
-  if (fates.every((fate) => fate === 'kept')) return source;
+  const shared = declarations.filter(({ kind }, i) => {
+    const isFunction = kind === 'function' || kind === 'prototype';
+    return isFunction && fates[i] === 'kept' && heads[i]!.includes('__host__') && !isOfDevice(heads[i]!);
+  });
+  if (shared.length === 0 && fates.every((fate) => fate === 'kept')) return source;
   const owner = new Int32Array(tokens.length).fill(-1);
   // Inner declarations come before the classes that contain them.
   for (let i = declarations.length - 1; i >= 0; i--) if (fates[i] !== 'kept') owner.fill(i, declarations[i]!.from, declarations[i]!.to);
@@ -136,6 +154,15 @@ function removing(
   const gone = declarations
     .filter((_one, i) => fates[i] !== 'kept')
     .map(({ from, to }) => ({ start: tokens[from]!.start, end: tokens[to - 1]!.start + tokens[to - 1]!.text.length }))
+    // NVRTC takes no function and no prototype with this specifier alone.
+    .concat(
+      shared.flatMap(({ from, headEnd }) =>
+        tokens
+          .slice(from, headEnd)
+          .filter(({ text: word }) => word === '__host__')
+          .map(spanOf),
+      ),
+    )
     .toSorted((a, b) => a.start - b.start || b.end - a.end);
   let made = '';
   let copied = 0;
@@ -146,6 +173,17 @@ function removing(
     copied = end;
   }
   return made + source.slice(copied);
+}
+
+function spanOf({ start, text }: SourceToken): { readonly start: number; readonly end: number } {
+  return { start, end: start + text.length };
+}
+
+/** Whether it is a function of a class for the host alone, and neither a constructor nor a destructor. */
+function isHostMember({ kind, isMember, name }: DeclarationText, head: readonly string[]): boolean {
+  if (kind !== 'function' || !isMember || name === 'main' || !head.includes('__host__') || isOfDevice(head)) return false;
+  const before = head.slice(0, head.indexOf(name)).filter((word) => !/^(?:__host__|inline|explicit|constexpr|virtual|static)$/.test(word));
+  return before.length > 0 && !before.includes('~');
 }
 
 /** What the source's macros consist of, by their names. */

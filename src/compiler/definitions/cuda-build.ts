@@ -3,6 +3,7 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
 import { withoutManaged } from '../cuda-source/managed-variables.js';
+import { withoutUndefinedOverloads } from '../cuda-source/undefined-overloads.js';
 import { mayLaunch, withoutComments } from '../cuda-source/source-scan.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
@@ -30,8 +31,10 @@ export function readGivenSource(
   caller: CallSite,
 ): Pick<GivenSource, 'source' | 'original' | 'text' | 'site'> {
   const { source: original, site } = readSource(given, file, options, caller);
-  const source = withoutManaged(withoutHostCode(original));
-  return { source, original, text: withoutComments(source), site };
+  const present = withoutManaged(withoutHostCode(original));
+  const text = withoutComments(present);
+  const source = withoutUndefinedOverloads(present, text);
+  return { source, original, text: source === present ? text : withoutComments(source), site };
 }
 
 /** The build of one kernel. */

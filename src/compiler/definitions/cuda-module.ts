@@ -5,6 +5,7 @@ import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { lengthOf } from '../../core/elements/shape.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
 import type { ModuleSource, ModuleVariable } from '../../core/kernels/module.js';
+import type { BuildSpec } from '../../core/channel/build.js';
 import { globalFunctions } from '../cuda-source/source-scan.js';
 import { type SourceVariable, variablesOf } from '../cuda-source/variables.js';
 import type { CallSite } from '../diagnostics/diagnostics.js';
@@ -22,25 +23,28 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
   const variables = variablesOf(text, source);
   const kernelNames = unique(globalFunctions(text).filter(({ template }) => template === undefined));
   const given: GivenSource = { source, original, text, options, site };
+  const instances = new TemplateInstances();
+  const build: BuildSpec = { ...sourceSpec(given, kernelNames.join(', ')), entry: '', isModule: true };
   const module: ModuleSource = {
-    build: { ...sourceSpec(given, kernelNames.join(', ')), entry: '', isModule: true },
+    build,
+    closed: () => {
+      const own = instances.close();
+      return { ...build, name: [...kernelNames, ...own].join(', '), instances: own };
+    },
     kernelNames,
     variableNames: unique(variables.filter(isReachable)),
     kernel(name, params) {
       checkEntryName(name);
       const own = checkedCudaParams(params) as typeof params;
-      if (name.includes('<')) {
-        const how = 'a module is built once, before it is known which instances of a template are needed. Make the kernel with cudaKernel';
-        refuseArgument(`The name (${name}) has template arguments: ${how}.`, 'name', name);
-      }
-      const build = { ...kernelSpec(given, name, checkEntry(given, name, own)), isModule: true };
+      const entry = checkEntry(given, name, own);
+      const path = name.includes('<') ? instances.add(name, entry.path as string) : entry.path;
       const made: Kernel<typeof params> = {
         uncloneable: KERNEL_STAYS,
         name,
         params: own,
         source: original,
         [MADE]: true,
-        build,
+        build: { ...kernelSpec(given, name, { ...entry, ...(path !== undefined && { path }) }), isModule: true },
         abi: 'plain',
         indexRank: 0,
         module,
@@ -57,6 +61,31 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
     },
   };
   return Object.freeze(module);
+}
+
+/** The instances of kernel templates that a module has. */
+class TemplateInstances {
+  /** C++ names, by the name without spaces. */
+  readonly #paths = new Map<string, string>();
+  #isClosed = false;
+
+  /** The C++ name of the instance, as it was first spelled. Throws ArgumentError for one that the module is built without. */
+  add(name: string, path: string): string {
+    const key = path.replace(/\s*([^\w\s])\s*/g, '$1');
+    const known = this.#paths.get(key);
+    if (known !== undefined) return known;
+    if (this.#isClosed) {
+      const how = 'call kernel for it before the first launch, compile or global of the module, or make it with cudaKernel';
+      refuseArgument(`The module is built already, without the instance '${name}' of a template: ${how}.`, 'name', name);
+    }
+    this.#paths.set(key, path);
+    return path;
+  }
+
+  close(): readonly string[] {
+    this.#isClosed = true;
+    return [...this.#paths.values()];
+  }
 }
 
 function unique(named: readonly { readonly name: string }[]): readonly string[] {

@@ -7,6 +7,17 @@ import { includeFolders, inlineIncludes } from '../cuda-source/included-files.js
 import type { CallSite } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 
+/** A text that is no C++, and ends as files of CUDA C++ are called. */
+const PATH = /^[^\n;{}()<>#]*\.(?:cuh?|c(?:c|pp|xx)|h(?:pp)?|inl|ptx|cubin)\s*$/;
+
+/** The bundle of the package replaces the expression wherever it is written. */
+const OF_MODULE = ['import', 'meta', 'url'].join('.');
+
+/** How to give a file. `path` may be a URL, or absolute. */
+function urlOf(path: string): string {
+  return /^(?:file:|\/)/.test(path) ? `new URL('${path.replace(/^\//, 'file:///')}')` : `new URL('${path}', ${OF_MODULE})`;
+}
+
 /** Source with the headers of its own project in it. */
 export interface SourceFile {
   readonly source: string;
@@ -16,7 +27,7 @@ export interface SourceFile {
 
 /**
  * The text of the source, with its own headers. `file`: the option of that name. Throws ArgumentError if the source is neither a string nor
- * the URL of a readable file.
+ * the URL of a readable file, and for a string that is the path of a file.
  */
 export function readSource(given: unknown, file: unknown, options: readonly string[], site: CallSite): SourceFile {
   if (file !== undefined && typeof file !== 'string') refuseArgument(`file (${shortened(file)}) must be a string, a path.`, 'file', file);
@@ -24,7 +35,12 @@ export function readSource(given: unknown, file: unknown, options: readonly stri
   const text = given instanceof URL ? contentOf(given, path as string) : given;
   if (typeof text !== 'string') {
     const what = given === null ? 'null' : typeof given;
-    refuseArgument(`The source (${what}) must be a string, or the URL of a file.`, 'source', given);
+    refuseArgument(`The source (${what}) must be a string, or the URL of a file: ${urlOf('./kernels.cu')}.`, 'source', given);
+  }
+  if (PATH.test(text)) {
+    const shown = shortened(text.trim());
+    const how = `pass its URL, ${urlOf(shown)}, or pathToFileURL(path) of node:url`;
+    refuseArgument(`The source ('${shown}') is the path of a file, but a string is the text itself. For the file, ${how}.`, 'source', text);
   }
   const plain = text.replace(/^\uFEFF/, '');
   const place: CallSite = path === undefined ? site : { file: path, line: 1 };

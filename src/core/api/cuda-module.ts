@@ -28,7 +28,11 @@ export class CudaModule {
     this[MODULE] = source;
   }
 
-  /** A kernel of the source by its name: `cuModuleGetFunction`, `RawModule.get_function`. Throws as `cudaKernel` does. */
+  /**
+   * A kernel of the source by its name: `cuModuleGetFunction`, `RawModule.get_function`. The name of an instance of a template has its
+   * arguments (`'reduce<float, 256>'`); the module is built with the instances that were asked for before its first launch, `compile` or
+   * `global` on any device. Throws as `cudaKernel` does, and ArgumentError for an instance that the module was built without.
+   */
   kernel<const P extends CudaParams>(name: string, params: P): Kernel<P> {
     return this[MODULE].kernel(name, params);
   }

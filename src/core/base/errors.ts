@@ -180,7 +180,7 @@ export interface CompilerDiagnostic {
 
 /** Kernel source does not compile. Thrown by `kernel()`, or rejects the build and the launches of the kernel. */
 export class CompileError extends MillraceError {
-  /** The compiler's whole output. */
+  /** The compiler's output, with the positions of the user's file, and without what concerns only the library's own code. */
   readonly log: string;
   /** The errors of the log with their places; empty if the log names no place. */
   readonly diagnostics: readonly CompilerDiagnostic[];

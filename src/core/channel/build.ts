@@ -124,6 +124,8 @@ export interface BuildFacts {
   readonly path?: string;
   /** The image has all kernels of the source that are no templates, and its variables can be found by name. */
   readonly isModule?: boolean;
+  /** Of a module: the C++ names of the instances of kernel templates that its image has besides. */
+  readonly instances?: readonly string[];
   /** The kernel's name in messages; for a module, the names of its kernels. */
   readonly name: string;
   /** Extra compiler options (NVRTC spelling), from `cudaKernel(..., { options })`. */

@@ -47,7 +47,7 @@ export class KernelRegistry {
     let plan = this.#modules.get(source);
     if (plan === undefined) {
       const number = ++this.#lastModule;
-      plan = new ModulePlan(source, number, this.#channel.loadModule(number, source.build));
+      plan = new ModulePlan(source, number, this.#channel.loadModule(number, source.closed()));
       this.#modules.set(source, plan);
       // The module's kernels and variables report the error.
       plan.loaded.catch((error: unknown) => {

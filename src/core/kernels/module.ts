@@ -14,6 +14,8 @@ export interface ModuleVariable {
 /** A module, not tied to a device. Kernels of the same object share its variables on each device. */
 export interface ModuleSource {
   readonly build: BuildSpec;
+  /** The build with the instances of templates that were asked for. From the first call on, `kernel` refuses others. */
+  closed(): BuildSpec;
   /** The names of the kernels that the parser finds in the source. */
   readonly kernelNames: readonly string[];
   readonly variableNames: readonly string[];

@@ -5,6 +5,7 @@
 // (system/environment-errors.ts). The device's worker has K705, a variable that the compiled image does not contain.
 import type { BuildFacts, BuildSpec } from '../../core/channel/build.js';
 import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js';
+import { readableLog } from './readable-log.js';
 import { locate } from './source-locations.js';
 
 /** The file name of the source in compiler output. */
@@ -17,6 +18,14 @@ const EDG = /^(.+?)\((\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (.*)$/;
 /** The position in the user's source that made a header fail. */
 const INSTANTIATED = /^(.+?):(\d+):(\d+):\s+(?:required from here|note: in instantiation of .* requested here)/;
 const LINKER = /^(?:.*\bld(?:\.\w+)?: )?.*(undefined (?:reference to|symbol:?) .*)$/;
+
+/** The source and a line of it: `kernel.cu:3`, `/tmp/a/kernel.cu(3)`; and the source alone. */
+const PLACE = /(?<![^\s"])(?:\/[^\s"():]*\/)?kernel\.cu([:(])(\d+)(?::(\d+))?(?=[:)])/g;
+const FILE = /(?<![^\s"])(?:\/[^\s"():]*\/)?kernel\.cu(?=[:"])/g;
+
+/** What is compiled behind the source: its kernels by their names, and checks. NVRTC's name is the last. */
+const GENERATED = /^(?:exports|parameters|__nv_name_map)$/;
+const GENERATED_PLACE = /^(?:exports|parameters|__nv_name_map)(?::\d+(?::\d+)?:|\(\d+\):|:)/gm;
 
 /** The errors in a compiler's output. Lines refer to the compiled source, not yet to the user's file. */
 export function parseLog(log: string): CompilerDiagnostic[] {
@@ -34,7 +43,9 @@ export function parseLog(log: string): CompilerDiagnostic[] {
     if (!match) continue;
     const file = match[1]!;
     const message = (gnu ? gnu[4] : edg![3])!;
-    if (isText(file)) {
+    if (GENERATED.test(file)) {
+      found.push({ code: 'K702', line: 1, column: 1, message });
+    } else if (isText(file)) {
       const column = gnu ? Number(gnu[3] ?? 1) : caretColumn(lines, i);
       found.push({ code: 'K702', line: Number(match[2]), column, message });
     } else if (requiredFrom) {
@@ -62,7 +73,17 @@ function caretColumn(lines: readonly string[], at: number): number {
 
 /** Maps lines of the source to the user's file. A generated line counts as the last mapped line before it. */
 export function mapDiagnostics(spec: BuildSpec, found: readonly CompilerDiagnostic[]): CompilerDiagnostic[] {
-  return found.map((one) => (one.file === undefined ? { ...one, file: userFile(spec, one.line), line: userLine(spec, one.line) } : one));
+  return found.map((one) => {
+    if (one.file !== undefined) return one;
+    const { line, column } = one;
+    return { ...one, file: userFile(spec, line), line: userLine(spec, line), column: columnIn(spec, line, column) };
+  });
+}
+
+/** The column in a line of the source. Checks that the compiler reads after the source are said to be on a line of it, and begin there. */
+function columnIn({ source }: BuildSpec, line: number, column: number): number {
+  const text = source.split('\n')[line - 1];
+  return text !== undefined && column > text.length + 1 ? 1 : column;
 }
 
 function userFile({ mapping: { file, of, files } }: BuildSpec, line: number): string {
@@ -76,6 +97,17 @@ function userLine(spec: BuildSpec, line: number): number {
     if (lines[i]! > 0) return lines[i]!;
   }
   return lines.find((candidate) => candidate > 0) ?? line;
+}
+
+/** A compiler's output with the positions of the user's file. */
+function inUsersFile(spec: BuildSpec, log: string): string {
+  return log
+    .replace(PLACE, (_place, open: string, line: string, column?: string) => {
+      const place = `${userFile(spec, Number(line))}${open}${userLine(spec, Number(line))}`;
+      return column === undefined ? place : `${place}:${columnIn(spec, Number(line), Number(column))}`;
+    })
+    .replace(FILE, spec.mapping.file)
+    .replace(GENERATED_PLACE, `${spec.mapping.file}:`);
 }
 
 /** A source line with a caret under the column, numbered as in the user's file. */
@@ -101,7 +133,7 @@ export function compileError(given: BuildSpec, summary: string, found: readonly 
     if (found[0]!.file === undefined) message += codeFrame(spec, found[0]!.line, first.column);
     if (found.length > 1) message += `\n  (${found.length - 1} more ${found.length === 2 ? 'error' : 'errors'})`;
   }
-  return new CompileError('ERR_MILLRACE_COMPILE', message, log, diagnostics);
+  return new CompileError('ERR_MILLRACE_COMPILE', message, inUsersFile(spec, log), diagnostics);
 }
 
 /** The subject of messages about a build. */
@@ -110,7 +142,8 @@ export function titleOf({ name, isModule }: BuildFacts): string {
 }
 
 /** Builds K702 from a compiler's output. */
-export function rejectedBy(compiler: string, spec: BuildSpec, log: string): CompileError {
+export function rejectedBy(compiler: string, spec: BuildSpec, output: string): CompileError {
+  const log = readableLog(output);
   const found = parseLog(log);
   const said = found[0]?.message ?? log.split('\n').find((line) => line.trim() !== '') ?? 'it gave no reason';
   const sentence = /[.!?]$/.test(said) ? said : `${said}.`;

@@ -1,5 +1,7 @@
 // The symbols of kernels that are not extern "C". NVRTC chooses them, so an image that it made carries a table behind its end, which the
 // disk cache keeps with it; other compilers get sources in which the symbol follows from the kernel's C++ name.
+import { createHash } from 'node:crypto';
+import type { BuildFacts } from '../../core/channel/build.js';
 
 /** Separates the image from the table. */
 const MARK = Buffer.from('\nmillrace symbols\n');
@@ -24,9 +26,15 @@ export function splitSymbols(stored: Uint8Array): { readonly image: Uint8Array; 
   return { image: all.subarray(0, end), symbols: JSON.parse(all.toString('utf8', table, all.length - 4)) as Symbols };
 }
 
-/** In images of the CPU device: an identifier. */
+/** In images of the CPU device: an identifier. The digest tells instances of a template apart that differ only in signs: `f<1>`, `f<-1>`. */
 export function cpuSymbol(path: string): string {
-  return path.replace(/\W+/g, '_');
+  const name = path.replace(/\W+/g, '_');
+  return path.includes('<') ? `${name}${createHash('sha256').update(path).digest('hex').slice(0, 8)}` : name;
+}
+
+/** Whether a kernel is an instance of a template. */
+export function isInstance({ path }: BuildFacts): boolean {
+  return path?.includes('<') === true;
 }
 
 /** Without template arguments and namespaces: the symbol in images of nvcc. */

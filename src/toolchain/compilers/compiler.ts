@@ -10,4 +10,9 @@ export interface KernelCompiler {
   readonly hasFolders: boolean;
   /** Throws a CompileError. */
   compile(spec: BuildSpec): Promise<Uint8Array>;
+  /**
+   * Checks the parameters of kernels of one module, without making an image. Throws a CompileError for the first one that differs; one that
+   * this compiler cannot build is an UnavailableError.
+   */
+  check(kernels: readonly BuildSpec[]): Promise<void>;
 }

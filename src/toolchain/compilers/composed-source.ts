@@ -4,7 +4,7 @@ import { globalFunctions, namedOnce, withoutComments } from '../../compiler/cuda
 import { variablesOf } from '../../compiler/cuda-source/variables.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';
-import { preludeOf } from '../cuda-parser/source-prelude.js';
+import { preludeOf, type SourcePrelude } from '../cuda-parser/source-prelude.js';
 import type { EditedSource } from '../cuda-parser/source-edits.js';
 import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
@@ -45,14 +45,30 @@ export interface Exports {
   readonly variables?: ReadonlyMap<string, string>;
 }
 
-/** A module's exports: its kernels, and the variables that it defines. `source` is preprocessed if that was possible. */
-export function exportsOf(source: string): Exports {
+/** What a source is compiled to. */
+export interface Output {
+  readonly spec: BuildSpec;
+  readonly exports: Exports;
+  /** The kernels of the source whose parameters the compiler checks. */
+  readonly checked: readonly BuildSpec[];
+  /** The compiler writes no image. */
+  readonly isCheckOnly?: boolean;
+}
+
+/**
+ * A module's exports: its kernels, these instances of its templates, and the variables that it defines. `source` is preprocessed if that was
+ * possible.
+ */
+export function exportsOf(source: string, instances: readonly string[] = []): Exports {
   const text = withoutComments(source);
   const kernels = namedOnce(text, globalFunctions(text));
   const variables = variablesOf(text, source).filter(({ isExtern }) => !isExtern);
   return {
-    kernels: [...new Set(kernels.map(({ name }) => name))],
-    symbols: new Map(kernels.map(({ name, path, isExternC }) => [path, isExternC ? name : cpuSymbol(path)])),
+    kernels: [...new Set([...kernels.map(({ name }) => name), ...instances.map(plainName)])],
+    symbols: new Map([
+      ...kernels.map(({ name, path, isExternC }) => [path, isExternC ? name : cpuSymbol(path)] as const),
+      ...instances.map((path) => [path, cpuSymbol(path)] as const),
+    ]),
     variables: new Map(variables.map(({ name, path }) => [name, path])),
   };
 }
@@ -83,10 +99,10 @@ export function isFused(spec: BuildSpec): boolean {
 }
 
 /**
- * Composes the rewritten source and the headers that it needs. `isPlain`: indices and products of 16-bit floats have CUDA's own types (the
- * shim's thread_index.h and half_products.h).
+ * Composes the rewritten source and the headers that it needs, and the checks of the kernels `checked`. `isPlain`: indices and products of
+ * 16-bit floats have CUDA's own types (the shim's thread_index.h and half_products.h).
  */
-export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, mayLoop: boolean, isPlain = false): ComposedSource {
+export function compose({ spec, exports, checked }: Output, read: ScannedSource, mayLoop: boolean, isPlain = false): ComposedSource {
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
@@ -99,7 +115,7 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const { text, restore } = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
   const head = preludeOfSpec(spec);
-  const headers = ['cuda_on_cpu.h', ...head.headers];
+  const headers: string[] = [];
   if (forms.split.length > 0) headers.push('loop_fission.h');
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasCoroutines) headers.push('waiting.h');
@@ -107,11 +123,11 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
   headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
-  const included = headers.map((name) => `#include "${name}"\n`).join('');
+  const included = `#include "cuda_on_cpu.h"\n${head.library}${headers.map((name) => `#include "${name}"\n`).join('')}`;
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
-  const path = spec.path ?? kernelPaths(tokens).get(spec.entry) ?? spec.entry;
-  const exported = exportedKernels(exports, tokens) + (variables ?? '') + parameterChecks(spec, path);
+  const checks = parameterChecks(checked, kernelPaths(tokens));
+  const exported = exportedKernels(exports, tokens) + (variables ?? '') + checks;
   const macros = [
     ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
@@ -132,10 +148,8 @@ export function compose(spec: BuildSpec, read: ScannedSource, exports: Exports, 
 }
 
 /** What a user's source needs in front of it. */
-function preludeOfSpec({ source, options, identity }: BuildSpec): { readonly directives: string; readonly headers: readonly string[] } {
-  if (identity !== undefined) return { directives: '', headers: [] };
-  const { directives, hasLibrary } = preludeOf(source, options);
-  return { directives, headers: hasLibrary ? ['mr_std.h'] : [] };
+function preludeOfSpec({ source, options, identity }: BuildSpec): Pick<SourcePrelude, 'directives' | 'library'> {
+  return identity === undefined ? preludeOf(source, options) : { directives: '', library: '' };
 }
 
 /** Composes the source without rewriting, for a compiler that reports its errors. */
@@ -143,12 +157,11 @@ export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: 
   const groups = hasGroups(tokens) ? '#include "groups.h"\n' : '';
   const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
   const head = preludeOfSpec(spec);
-  const library = head.headers.map((name) => `#include "${name}"\n`).join('');
   const others = libraryHeaders(tokens)
     .map((name) => `#include "${name}"\n`)
     .join('');
   const gates = needsGates(tokens) ? '#define MR_GATES 1\n' : '';
-  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
+  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${head.library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
 }
 
 /** Composes source that this package emitted. */

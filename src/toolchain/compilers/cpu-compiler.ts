@@ -13,6 +13,7 @@ import {
   exportOf,
   exportsOf,
   isFused,
+  type Output,
   type ScannedSource,
 } from './composed-source.js';
 import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
@@ -141,6 +142,17 @@ interface Built {
   readonly tooLarge?: LargeFrames;
 }
 
+/** A source as given and, if the preprocessor accepts it (`isRead`), expanded. `seen` is the text that shows what it declares. */
+interface ReadSource {
+  readonly given: ScannedSource;
+  readonly expanded?: ScannedSource;
+  readonly isRead: boolean;
+  readonly seen: string;
+}
+
+/** In place of an image, where the compiler only checks. */
+const NO_IMAGE: Uint8Array = new Uint8Array(0);
+
 function refusesNone(env: NodeJS.ProcessEnv): boolean {
   return env['MILLRACE_SIMD'] === 'always';
 }
@@ -186,19 +198,43 @@ export class CpuCompiler implements KernelCompiler {
 
   /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
   async compile(spec: BuildSpec, kernels?: readonly string[], form: KernelForm = 'either'): Promise<Uint8Array> {
-    const { directives, flags } = hostOptions(spec.options);
-    const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
-    const isUsers = spec.identity === undefined;
-    const race = this.#findsRaces ? this.#raceFlags() : [];
-    const common = [...FLAGS, ...race, '-std=c++17', fuse, ...FOLDERS, ...(isUsers ? MACRO_FLAGS : []), ...flags];
+    const { directives, common } = this.#flagsFor(spec);
     if (spec.simdSource !== undefined && !this.#findsRaces) {
-      const run = await this.#build(spec, composeSimd(spec.simdSource, kernels ?? [spec.entry]), common);
+      const run = await this.#build({ spec }, composeSimd(spec.simdSource, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;
       if (this.#isStrict) throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no SIMD image. ${run.log}`);
     }
-    const { given, expanded, isRead, seen } = await this.#read(spec, directives, common);
-    const found: Exports = spec.isModule ? exportsOf(seen) : exportOf(spec);
+    const read = await this.#read(spec, directives, common);
+    const found: Exports = spec.isModule ? exportsOf(read.seen, spec.instances) : exportOf(spec);
     const exports: Exports = kernels ? { kernels, ...(found.variables && { variables: found.variables }) } : found;
+    return this.#compileRead({ spec, exports, checked: [spec] }, read, common, form);
+  }
+
+  /** The same forms, because not every form of a source compiles. */
+  async check(kernels: readonly BuildSpec[]): Promise<void> {
+    const spec = kernels[0] as BuildSpec;
+    const { directives, common } = this.#flagsFor(spec);
+    const read = await this.#read(spec, directives, common);
+    await this.#compileRead({ spec, exports: { kernels: [] }, checked: kernels, isCheckOnly: true }, read, common, 'either');
+  }
+
+  /** The directives for the head of the source, and the options that all steps have in common. */
+  #flagsFor(spec: BuildSpec): { readonly directives: string; readonly common: readonly string[] } {
+    const { directives, flags } = hostOptions(spec.options);
+    const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
+    const race = this.#findsRaces ? this.#raceFlags() : [];
+    const macros = spec.identity === undefined ? MACRO_FLAGS : [];
+    return { directives, common: [...FLAGS, ...race, '-std=c++17', fuse, ...FOLDERS, ...macros, ...flags] };
+  }
+
+  async #compileRead(
+    wanted: Output,
+    { given, expanded, isRead }: ReadSource,
+    common: readonly string[],
+    form: KernelForm,
+  ): Promise<Uint8Array> {
+    const { spec } = wanted;
+    const isUsers = spec.identity === undefined;
     // Names behind macros are visible only after expansion.
     const read = expanded ?? given;
     // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
@@ -208,22 +244,22 @@ export class CpuCompiler implements KernelCompiler {
     // Loops over threads have the accesses of all threads in one.
     const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces;
     if (mayLoop && form !== 'coroutines' && form !== 'threads') {
-      const composed = compose(spec, read, exports, true);
-      const run = composed.looped.length > 0 ? await this.#build(spec, composed, common) : undefined;
+      const composed = compose(wanted, read, true);
+      const run = composed.looped.length > 0 ? await this.#build(wanted, composed, common) : undefined;
       if (run?.image) return run.image;
       if (form !== 'either')
         throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no form with loop fission. ${run?.log ?? ''}`);
     }
     // If neither version contains waits, the given source serves, which keeps its columns.
     const doesWait =
-      expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, directives);
+      expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, given.directives);
     // Statements that only the expansion shows must be rewritten.
     const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
     const chosen = doesWait || hasSteps ? read : { ...given, seen: read.tokens };
-    const composed = compose(spec, chosen, exports, false, isPlain);
-    const { image, log, tooLarge } = await this.#build(spec, composed, common);
+    const composed = compose(wanted, chosen, false, isPlain);
+    const { image, log, tooLarge } = await this.#build(wanted, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
-      const plain = await this.#build(spec, compose(spec, chosen, exports, false, true), common);
+      const plain = await this.#build(wanted, compose(wanted, chosen, false, true), common);
       if (plain.image) return plain.image;
     }
     if (tooLarge) throw lacksStack(spec, tooLarge);
@@ -242,13 +278,22 @@ export class CpuCompiler implements KernelCompiler {
     if (exitCode !== 0) throw rejectedBy(this.label, spec, stderr);
   }
 
-  async #build(spec: BuildSpec, composed: ComposedSource, common: readonly string[]): Promise<Built> {
+  async #build(
+    { spec, isCheckOnly }: Pick<Output, 'spec' | 'isCheckOnly'>,
+    composed: ComposedSource,
+    common: readonly string[],
+  ): Promise<Built> {
     // Not in the cache's directory, whose files must have their final names or be about to get them.
     const scratch = scratchFolder();
     try {
       const [every, ofSplit] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
       const own = composed.isSplit ? [...every, ...ofSplit] : every;
       const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
+      if (isCheckOnly) {
+        const args = [...common, ...own, ...form, '-fsyntax-only', '-'];
+        const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
+        return exitCode === 0 ? { image: NO_IMAGE, log: '' } : { log: stderr };
+      }
       const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
       const build = async (name: string, more: readonly string[]): Promise<Built & { dump: string }> => {
         const [output, dump] = [join(scratch, `${name}.so`), join(scratch, `${name}.dump`)];
@@ -277,11 +322,7 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   /** Preprocesses the source, because macros may hide barriers. Throws for features that the CPU device lacks. */
-  async #read(
-    spec: BuildSpec,
-    directives: string,
-    flags: readonly string[],
-  ): Promise<{ given: ScannedSource; expanded?: ScannedSource; isRead: boolean; seen: string }> {
+  async #read(spec: BuildSpec, directives: string, flags: readonly string[]): Promise<ReadSource> {
     const found = tokenize(spec.source);
     const given = { source: spec.source, tokens: found.tokens, directives };
     if (found.directives.every(({ text }) => /^#\s*pragma\b/.test(text)) && directives === '') {

@@ -6,8 +6,8 @@ import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
 import { globalFunctions, namedOnce, withoutComments, withoutDirectives } from '../../compiler/cuda-source/source-scan.js';
 import { onlyFor } from '../../compiler/cuda-source/host-code.js';
-import { plainName, withSymbols } from '../base/symbols.js';
-import { rejectedBy, SOURCE_NAME, titleOf } from '../base/diagnostics.js';
+import { isInstance, plainName, withSymbols } from '../base/symbols.js';
+import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
 import { HEADER_DIRECTORY, kernelHeaders } from '../base/kernel-headers.js';
 import { preludeOf } from '../cuda-parser/source-prelude.js';
 import { macrosOf } from '../cuda-parser/macro-options.js';
@@ -45,6 +45,9 @@ function architectureOf([major, minor]: ComputeCapability): string {
   return `sm_${major}${minor}`;
 }
 
+/** NVRTC's first major version that is known to stop after the front end if the options say so. An earlier one compiles everything. */
+const SYNTAX_ONLY_SINCE = 13;
+
 const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[] {
@@ -73,11 +76,13 @@ export class NvrtcCompiler implements KernelCompiler {
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#nvrtc.path) : undefined;
-    const program = this.#program(spec);
+    let program = this.#program(spec);
     let { image, symbols, log } = await this.#nvrtc.compile(program);
     // The preprocessor may have removed some kernels of a module.
-    if (!image && spec.isModule && program.kernels.length > 0)
-      ({ image, symbols, log } = await this.#nvrtc.compile({ ...program, kernels: [] }));
+    if (!image && spec.isModule && program.kernels.length > 0) {
+      program = { ...program, kernels: spec.instances ?? [] };
+      ({ image, symbols, log } = await this.#nvrtc.compile(program));
+    }
     // Or another kernel of the source needs what this device or NVRTC lacks.
     const own = image || spec.isModule ? spec.source : onlyFor(spec.source, [plainName(spec.path ?? spec.entry)]);
     if (own !== spec.source) {
@@ -97,17 +102,24 @@ export class NvrtcCompiler implements KernelCompiler {
     return linked.image;
   }
 
-  #program(spec: BuildSpec): NvrtcProgram {
+  async check(kernels: readonly BuildSpec[]): Promise<void> {
+    const spec = kernels[0] as BuildSpec;
+    const { options, ...program } = this.#program(spec, kernels);
+    const only = this.#nvrtc.version[0] >= SYNTAX_ONLY_SINCE ? ['-fdevice-syntax-only'] : [];
+    const { image, log } = await this.#nvrtc.compile({ ...program, options: [...options, ...only], kernels: [] });
+    if (!image) throw rejectedBy(this.label, spec, log);
+  }
+
+  #program(spec: BuildSpec, checked: readonly BuildSpec[] = [spec]): NvrtcProgram {
     // Functions without __device__ count as device functions, as they do on the CPU device.
     const options = [...commonOptions(spec, this.#capability), '-default-device'];
-    const source = checkedSource(spec);
+    const source = checkedSource(spec.source, checked);
     // Source that this package emitted needs no headers.
     if (spec.identity !== undefined) return { source, name: SOURCE_NAME, options, headers: NO_HEADERS, kernels: [] };
-    const { directives, hasLibrary, hasOtherHeaders } = preludeOf(spec.source, spec.options);
+    const { directives, library, hasOtherHeaders } = preludeOf(spec.source, spec.options);
     // After the user's own include folders.
     if (hasOtherHeaders) options.push(...toolkitHeaders(this.#nvrtc.path).map((folder) => `-I${folder}`));
     const defined = macrosOf(options);
-    const library = hasLibrary ? '#include "mr_std.h"\n' : '';
     const head = `${directives}#include "mr_types.h"\n${library}${defined.directives}#line 1 "${SOURCE_NAME}"\n`;
     return {
       source: head + source,
@@ -128,12 +140,11 @@ function headersFor(source: string): ReadonlyMap<string, string> {
 }
 
 /** The C++ names of kernels whose symbols the compiler chooses. */
-function namedKernels({ source, path, isModule }: BuildSpec): string[] {
+function namedKernels({ source, path, isModule, instances = [] }: BuildSpec): string[] {
   if (!isModule) return path === undefined ? [] : [path];
   const text = withoutDirectives(withoutComments(source));
-  return namedOnce(text, globalFunctions(text))
-    .filter(({ isExternC }) => !isExternC)
-    .map((one) => one.path);
+  const plain = namedOnce(text, globalFunctions(text)).filter(({ isExternC }) => !isExternC);
+  return [...plain.map((one) => one.path), ...instances];
 }
 
 /** Most characters of what may precede `__global__`. */
@@ -181,16 +192,14 @@ export class NvccCompiler implements KernelCompiler {
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
-    if (spec.path?.includes('<')) throw noTemplates(spec);
+    if (isInstance(spec)) throw noTemplates(spec);
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
     const scratch = scratchFolder();
     try {
       const input = join(scratch, SOURCE_NAME);
       const output = join(scratch, 'kernel.cubin');
-      writeFileSync(input, checkedSource({ ...spec, source: withCNames(spec) }));
-      // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.
-      const head = spec.identity === undefined ? ['--expt-relaxed-constexpr', '-include', join(HEADER_DIRECTORY, 'mr_nvcc.h')] : [];
-      await this.#run(spec, ['-cubin', ...commonOptions(spec, this.#capability), ...head, '-w', '-o', output, input], scratch);
+      writeFileSync(input, checkedSource(withCNames(spec), [spec]));
+      await this.#run(spec, ['-cubin', ...this.#options(spec), '-o', output, input], scratch);
       if (library === undefined) return outputOf(this.#tools, spec, output);
       const linked = join(scratch, 'linked.cubin');
       const architecture = `-arch=${architectureOf(this.#capability)}`;
@@ -201,6 +210,27 @@ export class NvccCompiler implements KernelCompiler {
     }
   }
 
+  /** PTX takes less time than a cubin. */
+  async check(kernels: readonly BuildSpec[]): Promise<void> {
+    const instance = kernels.find(isInstance);
+    if (instance) throw noTemplates(instance);
+    const spec = kernels[0] as BuildSpec;
+    const scratch = scratchFolder();
+    try {
+      const input = join(scratch, SOURCE_NAME);
+      writeFileSync(input, checkedSource(withCNames(spec), kernels));
+      await this.#run(spec, ['-ptx', ...this.#options(spec), '-o', join(scratch, 'kernel.ptx'), input], scratch);
+    } finally {
+      leave(scratch);
+    }
+  }
+
+  #options(spec: BuildSpec): readonly string[] {
+    // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.
+    const head = spec.identity === undefined ? ['--expt-relaxed-constexpr', '-include', join(HEADER_DIRECTORY, 'mr_nvcc.h')] : [];
+    return [...commonOptions(spec, this.#capability), ...head, '-w'];
+  }
+
   async #run(spec: BuildSpec, args: readonly string[], temporary: string): Promise<void> {
     const run = await compileWith(this.#tools, spec, args, { temporary });
     // nvcc itself writes to stderr, but some of its child processes write to stdout.
@@ -208,8 +238,8 @@ export class NvccCompiler implements KernelCompiler {
   }
 }
 
-function noTemplates(spec: BuildSpec): UnavailableError {
-  const message = `K701: ${titleOf(spec)} is a template, which only NVRTC can build by its name. The compiler here is nvcc.`;
+function noTemplates({ name }: BuildSpec): UnavailableError {
+  const message = `K701: Kernel '${name}' is a template, which only NVRTC can build by its name. The compiler here is nvcc.`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
     'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
     'Or write a kernel that is not a template and calls a template function.',

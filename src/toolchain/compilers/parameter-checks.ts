@@ -1,6 +1,6 @@
 // Emits static_asserts after the source, which fail when a kernel's parameter has another type than the declared one. They cover types that
 // tokens do not tell; the definition of a kernel compares the others.
-import type { BuildSpec, ParameterCheck } from '../../core/channel/build.js';
+import type { BuildSpec, ParameterCheck, ParameterChecks } from '../../core/channel/build.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
@@ -73,29 +73,47 @@ template <class mr_R, class... mr_T> struct mr_signature<mr_R(mr_T...) noexcept>
 }
 `;
 
-/** The source for CUDA's compilers, whose own line numbers stay the same. */
-export function checkedSource(spec: BuildSpec): string {
-  if (!spec.parameterChecks) return spec.source;
-  const path = spec.path ?? kernelPaths(tokenize(spec.source).tokens).get(spec.entry) ?? spec.entry;
-  return `${spec.source}\n#line 1 "parameters"\n${CUDA_HELPERS}${parameterChecks(spec, path, 'mr_parameters::mr_signature')}`;
+/** The source for CUDA's compilers, whose own line numbers stay the same, and the checks of these kernels of it. */
+export function checkedSource(source: string, kernels: readonly BuildSpec[]): string {
+  if (!kernels.some(({ parameterChecks: checks }) => checks)) return source;
+  const checks = parameterChecks(kernels, kernelPaths(tokenize(source).tokens), 'mr_parameters::mr_signature');
+  return `${source}\n#line 1 "parameters"\n${CUDA_HELPERS}${checks}`;
 }
 
-/** The checks for a kernel, to follow `mr_types` and the template `signature`. `path` is the kernel's C++ name; empty without checks. */
-export function parameterChecks({ entry, parameterChecks: checks }: BuildSpec, path: string, signature = 'mr_signature'): string {
-  if (!checks) return '';
-  const { count, line, list } = checks;
-  const place = `#line ${line} "${SOURCE_NAME}"\n`;
-  const types = `${signature}<decltype(${path})>::mr_list`;
-  const differs = `params has ${count} entries, but '${entry}' has a different number of parameters in the source`;
-  const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;
-  const found = list.map((check) => assertionsOf(check, types));
+/**
+ * The checks of kernels of one source, to follow `mr_types` and the template `signature`; empty without checks. `paths`: the C++ names of
+ * kernels that are `extern "C"`, by their names.
+ */
+export function parameterChecks(kernels: readonly BuildSpec[], paths: ReadonlyMap<string, string>, signature = 'mr_signature'): string {
+  const found = kernels.flatMap(({ entry, path, parameterChecks: checks }, at) =>
+    checks ? [checksOf(entry, `${signature}<decltype(${path ?? paths.get(entry) ?? entry})>::mr_list`, checks, at)] : [],
+  );
+  if (found.length === 0) return '';
   const templates = found.map(({ definitions }) => definitions).join('');
   const macros = templates === '' ? '' : FIELD_MACROS;
-  return `#line 1 "parameters"\n${HELPERS}${macros}${templates}${counted}${found.map(({ assertions }) => place + assertions).join('')}`;
+  return `#line 1 "parameters"\n${HELPERS}${macros}${templates}${found.map(({ assertions }) => assertions).join('')}`;
 }
 
-/** All assertions are on one line, so that each is reported at the parameter list's line. `definitions` are the templates that they need. */
-function assertionsOf(check: ParameterCheck, types: string): { readonly definitions: string; readonly assertions: string } {
+/** Assertions, and the templates that they need. */
+interface Assertions {
+  readonly definitions: string;
+  readonly assertions: string;
+}
+
+/** The checks of the kernel with the number `kernel`. `types`: the list of its parameters' types, in C++. */
+function checksOf(entry: string, types: string, { count, line, list }: ParameterChecks, kernel: number): Assertions {
+  const place = `#line ${line} "${SOURCE_NAME}"\n`;
+  const differs = `params has ${count} entries, but '${entry}' has a different number of parameters in the source`;
+  const counted = `${place}static_assert(mr_parameters::mr_count<${types}>::mr_value == ${count}, ${quoted(differs)});\n`;
+  const found = list.map((check) => assertionsOf(check, types, kernel));
+  return {
+    definitions: found.map(({ definitions }) => definitions).join(''),
+    assertions: counted + found.map(({ assertions }) => place + assertions).join(''),
+  };
+}
+
+/** All assertions are on one line, so that each is reported at the parameter list's line. */
+function assertionsOf(check: ParameterCheck, types: string, kernel: number): Assertions {
   const { name, at, dtype, access, text, value } = check;
   const type = `mr_parameters::mr_at<${at}, ${types}>::mr_type`;
   const target = `mr_parameters::mr_target<${type}>::mr_type`;
@@ -107,7 +125,7 @@ function assertionsOf(check: ParameterCheck, types: string): { readonly definiti
   const found: string[] = [];
   let definitions = '';
   if (value !== undefined) {
-    const templates = fieldTemplates(check, value, kindsOf);
+    const templates = fieldTemplates(`${kernel}_${at}`, value, kindsOf);
     definitions = templates.definitions;
     for (const [isRight, problem] of templates.conditions(type)) found.push(refuse(isRight, problem));
   } else if (access === undefined) {

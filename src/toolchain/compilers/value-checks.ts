@@ -1,6 +1,6 @@
 // The checks of a parameter that a kernel takes by value: its size and alignment, and the place of each field that the source's type has
 // under the declared name. A field that it does not have under this name is compared by its neighbours and by the size.
-import type { FieldCheck, ParameterCheck, ValueCheck } from '../../core/channel/build.js';
+import type { FieldCheck, ValueCheck } from '../../core/channel/build.js';
 
 /** Templates that find fields, and how the assertions use them. */
 export interface FieldTemplates {
@@ -19,13 +19,16 @@ export const FIELD_MACROS = `#if defined(__CUDACC_RTC__) && !defined(MILLRACE_CP
 #endif
 `;
 
-/** `kindsOf` gives the kinds of types with the layout of an element type. All names begin with mr_, because the source's macros apply here too. */
+/**
+ * `parameter` is the parameter's number, also in C++. `kindsOf` gives the kinds of types with the layout of an element type. All names begin with mr_, because the source's macros
+ * apply here too.
+ */
 export function fieldTemplates(
-  { at }: ParameterCheck,
+  parameter: string,
   { byteSize, align, fields }: ValueCheck,
   kindsOf: (dtype: string) => readonly number[],
 ): FieldTemplates {
-  const names = fields.map((_field, number) => `mr_field_${at}_${number}`);
+  const names = fields.map((_field, number) => `mr_field_${parameter}_${number}`);
   const definitions = fields.map((field, number) => definitionOf(field, names[number] as string, kindsOf));
   return {
     definitions: `namespace mr_parameters {\n${definitions.join('')}}\n`,

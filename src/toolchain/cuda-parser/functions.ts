@@ -36,6 +36,7 @@ const NOT_A_NAME: ReadonlySet<string> = new Set([
   '__align__',
   '__builtin_align__',
   '__cluster_dims__',
+  '__maxnreg__',
   '__declspec',
 ]);
 /** Words after which `[` begins a lambda although they look like a name. */

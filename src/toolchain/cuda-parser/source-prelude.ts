@@ -9,12 +9,14 @@ import { withoutUntakenBranches } from './untaken-branches.js';
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
 const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t', 'FILE'];
 const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
+/** Lists in braces whose type is `std::initializer_list`: `for (int d : {1, 2})`, `auto list = {1, 2}`. */
+const LIST = /\bfor\s*\([^;(){}]*:\s*\{|\bauto\s+\w+\s*=\s*\{/;
 
 export interface SourcePrelude {
   /** Definitions that the headers of `native/kernel_headers` test. */
   readonly directives: string;
-  /** Whether the source needs the C++ library. */
-  readonly hasLibrary: boolean;
+  /** The include of the C++ library; empty for a source that does not need it. */
+  readonly library: string;
   /** Whether it includes headers that the library does not have. */
   readonly hasOtherHeaders: boolean;
 }
@@ -32,12 +34,34 @@ export function preludeOf(source: string, options: readonly string[] = []): Sour
   const isOwn = (name: string): boolean => types.has(name) || options.some((option) => option.includes(name));
   const own = [...types.keys()].filter((name) => FIXED.test(name)).map((name) => `#define MR_OWN_${name} 1\n`);
   const short = SHORT.filter((name) => has(name) && !isOwn(name)).map((name) => `#define MR_WITH_${name} 1\n`);
+  // A source with a namespace std of its own declares what it needs.
+  const hasLibrary = (has('std') || hasOtherHeaders || LIST.test(text)) && !/\bnamespace\s+std\s*\{/.test(text);
   return {
     directives: [...own, ...short, ...(hasOtherHeaders ? ['#define MR_WITH_LIBRARIES 1\n'] : [])].join(''),
-    // A source with a namespace std of its own declares what it needs.
-    hasLibrary: (has('std') || hasOtherHeaders) && !/\bnamespace\s+std\s*\{/.test(text),
+    library: hasLibrary ? libraryWithout(ownNames(text)) : '',
     hasOtherHeaders,
   };
+}
+
+/** Names of the host's library that the header mr_std_host.h declares, whatever the source includes, and that a source may give to its own. */
+const OF_HOST: readonly string[] =
+  'stack queue priority_queue map multimap set function thread mutex exception atomic hex dec fixed scientific flush cin clog'.split(' ');
+/** Headers with the names of the library: with its own include, a name of the source is ambiguous in every compiler. */
+const isIncluded = (text: string, name: string): boolean => new RegExp(`^[ \\t]*#[ \\t]*include[ \\t]*<${name}>`, 'm').test(text);
+
+/** Those that the source declares itself beside `using namespace std`. */
+function ownNames(text: string): readonly string[] {
+  if (!/\busing\s+namespace\s+std\b/.test(text)) return [];
+  return OF_HOST.filter((name) => {
+    if (!text.includes(name) || isIncluded(text, name) || new RegExp(`\\bstd\\s*::\\s*${name}\\b`).test(text)) return false;
+    return new RegExp(`(?:\\b(?!(?:return|else|case|new|using|namespace)\\b)\\w+[\\s*&]+|[>*&]\\s*)${name}\\s*[[=;(,){:]`).test(text);
+  });
+}
+
+/** Under these names, the library declares nothing. */
+function libraryWithout(names: readonly string[]): string {
+  const include = '#include "mr_std.h"\n';
+  return `${names.map((name) => `#define ${name} mr_std_${name}\n`).join('')}${include}${names.map((name) => `#undef ${name}\n`).join('')}`;
 }
 
 /** The included names; empty for one that a macro gives. */

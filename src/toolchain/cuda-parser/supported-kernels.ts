@@ -1,5 +1,5 @@
-// The part of a source that the CPU device can run: a kernel that uses an unsupported feature is refused, and the other kernels of the source
-// are built without it.
+// The part of a source that a device can run: a kernel that uses an unsupported feature is refused, and the other kernels of the source are
+// built without it.
 import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda-source/host-code.js';
 import { globalFunctions, withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build.js';
@@ -8,7 +8,7 @@ import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { plainName } from '../base/symbols.js';
 import { tokenize } from './tokenizer.js';
 import { macrosOf } from './macro-options.js';
-import { refuseOnCpu } from './unsupported-features.js';
+import { refuseOnCpu, refuseRemoved } from './unsupported-features.js';
 import { withoutUntakenBranches } from './untaken-branches.js';
 
 /** Headers that the device lacks, and what shows that a source uses them. */
@@ -23,27 +23,45 @@ const ABSENT: readonly Library[] = [
 const HAS_ABSENT = /^[ \t]*#[ \t]*include[ \t]*[<"](?:cub|cute|cutlass|thrust|cuda|nv|mma)/m;
 
 /**
- * The build without what the device cannot run. Throws a CompileError if the kernel itself, or every kernel of a module, is refused. All
+ * The build without what the CPU device cannot run. Throws a CompileError if the kernel itself, or every kernel of a module, is refused. All
  * builds of a module are the same, also those for one of its kernels.
  */
 export function withSupportedKernels(given: BuildSpec): BuildSpec {
-  const spec = withSource(given, given.source);
-  const refusal = refusalOf(spec);
+  return allowed(withSource(given, given.source), refusalOf, withSource);
+}
+
+/** The build without what no device can run any more. Throws like `withSupportedKernels`. */
+export function withoutRemoved(given: BuildSpec): BuildSpec {
+  return allowed(given, removalOf, (spec, source) => ({
+    ...spec,
+    source: withoutUnusedReferences(source),
+    original: spec.original ?? spec.source,
+  }));
+}
+
+/** `part` makes the build of a part of the source. */
+function allowed(
+  spec: BuildSpec,
+  problemOf: (spec: BuildSpec) => CompileError | undefined,
+  part: (spec: BuildSpec, source: string) => BuildSpec,
+): BuildSpec {
+  const refusal = problemOf(spec);
   if (refusal === undefined) return spec;
-  const own = withSource(spec, onlyFor(spec.source, [plainName(spec.path ?? spec.entry)]));
+  const own = part(spec, onlyFor(spec.source, [plainName(spec.path ?? spec.entry)]));
   if (!spec.isModule) {
-    const ownRefusal = refusalOf(own);
+    const ownRefusal = problemOf(own);
     if (ownRefusal !== undefined) throw ownRefusal;
     return own;
   }
   const names = [...new Set(globalFunctions(withoutComments(spec.source)).map(({ name }) => name))];
-  const able = names.filter((name) => refusalOf(withSource(spec, onlyFor(spec.source, [name]))) === undefined);
+  const able = names.filter((name) => problemOf(part(spec, onlyFor(spec.source, [name]))) === undefined);
   if (able.length === 0) throw refusal;
   if (spec.entry !== '') {
-    const ownRefusal = refusalOf(own);
+    const ownRefusal = problemOf(own);
     if (ownRefusal !== undefined) throw ownRefusal;
   }
-  return withSource(spec, onlyFor(spec.source, able));
+  const made = part(spec, onlyFor(spec.source, able));
+  return spec.instances ? { ...made, instances: spec.instances.filter((path) => able.includes(plainName(path))) } : made;
 }
 
 /** Includes go with the kernels that used them. */
@@ -61,8 +79,30 @@ function macrosAtStart(options: readonly string[]): ReadonlyMap<string, string> 
 }
 
 function refusalOf(spec: BuildSpec): CompileError | undefined {
+  return thrownBy(() => refuseOnCpu(spec, tokenize(withoutUntakenBranches(spec.source, macrosAtStart(spec.options)))));
+}
+
+function removalOf(spec: BuildSpec): CompileError | undefined {
+  return thrownBy(() => refuseRemoved(spec, tokenize(spec.source)));
+}
+
+const REFERENCE = /(?:\bstatic\s+)?\b(?:texture|surface)\s*<[^;{}()]*>([^;{}()<>]*);/g;
+
+/** Replaces with spaces the declarations of texture and surface references that no code names. */
+function withoutUnusedReferences(source: string): string {
+  const text = withoutComments(source);
+  let made = source;
+  for (const { 0: declaration, 1: names = '', index } of text.matchAll(REFERENCE)) {
+    const isUsed = names.split(',').some((name) => [...text.matchAll(new RegExp(`\\b${name.trim()}\\b`, 'g'))].length > 1);
+    if (!/^[\s\w,]+$/.test(names) || isUsed) continue;
+    made = made.slice(0, index) + declaration.replace(/[^\n]/g, ' ') + made.slice(index + declaration.length);
+  }
+  return made;
+}
+
+function thrownBy(check: () => void): CompileError | undefined {
   try {
-    refuseOnCpu(spec, tokenize(withoutUntakenBranches(spec.source, macrosAtStart(spec.options))));
+    check();
     return undefined;
   } catch (error) {
     if (error instanceof CompileError) return error;

@@ -27,7 +27,14 @@ const SPECIFIERS: ReadonlySet<string> = new Set([
   // Of an instance that is written out: `template __global__ void f<int>(int*);`.
   'template',
 ]);
-const WITH_PARENTHESES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__align__', '__cluster_dims__', 'alignas']);
+const WITH_PARENTHESES: ReadonlySet<string> = new Set([
+  '__launch_bounds__',
+  '__attribute__',
+  '__align__',
+  '__cluster_dims__',
+  '__maxnreg__',
+  'alignas',
+]);
 /** Words before a parenthesis that do not make it a call. */
 const STATEMENTS: ReadonlySet<string> = new Set(['if', 'while', 'for', 'switch', 'return', 'co_return', 'co_await', 'else', 'do', 'case']);
 
@@ -69,7 +76,8 @@ function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Wai
   const edits: Edit[] = [];
   const awaits: Await[] = [...calls];
   const lambdas = waiting.functions.filter(({ kind }) => kind === 'lambda');
-  for (const { at, bodyEnd } of lambdas.filter((fn) => waiting.waits.has(waiting.functions.indexOf(fn)))) {
+  const coroutines = lambdas.filter((fn) => waiting.waits.has(waiting.functions.indexOf(fn)));
+  for (const { at, bodyEnd } of coroutines) {
     if (tokens[bodyEnd + 1]?.text !== '(') continue;
     // A lambda that is called where it is defined: the calling frame keeps it alive (mr_run).
     awaits.push({ from: at, to: closing(tokens, bodyEnd + 1), open: '(co_await mr_run(' });
@@ -77,7 +85,7 @@ function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Wai
   }
   const bodies = new Set(lambdas.map(({ bodyOpen }) => bodyOpen));
   const conditionals = conditionalsOf(tokens, [...new Set(awaits.map(({ from }) => from))], bodies);
-  refuseSiblings(spec, tokens, [...conditionals, ...awaits], conditionals, lambdas, bodies);
+  refuseSiblings(spec, tokens, [...conditionals, ...awaits], conditionals, coroutines, bodies);
   const wraps: Wrap[] = [];
   for (const one of conditionals) {
     wraps.push({ from: one.from, to: one.to, ...statements(tokens, one, awaits) });
@@ -93,8 +101,8 @@ function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Wai
 }
 
 /**
- * Rejects an expression with two waits side by side of which one contains a coroutine (a conditional or a lambda): g++ 12 generates wrong
- * code for it. Nested waits are fine.
+ * Rejects an expression with two waits side by side of which one contains a coroutine (a conditional, or a lambda that waits): g++ 12
+ * generates wrong code for it. Nested waits are fine, and so are lambdas that do not wait.
  */
 function refuseSiblings(
   spec: BuildSpec,

@@ -18,7 +18,7 @@ export interface KernelText {
 
 /** Tokens that end a declaration. */
 const ENDS: ReadonlySet<string> = new Set([';', '{', '}']);
-const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', 'alignas']);
+const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', '__maxnreg__', 'alignas']);
 /** In the order of the shim's kernel_exports.h. */
 const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
 

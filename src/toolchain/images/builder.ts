@@ -8,18 +8,17 @@ import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { type CachedFile, KernelCache } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/package-and-cpu-identity.js';
 import { MachineFactsCache } from './machine-facts-cache.js';
+import { KernelChecks } from './kernel-checks.js';
 import { type SimdMode, written } from '../../compiler/codegen/emit-sources.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
 import { titleOf } from '../base/diagnostics.js';
-import { cpuSymbol, plainName, splitSymbols } from '../base/symbols.js';
+import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/includes.js';
-import { withSupportedKernels } from '../cuda-parser/supported-kernels.js';
-import { refuseRemoved } from '../cuda-parser/unsupported-features.js';
-import { tokenize } from '../cuda-parser/tokenizer.js';
+import { withoutRemoved, withSupportedKernels } from '../cuda-parser/supported-kernels.js';
 
 export type BuildTarget =
   /** `findsRaces`: images find races of shared memory. */
@@ -48,6 +47,7 @@ export class KernelBuilder {
   readonly #facts: MachineFactsCache;
   #compiler: Promise<KernelCompiler> | undefined;
   readonly #flights = new Map<string, Promise<StoredResult>>();
+  readonly #checks = new KernelChecks();
 
   constructor(target: BuildTarget, env: NodeJS.ProcessEnv = process.env) {
     this.#target = target;
@@ -85,12 +85,39 @@ export class KernelBuilder {
     return { image, symbolOf: (path) => symbols[path] ?? plainName(path), ...how, ms };
   }
 
+  /**
+   * Checks the parameters of a kernel whose module is built without them. `kernel` is a result of `checked`. Rejects like `build`; the
+   * errors are those that a build of this kernel alone would give.
+   */
+  async checkParameters(kernel: BuildSpec): Promise<void> {
+    // Not every compiler can build an instance of a template.
+    if (kernel.parameterChecks === undefined && !isInstance(kernel)) return;
+    try {
+      const what = `checked-${await this.#sourceKey(kernel)}`;
+      let compiler: KernelCompiler;
+      try {
+        compiler = await this.#openCompiler();
+      } catch (error) {
+        // As for images: the cache serves a machine without a compiler.
+        if (await this.#cache.findAny(what)) return;
+        throw error;
+      }
+      const isKept = isSelfContained(kernel, compiler.hasFolders);
+      if (isKept && (await this.#facts.recall(what, compiler.identity))) return;
+      const { parameterChecks: _checks, path: _path, ...module } = kernel;
+      await this.#checks.check(compiler, await this.#sourceKey(module), kernel);
+      if (isKept) await this.#facts.remember(what, compiler.identity, 'yes');
+    } catch (error) {
+      throw isOfSystem(error) ? outside(`${titleOf(kernel)} was not built`, error) : error;
+    }
+  }
+
   /** The build of what the device can run of a source. Throws a CompileError for a kernel that it cannot run. */
   checked(spec: Build): Build {
     // Source that this package emitted needs no such checks.
     if (!isWritten(spec) || spec.identity !== undefined) return spec;
-    refuseRemoved(spec, tokenize(spec.source));
-    const able = this.#target.backend === 'cpu' ? withSupportedKernels(spec) : spec;
+    const present = withoutRemoved(spec);
+    const able = this.#target.backend === 'cpu' ? withSupportedKernels(present) : present;
     refuseEndlessIncludes(able);
     return able;
   }
@@ -179,10 +206,11 @@ export class KernelBuilder {
     // This package emits sources, rewrites them for the CPU device and brings the headers of both devices, so its identity is an input.
     const own = await packageIdentity(this.#facts);
     const text = isWritten(build) ? [build.identity ?? build.source, build.simdSource] : [build.identity, this.#simdMode()];
-    const { entry, isModule, options, fmad, isLaunching = false } = build;
+    const { entry, isModule, instances = [], options, fmad, isLaunching = false } = build;
     const parts: unknown[] = [PROTOCOL_HASH, backend, machine, own, text, isModule ? null : entry, options, fmad, isLaunching];
     // Appended last, so that sources without checks keep their keys.
-    if (isWritten(build) && build.parameterChecks) parts.push(entry, build.parameterChecks);
+    if (isWritten(build) && (build.parameterChecks || (isModule && isInstance(build)))) parts.push(entry, build.parameterChecks);
+    if (instances.length > 0) parts.push(instances);
     if (this.findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }

@@ -281,7 +281,7 @@ test('arguments', () => {
     `"The parameter 'n' (3) is not a type such as f32, vec3f, struct({ n: i32 }), arrayOf(f32, 4), bytes(16) or input(f32)."`,
   );
   expect(refused(() => cudaKernel('k', {}, 3 as never))).toMatchInlineSnapshot(
-    `"The source (number) must be a string, or the URL of a file."`,
+    `"The source (number) must be a string, or the URL of a file: new URL('./kernels.cu', import.meta.url)."`,
   );
   expect(refused(() => cudaKernel('k', {}, SCALE, { options: 'x' as never }))).toMatchInlineSnapshot(
     `"options (x) must be an array of strings."`,

@@ -21,6 +21,11 @@ const KERNEL = '__global__ void k(float* y) { y[0] = f(y[1]); }';
 
 test.each([
   ['main', 'int main() { return 0; }', []],
+  [
+    'functions whose bodies are try blocks',
+    'int main() try {\n  run();\n} catch (const Error& e) { return 1; } catch (...) {\n}\nvoid run() try { k<<<1, 1>>>(0); } catch (int) {}',
+    [],
+  ],
   ['a launch', 'void run(float* y) { k<<<1, 1>>>(y); }', []],
   ["a call of CUDA's API", 'float* make(int n) { float* p; cudaMalloc(&p, n); return p; }', []],
   ['a __host__ function', '__host__ void run() {}', []],

@@ -340,7 +340,9 @@ test('CUDA C++ source: brackets, names, directives', () => {
     expect(given(text)).toBe('ok');
   }
   expect(given('')).toBe('K005');
-  expect(given({ toString: () => CUDA })).toBe('source: The source (object) must be a string, or the URL of a file.');
+  expect(given({ toString: () => CUDA })).toBe(
+    "source: The source (object) must be a string, or the URL of a file: new URL('./kernels.cu', import.meta.url).",
+  );
   expect(given(CUDA, 'k+')).toMatch(/^name: /);
   expect(given(CUDA, 'k'.repeat(10_240))).toMatch(/^name: The name .* has 10240 characters \(at most 1024\)\.$/);
   expect(given('extern "C" __global__ void __proto__(float* y) {}', '__proto__')).toBe('ok');

@@ -246,7 +246,7 @@ test("a syntax error points to the user's line", async () => {
   expect(error.message).toMatch(
     /^K702: Kernel 'blur' does not compile with g\+\+ [\d.]+: 'foo' was not declared in this scope\.\n {2}at src\/blur\.ts:14:10\n {2}14 \| {3}y\[i\] = foo \+ 1;\n {5}\| {10}\^\n {2}\(1 more error\)$/,
   );
-  expect(error.log).toContain('kernel.cu:3:10');
+  expect(error.log).toContain('src/blur.ts:14:10: error');
 });
 
 test('insertions of the builder move neither lines nor columns in messages', async () => {

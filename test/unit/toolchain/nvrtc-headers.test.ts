@@ -70,7 +70,8 @@ describe.skipIf(RTC === undefined)('NVRTC', () => {
     const source = `#include <algorithm>\nint main() { k<<<1, 1>>>(0); }\n__global__ void k(float* y) {\n  y[0] = std::max(y[0], undeclared);\n}`;
     const error = await build(source).catch((reason: unknown) => reason as CompileError);
     expect(error).toBeInstanceOf(CompileError);
-    expect((error as CompileError).log).toContain('kernel.cu(4): error: identifier "undeclared" is undefined');
+    const { log, diagnostics } = error as CompileError;
+    expect(log).toContain(`${diagnostics[0]!.file}(${diagnostics[0]!.line}): error: identifier "undeclared" is undefined`);
   });
 
   test('macros of the options apply to the source, and not to the headers', async () => {

@@ -184,6 +184,22 @@ test('several kernels in one source, in an extern "C" block', async () => {
   expect([...y]).toEqual([3, 3, 3]);
 });
 
+test('lists in braces and a limit of registers, without an include', async () => {
+  const source = `
+    extern "C" __global__ void __maxnreg__(64) sums(int* y) {
+      auto list = {1, 2};
+      for (int d : {16, 8, 4}) y[threadIdx.x] += d * *list.begin();
+    }
+    extern "C" __global__ void __maxnreg__(32) sums_that_wait(int* y) {
+      for (int d : {2, 1}) y[threadIdx.x] += __shfl_xor_sync(3, (int)threadIdx.x, d & 1);
+    }`;
+  const y = new Int32Array(2);
+  await run(source, 'sums', line(1, 2), [y]);
+  expect([...y]).toEqual([28, 28]);
+  await run(source, 'sums_that_wait', line(1, 2), [y]);
+  expect([...y]).toEqual([29, 29]);
+});
+
 test('vector types keep the layout they have on a GPU', async () => {
   const x = Float32Array.from({ length: 16 }, (_, i) => i);
   const bytes = new Uint8Array(8);

@@ -28,7 +28,9 @@ test('a table follows an image and comes off again', () => {
   expect(split.symbols).toEqual({ 'a::step': '_ZN1a4stepEv' });
   for (const plain of [image, new Uint8Array(), Uint8Array.of(255, 255, 255, 255)])
     expect(splitSymbols(plain)).toEqual({ image: plain, symbols: {} });
-  expect(cpuSymbol('a::fold<float, 2>')).toBe('a_fold_float_2_');
+  expect(cpuSymbol('a::fold')).toBe('a_fold');
+  expect(cpuSymbol('a::fold<float, 2>')).toMatch(/^a_fold_float_2_[0-9a-f]{8}$/);
+  expect(new Set(['f<1>', 'f<-1>', 'f<T>', 'f<T*>', 'f<T&>'].map(cpuSymbol)).size).toBe(5);
   expect(plainName('a::fold<b::T, 2>')).toBe('fold');
 });
 

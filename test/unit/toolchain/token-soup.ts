@@ -105,7 +105,9 @@ export function read(source: string): void {
   };
   const isLaunching = source.includes('<<<');
   for (const mayLoop of [true, false]) {
-    typed(() => compose({ ...base, isLaunching }, { source, tokens, directives: '' }, { kernels: [name] }, mayLoop));
+    typed(() =>
+      compose({ spec: { ...base, isLaunching }, exports: { kernels: [name] }, checked: [] }, { source, tokens, directives: '' }, mayLoop),
+    );
   }
   typed(() => exportsOf(source));
 }

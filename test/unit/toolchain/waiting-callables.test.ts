@@ -63,6 +63,22 @@ test.each([
   expect(await results(`${SUM} ${OBJECT} ${kernel(body)}`)).toEqual([expected]);
 });
 
+const FOLD = `
+template <class F> __device__ int fold(int v, F f) { for (int d = 16; d > 0; d /= 2) v = f(v, __shfl_xor_sync(~0u, v, d)); return v; }
+template <class F> __device__ int from_next(F f) { return __shfl_xor_sync(~0u, f(threadIdx.x), 1) - f(threadIdx.x ^ 1); }`;
+
+test.each([
+  ['y[t] = fold(t, [](int a, int b) { return a + b; }) + fold(t, [](int a, int b) { return max(a, b); });', 527],
+  [
+    'int n = 3; y[t] = fold(t, [&](int a, int b) { return max(a, b + n - 3); }) * 100 + fold(n, [=](int a, int b) { return a + b - n; });',
+    3103,
+  ],
+  ['y[t] = from_next([=](int i) { return i * t - i * (i ^ t); }) * 0 + from_next([&y](int i) { return 7 * i; }) + sum(t);', 496],
+  ['if (fold(t, [](int a, int b) { return a + b; }) > sum(fold(1, [](int a, int b) { return a * b; }))) y[t] = 1;', 1],
+])('lambdas that do not wait, in an expression with several waits: %s', async (body, expected) => {
+  expect(await results(`${SUM} ${FOLD} ${kernel(body)}`)).toEqual([expected]);
+});
+
 test.each([
   'Of<2>{}.sum_of(t)',
   'ns::Of<2>().sum_of(t)',

@@ -103,6 +103,12 @@ extern "C" __global__ void block_votes(int* y) {
   y[t] = count * 16 + are_all * 8 + is_not_all * 4 + is_any * 2 + is_none;
 }
 
+/// Several barriers in one expression.
+extern "C" __global__ void votes_together(int* y) {
+  const int t = threadIdx.x;
+  y[t] = __syncthreads_count(t % 3 == 0) * 100 + __syncthreads_count(t % 2 == 0) * 2 + __syncthreads_and(t > 0);
+}
+
 extern "C" __global__ void leave_early(int* y, int stay) {
   __shared__ int sum;
   if (threadIdx.x == 0) sum = 0;

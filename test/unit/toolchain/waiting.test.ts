@@ -99,6 +99,12 @@ test.each(BLOCKS)('barriers with votes, blocks of %d', (block) => {
   expect(new Set(y)).toEqual(new Set([Math.ceil(block / 3) * 16 + 8 + isNotAll + 2]));
 });
 
+test.each(BLOCKS)('barriers with votes in one expression, blocks of %d', (block) => {
+  const y = new Int32Array(block);
+  run('votes_together', line(1, block), y);
+  expect(new Set(y)).toEqual(new Set([Math.ceil(block / 3) * 100 + Math.ceil(block / 2) * 2]));
+});
+
 test.each(BLOCKS)('barriers do not wait for threads that have returned, blocks of %d', (block) => {
   for (const stay of new Set([1, Math.ceil(block / 2), block])) {
     const y = new Int32Array(block);

@@ -1,0 +1,64 @@
+// Checks the parameters of a module's kernels. A module is compiled once, before the library knows which kernels a program declares and
+// how, so the compiler looks at their parameters in passes of their own, which make no image. Kernels that are asked for while a pass waits
+// for its turn share it.
+//
+// Thread: the device's worker, one object a device.
+import type { BuildSpec } from '../../core/channel/build.js';
+import { CompileError, UnavailableError } from '../../core/base/errors.js';
+import type { KernelCompiler } from '../compilers/compiler.js';
+import { withCompilerSlot } from '../system/compiler-slots.js';
+
+/** A pass that has not started. */
+interface Pass {
+  readonly kernels: BuildSpec[];
+  /** The errors of the kernels that differ. */
+  readonly errors: Promise<ReadonlyMap<BuildSpec, unknown>>;
+}
+
+export class KernelChecks {
+  /** By the module that their kernels are of. */
+  readonly #waiting = new Map<string, Pass>();
+
+  /** `module` identifies the source. Rejects with the CompileError of this kernel alone. */
+  async check(compiler: KernelCompiler, module: string, kernel: BuildSpec): Promise<void> {
+    let pass = this.#waiting.get(module);
+    if (pass === undefined) {
+      const kernels: BuildSpec[] = [];
+      pass = { kernels, errors: this.#run(compiler, module, kernels) };
+      this.#waiting.set(module, pass);
+    }
+    pass.kernels.push(kernel);
+    const errors = await pass.errors;
+    if (errors.has(kernel)) throw errors.get(kernel);
+  }
+
+  async #run(compiler: KernelCompiler, module: string, kernels: readonly BuildSpec[]): Promise<ReadonlyMap<BuildSpec, unknown>> {
+    // The requests of one turn of a program arrive in one turn of the worker.
+    await new Promise(setImmediate);
+    return withCompilerSlot(async () => {
+      this.#waiting.delete(module);
+      return errorsOf(compiler, kernels);
+    });
+  }
+}
+
+/** If the kernels do not pass together, each is checked alone. */
+async function errorsOf(compiler: KernelCompiler, kernels: readonly BuildSpec[]): Promise<ReadonlyMap<BuildSpec, unknown>> {
+  try {
+    await compiler.check(kernels);
+    return new Map();
+  } catch (error) {
+    if (kernels.length === 1 || !isOfSource(error)) return new Map(kernels.map((kernel) => [kernel, error]));
+  }
+  const errors = new Map<BuildSpec, unknown>();
+  for (const kernel of kernels) {
+    await compiler.check([kernel]).catch((error: unknown) => errors.set(kernel, error));
+  }
+  return errors;
+}
+
+/** Not a compiler that took too long, or could not run. K701: it can build no instances of templates. */
+function isOfSource(error: unknown): boolean {
+  if (error instanceof UnavailableError) return error.message.startsWith('K701');
+  return error instanceof CompileError && error.diagnostics.every(({ code }) => code !== 'K704');
+}
