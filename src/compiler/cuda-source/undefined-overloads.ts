@@ -1,5 +1,5 @@
-// Prototypes of kernels that are overloads without a definition. A kernel is found by its name alone, so such a prototype would make the
-// name ambiguous for the compiler.
+// Removes prototypes of kernel overloads that the source does not define. The library finds a kernel by its name alone, so such a
+// prototype would make the name ambiguous for the compiler.
 import { globalFunctions, type GlobalFunction } from './source-scan.js';
 
 /** Most characters of a parameter list that are searched for its end. */

@@ -1,4 +1,4 @@
-// A compiler's output as users can read it. The CPU device compiles rewritten source with headers of this package, so its compiler names
+// Makes a compiler's output readable for users. The CPU device compiles rewritten source with headers of this package, so its compiler names
 // types and functions that no user has written, and quotes lines of the headers.
 import { HEADER_DIRECTORY } from './kernel-headers.js';
 import { SHIM_DIRECTORY } from './package-and-cpu-identity.js';

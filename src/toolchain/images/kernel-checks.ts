@@ -1,5 +1,5 @@
 // Checks the parameters of a module's kernels. A module is compiled once, before the library knows which kernels a program declares and
-// how, so the compiler looks at their parameters in passes of their own, which make no image. Kernels that are asked for while a pass waits
+// how, so the compiler compares their parameters in separate passes, which make no image. Kernels that are asked for while a pass waits
 // for its turn share it.
 //
 // Thread: the device's worker, one object a device.
