@@ -35,7 +35,7 @@ MR_TEST(a_texture_waits_for_its_memory_and_inherits_the_failure_of_it) {
   // It is submitted before its memory is.
   const Ticket created = rig.Submit(b, Texture(Handle(1), Handle(0)));
   const Ticket launched = rig.Launch(b, Handle(0), Handle(1), protocol::Access::kRead);
-  MR_EXPECT_EQ(rig.Completed(b), 0u);
+  MR_EXPECT(rig.Completed(b) < created);
   // This backend has no textures.
   const Ticket allocated = rig.Submit(a, Array(Handle(0)));
   MR_EXPECT_EQ(CodeOf(rig, a, allocated), StatusCode::kUnsupported);
