@@ -89,7 +89,7 @@ describe('progress', () => {
     const first = stream.fill(x, 1);
     const second = stream.fill(x, 2);
     const done = [second.done, first.done];
-    const until = performance.now() + 5;
+    const until = performance.now() + 2000;
     while (channel.armed.length === 0 && performance.now() < until) await turn();
     const { slot, last } = stream.timeline;
     expect(channel.armed).toEqual([{ stream: slot, ticket: last - 1 }]);
@@ -110,7 +110,7 @@ describe('progress', () => {
     const first = stream.fill(x, 1);
     const second = stream.fill(x, 2);
     void second.done;
-    const until = performance.now() + 5;
+    const until = performance.now() + 2000;
     while (channel.armed.length === 0 && performance.now() < until) await turn();
     void first.done;
     while (channel.armed.length === 1 && performance.now() < until) await turn();
