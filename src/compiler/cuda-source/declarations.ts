@@ -1,5 +1,6 @@
 // Splits CUDA C++ source into the declarations of its namespaces and classes, by scanning tokens: functions with their bodies, classes, and
 // everything else. What tokens do not tell counts as `other`, which the callers keep.
+import { FUNCTION_ATTRIBUTES } from './attributes.js';
 import { withoutDirectives } from './source-scan.js';
 
 export interface SourceToken {
@@ -28,18 +29,8 @@ export interface SourceDeclarations {
 }
 
 const TOKEN = /\.?\d[\w.']*|[A-Za-z_$][\w$]*|<<<|::|->|\S/g;
-const ATTRIBUTES: ReadonlySet<string> = new Set([
-  '__launch_bounds__',
-  '__attribute__',
-  '__align__',
-  '__builtin_align__',
-  'alignas',
-  'decltype',
-  'noexcept',
-  'explicit',
-  '__cluster_dims__',
-  '__maxnreg__',
-]);
+/** Words that precede a parenthesis without naming a function. */
+const NO_FUNCTION: ReadonlySet<string> = new Set([...FUNCTION_ATTRIBUTES, 'decltype', 'noexcept', 'explicit']);
 /** What may follow a parameter list in a function's head. */
 const BEHIND: ReadonlySet<string> = new Set([
   'const',
@@ -271,14 +262,14 @@ class Splitter {
       const text = this.#text(at);
       if (CLASSES.has(text)) {
         let name = at + 1;
-        while (ATTRIBUTES.has(this.#text(name))) name = (this.#partners.get(name + 1) ?? name) + 1;
+        while (NO_FUNCTION.has(this.#text(name))) name = (this.#partners.get(name + 1) ?? name) + 1;
         if (CLASSES.has(this.#text(name))) name++;
         // A function may return a class.
         for (let i = name; i < brace; i++) if (this.#text(i) === '(') return undefined;
         return /^[A-Za-z_]/.test(this.#text(name)) ? name : at;
       }
       if (text === '(') {
-        if (!ATTRIBUTES.has(this.#text(at - 1))) return undefined;
+        if (!NO_FUNCTION.has(this.#text(at - 1))) return undefined;
         at = this.#partners.get(at)!;
       }
     }
@@ -308,7 +299,7 @@ class Splitter {
       if (text === 'operator') return at;
       if (text !== '(') continue;
       const before = this.#text(at - 1);
-      if (at > from && /^[A-Za-z_$]/.test(before) && !ATTRIBUTES.has(before)) return at - 1;
+      if (at > from && /^[A-Za-z_$]/.test(before) && !NO_FUNCTION.has(before)) return at - 1;
       // `f<3>(...)`
       if (before === '>') {
         let open = at - 1;
@@ -326,7 +317,7 @@ class Splitter {
   /** Calls of macros before a declaration have no semicolon: `DEFINE(float) void f() {`. */
   #withoutMacros(from: number, end: number): number {
     let at = from;
-    while (/^[A-Za-z_$]/.test(this.#text(at)) && !ATTRIBUTES.has(this.#text(at)) && this.#text(at + 1) === '(') {
+    while (/^[A-Za-z_$]/.test(this.#text(at)) && !NO_FUNCTION.has(this.#text(at)) && this.#text(at + 1) === '(') {
       const next = this.#partners.get(at + 1)! + 1;
       if (next >= end || !/^[A-Za-z_$]/.test(this.#text(next)) || BEHIND.has(this.#text(next))) break;
       at = next;

@@ -1,6 +1,7 @@
 // Collects the types that CUDA C++ source declares in the global namespace, by scanning tokens: aliases, macros that stand for types,
 // structs and enums. A name with several meanings, or whose meaning depends on the preprocessor, maps to undefined.
 
+import { ATTRIBUTES } from './attributes.js';
 import { fieldsOf, type SourceField } from './struct-fields.js';
 
 /** The meaning of a type name. */
@@ -15,7 +16,6 @@ export type TypeMeaning =
 export type DeclaredTypes = ReadonlyMap<string, TypeMeaning | undefined>;
 
 const TAGS: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
-const ATTRIBUTES: ReadonlySet<string> = new Set(['__attribute__', '__align__', '__builtin_align__', 'alignas']);
 const NAME = /^[A-Za-z_$][\w$]*$/;
 const DIRECTIVE = /^[ \t]*#[ \t]*(\w*)((?:\\\r?\n|[^\n])*)/gm;
 /** Placeholder words for the start and the end of a conditional group. */
@@ -123,7 +123,7 @@ function declarationsOf(words: readonly string[]): Declaration[] {
 /** Whether a body that follows these words is a function's body. */
 function endsParameters(words: readonly string[]): boolean {
   const last = words.findLastIndex((word) => !['const', 'noexcept', 'volatile'].includes(word));
-  return words[last] === PARENTHESES && !ATTRIBUTES.has(words[last - 1] ?? '');
+  return words[last] === PARENTHESES && !ATTRIBUTES.includes(words[last - 1] ?? '');
 }
 
 function closingOf(words: readonly string[], open: number): number {
@@ -139,7 +139,9 @@ function closingOf(words: readonly string[], open: number): number {
 type Named = readonly [name: string, meaning: TypeMeaning | undefined];
 
 function namedBy(given: readonly string[], body: readonly string[]): Named[] {
-  const words = given.filter((word, at) => !ATTRIBUTES.has(word) && !(word === PARENTHESES && ATTRIBUTES.has(given[at - 1] ?? '')));
+  const words = given.filter(
+    (word, at) => !ATTRIBUTES.includes(word) && !(word === PARENTHESES && ATTRIBUTES.includes(given[at - 1] ?? '')),
+  );
   const isAligned = words.length !== given.length;
   if (words[0] === 'typedef') return namedByTypedef(words.slice(1), isAligned ? undefined : body);
   if (words[0] === 'using') {

@@ -1,6 +1,7 @@
 // Tells, from tokens, whether a CUDA kernel synchronises its grid through cooperative groups: the kernel, or a function that it calls by
 // name, calls sync() on a variable declared as the grid. A grid passed through a template parameter is not detected. Without a cooperative
 // launch, such a kernel fails on the CPU device when it runs; on CUDA it traps, which loses the device.
+import { FUNCTION_ATTRIBUTES } from './attributes.js';
 
 interface Token {
   readonly text: string;
@@ -15,16 +16,7 @@ interface Body {
 }
 
 /** Words that precede a parenthesis without naming a function. */
-const NO_FUNCTION: ReadonlySet<string> = new Set([
-  '__launch_bounds__',
-  '__cluster_dims__',
-  '__maxnreg__',
-  '__attribute__',
-  '__align__',
-  'alignas',
-  'noexcept',
-  'decltype',
-]);
+const NO_FUNCTION: ReadonlySet<string> = new Set([...FUNCTION_ATTRIBUTES, 'noexcept', 'decltype']);
 
 /** Whether source without comments mentions the grid group. Such a kernel can test whether its launch is cooperative. */
 export function namesGrid(text: string): boolean {

@@ -1,5 +1,6 @@
 // Scans CUDA C++ source for cudaKernel(): removes comments and strings, and lists the kernels. Each function makes a single pass, because
 // the source can be a megabyte of arbitrary input.
+import { FUNCTION_ATTRIBUTES } from './attributes.js';
 
 /**
  * Matches a digit separator, comment, raw string, string or character literal. An unterminated one extends to the end of the line or of the
@@ -49,21 +50,15 @@ export interface GlobalFunction {
   readonly template?: readonly string[];
 }
 
+/** Replaces a part of a text with spaces; its lines stay. */
+export function blanked(text: string, start: number, end: number): string {
+  return text.slice(0, start) + text.slice(start, end).replace(/[^\r\n]/g, ' ') + text.slice(end);
+}
+
 /** Most characters that are searched before a kernel for its template, and before a brace for its namespace. Longer heads are not written. */
 const MAX_HEAD = 2000;
 /** Most characters of a parameter list that are searched for its end. */
 const MAX_LIST = 20_000;
-
-/** Words that precede a parenthesis without naming a function. */
-const ATTRIBUTES: readonly string[] = [
-  '__launch_bounds__',
-  '__attribute__',
-  '__cluster_dims__',
-  '__block_size__',
-  '__maxnreg__',
-  'alignas',
-  '__align__',
-];
 
 /** Every `__global__ ... name(` of source without comments. The "C" of `extern "C"` is blank in it. */
 export function globalFunctions(text: string): GlobalFunction[] {
@@ -88,7 +83,7 @@ export function globalFunctions(text: string): GlobalFunction[] {
     }
     if (token === '(') {
       const name = start < 0 ? '' : wordBefore(text, at, start + '__global__'.length);
-      if (name === '' || ATTRIBUTES.includes(name)) continue;
+      if (name === '' || FUNCTION_ATTRIBUTES.includes(name)) continue;
       const template = templateNames(text.slice(Math.max(from, start - MAX_HEAD), start));
       const path = (braces.at(-1)?.path ?? '') + name;
       found.push({ name, path, start, open: at + 1, isExternC: externs > 0 || saysExtern, ...(template && { template }) });

@@ -1,6 +1,6 @@
 // Removes prototypes of kernel overloads that the source does not define. The library finds a kernel by its name alone, so such a
 // prototype would make the name ambiguous for the compiler.
-import { globalFunctions, type GlobalFunction } from './source-scan.js';
+import { blanked, globalFunctions, type GlobalFunction } from './source-scan.js';
 
 /** Most characters of a parameter list that are searched for its end. */
 const MAX_LIST = 4000;
@@ -65,8 +65,4 @@ function endOf(text: string, { open }: GlobalFunction): Ending | undefined {
 function isAlone(text: string, { start }: GlobalFunction): boolean {
   const before = text.slice(Math.max(0, start - 2000), start).trimEnd();
   return before === '' || /[;{}]$/.test(before) || /(?:^|\n)[ \t]*#[^\n]*$/.test(before);
-}
-
-function blanked(text: string, start: number, end: number): string {
-  return text.slice(0, start) + text.slice(start, end).replace(/[^\r\n]/g, ' ') + text.slice(end);
 }

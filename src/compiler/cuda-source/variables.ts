@@ -1,6 +1,7 @@
 // Lists the variables that CUDA C++ source declares outside functions, and their types, by scanning tokens. What tokens do not tell
 // (macros, typedefs, templates) stays undefined, and the compiled image decides.
 import { DTYPES, type DType } from '../../core/elements/dtype.js';
+import { ATTRIBUTES } from './attributes.js';
 import { dtypeOfWords } from './type-words.js';
 
 export type VariableSpace = 'device' | 'constant';
@@ -46,7 +47,7 @@ const STORAGE: ReadonlySet<string> = new Set([
   '"C++"',
 ]);
 const DEFINES_TYPE: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
-const ATTRIBUTES: ReadonlySet<string> = new Set(['__align__', '__builtin_align__', 'alignas', '__attribute__', 'decltype']);
+const WITH_PARENTHESES: ReadonlySet<string> = new Set([...ATTRIBUTES, 'decltype']);
 const BEHIND_PARAMETERS: ReadonlySet<string> = new Set(['const', 'volatile', 'noexcept', 'override', 'final', 'requires']);
 const OPENING = '([{';
 const CLOSING = ')]}';
@@ -110,7 +111,7 @@ function declarationEnd(words: readonly string[], from: number): readonly [end: 
     if (word === '}') return [at - 1, false];
     if (word === 'namespace') isNamespace = true;
     if (word === '=') hasValue = true;
-    if (word === '(' && !ATTRIBUTES.has(words[at - 1] ?? '')) hasParameters = true;
+    if (word === '(' && !WITH_PARENTHESES.has(words[at - 1] ?? '')) hasParameters = true;
     if (word === '{' && (isNamespace || words[at - 1] === 'extern' || words[at - 1]?.startsWith('"C'))) return [at, true];
     if (!OPENING.includes(word)) continue;
     at = closing(words, at);
@@ -209,7 +210,7 @@ function declarators(declaration: readonly string[]): [Declarator, ...Declarator
   for (let at = 0; at < declaration.length; at++) {
     const word = declaration[at]!;
     if (word === ',') end();
-    else if (ATTRIBUTES.has(word)) at = closing(declaration, at + 1);
+    else if (WITH_PARENTHESES.has(word)) at = closing(declaration, at + 1);
     else if (OPENING.includes(word)) {
       const close = closing(declaration, at);
       // A macro's call may precede a declaration without ending one itself.

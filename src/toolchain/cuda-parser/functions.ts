@@ -1,5 +1,6 @@
 // Finds the functions and lambdas of CUDA C++ source by its tokens: where each begins, its parameters, type and body. That suffices to
 // decide which of them can wait, and to rewrite them. A construct that is not understood is not reported as a function.
+import { FUNCTION_ATTRIBUTES } from '../../compiler/cuda-source/attributes.js';
 import { closing, type Token } from './tokenizer.js';
 
 /** All members are token indices. */
@@ -25,20 +26,7 @@ export interface FunctionTokens {
 
 type Scope = { readonly kind: 'namespace' | 'class' | 'function' | 'other'; readonly name: string };
 
-const NOT_A_NAME: ReadonlySet<string> = new Set([
-  'alignas',
-  'decltype',
-  'noexcept',
-  'requires',
-  'explicit',
-  '__launch_bounds__',
-  '__attribute__',
-  '__align__',
-  '__builtin_align__',
-  '__cluster_dims__',
-  '__maxnreg__',
-  '__declspec',
-]);
+const NOT_A_NAME: ReadonlySet<string> = new Set([...FUNCTION_ATTRIBUTES, 'decltype', 'noexcept', 'requires', 'explicit', '__declspec']);
 /** Words after which `[` begins a lambda although they look like a name. */
 const BEFORE_LAMBDA: ReadonlySet<string> = new Set(['return', 'co_return', 'case', 'else', 'do']);
 

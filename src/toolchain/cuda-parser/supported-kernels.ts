@@ -1,7 +1,7 @@
 // The part of a source that a device can run: a kernel that uses an unsupported feature is refused, and the other kernels of the source are
 // built without it.
 import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda-source/host-code.js';
-import { globalFunctions, withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { blanked, globalFunctions, withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { CompileError } from '../../core/base/errors.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
@@ -93,9 +93,9 @@ function withoutUnusedReferences(source: string): string {
   const text = withoutComments(source);
   let made = source;
   for (const { 0: declaration, 1: names = '', index } of text.matchAll(REFERENCE)) {
+    if (!/^[\s\w,]+$/.test(names)) continue;
     const isUsed = names.split(',').some((name) => [...text.matchAll(new RegExp(`\\b${name.trim()}\\b`, 'g'))].length > 1);
-    if (!/^[\s\w,]+$/.test(names) || isUsed) continue;
-    made = made.slice(0, index) + declaration.replace(/[^\n]/g, ' ') + made.slice(index + declaration.length);
+    if (!isUsed) made = blanked(made, index, index + declaration.length);
   }
   return made;
 }

@@ -1,5 +1,6 @@
 // Rewrites CUDA C++ source whose threads wait: every function that can wait becomes a coroutine, and every call that may wait is awaited.
 // The shim's thread_coroutines.h defines the types.
+import { FUNCTION_ATTRIBUTES } from '../../compiler/cuda-source/attributes.js';
 import type { BuildSpec } from '../../core/channel/build.js';
 import { conditionalsOf, expressionStarts, type Conditional } from './waiting-conditionals.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
@@ -26,14 +27,6 @@ const SPECIFIERS: ReadonlySet<string> = new Set([
   'explicit',
   // Of an instance that is written out: `template __global__ void f<int>(int*);`.
   'template',
-]);
-const WITH_PARENTHESES: ReadonlySet<string> = new Set([
-  '__launch_bounds__',
-  '__attribute__',
-  '__align__',
-  '__cluster_dims__',
-  '__maxnreg__',
-  'alignas',
 ]);
 /** Words before a parenthesis that do not make it a call. */
 const STATEMENTS: ReadonlySet<string> = new Set(['if', 'while', 'for', 'switch', 'return', 'co_return', 'co_await', 'else', 'do', 'case']);
@@ -226,7 +219,7 @@ function typeEdits(tokens: readonly Token[], fn: FunctionTokens, edits: Edit[], 
     // A coroutine cannot be any of these.
     if (text === '__global__' || text === 'constexpr' || text === 'consteval') edits.push(replace(tokens[i]!, ''));
     else if (text === '__forceinline__') edits.push(replace(tokens[i]!, 'inline'));
-    if (WITH_PARENTHESES.has(text) && tokens[i + 1]?.text === '(') i = closing(tokens, i + 1);
+    if (FUNCTION_ATTRIBUTES.includes(text) && tokens[i + 1]?.text === '(') i = closing(tokens, i + 1);
     else if (text === '[') i = closing(tokens, i);
     else if (!SPECIFIERS.has(text) && tokens[i]!.kind !== 'string') words.push(i);
   }

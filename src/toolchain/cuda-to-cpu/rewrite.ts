@@ -1,4 +1,5 @@
 // Rewrites CUDA C++ source so that a C++ compiler accepts it for the CPU device. Line numbers stay the same.
+import { FUNCTION_ATTRIBUTES } from '../../compiler/cuda-source/attributes.js';
 import { applyEdits, type Edit, type EditedSource } from '../cuda-parser/source-edits.js';
 import { closing, namespaceScope, tokenize, type Token } from '../cuda-parser/tokenizer.js';
 import { sharedAtomics } from './shared-memory.js';
@@ -18,7 +19,6 @@ export interface KernelText {
 
 /** Tokens that end a declaration. */
 const ENDS: ReadonlySet<string> = new Set([';', '{', '}']);
-const ATTRIBUTES: ReadonlySet<string> = new Set(['__launch_bounds__', '__attribute__', '__cluster_dims__', '__maxnreg__', 'alignas']);
 /** In the order of the shim's kernel_exports.h. */
 const INDICES = 'mr_index3 threadIdx, mr_index3 blockIdx, mr_index3 blockDim, mr_index3 gridDim';
 
@@ -34,7 +34,10 @@ export function kernelsOf(tokens: readonly Token[], isOutside: readonly boolean[
     if (text !== '__global__' || !isOutside[i] || isTemplate) continue;
     let at = i + 1;
     let bounds: KernelText['bounds'];
-    while (at < tokens.length && !(tokens[at]!.kind === 'name' && tokens[at + 1]?.text === '(' && !ATTRIBUTES.has(tokens[at]!.text))) {
+    while (
+      at < tokens.length &&
+      !(tokens[at]!.kind === 'name' && tokens[at + 1]?.text === '(' && !FUNCTION_ATTRIBUTES.includes(tokens[at]!.text))
+    ) {
       // `__launch_bounds__(256)` has parentheses of its own.
       const end = tokens[at + 1]?.text === '(' ? closing(tokens, at + 1) : at;
       if (tokens[at]!.text === '__launch_bounds__') bounds = [at + 1, end];

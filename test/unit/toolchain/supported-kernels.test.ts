@@ -1,0 +1,22 @@
+// The part of a source that devices can run: declarations that no device has any more.
+import { expect, test } from 'vitest';
+import { withoutRemoved } from '../../../src/toolchain/cuda-parser/supported-kernels.js';
+import { specOf } from './run-image.js';
+
+const KERNEL = 'extern "C" __global__ void k(int* y) { y[0] = 1; }';
+
+test.each(['texture<float, 1> t;', 'static texture<float, 1>\n  t, u;', 'surface<void, 2> t;'])(
+  'without %j, which no code names',
+  (reference) => {
+    const { source } = withoutRemoved(specOf(`${reference}\n${KERNEL}`, 'k'));
+    expect(source.trim()).toBe(KERNEL);
+    expect(source.split('\n').length).toBe(`${reference}\n${KERNEL}`.split('\n').length);
+  },
+);
+
+test.each(['texture<float> *t;', 'texture<float> t[4];', 'texture<float> t[3;', 'texture<float> +?*;'])(
+  'a CompileError for %j, which declares no plain names',
+  (reference) => {
+    expect(() => withoutRemoved(specOf(`${reference}\n${KERNEL}`, 'k'))).toThrow("declares a texture reference ('texture<...>')");
+  },
+);
