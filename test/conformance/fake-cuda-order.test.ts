@@ -7,7 +7,7 @@ import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { expect, test } from 'vitest';
 import { openDevice } from 'millrace';
 import { hold } from '../support/latch.js';
-import type { Target } from '../support/target.js';
+import { CPU_SUPPORTS, type Target } from '../support/target.js';
 
 const FILLS = 2000;
 const log = path.join(os.tmpdir(), `millrace-driver-${process.pid}.log`);
@@ -41,7 +41,7 @@ test('S208 the driver is told to wait for an event of another device only after 
   const target: Target = {
     name: 'fake-cuda',
     spec: 'cuda:0',
-    supports: { timing: false, memoryLimit: true, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+    supports: { ...CPU_SUPPORTS, memoryLimit: true },
     open: () => openDevice('cuda:0'),
   };
   await using device = await target.open();

@@ -3,12 +3,12 @@ import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { expect, test } from 'vitest';
 import { listDevices, openDevice } from 'millrace';
 import { IS_LONG } from '../support/long.js';
-import type { Target } from '../support/target.js';
+import { CPU_SUPPORTS, type Target } from '../support/target.js';
 
 const FAKE_CUDA: Target = {
   name: 'fake-cuda',
   spec: 'cuda:0',
-  supports: { timing: false, memoryLimit: true, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+  supports: { ...CPU_SUPPORTS, memoryLimit: true },
   // Each build starts a process of its own, and each launch runs in the driver's one thread. The CPU device runs these tests in full.
   ...(!IS_LONG && { kernels: 8, launches: 200_000 }),
   open: (options) => openDevice('cuda:0', options),

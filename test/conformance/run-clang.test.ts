@@ -2,19 +2,22 @@
 import { spawnSync } from 'node:child_process';
 import { test } from 'vitest';
 import { openDevice } from 'millrace';
-import { kernelSuite } from './suite.js';
+import { CPU_SUPPORTS, type Target } from '../support/target.js';
+import { kernelSuite, textSuite } from './suite.js';
 
 if (spawnSync('clang++', ['--version']).status === 0) {
-  kernelSuite({
+  const target: Target = {
     name: 'cpu, clang',
     spec: 'cpu',
-    supports: { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+    supports: CPU_SUPPORTS,
     open: (options) => {
       // Each device reads this variable when it opens.
       process.env['MILLRACE_CXX'] = 'clang++';
       return openDevice('cpu', options);
     },
-  });
+  };
+  kernelSuite(target);
+  textSuite(target);
 } else {
   test.skip('S401 kernels compiled by clang++ (it is not on this machine)', () => {});
 }

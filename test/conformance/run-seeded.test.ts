@@ -3,6 +3,7 @@
 import { CPU_DEVICES } from '../support/two-cpu-devices.js';
 import { expect, test } from 'vitest';
 import { openDevice } from 'millrace';
+import { CPU_SUPPORTS } from '../support/target.js';
 import { orderSuite } from './suite.js';
 
 /** MILLRACE_SEEDS=7 runs only seed 7, to repeat a failure; 1-1000 runs these seeds. */
@@ -14,7 +15,7 @@ for (let seed = first; seed <= last; seed++) {
   orderSuite({
     name: `cpu, seed ${seed}`,
     spec: 'cpu:0',
-    supports: { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+    supports: CPU_SUPPORTS,
     programs: 15,
     open: (options) => {
       seeded();

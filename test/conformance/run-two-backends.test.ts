@@ -3,6 +3,7 @@
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { test } from 'vitest';
 import { openDevice } from 'millrace';
+import { CPU_SUPPORTS } from '../support/target.js';
 import { twoBackendSuite } from './suite.js';
 
 if (FAKE_DRIVER === undefined) {
@@ -10,18 +11,17 @@ if (FAKE_DRIVER === undefined) {
     context.skip(FAKE_DRIVER_MISSING);
   });
 } else {
-  const supports = { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 };
   twoBackendSuite({
     name: 'cpu-and-fake-cuda',
     spec: 'cpu',
-    supports,
+    supports: CPU_SUPPORTS,
     open: (options) => openDevice('cpu', options),
     openOther: () => openDevice('cuda:0'),
   });
   twoBackendSuite({
     name: 'fake-cuda-and-cpu',
     spec: 'cuda:0',
-    supports,
+    supports: CPU_SUPPORTS,
     open: (options) => openDevice('cuda:0', options),
     openOther: () => openDevice('cpu'),
   });

@@ -15,6 +15,9 @@ export interface Supports {
   readonly waitingStreams: number;
 }
 
+/** What the CPU device supports, where other tests run beside. */
+export const CPU_SUPPORTS: Supports = { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 };
+
 export interface Target {
   /** Shown in titles and matched by skips.ts. */
   readonly name: string;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Device, type Kernel, openDevice } from 'millrace';
 import { type Decided, decided } from '../../support/oracle/cases.js';
 import { differenceOn } from '../../support/oracle/compare.js';
-import type { Target } from '../../support/target.js';
+import { CPU_SUPPORTS, type Target } from '../../support/target.js';
 import { writtenOf } from '../../support/written.js';
 import { QUICK } from '../../support/quick-compiler.js';
 
@@ -31,7 +31,7 @@ let device: Device;
 const target: Target = {
   name: 'cpu',
   spec: 'cpu',
-  supports: { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 },
+  supports: CPU_SUPPORTS,
   open: (options) => openDevice('cpu', options),
 };
 const taken: Decided[] = [];
