@@ -20,8 +20,8 @@ export const FIELD_MACROS = `#if defined(__CUDACC_RTC__) && !defined(MILLRACE_CP
 `;
 
 /**
- * `parameter` is the parameter's number, also in C++. `kindsOf` gives the kinds of types with the layout of an element type. All names begin with mr_, because the source's macros
- * apply here too.
+ * `parameter` distinguishes the parameter in names: its kernel's number and its own. `kindsOf` gives the kinds of types with the layout of an
+ * element type. All names begin with mr_, because the source's macros apply here too.
  */
 export function fieldTemplates(
   parameter: string,
