@@ -11,7 +11,7 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:tex[123]D(?:Layered|Lod|Grad|gather)\w*|texCubemap\w*)$/, 'texture functions other than tex1Dfetch, tex1D, tex2D and tex3D'],
   [/^surf(?:[12]DLayered|Cubemap)\w*$/, 'surface functions other than those of one, two and three dimensions'],
   [/^(?:nvcuda|wmma|__nv_fp8_\w+)$/, 'tensor-core intrinsics'],
-  [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
+  [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask instead of those with _sync'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
   [
     /^cuda(?:Event(?!_t$)\w+|Mem\w+|Malloc\w*|Free\w*|Graph\w*|Occupancy\w+|Func\w+|StreamWaitEvent|GetParameterBuffer\w*|LaunchDevice\w*|LaunchKernel\w*)$/,
