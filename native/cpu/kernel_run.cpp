@@ -205,8 +205,8 @@ KernelExit KernelRun::Call(MrEntry entry, const MrLaunch& launch, uint64_t first
   return exit_;
 }
 
-void KernelRun::Leave(KernelFault fault, uint64_t detail) {
-  exit_ = {fault, detail};
+void KernelRun::Leave(KernelFault fault, uint64_t detail, const MrShuffle& shuffle) {
+  exit_ = {.fault = fault, .detail = detail, .shuffle = shuffle};
   is_paused_ = false;
   siglongjmp(place_, 1);
 }
@@ -250,6 +250,10 @@ void KernelRun::Spin(void* run, unsigned long long* since) {
   const uint64_t limit = SpinLimitMs();
   if (now - *since > limit * 1'000'000) self.Leave(KernelFault::kSpin, limit);
   self.is_paused_ = false;
+}
+
+void KernelRun::FailShuffle(void* run, const MrShuffle* shuffle) {
+  static_cast<KernelRun*>(run)->Leave(KernelFault::kShuffle, 0, *shuffle);
 }
 
 KernelPause::KernelPause() : run_(KernelThread::Here().run) {

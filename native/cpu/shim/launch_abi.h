@@ -8,6 +8,18 @@
 struct MrLauncher;
 struct MrRaces;
 
+/// Two threads of a tile that called `shfl` with different source ranks.
+struct MrShuffle {
+  struct Call {
+    unsigned thread[3];
+    unsigned source;
+    /// Of the compiled source.
+    unsigned line;
+  };
+  Call calls[2];
+};
+static_assert(sizeof(MrShuffle) == 40, "");
+
 /// The arguments of an entry, which runs the blocks [first_block, end_block) of a launch.
 struct MrLaunch {
   /// Pointers to the argument values, each aligned to 8 bytes.
@@ -36,8 +48,10 @@ struct MrLaunch {
   void (*spin)(void* run, unsigned long long* since) = nullptr;
   /// Looks for races of shared memory. Null if the image was not compiled for that.
   MrRaces* races = nullptr;
+  /// Fails the launch and does not return.
+  void (*fail_shuffle)(void* run, const MrShuffle* shuffle) = nullptr;
 };
-static_assert(sizeof(MrLaunch) == 136, "");
+static_assert(sizeof(MrLaunch) == 144, "");
 static_assert(__builtin_offsetof(MrLaunch, dynamic_shared) == 40, "");
 static_assert(__builtin_offsetof(MrLaunch, launcher) == 64, "");
 static_assert(__builtin_offsetof(MrLaunch, block_now) == 88, "");
