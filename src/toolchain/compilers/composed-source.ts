@@ -6,12 +6,12 @@ import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';
 import { preludeOf, type SourcePrelude } from '../cuda-parser/source-prelude.js';
 import type { EditedSource } from '../cuda-parser/source-edits.js';
-import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
+import type { Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
 import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates } from '../cuda-to-cpu/library-headers.js';
-import { kernelPaths, kernelsOf, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
+import { boundedPaths, kernelPaths, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { parameterChecks } from './parameter-checks.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
@@ -82,11 +82,11 @@ export function exportOf({ entry, path }: BuildSpec): Exports {
 function exportedKernels({ kernels, symbols }: Exports, tokens: ScannedSource['tokens']): string {
   const paths = kernelPaths(tokens);
   if (!symbols) return kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
-  const bounded = new Set(kernelsOf(tokens, namespaceScope(tokens)).flatMap(({ name, bounds }) => (bounds ? [name] : [])));
+  const bounded = boundedPaths(tokens);
   return [...symbols]
     .map(([path, symbol]) => {
       const name = plainName(path);
-      const bounds = bounded.has(name) && symbol !== name && !path.includes('<');
+      const bounds = bounded.has(path) && symbol !== name && !path.includes('<');
       const space = path.slice(0, path.length - name.length);
       return `MR_KERNEL_OF(${symbol}, ${path})\n${bounds ? `MR_MAX_THREADS(${symbol}, ${space}mr_max_threads_${name})\n` : ''}`;
     })
