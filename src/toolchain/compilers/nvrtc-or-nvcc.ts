@@ -192,7 +192,8 @@ export class NvccCompiler implements KernelCompiler {
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
-    if (isInstance(spec)) throw noTemplates(spec);
+    const refusal = this.refusal(spec);
+    if (refusal) throw refusal;
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
     const scratch = scratchFolder();
     try {
@@ -210,10 +211,12 @@ export class NvccCompiler implements KernelCompiler {
     }
   }
 
+  refusal(kernel: BuildSpec): UnavailableError | undefined {
+    return isInstance(kernel) ? noTemplates(kernel) : undefined;
+  }
+
   /** PTX takes less time than a cubin. */
   async check(kernels: readonly BuildSpec[]): Promise<void> {
-    const instance = kernels.find(isInstance);
-    if (instance) throw noTemplates(instance);
     const spec = kernels[0] as BuildSpec;
     const scratch = scratchFolder();
     try {
