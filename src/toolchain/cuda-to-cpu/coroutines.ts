@@ -46,7 +46,7 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
   const edits: Edit[] = waiting.callables.typeEdits(waiting.functions, waiting.owner, waiting.names);
   const awaits = awaitsOf(tokens, waiting);
   for (const [i, fn] of waiting.functions.entries()) {
-    if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn, awaits));
+    if (waiting.waits.has(i)) edits.push(...functionEdits(spec, tokens, waiting, i, fn, awaits));
   }
   // One by one, because a call with spread arguments has a size limit.
   for (const edit of expressionEdits(spec, tokens, waiting, awaits)) edits.push(edit);
@@ -201,7 +201,14 @@ function awaitsOf(tokens: readonly Token[], waiting: Waiting): Await[] {
   return waiting.calls.map((at) => ({ from: postfixStart(tokens, at), to: closing(tokens, waitingCallOpen(tokens, at, waiting)) }));
 }
 
-function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: number, fn: FunctionTokens, awaits: readonly Await[]): Edit[] {
+function functionEdits(
+  spec: BuildSpec,
+  tokens: readonly Token[],
+  { owner }: Waiting,
+  index: number,
+  fn: FunctionTokens,
+  awaits: readonly Await[],
+): Edit[] {
   const edits: Edit[] = [];
   let isVoid = true;
   if (fn.trailing !== undefined) {
@@ -209,7 +216,14 @@ function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: numb
     isVoid = to === from + 1 && tokens[from]!.text === 'void';
     edits.push(insertBefore(tokens[from]!, 'mr_dco<'), insertAfter(tokens[to - 1]!, '>'));
   } else if (isDeduced(tokens, fn) && fn.bodyOpen >= 0) {
-    const type = deducedType(tokens, owner, index, fn, awaits) ?? 'void';
+    const type = deducedType(tokens, owner, index, fn, awaits);
+    if (type === undefined) {
+      const what =
+        fn.kind === 'lambda'
+          ? "waits in a lambda without a return type: write '-> T' before its body"
+          : `waits in ${fn.name}, whose return type is auto: write the type`;
+      throw unable(spec, tokens[fn.at]!, what);
+    }
     isVoid = type === 'void';
     if (fn.kind !== 'lambda') typeEdits(tokens, fn, edits, false);
     edits.push(insertBefore(tokens[fn.bodyOpen]!, `${fn.kind === 'lambda' && fn.open < 0 ? '()' : ''} -> mr_dco<${type}> `));
