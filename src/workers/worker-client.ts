@@ -8,8 +8,8 @@ import { unfilledBytes } from '../core/channel/host-buffers.js';
 import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '../core/base/errors.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { Status } from '../protocol/protocol.gen.js';
-import type { BuildResult, KernelBuilder } from '../toolchain/images/builder.js';
-import { callSource, raceSource } from '../toolchain/compilers/race-source.js';
+import type { BuildResult } from '../toolchain/images/builder.js';
+import type { DeviceBuilds } from './device-builds.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { asMillraceError, asUnopened } from './native-errors.js';
 
@@ -19,9 +19,12 @@ export type Send = (message: FromWorker, moved?: readonly ArrayBuffer[]) => void
 export interface ControlledDevice {
   readonly binding: Binding;
   readonly channel: number;
-  readonly builder: KernelBuilder;
   readonly isOnCpu: boolean;
+  /** Its images find races of shared memory. */
+  readonly findsRaces: boolean;
   readonly isClosing: boolean;
+  /** The first call loads the compiler's code. */
+  builds(): Promise<DeviceBuilds>;
 }
 
 /** `built` is the image of a module, which is loaded already; the `image` of a kernel is to be loaded. */
@@ -130,7 +133,7 @@ export class WorkerClient {
   async #build(handle: number, spec: Build, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
-      const report: BuiltReport = module === undefined ? await this.#device.builder.build(spec) : await this.#ofModule(spec, module);
+      const report: BuiltReport = module === undefined ? await this.#buildImage(spec) : await this.#ofModule(spec, module);
       const { image = NO_IMAGE, built = image, compiler, fromCache, ms, symbolOf } = report;
       if (this.#device.isClosing) return;
       const { isBounded, isLaunching = false } = spec;
@@ -163,7 +166,7 @@ export class WorkerClient {
 
   #keepImage(handle: number, image: Uint8Array, kernel: Build, module: number | undefined): void {
     const build = module === undefined ? kernel : (this.#modules.get(module) as LoadedModule).build;
-    if (!this.#device.builder.findsRaces && !(this.#device.isOnCpu && 'source' in build && SHUFFLE.test(build.source))) return;
+    if (!this.#device.findsRaces && !(this.#device.isOnCpu && 'source' in build && SHUFFLE.test(build.source))) return;
     this.#images.set(handle, { file: Buffer.from(image).toString(), build });
   }
 
@@ -181,7 +184,7 @@ export class WorkerClient {
   }
 
   async #load(module: number, spec: BuildSpec): Promise<BuiltReport> {
-    const { image, symbolOf, compiler, fromCache, ms } = await this.#device.builder.build(spec);
+    const { image, symbolOf, compiler, fromCache, ms } = await this.#buildImage(spec);
     if (!this.#device.isClosing) {
       try {
         this.#device.binding.loadModule(this.#device.channel, module, image);
@@ -192,13 +195,18 @@ export class WorkerClient {
     return { compiler, fromCache, ms, symbolOf, built: image };
   }
 
+  async #buildImage(spec: Build): Promise<BuildResult> {
+    const { builder } = await this.#device.builds();
+    return builder.build(spec);
+  }
+
   #loaded(module: number): Promise<BuiltReport> {
     return (this.#modules.get(module) as LoadedModule).loading;
   }
 
   /** The image of a module is the same for every list of parameters, so the kernel's own list is compared beside its build. */
   async #ofModule(spec: Build, module: number): Promise<BuiltReport> {
-    const { builder } = this.#device;
+    const { builder } = await this.#device.builds();
     // The module may have been built without this kernel.
     const able = builder.checked(spec);
     const compared = builder.checkParameters(able as BuildSpec);
@@ -299,10 +307,13 @@ export class WorkerClient {
     const source: FaultSource =
       image === undefined
         ? { lines: [undefined, undefined], reason, variable: undefined }
-        : 'lines' in places
-          ? callSource(this.#device.builder.sourceOf(image.build), places)
-          : await raceSource(image.file, () => this.#device.builder.sourceOf(image.build), places);
+        : await this.#faultSource(image.file, image.build, places);
     this.#send({ type: 'located', id, source });
+  }
+
+  async #faultSource(file: string, build: Build, places: FaultPlaces): Promise<FaultSource> {
+    const { builder, faultSource } = await this.#device.builds();
+    return faultSource(file, () => builder.sourceOf(build), places);
   }
 
   #answer(id: number, name: ControlName, args: readonly unknown[]): void {

@@ -2,7 +2,7 @@
 // use, and the shared variable by the symbols of the image. Of calls, whose lines the report has, the lines of the user's file.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { BuildSpec, CallPlaces, RacePlaces, FaultSource } from '../../core/channel/build.js';
+import type { BuildSpec, FaultPlaces, RacePlaces, FaultSource } from '../../core/channel/build.js';
 import { placeInFile, SOURCE_NAME } from '../base/diagnostics.js';
 import { threadVariables } from '../base/elf-symbols.js';
 import { runCompiler } from './run-compiler.js';
@@ -28,7 +28,11 @@ export async function raceSource(image: string, specOf: () => BuildSpec, { instr
   }
 }
 
-export function callSource(spec: BuildSpec, { lines: [first, second] }: CallPlaces): FaultSource {
+/** As `raceSource`, for the calls of a fault report, too. */
+export async function faultSource(image: string, specOf: () => BuildSpec, places: FaultPlaces): Promise<FaultSource> {
+  if (!('lines' in places)) return raceSource(image, specOf, places);
+  const [first, second] = places.lines;
+  const spec = specOf();
   return { lines: [placeInFile(spec, first), placeInFile(spec, second)], reason: undefined, variable: undefined };
 }
 
