@@ -87,7 +87,9 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .shared_bytes = request.shared_bytes,
              .take_memory = &KernelRun::TakeMemory,
              .spin = &KernelRun::Spin,
-             .fail_shuffle = &KernelRun::FailShuffle};
+             .fail_shuffle = &KernelRun::FailShuffle,
+             .find_spaces = &KernelRun::FindSpaces,
+             .is_taken = &KernelRun::IsTaken};
 }
 
 GridCall::GridCall(const GridCall& parent, const MrChild& child)
@@ -107,7 +109,9 @@ GridCall::GridCall(const GridCall& parent, const MrChild& child)
              .shared_bytes = static_cast<unsigned>(child.shared_bytes),
              .take_memory = &KernelRun::TakeMemory,
              .spin = &KernelRun::Spin,
-             .fail_shuffle = &KernelRun::FailShuffle};
+             .fail_shuffle = &KernelRun::FailShuffle,
+             .find_spaces = &KernelRun::FindSpaces,
+             .is_taken = &KernelRun::IsTaken};
 }
 
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {

@@ -36,6 +36,9 @@ class KernelRun {
   static void* TakeMemory(void* run, unsigned long long bytes);
   /// For `MrLaunch::spin`: aborts a kernel whose thread has waited in a loop for kSpinLimit.
   static void Spin(void* run, unsigned long long* since);
+  /// For `MrLaunch::find_spaces` and `is_taken`.
+  static void FindSpaces(void* run, const void* of, MrSpaces* found);
+  static bool IsTaken(void* run, const void* address);
   /// For `MrLaunch::fail_shuffle`: aborts the kernel.
   static void FailShuffle(void* run, const MrShuffle* shuffle);
 
