@@ -206,6 +206,22 @@ test.skipIf(!hasNvcc)(
   },
 );
 
+test.skipIf(!hasNvcc)(
+  'nvcc: kernels of one name in several namespaces have symbols of their own (skipped without it)',
+  { timeout: 60_000 },
+  async () => {
+    const source = `namespace a { __global__ void k(int* y) { y[0] = 1; } static __global__ void s(int* y) { y[0] = 2; } }
+namespace b { namespace { __global__ void k(int* y) { y[0] = 3; } } __global__ void s(int* y) { y[0] = 4; } }
+extern "C" __global__ void s(int* y) { y[0] = 5; }`;
+    const { build } = readModule(source, {}, { file: 'module.ts', line: 1 });
+    const builder = new KernelBuilder({ backend: 'cuda', computeCapability: [9, 0] }, { ...process.env, MILLRACE_CACHE: 'off' });
+    const { image, symbolOf } = await builder.build(build);
+    const symbols = ['a::k', 'a::s', 'b::k', 'b::s'].map(symbolOf);
+    expect(symbols).toEqual(['k', '_ZN1a1sEPi', expect.stringMatching(/^_ZN1b\d+_GLOBAL__N_\w+1kEPi$/), '_ZN1b1sEPi']);
+    for (const symbol of symbols) expect(Buffer.from(image).includes(`.text.${symbol}\0`), symbol).toBe(true);
+  },
+);
+
 test('kernels that a compiler refuses are not checked, and the others in one pass', async () => {
   const passes: string[][] = [];
   const refused = new UnavailableError('ERR_MILLRACE_UNAVAILABLE', 'Not here.', []);
