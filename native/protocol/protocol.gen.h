@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "e36c898deb0ae257";
+inline constexpr char kHash[] = "aa0254e3c6f65b97";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -684,7 +684,7 @@ static_assert(offsetof(SubmitCall, ticket) == 8);
 static_assert(offsetof(SubmitCall, status) == 16);
 static_assert(offsetof(SubmitCall, reserved) == 20);
 
-/// A fault report. The first thread of a launch that accesses an array out of bounds or fails an assertion writes it, before the launch counts as complete. A copy whose host memory no longer exists sets only `state`. `state` is 0 (free), 1 (being written) or 2 (written). `parameter` numbers the kernel's parameters from 0, then the arrays that the kernel declares. 0xffffffff means that an assertion failed, and `index` is its number. 0xfffffffe means that the device refused a launch from the kernel, and `dimension` names the exceeded limit. For a race of shared memory, `places` contains the offsets of both accesses in the image; the low half is the earlier access.
+/// A fault report. The first thread of a launch that accesses an array out of bounds or fails an assertion writes it, before the launch counts as complete. A copy whose host memory no longer exists sets only `state`. `state` is 0 (free), 1 (being written) or 2 (written). `parameter` numbers the kernel's parameters from 0, then the arrays that the kernel declares. 0xffffffff means that an assertion failed, and `index` is its number. 0xfffffffe means that the device refused a launch from the kernel, and `dimension` names the exceeded limit. For a race of shared memory, `places` contains the offsets of both accesses in the image; the low half is the earlier access. For threads of a tile that called `shfl` with different source ranks, `places` contains both ranks, and `index` and `threadZ` contain the lines of the calls.
 struct FaultSlot {
   uint32_t state;
   uint32_t parameter;
