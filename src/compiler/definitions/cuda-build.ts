@@ -1,5 +1,5 @@
 // Describes what to build from CUDA C++ source.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
 import { withoutManaged } from '../cuda-source/managed-variables.js';

@@ -1,7 +1,7 @@
 // Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { InternalError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
 import {
@@ -57,7 +57,7 @@ const FLAGS: readonly string[] = [
   '-ftabstop=1',
 ];
 /**
- * Without the first flag, g++ turns a division by a constant zero into a trap; GPUs and this device (native/cpu/division.h) give a result.
+ * Without the first flag, g++ turns a division by a constant zero into a trap; GPUs and this device (native/cpu/division_traps.h) give a result.
  * -fwhole-program makes everything private that is not exported, so that globals stay in registers (see the shim's thread_index.h).
  */
 const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference', '-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];

@@ -1,7 +1,7 @@
 // Compiles CUDA C++ to a cubin: with NVRTC in this process if it can be loaded, else with nvcc.
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
 import {

@@ -2,7 +2,7 @@
 // built without it.
 import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda-source/host-code.js';
 import { blanked, globalFunctions, withoutComments } from '../../compiler/cuda-source/source-scan.js';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError } from '../../core/base/errors.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { plainName } from '../base/symbols.js';

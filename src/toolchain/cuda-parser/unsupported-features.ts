@@ -1,6 +1,6 @@
 // Rejects CUDA features that the CPU device does not have. It finds them by name, before compilation, because the C++ compiler would only
 // report an undeclared name.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { isLaunch, type Token, type Tokens } from './tokenizer.js';
