@@ -1,5 +1,5 @@
 // Idioms of published programs whose host code and kernels share declarations.
-import { f32, i32, inout, input, output, u64 } from 'millrace';
+import { f32, i32, inout, input, output, u32, u64 } from 'millrace';
 import { floats, ints, type TextCase } from './text-case.js';
 
 const cells = floats(5 * 7, (i) => i * 1.5 - 4);
@@ -51,5 +51,13 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     launch: { grid: 4, block: 32 },
     given: { x: limits, y: new Int32Array(100), n: 100 },
     results: { y: limits.map((_v, i) => limits[(i + 1) % 100]!) },
+  },
+  {
+    file: 'kept-writes',
+    kernel: 'count_multiples',
+    params: { values: input(i32), n: i32, counts: output(u32) },
+    launch: { grid: 1, block: 64 },
+    given: { values: limits, n: 100, counts: new Uint32Array(64) },
+    results: { counts: Uint32Array.from({ length: 64 }, (_unused, t) => limits.filter((limit) => limit % (t + 1) === 0).length) },
   },
 ];
