@@ -6,7 +6,7 @@ import { withoutComments, withoutDirectives } from './source-scan.js';
 
 /** Libraries of the host by their prefixes; CUDA's complex numbers, textures and surfaces are for both. */
 const API =
-  /^(?:cuda(?!(?:Texture|Surface)Object_t$|ReadMode|TextureReadMode|BoundaryMode|SurfaceBoundaryMode)[A-Z]\w*|cu(?!C(?:add|sub|mul|div|abs|fma|real|imag|onj|omplex)|Conj|Complex|Float|Double)[A-Z]\w*|cublas\w+|cufft\w+|curand(?!State)[A-Z]\w*|cudnn\w+|cusparse\w+|cusolver\w+|nccl[A-Z]\w+|nvml\w+|pthread_\w+|MPI_\w+|omp_\w+|glut?[A-Z]\w+|thrust|checkCudaErrors)$/;
+  /^(?:cuda(?!(?:Texture|Surface)Object_t$|ReadMode|TextureReadMode|BoundaryMode|SurfaceBoundaryMode)[A-Z]\w*|cu(?!C(?:add|sub|mul|div|abs|fma|real|imag|onj|omplex)|Conj|Complex|Float|Double)[A-Z]\w*|cublas\w+|cufft\w+|curand(?!State)[A-Z]\w*|cudnn\w+|cusparse\w+|cusolver\w+|nccl[A-Z]\w+|nvml\w+|nvtx[A-Z]\w+|pthread_\w+|MPI_\w+|omp_\w+|glut?[A-Z]\w+|thrust|checkCudaErrors)$/;
 /** Names that no code of a device uses. */
 const OF_HOST: ReadonlySet<string> = new Set(
   '<<< throw try catch FILE fopen fclose fread fwrite fgets fscanf fprintf sscanf scanf snprintf fflush posix_memalign aligned_alloc getenv atoi atof perror usleep srand lrand48 drand48 srand48 pid_t getpid fork waitpid timeval timespec timezone strdup strlen strcpy strcat strcmp strncmp strtok qsort stderr stdout ostream istream ofstream ifstream stringstream cout cerr gettimeofday clock_gettime host_vector device_vector'.split(
