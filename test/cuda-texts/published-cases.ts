@@ -60,4 +60,12 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     given: { values: limits, n: 100, counts: new Uint32Array(64) },
     results: { counts: Uint32Array.from({ length: 64 }, (_unused, t) => limits.filter((limit) => limit % (t + 1) === 0).length) },
   },
+  {
+    file: 'nvcc-dialect',
+    kernel: 'move',
+    params: { x: input(f32), y: output(f32), n: i32 },
+    launch: { grid: 2, block: 32 },
+    given: { x: cells, y: new Float32Array(35), n: 35 },
+    results: { y: cells.map((x) => (x > 0 ? x + 1.5 : -1.5 * x + 1.5)) },
+  },
 ];
