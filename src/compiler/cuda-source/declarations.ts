@@ -45,6 +45,8 @@ const BEHIND: ReadonlySet<string> = new Set([
   'try',
   '__attribute__',
 ]);
+/** Words before which no part of the same declaration stands, except `inline` and the like. */
+const BEGINS: ReadonlySet<string> = new Set(['using', 'template', 'namespace', 'static_assert']);
 const CLASSES: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
 const NOT_VARIABLES: ReadonlySet<string> = new Set([
   'typedef',
@@ -138,6 +140,7 @@ class Splitter {
   /** Reads one declaration, and returns where the next begins. */
   #declaration(from: number, to: number, isClass: boolean, depth: number): number {
     if (/^(?:public|private|protected)$/.test(this.#text(from)) && this.#text(from + 1) === ':') return from + 2;
+    if (this.#isLoneWord(from)) return from + 1;
     let hasValue = false;
     for (let at = Math.min(this.#afterTemplate(from), to - 1); at < to; at++) {
       const text = this.#text(at);
@@ -176,6 +179,11 @@ class Splitter {
       } else at = close;
     }
     return to;
+  }
+
+  /** Whether it is a macro before a declaration: `LIBRARY_NAMESPACE_END using library::f;`. */
+  #isLoneWord(at: number): boolean {
+    return /^(?!(?:inline|extern|export|friend)$)[A-Za-z_$]/.test(this.#text(at)) && BEGINS.has(this.#text(at + 1));
   }
 
   /** Behind the handlers of a function whose body is a try block: `int main() try { ... } catch (...) { ... }`. */

@@ -48,6 +48,11 @@ test.each([
     '#define CHECK(x) check((x))\nvoid check(cudaError_t e) { if (e) exit(1); }',
     ['#define CHECK(x) check((x))'],
   ],
+  [
+    'a declaration behind a macro without arguments',
+    'NAMESPACE_END\nusing thrust::complex;\nvoid run() { k<<<1, 1>>>(0); }',
+    ['NAMESPACE_END'],
+  ],
   ['a function behind the call of a macro', 'DEFINE(float)\nvoid run() { k<<<1, 1>>>(0); }', ['DEFINE(float)']],
   [
     'a using-declaration and an alias of the host',
