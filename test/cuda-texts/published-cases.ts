@@ -52,4 +52,12 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     given: { x: limits, y: new Int32Array(100), n: 100 },
     results: { y: limits.map((_v, i) => limits[(i + 1) % 100]!) },
   },
+  {
+    file: 'macros-of-projects',
+    kernel: 'sums',
+    params: { pairs: input(i32), out: output(i32), n: i32 },
+    launch: { grid: 2, block: 32 },
+    given: { pairs: limits, out: new Int32Array(50), n: 50 },
+    results: { out: ints(50, (i) => limits[2 * i]! + 10 * limits[2 * i + 1]!) },
+  },
 ];

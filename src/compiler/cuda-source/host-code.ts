@@ -1,6 +1,7 @@
 // Removes host code from CUDA C++ source: main, functions that launch kernels and call CUDA's API, and declarations that only these use. A
 // function without __device__ counts as a device function if device code names it, so sources that omit the specifier keep their functions.
 // Spaces replace the removed code, so lines, columns and directives stay.
+import { joinedNames } from './joined-names.js';
 import { type DeclarationText, declarationsOf, type SourceToken } from './declarations.js';
 import { withoutComments, withoutDirectives } from './source-scan.js';
 
@@ -121,8 +122,10 @@ function removing(
     for (let at = from; at < to; at++) if (tokens[at + 1]?.text === '(') calledOnDevice.add(tokens[at]!.text);
   }
   const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice, calledOnDevice));
-  // Names joined by macros cannot be followed.
-  if (/##/.test(text)) for (const [i, fate] of fates.entries()) if (fate === 'named' && !isEvident[i]) fates[i] = 'kept';
+  // Uses of names that macros join cannot be followed.
+  const joined = joinedNames(text);
+  if (joined)
+    for (const [i, fate] of fates.entries()) if (fate === 'named' && !isEvident[i] && joined(declarations[i]!.name)) fates[i] = 'kept';
   const shared = declarations.filter(({ kind }, i) => {
     const isFunction = kind === 'function' || kind === 'prototype';
     return isFunction && fates[i] === 'kept' && heads[i]!.includes('__host__') && !isOfDevice(heads[i]!);
@@ -153,7 +156,10 @@ function removing(
   }
   const gone = declarations
     .filter((_one, i) => fates[i] !== 'kept')
-    .map(({ from, to }) => ({ start: tokens[from]!.start, end: tokens[to - 1]!.start + tokens[to - 1]!.text.length }))
+    .map(({ macrosFrom, from, to }) => ({
+      start: tokens[areAttributes(tokens, macrosFrom, from, macros) ? macrosFrom : from]!.start,
+      end: tokens[to - 1]!.start + tokens[to - 1]!.text.length,
+    }))
     // NVRTC takes no function and no prototype with this specifier alone.
     .concat(
       shared.flatMap(({ from, headEnd }) =>
@@ -173,6 +179,23 @@ function removing(
     copied = end;
   }
   return made + source.slice(copied);
+}
+
+/** Whether the macros that [from, to) calls stand for attributes, which would apply to the next declaration if this one were removed alone. */
+function areAttributes(
+  tokens: readonly SourceToken[],
+  from: number,
+  to: number,
+  macros: ReadonlyMap<string, ReadonlySet<string>>,
+): boolean {
+  let depth = 0;
+  for (let at = from; at < to; at++) {
+    const { text } = tokens[at]!;
+    if (text === '(') depth++;
+    else if (text === ')') depth--;
+    else if (depth === 0 && !['__attribute__', '__declspec'].some((word) => macros.get(text)?.has(word))) return false;
+  }
+  return true;
 }
 
 function spanOf({ start, text }: SourceToken): { readonly start: number; readonly end: number } {
