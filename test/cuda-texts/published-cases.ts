@@ -7,6 +7,17 @@ const limits = ints(100, (i) => ((i * 31) % 17) - 8);
 
 const bits = (count: number): BigUint64Array => BigUint64Array.of(2n ** BigInt(count) - 1n);
 
+const vectors = ints(128 * 8, (i) => (i * 37) % 101);
+const quads = floats(256, (i) => i / 4 - 20);
+
+/** What thread i of `as_coroutines` writes. */
+function outOf(i: number): readonly number[] {
+  const at = i % 4;
+  const lanes = ints(32, (lane) => vectors[8 * ((i & ~31) + lane) + (lane % 4)]!);
+  const picked = lanes.reduce((a, b) => a + b) + vectors[8 * i + 4 + ((at + 1) % 4)]! + vectors[8 * i + 3]!;
+  return [i % 2 === 1 ? -1 : i, i + 1, i + 2, i + 3 + (i < 64 ? picked : 0)];
+}
+
 export const PUBLISHED_CASES: readonly TextCase[] = [
   {
     file: 'files-in-classes',
@@ -59,5 +70,26 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     launch: { grid: 2, block: 32 },
     given: { pairs: limits, out: new Int32Array(50), n: 50 },
     results: { out: ints(50, (i) => limits[2 * i]! + 10 * limits[2 * i + 1]!) },
+  },
+  {
+    file: 'arrays-as-vectors',
+    kernel: 'as_coroutines',
+    params: { in: input(i32), out: output(i32), limit: i32 },
+    launch: { grid: 2, block: 64 },
+    given: { in: vectors, out: new Int32Array(512), limit: 1 },
+    results: { out: ints(512, (at) => outOf(at >> 2)[at & 3]!) },
+  },
+  {
+    file: 'arrays-as-vectors',
+    kernel: 'as_loops',
+    params: { in: input(f32), out: output(f32) },
+    launch: { grid: 1, block: 64 },
+    given: { in: quads, out: new Float32Array(256) },
+    results: {
+      out: floats(256, (at) => {
+        const [own, other] = [quads.subarray(at & ~3), quads.subarray(252 - (at & ~3))];
+        return [other[0]!, other[3]!, own[0]! + own[1]!, own[2]! + own[3]!][at & 3]!;
+      }),
+    },
   },
 ];
