@@ -1,5 +1,5 @@
 // Idioms of published programs whose host code and kernels share declarations.
-import { f32, i32, inout, input, output, u64 } from 'millrace';
+import { f32, i32, i64, inout, input, output, u64 } from 'millrace';
 import { floats, ints, type TextCase } from './text-case.js';
 
 const cells = floats(5 * 7, (i) => i * 1.5 - 4);
@@ -91,5 +91,13 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
         return [other[0]!, other[3]!, own[0]! + own[1]!, own[2]! + own[3]!][at & 3]!;
       }),
     },
+  },
+  {
+    file: 'dependent-launches',
+    kernel: 'swap_halves',
+    params: { in: input(i64), out: output(i64), n: i32 },
+    launch: { grid: 2, block: 32 },
+    given: { in: BigInt64Array.from(limits, (v, i) => (BigInt(i) << 32n) + BigInt(v + 8)), out: new BigInt64Array(100).fill(-1n), n: 50 },
+    results: { out: BigInt64Array.from(limits, (v, i) => (i < 50 ? (BigInt(v + 8) << 32n) + BigInt(i) : -1n)) },
   },
 ];
