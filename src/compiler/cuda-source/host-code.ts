@@ -32,6 +32,7 @@ type Fate = 'kept' | 'removed' | 'named';
 export function withoutHostCode(source: string): string {
   const text = withoutComments(source);
   if (!MAY_BE_HOST.test(text)) return source;
+  const instantiating = instantiatingMacros(text);
   const left = removing(source, text, (one, head, isEvident, ofDevice, calledOnDevice) => {
     if (isOfDevice(head)) return 'kept';
     // CUDA's compilers let members of both sides call it.
@@ -42,6 +43,7 @@ export function withoutHostCode(source: string): string {
     if (one.kind === 'function') return one.isMember ? 'kept' : 'named';
     // `template void reduce<int>(...)`: code of a device needs no explicit instantiation, and the host's template may be gone.
     if (one.kind === 'prototype' && head[0] === 'template' && head[1] !== '<') return 'removed';
+    if (one.kind === 'other' && instantiating.has(head[0]!)) return 'removed';
     if (one.kind === 'prototype') return one.isMember ? 'kept' : 'named';
     if (one.kind === 'variable' && isEvident) return one.isMember ? 'kept' : 'removed';
     // A variable without a name is not followed.
@@ -207,6 +209,15 @@ function isHostMember({ kind, isMember, name }: DeclarationText, head: readonly 
   if (kind !== 'function' || !isMember || name === 'main' || !head.includes('__host__') || isOfDevice(head)) return false;
   const before = head.slice(0, head.indexOf(name)).filter((word) => !/^(?:__host__|inline|explicit|constexpr|virtual|static)$/.test(word));
   return before.length > 0 && !before.includes('~');
+}
+
+/** Macros that stand for explicit instantiations: `#define MAKE(T) template void reduce(T*)`. */
+function instantiatingMacros(text: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)\([^)\n]*\)((?:\\\r?\n|[^\n])*)/gm)) {
+    if (/^[\s\\]*template\b(?!\s*<)/.test(body) && !/[{}]|\btemplate\s*</.test(body)) found.add(name);
+  }
+  return found;
 }
 
 /** What the source's macros consist of, by their names. */

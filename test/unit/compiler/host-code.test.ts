@@ -37,6 +37,11 @@ test.each([
     'template <typename T> void h(T* y) { cudaFree(y); }\ntemplate void h<int>(int*);\n__device__ void g() { n::h(3); }',
     ['__device__ void g() { n::h(3); }'],
   ],
+  [
+    'explicit instantiations by a macro',
+    'template <typename T> void h(T* y) { cudaFree(y); }\n#define MAKE(T) \\\n  template void h(T*)\nMAKE(int);\nMAKE(float);',
+    ['#define MAKE(T) \\', '  template void h(T*)'],
+  ],
   ['a class with members of the host only', 'struct T { cudaEvent_t e; T() { cudaEventCreate(&e); } };', []],
   [
     'a variable of the host',
