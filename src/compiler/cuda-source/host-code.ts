@@ -138,7 +138,10 @@ function removing(
   for (let i = declarations.length - 1; i >= 0; i--) if (fates[i] !== 'kept') owner.fill(i, declarations[i]!.from, declarations[i]!.to);
   const words = declarations.map(() => new Set<string>());
   const named = new Set<string>();
-  for (const [at, { text: word }] of tokens.entries()) (owner[at]! < 0 ? named : words[owner[at]!]!).add(word);
+  const hidden = hiddenNames(tokens, declarations);
+  for (const [at, { text: word }] of tokens.entries()) {
+    if (!hidden[at]?.has(word)) (owner[at]! < 0 ? named : words[owner[at]!]!).add(word);
+  }
   const pending = new Map<string, number[]>();
   for (const [i, { name }] of declarations.entries()) {
     if (fates[i] !== 'named' || name === '') continue;
@@ -181,6 +184,33 @@ function removing(
     copied = end;
   }
   return made + source.slice(copied);
+}
+
+/** For each token of a function's body, the function's parameters, which hide what the source declares with their names. */
+function hiddenNames(
+  tokens: readonly SourceToken[],
+  declarations: readonly DeclarationText[],
+): readonly (ReadonlySet<string> | undefined)[] {
+  const hidden = Array.from<ReadonlySet<string> | undefined>({ length: tokens.length });
+  for (const { kind, name, from, headEnd, to } of declarations) {
+    if (kind !== 'function' || name === '') continue;
+    const names = new Set<string>();
+    let at = from;
+    while (at < headEnd && (tokens[at]!.text !== name || tokens[at + 1]?.text !== '(')) at++;
+    let depth = 0;
+    for (at++; at < headEnd; at++) {
+      const { text } = tokens[at]!;
+      if (text === '(') depth++;
+      else if (text === ')' && --depth === 0) break;
+      // A type stands before the name of a parameter: `const float* x,`.
+      const isLast = depth === 1 && /^[,)]$/.test(tokens[at + 1]?.text ?? '');
+      if (!isLast || !/^[A-Za-z_]\w*$/.test(text) || !/[\w*&>]$/.test(tokens[at - 1]!.text)) continue;
+      names.add(text);
+      hidden[at] = names;
+    }
+    if (names.size > 0) hidden.fill(names, headEnd, to);
+  }
+  return hidden;
 }
 
 /** Whether the macros that [from, to) calls stand for attributes, which would apply to the next declaration if this one were removed alone. */

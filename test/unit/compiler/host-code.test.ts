@@ -145,6 +145,17 @@ __global__ void two(int* y) { y[0] = b(); one<<<1, 1>>>(y); }`;
   expect(of('two')).toEqual(lines);
 });
 
+test('parameters hide variables of their names', () => {
+  const source = `const float limit = 2.0f;
+const float square = limit * limit;
+struct params { int n; };
+__global__ void k(float* y, const params params, float square, int) { if (y[0] < square) y[0] = params.n; }
+int main() { k<<<1, 1>>>(0, {3}, square, 1); }`;
+  expect(left(source)).toEqual(source.split('\n').slice(2, 4));
+  const used = source.replace('< square', '< limit');
+  expect(left(used)).toEqual([source.split('\n')[0], ...used.split('\n').slice(2, 4)]);
+});
+
 test('attributes go with the declaration that macros give them to', () => {
   const macros = '#define FORMAT(...) __attribute__((format(printf, __VA_ARGS__)))\n#define API extern';
   const source = `${macros}
