@@ -100,4 +100,20 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     given: { in: BigInt64Array.from(limits, (v, i) => (BigInt(i) << 32n) + BigInt(v + 8)), out: new BigInt64Array(100).fill(-1n), n: 50 },
     results: { out: BigInt64Array.from(limits, (v, i) => (i < 50 ? (BigInt(v + 8) << 32n) + BigInt(i) : -1n)) },
   },
+  {
+    file: 'overloaded-kernels',
+    kernel: 'step',
+    params: { x: inout(i32), by: input(i32), factor: i32, n: i32 },
+    launch: { grid: 2, block: 64 },
+    given: { x: limits, by: ints(100, (i) => i), factor: 3, n: 90 },
+    results: { x: ints(100, (i) => (i < 90 ? limits[i]! * 3 + i : limits[i]!)) },
+  },
+  {
+    file: 'overloaded-kernels',
+    kernel: 'step',
+    params: { x: inout(i32), factor: i32, n: i32 },
+    launch: { grid: 2, block: 64 },
+    given: { x: limits, factor: -2, n: 100 },
+    results: { x: limits.map((v) => v * -2) },
+  },
 ];

@@ -3,7 +3,7 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
 import { withoutManaged } from '../cuda-source/managed-variables.js';
-import { withoutUndefinedOverloads } from '../cuda-source/undefined-overloads.js';
+import { type WantedKernel, withoutOtherOverloads } from '../cuda-source/overloads.js';
 import { mayLaunch, withoutComments } from '../cuda-source/source-scan.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
@@ -23,17 +23,21 @@ export interface GivenSource {
   readonly deviceRuntime?: boolean | undefined;
 }
 
-/** Reads the source, puts its own headers into it, removes host code and makes managed variables those of the device. */
+/**
+ * Reads the source, puts its own headers into it, removes host code and makes managed variables those of the device. Without `wanted`, kernels
+ * keep all their overloads.
+ */
 export function readGivenSource(
   given: unknown,
   file: unknown,
   options: readonly string[],
   caller: CallSite,
+  wanted?: WantedKernel,
 ): Pick<GivenSource, 'source' | 'original' | 'text' | 'site'> {
   const { source: original, site } = readSource(given, file, options, caller);
   const present = withoutManaged(withoutHostCode(original));
   const text = withoutComments(present);
-  const source = withoutUndefinedOverloads(present, text);
+  const source = withoutOtherOverloads(present, text, wanted);
   return { source, original, text: source === present ? text : withoutComments(source), site };
 }
 

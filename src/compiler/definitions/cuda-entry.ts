@@ -2,6 +2,7 @@
 import type { ParameterCheck, ParameterChecks } from '../../core/channel/build.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
+import { overloadsOf } from '../cuda-source/overloads.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';
 import { launchedInstances } from '../cuda-source/host-launches.js';
 import { globalFunctions, withoutComments, withoutDirectives } from '../cuda-source/source-scan.js';
@@ -127,6 +128,13 @@ function requireEntry({ source, original, text, site }: ReadSource, name: string
       place,
       `The kernel '${name}' is a template.`,
       `Give the arguments of the template in the name: ${instancesOf(original, plain)}.`,
+    );
+  const overloads = entry.isTemplate ? [] : overloadsOf(text, entry.path);
+  if (overloads.length > 1)
+    refuse(
+      place,
+      `The source has ${overloads.length} kernels named '${plain}', with ${overloads.join(' and ')} parameters.`,
+      'cudaKernel takes the one that has as many parameters as it declares. Give others of the same number different names.',
     );
   if (!entry.isTemplate && given !== undefined && !text.includes('#define'))
     refuse(place, `The kernel '${plain}' is not a template.`, `Leave out the arguments: '${plain}'.`);
