@@ -208,7 +208,7 @@ function hiddenNames(
       names.add(text);
       hidden[at] = names;
     }
-    if (names.size > 0) hidden.fill(names, headEnd, to);
+    for (let i = headEnd; names.size > 0 && i < to; i++) hidden[i] = names;
   }
   return hidden;
 }

@@ -33,7 +33,7 @@ export function withoutOtherOverloads(source: string, text: string, wanted?: Wan
     const ends = list.map((one) => endOf(text, one));
     const defined = ends.filter((one) => one?.isDefinition);
     const isWanted = wanted?.name === list[0]!.name || wanted?.name === list[0]!.path;
-    const fitting = defined.filter((one) => defined.length === 1 || (isWanted && one!.parameters === wanted!.parameters));
+    const fitting = defined.filter((one) => defined.length === 1 || (isWanted && one!.parameters === wanted.parameters));
     const own = fitting[0];
     if (own === undefined || fitting.length > 1 || ends.includes(undefined)) continue;
     for (const [at, one] of list.entries()) {
