@@ -27,62 +27,62 @@ Result<std::shared_ptr<GraphCore>> GraphCore::Build(std::shared_ptr<ThreadPool> 
                                                     const std::vector<hal::GraphNode>& nodes) {
   auto core = std::make_shared<GraphCore>(std::move(home));
   MR_TRY(core->Add(core->whole_, nodes, hal::kNoNode));
-  core->is_light_ = core->tasks_.size() <= kLightNodes &&
-                    std::all_of(core->tasks_.begin(), core->tasks_.end(), [&](const GraphTask& task) {
-                      return task.is_light_ && task.condition_ == nullptr && task.pool_ == core->home_;
+  core->is_light_ = core->nodes_.size() <= kLightNodes &&
+                    std::all_of(core->nodes_.begin(), core->nodes_.end(), [&](const CpuGraphNode& node) {
+                      return node.is_light_ && node.condition_ == nullptr && node.pool_ == core->home_;
                     });
   return core;
 }
 
 // `outer`: the index of the outermost condition around the nodes; kNoNode for the whole graph.
 Status GraphCore::Add(GraphPart& part, const std::vector<hal::GraphNode>& nodes, uint32_t outer) {
-  part.tasks.reserve(nodes.size());
-  for (const hal::GraphNode& node : nodes) {
-    const auto index = static_cast<uint32_t>(part.tasks.size());
-    const auto& device = static_cast<const CpuDevice&>(*node.device);
-    GraphTask& task = tasks_.emplace_back(*this, part, device.pool(), outer == hal::kNoNode ? index : outer);
-    MR_TRY(AddWork(task, node));
-    for (const uint32_t before : node.after) {
+  part.nodes.reserve(nodes.size());
+  for (const hal::GraphNode& source : nodes) {
+    const auto index = static_cast<uint32_t>(part.nodes.size());
+    const auto& device = static_cast<const CpuDevice&>(*source.device);
+    CpuGraphNode& node = nodes_.emplace_back(*this, part, device.pool(), outer == hal::kNoNode ? index : outer);
+    MR_TRY(AddWork(node, source));
+    for (const uint32_t before : source.after) {
       MR_CHECK(before < index);
-      std::vector<GraphTask*>& successors = part.tasks[before]->successors_;
+      std::vector<CpuGraphNode*>& successors = part.nodes[before]->successors_;
       // A time is taken before other nodes begin.
-      const bool is_record = std::holds_alternative<hal::GraphRecord>(node.work);
-      successors.insert(is_record ? successors.begin() : successors.end(), &task);
+      const bool is_record = std::holds_alternative<hal::GraphRecord>(source.work);
+      successors.insert(is_record ? successors.begin() : successors.end(), &node);
     }
-    task.before_count_ = static_cast<uint32_t>(node.after.size());
-    task.unfinished_before_.store(task.before_count_, std::memory_order_relaxed);
-    if (task.before_count_ == 0) part.first.push_back(&task);
-    part.tasks.push_back(&task);
+    node.before_count_ = static_cast<uint32_t>(source.after.size());
+    node.unfinished_before_.store(node.before_count_, std::memory_order_relaxed);
+    if (node.before_count_ == 0) part.first.push_back(&node);
+    part.nodes.push_back(&node);
   }
   part.last_count = static_cast<uint32_t>(std::count_if(
-      part.tasks.begin(), part.tasks.end(), [](const GraphTask* task) { return task->successors_.empty(); }));
+      part.nodes.begin(), part.nodes.end(), [](const CpuGraphNode* node) { return node->successors_.empty(); }));
   part.unfinished.store(part.last_count, std::memory_order_relaxed);
   return {};
 }
 
-Status GraphCore::AddWork(GraphTask& task, const hal::GraphNode& node) {
-  if (const auto* condition = std::get_if<hal::GraphCondition>(&node.work)) {
-    task.condition_ = std::make_unique<GraphTask::Condition>();
-    task.condition_->kind = condition->kind;
-    task.condition_->value = condition->value;
-    task.condition_->stop = condition->stop;
+Status GraphCore::AddWork(CpuGraphNode& node, const hal::GraphNode& source) {
+  if (const auto* condition = std::get_if<hal::GraphCondition>(&source.work)) {
+    node.condition_ = std::make_unique<CpuGraphNode::Condition>();
+    node.condition_->kind = condition->kind;
+    node.condition_->value = condition->value;
+    node.condition_->stop = condition->stop;
     for (const std::vector<hal::GraphNode>& nodes : condition->bodies) {
       auto body = std::make_unique<GraphPart>();
-      body->condition = &task;
-      MR_TRY(Add(*body, nodes, task.node_));
-      task.condition_->bodies.push_back(std::move(body));
+      body->condition = &node;
+      MR_TRY(Add(*body, nodes, node.index_));
+      node.condition_->bodies.push_back(std::move(body));
     }
     return {};
   }
-  const auto& device = static_cast<const CpuDevice&>(*node.device);
-  Result<std::unique_ptr<NodeWork>> work = MakeNodeWork(node.work, device);
+  const auto& device = static_cast<const CpuDevice&>(*source.device);
+  Result<std::unique_ptr<NodeWork>> work = MakeNodeWork(source.work, device);
   MR_TRY(work.status());
-  if (const auto* kernel = std::get_if<hal::GraphKernel>(&node.work)) {
+  if (const auto* kernel = std::get_if<hal::GraphKernel>(&source.work)) {
     kernels_.push_back(kernel->kernel);
     if (IsResident(*kernel)) MR_TRY(GrowThreads(device, kernel->grid));
   }
-  task.work_ = std::move(work.value());
-  task.is_light_ = task.work_ == nullptr || task.work_->IsLight();
+  node.work_ = std::move(work.value());
+  node.is_light_ = node.work_ == nullptr || node.work_->IsLight();
   return {};
 }
 
@@ -107,9 +107,9 @@ bool GraphCore::Begin(const NodeRun& run, std::span<const hal::GraphPatch> patch
   run_ = run;
   failed_.store(nullptr, std::memory_order_relaxed);
   for (const hal::GraphPatch& patch : patches) {
-    if (NodeWork* const work = whole_.tasks[patch.node]->work_.get()) work->SetParam(patch.param, patch.value);
+    if (NodeWork* const work = whole_.nodes[patch.node]->work_.get()) work->SetParam(patch.param, patch.value);
   }
-  if (whole_.tasks.empty()) return true;
+  if (whole_.nodes.empty()) return true;
   stream_ = std::move(stream);
   Ready ready{.pool = home_.get()};
   BeginPart(whole_, ready);
@@ -119,17 +119,17 @@ bool GraphCore::Begin(const NodeRun& run, std::span<const hal::GraphPatch> patch
 }
 
 std::optional<hal::KernelFailure> GraphCore::Failure(std::span<const uint64_t> outputs) const {
-  const GraphTask* const task = failed_.load(std::memory_order_acquire);
-  if (task == nullptr) return std::nullopt;
-  std::optional<hal::KernelFailure> failure = task->work_->Failure();
+  const CpuGraphNode* const node = failed_.load(std::memory_order_acquire);
+  if (node == nullptr) return std::nullopt;
+  std::optional<hal::KernelFailure> failure = node->work_->Failure();
   if (failure) {
-    failure->node = task->node_;
+    failure->node = node->index_;
     failure->outputs = outputs;
   }
   return failure;
 }
 
-void GraphTask::Run() {
+void CpuGraphNode::Run() {
   // The caller's reference may end with the launch.
   const std::shared_ptr<GraphCore> core = core_.shared_from_this();
   GraphCore::Ready ready{.pool = pool_.get()};
@@ -137,12 +137,12 @@ void GraphTask::Run() {
   if (core->Drive(ready, true)) core->EndOnPool(*ready.pool);
 }
 
-std::shared_ptr<Runnable> GraphTask::Resumption() {
+std::shared_ptr<Runnable> CpuGraphNode::Resumption() {
   return core_.Entry(*this);
 }
 
-std::shared_ptr<Runnable> GraphCore::Entry(GraphTask& task) {
-  return {shared_from_this(), &task};
+std::shared_ptr<Runnable> GraphCore::Entry(CpuGraphNode& node) {
+  return {shared_from_this(), &node};
 }
 
 // The stream may begin the next launch as soon as it runs.
@@ -155,13 +155,13 @@ void GraphCore::EndOnPool(ThreadPool& pool) {
 bool GraphCore::Drive(Ready& ready, bool is_pool_thread) {
   ScheduleFuzzer* const fuzzer = ready.pool->fuzzer();
   uint32_t run = 0;
-  while (GraphTask* const task = Take(ready)) {
+  while (CpuGraphNode* const node = Take(ready)) {
     if (fuzzer != nullptr) fuzzer->Pause();
-    const bool is_light = task->is_light_;
-    if (RunTask(*task, ready)) Finish(task, ready);
+    const bool is_light = node->is_light_;
+    if (RunNode(*node, ready)) Finish(node, ready);
     if (ready.is_over) return true;
     ++run;
-    // With a task in hand the launch is not over, so the next one does not change run_.
+    // With a node in hand the launch is not over, so the next one does not change run_.
     if (!is_pool_thread || !ready.HasAny()) continue;
     const bool must_end = (fuzzer != nullptr && fuzzer->EndsTurn()) ||
                           ((!is_light || run % kTurnNodes == 0) && ready.pool->HasRival(run_.priority));
@@ -171,31 +171,31 @@ bool GraphCore::Drive(Ready& ready, bool is_pool_thread) {
 }
 
 // True: it is finished, and the caller goes on with what comes after it.
-bool GraphCore::RunTask(GraphTask& task, Ready& ready) {
-  if (task.condition_ != nullptr) return RunCondition(task, ready);
-  NodeWork* const work = task.work_.get();
+bool GraphCore::RunNode(CpuGraphNode& node, Ready& ready) {
+  if (node.condition_ != nullptr) return RunCondition(node, ready);
+  NodeWork* const work = node.work_.get();
   if (work == nullptr) return true;
-  if (!task.has_begun_) {
+  if (!node.has_begun_) {
     if (IsSkipping()) return true;
-    // Written before Begin, because another thread may resume the task before Begin returns.
-    task.has_begun_ = true;
-    if (!work->Begin(run_, task)) return false;
-  } else if (!work->Resume(task)) {
+    // Written before Begin, because another thread may resume the node before Begin returns.
+    node.has_begun_ = true;
+    if (!work->Begin(run_, node)) return false;
+  } else if (!work->Resume(node)) {
     return false;
   }
-  task.has_begun_ = false;
-  GraphTask* none = nullptr;
-  if (work->HasFailed()) failed_.compare_exchange_strong(none, &task, std::memory_order_acq_rel);
+  node.has_begun_ = false;
+  CpuGraphNode* none = nullptr;
+  if (work->HasFailed()) failed_.compare_exchange_strong(none, &node, std::memory_order_acq_rel);
   return true;
 }
 
 // True: no body runs any more.
-bool GraphCore::RunCondition(GraphTask& task, Ready& ready) {
+bool GraphCore::RunCondition(CpuGraphNode& node, Ready& ready) {
   using Kind = hal::GraphCondition::Kind;
-  const GraphTask::Condition& condition = *task.condition_;
+  const CpuGraphNode::Condition& condition = *node.condition_;
   const auto& bodies = condition.bodies;
   const Kind kind = condition.kind;
-  const bool was_begun = std::exchange(task.has_begun_, true);
+  const bool was_begun = std::exchange(node.has_begun_, true);
   while (!IsSkipping() && !condition.IsStopped() && (kind == Kind::kWhile || !was_begun)) {
     const int32_t now = *condition.value;
     size_t index = 0;
@@ -205,7 +205,7 @@ bool GraphCore::RunCondition(GraphTask& task, Ready& ready) {
       index = kind == Kind::kIf ? 1 : bodies.size();
     }
     if (index >= bodies.size()) break;
-    if (!bodies[index]->tasks.empty()) {
+    if (!bodies[index]->nodes.empty()) {
       BeginPart(*bodies[index], ready);
       return false;
     }
@@ -213,79 +213,79 @@ bool GraphCore::RunCondition(GraphTask& task, Ready& ready) {
     // An empty body: another node, or the host, changes the value.
     RelaxCore();
   }
-  task.has_begun_ = false;
+  node.has_begun_ = false;
   return true;
 }
 
 void GraphCore::BeginPart(GraphPart& part, Ready& ready) {
-  for (GraphTask* const task : part.first) Offer(*task, ready);
+  for (CpuGraphNode* const node : part.first) Offer(*node, ready);
 }
 
 // Another thread may finish the launch after the last access to a counter here.
-void GraphCore::Finish(GraphTask* task, Ready& ready) {
+void GraphCore::Finish(CpuGraphNode* node, Ready& ready) {
   while (true) {
-    for (GraphTask* const next : task->successors_) {
+    for (CpuGraphNode* const next : node->successors_) {
       if (next->before_count_ > 1) {
         if (next->unfinished_before_.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
         next->unfinished_before_.store(next->before_count_, std::memory_order_relaxed);
       }
       Offer(*next, ready);
     }
-    if (!task->successors_.empty()) return;
-    GraphPart& part = task->part_;
+    if (!node->successors_.empty()) return;
+    GraphPart& part = node->part_;
     if (part.last_count > 1) {
       if (part.unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
       part.unfinished.store(part.last_count, std::memory_order_relaxed);
     }
-    task = part.condition;
-    if (task == nullptr) {
+    node = part.condition;
+    if (node == nullptr) {
       ready.is_over = true;
       return;
     }
-    if (!RunCondition(*task, ready)) return;
+    if (!RunCondition(*node, ready)) return;
   }
 }
 
-// The task is ready. It may have finished when this returns.
-void GraphCore::Offer(GraphTask& task, Ready& ready) {
+// The node is ready. It may have finished when this returns.
+void GraphCore::Offer(CpuGraphNode& node, Ready& ready) {
   ScheduleFuzzer* const fuzzer = ready.pool->fuzzer();
-  const bool is_own = task.pool_.get() == ready.pool;
+  const bool is_own = node.pool_.get() == ready.pool;
   if (is_own && !(fuzzer != nullptr && fuzzer->RefusesHelper())) {
-    if (task.is_light_) return Push(task, ready);
+    if (node.is_light_) return Push(node, ready);
     if (ready.kept == nullptr) {
-      ready.kept = &task;
+      ready.kept = &node;
       return;
     }
   }
-  task.SetPriority(run_.priority);
-  task.pool_->Schedule(Entry(task));
+  node.SetPriority(run_.priority);
+  node.pool_->Schedule(Entry(node));
 }
 
-void GraphCore::Push(GraphTask& task, Ready& ready) {
-  task.next_ = nullptr;
-  (ready.head == nullptr ? ready.head : ready.tail->next_) = &task;
-  ready.tail = &task;
+void GraphCore::Push(CpuGraphNode& node, Ready& ready) {
+  node.next_ = nullptr;
+  (ready.head == nullptr ? ready.head : ready.tail->next_) = &node;
+  ready.tail = &node;
 }
 
-// A task that is not light does not wait for light ones if another thread can take it.
-GraphTask* GraphCore::Take(Ready& ready) {
+// A node that is not light does not wait for light ones if another thread can take it.
+CpuGraphNode* GraphCore::Take(Ready& ready) {
   if (ready.head == nullptr) return std::exchange(ready.kept, nullptr);
   if (ready.kept != nullptr) {
-    GraphTask* const kept = std::exchange(ready.kept, nullptr);
+    CpuGraphNode* const kept = std::exchange(ready.kept, nullptr);
     kept->SetPriority(run_.priority);
     kept->pool_->Schedule(Entry(*kept));
   }
-  GraphTask* const task = ready.head;
-  ready.head = task->next_;
-  return task;
+  CpuGraphNode* const node = ready.head;
+  ready.head = node->next_;
+  return node;
 }
 
 // Something as urgent waits for a thread.
 void GraphCore::PutBackAll(Ready& ready) {
-  while (GraphTask* const task = ready.head != nullptr ? ready.head : std::exchange(ready.kept, nullptr)) {
-    if (task == ready.head) ready.head = task->next_;
-    task->SetPriority(run_.priority);
-    ready.pool->PutBack(Entry(*task));
+  while (CpuGraphNode* const node = ready.head != nullptr ? ready.head : std::exchange(ready.kept, nullptr)) {
+    if (node == ready.head) ready.head = node->next_;
+    node->SetPriority(run_.priority);
+    ready.pool->PutBack(Entry(*node));
   }
 }
 

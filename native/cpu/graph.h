@@ -1,10 +1,10 @@
-// A graph on the CPU: a task for each node, which the threads of the devices' pools run when it is ready.
+// A graph on the CPU: an item for each node, which the threads of the devices' pools run when it is ready.
 //
 // A thread that finishes a node counts down its successors. It runs the light ones that are ready itself, from a list
-// that links the tasks and allocates nothing. Of the others it keeps one, if it has nothing else to run, and schedules
+// that links the nodes and allocates nothing. Of the others it keeps one, if it has nothing else to run, and schedules
 // the rest. So independent nodes run on several threads, and a chain stays on one. Each counter is set for the next
 // launch by the thread that counted it down, because the runtime orders the launches of one graph. A launch that fails
-// or is stopped passes through all tasks without running them, so the counters stay right.
+// or is stopped passes through all nodes without running them, so the counters stay right.
 //
 // A condition runs on the thread that reaches it. Its bodies are parts with counters of their own; the thread that
 // finishes a body goes on with the condition, so a loop of any length costs no stack.
@@ -26,22 +26,22 @@
 namespace millrace::cpu {
 
 class GraphCore;
-class GraphTask;
+class CpuGraphNode;
 
 /// The nodes of a graph, or of a condition's body.
 struct GraphPart {
-  std::vector<GraphTask*> tasks;
-  std::vector<GraphTask*> first;        // Those that come after no other.
+  std::vector<CpuGraphNode*> nodes;
+  std::vector<CpuGraphNode*> first;     // Those that come after no other.
   uint32_t last_count = 0;              // The number of those that no other comes after.
   std::atomic<uint32_t> unfinished{0};  // Of the last ones.
-  GraphTask* condition = nullptr;       // Null: the whole graph.
+  CpuGraphNode* condition = nullptr;    // Null: the whole graph.
 };
 
 /// One node.
-class GraphTask final : public Runnable, public NodeOwner {
+class CpuGraphNode final : public Runnable, public NodeOwner {
  public:
-  GraphTask(GraphCore& core, GraphPart& part, std::shared_ptr<ThreadPool> pool, uint32_t node)
-      : Runnable(kLeastPriority), core_(core), part_(part), pool_(std::move(pool)), node_(node) {}
+  CpuGraphNode(GraphCore& core, GraphPart& part, std::shared_ptr<ThreadPool> pool, uint32_t index)
+      : Runnable(kLeastPriority), core_(core), part_(part), pool_(std::move(pool)), index_(index) {}
 
   /// On a thread of the node's pool: the node begins, or a part of it that other threads ran has finished.
   void Run() override;
@@ -64,17 +64,17 @@ class GraphTask final : public Runnable, public NodeOwner {
   GraphCore& core_;
   GraphPart& part_;
   const std::shared_ptr<ThreadPool> pool_;
-  const uint32_t node_;             // The index in the whole graph of it, or of the outermost condition around it.
+  const uint32_t index_;            // In the whole graph: its own, or that of the outermost condition around it.
   std::unique_ptr<NodeWork> work_;  // Null: nothing to do.
   std::unique_ptr<Condition> condition_;
   bool is_light_ = true;
   uint32_t before_count_ = 0;  // The number of nodes that it comes after.
-  std::vector<GraphTask*> successors_;
+  std::vector<CpuGraphNode*> successors_;
 
   std::atomic<uint32_t> unfinished_before_{0};
   // Used by the thread that has the node.
   bool has_begun_ = false;
-  GraphTask* next_ = nullptr;  // In a thread's list.
+  CpuGraphNode* next_ = nullptr;  // In a thread's list.
 };
 
 /// The state of a graph. Its queued launches, and the threads that run it, keep it alive.
@@ -97,38 +97,38 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
   [[nodiscard]] bool IsLight() const { return is_light_; }
 
  private:
-  friend class GraphTask;
-  /// The tasks that a thread runs next.
+  friend class CpuGraphNode;
+  /// The nodes that a thread runs next.
   struct Ready {
     ThreadPool* pool;  // The thread's.
-    GraphTask* head = nullptr;
-    GraphTask* tail = nullptr;
-    GraphTask* kept = nullptr;  // One that is not light.
-    bool is_over = false;       // The thread finished the launch.
+    CpuGraphNode* head = nullptr;
+    CpuGraphNode* tail = nullptr;
+    CpuGraphNode* kept = nullptr;  // One that is not light.
+    bool is_over = false;          // The thread finished the launch.
     [[nodiscard]] bool HasAny() const { return head != nullptr || kept != nullptr; }
   };
 
   Status Add(GraphPart& part, const std::vector<hal::GraphNode>& nodes, uint32_t outer);
   Status GrowThreads(const CpuDevice& device, const hal::Dim3& grid);
-  Status AddWork(GraphTask& task, const hal::GraphNode& node);
+  Status AddWork(CpuGraphNode& node, const hal::GraphNode& source);
   /// True for the one thread that finished the launch, which no longer uses it then.
   [[nodiscard]] bool Drive(Ready& ready, bool is_pool_thread);
-  [[nodiscard]] bool RunTask(GraphTask& task, Ready& ready);
-  [[nodiscard]] bool RunCondition(GraphTask& task, Ready& ready);
+  [[nodiscard]] bool RunNode(CpuGraphNode& node, Ready& ready);
+  [[nodiscard]] bool RunCondition(CpuGraphNode& node, Ready& ready);
   void BeginPart(GraphPart& part, Ready& ready);
-  void Finish(GraphTask* task, Ready& ready);
-  void Offer(GraphTask& task, Ready& ready);
-  void Push(GraphTask& task, Ready& ready);
-  [[nodiscard]] GraphTask* Take(Ready& ready);
+  void Finish(CpuGraphNode* node, Ready& ready);
+  void Offer(CpuGraphNode& node, Ready& ready);
+  void Push(CpuGraphNode& node, Ready& ready);
+  [[nodiscard]] CpuGraphNode* Take(Ready& ready);
   void PutBackAll(Ready& ready);
   void EndOnPool(ThreadPool& pool);
-  [[nodiscard]] std::shared_ptr<Runnable> Entry(GraphTask& task);
+  [[nodiscard]] std::shared_ptr<Runnable> Entry(CpuGraphNode& node);
   [[nodiscard]] bool IsSkipping() const {
     return failed_.load(std::memory_order_relaxed) != nullptr || run_.cancellation.IsRequested();
   }
 
   const std::shared_ptr<ThreadPool> home_;
-  std::deque<GraphTask> tasks_;
+  std::deque<CpuGraphNode> nodes_;
   GraphPart whole_;
   std::vector<std::shared_ptr<hal::Kernel>> kernels_;  // Kept loaded.
   bool is_light_ = false;
@@ -141,7 +141,7 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
   // Of the running launch; written before its first node begins.
   NodeRun run_;
   std::shared_ptr<Runnable> stream_;
-  std::atomic<GraphTask*> failed_{nullptr};  // The first whose kernel had to stop.
+  std::atomic<CpuGraphNode*> failed_{nullptr};  // The first whose kernel had to stop.
 };
 
 /// A queued launch.

@@ -95,7 +95,7 @@ class RecordNode final : public NodeWork {
 /// A large or strided copy or fill.
 class SweepNode final : public NodeWork {
  public:
-  explicit SweepNode(std::shared_ptr<ParallelTask> sweep, ParallelCopy* copy = nullptr)
+  explicit SweepNode(std::shared_ptr<ParallelItem> sweep, ParallelCopy* copy = nullptr)
       : sweep_(std::move(sweep)), copy_(copy) {}
   bool Begin(const NodeRun& run, NodeOwner& owner) override {
     if (copy_ != nullptr) copy_->SetSlot(*run.slot);
@@ -110,7 +110,7 @@ class SweepNode final : public NodeWork {
   }
 
  private:
-  const std::shared_ptr<ParallelTask> sweep_;
+  const std::shared_ptr<ParallelItem> sweep_;
   ParallelCopy* const copy_;  // `sweep_`, if it is one.
 };
 

@@ -11,7 +11,7 @@ constexpr uint64_t kLightThreads = 256;
 LaunchItem::LaunchItem(const hal::LaunchRequest& request, int32_t priority) : LaunchItem(GridCall(request), priority) {}
 
 void LaunchItem::Prepare(const Cancellation& cancellation, int32_t priority) {
-  ParallelTask::Prepare(cancellation, priority);
+  ParallelItem::Prepare(cancellation, priority);
   fault_.Clear();
 }
 

@@ -1,10 +1,10 @@
-// A kernel launch as an item of a CPU stream: a task whose parts, the blocks, may run on several pool threads.
+// A kernel launch as an item of a CPU stream: its parts, the blocks, may run on several pool threads.
 #pragma once
 
 #include <cstdint>
 
 #include "cpu/grid_call.h"
-#include "cpu/parallel_task.h"
+#include "cpu/parallel_item.h"
 
 namespace millrace::cpu {
 
@@ -16,7 +16,7 @@ struct GridLimits {
   uint32_t shared_bytes = 0;
 };
 
-class LaunchItem : public ParallelTask {
+class LaunchItem : public ParallelItem {
  public:
   LaunchItem(const hal::LaunchRequest& request, int32_t priority);
 
@@ -28,7 +28,7 @@ class LaunchItem : public ParallelTask {
   [[nodiscard]] bool IsOneBlock() const { return block_count() == 1; }
 
  protected:
-  LaunchItem(GridCall call, int32_t priority) : ParallelTask(call.block_count(), priority), call_(std::move(call)) {}
+  LaunchItem(GridCall call, int32_t priority) : ParallelItem(call.block_count(), priority), call_(std::move(call)) {}
   [[nodiscard]] const GridCall& call() const { return call_; }
   /// The fault of the launch that this grid belongs to.
   [[nodiscard]] virtual const LaunchFault& fault() const { return fault_; }

@@ -68,7 +68,7 @@ void HostCopy::RunPart(uint64_t start, uint64_t bytes) const {
 }
 
 ParallelFill::ParallelFill(const Fill& fill, int32_t priority)
-    : ParallelTask(BlockCount(fill.count * fill.element_bytes), priority), fill_(fill) {}
+    : ParallelItem(BlockCount(fill.count * fill.element_bytes), priority), fill_(fill) {}
 
 void ParallelFill::RunBlocks(uint64_t first, uint64_t end) {
   const uint64_t block = kBlockBytes / fill_.element_bytes;
@@ -78,7 +78,7 @@ void ParallelFill::RunBlocks(uint64_t first, uint64_t end) {
 }
 
 ParallelCopy::ParallelCopy(HostCopy copy, int32_t priority)
-    : ParallelTask(BlockCount(copy.bytes()), priority), copy_(std::move(copy)) {}
+    : ParallelItem(BlockCount(copy.bytes()), priority), copy_(std::move(copy)) {}
 
 void ParallelCopy::RunBlocks(uint64_t first, uint64_t end) {
   // Block by block, so that a copy of any size stops soon after its host memory is withdrawn.

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/parallel_task.h"
+#include "cpu/parallel_item.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -59,7 +59,7 @@ class HostCopy {
   protocol::TimelineSlot* slot_ = nullptr;
 };
 
-class ParallelFill final : public ParallelTask {
+class ParallelFill final : public ParallelItem {
  public:
   ParallelFill(const Fill& fill, int32_t priority);
   [[nodiscard]] bool IsLight() const override { return false; }
@@ -69,7 +69,7 @@ class ParallelFill final : public ParallelTask {
   const Fill fill_;
 };
 
-class ParallelCopy final : public ParallelTask {
+class ParallelCopy final : public ParallelItem {
  public:
   ParallelCopy(HostCopy copy, int32_t priority);
   [[nodiscard]] bool IsLight() const override { return false; }

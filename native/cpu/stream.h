@@ -29,7 +29,7 @@
 #include "cpu/launch_item.h"
 #include "cpu/memory.h"
 #include "cpu/parallel_copy.h"
-#include "cpu/parallel_task.h"
+#include "cpu/parallel_item.h"
 #include "cpu/thread_pool.h"
 #include "hal/hal.h"
 
@@ -51,7 +51,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   };
   using Stamp = std::shared_ptr<Timestamp>;
   /// A launch, or a large or strided copy or fill.
-  using Parts = std::shared_ptr<ParallelTask>;
+  using Parts = std::shared_ptr<ParallelItem>;
   /// A cooperative launch, and the threads of its blocks.
   struct CooperativeRun {
     std::shared_ptr<CooperativeGrid> grid;

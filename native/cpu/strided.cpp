@@ -177,7 +177,7 @@ StridedSweep::StridedSweep(const StridedShape& shape, std::optional<uint64_t> pa
 
 StridedSweep::StridedSweep(const StridedShape& shape, const Tiling& tiling, std::optional<uint64_t> pattern,
                            int32_t priority)
-    : ParallelTask(tiling.outer * tiling.down() * tiling.across(), priority),
+    : ParallelItem(tiling.outer * tiling.down() * tiling.across(), priority),
       shape_(shape),
       tiling_(tiling),
       pattern_(pattern) {}

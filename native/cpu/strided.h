@@ -14,7 +14,7 @@
 #include <span>
 
 #include "cpu/parallel_copy.h"
-#include "cpu/parallel_task.h"
+#include "cpu/parallel_item.h"
 #include "hal/hal.h"
 
 namespace millrace::cpu {
@@ -44,7 +44,7 @@ class StridedShape {
   uint32_t rank_ = 0;
 };
 
-class StridedSweep final : public ParallelTask {
+class StridedSweep final : public ParallelItem {
  public:
   /// A copy or, with a pattern, a fill.
   StridedSweep(const StridedShape& shape, std::optional<uint64_t> pattern, int32_t priority);

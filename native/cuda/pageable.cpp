@@ -86,13 +86,14 @@ void Pageable::Fail(Call& call, Status status) {
 }
 
 Status Pageable::Prepare(SlotPair& pair) {
+  if (pair.pages == nullptr) {
+    Result<std::unique_ptr<LockedPages>> pages = LockedPages::Allocate(context_, pair.slots.size() * kSlotBytes);
+    MR_TRY(pages.status());
+    pair.pages = std::move(pages).value();
+    for (size_t n = 0; n < pair.slots.size(); ++n) pair.slots[n].data = pair.pages->data() + n * kSlotBytes;
+  }
   for (Slot& slot : pair.slots) {
     if (slot.event != nullptr) continue;
-    if (slot.block == nullptr) {
-      Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(context_, kSlotBytes);
-      MR_TRY(block.status());
-      slot.block = std::move(block).value();
-    }
     MR_TRY(context_->Check(Cuda().cuEventCreate(&slot.event, CU_EVENT_DISABLE_TIMING), "creating an event"));
   }
   return {};
@@ -132,11 +133,10 @@ Status Pageable::MoveChunks(SlotPair& pair, Call& call) {
 
 Status Pageable::Start(Slot& slot, Call& call, uint64_t offset) {
   const uint64_t bytes = std::min(call.chunk_bytes, call.bytes - offset);
-  std::byte* const block = slot.block->data();
-  auto to = reinterpret_cast<CUdeviceptr>(block);
+  auto to = reinterpret_cast<CUdeviceptr>(slot.data);
   auto from = reinterpret_cast<CUdeviceptr>(call.src + offset);
   if (call.is_upload) {
-    std::memcpy(block, call.src + offset, bytes);
+    std::memcpy(slot.data, call.src + offset, bytes);
     from = to;
     to = reinterpret_cast<CUdeviceptr>(call.dst + offset);
   }
@@ -154,7 +154,7 @@ Status Pageable::Settle(Slot& slot, Call& call) {
   MR_TRY(context_->Check(Cuda().cuEventSynchronize(slot.event), "waiting for a copy"));
   slot.is_busy = false;
   if (call.is_upload) return {};
-  std::memcpy(call.dst + slot.offset, slot.block->data(), std::min(call.chunk_bytes, call.bytes - slot.offset));
+  std::memcpy(call.dst + slot.offset, slot.data, std::min(call.chunk_bytes, call.bytes - slot.offset));
   return {};
 }
 

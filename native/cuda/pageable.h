@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cuda/context.h"
-#include "cuda/memory.h"
+#include "cuda/locked_pages.h"
 #include "hal/helper_threads.h"
 
 namespace millrace::cuda {
@@ -39,11 +39,12 @@ class Pageable {
   /// calls. Blocks.
   Status Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes);
 
-  /// Threads besides the calling one, for a machine with this many cores.
-  static constexpr unsigned HelpersFor(unsigned cores) { return cores / 2 < 8 ? cores / 2 : 8; }
+  /// Threads besides the calling one, for a machine with this many cores. More than twelve threads are no faster.
+  static constexpr unsigned HelpersFor(unsigned cores) { return cores * 3 / 4 < 12 ? cores * 3 / 4 : 11; }
 
  private:
-  static constexpr uint64_t kSlotBytes = 4 << 20;
+  /// Smaller slots cost more driver calls, and of larger ones the last copies of a call overlap with less.
+  static constexpr uint64_t kSlotBytes = 2 << 20;
   static constexpr uint64_t kSmallestChunk = 256 << 10;
 
   struct Call {
@@ -58,14 +59,15 @@ class Pageable {
   };
 
   struct Slot {
-    std::unique_ptr<LockedBlock> block;
-    CUevent event = nullptr;  // Recorded after the block's last use.
+    std::byte* data = nullptr;
+    CUevent event = nullptr;  // Recorded after the slot's last use.
     bool is_busy = false;
-    uint64_t offset = 0;  // Offset of the chunk in the block.
+    uint64_t offset = 0;  // Of the chunk in the copy.
   };
 
   /// One thread's slots.
   struct SlotPair {
+    std::unique_ptr<LockedPages> pages;
     std::array<Slot, 2> slots;
   };
 

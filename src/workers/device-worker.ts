@@ -6,8 +6,9 @@
 // the device request it with `postMessageToThread`.
 import { randomUUID } from 'node:crypto';
 import { type MessagePort, parentPort, threadId } from 'node:worker_threads';
-import { KernelBuilder } from '../toolchain/images/builder.js';
+import type { BuildTarget } from '../toolchain/images/builder.js';
 import type { Nvrtc } from '../toolchain/compilers/nvrtc-or-nvcc.js';
+import { isOfSystem, outside } from '../toolchain/system/environment-errors.js';
 import { endBuildsWith } from '../toolchain/system/exit-cleanup.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import { encodeError } from '../core/base/errors.js';
@@ -16,6 +17,7 @@ import type { Binding } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
+import type { DeviceBuilds } from './device-builds.js';
 import { type ControlledDevice, WorkerClient } from './worker-client.js';
 import type { FromWorker, OpenRequest, ShareRequest, ToWorker } from './messages.js';
 import { asOpenFailure } from './native-errors.js';
@@ -26,6 +28,9 @@ const ARENA_BYTES = 4 * 2 ** 30;
 const PAGE_BYTES = 4096;
 const TIMELINE_BYTES = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
 
+/** A program that builds nothing for so long after it opened the device probably loads its data first: the worker is free. */
+const IDLE_MS = 100;
+
 const port = parentPort as MessagePort;
 const binding: Binding = loadBinding();
 endBuildsWith(binding);
@@ -35,33 +40,52 @@ let device: WorkerDevice | undefined;
 class WorkerDevice implements ControlledDevice {
   readonly binding: Binding = binding;
   readonly channel: number;
-  readonly builder: KernelBuilder;
   readonly isOnCpu: boolean;
+  readonly findsRaces: boolean;
   isClosing = false;
   /** Of the thread that opened it. */
   readonly opener: WorkerClient = new WorkerClient(this, send);
   /** Of the threads that share it. */
   readonly #sharers: Map<MessagePort, WorkerClient> = new Map();
   readonly #opened: Extract<FromWorker, { readonly type: 'opened' }>;
+  readonly #target: BuildTarget;
+  #builds: Promise<DeviceBuilds> | undefined;
 
   constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded, findsRaces }: OpenRequest) {
     const timeline = growableSharedBuffer(TIMELINE_BYTES, TIMELINE_BYTES);
     const arena: GrowableSharedBuffer = growableSharedBuffer(PAGE_BYTES, ARENA_BYTES);
     const views = [new Uint8Array(timeline, 0, TIMELINE_BYTES), new Uint8Array(arena, 0, PAGE_BYTES)] as const;
     this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded);
-    this.builder = new KernelBuilder(
-      backend === 'cpu' ? { backend, findsRaces } : { backend, computeCapability: info.computeCapability, ...nvrtc(info.ordinal) },
-    );
     this.isOnCpu = backend === 'cpu';
+    this.findsRaces = this.isOnCpu && findsRaces;
+    this.#target =
+      backend === 'cpu' ? { backend, findsRaces } : { backend, computeCapability: info.computeCapability, ...nvrtc(info.ordinal) };
     const address: DeviceAddress = { process: process.pid, thread: threadId, channel: this.channel, key: randomUUID() };
     const known = binding.deviceInfo(this.channel);
     this.#opened = { type: 'opened', backend, maxPending, channel: this.channel, info: known, timeline, arena, address };
     send(this.#opened);
   }
 
-  prepare(): void {
-    // What it cannot find out now it finds out again, and says, when there is something to build.
-    this.builder.prepare().catch(() => {});
+  /**
+   * Loads the compiler's code at the first call: it is nineteen twentieths of this worker's code, and not every program builds. In the
+   * bundle, the import is a `require`: a failed one is tried again, and `terminate` cannot interrupt it.
+   */
+  builds(): Promise<DeviceBuilds> {
+    return (this.#builds ??= import('./device-builds.js')
+      .then(({ deviceBuilds }) => deviceBuilds(this.#target))
+      .catch((error: unknown) => {
+        // Such as too many open files: the next build tries again.
+        this.#builds = undefined;
+        throw isOfSystem(error) ? outside('The compiler of kernels was not loaded', error) : error;
+      }));
+  }
+
+  async prepare(): Promise<void> {
+    try {
+      await (await this.builds()).builder.prepare();
+    } catch {
+      // The first build meets the same error, and reports it.
+    }
   }
 
   /** A thread that has the device's key shares it from now on. */
@@ -122,8 +146,7 @@ function send(message: FromWorker, moved: readonly ArrayBuffer[] = []): void {
 function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
   try {
     device = new WorkerDevice(message.backend, message.info, message.request);
-    // After what the owner asks for at once.
-    setImmediate(() => device?.prepare());
+    setTimeout(() => void device?.prepare(), IDLE_MS);
   } catch (error) {
     send({ type: 'openFailed', error: encodeError(asOpenFailure(error, `${message.backend}:${message.info.ordinal}`)) });
     port.close();

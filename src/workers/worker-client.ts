@@ -8,8 +8,8 @@ import { unfilledBytes } from '../core/channel/host-buffers.js';
 import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '../core/base/errors.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { Status } from '../protocol/protocol.gen.js';
-import type { BuildResult, KernelBuilder } from '../toolchain/images/builder.js';
-import { raceSource } from '../toolchain/compilers/race-source.js';
+import type { BuildResult } from '../toolchain/images/builder.js';
+import type { DeviceBuilds } from './device-builds.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { asMillraceError, asUnopened } from './native-errors.js';
 
@@ -19,9 +19,12 @@ export type Send = (message: FromWorker, moved?: readonly ArrayBuffer[]) => void
 export interface ControlledDevice {
   readonly binding: Binding;
   readonly channel: number;
-  readonly builder: KernelBuilder;
   readonly isOnCpu: boolean;
+  /** Its images find races of shared memory. */
+  readonly findsRaces: boolean;
   readonly isClosing: boolean;
+  /** The first call loads the compiler's code. */
+  builds(): Promise<DeviceBuilds>;
 }
 
 /** `built` is the image of a module, which is loaded already; the `image` of a kernel is to be loaded. */
@@ -128,7 +131,7 @@ export class WorkerClient {
   async #build(handle: number, spec: Build, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
-      const report: BuiltReport = module === undefined ? await this.#device.builder.build(spec) : await this.#ofModule(spec, module);
+      const report: BuiltReport = module === undefined ? await this.#buildImage(spec) : await this.#ofModule(spec, module);
       const { image = NO_IMAGE, built = image, compiler, fromCache, ms, symbolOf } = report;
       if (this.#device.isClosing) return;
       const { isBounded, isLaunching = false } = spec;
@@ -143,7 +146,7 @@ export class WorkerClient {
         isChecked,
         module: this.#numberOf(module),
       });
-      if (this.#device.builder.findsRaces) this.#keepImage(handle, built, spec, module);
+      if (this.#device.findsRaces) this.#keepImage(handle, built, spec, module);
       this.#send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {
       if (this.#device.isClosing) return;
@@ -178,7 +181,7 @@ export class WorkerClient {
   }
 
   async #load(module: number, spec: BuildSpec): Promise<BuiltReport> {
-    const { image, symbolOf, compiler, fromCache, ms } = await this.#device.builder.build(spec);
+    const { image, symbolOf, compiler, fromCache, ms } = await this.#buildImage(spec);
     if (!this.#device.isClosing) {
       try {
         this.#device.binding.loadModule(this.#device.channel, module, image);
@@ -189,13 +192,18 @@ export class WorkerClient {
     return { compiler, fromCache, ms, symbolOf, built: image };
   }
 
+  async #buildImage(spec: Build): Promise<BuildResult> {
+    const { builder } = await this.#device.builds();
+    return builder.build(spec);
+  }
+
   #loaded(module: number): Promise<BuiltReport> {
     return (this.#modules.get(module) as LoadedModule).loading;
   }
 
   /** The image of a module is the same for every list of parameters, so the kernel's own list is compared beside its build. */
   async #ofModule(spec: Build, module: number): Promise<BuiltReport> {
-    const { builder } = this.#device;
+    const { builder } = await this.#device.builds();
     // The module may have been built without this kernel.
     const able = builder.checked(spec);
     const compared = builder.checkParameters(able as BuildSpec);
@@ -296,8 +304,13 @@ export class WorkerClient {
     const source: RaceSource =
       image === undefined
         ? { lines: [undefined, undefined], reason, variable: undefined }
-        : await raceSource(image.file, () => this.#device.builder.sourceOf(image.build), race);
+        : await this.#raceSource(image.file, image.build, race);
     this.#send({ type: 'located', id, source });
+  }
+
+  async #raceSource(file: string, build: Build, race: RacePlaces): Promise<RaceSource> {
+    const { builder, raceSource } = await this.#device.builds();
+    return raceSource(file, () => builder.sourceOf(build), race);
   }
 
   #answer(id: number, name: ControlName, args: readonly unknown[]): void {

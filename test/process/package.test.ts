@@ -19,14 +19,15 @@ test('the package has its files for run time, and no development files', (contex
   expect(npm.status, npm.stderr).toBe(0);
   const [packed] = JSON.parse(npm.stdout) as readonly [Packed];
   const paths = packed.files.map((file) => file.path);
-  const device = ['dist/workers/device-worker.cjs', 'build/Release/millrace.node', 'dist/package-identity'];
+  const worker = ['dist/workers/device-builds.cjs', 'dist/workers/device-worker.cjs'];
+  const device = [...worker, 'build/Release/millrace.node', 'dist/package-identity'];
   for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'LICENSE', ...device]) {
     expect(paths).toContain(needed);
   }
   expect(paths.some((path) => path.startsWith('native/cpu/shim/'))).toBe(true);
-  // Two bundles and the code that they share, and no modules.
+  // Bundles and the code that they share, and no modules.
   const code = paths.filter((path) => /^dist\/.*\.c?js$/.test(path)).map((path) => path.replace(/-[\w-]{8}\.js$/, '.js'));
-  expect(code.toSorted()).toEqual(['dist/index.js', 'dist/shared.js', 'dist/testing/index.js', 'dist/workers/device-worker.cjs']);
+  expect(code.toSorted()).toEqual(['dist/index.js', 'dist/shared.js', 'dist/testing/index.js', ...worker]);
   expect(paths.filter((path) => /^(test|examples|bench|node_modules|docs|\.)/.test(path))).toEqual([]);
 });
 

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 
 /** Cached facts about this machine, keyed by everything that they were derived from. */
-export interface Facts {
+export interface MachineFacts {
   /** The cached fact, if it was derived from the same `from`. */
   recall(what: string, from: string): Promise<string | undefined>;
   remember(what: string, from: string, found: string): Promise<void>;

@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } 
 import { arch, cpus } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { stampOf, type Facts } from './file-stamps.js';
+import { stampOf, type MachineFacts } from './file-stamps.js';
 import { HEADER_DIRECTORY } from './kernel-headers.js';
 
 /** Relative to the package's root, from src and from dist. */
@@ -26,7 +26,7 @@ let ownIdentity: Promise<string> | undefined;
  * `facts` caches it while those files are unchanged. For an installed package, the build has stored it, since installed files do not change
  * and a stat of each would take longer than loading a cached image.
  */
-export function packageIdentity(facts?: Facts): Promise<string> {
+export function packageIdentity(facts?: MachineFacts): Promise<string> {
   // Concurrent builds share one computation, and a failed computation is not cached.
   return (ownIdentity ??= ownIdentityBy(facts).catch((error: unknown) => {
     ownIdentity = undefined;
@@ -34,7 +34,7 @@ export function packageIdentity(facts?: Facts): Promise<string> {
   }));
 }
 
-async function ownIdentityBy(facts?: Facts): Promise<string> {
+async function ownIdentityBy(facts?: MachineFacts): Promise<string> {
   return installedIdentity() ?? (await identityOf(OWN_DIRECTORIES, facts));
 }
 
@@ -52,7 +52,7 @@ export function installedIdentity(written: string = WRITTEN, module: string = fi
 }
 
 /** Changes when any file of the directories changes its name or content. */
-export async function identityOf(directories: readonly string[], facts?: Facts, nowMs?: number): Promise<string> {
+export async function identityOf(directories: readonly string[], facts?: MachineFacts, nowMs?: number): Promise<string> {
   const files = directories.map((directory) => filesOf(directory));
   const stamp =
     facts &&

@@ -26,7 +26,7 @@ import { macrosOf } from '../cuda-parser/macro-options.js';
 import { refuseOnCpu } from '../cuda-parser/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { hasMatchingBrackets, tokenize } from '../cuda-parser/tokenizer.js';
-import type { Facts } from '../base/file-stamps.js';
+import type { MachineFacts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
@@ -192,7 +192,7 @@ export class CpuCompiler implements KernelCompiler {
     ]);
   }
 
-  static async open(env: NodeJS.ProcessEnv = process.env, facts?: Facts, findsRaces = false): Promise<CpuCompiler> {
+  static async open(env: NodeJS.ProcessEnv = process.env, facts?: MachineFacts, findsRaces = false): Promise<CpuCompiler> {
     return new CpuCompiler(await findCxx(env, facts), refusesNone(env), findsRaces);
   }
 

@@ -2,7 +2,7 @@
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
-import { stampOf, type Facts } from '../base/file-stamps.js';
+import { stampOf, type MachineFacts } from '../base/file-stamps.js';
 import { isPassing, outside } from '../system/environment-errors.js';
 import { runCompiler } from './run-compiler.js';
 
@@ -28,7 +28,7 @@ const COMPILER_NAME = /^(?:[\w.]+-)*(?:g\+\+|gcc|c\+\+|clang|clang\+\+)(?:-[\d.]
 const ELF: Buffer = Buffer.from('\x7fELF', 'latin1');
 
 /** `facts` caches the compiler's version output while its file is unchanged. */
-export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: Facts): Promise<Toolchain> {
+export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: MachineFacts): Promise<Toolchain> {
   const search = searchFor(env, 'MILLRACE_CXX', [
     ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
     ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
@@ -84,7 +84,7 @@ async function firstThatRuns(
   search: Search,
   env: NodeJS.ProcessEnv,
   describe: (versionText: string) => Pick<Toolchain, 'family' | 'version' | 'label'>,
-  facts?: Facts,
+  facts?: MachineFacts,
 ): Promise<Toolchain | undefined> {
   for (const {
     words: [program = '', ...prefix],

@@ -2,10 +2,10 @@
 // takes a process, and the identity of the package a read of all its files. The key of a result includes everything that it was derived
 // from, so a stored result is never out of date.
 import { createHash } from 'node:crypto';
-import type { Facts } from '../base/file-stamps.js';
+import type { MachineFacts } from '../base/file-stamps.js';
 import type { KernelCache } from './cache.js';
 
-export class MachineFactsCache implements Facts {
+export class MachineFactsCache implements MachineFacts {
   readonly #cache: KernelCache;
 
   constructor(cache: KernelCache) {

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { stampOf, type Facts } from '../../../src/toolchain/base/file-stamps.js';
+import { stampOf, type MachineFacts } from '../../../src/toolchain/base/file-stamps.js';
 import { findCxx } from '../../../src/toolchain/compilers/toolchain.js';
 import {
   cpuIdentity,
@@ -35,7 +35,7 @@ const [shim, build, compiler, core] = [join(scratch, 'shim'), join(scratch, 'bui
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Stores facts, and counts lookups. */
-class Notes implements Facts {
+class Notes implements MachineFacts {
   readonly known = new Map<string, string>();
   recalled = 0;
   async recall(what: string, from: string): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-#include "cpu/parallel_task.h"
+#include "cpu/parallel_item.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,7 @@ constexpr uint64_t kChunksPerThread = 4;
 
 }  // namespace
 
-bool ParallelTask::RunOn(ThreadPool& pool, std::shared_ptr<Runnable> stream) {
+bool ParallelItem::RunOn(ThreadPool& pool, std::shared_ptr<Runnable> stream) {
   // The first blocks may be cheaper than the rest, so a thread never takes more than this at once.
   const uint64_t largest = std::max<uint64_t>(1, block_count_ / (uint64_t{pool.thread_count()} * kChunksPerThread));
   const std::optional<uint64_t> blocks = RunAlone(largest);
@@ -33,23 +33,23 @@ bool ParallelTask::RunOn(ThreadPool& pool, std::shared_ptr<Runnable> stream) {
   const uint64_t helpers = std::min<uint64_t>((left - 1) / chunk, pool.thread_count() - 1);
   if (helpers > 0) pool.Share(shared_from_this(), static_cast<uint32_t>(helpers));
   if (!TakeChunks()) return false;
-  // A graph's task outlives the run, and would keep the graph alive that owns it.
+  // A graph's item outlives the run, and would keep the graph alive that owns it.
   stream_ = nullptr;
   return true;
 }
 
-void ParallelTask::Run() {
+void ParallelItem::Run() {
   if (TakeChunks()) std::exchange(stream_, nullptr)->Run();
 }
 
-void ParallelTask::Prepare(const Cancellation& cancellation, int32_t priority) {
+void ParallelItem::Prepare(const Cancellation& cancellation, int32_t priority) {
   SetCancellation(cancellation);
   SetPriority(priority);
   unfinished_.store(block_count_, std::memory_order_relaxed);
 }
 
 // Nothing when no block is left. Otherwise the number of blocks that fill kChunkTime.
-std::optional<uint64_t> ParallelTask::RunAlone(uint64_t largest_step) {
+std::optional<uint64_t> ParallelItem::RunAlone(uint64_t largest_step) {
   if (block_count_ == 1) {
     RunHere();
     unfinished_.store(0, std::memory_order_release);
@@ -75,7 +75,7 @@ std::optional<uint64_t> ParallelTask::RunAlone(uint64_t largest_step) {
 
 // True when the calling thread finished the last chunk: it then drives the stream. When false, other threads may finish
 // the item at any moment, but the caller still holds it as a Runnable.
-bool ParallelTask::TakeChunks() {
+bool ParallelItem::TakeChunks() {
   while (true) {
     const uint64_t chunk = chunk_.load(std::memory_order_relaxed);
     // Acquires what the thread that shares the run has written.

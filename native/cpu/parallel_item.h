@@ -5,7 +5,7 @@
 // waits for another's chunk; the one that finishes the last chunk continues the stream. So helpers cannot deadlock, and
 // an item of one block uses exactly one thread.
 //
-// A graph runs the same task at each launch. A helper thread of an earlier run may still look for a chunk while the
+// A graph runs the same item at each launch. A helper thread of an earlier run may still look for a chunk while the
 // next run begins: the counter then either refuses it or gives it a chunk of the next run, and what a thread reads of a
 // run it reads after it took a chunk of it.
 #pragma once
@@ -21,9 +21,9 @@
 
 namespace millrace::cpu {
 
-class ParallelTask : public Runnable, public std::enable_shared_from_this<ParallelTask> {
+class ParallelItem : public Runnable, public std::enable_shared_from_this<ParallelItem> {
  public:
-  ParallelTask(uint64_t block_count, int32_t priority)
+  ParallelItem(uint64_t block_count, int32_t priority)
       : Runnable(priority), block_count_(block_count), next_(block_count), unfinished_(block_count) {}
 
   /// Whether a thread with other work may run the whole item itself.
