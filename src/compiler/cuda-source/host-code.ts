@@ -54,7 +54,7 @@ export function withoutHostCode(source: string): string {
     if (one.kind === 'class') return isEvident && one.name !== '' ? 'named' : 'kept';
     return 'kept';
   });
-  return withoutUnusedIncludes(left, [THRUST, OF_SYSTEM]);
+  return withoutUnusedIncludes(left, [THRUST, CURAND, OF_SYSTEM]);
 }
 
 /** A library whose headers are useless if nothing matches `use`. */
@@ -70,6 +70,9 @@ const OF_SYSTEM: Library = {
     /^(?:(?:sys|linux|asm|arpa|net|netinet|GL|EGL|GLFW|X11|nvtx3)\/.*|(?:err|error|complex|dirent|dlfcn|glob|ifaddrs|netdb|poll|pwd|grp|semaphore|spawn|syslog|termios|ucontext|numa|libgen|cpuid|[a-z]mmintrin|immintrin|x86intrin|cufftXt|cufftw|cublasLt|cublasXt|cudaGL|cudaEGL|cuda_egl_interop|nvrtc)\.h)$/,
   use: /(?!)/,
 };
+
+/** Not every toolkit has cuRAND's headers. */
+const CURAND: Library = { headers: /^curand(?:_kernel|_uniform|_normal)?\.h$/, use: /\bcurand/i };
 
 /** NVRTC compiles little of it, and the host uses it more than kernels do. */
 const THRUST: Library = { headers: /^thrust\//, use: /\bthrust\b/ };

@@ -145,6 +145,13 @@ __global__ void two(int* y) { y[0] = b(); one<<<1, 1>>>(y); }`;
   expect(of('two')).toEqual(lines);
 });
 
+test('includes of cuRAND go if no code of a device uses it', () => {
+  const include = '#include <curand_kernel.h>';
+  expect(left(`${include}\n${KERNEL}\nint main() { curandGenerator_t g; k<<<1, 1>>>(0); }`)).toEqual([KERNEL]);
+  const kernel = '__global__ void k(float* y) { curandState s; y[0] = curand_uniform(&s); }';
+  expect(left(`${include}\n${kernel}\nint main() { k<<<1, 1>>>(0); }`)).toEqual([include, kernel]);
+});
+
 test('parameters hide variables of their names', () => {
   const source = `const float limit = 2.0f;
 const float square = limit * limit;
