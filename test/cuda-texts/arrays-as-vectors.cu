@@ -9,12 +9,17 @@ template <typename T>
 __device__ T pick(const T* from, int at) {
   alignas(16) T all[5], rest[4];
   char odd = static_cast<char>(at);
+  struct alignas(4) Quad {
+    char parts[2];
+    short rest[1];
+  } quad[2];
+  memcpy(quad, from, sizeof(quad));
   __align__(16) T kept[2][4] = {};
   *reinterpret_cast<int4*>(all) = *reinterpret_cast<const int4*>(from);
   *reinterpret_cast<int4*>(rest) = *reinterpret_cast<const int4*>(from + 4);
   *reinterpret_cast<int4*>(kept[1]) = *reinterpret_cast<int4*>(all);
   const T sum = lane_sum(all[at]);
-  return sum + rest[(odd + 1) % 4] + kept[1][3] + kept[0][odd];
+  return sum + rest[(odd + 1) % 4] + kept[1][3] + kept[0][odd] + quad[1].parts[0] - from[1] + sizeof(quad) - 8;
 }
 
 /// The threads of a warp wait in one branch only.

@@ -11,15 +11,29 @@ const OTHERS: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
+/** Most tokens of a class before its members; more come only from arbitrary input. */
+const MOST_OF_HEAD = 100;
 const ALIGNMENTS: ReadonlySet<string> = new Set(['alignas', '__align__', '__attribute__']);
 
 /** `owner`: for each token, the function whose body contains it; `index` is that of `fn`. */
 export function arrayEdits(tokens: readonly Token[], owner: Int32Array, index: number, fn: FunctionTokens): Edit[] {
   const edits: Edit[] = [];
   for (let i = fn.bodyOpen + 1; i < fn.bodyEnd; i++) {
+    if (/^(?:struct|class|union)$/.test(tokens[i]!.text)) i = Math.max(i, classEnd(tokens, i, fn.bodyEnd));
     if (owner[i] === index && /^[;{}]$/.test(tokens[i - 1]!.text)) edits.push(...declarationEdits(tokens, i));
   }
   return edits;
+}
+
+/** The brace behind the members of the class that is defined at `from`; -1 for a mere name of one. */
+function classEnd(tokens: readonly Token[], from: number, end: number): number {
+  for (let at = from; at < Math.min(end, from + MOST_OF_HEAD) && !/^[;)=]$/.test(tokens[at]!.text); at++) {
+    if (tokens[at]!.text === '{') return closing(tokens, at);
+    if (tokens[at]!.text !== '(') continue;
+    if (!ALIGNMENTS.has(tokens[at - 1]!.text)) return -1;
+    at = closing(tokens, at);
+  }
+  return -1;
 }
 
 function declarationEdits(tokens: readonly Token[], from: number): Edit[] {
