@@ -16,6 +16,10 @@ constexpr size_t kSharedAlignment = 256;
 // Of each axis in the report of a thread. A block has at most 1024 threads.
 constexpr uint32_t kPositionBits = 10;
 
+uint32_t PositionOf(const unsigned (&thread)[3]) {
+  return thread[0] | thread[1] << kPositionBits | thread[2] << 2 * kPositionBits;
+}
+
 // Dynamic shared memory of the blocks that a thread runs, one after the other.
 class SharedBuffer {
  public:
@@ -82,7 +86,10 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .block = {request.block.x, request.block.y, request.block.z},
              .shared_bytes = request.shared_bytes,
              .take_memory = &KernelRun::TakeMemory,
-             .spin = &KernelRun::Spin};
+             .spin = &KernelRun::Spin,
+             .fail_shuffle = &KernelRun::FailShuffle,
+             .find_spaces = &KernelRun::FindSpaces,
+             .is_taken = &KernelRun::IsTaken};
 }
 
 GridCall::GridCall(const GridCall& parent, const MrChild& child)
@@ -101,7 +108,10 @@ GridCall::GridCall(const GridCall& parent, const MrChild& child)
              .block = {child.block[0], child.block[1], child.block[2]},
              .shared_bytes = static_cast<unsigned>(child.shared_bytes),
              .take_memory = &KernelRun::TakeMemory,
-             .spin = &KernelRun::Spin};
+             .spin = &KernelRun::Spin,
+             .fail_shuffle = &KernelRun::FailShuffle,
+             .find_spaces = &KernelRun::FindSpaces,
+             .is_taken = &KernelRun::IsTaken};
 }
 
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {
@@ -151,15 +161,28 @@ std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) 
     status = Status(StatusCode::kLaunchFailed, "two threads of a block raced for shared memory");
     DescribeRace(fault.race(), report);
   }
+  if (fault.fault() == KernelFault::kShuffle) {
+    status = Status(StatusCode::kLaunchFailed, "threads of a tile called shfl with different source ranks");
+    DescribeShuffle(fault.shuffle(), report);
+  }
   return hal::KernelFailure{
       .status = status, .kernel = kernel_, .report = report, .outputs = std::span(values_).last(output_count_)};
+}
+
+void GridCall::DescribeShuffle(const MrShuffle& shuffle, protocol::FaultSlot& report) {
+  const auto& [first, second] = shuffle.calls;
+  report.index = first.line;
+  report.thread_x = PositionOf(first.thread);
+  report.thread_y = PositionOf(second.thread);
+  report.thread_z = second.line;
+  report.places = first.source | uint64_t{second.source} << 32;
 }
 
 void GridCall::DescribeRace(const RaceReport& race, protocol::FaultSlot& report) const {
   const auto position = [this](uint32_t thread) {
     if (thread == RaceShadow::kEveryThread) return kEveryThreadPosition;
     const auto [width, height, depth] = launch_.block;
-    return thread % width | thread / width % height << kPositionBits | thread / width / height << 2 * kPositionBits;
+    return PositionOf({thread % width, thread / width % height, thread / width / height});
   };
   const auto kind = [](const RaceAccess& access) {
     return (access.is_write ? mr_race_write : 0) | (access.is_atomic ? mr_race_atomic : 0);

@@ -55,6 +55,7 @@ class GridCall {
  private:
   /// The number of the parameter that is, or holds, a pointer into the array.
   [[nodiscard]] uint32_t ParameterOf(const GuardedBlock& array) const;
+  static void DescribeShuffle(const MrShuffle& shuffle, protocol::FaultSlot& report);
   void DescribeRace(const RaceReport& race, protocol::FaultSlot& report) const;
 
   const std::shared_ptr<Image> image_;  // Keeps the image loaded while its code runs.

@@ -1,5 +1,6 @@
 // Finds the guard variables (`_ZGV...`) of an image. In them, the code that a compiler emits for a variable of thread
-// storage duration remembers that it has initialised the variable.
+// storage duration remembers that it has initialised the variable. Their ranges are needed when an image is loaded.
+// The names of an image's variables are read in TypeScript (src/toolchain/base/elf-symbols.ts), for messages alone.
 #pragma once
 
 #include <cstdint>

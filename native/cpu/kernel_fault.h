@@ -20,6 +20,7 @@ enum class KernelFault : uint32_t {
   kSpin,         // A thread waited in a loop for another thread, for too long.
   kGuard,        // The kernel accessed a page around an array. Only reports have it: see GridCall::FailureOf.
   kRace,         // Two threads of a block raced for shared memory. Its report is GridCall's.
+  kShuffle,      // Threads of a tile called `shfl` with different source ranks. Its report is GridCall's.
 };
 
 /// FaultSlot::parameter of a report that a kernel had to stop. `dimension` is the KernelFault, `index` the address or
@@ -34,8 +35,8 @@ constexpr bool LosesDevice(KernelFault fault) {
 /// FaultSlot::thread_x of a report with kGuard if no parameter is a pointer into the array.
 inline constexpr uint32_t kNoParameter = UINT32_MAX;
 
-/// FaultSlot::thread_x and thread_y of a report with kRace for code that runs once for all threads of a block.
-/// Otherwise the positions of the two threads.
+/// FaultSlot::thread_x and thread_y of a report with kRace or kShuffle are the positions of the two threads; with kRace
+/// and code that runs once for all threads of a block, this.
 inline constexpr uint32_t kEveryThreadPosition = UINT32_MAX;
 
 /// Why a kernel was aborted.
@@ -43,6 +44,7 @@ struct KernelExit {
   KernelFault fault = KernelFault::kNone;
   uint64_t detail = 0;  // The address, or the limit in bytes.
   RaceReport race = {};
+  MrShuffle shuffle = {};
 };
 
 /// The fault of a launch and its child launches. The first report counts; later blocks do not run.
@@ -63,6 +65,7 @@ class LaunchFault {
   [[nodiscard]] KernelFault fault() const { return exit_.fault; }
   [[nodiscard]] uint64_t detail() const { return exit_.detail; }
   [[nodiscard]] const RaceReport& race() const { return exit_.race; }
+  [[nodiscard]] const MrShuffle& shuffle() const { return exit_.shuffle; }
   [[nodiscard]] protocol::FaultSlot Report() const {
     protocol::FaultSlot report{};
     report.parameter = kKernelFaultParameter;

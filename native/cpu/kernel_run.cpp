@@ -15,6 +15,7 @@
 
 #include "cpu/division.h"
 #include "cpu/host_info.h"
+#include "cpu/thread_variables.h"
 #include "hal/status.h"
 
 namespace millrace::cpu {
@@ -31,6 +32,8 @@ class KernelThread {
   /// Null on threads that run no kernels. Safe in a signal handler.
   static KernelThread* Find() { return static_cast<KernelThread*>(pthread_getspecific(key)); }
   static void OnSignal(int signal, siginfo_t* info, void* context);
+  [[nodiscard]] uintptr_t stack_low() const { return stack_low_; }
+  [[nodiscard]] uint64_t stack_bytes() const { return stack_bytes_; }
 
   KernelRun* volatile run = nullptr;
 
@@ -205,8 +208,8 @@ KernelExit KernelRun::Call(MrEntry entry, const MrLaunch& launch, uint64_t first
   return exit_;
 }
 
-void KernelRun::Leave(KernelFault fault, uint64_t detail) {
-  exit_ = {fault, detail};
+void KernelRun::Leave(KernelFault fault, uint64_t detail, const MrShuffle& shuffle) {
+  exit_ = {.fault = fault, .detail = detail, .shuffle = shuffle};
   is_paused_ = false;
   siglongjmp(place_, 1);
 }
@@ -250,6 +253,30 @@ void KernelRun::Spin(void* run, unsigned long long* since) {
   const uint64_t limit = SpinLimitMs();
   if (now - *since > limit * 1'000'000) self.Leave(KernelFault::kSpin, limit);
   self.is_paused_ = false;
+}
+
+void KernelRun::FindSpaces(void* run, const void* of, MrSpaces* found) {
+  auto& self = *static_cast<KernelRun*>(run);
+  self.is_paused_ = true;
+  const ThreadVariables variables = FindThreadVariables(of);
+  const KernelThread& thread = KernelThread::Here();
+  *found = {.variables = variables.address,
+            .variable_bytes = variables.bytes,
+            .stack = reinterpret_cast<const char*>(thread.stack_low()),
+            .stack_bytes = thread.stack_bytes()};
+  self.is_paused_ = false;
+}
+
+bool KernelRun::IsTaken(void* run, const void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  for (const Chunk* chunk = static_cast<KernelRun*>(run)->chunks_; chunk != nullptr; chunk = chunk->next) {
+    if (at - reinterpret_cast<uintptr_t>(chunk) < chunk->bytes) return true;
+  }
+  return false;
+}
+
+void KernelRun::FailShuffle(void* run, const MrShuffle* shuffle) {
+  static_cast<KernelRun*>(run)->Leave(KernelFault::kShuffle, 0, *shuffle);
 }
 
 KernelPause::KernelPause() : run_(KernelThread::Here().run) {

@@ -36,6 +36,11 @@ class KernelRun {
   static void* TakeMemory(void* run, unsigned long long bytes);
   /// For `MrLaunch::spin`: aborts a kernel whose thread has waited in a loop for kSpinLimit.
   static void Spin(void* run, unsigned long long* since);
+  /// For `MrLaunch::find_spaces` and `is_taken`.
+  static void FindSpaces(void* run, const void* of, MrSpaces* found);
+  static bool IsTaken(void* run, const void* address);
+  /// For `MrLaunch::fail_shuffle`: aborts the kernel.
+  static void FailShuffle(void* run, const MrShuffle* shuffle);
 
  private:
   friend class KernelPause;
@@ -46,7 +51,7 @@ class KernelRun {
     uint64_t bytes;
   };
 
-  [[noreturn]] void Leave(KernelFault fault, uint64_t detail);
+  [[noreturn]] void Leave(KernelFault fault, uint64_t detail, const MrShuffle& shuffle = {});
 
   const uint64_t most_bytes_;
   uint64_t bytes_ = 0;

@@ -1,12 +1,11 @@
 #include "cpu/race_watch.h"
 
-#include <link.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "cpu/kernel_run.h"
 #include "cpu/module.h"
+#include "cpu/thread_variables.h"
 
 namespace millrace::cpu {
 namespace {
@@ -16,23 +15,6 @@ constexpr unsigned kOrderMask = 7;
 bool Releases(unsigned how) {
   const unsigned order = how >> mr_race_order_shift & kOrderMask;
   return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
-}
-
-struct Variables {
-  uintptr_t image;
-  const char* address;
-  uint64_t bytes;
-};
-
-int FindIn(dl_phdr_info* info, size_t, void* to) {
-  auto& found = *static_cast<Variables*>(to);
-  if (info->dlpi_addr != found.image) return 0;
-  for (unsigned n = 0; n < info->dlpi_phnum; ++n) {
-    if (info->dlpi_phdr[n].p_type != PT_TLS || info->dlpi_tls_data == nullptr) continue;
-    found.address = static_cast<const char*>(info->dlpi_tls_data);
-    found.bytes = info->dlpi_phdr[n].p_memsz;
-  }
-  return 1;
 }
 
 }  // namespace
@@ -58,8 +40,7 @@ RaceWatch::RaceWatch(KernelRun& run, const Image& image, const MrLaunch& launch)
       image_(image) {}
 
 void RaceWatch::FindVariables() {
-  Variables found{image_.race_base(), nullptr, 0};
-  dl_iterate_phdr(&FindIn, &found);
+  const ThreadVariables found = FindThreadVariables(reinterpret_cast<const void*>(image_.race_base()));
   variables = found.address;
   variable_bytes = found.bytes;
 }

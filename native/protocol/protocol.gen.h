@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "dc96a68a7366d6e4";
+inline constexpr char kHash[] = "aa0254e3c6f65b97";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -20,7 +20,7 @@ inline constexpr uint32_t kMaxStreams = 4096;
 inline constexpr uint32_t kMaxPending = 1048576;
 /// Limit of issued and uncompleted records of one stream. A stream at the limit is parked, so that it cannot fill the driver's launch queue and block other streams.
 inline constexpr uint32_t kStreamWindow = 512;
-/// A busy stream writes its timeline word at least once per this number of records.
+/// Largest number of records after which a busy stream writes its timeline word.
 inline constexpr uint32_t kTimelineWriteEvery = 64;
 /// Largest number of dimensions of an array, and of axes in a strided record.
 inline constexpr uint32_t kMaxRank = 8;
@@ -28,7 +28,7 @@ inline constexpr uint32_t kMaxRank = 8;
 inline constexpr uint32_t kIpcHandleBytes = 64;
 /// Size of one fault report of a kernel.
 inline constexpr uint32_t kFaultSlotBytes = 64;
-/// How deep the conditions of a graph may be nested.
+/// Largest nesting depth of the conditions of a graph.
 inline constexpr uint32_t kMaxConditionDepth = 16;
 
 /// The kind of a record. Every record takes one ticket of its stream.
@@ -49,11 +49,11 @@ enum class Opcode : uint16_t {
   kWaitEvent = 14,  // Makes later records of this stream wait for an event that has a driver event of its own. Any stream or process may record that event.
   kHold = 15,  // Parks the stream until the owner thread releases this ticket.
   kAdopt = 16,  // Gives memory of another thread of the device a second handle. The memory is freed with its last handle.
-  kLaunchGraph = 17,  // Launches a graph: everything in its definition, with values for its slots.
+  kLaunchGraph = 17,  // Launches all nodes of a graph, with values for its slots.
   kFreeGraph = 18,  // Destroys a graph after earlier records of this stream.
-  kUploadGraph = 19,  // Builds a graph and brings it to the device, so that its first launch need not. Runs nothing.
+  kUploadGraph = 19,  // Builds a graph and transfers it to the device before its first launch. Runs no node.
   kAllocArray = 20,  // Allocates the memory of a texture: on a GPU a CUDA array.
-  kCreateTexture = 21,  // Makes the value that a kernel gets for a texture or a surface, and binds it to a handle of memory. FREE frees it.
+  kCreateTexture = 21,  // Creates the value that a kernel gets for a texture or a surface, and binds the value to a memory handle. FREE ends it.
   kCopyArray = 22,  // Copies all elements between the memory of a texture and linear device memory.
 };
 
@@ -148,7 +148,7 @@ enum class TextureFilter : uint16_t {
 enum class TextureAddress : uint16_t {
   kWrap = 0,  // The texture is repeated.
   kClamp = 1,  // The nearest element.
-  kMirror = 2,  // The texture is repeated, every second time mirrored.
+  kMirror = 2,  // The texture is repeated, and every second repetition is mirrored.
   kBorder = 3,  // Zeros.
 };
 
@@ -246,7 +246,7 @@ static_assert(offsetof(FreeRecord, header) == 0);
 static_assert(offsetof(FreeRecord, handle) == 16);
 static_assert(offsetof(FreeRecord, reserved) == 20);
 
-/// `source` names the memory, `handle` names it from then on. If `source` was freed before, the record fails and poisons `handle`, which then has `bytes` bytes.
+/// `source` names the memory; `handle` becomes a second name of it. If `source` was freed before, the record fails and poisons `handle`, which then has `bytes` bytes.
 struct AdoptRecord {
   static constexpr Opcode kOpcode = Opcode::kAdopt;
   RecordHeader header;
@@ -510,7 +510,7 @@ static_assert(offsetof(LaunchRecord, block_z) == 44);
 static_assert(offsetof(LaunchRecord, shared_bytes) == 48);
 static_assert(offsetof(LaunchRecord, flags) == 52);
 
-/// `size` is the size of a scalar or of a parameter in bytes; of a MEMBER entry, where the pointer is. `access` is zero for entries without a handle.
+/// `size` is the size of a scalar or of a parameter in bytes; in a MEMBER entry it is the offset of the pointer. `access` is zero for entries without a handle.
 struct LaunchArg {
   uint8_t kind;
   uint8_t access;
@@ -561,7 +561,7 @@ static_assert(offsetof(UploadGraphRecord, header) == 0);
 static_assert(offsetof(UploadGraphRecord, graph) == 16);
 static_assert(offsetof(UploadGraphRecord, reserved) == 20);
 
-/// The head of a graph's definition, which is no record: the owner hands it over with `defineGraph`. `nodeCount` nodes follow, each a GraphNodeHead, then `patchCount` entries of GraphPatch. A launch has `entryCount` entries of LaunchArg.
+/// The head of a graph's definition. It is not a record: the owner passes it to `defineGraph`. `nodeCount` nodes follow, each a GraphNodeHead, then `patchCount` entries of GraphPatch. A launch has `entryCount` entries of LaunchArg.
 struct GraphDefinition {
   uint32_t node_count;
   uint32_t patch_count;
@@ -574,7 +574,7 @@ static_assert(offsetof(GraphDefinition, patch_count) == 4);
 static_assert(offsetof(GraphDefinition, entry_count) == 8);
 static_assert(offsetof(GraphDefinition, reserved) == 12);
 
-/// One node. `device` is the channel id of the device that runs it, whose tables its record's handles name. `afterCount` indices of earlier nodes follow (u32, padded to 8 bytes), then `recordBytes` bytes: a LAUNCH, COPY, COPY_STRIDED, FILL, FILL_STRIDED or NOP record. If `recordBytes` is 0, a GraphCondition follows instead. A LaunchArg that a slot fills in has the handle or value 0.
+/// One node. `device` is the channel id of the device that runs the node. The handles of the node's record are looked up in the tables of that device. `afterCount` indices of earlier nodes follow (u32, padded to 8 bytes), then `recordBytes` bytes: a LAUNCH, COPY, COPY_STRIDED, FILL, FILL_STRIDED or NOP record. If `recordBytes` is 0, a GraphCondition follows instead. A LaunchArg that a slot fills in has the handle or value 0.
 struct GraphNodeHead {
   uint32_t device;
   uint32_t after_count;
@@ -587,7 +587,7 @@ static_assert(offsetof(GraphNodeHead, after_count) == 4);
 static_assert(offsetof(GraphNodeHead, record_bytes) == 8);
 static_assert(offsetof(GraphNodeHead, reserved) == 12);
 
-/// Runs bodies as often as a 4-byte integer in device memory says. `kind` is a ConditionKind. `bodyCount` bodies follow, each a GraphBody.
+/// A 4-byte integer in device memory decides which bodies run and how often. `kind` is a ConditionKind. `bodyCount` bodies follow, each a GraphBody.
 struct GraphCondition {
   uint32_t kind;
   uint32_t body_count;
@@ -669,7 +669,7 @@ static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);
 static_assert(offsetof(TimelineSlot, reserved4) == 56);
 
-/// What a call of `submit` takes and returns, behind the record block: reading and making JavaScript values would cost more than the submission. `bytes` is the size of the record in the block. Afterwards `status` is 0 and `ticket` the record's ticket, or `status` says why the record was refused.
+/// The arguments and results of a `submit` call. They stand behind the record block, because reading and creating JavaScript values would cost more than the submission. `bytes` is the size of the record in the block. Afterwards `status` is 0 and `ticket` the record's ticket, or `status` says why the record was refused.
 struct SubmitCall {
   uint32_t channel;
   uint32_t bytes;
@@ -684,7 +684,7 @@ static_assert(offsetof(SubmitCall, ticket) == 8);
 static_assert(offsetof(SubmitCall, status) == 16);
 static_assert(offsetof(SubmitCall, reserved) == 20);
 
-/// A fault report. The first thread of a launch that accesses an array out of bounds or fails an assertion writes it, before the launch counts as complete. A copy whose host memory no longer exists sets only `state`. `state` is 0 (free), 1 (being written) or 2 (written). `parameter` numbers the kernel's parameters from 0, then the arrays that the kernel declares. 0xffffffff means that an assertion failed, and `index` is its number. 0xfffffffe means that the device refused a launch from the kernel, and `dimension` names the exceeded limit. Of a race of shared memory, `places` has the offsets of both accesses in the image, the earlier one in the low half.
+/// A fault report. The first thread of a launch that accesses an array out of bounds or fails an assertion writes it, before the launch counts as complete. A copy whose host memory no longer exists sets only `state`. `state` is 0 (free), 1 (being written) or 2 (written). `parameter` numbers the kernel's parameters from 0, then the arrays that the kernel declares. 0xffffffff means that an assertion failed, and `index` is its number. 0xfffffffe means that the device refused a launch from the kernel, and `dimension` names the exceeded limit. For a race of shared memory, `places` contains the offsets of both accesses in the image; the low half is the earlier access. For threads of a tile that called `shfl` with different source ranks, `places` contains both ranks, and `index` and `threadZ` contain the lines of the calls.
 struct FaultSlot {
   uint32_t state;
   uint32_t parameter;

@@ -1,8 +1,11 @@
 #include "runtime/watcher.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <tuple>
 #include <vector>
 
 #include "hal/thread.h"
@@ -16,6 +19,11 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kLongestSleep = std::chrono::nanoseconds(1'000'000);
 /// The watcher sleeps for this fraction of the time waited so far before it looks again: 1/20.
 constexpr int kSleepShare = 20;
+/// While it has waited for less than kShortWait, it sleeps no longer than this. A look at a stream takes about 1 us.
+constexpr auto kLongestShortSleep = std::chrono::nanoseconds(50'000);
+constexpr auto kShortWait = std::chrono::milliseconds(20);
+/// How much later than asked a sleep may end. The default, 50 us, would double the short sleeps.
+constexpr unsigned long kTimerSlackNs = 1000;
 
 }  // namespace
 
@@ -57,6 +65,7 @@ void Watcher::Watch(std::shared_ptr<Channel> channel, StreamState& stream) {
 }
 
 void Watcher::Run() {
+  std::ignore = prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
   std::vector<State::Watched> watched;
   auto since = Clock::now();
 
@@ -105,8 +114,8 @@ void Watcher::Run() {
       __builtin_ia32_pause();
       continue;
     }
-    const auto nap =
-        std::min<std::chrono::nanoseconds>(waited / kSleepShare + std::chrono::microseconds(1), kLongestSleep);
+    const auto nap = std::min<std::chrono::nanoseconds>(waited / kSleepShare + std::chrono::microseconds(1),
+                                                        waited < kShortWait ? kLongestShortSleep : kLongestSleep);
     std::unique_lock lock(state_->mutex);
     state_->changed.wait_for(lock, nap, [&] { return !state_->arrived.empty(); });
   }

@@ -1,7 +1,7 @@
 // The process's watcher thread: while there are waiters, it polls the streams of devices that cannot notify the host.
 //
-// It spins for at most 50 us, and only with 4 or more cores. Then it sleeps for a twentieth of the time waited so far,
-// at most 1 ms, between polls. Without waiters it sleeps until the next Watch.
+// It spins for at most 50 us, and only with 4 or more cores. Then it sleeps for a twentieth of the time waited so far
+// between polls: at most 50 us in the first 20 ms, later at most 1 ms. Without waiters it sleeps until the next Watch.
 #pragma once
 
 #include <memory>

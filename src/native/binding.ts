@@ -127,7 +127,7 @@ export interface Binding {
   keepFolder(path: string, isThere: boolean): void;
   /** Call it once, before `takeCompilerSlot`. The addon calls `onGranted` on this thread after it granted turns. */
   openCompilerSlots(onGranted: () => void): void;
-  /** Takes one of the `limit` turns that all environments share, and returns true. When all are taken, returns false and grants one later, in order. */
+  /** Takes one of the `limit` turns that all environments share, and returns true. If all are taken, returns false and grants one later. */
   takeCompilerSlot(limit: number): boolean;
   /** The number of turns granted since the last call. */
   grantedCompilerSlots(): number;
@@ -135,7 +135,10 @@ export interface Binding {
   releaseCompilerSlot(): void;
 
   // ── owner ───────────────────────────────────────────────────────────────────────────────────────────────────
-  /** Opens this environment's port. `record` is the record block with a SubmitCall behind it, referenced until closePort. `onWake` is called on this thread; calls are coalesced. */
+  /**
+   * Opens this environment's port. `record` is the record block with a SubmitCall behind it, referenced until closePort. `onWake` is called
+   * on this thread; calls are coalesced.
+   */
   openPort(record: Uint8Array, onWake: () => void): void;
   closePort(): void;
   /** Whether the port keeps the event loop alive. Calls are not counted. */

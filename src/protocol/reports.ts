@@ -63,7 +63,7 @@ export interface FailureRecord {
     readonly limit: number;
     readonly block: readonly [x: number, y: number, z: number];
     readonly thread: readonly [x: number, y: number, z: number];
-    /** Of a race of shared memory: the offsets of both accesses in the image. */
+    /** Of a race of shared memory: the offsets of both accesses in the image. Of a shuffle: the source ranks of both threads. */
     readonly places: readonly [first: number, second: number];
   };
 }

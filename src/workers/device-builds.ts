@@ -1,13 +1,13 @@
 // What a device's worker loads when it builds for the first time: the compiler of kernels.
 // Thread: control.
-import { raceSource } from '../toolchain/compilers/race-source.js';
+import { faultSource } from '../toolchain/compilers/race-source.js';
 import { type BuildTarget, KernelBuilder } from '../toolchain/images/builder.js';
 
 export interface DeviceBuilds {
   readonly builder: KernelBuilder;
-  readonly raceSource: typeof raceSource;
+  readonly faultSource: typeof faultSource;
 }
 
 export function deviceBuilds(target: BuildTarget): DeviceBuilds {
-  return { builder: new KernelBuilder(target), raceSource };
+  return { builder: new KernelBuilder(target), faultSource };
 }

@@ -1,6 +1,6 @@
 // Every message between an owner and its device's worker. Streams, memory and launches are records and are not sent here.
 // A message may block the worker; it never blocks the owner.
-import type { Build, BuildSpec, RacePlaces, RaceSource } from '../core/channel/build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build.js';
 import type { BuildReport, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import type { MessagePort } from 'node:worker_threads';
@@ -36,7 +36,7 @@ export type ToWorker =
   | { readonly type: 'lend'; readonly handle: number; readonly byteLength: number }
   | { readonly type: 'collect'; readonly handle: number }
   /** Where two instructions of a kernel's image are in its source; 'located' follows with the same id. */
-  | { readonly type: 'locate'; readonly id: number; readonly handle: number; readonly race: RacePlaces }
+  | { readonly type: 'locate'; readonly id: number; readonly handle: number; readonly places: FaultPlaces }
   /** A ControlCall; 'answered' or 'refused' follows with the same id. */
   | { readonly type: 'ask'; readonly id: number; readonly name: ControlName; readonly args: readonly unknown[] }
   | { readonly type: 'unregister'; readonly handle: number }
@@ -85,7 +85,7 @@ export type FromWorker =
   /** The allocation of 'lend' failed. */
   | { readonly type: 'notLent'; readonly handle: number; readonly error: EncodedError }
   | { readonly type: 'answered'; readonly id: number; readonly value: unknown }
-  | { readonly type: 'located'; readonly id: number; readonly source: RaceSource }
+  | { readonly type: 'located'; readonly id: number; readonly source: FaultSource }
   | { readonly type: 'refused'; readonly id: number; readonly error: EncodedError }
   /** The last message. */
   | { readonly type: 'closed' };

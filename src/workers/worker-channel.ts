@@ -4,7 +4,7 @@
 // If the worker ends without a request, the device is lost.
 // Thread: owner.
 import { types } from 'node:util';
-import type { Build, BuildSpec, RacePlaces, RaceSource } from '../core/channel/build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { DeviceLostError } from '../core/base/errors.js';
@@ -187,9 +187,9 @@ export class WorkerChannel implements Channel {
     return this.keepAlive(this.#request(id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
   }
 
-  locate(kernel: number, race: RacePlaces): Promise<RaceSource> {
+  locate(kernel: number, places: FaultPlaces): Promise<FaultSource> {
     const id = ++this.#lastAsked;
-    return this.keepAlive(this.#request(id, { type: 'locate', id, handle: kernel, race }));
+    return this.keepAlive(this.#request(id, { type: 'locate', id, handle: kernel, places }));
   }
 
   releaseHold(stream: number, ticket: number): void {

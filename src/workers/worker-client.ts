@@ -1,7 +1,7 @@
 // Requests of one thread to the worker of a device: builds, host memory, calls that may block. The thread that opened the device has one
 // client, and so has each thread that shares it.
 // Thread: control.
-import type { Build, BuildSpec, RacePlaces, RaceSource } from '../core/channel/build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build.js';
 import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import { unfilledBytes } from '../core/channel/host-buffers.js';
@@ -39,6 +39,8 @@ interface LoadedModule {
 
 /** The image of a kernel whose module is loaded already. */
 const NO_IMAGE: Uint8Array = new Uint8Array(0);
+/** Calls whose faults the CPU device reports by their lines. */
+const SHUFFLE = /\bshfl\b/;
 
 /** The capability that a device lacks when it does not support a call. */
 const CAPABILITIES: Partial<Record<ControlName, string>> = {
@@ -59,7 +61,7 @@ export class WorkerClient {
   readonly #building: Set<number> = new Set();
   /** By the numbers that the thread chose. */
   readonly #modules: Map<number, LoadedModule> = new Map();
-  /** Of kernels that find races, by kernel handle: the image's file, and its source. */
+  /** Of kernels whose faults have places in the source, by kernel handle: the image's file, and its source. */
   readonly #images: Map<number, { readonly file: string; readonly build: Build }> = new Map();
   /** By memory handle. */
   readonly #binding: Map<number, VariableSpec> = new Map();
@@ -97,7 +99,7 @@ export class WorkerClient {
         this.#answer(message.id, message.name, message.args);
         break;
       case 'locate':
-        void this.#locate(message.id, message.handle, message.race);
+        void this.#locate(message.id, message.handle, message.places);
         break;
       case 'unregister':
         this.#unregister(message.handle);
@@ -146,7 +148,7 @@ export class WorkerClient {
         isChecked,
         module: this.#numberOf(module),
       });
-      if (this.#device.findsRaces) this.#keepImage(handle, built, spec, module);
+      this.#keepImage(handle, built, spec, module);
       this.#send({ type: 'built', handle, compiler, fromCache, ms, limits });
     } catch (error) {
       if (this.#device.isClosing) return;
@@ -164,6 +166,7 @@ export class WorkerClient {
 
   #keepImage(handle: number, image: Uint8Array, kernel: Build, module: number | undefined): void {
     const build = module === undefined ? kernel : (this.#modules.get(module) as LoadedModule).build;
+    if (!this.#device.findsRaces && !(this.#device.isOnCpu && 'source' in build && SHUFFLE.test(build.source))) return;
     this.#images.set(handle, { file: Buffer.from(image).toString(), build });
   }
 
@@ -297,20 +300,20 @@ export class WorkerClient {
     this.#send({ type: 'notLent', handle, error: encodeError(error) });
   }
 
-  /** Never fails: an error names the race without its lines. */
-  async #locate(id: number, handle: number, race: RacePlaces): Promise<void> {
+  /** Never fails: an error names the race or the calls without their lines. */
+  async #locate(id: number, handle: number, places: FaultPlaces): Promise<void> {
     const image = this.#images.get(handle);
     const reason = 'the image is not known';
-    const source: RaceSource =
+    const source: FaultSource =
       image === undefined
         ? { lines: [undefined, undefined], reason, variable: undefined }
-        : await this.#raceSource(image.file, image.build, race);
+        : await this.#faultSource(image.file, image.build, places);
     this.#send({ type: 'located', id, source });
   }
 
-  async #raceSource(file: string, build: Build, race: RacePlaces): Promise<RaceSource> {
-    const { builder, raceSource } = await this.#device.builds();
-    return raceSource(file, () => builder.sourceOf(build), race);
+  async #faultSource(file: string, build: Build, places: FaultPlaces): Promise<FaultSource> {
+    const { builder, faultSource } = await this.#device.builds();
+    return faultSource(file, () => builder.sourceOf(build), places);
   }
 
   #answer(id: number, name: ControlName, args: readonly unknown[]): void {

@@ -3,7 +3,7 @@
 // Thread: owner.
 import { decodeError } from '../core/base/errors.js';
 import type { BuildReport, ModuleReport } from '../core/channel/channel.js';
-import type { RaceSource } from '../core/channel/build.js';
+import type { FaultSource } from '../core/channel/build.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 /** What a request of each kind resolves with. */
@@ -14,7 +14,7 @@ export interface Answers {
   unregister: void;
   collect: ArrayBuffer;
   ask: unknown;
-  locate: RaceSource;
+  locate: FaultSource;
 }
 
 type Kind = keyof Answers;

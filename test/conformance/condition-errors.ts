@@ -198,9 +198,9 @@ export function conditionErrors(target: Target): void {
         else s.captureIf(condition, (body) => nested(body, depth - 1));
       };
       const refused = refusalOf(() => nested(stream, 17));
-      expect([refused.reason, refused.message]).toEqual(['unsupported-node', expect.stringContaining('(17) than the limit (16)')]);
+      expect([refused.reason, refused.message]).toEqual(['unsupported-node', expect.stringContaining('(17) exceeds the limit (16)')]);
       const deep = stream.capture((s) => nested(s, 16));
-      expect(refusalOf(() => stream.captureIf(condition, deep)).message).toContain('(17) than the limit (16)');
+      expect(refusalOf(() => stream.captureIf(condition, deep)).message).toContain('(17) exceeds the limit (16)');
       await stream.launch(deep).done;
       expect([...(await x.read())]).toEqual([1]);
       await deep.close();

@@ -1,8 +1,23 @@
 // Chapter 4: files of CUDA C++ as they are published, against plain JavaScript. The files are in test/cuda-texts.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
 import { describe, expect } from 'vitest';
-import { ArgumentError, CompileError, cudaKernel, cudaModule, f32, f64, i32, inout, input, output, u32 } from 'millrace';
+import {
+  ArgumentError,
+  CompileError,
+  cudaKernel,
+  cudaModule,
+  type CudaParams,
+  f32,
+  f64,
+  i32,
+  inout,
+  input,
+  output,
+  u32,
+  u8,
+} from 'millrace';
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../cuda-texts/name-cases.js';
 import { PROGRAM_CASES, PROGRAM_TEMPLATE_CASES } from '../cuda-texts/program-cases.js';
@@ -109,6 +124,36 @@ __global__ void put(int* x, int by) { x[threadIdx.x] = threadIdx.x * by; }`;
         device.stream.launch(made, { grid: 1, block: 4 }, { x, by: 5 });
         expect([...(await x.read())]).toEqual([0, 5, 10, 15]);
       }
+    });
+
+    rule('S444', 'the parameters select one of the overloads of a kernel', async () => {
+      const { device } = chapter;
+      const text = textOf('kernel-overloads');
+      const module = cudaModule(text);
+      expect(inspect(module)).toContain('scale, summed');
+      using f = device.from(Float32Array.of(1, 2, 3, 4));
+      using d = device.from(Float64Array.of(1, 2, 3, 4));
+      using i = device.from(Int32Array.of(1, 2, 3, 4));
+      const grid = { grid: 1, block: 4 };
+      for (const of of [
+        module.kernel.bind(module),
+        <const P extends CudaParams>(name: string, params: P) => cudaKernel(name, params, text),
+      ]) {
+        device.stream.launch(of('scale', { x: inout(f32) }), grid, { x: f });
+        device.stream.launch(of('scale', { x: inout(f64) }), grid, { x: d });
+        device.stream.launch(of('scale', { x: inout(i32), by: i32 }), grid, { x: i, by: 4 });
+        device.stream.launch(of('summed', { x: inout(i32) }), grid, { x: i });
+        device.stream.launch(of('summed', { x: inout(f64) }), grid, { x: d });
+      }
+      device.stream.launch(cudaKernel('units::scale', { x: inout(f32) }, text), grid, { x: f });
+      expect([...(await f.read())]).toEqual([40, 80, 120, 160]);
+      expect([...(await d.read())]).toEqual([360, 360, 360, 360]);
+      expect([...(await i.read())]).toEqual([640, 640, 640, 640]);
+      const none = thrownBy(() => module.kernel('scale', { x: inout(u8) }));
+      expect(none).toBeInstanceOf(ArgumentError);
+      expect((none as Error).message).toBe(
+        "params fits none of the 3 overloads of 'scale' in the source: (float* x), (double* x), (counter* x, int by).",
+      );
     });
 
     rule('S446', 'members for the host that members for both sides call are there for both', async () => {

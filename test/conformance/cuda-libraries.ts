@@ -1,6 +1,7 @@
 // Chapter 4: CUDA's device libraries in CUDA C++ sources. The sources are in test/cuda-texts.
 import { describe, expect } from 'vitest';
 import { cudaKernel, cudaModule, i32, inout, input, output, u32, u64, u8 } from 'millrace';
+import { ADDRESS_SPACE_CASES } from '../cuda-texts/address-space-cases.js';
 import { CUB_CASES, CUB_TEMPLATE_CASES } from '../cuda-texts/cub-cases.js';
 import { CUDA_LIBRARY_CASES, GROUP_CASES } from '../cuda-texts/cuda-library-cases.js';
 import { RANDOM_CASES } from '../cuda-texts/random-cases.js';
@@ -41,6 +42,8 @@ export function cudaLibraries(target: Target): void {
 
     for (const one of [...GROUP_CASES, ...WIDE_TILE_CASES, ...CUDA_LIBRARY_CASES])
       rule('S485', `C++ library and groups: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
+
+    for (const one of ADDRESS_SPACE_CASES) rule('S457', `address spaces: ${one.kernel}`, () => checkText(chapter.device, one));
 
     rule('S483', "XORWOW's first numbers are those of cuRAND's manual", () => {
       const found = FROM_THE_MANUAL.map((_unused, id) => Math.round((xorwow(1234n, BigInt(id), 0n)() / 2 ** 32) * 1e4) / 1e4);

@@ -89,6 +89,7 @@ import { stridedCopies } from './strided-copies.js';
 import { textureArguments } from './texture-arguments.js';
 import { textureOrder } from './texture-order.js';
 import { textures } from './textures.js';
+import { tileShuffles } from './tile-shuffles.js';
 import { timing, timingOfTwo } from './timing.js';
 import { transfers } from './transfers.js';
 import { twoDevices } from './two-devices.js';
@@ -147,6 +148,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   kernelFaults,
   guardedMemory,
   sharedMemoryRaces,
+  tileShuffles,
   limits,
   lifecycle,
   sharing,

@@ -49,7 +49,7 @@ export function valueErrors(target: Target): void {
       for (const [p, message] of [
         [
           struct({ n: i32, o: vec3f }),
-          /\(struct of 16 bytes\) is 'P p' in the source, at position 1: it has 2 fields, and there are 3 there/,
+          /\(struct of 16 bytes\) is 'P p' in the source, at position 1: it has 2 fields in the declaration and 3 in the source/,
         ],
         [struct({ n: f32, o: vec3f, x: input(f32) }), /its field 'n' \(f32\) is 'int n' there: the element type differs/],
         [struct({ n: i32, o: vec4f, x: input(f32) }), /its field 'o' \(float4\) is 'float3 o' there: it is float3 there/],
@@ -57,7 +57,7 @@ export function valueErrors(target: Target): void {
           struct({ n: i32, o: vec3f, x: inout(f32) }),
           /its field 'x' \(f32\*\) is 'const float \* x' there: an inout array cannot be const/,
         ],
-        [struct({ o: vec3f, n: i32, x: input(f32) }), /its field 'o' is field 1, and there it is field 2/],
+        [struct({ o: vec3f, n: i32, x: input(f32) }), /its field 'o' is field 1 of the declaration and field 2 of the source/],
         [i32, /a struct passed by value is declared with struct/],
       ] as const) {
         const made = thrownBy(() => cudaKernel('k', { p } as never, before));

@@ -1,5 +1,5 @@
 // Device functions and functors that wait for other threads and are given to other functions.
-import { f32, i32, input, output } from 'millrace';
+import { f32, i32, inout, input, output } from 'millrace';
 import { floats, ints, type TextCase } from './text-case.js';
 
 const LANES = 32;
@@ -37,6 +37,25 @@ const KERNELS: readonly (readonly [kernel: string, of: (i: number) => number])[]
   ['deduced', deduced],
 ];
 
+function closures(i: number): number {
+  const warp = part(i, LANES);
+  return 2 * sum(warp) + (sum(warp) - 2 * LANES + at(i) - 2) + LANES * 3 * sum(warp) + (sum(warp) + 2 * LANES) + 4 * sum(warp);
+}
+function aggregates(i: number): number {
+  const s = sum(part(i, LANES));
+  return 2 * s + LANES + (3 * s + 3 * at(i)) + s;
+}
+function arrays(i: number): number {
+  const s = sum(part(i, LANES));
+  return s + 2 * LANES + s + (2 * s + 2 * at(i));
+}
+
+const OF_OWNERS: readonly (readonly [kernel: string, of: (i: number) => number])[] = [
+  ['closures', closures],
+  ['aggregates', aggregates],
+  ['arrays', arrays],
+];
+
 const numbers = ints(96, (i) => (i * 53) % 89);
 
 /** Instances of a template that the source names only in its host code. */
@@ -52,13 +71,23 @@ const INSTANCES: readonly TextCase[] = [
   results: { out: ints(96, (i) => of(i) * 2 + 1) },
 }));
 
-export const CALLABLE_CASES: readonly TextCase[] = KERNELS.map(
-  ([kernel, of]): TextCase => ({
+export const CALLABLE_CASES: readonly TextCase[] = [
+  ...KERNELS.map(([kernel, of]) => ({
     file: 'callables/reductions',
     kernel,
     params: { x: input(f32), y: output(f32) },
     launch: { grid: 2, block: BLOCK },
     given: { x, y: new Float32Array(x.length) },
     results: { y: floats(x.length, of) },
-  }),
-).concat(INSTANCES);
+  })),
+  ...OF_OWNERS.map(([kernel, of]) => ({
+    file: 'callables/owners',
+    kernel,
+    params: { x: input(f32), y: output(f32), alive: inout(i32) },
+    launch: { grid: 2, block: BLOCK },
+    given: { x, y: new Float32Array(x.length), alive: new Int32Array(1) },
+    // Each object was destroyed, once.
+    results: { y: floats(x.length, of), alive: new Int32Array(1) },
+  })),
+  ...INSTANCES,
+];

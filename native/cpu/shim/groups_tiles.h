@@ -31,6 +31,7 @@ class [[nodiscard]] mr_tile_wait : public mr_gate {
     return rank >= count_ || first_[rank].frame == nullptr ? nullptr : of(first_[rank]);
   }
   MR_INLINE unsigned count() const { return count_; }
+  MR_INLINE const mr_thread& thread(unsigned rank) const { return first_[rank]; }
 
   T value;
   T result;
@@ -70,13 +71,39 @@ struct [[nodiscard]] mr_tile_sync : mr_tile_wait<Size, char, mr_meet_only> {
   MR_INLINE mr_tile_sync() : mr_tile_wait<Size, char, mr_meet_only>(0, {}) {}
   MR_INLINE void await_resume() const noexcept {}
 };
+
+/// Fails the launch. On a GPU, a warp waits for the warp of its own source rank, so the tile would hang.
+static __attribute__((noinline, cold)) void mr_fail_shuffle(const mr_thread& first, MrShuffle::Call first_call,
+                                                            const mr_thread& second, MrShuffle::Call second_call) {
+  // Who runs the blocks of a GPU, as the driver for tests does, does not check this.
+  if (mr_launch_of_block->fail_shuffle == nullptr) return;
+  MrShuffle found{{first_call, second_call}};
+  const mr_thread* const threads[] = {&first, &second};
+  for (int n = 0; n < 2; ++n) {
+    const mr_index3& index = threads[n]->index;
+    found.calls[n].thread[0] = static_cast<unsigned>(index.x);
+    found.calls[n].thread[1] = static_cast<unsigned>(index.y);
+    found.calls[n].thread[2] = static_cast<unsigned>(index.z);
+  }
+  mr_need_stack();
+  mr_launch_of_block->fail_shuffle(mr_launch_of_block->run, &found);
+}
+
 struct mr_meet_shuffle {
   unsigned source;
+  unsigned line;
   template <class Wait>
   static void meet(const Wait& tile) {
+    unsigned first = tile.count();
     for (unsigned rank = 0; rank < tile.count(); ++rank) {
       Wait* wait = tile.at(rank);
       if (wait == nullptr) continue;
+      if (first == tile.count()) first = rank;
+      const mr_meet_shuffle& asked = tile.at(first)->meet;
+      if (wait->meet.source != asked.source) {
+        mr_fail_shuffle(tile.thread(first), {{}, asked.source, asked.line}, tile.thread(rank),
+                        {{}, wait->meet.source, wait->meet.line});
+      }
       if (const Wait* from = tile.at(wait->meet.source)) wait->result = from->value;
     }
   }
@@ -129,9 +156,9 @@ class mr_tile_threads<Size, true> {
  public:
   static MR_INLINE mr_tile_sync<Size> sync() { return {}; }
   template <class T>
-  static MR_INLINE auto shfl(T value, unsigned rank) {
+  static MR_INLINE auto shfl(T value, unsigned rank, unsigned line = __builtin_LINE()) {
     using Value = typename mr_shuffled<T>::type;
-    return mr_tile_wait<Size, Value, mr_meet_shuffle>(value, {rank});
+    return mr_tile_wait<Size, Value, mr_meet_shuffle>(value, {rank, line});
   }
   static MR_INLINE auto any(int predicate) { return mr_folded(predicate != 0 ? 1 : 0, mr_any_of{}); }
   static MR_INLINE auto all(int predicate) { return mr_folded(predicate != 0 ? 1 : 0, mr_all_of{}); }

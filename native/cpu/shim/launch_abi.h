@@ -8,6 +8,28 @@
 struct MrLauncher;
 struct MrRaces;
 
+/// Two threads of a tile that called `shfl` with different source ranks.
+struct MrShuffle {
+  struct Call {
+    unsigned thread[3];
+    unsigned source;
+    /// Of the compiled source.
+    unsigned line;
+  };
+  Call calls[2];
+};
+static_assert(sizeof(MrShuffle) == 40, "");
+
+/// Memory of the thread that runs blocks.
+struct MrSpaces {
+  /// Variables of thread storage duration of the image: its `__shared__` variables, and some of the shim.
+  const char* variables = nullptr;
+  unsigned long long variable_bytes = 0;
+  const char* stack = nullptr;
+  unsigned long long stack_bytes = 0;
+};
+static_assert(sizeof(MrSpaces) == 32, "");
+
 /// The arguments of an entry, which runs the blocks [first_block, end_block) of a launch.
 struct MrLaunch {
   /// Pointers to the argument values, each aligned to 8 bytes.
@@ -36,8 +58,14 @@ struct MrLaunch {
   void (*spin)(void* run, unsigned long long* since) = nullptr;
   /// Looks for races of shared memory. Null if the image was not compiled for that.
   MrRaces* races = nullptr;
+  /// Fails the launch and does not return.
+  void (*fail_shuffle)(void* run, const MrShuffle* shuffle) = nullptr;
+  /// Finds the memory of the calling thread. `of` is an address in the image.
+  void (*find_spaces)(void* run, const void* of, MrSpaces* found) = nullptr;
+  /// Whether memory of `take_memory` contains the address.
+  bool (*is_taken)(void* run, const void* address) = nullptr;
 };
-static_assert(sizeof(MrLaunch) == 136, "");
+static_assert(sizeof(MrLaunch) == 160, "");
 static_assert(__builtin_offsetof(MrLaunch, dynamic_shared) == 40, "");
 static_assert(__builtin_offsetof(MrLaunch, launcher) == 64, "");
 static_assert(__builtin_offsetof(MrLaunch, block_now) == 88, "");

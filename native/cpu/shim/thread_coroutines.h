@@ -110,7 +110,13 @@ template <class T>
 struct mr_returned {
   alignas(T) char bytes[sizeof(T)];
   MR_INLINE void return_value(T value) { new (mr_place{bytes}) T(static_cast<T&&>(value)); }
-  MR_INLINE T take() { return static_cast<T&&>(*reinterpret_cast<T*>(bytes)); }
+  MR_INLINE T take() {
+    struct Value {
+      T* at;
+      MR_INLINE ~Value() { at->~T(); }
+    } value{reinterpret_cast<T*>(bytes)};
+    return static_cast<T&&>(*value.at);
+  }
 };
 template <class T>
 struct mr_returned<T&> {

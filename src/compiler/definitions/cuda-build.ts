@@ -3,7 +3,7 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
 import { withoutManaged } from '../cuda-source/managed-variables.js';
-import { type WantedKernel, withoutOtherOverloads } from '../cuda-source/overloads.js';
+import { withSeparateNames } from '../cuda-source/overloads.js';
 import { mayLaunch, withoutComments } from '../cuda-source/source-scan.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
@@ -19,31 +19,31 @@ export interface GivenSource {
   readonly text: string;
   readonly options: readonly string[];
   readonly site: CallSite;
+  /** C++ names of the kernels that one name meant in the original, by that name. */
+  readonly overloads: ReadonlyMap<string, readonly string[]>;
+  /** C++ names that several kernels still have. */
+  readonly shared: ReadonlySet<string>;
   /** The `deviceRuntime` option. */
   readonly deviceRuntime?: boolean | undefined;
 }
 
-/**
- * Reads the source, puts its own headers into it, removes host code and makes managed variables those of the device. Without `wanted`, kernels
- * keep all their overloads.
- */
+/** Reads the source, puts its own headers into it, removes host code and makes managed variables those of the device. */
 export function readGivenSource(
   given: unknown,
   file: unknown,
   options: readonly string[],
   caller: CallSite,
-  wanted?: WantedKernel,
-): Pick<GivenSource, 'source' | 'original' | 'text' | 'site'> {
+): Omit<GivenSource, 'options' | 'deviceRuntime'> {
   const { source: original, site } = readSource(given, file, options, caller);
   const present = withoutManaged(withoutHostCode(original));
   const text = withoutComments(present);
-  const source = withoutOtherOverloads(present, text, wanted);
-  return { source, original, text: source === present ? text : withoutComments(source), site };
+  const { source, overloads, shared } = withSeparateNames(present, text);
+  return { source, original, text: source === present ? text : withoutComments(source), site, overloads, shared };
 }
 
 /** The build of one kernel. */
 export function kernelSpec(given: GivenSource, name: string, { path, checks }: CheckedEntry): BuildSpec {
-  const plain = name
+  const plain = (path ?? name)
     .replace(/\s*<.*$/s, '')
     .split('::')
     .at(-1)!;

@@ -2,12 +2,12 @@
 import type { ParameterCheck, ParameterChecks } from '../../core/channel/build.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
-import { overloadsOf } from '../cuda-source/overloads.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';
 import { launchedInstances } from '../cuda-source/host-launches.js';
-import { globalFunctions, withoutComments, withoutDirectives } from '../cuda-source/source-scan.js';
-import { type CallSite, KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
+import { type GlobalFunction, globalFunctions, withoutComments, withoutDirectives } from '../cuda-source/source-scan.js';
+import { KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, refuseArgument, shortened } from './arguments.js';
+import type { GivenSource } from './cuda-build.js';
 import { described, mismatch, valueCheck } from './parameter-types.js';
 
 /** Most kernel names that the error for an unknown name lists. */
@@ -33,19 +33,19 @@ export interface CheckedEntry {
   readonly checks?: ParameterChecks;
 }
 
-export interface ReadSource {
-  readonly source: string;
-  /** With the host's code. */
-  readonly original: string;
-  /** The source without comments. */
-  readonly text: string;
-  readonly site: CallSite;
+export type ReadSource = Omit<GivenSource, 'options' | 'deviceRuntime'>;
+
+/** The kernels by the names that the caller gave them, which overloads share. */
+export function givenNames({ text, overloads }: Pick<ReadSource, 'text' | 'overloads'>): GlobalFunction[] {
+  const names = new Map([...overloads].flatMap(([path, own]) => own.map((one) => [one, path.split('::').at(-1)!] as const)));
+  return globalFunctions(text).map((one) => ({ ...one, name: names.get(one.path) ?? one.name }));
 }
 
 /** Throws CompileError when the source has no such kernel, and ArgumentError when the lists differ. */
 export function checkEntry(given: ReadSource, name: string, params: CudaParams): CheckedEntry {
   const { text } = given;
-  const { isExternC, path, parameters: listed, types, at } = requireEntry(given, name);
+  const found = requireEntry(given, name);
+  const { isExternC, path, parameters: listed, types, at } = overloadFor(given, found, name, params);
   const entries = Object.entries(params);
   const parameters = listed && withPack(listed, entries.length);
   if (parameters) compare(name, params, parameters, types);
@@ -59,6 +59,34 @@ export function checkEntry(given: ReadSource, name: string, params: CudaParams):
     ...(!isExternC && { path: instance === undefined ? path : `${path}<${instance.trim()}>` }),
     ...(list.length > 0 && { checks: { count: entries.length, line: placeOf(text, at).line, list } }),
   };
+}
+
+/** Of the overloads that `found` stands for, the one that takes the parameters. Throws ArgumentError unless it is one. */
+function overloadFor({ text, overloads }: ReadSource, found: SourceEntry, name: string, params: CudaParams): SourceEntry {
+  const paths = overloads.get(found.path);
+  if (paths === undefined) return found;
+  const functions = globalFunctions(text);
+  const entries = Object.values(params);
+  const all = paths.flatMap((path) => findEntry(text, functions, path) ?? []);
+  const fitting = all.filter(({ parameters, types }) => {
+    const list = parameters && withPack(parameters, entries.length);
+    return !list || (list.length === entries.length && entries.every((param, n) => mismatch(param, list[n]!, types) === undefined));
+  });
+  const certain = fitting.filter(
+    ({ parameters }) => parameters?.length === entries.length && entries.every((param, n) => !isUnknown(param, parameters[n]!)),
+  );
+  const [own] = fitting.length === 1 ? fitting : certain;
+  if (own !== undefined && (fitting.length === 1 || certain.length === 1)) return own;
+  const listed = (fitting.length === 0 ? all : fitting).map(
+    ({ parameters }) => `(${parameters?.map((one) => one.text).join(', ') ?? '...'})`,
+  );
+  const what = fitting.length === 0 ? 'none' : `${fitting.length}`;
+  const how = fitting.length === 0 ? '' : ' Give each kernel a name of its own.';
+  return refuseArgument(
+    `params fits ${what} of the ${all.length} overloads of '${name}' in the source: ${shortened(listed.join(', '))}.${how}`,
+    'params',
+    Object.keys(params),
+  );
 }
 
 /** The list with as many parameters in place of a parameter pack (`Args... args`) as `count` leaves for it. Only the compiler knows their types. */
@@ -97,7 +125,7 @@ function checkOf(param: CudaParam, text: string): Pick<ParameterCheck, 'dtype' |
   }
 }
 
-function requireEntry({ source, original, text, site }: ReadSource, name: string): SourceEntry {
+function requireEntry({ source, original, text, site, overloads, shared }: ReadSource, name: string): SourceEntry {
   const [, plain = name, given] = ENTRY_NAME.exec(name) ?? [];
   const functions = globalFunctions(text);
   const entry = findEntry(text, functions, plain);
@@ -114,7 +142,7 @@ function requireEntry({ source, original, text, site }: ReadSource, name: string
       at: Math.max(0, text.search(new RegExp(`\\b${plain}\\b`))),
     };
   if (!entry) {
-    const names = [...new Set(functions.map((one) => one.name))];
+    const names = [...new Set(givenNames({ text, overloads }).map((one) => one.name))];
     const more = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : '';
     const others =
       names.length === 0
@@ -123,18 +151,13 @@ function requireEntry({ source, original, text, site }: ReadSource, name: string
     return refuse({ start: 0, end: 1 }, `The source has no kernel named '${plain}'.`, `${others} Write: __global__ void ${plain}(...).`);
   }
   const place = { start: text.lastIndexOf('__global__', entry.at), end: entry.at };
+  if (shared.has(entry.path))
+    refuse(place, `Several kernels have the name '${name}', and the source launches them.`, 'Give each kernel a name of its own.');
   if (entry.isTemplate && given === undefined)
     refuse(
       place,
       `The kernel '${name}' is a template.`,
       `Give the arguments of the template in the name: ${instancesOf(original, plain)}.`,
-    );
-  const overloads = entry.isTemplate ? [] : overloadsOf(text, entry.path);
-  if (overloads.length > 1)
-    refuse(
-      place,
-      `The source has ${overloads.length} kernels named '${plain}', with ${overloads.join(' and ')} parameters.`,
-      'cudaKernel takes the one that has as many parameters as it declares. Give others of the same number different names.',
     );
   if (!entry.isTemplate && given !== undefined && !text.includes('#define'))
     refuse(place, `The kernel '${plain}' is not a template.`, `Leave out the arguments: '${plain}'.`);

@@ -42,7 +42,7 @@ export function cudaKernel<const P extends CudaParams>(name: string, params: P, 
   const options = checkedOptions(opts.options ?? []);
   if (opts.deviceRuntime !== undefined && typeof opts.deviceRuntime !== 'boolean')
     refuseArgument(`deviceRuntime (${String(opts.deviceRuntime)}) must be true or false.`, 'deviceRuntime', opts.deviceRuntime);
-  const given = readGivenSource(source, opts.file, options, site, { name, parameters: Object.keys(own).length });
+  const given = readGivenSource(source, opts.file, options, site);
   const entry = checkEntry(given, name, own);
   const made: Kernel<P> = {
     uncloneable: KERNEL_STAYS,

@@ -6,12 +6,11 @@ import { lengthOf } from '../../core/elements/shape.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
 import type { ModuleSource, ModuleVariable } from '../../core/kernels/module.js';
 import type { BuildSpec } from '../../core/channel/build.js';
-import { globalFunctions } from '../cuda-source/source-scan.js';
 import { type SourceVariable, variablesOf } from '../cuda-source/variables.js';
 import type { CallSite } from '../diagnostics/diagnostics.js';
 import { checkedCudaParams, checkOptions, refuseArgument, shortened } from './arguments.js';
 import { checkedOptions, type GivenSource, kernelSpec, readGivenSource, sourceSpec } from './cuda-build.js';
-import { checkEntry, checkEntryName } from './cuda-entry.js';
+import { checkEntry, checkEntryName, givenNames } from './cuda-entry.js';
 import type { CudaOptions } from './cuda-kernel.js';
 import { areSame } from './parameter-types.js';
 
@@ -19,10 +18,10 @@ import { areSame } from './parameter-types.js';
 export function readModule(passed: string | URL, opts: CudaOptions, caller: CallSite): ModuleSource {
   checkOptions(opts);
   const options = checkedOptions(opts.options ?? []);
-  const { source, original, text, site } = readGivenSource(passed, opts.file, options, caller);
+  const given: GivenSource = { ...readGivenSource(passed, opts.file, options, caller), options };
+  const { source, original, text } = given;
   const variables = variablesOf(text, source);
-  const kernelNames = unique(globalFunctions(text).filter(({ template }) => template === undefined));
-  const given: GivenSource = { source, original, text, options, site };
+  const kernelNames = unique(givenNames(given).filter(({ template }) => template === undefined));
   const instances = new TemplateInstances();
   const build: BuildSpec = { ...sourceSpec(given, kernelNames.join(', ')), entry: '', isModule: true };
   const module: ModuleSource = {

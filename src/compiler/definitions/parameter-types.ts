@@ -89,7 +89,7 @@ export function mismatch(field: Field, text: SourceType, types: DeclaredTypes): 
     case 'optional':
       return arrayMismatch(field.array, text);
     case 'fixed':
-      return text.dtype === undefined && text.other === undefined ? undefined : 'it is no array there';
+      return text.dtype === undefined && text.other === undefined ? undefined : 'it is not an array there';
     default:
       return valueMismatch(field, text, types);
   }
@@ -163,14 +163,14 @@ function fieldsMismatch({ fields }: StructParam, texts: readonly SourceField[], 
     const text = texts[at];
     if (text === undefined) break;
     if (text.name !== name && texts.some((other) => other.name === name))
-      return `its field '${name}' is field ${at + 1}, and there it is field ${texts.findIndex((other) => other.name === name) + 1}`;
+      return `its field '${name}' is field ${at + 1} of the declaration and field ${texts.findIndex((other) => other.name === name) + 1} of the source`;
     const problem = fieldMismatch(field, text, types);
     if (problem === undefined) continue;
     const shown = shortened(`${text.words.join(' ')} ${text.name}${text.count === 1 ? '' : `[${text.count ?? ''}]`}`);
     return `its field '${name}' (${described(field)}) is '${shown}' there: ${problem}`;
   }
   if (own.length === texts.length) return undefined;
-  return `it has ${own.length} fields, and there are ${texts.length} there (${shortened(texts.map(({ name }) => name).join(', '))})`;
+  return `it has ${own.length} fields in the declaration and ${texts.length} in the source (${shortened(texts.map(({ name }) => name).join(', '))})`;
 }
 
 function fieldMismatch(field: Field, { words, count }: SourceField, types: DeclaredTypes): string | undefined {
@@ -183,7 +183,7 @@ function fieldMismatch(field: Field, { words, count }: SourceField, types: Decla
     const size = DTYPES[text.dtype].byteSize * count;
     return text.isOpenEnum || size === element.byteSize * declared ? undefined : `its size there is ${sizeText(size)}`;
   }
-  if (declared !== count) return count === 1 ? 'it is no array there' : `it has ${count} elements there`;
+  if (declared !== count) return count === 1 ? 'it is not an array there' : `it has ${count} elements there`;
   return mismatch(element, text, types);
 }
 

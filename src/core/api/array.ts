@@ -152,8 +152,8 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   /**
-   * Reads one element, by one index per dimension, or the only element without an index: `ndarray.item(*index)`. Rejects with ArgumentError for a wrong number of indices and for
-   * an index outside the shape (a negative one is outside), and with the errors of `read`.
+   * Reads one element, by one index per dimension, or the only element without an index: `ndarray.item(*index)`. Rejects with
+   * ArgumentError for a wrong number of indices, for an index outside the shape and for a negative index, and with the errors of `read`.
    */
   item(...index: readonly number[]): Promise<HostValue<D>> {
     refuseInCapture('readback', 'read the element after a launch of the graph, or copy it to a pinned array in the graph');

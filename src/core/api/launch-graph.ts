@@ -125,7 +125,7 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
       }
       const shared = arrays.find((other) => (isWrite || other.isWrite) && overlap(other.array, array));
       if (shared !== undefined) {
-        const message = `Values ${shared.name} and ${slot.name} of graph ${label} are overlapping arrays, and the graph writes one of them: declare one parameter by inout instead.`;
+        const message = `Values ${shared.name} and ${slot.name} of graph ${label} are overlapping arrays, and the graph writes one of them: declare one inout parameter instead of two.`;
         throw badArgument(slot.name, value, message);
       }
       arrays.push({ name: slot.name, array, isWrite });

@@ -113,7 +113,8 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
 
   /**
    * Releases the memory for the next pinned array once every operation that uses it has finished. Typed arrays that were taken from
-   * `data` before must not be used afterwards. Memory given to `device.pin` is then unlocked (`cuMemHostUnregister`) and keeps its contents. Never throws.
+   * `data` before must not be used afterwards. Memory given to `device.pin` is then unlocked (`cuMemHostUnregister`) and keeps its
+   * contents. Never throws.
    */
   [Symbol.dispose](): void {
     if (this.isDisposed) return;

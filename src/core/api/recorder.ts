@@ -175,7 +175,7 @@ export abstract class Recorder extends CopyRecorder {
 
   #launchGraph({ core, label }: { readonly core: GraphCore; readonly label: string }, values: unknown, surplus: unknown): Operation {
     if (surplus !== undefined) {
-      const message = `The launch of graph ${label} takes the graph and its values; the third argument (${show(surplus)}) has no meaning.`;
+      const message = `The launch of graph ${label} takes only the graph and its values, but has a third argument (${show(surplus)}).`;
       throw badArgument('args', surplus, message);
     }
     const { hostFunctions } = core;

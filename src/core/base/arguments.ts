@@ -16,7 +16,7 @@ export function wrongDevice(argument: string, value: unknown, message: string): 
 /** "belongs to device ...", for an object of device `name` that was passed to a stream of device `own`. */
 export function belongsTo(name: string, own: string): string {
   if (name !== own) return `belongs to device ${name}, the stream to ${own}`;
-  return `belongs to an earlier opening of device ${name}, which has ended: make it anew on the open device`;
+  return `belongs to an earlier opening of device ${name}, which has ended: create it again on the open device`;
 }
 
 /** A whole number from `low` to `high`. */

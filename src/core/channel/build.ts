@@ -39,6 +39,12 @@ export const GUARD_FAULT: number = KERNEL_FAULTS.length;
  * both threads and what the accesses are (native/cpu/grid_call.cpp).
  */
 export const RACE_FAULT: number = KERNEL_FAULTS.length + 1;
+/**
+ * The index in KERNEL_FAULTS of threads of a tile that called `shfl` with different source ranks. The report's index is the line of the first
+ * thread's call, and instead of the thread it has the positions of both threads and the line of the second one's call. Its places are the
+ * ranks.
+ */
+export const SHUFFLE_FAULT: number = KERNEL_FAULTS.length + 2;
 /** The position in a race of code that runs once for all threads of a block. */
 export const EVERY_THREAD = 0xffff_ffff;
 /** No parameter of the kernel is, or holds, a pointer into the array. */
@@ -52,13 +58,21 @@ export interface RacePlaces {
   readonly byte: number | undefined;
 }
 
+/** Two calls in a kernel of a CPU device, by their lines in the compiled source. */
+export interface CallPlaces {
+  readonly lines: readonly [first: number, second: number];
+}
+
+/** What two threads of a kernel did, as a fault report has it. */
+export type FaultPlaces = RacePlaces | CallPlaces;
+
 /** The same in the source. */
-export interface RaceSource {
-  /** `file:line` of each access; undefined where it is not known. */
+export interface FaultSource {
+  /** `file:line` of each access or call; undefined where it is not known. */
   readonly lines: readonly [first: string | undefined, second: string | undefined];
   /** Why lines are not known. */
   readonly reason: string | undefined;
-  /** The variable and its byte. */
+  /** Of a race: the variable and its byte. */
   readonly variable: { readonly name: string; readonly byte: number } | undefined;
 }
 

@@ -8,7 +8,7 @@ import type { HandleKind } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
-import type { Build, BuildSpec, RacePlaces, RaceSource } from './build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from './build.js';
 import type { ControlCalls, ControlName } from './control.js';
 import type { GrowableSharedBuffer } from './host-buffers.js';
 
@@ -78,7 +78,7 @@ export interface Channel {
   /** Builds a module and loads its image, once, under a number that the caller chooses. */
   loadModule(module: number, build: BuildSpec): Promise<ModuleReport>;
   /** Finds the accesses of a kernel in its source. Rejects with the device's error if it ends before. */
-  locate(kernel: number, race: RacePlaces): Promise<RaceSource>;
+  locate(kernel: number, places: FaultPlaces): Promise<FaultSource>;
   /** Binds a variable to a memory handle permanently. Meanwhile records that name it wait on the device. Rejects if there is no such variable. */
   bindVariable(handle: number, variable: VariableSpec): Promise<void>;
   /** Whether a variable is being bound. A stream that is parked for memory which no stream allocates may then wait for the variable. */

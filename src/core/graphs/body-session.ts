@@ -74,7 +74,7 @@ export class BodySession extends CaptureSession {
   }
 
   #tooDeep(depth: number): string {
-    return `conditions are nested deeper (${depth}) than the limit (${MAX_CONDITION_DEPTH})`;
+    return `the nesting depth of the conditions (${depth}) exceeds the limit (${MAX_CONDITION_DEPTH})`;
   }
 
   #refusal(what: string, reason: 'isolation' | 'unsupported-node' = 'unsupported-node'): CaptureError {

@@ -133,7 +133,7 @@ export class CaptureSession implements StreamRecording {
     const { least = 0, exact } = this.needs.get(slot) ?? {};
     const next = { least: Math.max(least, elements), exact: isExact ? elements : exact };
     if ((exact !== undefined && exact !== (next.exact as number)) || (next.exact !== undefined && next.least > next.exact)) {
-      const lengths = `one node needs ${isExact ? 'exactly' : 'at least'} ${elements} elements, an earlier one ${exact === undefined ? `at least ${least}` : `exactly ${exact}`}`;
+      const lengths = `one node needs ${isExact ? 'exactly' : 'at least'} ${elements} elements, an earlier node needs ${exact === undefined ? `at least ${least}` : `exactly ${exact}`}`;
       const message = `No array fits slot ${slot.name} of graph ${this.label}: ${lengths}.`;
       throw badArgument(slot.name, slot, message, exact ?? least);
     }

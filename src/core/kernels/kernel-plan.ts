@@ -4,7 +4,7 @@ import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { BuildReport, Channel } from '../channel/channel.js';
-import type { RacePlaces, RaceSource } from '../channel/build.js';
+import type { FaultPlaces, FaultSource } from '../channel/build.js';
 import type { ArrayKind } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
@@ -114,8 +114,8 @@ export class KernelPlan implements KernelFacts {
     return this.params.find((param) => (next += this.isShaped && param.form === Form.ARRAY ? 1 + param.rank : 1) > argument)?.name;
   }
 
-  locate(race: RacePlaces): Promise<RaceSource> {
-    return this.#channel.locate(this.handle, race);
+  locate(places: FaultPlaces): Promise<FaultSource> {
+    return this.#channel.locate(this.handle, places);
   }
 
   /** Takes the limits of the built kernel: later launches are checked against them at the call, and use the best block size. */

@@ -32,7 +32,10 @@ export type Dim3 = number | readonly [x: number, y?: number, z?: number];
  */
 export type LaunchShape =
   | Shape
-  /** Threads in array order, as `wp.launch(dim=)`: one to three dimensions, tail guard included for TypeScript kernels, whose `block` has no axes beyond these. */
+  /**
+   * Threads in array order, as `wp.launch(dim=)`: one to three dimensions. TypeScript kernels include the tail guard, and their `block` has
+   * no further axes.
+   */
   | {
       readonly threads: Shape;
       readonly block?: Dim3;

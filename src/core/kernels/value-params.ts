@@ -166,7 +166,8 @@ export function bytes(n: number, opts: ValueOptions = {}): BytesParam {
 /**
  * Declares a vector of CUDA by value: `vec(u8, 4)` is `uchar4`, `vec(f32, 3)` is `float3`, also named `vec3f`. A value is a list of the
  * components, `[x, y, z]`, or an object `{ x, y, z }`. `align` is for CUDA 13's types with another alignment: `double4_32a` is
- * `vec(f64, 4, { align: 32 })`. Throws ArgumentError for types that CUDA has no vectors of: `bool`, and `f16` and `bf16` except `__half2` and `__nv_bfloat162`.
+ * `vec(f64, 4, { align: 32 })`. Throws ArgumentError for types that CUDA has no vectors of: `bool`, and `f16` and `bf16` except
+ * `__half2` and `__nv_bfloat162`.
  */
 export function vec<const D extends DType, const N extends VectorSize>(
   type: Scalar<D>,

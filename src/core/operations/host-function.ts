@@ -29,7 +29,7 @@ export interface HostOptions {
 }
 
 /** What the function of `stream.host` may return: anything but a promise. For a promise, this type is a text that says what to do. */
-export type HostResult<R> = R extends PromiseLike<unknown> ? 'host waits for no promise: use stream.hold, or return nothing' : R;
+export type HostResult<R> = R extends PromiseLike<unknown> ? 'host does not wait for promises: use stream.hold, or return nothing' : R;
 
 export type MakeOperation = (ticket: number, label: string | undefined) => Operation;
 
@@ -59,7 +59,7 @@ export function checkHostCall(fn: unknown, opts: HostOptions | undefined): HostO
 /** The error for a promise that nothing would wait for. */
 function awaitsNothing(fn: unknown, what: string): ArgumentError {
   const cure = 'use stream.hold(fn, { timeoutMs }), which stops the stream until the promise has settled';
-  return badArgument('fn', fn, `${what}, but host waits for no promise: ${cure}, or return nothing.`);
+  return badArgument('fn', fn, `${what}, but host does not wait for promises: ${cure}, or return nothing.`);
 }
 
 /** Checks the function and its options, `known` by their names. The options are read once, before anything is submitted. */

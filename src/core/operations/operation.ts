@@ -224,8 +224,8 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * @internal Makes it a copy, or a launch of a graph with host functions. `sources`: the last writes to the memory that it reads. `hostCompletion`: the event loop's part, if there is
-   * one; the copy is complete after it. `parts`: its records, if there are several.
+   * @internal Makes it a copy, or a launch of a graph with host functions. `sources`: the last writes to the memory that it reads.
+   * `hostCompletion`: the event loop's part, if there is one; the copy is complete after it. `parts`: its records, if there are several.
    */
   moves(sources: readonly Point[], hostCompletion: EventLoopPart | undefined, parts?: readonly FailingPart[]): this {
     this.#details = { sources, hostCompletion, parts };

@@ -4,17 +4,19 @@ import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
 import {
   ASSERTION_PARAMETER,
+  type FaultPlaces,
+  type FaultSource,
   GUARD_FAULT,
   KERNEL_FAULT_PARAMETER,
   KERNEL_FAULTS,
   LAUNCH_PARAMETER,
   NO_PARAMETER,
   RACE_FAULT,
-  type RacePlaces,
-  type RaceSource,
   REFUSED_LAUNCH,
+  SHUFFLE_FAULT,
 } from '../channel/build.js';
 import { raceError } from './race-errors.js';
+import { shuffleError } from './shuffle-errors.js';
 import {
   BoundsError,
   DeviceLostError,
@@ -42,7 +44,7 @@ export interface KernelFacts {
   /** Settles when the build does. */
   readonly built: Promise<unknown>;
   /** As Channel.locate. */
-  locate(race: RacePlaces): Promise<RaceSource>;
+  locate(places: FaultPlaces): Promise<FaultSource>;
 }
 
 /** Where a failure happened, and the other errors that its message needs. */
@@ -101,6 +103,8 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
     case Status.LAUNCH_FAILED:
       if (record.fault?.parameter === KERNEL_FAULT_PARAMETER && record.fault.dimension === RACE_FAULT)
         return raceError(record.fault, kernel, whereOfKernel, facts);
+      if (record.fault?.parameter === KERNEL_FAULT_PARAMETER && record.fault.dimension === SHUFFLE_FAULT)
+        return shuffleError(record.fault, kernel, whereOfKernel, facts);
       if (record.fault !== undefined) {
         const message = kernelFault(record.fault, kernel, whereOfKernel);
         return new LaunchError('ERR_MILLRACE_LAUNCH', `${message[0]!.toUpperCase()}${message.slice(1)}.`, facts);

@@ -1,15 +1,15 @@
 // Makes the error of a launch in which two threads of a block raced for shared memory.
 // Thread: owner.
 import type { FailureRecord } from '../../protocol/reports.js';
-import { EVERY_THREAD, type RacePlaces, type RaceSource } from '../channel/build.js';
+import { EVERY_THREAD, type FaultPlaces, type FaultSource, type RacePlaces } from '../channel/build.js';
 import { LaunchError } from '../base/errors.js';
 
 type Fault = NonNullable<FailureRecord['fault']>;
 
 /** What the message needs to know of the kernel. */
-interface RacingKernel {
+export interface LocatedKernel {
   readonly name: string;
-  locate(race: RacePlaces): Promise<RaceSource>;
+  locate(places: FaultPlaces): Promise<FaultSource>;
 }
 
 /** One access, from the bits of a report (native/cpu/grid_call.cpp). */
@@ -27,14 +27,14 @@ const DYNAMIC = 16;
 const POSITION_BITS = 10;
 const POSITION_MASK: number = (1 << POSITION_BITS) - 1;
 
-const UNKNOWN: RaceSource = { lines: [undefined, undefined], reason: 'the device has ended', variable: undefined };
+const UNKNOWN: FaultSource = { lines: [undefined, undefined], reason: 'the device has ended', variable: undefined };
 
 /** The error of a race. The promise never rejects. */
-export async function raceError(fault: Fault, kernel: RacingKernel | undefined, where: string, facts: object): Promise<LaunchError> {
+export async function raceError(fault: Fault, kernel: LocatedKernel | undefined, where: string, facts: object): Promise<LaunchError> {
   const flags = fault.thread[2];
   const isDynamic = (flags & DYNAMIC) !== 0;
   const places: RacePlaces = { instructions: fault.places, byte: isDynamic ? undefined : fault.index };
-  const source = (await kernel?.locate(places).catch(() => undefined)) ?? UNKNOWN;
+  const source = await placesOf(kernel, places);
   const first = accessOf(fault.thread[0], flags);
   const second = accessOf(fault.thread[1], flags >> BITS_OF_ACCESS);
   const memory = isDynamic
@@ -43,18 +43,36 @@ export async function raceError(fault: Fault, kernel: RacingKernel | undefined, 
       ? `byte ${fault.index} of its shared variables`
       : `byte ${source.variable.byte} of shared variable ${source.variable.name}`;
   const [firstLine, secondLine] = source.lines;
-  const reason = source.reason === undefined ? '' : ` The lines are not known: ${source.reason}.`;
   const message =
     `Kernel ${kernel?.name ?? 'unknown'} ${where} has a race in block (${fault.block.join(', ')}), ${kindOf(first, second)}: ` +
     `${second.thread} ${verbOf(second, 's')} ${memory}${at(secondLine)}, which ${first.thread} ${verbOf(first, '')}${at(firstLine)}, ` +
-    `and nothing orders the two.${reason}`;
+    `and nothing orders the two.${reasonOf(source)}`;
   return new LaunchError('ERR_MILLRACE_RACE', message, facts);
 }
 
-function accessOf(position: number, flags: number): Access {
+/** Never rejects. */
+export async function placesOf(kernel: LocatedKernel | undefined, places: FaultPlaces): Promise<FaultSource> {
+  return (await kernel?.locate(places).catch(() => undefined)) ?? UNKNOWN;
+}
+
+/** A sentence about lines that are not known. */
+export function reasonOf({ reason }: FaultSource): string {
+  return reason === undefined ? '' : ` The lines are not known: ${reason}.`;
+}
+
+/** The thread at a position of a report (native/cpu/grid_call.cpp). */
+export function threadAt(position: number): string {
   const axis = (n: number): number => (position >>> (n * POSITION_BITS)) & POSITION_MASK;
+  return `thread (${axis(0)}, ${axis(1)}, ${axis(2)})`;
+}
+
+export function at(line: string | undefined): string {
+  return line === undefined ? '' : ` at ${line}`;
+}
+
+function accessOf(position: number, flags: number): Access {
   return {
-    thread: position === EVERY_THREAD ? 'every thread' : `thread (${axis(0)}, ${axis(1)}, ${axis(2)})`,
+    thread: position === EVERY_THREAD ? 'every thread' : threadAt(position),
     isWrite: (flags & WRITE) !== 0,
     isAtomic: (flags & ATOMIC) !== 0,
   };
@@ -68,8 +86,4 @@ function kindOf(first: Access, second: Access): string {
 function verbOf({ isWrite, isAtomic }: Access, ending: 's' | ''): string {
   const word = ending === 's' ? (isWrite ? 'writes' : 'reads') : isWrite ? 'wrote' : 'read';
   return isAtomic ? `atomically ${word}` : word;
-}
-
-function at(line: string | undefined): string {
-  return line === undefined ? '' : ` at ${line}`;
 }

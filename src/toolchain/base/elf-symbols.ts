@@ -1,5 +1,7 @@
 // Reads the names of variables of thread storage duration from an image of the CPU device: a shared object with its symbols (ELF, 64 bits,
-// little-endian).
+// little-endian). The worker reads them when it describes a race. native/cpu/guard_variables.cpp also reads this table, when it loads the image:
+// it needs the ranges of other symbols before the first launch, also for images that were built by another process. To pass them through the
+// builder, the addon and the interface of backends would take more code than to read them there.
 
 export interface ThreadVariable {
   /** As the source spells it, without its function and namespaces. */

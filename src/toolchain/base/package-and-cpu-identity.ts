@@ -22,9 +22,9 @@ const WRITTEN: string = fileURLToPath(new URL('../../package-identity', import.m
 let ownIdentity: Promise<string> | undefined;
 
 /**
- * Changes when the package's part in a compiled image changes: any file of the shim, any header of kernel sources, or any code that reads, emits or rewrites sources.
- * `facts` caches it while those files are unchanged. For an installed package, the build has stored it, since installed files do not change
- * and a stat of each would take longer than loading a cached image.
+ * Changes when the package's part in a compiled image changes: any file of the shim, any header of kernel sources, or any code that reads,
+ * emits or rewrites sources. `facts` caches it while those files are unchanged. For an installed package, the build has stored it, since
+ * installed files do not change and a stat of each would take longer than loading a cached image.
  */
 export function packageIdentity(facts?: MachineFacts): Promise<string> {
   // Concurrent builds share one computation, and a failed computation is not cached.

@@ -1,4 +1,5 @@
 // The interface between the builder and the compilers of both devices.
+import type { UnavailableError } from '../../core/base/errors.js';
 import type { BuildSpec } from '../../core/channel/build.js';
 
 export interface KernelCompiler {
@@ -10,9 +11,8 @@ export interface KernelCompiler {
   readonly hasFolders: boolean;
   /** Throws a CompileError. */
   compile(spec: BuildSpec): Promise<Uint8Array>;
-  /**
-   * Checks the parameters of kernels of one module, without making an image. Throws a CompileError for the first one that differs; one that
-   * this compiler cannot build is an UnavailableError.
-   */
+  /** Why this compiler cannot build a kernel that others can; undefined if it can. Absent if it builds every kernel. */
+  refusal?(kernel: BuildSpec): UnavailableError | undefined;
+  /** Checks the parameters of kernels of one module, none of which it refuses, without making an image. Throws a CompileError for the first one that differs. */
   check(kernels: readonly BuildSpec[]): Promise<void>;
 }

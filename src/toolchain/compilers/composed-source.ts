@@ -6,12 +6,12 @@ import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';
 import { preludeOf, type SourcePrelude } from '../cuda-parser/source-prelude.js';
 import type { EditedSource } from '../cuda-parser/source-edits.js';
-import { namespaceScope, type Tokens } from '../cuda-parser/tokenizer.js';
+import type { Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
-import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates } from '../cuda-to-cpu/library-headers.js';
-import { kernelPaths, kernelsOf, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
+import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates, SPACES_HEADER } from '../cuda-to-cpu/library-headers.js';
+import { boundedPaths, kernelPaths, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { parameterChecks } from './parameter-checks.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
@@ -51,6 +51,8 @@ export interface Output {
   readonly exports: Exports;
   /** The kernels of the source whose parameters the compiler checks. */
   readonly checked: readonly BuildSpec[];
+  /** C++ names of the `__constant__` variables, for source that asks which memory an address is in. */
+  readonly constants?: readonly string[];
   /** The compiler writes no image. */
   readonly isCheckOnly?: boolean;
 }
@@ -73,6 +75,12 @@ export function exportsOf(source: string, instances: readonly string[] = []): Ex
   };
 }
 
+/** C++ names of `__constant__` variables. `source` is preprocessed if that was possible. */
+export function constantNames(source: string): readonly string[] {
+  const found = variablesOf(withoutComments(source), source).filter(({ space, isExtern }) => space === 'constant' && !isExtern);
+  return [...new Set(found.map(({ path }) => path))];
+}
+
 /** The exports of a build of one kernel. */
 export function exportOf({ entry, path }: BuildSpec): Exports {
   return path === undefined ? { kernels: [entry] } : { kernels: [plainName(path)], symbols: new Map([[path, cpuSymbol(path)]]) };
@@ -82,11 +90,11 @@ export function exportOf({ entry, path }: BuildSpec): Exports {
 function exportedKernels({ kernels, symbols }: Exports, tokens: ScannedSource['tokens']): string {
   const paths = kernelPaths(tokens);
   if (!symbols) return kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
-  const bounded = new Set(kernelsOf(tokens, namespaceScope(tokens)).flatMap(({ name, bounds }) => (bounds ? [name] : [])));
+  const bounded = boundedPaths(tokens);
   return [...symbols]
     .map(([path, symbol]) => {
       const name = plainName(path);
-      const bounds = bounded.has(name) && symbol !== name && !path.includes('<');
+      const bounds = bounded.has(path) && symbol !== name && !path.includes('<');
       const space = path.slice(0, path.length - name.length);
       return `MR_KERNEL_OF(${symbol}, ${path})\n${bounds ? `MR_MAX_THREADS(${symbol}, ${space}mr_max_threads_${name})\n` : ''}`;
     })
@@ -102,7 +110,8 @@ export function isFused(spec: BuildSpec): boolean {
  * Composes the rewritten source and the headers that it needs, and the checks of the kernels `checked`. `isPlain`: indices and products of
  * 16-bit floats have CUDA's own types (the shim's thread_index.h and half_products.h).
  */
-export function compose({ spec, exports, checked }: Output, read: ScannedSource, mayLoop: boolean, isPlain = false): ComposedSource {
+export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, isPlain = false): ComposedSource {
+  const { spec, exports, checked } = wanted;
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
@@ -127,7 +136,8 @@ export function compose({ spec, exports, checked }: Output, read: ScannedSource,
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const checks = parameterChecks(checked, kernelPaths(tokens));
-  const exported = exportedKernels(exports, tokens) + (variables ?? '') + checks;
+  const constants = headers.includes(SPACES_HEADER) ? constantsOf(wanted.constants ?? []) : '';
+  const exported = exportedKernels(exports, tokens) + (variables ?? '') + constants + checks;
   const macros = [
     ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
@@ -145,6 +155,12 @@ export function compose({ spec, exports, checked }: Output, read: ScannedSource,
     isSplit: forms.split.some((name) => exports.kernels.includes(name)),
     looped: [...forms.split, ...rows.names],
   };
+}
+
+/** The definition that the shim's address_spaces.h declares. */
+function constantsOf(paths: readonly string[]): string {
+  const tests = paths.map((path) => `mr_contains(${path}, mr_address)`);
+  return `static bool mr_is_constant(const void* mr_address) { return ${tests.join(' || ') || 'false'}; }\n`;
 }
 
 /** What a user's source needs in front of it. */

@@ -10,6 +10,7 @@ import {
   composeSimd,
   type ComposedSource,
   type Exports,
+  constantNames,
   exportOf,
   exportsOf,
   isFused,
@@ -31,6 +32,7 @@ import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
 import { lockstepEdits } from '../cuda-to-cpu/lockstep.js';
+import { asksForSpaces } from '../cuda-to-cpu/library-headers.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /**
@@ -228,21 +230,22 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   async #compileRead(
-    wanted: Output,
-    { given, expanded, isRead }: ReadSource,
+    asked: Output,
+    { given, expanded, isRead, seen }: ReadSource,
     common: readonly string[],
     form: KernelForm,
   ): Promise<Uint8Array> {
-    const { spec } = wanted;
+    const { spec } = asked;
     const isUsers = spec.identity === undefined;
     // Names behind macros are visible only after expansion.
     const read = expanded ?? given;
+    const wanted: Output = { ...asked, constants: isUsers && asksForSpaces(read.tokens) ? constantNames(seen) : [] };
     // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
     // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
     if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
-    // Loops over threads have the accesses of all threads in one.
-    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces;
+    // Loops over threads have the accesses of all threads in one, and their shared memory is on the stack.
+    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces && !asksForSpaces(read.tokens);
     if (mayLoop && form !== 'coroutines' && form !== 'threads') {
       const composed = compose(wanted, read, true);
       const run = composed.looped.length > 0 ? await this.#build(wanted, composed, common) : undefined;

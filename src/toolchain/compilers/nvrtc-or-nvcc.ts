@@ -4,7 +4,13 @@ import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build.js';
 import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
-import { globalFunctions, namedOnce, withoutComments, withoutDirectives } from '../../compiler/cuda-source/source-scan.js';
+import {
+  type GlobalFunction,
+  globalFunctions,
+  namedOnce,
+  withoutComments,
+  withoutDirectives,
+} from '../../compiler/cuda-source/source-scan.js';
 import { onlyFor } from '../../compiler/cuda-source/host-code.js';
 import { isInstance, plainName, withSymbols } from '../base/symbols.js';
 import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
@@ -151,16 +157,41 @@ function namedKernels({ source, path, isModule, instances = [] }: BuildSpec): st
 const MOST_SPECIFIERS = 200;
 const SPECIFIERS = /(?:\b(?:static|inline|__launch_bounds__\s*\([^()]*\))\s*)*$/;
 
-/** nvcc tells no symbols, so kernels get C names. Of the kernels of a module with the same name, in several namespaces, the first gets it. */
+/** Of the kernels with the same name, in several namespaces, the one that has it as its C name: the first, or the one that has it in the source. */
+function ofCNames(text: string, functions: readonly GlobalFunction[]): GlobalFunction[] {
+  const once = namedOnce(text, functions).toSorted((a, b) => Number(b.isExternC) - Number(a.isExternC));
+  return [...new Map(once.toReversed().map((one) => [one.name, one])).values()];
+}
+
+/** The symbols of a module's other kernels, by their C++ names. In the image, `a::scale(float*)` has the symbol `_ZN1a5scaleEPf`. */
+function mangledNames({ source, isModule }: BuildSpec, image: Uint8Array): Record<string, string> {
+  if (!isModule) return {};
+  const text = withoutComments(source);
+  const functions = globalFunctions(text);
+  const named = new Set(ofCNames(text, functions).map(({ path }) => path));
+  const others = namedOnce(text, functions).filter(({ path }) => !named.has(path));
+  if (others.length === 0) return {};
+  const all = Buffer.from(image.buffer, image.byteOffset, image.byteLength).toString('latin1');
+  const symbolOf = ({ path }: GlobalFunction): string => {
+    // Names in unnamed namespaces, and those of static functions.
+    const parts = path.split('::').map((part) => `(?:\\d+_GLOBAL__N_\\w*?)?L?${part.length}${part}`);
+    // An unknown symbol makes the launches of the kernel fail, where its plain name would mean another kernel.
+    return new RegExp(`\\.text\\.(_ZN?${parts.join('')}\\w*)\\0`).exec(all)?.[1] ?? path;
+  };
+  return Object.fromEntries(others.map((one) => [one.path, symbolOf(one)]));
+}
+
+function withMangledNames(spec: BuildSpec, image: Uint8Array): Uint8Array {
+  const symbols = mangledNames(spec, image);
+  return Object.keys(symbols).length === 0 ? image : withSymbols(image, symbols);
+}
+
+/** nvcc tells no symbols, so kernels get C names. */
 function withCNames({ source, path, isModule }: BuildSpec): string {
   if (!isModule && path === undefined) return source;
   const text = withoutComments(source);
   const functions = globalFunctions(text);
-  const named = new Map(
-    namedOnce(text, functions)
-      .toReversed()
-      .map((one) => [one.name, one.path]),
-  );
+  const named = new Map(ofCNames(text, functions).map((one) => [one.name, one.path]));
   let made = source;
   for (const { start, name, path: own, template, isExternC } of functions.toReversed()) {
     if (template !== undefined || isExternC || own !== (isModule ? named.get(name) : path)) continue;
@@ -192,7 +223,8 @@ export class NvccCompiler implements KernelCompiler {
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
-    if (isInstance(spec)) throw noTemplates(spec);
+    const refusal = this.refusal(spec);
+    if (refusal) throw refusal;
     const library = spec.isLaunching ? findDeviceRuntime(this.#env, this.#tools.command) : undefined;
     const scratch = scratchFolder();
     try {
@@ -200,20 +232,22 @@ export class NvccCompiler implements KernelCompiler {
       const output = join(scratch, 'kernel.cubin');
       writeFileSync(input, checkedSource(withCNames(spec), [spec]));
       await this.#run(spec, ['-cubin', ...this.#options(spec), '-o', output, input], scratch);
-      if (library === undefined) return outputOf(this.#tools, spec, output);
+      if (library === undefined) return withMangledNames(spec, outputOf(this.#tools, spec, output));
       const linked = join(scratch, 'linked.cubin');
       const architecture = `-arch=${architectureOf(this.#capability)}`;
       await this.#run(spec, ['-dlink', '-cubin', architecture, '-o', linked, output, '-L', dirname(library), '-lcudadevrt'], scratch);
-      return outputOf(this.#tools, spec, linked);
+      return withMangledNames(spec, outputOf(this.#tools, spec, linked));
     } finally {
       leave(scratch);
     }
   }
 
+  refusal(kernel: BuildSpec): UnavailableError | undefined {
+    return isInstance(kernel) ? noTemplates(kernel) : undefined;
+  }
+
   /** PTX takes less time than a cubin. */
   async check(kernels: readonly BuildSpec[]): Promise<void> {
-    const instance = kernels.find(isInstance);
-    if (instance) throw noTemplates(instance);
     const spec = kernels[0] as BuildSpec;
     const scratch = scratchFolder();
     try {

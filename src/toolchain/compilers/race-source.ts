@@ -1,8 +1,8 @@
-// Finds the lines and the shared variable of a race in a kernel's source: the lines by addr2line, which comes with the assembler that
-// compilers use, and the variable by the symbols of the image.
+// Finds the places of a fault report in a kernel's source. Of a race, the lines by addr2line, which comes with the assembler that compilers
+// use, and the shared variable by the symbols of the image. Of calls, whose lines the report has, the lines of the user's file.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { BuildSpec, RacePlaces, RaceSource } from '../../core/channel/build.js';
+import type { BuildSpec, FaultPlaces, RacePlaces, FaultSource } from '../../core/channel/build.js';
 import { placeInFile, SOURCE_NAME } from '../base/diagnostics.js';
 import { threadVariables } from '../base/elf-symbols.js';
 import { runCompiler } from './run-compiler.js';
@@ -11,8 +11,8 @@ const TOOLS: readonly string[] = ['addr2line', 'llvm-addr2line', 'llvm-symbolize
 const TIMEOUT_MS = 10_000;
 
 /** Never rejects: what cannot be found is undefined, with the reason. `specOf` gives the source, which may have to be emitted. */
-export async function raceSource(image: string, specOf: () => BuildSpec, { instructions, byte }: RacePlaces): Promise<RaceSource> {
-  let variable: RaceSource['variable'];
+export async function raceSource(image: string, specOf: () => BuildSpec, { instructions, byte }: RacePlaces): Promise<FaultSource> {
+  let variable: FaultSource['variable'];
   try {
     const spec = specOf();
     if (byte !== undefined) variable = variableAt(image, byte, spec.identity !== undefined);
@@ -26,6 +26,14 @@ export async function raceSource(image: string, specOf: () => BuildSpec, { instr
   } catch (error) {
     return { lines: [undefined, undefined], reason: error instanceof Error ? error.message : String(error), variable };
   }
+}
+
+/** As `raceSource`, for the calls of a fault report, too. */
+export async function faultSource(image: string, specOf: () => BuildSpec, places: FaultPlaces): Promise<FaultSource> {
+  if (!('lines' in places)) return raceSource(image, specOf, places);
+  const [first, second] = places.lines;
+  const spec = specOf();
+  return { lines: [placeInFile(spec, first), placeInFile(spec, second)], reason: undefined, variable: undefined };
 }
 
 /** For each address: the address, then the lines of the innermost function and of those it is inlined into. */
@@ -49,7 +57,7 @@ function lineOf(frames: string | undefined, spec: BuildSpec): string | undefined
   return undefined;
 }
 
-function variableAt(image: string, byte: number, isEmitted: boolean): RaceSource['variable'] {
+function variableAt(image: string, byte: number, isEmitted: boolean): FaultSource['variable'] {
   try {
     const found = threadVariables(readFileSync(image)).find(({ offset, bytes }) => byte >= offset && byte < offset + bytes);
     // Names in emitted source end in an underscore.

@@ -12,7 +12,7 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^surf(?:[12]DLayered|Cubemap)\w*$/, 'surface functions other than those of one, two and three dimensions'],
   [/^(?:nvcuda|wmma)$/, 'tensor-core intrinsics'],
   [/^__nv_(?:fp[468]\w+|cvt_\w*fp[468]\w*)$/, 'numbers of 8, 6 and 4 bits'],
-  [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask, which CUDA no longer has'],
+  [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask instead of those with _sync'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
   [
     /^cuda(?:Event(?!_t$)\w+|Mem\w+|Malloc\w*|Free\w*|Graph\w*|Occupancy\w+|Func\w+|StreamWaitEvent|GetParameterBuffer\w*|LaunchDevice\w*|LaunchKernel\w*)$/,

@@ -2,6 +2,7 @@
 // The shim's thread_coroutines.h defines the types.
 import { FUNCTION_ATTRIBUTES } from '../../compiler/cuda-source/attributes.js';
 import type { BuildSpec } from '../../core/channel/build.js';
+import { temporaries } from './awaited-temporaries.js';
 import { conditionalsOf, expressionStarts, type Conditional } from './waiting-conditionals.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import { closingAngle, type FunctionTokens } from '../cuda-parser/functions.js';
@@ -46,7 +47,7 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
   const edits: Edit[] = waiting.callables.typeEdits(waiting.functions, waiting.owner, waiting.names);
   const awaits = awaitsOf(tokens, waiting);
   for (const [i, fn] of waiting.functions.entries()) {
-    if (waiting.waits.has(i)) edits.push(...functionEdits(tokens, waiting, i, fn, awaits));
+    if (waiting.waits.has(i)) edits.push(...functionEdits(spec, tokens, waiting, i, fn, awaits));
   }
   // One by one, because a call with spread arguments has a size limit.
   for (const edit of expressionEdits(spec, tokens, waiting, awaits)) edits.push(edit);
@@ -82,10 +83,13 @@ function expressionEdits(spec: BuildSpec, tokens: readonly Token[], waiting: Wai
   refuseSiblings(spec, tokens, [...conditionals, ...awaits], conditionals, coroutines, bodies);
   const wraps: Wrap[] = [];
   for (const one of conditionals) {
-    wraps.push({ from: one.from, to: one.to, ...statements(tokens, one, awaits) });
+    const hasLambda = lambdas.some(({ at }) => at > one.from && at < one.to);
+    wraps.push({ from: one.from, to: one.to, ...statements(tokens, one, awaits, hasLambda) });
     edits.push(...separators(tokens, one));
   }
   for (const { from, to, open = '(co_await ' } of awaits) wraps.push({ from, to, open, close: ')' });
+  for (const one of temporaries(spec, tokens, waiting, awaits, bodies, qualifierStart))
+    wraps.push({ ...one, open: '[&] { return ', close: '; }()' });
   // At one position, the outer one opens first and closes last. The sort is stable, and conditionals precede calls.
   for (const { from, open } of wraps.toSorted((a, b) => a.from - b.from || b.to - a.to)) edits.push(insertBefore(tokens[from]!, open));
   for (const { to, close } of wraps.toReversed().toSorted((a, b) => a.to - b.to || b.from - a.from)) {
@@ -139,11 +143,24 @@ function operandOf(outer: Conditional, { from, to }: Await): number {
 }
 
 /** The text around a conditional that makes it the statements of an awaited coroutine. */
-function statements(tokens: readonly Token[], one: Conditional, awaits: readonly Await[]): Pick<Wrap, 'open' | 'close'> {
-  const type = one.operator === '?' ? `mr_result<decltype((true ${awaitedText(tokens, one.at[0]!, one.to, awaits)}))>` : 'bool';
-  const condition = one.operator === '&&' ? 'if (!(' : 'if ((';
-  const close = one.operator === '?' ? '; }))' : '); }))';
-  return { open: `(co_await mr_run([&]() -> mr_dco<${type}> { ${condition}`, close };
+function statements(
+  tokens: readonly Token[],
+  one: Conditional,
+  awaits: readonly Await[],
+  hasLambda: boolean,
+): Pick<Wrap, 'open' | 'close'> {
+  if (one.operator !== '?') {
+    return { open: `(co_await mr_run([&]() -> mr_dco<bool> { ${one.operator === '&&' ? 'if (!(' : 'if (('}`, close: '); }))' };
+  }
+  const type = `decltype((true ${awaitedText(tokens, one.at[0]!, one.to, awaits)}))`;
+  // A lambda in the type of a lambda can capture nothing, so an argument has the type.
+  if (hasLambda) {
+    return {
+      open: '(co_await mr_run([&](auto mr_type) -> mr_dco<typename decltype(mr_type)::type> { if ((',
+      close: `; }, mr_result_of<${type}>{}))`,
+    };
+  }
+  return { open: `(co_await mr_run([&]() -> mr_dco<mr_result<${type}>> { if ((`, close: '; }))' };
 }
 
 /** The text in place of the conditional's operators. */
@@ -185,7 +202,14 @@ function awaitsOf(tokens: readonly Token[], waiting: Waiting): Await[] {
   return waiting.calls.map((at) => ({ from: postfixStart(tokens, at), to: closing(tokens, waitingCallOpen(tokens, at, waiting)) }));
 }
 
-function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: number, fn: FunctionTokens, awaits: readonly Await[]): Edit[] {
+function functionEdits(
+  spec: BuildSpec,
+  tokens: readonly Token[],
+  { owner }: Waiting,
+  index: number,
+  fn: FunctionTokens,
+  awaits: readonly Await[],
+): Edit[] {
   const edits: Edit[] = [];
   let isVoid = true;
   if (fn.trailing !== undefined) {
@@ -193,7 +217,14 @@ function functionEdits(tokens: readonly Token[], { owner }: Waiting, index: numb
     isVoid = to === from + 1 && tokens[from]!.text === 'void';
     edits.push(insertBefore(tokens[from]!, 'mr_dco<'), insertAfter(tokens[to - 1]!, '>'));
   } else if (isDeduced(tokens, fn) && fn.bodyOpen >= 0) {
-    const type = deducedType(tokens, owner, index, fn, awaits) ?? 'void';
+    const type = deducedType(tokens, owner, index, fn, awaits);
+    if (type === undefined) {
+      const what =
+        fn.kind === 'lambda'
+          ? "waits in a lambda without a return type: write '-> T' before its body"
+          : `waits in ${fn.name}, whose return type is auto: write the type`;
+      throw unable(spec, tokens[fn.at]!, what);
+    }
     isVoid = type === 'void';
     if (fn.kind !== 'lambda') typeEdits(tokens, fn, edits, false);
     edits.push(insertBefore(tokens[fn.bodyOpen]!, `${fn.kind === 'lambda' && fn.open < 0 ? '()' : ''} -> mr_dco<${type}> `));

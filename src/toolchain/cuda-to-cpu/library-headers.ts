@@ -9,6 +9,11 @@ const ATOMICS = /^(?:atomic|atomic_ref|atomic_thread_fence|memory_order\w*)$/;
 const TEXTURES = /^(?:tex[123]D(?:fetch)?|cudaTextureObject_t|cudaReadMode\w+|cudaTextureReadMode)$/;
 const SURFACES = /^(?:surf[123]D(?:read|write)|cudaSurfaceObject_t|cudaBoundaryMode\w+|cudaSurfaceBoundaryMode)$/;
 
+const SPACES = /^__(?:is(?:Shared|Global|Constant|Local)|cvta_(?:generic_to_\w+|\w+_to_generic))$/;
+
+/** Needs a definition behind the source: see the header. */
+export const SPACES_HEADER = 'address_spaces.h';
+
 const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly Token[]) => boolean])[] = [
   [
     'runtime_types.h',
@@ -25,6 +30,7 @@ const LIBRARIES: readonly (readonly [header: string, isNamed: (tokens: readonly 
   ['cuda_fp16.h', (tokens) => hasCub(tokens) && names(tokens, /^(?:half2?|__half2?)$/)],
   ['cuda_bf16.h', (tokens) => hasCub(tokens) && names(tokens, /^(?:__)?nv_bfloat162?$/)],
   ['cub.h', hasCub],
+  [SPACES_HEADER, asksForSpaces],
   ['textures.h', (tokens) => names(tokens, TEXTURES)],
   ['surfaces.h', (tokens) => names(tokens, SURFACES)],
 ];
@@ -47,6 +53,11 @@ export function hasCub(tokens: readonly Token[]): boolean {
 /** Whether source names barriers or pipelines of CUDA's C++ library, at which threads wait. */
 export function hasGates(tokens: readonly Token[]): boolean {
   return hasNamespace(tokens, 'cuda') && names(tokens, GATES);
+}
+
+/** Whether source asks which memory an address is in. */
+export function asksForSpaces(tokens: readonly Token[]): boolean {
+  return names(tokens, SPACES);
 }
 
 /** Whether source may have tiles of more than a warp: a size that is no number may be one. */

@@ -60,19 +60,31 @@ export function kernelNames(source: string): string[] {
 
 /** Each kernel's C++ name at the end of the source, qualified with its namespaces. */
 export function kernelPaths(tokens: readonly Token[]): Map<string, string> {
-  const isOutside = namespaceScope(tokens);
   const paths = new Map<string, string>();
+  for (const { name, first, path } of qualified(tokens)) {
+    // A kernel with a C name counts before others of the same name.
+    if (!paths.has(name) || tokens[first]!.text === 'extern') paths.set(name, path);
+  }
+  return paths;
+}
+
+/** The C++ names of the kernels whose largest block sizes `rewriteForCpu` exports. */
+export function boundedPaths(tokens: readonly Token[]): Set<string> {
+  const first = new Map<string, string>();
+  for (const { name, bounds, path } of qualified(tokens)) if (bounds !== undefined && !first.has(name)) first.set(name, path);
+  return new Set(first.values());
+}
+
+function qualified(tokens: readonly Token[]): (KernelText & { readonly path: string })[] {
   const around: string[] = [];
   let at = 0;
-  for (const { name, first } of kernelsOf(tokens, isOutside)) {
-    for (; at < first; at++) {
+  return kernelsOf(tokens, namespaceScope(tokens)).map((kernel) => {
+    for (; at < kernel.first; at++) {
       if (tokens[at]!.text === '{') around.push(namespaceAt(tokens, at));
       if (tokens[at]!.text === '}') around.pop();
     }
-    // A kernel with a C name counts before others of the same name.
-    if (!paths.has(name) || tokens[first]!.text === 'extern') paths.set(name, around.join('') + name);
-  }
-  return paths;
+    return { ...kernel, path: around.join('') + kernel.name };
+  });
 }
 
 /** `a::b::` for `namespace a::b {`; empty for any other brace. */

@@ -1,8 +1,8 @@
 // Loops in which a thread waits for another thread: `while (atomicCAS(lock, 0, 1) != 0);`, `while (flag[0] == 0);` with a volatile flag.
 //
-// A GPU runs all threads of a launch in turn, so the other thread comes to write what the loop reads. The CPU device runs the threads of a block one after
-// the other, and blocks as cores become free. So such a loop counts its turns (the shim's spin.h): the launch fails when it has waited for too
-// long, and until then every block of the launch has a thread of its own.
+// A GPU runs all threads of a launch in turn, so the other thread gets to write what the loop reads. The CPU device runs the threads of a
+// block one after the other, and blocks as cores become free. So such a loop counts its iterations (the shim's spin.h): the launch fails
+// when the loop has waited for too long, and until then every block of the launch has a separate thread.
 //
 // A loop waits if a turn changes nothing that the next turn reads, except memory that other threads write: it only reads memory, calls atomic
 // functions, and assigns variables that only its conditions compare. A loop that is not recognised runs as ever.

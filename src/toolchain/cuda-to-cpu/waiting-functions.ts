@@ -5,7 +5,6 @@ import type { BuildSpec } from '../../core/channel/build.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, owners, type FunctionTokens } from '../cuda-parser/functions.js';
-import { deducedType, isDeduced } from './deduced-types.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { hasCub, hasGates, hasGroups } from './library-headers.js';
 import { Callables } from './waiting-callables.js';
@@ -120,7 +119,7 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
     else if (PRIMITIVES.test(token.text)) throw unable(spec, token, `calls ${token.text} outside the body of a function`);
   }
   for (const i of waits) {
-    const reason = whyNot(tokens, owner, i, functions[i]!);
+    const reason = whyNot(functions[i]!);
     if (reason !== undefined) throw unable(spec, tokens[functions[i]!.at]!, reason);
   }
   return { functions, owner, names, waits, calls, classes, callables };
@@ -192,13 +191,10 @@ function parameterName(tokens: readonly Token[], { open, close }: FunctionTokens
   return count === position ? name : '';
 }
 
-function whyNot(tokens: readonly Token[], owner: Int32Array, index: number, fn: FunctionTokens): string | undefined {
+function whyNot(fn: FunctionTokens): string | undefined {
   if (fn.name.startsWith('operator') && fn.name !== 'operator()') return `waits in ${fn.name}: make it a named function`;
   if (fn.name.startsWith('~') || (fn.name !== '' && fn.name === fn.className)) return `waits in a constructor or destructor (${fn.name})`;
-  if (!isDeduced(tokens, fn) || deducedType(tokens, owner, index, fn, []) !== undefined) return undefined;
-  return fn.kind === 'lambda'
-    ? "waits in a lambda without a return type: write '-> T' before its body"
-    : `waits in ${fn.name}, whose return type is auto: write the type`;
+  return undefined;
 }
 
 /** Builds K402. */

@@ -211,6 +211,8 @@ export class KernelBuilder {
     // Appended last, so that sources without checks keep their keys.
     if (isWritten(build) && (build.parameterChecks || (isModule && isInstance(build)))) parts.push(entry, build.parameterChecks);
     if (instances.length > 0) parts.push(instances);
+    // An overload, which the caller's name alone does not tell.
+    if (!isModule && build.path !== undefined && plainName(build.path) !== plainName(entry)) parts.push(build.path);
     if (this.findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }

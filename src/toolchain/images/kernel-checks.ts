@@ -4,7 +4,7 @@
 //
 // Thread: the device's worker, one object a device.
 import type { BuildSpec } from '../../core/channel/build.js';
-import { CompileError, UnavailableError } from '../../core/base/errors.js';
+import { CompileError } from '../../core/base/errors.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 
@@ -43,22 +43,30 @@ export class KernelChecks {
 }
 
 /** If the kernels do not pass together, each is checked alone. */
-async function errorsOf(compiler: KernelCompiler, kernels: readonly BuildSpec[]): Promise<ReadonlyMap<BuildSpec, unknown>> {
+async function errorsOf(compiler: KernelCompiler, all: readonly BuildSpec[]): Promise<ReadonlyMap<BuildSpec, unknown>> {
+  const errors = new Map<BuildSpec, unknown>();
+  for (const kernel of all) {
+    const refusal = compiler.refusal?.(kernel);
+    if (refusal !== undefined) errors.set(kernel, refusal);
+  }
+  const kernels = all.filter((kernel) => !errors.has(kernel));
+  if (kernels.length === 0) return errors;
   try {
     await compiler.check(kernels);
-    return new Map();
+    return errors;
   } catch (error) {
-    if (kernels.length === 1 || !isOfSource(error)) return new Map(kernels.map((kernel) => [kernel, error]));
+    if (kernels.length === 1 || !isOfSource(error)) {
+      for (const kernel of kernels) errors.set(kernel, error);
+      return errors;
+    }
   }
-  const errors = new Map<BuildSpec, unknown>();
   for (const kernel of kernels) {
     await compiler.check([kernel]).catch((error: unknown) => errors.set(kernel, error));
   }
   return errors;
 }
 
-/** Not a compiler that took too long, or could not run. K701: it can build no instances of templates. */
+/** Not of a compiler that took too long, or could not run. */
 function isOfSource(error: unknown): boolean {
-  if (error instanceof UnavailableError) return error.message.startsWith('K701');
   return error instanceof CompileError && error.diagnostics.every(({ code }) => code !== 'K704');
 }

@@ -44,7 +44,8 @@ export function whoCouldSwap(folder: string): string | undefined {
     const facts = lstatSync(path);
     if (!facts.isDirectory()) throw new Error(`${path} is not a folder`);
     if (facts.uid !== ROOT && facts.uid !== ownUser()) return `${path} belongs to another user (uid ${facts.uid})`;
-    if (isOpenToOthers(facts) && !isSticky(facts)) return `others may write to ${path} (mode ${modeOf(facts)}, without the sticky bit)`;
+    if (isOpenToOthers(facts) && !isSticky(facts))
+      return `other users may write to ${path} (mode ${modeOf(facts)}, without the sticky bit)`;
   }
   return undefined;
 }

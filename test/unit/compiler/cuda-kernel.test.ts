@@ -288,18 +288,3 @@ test('arguments', () => {
     `"options (x) must be an array of strings."`,
   );
 });
-
-test('of kernels with one name, the one with the declared number of parameters', () => {
-  const one = '__global__ void step(int* x, int n) { x[0] = n; }';
-  const two = '__global__ void step(int* x, int* y, int n) { if (n) { x[0] = y[0]; } }';
-  const source = `${one}\n${two}`;
-  expect((cudaKernel('step', { x: inout(i32), n: i32 }, source).build as BuildSpec).source.trim()).toBe(one);
-  expect((cudaKernel('step', { x: inout(i32), y: input(i32), n: i32 }, source).build as BuildSpec).source.trim()).toBe(two);
-  const several = "K005: The source has 2 kernels named 'step', with 2 and 3 parameters.";
-  expect(complaint(() => cudaKernel('step', { x: inout(i32) }, source))).toContain(several);
-  expect(complaint(() => cudaModule(source).kernel('step', { x: inout(i32), n: i32 }))).toContain(several);
-  const types = `${one}\n${one.replace('int n', 'float n')}`;
-  expect(complaint(() => cudaKernel('step', { x: inout(i32), n: i32 }, types))).toContain('with 2 and 2 parameters');
-  const branches = `#if A\n${one}\n#else\n${two}\n#endif`;
-  expect((cudaModule(branches).kernel('step', { x: inout(i32), n: i32 }).build as BuildSpec).name).toBe('step');
-});

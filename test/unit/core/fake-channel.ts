@@ -1,6 +1,6 @@
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../../../src/core/channel/channel.js';
-import type { RaceSource } from '../../../src/core/channel/build.js';
+import type { FaultSource } from '../../../src/core/channel/build.js';
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
 import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
@@ -149,7 +149,7 @@ export class FakeChannel implements Channel {
     return new Promise((resolve, reject) => this.modules.set(module, { resolve, reject }));
   }
 
-  locate(): Promise<RaceSource> {
+  locate(): Promise<FaultSource> {
     return Promise.resolve({ lines: ['a.cu:1', 'a.cu:2'], reason: undefined, variable: undefined });
   }
 

@@ -193,7 +193,7 @@ test.each([
     expect.stringContaining(`are not kept in ${inside}, because other users could put code there: `),
   ]);
   expect(String(warned.mock.calls[0]![0])).toMatch(
-    what.startsWith('all') ? /others may write to .* \(mode 0777/ : /belongs to another user/,
+    what.startsWith('all') ? /other users may write to .* \(mode 0777/ : /belongs to another user/,
   );
   warned.mockRestore();
 });

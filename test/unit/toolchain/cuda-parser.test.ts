@@ -113,7 +113,7 @@ test.each([
   ],
   [
     'template <class F> __device__ void each(int n, F op) { for (int i = 0; i < n; i++) op(i); } __global__ void k() { each(3, [=](int i) { __syncwarp(); }); }',
-    'template <class F> __device__ mr_dco<void> each(int n, F op) { for (int i = 0; i < n; i++) (co_await op(i)); co_return;}  mr_task k() { (co_await each(3, [=](int i)  -> mr_dco<void> { (co_await __syncwarp()); co_return;})); co_return;}',
+    'template <class F> __device__ mr_dco<void> each(int n, F op) { for (int i = 0; i < n; i++) (co_await op(i)); co_return;}  mr_task k() { (co_await each(3, [&] { return [=](int i)  -> mr_dco<void> { (co_await __syncwarp()); co_return;}; }())); co_return;}',
   ],
   [
     '__global__ void k(int c) { if (c && __any_sync(1, c) || c > 3) c = c < 3 ? 1 : __shfl_sync(1, c, 2); }',

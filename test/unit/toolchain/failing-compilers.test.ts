@@ -84,7 +84,7 @@ test.each([
   [
     'all users can write to',
     () => (chmodSync(temporary, 0o777), temporary),
-    /TMPDIR .*: others may write to .* \(mode 0777, without the sticky bit\)/,
+    /TMPDIR .*: other users may write to .* \(mode 0777, without the sticky bit\)/,
   ],
 ])('the error names a TMPDIR that %s, and the next build uses another one', async (_what, name, message) => {
   const cache = mkdtempSync(join(scratch, 'kept-'));

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { readModule } from '../../../src/compiler/definitions/cuda-module.js';
 import { CompileError, UnavailableError } from '../../../src/core/base/errors.js';
+import type { KernelCompiler } from '../../../src/toolchain/compilers/compiler.js';
+import { KernelChecks } from '../../../src/toolchain/images/kernel-checks.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { f32, f64, i32, u64 } from '../../../src/core/elements/dtype.js';
 import { type CudaParams, inout, input } from '../../../src/core/kernels/kernel.js';
@@ -203,3 +205,37 @@ test.skipIf(!hasNvcc)(
     expect((reason as Error).message).toContain("K701: Kernel 'fold<float, 2>' is a template");
   },
 );
+
+test.skipIf(!hasNvcc)(
+  'nvcc: kernels of one name in several namespaces have symbols of their own (skipped without it)',
+  { timeout: 60_000 },
+  async () => {
+    const source = `namespace a { __global__ void k(int* y) { y[0] = 1; } static __global__ void s(int* y) { y[0] = 2; } }
+namespace b { namespace { __global__ void k(int* y) { y[0] = 3; } } __global__ void s(int* y) { y[0] = 4; } }
+extern "C" __global__ void s(int* y) { y[0] = 5; }`;
+    const { build } = readModule(source, {}, { file: 'module.ts', line: 1 });
+    const builder = new KernelBuilder({ backend: 'cuda', computeCapability: [9, 0] }, { ...process.env, MILLRACE_CACHE: 'off' });
+    const { image, symbolOf } = await builder.build(build);
+    const symbols = ['a::k', 'a::s', 'b::k', 'b::s'].map(symbolOf);
+    expect(symbols).toEqual(['k', '_ZN1a1sEPi', expect.stringMatching(/^_ZN1b\d+_GLOBAL__N_\w+1kEPi$/), '_ZN1b1sEPi']);
+    for (const symbol of symbols) expect(Buffer.from(image).includes(`.text.${symbol}\0`), symbol).toBe(true);
+  },
+);
+
+test('kernels that a compiler refuses are not checked, and the others in one pass', async () => {
+  const passes: string[][] = [];
+  const refused = new UnavailableError('ERR_MILLRACE_UNAVAILABLE', 'Not here.', []);
+  const compiler: KernelCompiler = {
+    label: 'refusing',
+    identity: 'refusing',
+    hasFolders: false,
+    compile: () => Promise.reject(new Error('no image')),
+    refusal: ({ entry }) => (entry === 'scale' ? refused : undefined),
+    check: async (kernels) => void passes.push(kernels.map(({ entry }) => entry)),
+  };
+  const checks = new KernelChecks();
+  const ends = await Promise.allSettled(RIGHT.map((kernel) => checks.check(compiler, 'module', kernel)));
+  expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
+  expect((ends[1] as PromiseRejectedResult).reason).toBe(refused);
+  expect(passes).toEqual([['far_one', 'shift', 'add']]);
+});

@@ -9,6 +9,7 @@ import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import type { BuildSpec } from '../../../src/core/channel/build.js';
 import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
 import { NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
+import { ADDRESS_SPACE_CASES } from '../../cuda-texts/address-space-cases.js';
 import { CALLABLE_CASES } from '../../cuda-texts/callable-cases.js';
 import { HEADER_CASES } from '../../cuda-texts/header-cases.js';
 import { NAME_CASES, TEMPLATE_CASES } from '../../cuda-texts/name-cases.js';
@@ -25,6 +26,7 @@ import { RTC, RTC_MISSING } from '../../support/rtc.js';
 
 type Text = Omit<TextureText, 'params'> & { readonly params: object; readonly options?: readonly string[] };
 const CASES: readonly (readonly [string, TextCase | TextureText])[] = [
+  ...ADDRESS_SPACE_CASES,
   ...CALLABLE_CASES,
   ...HEADER_CASES,
   ...NAME_CASES,
