@@ -51,7 +51,7 @@ export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent
 export type { Activity, Operation, OperationStatus, OperationTiming } from './core/operations/operation.js';
 export { operationsOf } from './core/operations/operation-iterator.js';
 export type { BatchPolicy, LossPolicy } from './core/operations/operation-iterator.js';
-export type { ObservedIterator } from './core/base/hub-iterator.js';
+export type { ObservedIterator } from './core/base/observed-iterator.js';
 export type { ObservableOf } from './core/base/observable.js';
 export type { WaitOptions } from './core/waits/wait.js';
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "cpu/kernel_run.h"
-#include "cpu/race_watch.h"
+#include "cpu/race_detector.h"
 
 namespace millrace::cpu {
 namespace {
@@ -128,7 +128,7 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
     launch.wait_for_grid = &WaitForGrid;
     launch.grid_barrier = of.barrier;
   }
-  std::optional<RaceWatch> races;
+  std::optional<RaceDetector> races;
   if (image_->race_base() != 0) launch.races = &races.emplace(run, *image_, launch);
   KernelExit exit = run.Call(function_, launch, first, end);
   if (exit.fault == KernelFault::kNone) return;

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstdint>
 
-#include "cpu/race_watch.h"
+#include "cpu/race_detector.h"
 #include "protocol/protocol.gen.h"
 
 namespace millrace::cpu {
 
-/// The order is that of KERNEL_FAULTS in src/core/channel/build.ts.
+/// The order is that of KERNEL_FAULTS in src/core/channel/build-spec.ts.
 enum class KernelFault : uint32_t {
   kNone,
   kStack,        // The thread's stack overflowed.

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "cpu/division.h"
+#include "cpu/division_traps.h"
 #include "cpu/host_info.h"
 #include "cpu/thread_variables.h"
 #include "hal/status.h"

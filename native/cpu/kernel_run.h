@@ -44,7 +44,7 @@ class KernelRun {
 
  private:
   friend class KernelPause;
-  friend class RaceWatch;
+  friend class RaceDetector;
   friend class KernelThread;
   struct Chunk {
     Chunk* next;

@@ -42,7 +42,7 @@ Status Device::Prepare() {
 
   support_.context = context_;
   support_.reaper = std::make_shared<Reaper>(context_, info_.total_memory_bytes);
-  support_.pageable = Pageable::Of(context_);
+  support_.pageable = PageableCopies::Of(context_);
   timed_events_ = std::make_shared<TimedEvents>(context_);
   support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;

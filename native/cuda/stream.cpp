@@ -193,7 +193,7 @@ Status Stream::CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes
   }
   if (other.value() == nullptr) return support_.pageable->Copy(handle_, dst, src, bytes);
   // This stream is not involved: it is idle, and stays idle until the copy is complete.
-  const Status status = Pageable::Of(other.value())->Copy(std::nullopt, dst, src, bytes);
+  const Status status = PageableCopies::Of(other.value())->Copy(std::nullopt, dst, src, bytes);
   return status.code() == StatusCode::kDeviceLost
              ? Status(StatusCode::kUpstream, "copying from or to a lost device", status.driver_code())
              : status;

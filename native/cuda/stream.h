@@ -19,7 +19,7 @@
 #include "cuda/event_table.h"
 #include "cuda/long_wait.h"
 #include "cuda/module.h"
-#include "cuda/pageable.h"
+#include "cuda/pageable_copies.h"
 #include "cuda/reaper.h"
 #include "cuda/strided.h"
 #include "hal/hal.h"
@@ -31,7 +31,7 @@ struct StreamSupport {
   std::shared_ptr<Context> context;
   BuiltIns built_ins;
   std::shared_ptr<Reaper> reaper;
-  std::shared_ptr<Pageable> pageable;
+  std::shared_ptr<PageableCopies> pageable;
   bool has_pools = false;
   bool can_write_words = false;
 };

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "hal/thread.h"
-#include "runtime/watcher.h"
+#include "runtime/completion_watcher.h"
 
 namespace millrace {
 
@@ -27,7 +27,7 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   hal::Device& device = channel->device_.device();
   Status started = opening.is_guarded ? device.GuardMemory() : Status();
   if (started.ok()) started = channel->faults_.Reserve();
-  if (started.ok() && channel->device_.needs_polling()) started = Watcher::Instance().Start();
+  if (started.ok() && channel->device_.needs_polling()) started = CompletionWatcher::Instance().Start();
   // The thread keeps its channel alive, even after the environment that opened it has ended. Two may wait for its end
   // at once (a close and the end of the environment), so its end is a flag and not a join.
   Thread thread;
@@ -129,7 +129,7 @@ void Channel::Abandon(std::chrono::milliseconds deadline) {
 // ── Other threads ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 void Channel::WatchIfPolled(StreamState& stream) {
-  if (device_.needs_polling()) Watcher::Instance().Watch(shared_from_this(), stream);
+  if (device_.needs_polling()) CompletionWatcher::Instance().Watch(shared_from_this(), stream);
 }
 
 void Channel::WakeStream(uint32_t stream) noexcept {

@@ -1,5 +1,5 @@
 // The reactive layer's public part.
-export { observableOf } from './hub-observable.js';
+export { observableOf } from './device-observables.js';
 export { overlap, overlapMap } from './overlap.js';
 export type { LaneOptions, Overlapped, OverlapOptions, OverlapReport } from './overlap.js';
 export type { Skipped, ErrorOptions, RetryPolicy } from './error-policy.js';

@@ -2,7 +2,7 @@
 // channel (devices, streams, events, arrays, ordering between streams, failures, pipelines) is the library's own.
 // Thread: owner.
 import { DeviceLostError, StateError, UnavailableError, UnsupportedError } from '../core/base/errors.js';
-import type { Build, FaultSource } from '../core/channel/build.js';
+import type { Build, FaultSource } from '../core/channel/build-spec.js';
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { growableSharedBuffer, type GrowableSharedBuffer } from '../core/channel/host-buffers.js';

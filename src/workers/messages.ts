@@ -1,6 +1,6 @@
 // Every message between an owner and its device's worker. Streams, memory and launches are records and are not sent here.
 // A message may block the worker; it never blocks the owner.
-import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build-spec.js';
 import type { BuildReport, ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import type { MessagePort } from 'node:worker_threads';

@@ -4,7 +4,7 @@
 // If the worker ends without a request, the device is lost.
 // Thread: owner.
 import { types } from 'node:util';
-import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build-spec.js';
 import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { DeviceLostError } from '../core/base/errors.js';

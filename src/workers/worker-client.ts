@@ -1,7 +1,7 @@
 // Requests of one thread to the worker of a device: builds, host memory, calls that may block. The thread that opened the device has one
 // client, and so has each thread that shares it.
 // Thread: control.
-import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build-spec.js';
 import type { ModuleReport, VariableSpec } from '../core/channel/channel.js';
 import type { ControlName } from '../core/channel/control.js';
 import { unfilledBytes } from '../core/channel/host-buffers.js';

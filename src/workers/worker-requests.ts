@@ -3,7 +3,7 @@
 // Thread: owner.
 import { decodeError } from '../core/base/errors.js';
 import type { BuildReport, ModuleReport } from '../core/channel/channel.js';
-import type { FaultSource } from '../core/channel/build.js';
+import type { FaultSource } from '../core/channel/build-spec.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 /** What a request of each kind resolves with. */

@@ -1,9 +1,34 @@
 // Idioms of published programs whose host code and kernels share declarations.
-import { f32, i32, i64, inout, input, output, u64 } from 'millrace';
+import { f32, i32, i64, inout, input, output, u32, u64 } from 'millrace';
 import { floats, ints, type TextCase } from './text-case.js';
 
 const cells = floats(5 * 7, (i) => i * 1.5 - 4);
 const limits = ints(100, (i) => ((i * 31) % 17) - 8);
+
+/** Amounts about the widths of 32 and 64 bits. */
+const amounts = Int32Array.of(0, 1, 31, 32, 33, 63, 64, 65, 1000, -1, -32);
+const shifted = Int32Array.of(-77, 1, -1, 5, -2147483648, 2147483647, -3, 9, -4, 8, -8);
+
+/** A GPU's shifts: the amount is unsigned, and no bit stays at the width or more. */
+const left = (x: bigint, by: number): bigint => (by < 0 ? 0n : x << BigInt(by));
+const right = (x: bigint, by: number): bigint => x >> BigInt(by < 0 ? 64 : by);
+const narrow = [...shifted].flatMap((x, i) => {
+  const [by, unsigned, signed] = [amounts[i]!, BigInt(x >>> 0), BigInt(x)];
+  return [
+    left(unsigned, by),
+    right(unsigned, by),
+    right(signed, by),
+    right(unsigned, by + 1),
+    (left(1n, by) % 2n ** 32n) - 1n,
+    left(2n ** 32n - 1n, 32 - by),
+    left(BigInt.asIntN(16, signed), by) - 1n,
+    left(BigInt(i), by) | (right(signed, by) < 0n ? 1n : 0n),
+  ];
+});
+const wide = [...shifted].flatMap((x, i) => {
+  const by = amounts[i]!;
+  return [left(BigInt(x >>> 0), by), right(BigInt(x), by), left(1n, by) - 1n].map((v) => BigInt.asUintN(64, v));
+});
 
 const bits = (count: number): BigUint64Array => BigUint64Array.of(2n ** BigInt(count) - 1n);
 
@@ -115,5 +140,29 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     launch: { grid: 2, block: 64 },
     given: { x: limits, factor: -2, n: 100 },
     results: { x: limits.map((v) => v * -2) },
+  },
+  {
+    file: 'kept-writes',
+    kernel: 'count_multiples',
+    params: { values: input(i32), n: i32, counts: output(u32) },
+    launch: { grid: 1, block: 64 },
+    given: { values: limits, n: 100, counts: new Uint32Array(64) },
+    results: { counts: Uint32Array.from({ length: 64 }, (_unused, t) => limits.filter((limit) => limit % (t + 1) === 0).length) },
+  },
+  {
+    file: 'nvcc-dialect',
+    kernel: 'move',
+    params: { x: input(f32), y: output(f32), n: i32 },
+    launch: { grid: 2, block: 32 },
+    given: { x: cells, y: new Float32Array(35), n: 35 },
+    results: { y: cells.map((x) => (x > 0 ? x + 1.5 : -1.5 * x + 1.5)) },
+  },
+  {
+    file: 'wide-shifts',
+    kernel: 'shift',
+    params: { x: input(i32), amounts: input(i32), narrow: output(u32), wide: output(u64), n: i32 },
+    launch: { grid: 1, block: 32 },
+    given: { x: shifted, amounts, narrow: new Uint32Array(narrow.length), wide: new BigUint64Array(wide.length), n: amounts.length },
+    results: { narrow: Uint32Array.from(narrow, (v) => Number(BigInt.asUintN(32, v))), wide: BigUint64Array.from(wide) },
   },
 ];

@@ -1,5 +1,5 @@
 // Devices, copies and watches when the system refuses threads. cpu_cooperative_test.cpp tests those of cooperative
-// launches, cuda_pageable_test.cpp and cuda_deferred_frees_test.cpp those of the CUDA backend.
+// launches, cuda_pageable_copies_test.cpp and cuda_deferred_frees_test.cpp those of the CUDA backend.
 #include <array>
 #include <cerrno>
 

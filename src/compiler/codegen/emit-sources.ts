@@ -1,5 +1,5 @@
 // Emits a kernel's sources. The device's worker does this only when a compiler needs them, since most kernels come from the cache.
-import type { BuildSpec, UnwrittenBuild } from '../../core/channel/build.js';
+import type { BuildSpec, UnwrittenBuild } from '../../core/channel/build-spec.js';
 import { CompileError } from '../../core/base/errors.js';
 import { emitKernel } from '../emission/cuda.js';
 import { emitSimd } from '../simd/kernel.js';

@@ -7,10 +7,10 @@ import { withoutComments, withoutDirectives } from './source-scan.js';
 
 /** Libraries of the host by their prefixes; CUDA's complex numbers, textures and surfaces are for both. */
 const API =
-  /^(?:cuda(?!(?:Texture|Surface)Object_t$|ReadMode|TextureReadMode|BoundaryMode|SurfaceBoundaryMode)[A-Z]\w*|cu(?!C(?:add|sub|mul|div|abs|fma|real|imag|onj|omplex)|Conj|Complex|Float|Double)[A-Z]\w*|cublas\w+|cufft\w+|curand(?!State)[A-Z]\w*|cudnn\w+|cusparse\w+|cusolver\w+|nccl[A-Z]\w+|nvml\w+|pthread_\w+|MPI_\w+|omp_\w+|glut?[A-Z]\w+|thrust|checkCudaErrors)$/;
+  /^(?:cuda(?!(?:Texture|Surface)Object_t$|ReadMode|TextureReadMode|BoundaryMode|SurfaceBoundaryMode)[A-Z]\w*|cu(?!C(?:add|sub|mul|div|abs|fma|real|imag|onj|omplex)|Conj|Complex|Float|Double)[A-Z]\w*|cublas\w+|cufft\w+|curand(?!State)[A-Z]\w*|cudnn\w+|cusparse\w+|cusolver\w+|nccl[A-Z]\w+|nvml\w+|nvtx[A-Z]\w+|pthread_\w+|MPI_\w+|omp_\w+|glut?[A-Z]\w+|thrust|checkCudaErrors)$/;
 /** Names that no code of a device uses. */
 const OF_HOST: ReadonlySet<string> = new Set(
-  '<<< throw try catch FILE fopen fclose fread fwrite fgets fscanf fprintf sscanf scanf snprintf fflush posix_memalign aligned_alloc getenv atoi atof perror usleep srand timeval timespec timezone strdup strlen strcpy strcat strcmp strncmp strtok qsort stderr stdout ostream istream ofstream ifstream stringstream cout cerr gettimeofday clock_gettime host_vector device_vector'.split(
+  '<<< throw try catch FILE fopen fclose fread fwrite fgets fscanf fprintf sscanf scanf snprintf fflush posix_memalign aligned_alloc getenv atoi atof perror usleep srand lrand48 drand48 srand48 pid_t getpid fork waitpid timeval timespec timezone strdup strlen strcpy strcat strcmp strncmp strtok qsort stderr stdout ostream istream ofstream ifstream stringstream cout cerr gettimeofday clock_gettime host_vector device_vector'.split(
     ' ',
   ),
 );
@@ -272,9 +272,10 @@ function evidence(
   isMarked: (declaration: number) => boolean,
 ): boolean[] {
   const is = declarations.map((one) => hasEvidence(tokens, one, ofDevice));
-  // A specialization of a template of the host is the host's.
-  const classes = new Set(declarations.filter(({ kind, name }, i) => kind === 'class' && name !== '' && is[i]).map(({ name }) => name));
-  for (const [i, { kind, name }] of declarations.entries()) if (kind === 'class' && classes.has(name)) is[i] = true;
+  // A specialization of a template of the host is the host's, and so is a type that another branch of an `#if` declares with a type of the host.
+  const isType = ({ kind, name }: DeclarationText): boolean => (kind === 'class' || kind === 'alias') && name !== '';
+  const types = new Set(declarations.filter((one, i) => isType(one) && is[i]).map(({ name }) => name));
+  for (const [i, one] of declarations.entries()) if (isType(one) && types.has(one.name)) is[i] = true;
   /** Functions and variables without a word for the device, by the functions that they may use. */
   const users = new Map<string, Set<number>>();
   const names: string[] = [];

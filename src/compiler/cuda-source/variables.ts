@@ -110,6 +110,10 @@ function declarationEnd(words: readonly string[], from: number): readonly [end: 
     // The brace closes the scope; the words before it are not a known declaration.
     if (word === '}') return [at - 1, false];
     if (word === 'namespace') isNamespace = true;
+    if (word === 'operator') {
+      at = operatorEnd(words, at);
+      continue;
+    }
     if (word === '=') hasValue = true;
     if (word === '(' && !WITH_PARENTHESES.has(words[at - 1] ?? '')) hasParameters = true;
     if (word === '{' && (isNamespace || words[at - 1] === 'extern' || words[at - 1]?.startsWith('"C'))) return [at, true];
@@ -118,6 +122,13 @@ function declarationEnd(words: readonly string[], from: number): readonly [end: 
     if (word === '{' && hasParameters && !hasValue) return [at, false];
   }
   return [words.length, false];
+}
+
+/** The last word of the name of an operator. The `=` of `operator+=` gives no value, and the first parentheses of `operator()` are its name. */
+function operatorEnd(words: readonly string[], operator: number): number {
+  let at = operator + (words[operator + 1] === '(' ? 2 : 1);
+  while (at + 1 < words.length && words[at + 1] !== '(') at++;
+  return at;
 }
 
 /** Ignores words inside brackets, because a class may have `__device__` members. */
@@ -210,7 +221,10 @@ function declarators(declaration: readonly string[]): [Declarator, ...Declarator
   for (let at = 0; at < declaration.length; at++) {
     const word = declaration[at]!;
     if (word === ',') end();
-    else if (WITH_PARENTHESES.has(word)) at = closing(declaration, at + 1);
+    else if (word === 'operator') {
+      isFunction = true;
+      at = operatorEnd(declaration, at);
+    } else if (WITH_PARENTHESES.has(word)) at = closing(declaration, at + 1);
     else if (OPENING.includes(word)) {
       const close = closing(declaration, at);
       // A macro's call may precede a declaration without ending one itself.

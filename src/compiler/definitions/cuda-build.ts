@@ -1,5 +1,5 @@
 // Describes what to build from CUDA C++ source.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
 import { withoutManaged } from '../cuda-source/managed-variables.js';
@@ -35,10 +35,15 @@ export function readGivenSource(
   caller: CallSite,
 ): Omit<GivenSource, 'options' | 'deviceRuntime'> {
   const { source: original, site } = readSource(given, file, options, caller);
-  const present = withoutManaged(withoutHostCode(original));
+  const present = withoutManaged(withoutHostCode(withApartLinkage(original)));
   const text = withoutComments(present);
   const { source, overloads, shared } = withSeparateNames(present, text);
   return { source, original, text: source === present ? text : withoutComments(source), site, overloads, shared };
+}
+
+/** Moves the space of `extern "C"__global__`, where C++11 reads one literal with a suffix; nvcc accepts it. */
+function withApartLinkage(source: string): string {
+  return source.replace(/\bextern[ \t]([ \t]*)"C"(?=\w)/g, 'extern$1"C" ');
 }
 
 /** The build of one kernel. */

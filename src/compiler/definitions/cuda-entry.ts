@@ -1,5 +1,5 @@
 // Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
-import type { ParameterCheck, ParameterChecks } from '../../core/channel/build.js';
+import type { ParameterCheck, ParameterChecks } from '../../core/channel/build-spec.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';

@@ -1,7 +1,7 @@
 // kernel(): turns a typed TypeScript function into a buildable kernel. The definition does all checks, so that an error has the caller's
 // stack; codegen/emit-sources.ts emits the sources when a build needs them.
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
-import type { UnwrittenBuild } from '../../core/channel/build.js';
+import type { UnwrittenBuild } from '../../core/channel/build-spec.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';

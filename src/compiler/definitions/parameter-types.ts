@@ -1,5 +1,5 @@
 // Compares a declared parameter of a CUDA C++ kernel, or a field of its struct, with the type that the source gives it.
-import type { FieldCheck, ValueCheck } from '../../core/channel/build.js';
+import type { FieldCheck, ValueCheck } from '../../core/channel/build-spec.js';
 import { is16BitFloat, type DType, DTYPES } from '../../core/elements/dtype.js';
 import type { SurfaceParam, TextureParam } from '../../core/kernels/params.js';
 import { type Field, spaceOf, type StructParam, type ValueParam } from '../../core/kernels/value-params.js';

@@ -2,7 +2,7 @@
 //
 // No header is included: NVRTC has none, and the CPU build provides CUDA's names itself.
 
-import { ASSERTION_PARAMETER } from '../../core/channel/build.js';
+import { ASSERTION_PARAMETER } from '../../core/channel/build-spec.js';
 import { RANDOM_HELPERS, randomNeeds } from './prelude-random.js';
 
 const SIGNED_MIN = '(-2147483647 - 1)';

@@ -1,6 +1,6 @@
 // Emits IR statements as C++ on SIMD vectors. Uniform branches and loops become C++ branches and loops; in divergent ones masks hold the
 // active lanes, and a loop runs until no lane is active.
-import { ASSERTION_PARAMETER } from '../../core/channel/build.js';
+import { ASSERTION_PARAMETER } from '../../core/channel/build-spec.js';
 import { counterOf } from '../analysis/conditions.js';
 import { loopText } from '../emission/loop.js';
 import { CPP_TYPE, type Line, nested, stripped } from '../emission/cpp-text.js';

@@ -3,7 +3,7 @@
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, DeviceLostError, LimitError, StateError } from '../base/errors.js';
-import type { ObservedIterator } from '../base/hub-iterator.js';
+import type { ObservedIterator } from '../base/observed-iterator.js';
 import { addObservableSymbol, type Hub, type ObservableOf } from '../base/observable.js';
 import type { Ordering } from '../device/stream-context.js';
 import { OperationTimer } from '../events/operation-timer.js';

@@ -8,7 +8,7 @@ import type { HandleKind } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
-import type { Build, BuildSpec, FaultPlaces, FaultSource } from './build.js';
+import type { Build, BuildSpec, FaultPlaces, FaultSource } from './build-spec.js';
 import type { ControlCalls, ControlName } from './control.js';
 import type { GrowableSharedBuffer } from './host-buffers.js';
 

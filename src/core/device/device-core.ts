@@ -16,7 +16,7 @@ import { FailureLog } from '../timeline/failures.js';
 import { Timeline } from '../timeline/timeline.js';
 import { HostCompletions } from '../waits/host-completion.js';
 import { HostCopies } from '../waits/host-copies.js';
-import { PointWaits } from '../waits/point-waits.js';
+import { WaitPromises } from '../waits/wait-promises.js';
 import type { CompletionPolling } from '../waits/completion-polling.js';
 import { ArrayKinds } from '../kernels/array-kinds.js';
 import { HandleTable, type Reach } from './handles.js';
@@ -74,7 +74,7 @@ export class DeviceCore implements FreeingDevice {
   /** Its kernels. */
   readonly kernelRegistry: KernelRegistry;
   /** Promises for places in its streams. */
-  readonly waits: PointWaits;
+  readonly waits: WaitPromises;
   readonly arrayKinds: ArrayKinds = new ArrayKinds();
   /** Device memory. */
   readonly memory: HandleTable;
@@ -119,7 +119,7 @@ export class DeviceCore implements FreeingDevice {
       lost: () => this.#end(),
       inContext: (tell) => this.context.runInAsyncScope(tell),
     });
-    this.waits = new PointWaits(name, channel, progress, this.failures, this.hostCompletions, clock);
+    this.waits = new WaitPromises(name, channel, progress, this.failures, this.hostCompletions, clock);
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });

@@ -4,7 +4,7 @@ import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { BuildReport, Channel } from '../channel/channel.js';
-import type { FaultPlaces, FaultSource } from '../channel/build.js';
+import type { FaultPlaces, FaultSource } from '../channel/build-spec.js';
 import type { ArrayKind } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';

@@ -1,5 +1,5 @@
 // A kernel as streams see it: named, typed parameters and a build. src/compiler turns TypeScript functions into kernels.
-import type { Build } from '../channel/build.js';
+import type { Build } from '../channel/build-spec.js';
 import type { Shape } from '../elements/shape.js';
 import type { ModuleSource } from './module.js';
 import type { OptionalArray, Param, SurfaceParam, TextureParam } from './params.js';

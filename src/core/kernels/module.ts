@@ -1,5 +1,5 @@
 // A module as core sees it: source code with kernels and variables. src/compiler parses the source.
-import type { BuildSpec } from '../channel/build.js';
+import type { BuildSpec } from '../channel/build-spec.js';
 import type { DType } from '../elements/dtype.js';
 import type { CudaParams, Kernel } from './kernel.js';
 

@@ -1,7 +1,7 @@
 // Finished operations as async iterables, with a policy for slow readers.
 // Thread: owner.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
-import { BatchIterator, HubIterator, type Limits, type ObservedIterator } from '../base/hub-iterator.js';
+import { BatchIterator, HubIterator, type Limits, type ObservedIterator } from '../base/observed-iterator.js';
 import type { ObservableOf, Observed } from '../base/observable.js';
 import type { Operation } from './operation.js';
 

@@ -14,7 +14,7 @@ import {
   RACE_FAULT,
   REFUSED_LAUNCH,
   SHUFFLE_FAULT,
-} from '../channel/build.js';
+} from '../channel/build-spec.js';
 import { raceError } from './race-errors.js';
 import { shuffleError } from './shuffle-errors.js';
 import {

@@ -1,7 +1,7 @@
 // Makes the error of a launch in which two threads of a block raced for shared memory.
 // Thread: owner.
 import type { FailureRecord } from '../../protocol/reports.js';
-import { EVERY_THREAD, type FaultPlaces, type FaultSource, type RacePlaces } from '../channel/build.js';
+import { EVERY_THREAD, type FaultPlaces, type FaultSource, type RacePlaces } from '../channel/build-spec.js';
 import { LaunchError } from '../base/errors.js';
 
 type Fault = NonNullable<FailureRecord['fault']>;

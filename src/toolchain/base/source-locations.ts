@@ -4,7 +4,7 @@
 // file for the string's lines, nearest to the call first. A string that is not in the file verbatim keeps the assumption.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { SourceMapping } from '../../core/channel/build.js';
+import type { SourceMapping } from '../../core/channel/build-spec.js';
 
 /** `mapping` with the actual lines of `source`, if they were only assumed and can be found. */
 export function locate(source: string, mapping: SourceMapping): SourceMapping {

@@ -1,7 +1,7 @@
 // The symbols of kernels that are not extern "C". NVRTC chooses them, so an image that it made carries a table behind its end, which the
 // disk cache keeps with it; other compilers get sources in which the symbol follows from the kernel's C++ name.
 import { createHash } from 'node:crypto';
-import type { BuildFacts } from '../../core/channel/build.js';
+import type { BuildFacts } from '../../core/channel/build-spec.js';
 
 /** Separates the image from the table. */
 const MARK = Buffer.from('\nmillrace symbols\n');

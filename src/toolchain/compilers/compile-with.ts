@@ -1,7 +1,7 @@
 // Runs a compiler once for a kernel. A failure for a reason outside the source is thrown here. The caller handles what the
 // compiler reports about the source.
 import { readFileSync } from 'node:fs';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { machineFault, timedOut, titleOf } from '../base/diagnostics.js';
 import { outside } from '../system/environment-errors.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun, type RunOptions } from './run-compiler.js';

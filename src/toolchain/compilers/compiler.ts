@@ -1,6 +1,6 @@
 // The interface between the builder and the compilers of both devices.
 import type { UnavailableError } from '../../core/base/errors.js';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 
 export interface KernelCompiler {
   /** Shown to users: 'g++ 12.2.0'. */

@@ -1,18 +1,19 @@
 // Composes the input of the C++ compiler: the shim's headers, and CUDA C++ source rewritten for the CPU.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { globalFunctions, namedOnce, withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import { variablesOf } from '../../compiler/cuda-source/variables.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';
 import { preludeOf, type SourcePrelude } from '../cuda-parser/source-prelude.js';
-import type { EditedSource } from '../cuda-parser/source-edits.js';
-import type { Tokens } from '../cuda-parser/tokenizer.js';
+import { applyEdits, type EditedSource } from '../cuda-parser/source-edits.js';
+import { tokenize, type Tokens } from '../cuda-parser/tokenizer.js';
 import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
 import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
 import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates, SPACES_HEADER } from '../cuda-to-cpu/library-headers.js';
 import { boundedPaths, kernelPaths, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
+import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
 import { parameterChecks } from './parameter-checks.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
@@ -122,7 +123,8 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.waiting.has(name)) : [];
   const rows = rowEdits(source, tokens, able);
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
-  const { text, restore } = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
+  const rewritten = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
+  const shifted = withShifts(rewritten.text);
   const head = preludeOfSpec(spec);
   const headers: string[] = [];
   if (forms.split.length > 0) headers.push('loop_fission.h');
@@ -132,6 +134,7 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
+  if (shifted !== undefined) headers.push('shifts.h');
   const included = `#include "cuda_on_cpu.h"\n${head.library}${headers.map((name) => `#include "${name}"\n`).join('')}`;
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
@@ -147,10 +150,10 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const defined = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
-  const whole = `${defined}${included}${directives}${asserts}#line 1 "${SOURCE_NAME}"\n${text}\n#line 1 "exports"\n${exported}`;
+  const whole = `${defined}${included}${directives}${asserts}#line 1 "${SOURCE_NAME}"\n${(shifted ?? rewritten).text}\n#line 1 "exports"\n${exported}`;
   return {
     text: whole,
-    restore: (log) => early.restore(restoreLaunches(restore(log))),
+    restore: (log) => early.restore(restoreLaunches(rewritten.restore(shifted?.restore(log) ?? log))),
     hasCoroutines: forms.hasCoroutines || hasGroups(tokens) || hasCub(tokens) || hasGates(tokens),
     isSplit: forms.split.some((name) => exports.kernels.includes(name)),
     looped: [...forms.split, ...rows.names],
@@ -161,6 +164,14 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
 function constantsOf(paths: readonly string[]): string {
   const tests = paths.map((path) => `mr_contains(${path}, mr_address)`);
   return `static bool mr_is_constant(const void* mr_address) { return ${tests.join(' || ') || 'false'}; }\n`;
+}
+
+/** With the amounts of shifts marked, for the shim's shifts.h; undefined if there are none. Last, so that others see the source's own expressions. */
+function withShifts(text: string): EditedSource | undefined {
+  if (!mayShift(text)) return undefined;
+  const { tokens } = tokenize(text);
+  const edits = shiftEdits(tokens);
+  return edits.length > 0 ? applyEdits(text, tokens, edits) : undefined;
 }
 
 /** What a user's source needs in front of it. */

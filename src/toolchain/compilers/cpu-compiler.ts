@@ -1,7 +1,7 @@
 // Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { InternalError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
 import {
@@ -33,6 +33,7 @@ import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-u
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
 import { lockstepEdits } from '../cuda-to-cpu/lockstep.js';
 import { asksForSpaces } from '../cuda-to-cpu/library-headers.js';
+import { shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /**
@@ -57,7 +58,7 @@ const FLAGS: readonly string[] = [
   '-ftabstop=1',
 ];
 /**
- * Without the first flag, g++ turns a division by a constant zero into a trap; GPUs and this device (native/cpu/division.h) give a result.
+ * Without the first flag, g++ turns a division by a constant zero into a trap; GPUs and this device (native/cpu/division_traps.h) give a result.
  * -fwhole-program makes everything private that is not exported, so that globals stay in registers (see the shim's thread_index.h).
  */
 const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference', '-fwhole-program', '-fno-gnu-unique', '-fmax-errors=20'];
@@ -256,9 +257,10 @@ export class CpuCompiler implements KernelCompiler {
     // If neither version contains waits, the given source serves, which keeps its columns.
     const doesWait =
       expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, given.directives);
-    // Statements that only the expansion shows must be rewritten.
+    // Statements and shifts that only the expansion shows must be rewritten.
     const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
-    const chosen = doesWait || hasSteps ? read : { ...given, seen: read.tokens };
+    const hasShifts = expanded !== undefined && shiftEdits(expanded.tokens).length > shiftEdits(given.tokens).length;
+    const chosen = doesWait || hasSteps || hasShifts ? read : { ...given, seen: read.tokens };
     const composed = compose(wanted, chosen, false, isPlain);
     const { image, log, tooLarge } = await this.#build(wanted, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {

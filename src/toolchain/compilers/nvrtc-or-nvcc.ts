@@ -1,7 +1,7 @@
 // Compiles CUDA C++ to a cubin: with NVRTC in this process if it can be loaded, else with nvcc.
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
 import {
@@ -11,6 +11,7 @@ import {
   withoutComments,
   withoutDirectives,
 } from '../../compiler/cuda-source/source-scan.js';
+import { withConstantExpressions } from '../../compiler/cuda-source/constants.js';
 import { onlyFor } from '../../compiler/cuda-source/host-code.js';
 import { isInstance, plainName, withSymbols } from '../base/symbols.js';
 import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
@@ -54,6 +55,9 @@ function architectureOf([major, minor]: ComputeCapability): string {
 /** NVRTC's first major version that is known to stop after the front end if the options say so. An earlier one compiles everything. */
 const SYNTAX_ONLY_SINCE = 13;
 
+/** NVRTC's words for a variable whose initial value it does not compute. */
+const DYNAMIC = /dynamic initialization is not supported/;
+
 const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
 function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[] {
@@ -94,6 +98,10 @@ export class NvrtcCompiler implements KernelCompiler {
     if (own !== spec.source) {
       const alone = await this.#nvrtc.compile(this.#program({ ...spec, source: own }));
       if (alone.image) ({ image, symbols } = alone);
+    }
+    if (!image && DYNAMIC.test(log)) {
+      const folded = await this.#nvrtc.compile(this.#program({ ...spec, source: withConstantExpressions(own) }));
+      if (folded.image) ({ image, symbols } = folded);
     }
     if (!image) throw rejectedBy(this.label, spec, log);
     const whole = library === undefined ? image : await this.#link(spec, image, library);

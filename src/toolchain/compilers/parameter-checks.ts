@@ -1,6 +1,6 @@
 // Emits static_asserts after the source, which fail when a kernel's parameter has another type than the declared one. They cover types that
 // tokens do not tell; the definition of a kernel compares the others.
-import type { BuildSpec, ParameterCheck, ParameterChecks } from '../../core/channel/build.js';
+import type { BuildSpec, ParameterCheck, ParameterChecks } from '../../core/channel/build-spec.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { tokenize } from '../cuda-parser/tokenizer.js';
 import { kernelPaths } from '../cuda-to-cpu/rewrite.js';

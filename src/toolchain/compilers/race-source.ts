@@ -2,7 +2,7 @@
 // use, and the shared variable by the symbols of the image. Of calls, whose lines the report has, the lines of the user's file.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { BuildSpec, FaultPlaces, RacePlaces, FaultSource } from '../../core/channel/build.js';
+import type { BuildSpec, FaultPlaces, RacePlaces, FaultSource } from '../../core/channel/build-spec.js';
 import { placeInFile, SOURCE_NAME } from '../base/diagnostics.js';
 import { threadVariables } from '../base/elf-symbols.js';
 import { runCompiler } from './run-compiler.js';

@@ -1,7 +1,7 @@
 // Reads the stack usage of a compiled image's functions from the files that the compiler writes.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, SOURCE_NAME, titleOf } from '../base/diagnostics.js';
 

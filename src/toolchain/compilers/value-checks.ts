@@ -1,6 +1,6 @@
 // The checks of a parameter that a kernel takes by value: its size and alignment, and the place of each field that the source's type has
 // under the declared name. A field that it does not have under this name is compared by its neighbours and by the size.
-import type { FieldCheck, ValueCheck } from '../../core/channel/build.js';
+import type { FieldCheck, ValueCheck } from '../../core/channel/build-spec.js';
 
 /** Templates that find fields, and how the assertions use them. */
 export interface FieldTemplates {

@@ -36,12 +36,15 @@ export function preludeOf(source: string, options: readonly string[] = []): Sour
   const isOwn = (name: string): boolean => types.has(name) || options.some((option) => option.includes(name));
   const own = [...types.keys()].filter((name) => FIXED.test(name)).map((name) => `#define MR_OWN_${name} 1\n`);
   const short = SHORT.filter((name) => has(name) && !isOwn(name)).map((name) => `#define MR_WITH_${name} 1\n`);
+  // NVRTC has neither: nvcc accepts C++17's `register`, which has no effect, and takes the system's macros from the compiler of the host.
+  const dialect = [has('register') ? '#define register\n' : '', has('__linux__') ? '#ifndef __linux__\n#define __linux__ 1\n#endif\n' : ''];
   // A source with a namespace std of its own declares what it needs.
   const hasLibrary = (has('std') || hasOtherHeaders || LIST.test(text)) && !/\bnamespace\s+std\s*\{/.test(text);
   return {
     directives: [
       ...own,
       ...short,
+      ...dialect,
       ...(DEPENDENT.test(text) ? ['#define MR_WITH_DEPENDENT_LAUNCHES 1\n'] : []),
       ...(hasOtherHeaders ? ['#define MR_WITH_LIBRARIES 1\n'] : []),
     ].join(''),

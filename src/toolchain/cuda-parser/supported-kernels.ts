@@ -2,7 +2,7 @@
 // built without it.
 import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda-source/host-code.js';
 import { blanked, globalFunctions, withoutComments } from '../../compiler/cuda-source/source-scan.js';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError } from '../../core/base/errors.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { plainName } from '../base/symbols.js';
@@ -66,8 +66,19 @@ function allowed(
 
 /** Includes go with the kernels that used them. */
 function withSource(spec: BuildSpec, given: string): BuildSpec {
-  const source = HAS_ABSENT.test(given) ? withoutUnusedIncludes(given, ABSENT) : given;
+  const source = HAS_ABSENT.test(given) ? withoutUnusedIncludes(withoutUnusedNamespace(given), ABSENT) : given;
   return source === spec.source ? spec : { ...spec, source, original: spec.original ?? spec.source };
+}
+
+/** `using namespace nvcuda;`, whose only part is `wmma`. */
+const OF_TENSOR_CORES = /\busing\s+namespace\s+nvcuda\s*;/g;
+
+function withoutUnusedNamespace(source: string): string {
+  const text = withoutComments(source);
+  if (/\bwmma\b/.test(text)) return source;
+  let made = source;
+  for (const { 0: directive, index } of text.matchAll(OF_TENSOR_CORES)) made = blanked(made, index, index + directive.length);
+  return made;
 }
 
 /** The macros that the device and the options define. */

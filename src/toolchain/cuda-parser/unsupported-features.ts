@@ -1,6 +1,6 @@
 // Rejects CUDA features that the CPU device does not have. It finds them by name, before compilation, because the C++ compiler would only
 // report an undeclared name.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { isLaunch, type Token, type Tokens } from './tokenizer.js';
@@ -12,7 +12,6 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^surf(?:[12]DLayered|Cubemap)\w*$/, 'surface functions other than those of one, two and three dimensions'],
   [/^(?:nvcuda|wmma)$/, 'tensor-core intrinsics'],
   [/^__nv_(?:fp[468]\w+|cvt_\w*fp[468]\w*)$/, 'numbers of 8, 6 and 4 bits'],
-  [/^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/, 'warp primitives without a mask instead of those with _sync'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
   [
     /^cuda(?:Event(?!_t$)\w+|Mem\w+|Malloc\w*|Free\w*|Graph\w*|Occupancy\w+|Func\w+|StreamWaitEvent|GetParameterBuffer\w*|LaunchDevice\w*|LaunchKernel\w*)$/,
@@ -26,6 +25,8 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
 ];
 /** Matches any of them. */
 const IS_ABSENT = new RegExp(ABSENT.map(([pattern]) => `(?:${pattern.source})`).join('|'));
+/** Warp primitives without a mask, which GPUs since Volta do not have. */
+const WITHOUT_MASK = /^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/;
 /** CUDA headers for device code that the shim does not have. */
 const ABSENT_HEADER =
   /^#\s*include\s*[<"](cuda\/(?!(?:atomic|barrier|functional|pipeline|std\/(?:algorithm|array|atomic|barrier|bit|cassert|cfloat|climits|cmath|concepts|cstddef|cstdint|cstdlib|cstring|functional|initializer_list|iterator|limits|numeric|tuple|type_traits|utility|version))[>"])[^>"]*|cub\/(?:agent|grid|iterator)\/[^>"]*|(?:thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp[468]|cuda_awbarrier\w*)\.h)[>"]/;
@@ -46,6 +47,8 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
   const own = new Set(directives.map(({ text }) => /^#\s*define\s+(\w+)/.exec(text)?.[1]));
   for (const [i, token] of tokens.entries()) {
     if (token.kind === 'name' && !own.has(token.text)) {
+      if (WITHOUT_MASK.test(token.text))
+        throw unavailable(spec, token, `calls ${token.text}, which GPUs since Volta do not have: call ${token.text}_sync`);
       if (IS_ABSENT.test(token.text)) {
         const [, absent] = ABSENT.find(([pattern]) => pattern.test(token.text))!;
         throw lacks(spec, token, `${absent} ('${token.text}')`);

@@ -3,7 +3,7 @@
 // rejects a closure that holds an array.
 //
 // A temporary that a function returns is moved correctly. So such a temporary becomes the result of a lambda that makes it.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { expressionStarts } from './waiting-conditionals.js';

@@ -1,7 +1,7 @@
 // Rewrites CUDA C++ source whose threads wait: every function that can wait becomes a coroutine, and every call that may wait is awaited.
 // The shim's thread_coroutines.h defines the types.
 import { FUNCTION_ATTRIBUTES } from '../../compiler/cuda-source/attributes.js';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { temporaries } from './awaited-temporaries.js';
 import { conditionalsOf, expressionStarts, type Conditional } from './waiting-conditionals.js';
 import type { Edit } from '../cuda-parser/source-edits.js';

@@ -1,6 +1,6 @@
 // Selects the form of each kernel whose threads wait: loop fission at its barriers where the result is proven to be the same, else
 // coroutines.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { coroutineEdits } from './coroutines.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import { splitKernel } from './loop-fission.js';

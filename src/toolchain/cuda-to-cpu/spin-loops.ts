@@ -23,6 +23,8 @@ const MOST_NESTED = 32;
 export function spinEdits(tokens: readonly Token[]): Edit[] {
   const edits: Edit[] = [];
   let volatiles: ReadonlySet<string> | undefined;
+  /** The `while` of each `do`: it begins no loop of its own. */
+  const ends = new Set<number>();
   const textAt = (i: number): string | undefined => tokens[i]?.text;
   const add = (loop: number, condition: readonly [from: number, to: number]): void => {
     const [from, to] = condition;
@@ -37,8 +39,9 @@ export function spinEdits(tokens: readonly Token[]): Edit[] {
   };
   for (let i = 0; i < tokens.length; i++) {
     const text = textAt(i);
-    if (text !== 'while' && text !== 'for' && text !== 'do') continue;
+    if ((text !== 'while' && text !== 'for' && text !== 'do') || ends.has(i)) continue;
     const open = text === 'do' ? behind(tokens, i + 1) + 1 : i + 1;
+    if (text === 'do') ends.add(open - 1);
     if (textAt(open) !== '(' || (text === 'do' && textAt(open - 1) !== 'while')) continue;
     const close = closing(tokens, open);
     if (close >= tokens.length) break;

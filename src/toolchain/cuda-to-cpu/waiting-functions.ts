@@ -1,7 +1,7 @@
 // Finds the functions of CUDA C++ source that can wait for other threads: those that call a barrier or a warp primitive, and their callers.
 // It matches by name, so overloads and templates need no types: a function that only shares its name with a waiting one counts as waiting
 // too, which costs time but does not change the result.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, owners, type FunctionTokens } from '../cuda-parser/functions.js';

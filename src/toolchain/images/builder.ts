@@ -3,7 +3,7 @@
 // Thread: the device's worker, one builder per device. Nothing here blocks the worker: compilers are child processes, or run on threads of
 // the addon. Concurrent builds of the same source share one compilation.
 import { createHash } from 'node:crypto';
-import type { Build, BuildSpec } from '../../core/channel/build.js';
+import type { Build, BuildSpec } from '../../core/channel/build-spec.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { type CachedFile, KernelCache } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/package-and-cpu-identity.js';
@@ -17,7 +17,7 @@ import { titleOf } from '../base/diagnostics.js';
 import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
-import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/includes.js';
+import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/included-file-checks.js';
 import { withoutRemoved, withSupportedKernels } from '../cuda-parser/supported-kernels.js';
 
 export type BuildTarget =

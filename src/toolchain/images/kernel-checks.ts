@@ -3,7 +3,7 @@
 // for its turn share it.
 //
 // Thread: the device's worker, one object a device.
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError } from '../../core/base/errors.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { written } from '../../../src/compiler/codegen/emit-sources.js';
 import { CompileError } from '../../../src/core/base/errors.js';
-import type { UnwrittenBuild } from '../../../src/core/channel/build.js';
+import type { UnwrittenBuild } from '../../../src/core/channel/build-spec.js';
 import { bool, f32, i32, u64 } from '../../../src/core/elements/dtype.js';
 import { inout, type InOut, type Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';

@@ -4,7 +4,7 @@ import { findEntry as entryOf, readParameter, type SourceEntry } from '../../../
 import { globalFunctions, withoutComments } from '../../../src/compiler/cuda-source/source-scan.js';
 import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { inout, input, output, type Params } from '../../../src/core/kernels/kernel.js';
 import { cudaModule } from '../../../src/cuda-module.js';
 import { complaint } from './support.js';

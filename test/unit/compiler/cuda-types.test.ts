@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { bf16, bool, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { type CudaParam, inout, input, output, type Param } from '../../../src/core/kernels/kernel.js';
 import { arrayOf, bytes, struct } from '../../../src/core/kernels/value-params.js';

@@ -78,6 +78,13 @@ __device__ int last;`);
     expect(found.filter(({ isHidden }) => isHidden).map(({ name }) => name)).toEqual(['hidden']);
   });
 
+  test('functions that overload assignments and calls end before the next declaration', () => {
+    const body = '(float2 &a, float2 b) { a.x += b.x; }';
+    const operators = ['operator+=', 'operator =', 'operator==', 'operator<=', 'operator()', 'operator float', 'operator new[]'];
+    for (const name of operators)
+      expect(brief(`__device__ void ${name}${body}\n__constant__ float sums[4];`)).toEqual(['sums: float sums[4] f32 16']);
+  });
+
   test('a macro call before a declaration is not part of it', () => {
     expect(brief('CONSTANT(table, 3)\n__device__ int x[2], y;\nOTHER(a) __device__ float z{1};')).toEqual([
       'x: int x[2] i32 8',

@@ -59,6 +59,12 @@ test.each([
     'using std::generate;\nusing Clock = std::chrono::steady_clock;\ntypedef std::vector<int> Ints;',
     [],
   ],
+  [
+    'types of processes, in each branch that declares them, and classes that draw random numbers of the host',
+    '#ifdef W\ntypedef HANDLE Process;\n#else\ntypedef pid_t Process;\n#endif\nstruct Input { float next() { return lrand48(); } };\nint main() { return 0; }',
+    ['#ifdef W', '#else', '#endif'],
+  ],
+  ['ranges of a profiler', 'struct Range { Range(const char* n) { nvtxRangePushA(n); } };\nint main() { return 0; }', []],
   ['a function of the host with the name of a kernel', 'int k(int n) { k<<<1, n>>>(0); return n; }', []],
   [
     'an overload of a function of the device',

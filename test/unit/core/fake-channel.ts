@@ -1,6 +1,6 @@
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../../../src/core/channel/channel.js';
-import type { FaultSource } from '../../../src/core/channel/build.js';
+import type { FaultSource } from '../../../src/core/channel/build-spec.js';
 import type { ControlCalls, ControlName } from '../../../src/core/channel/control.js';
 import { DeviceCore } from '../../../src/core/device/device-core.js';
 import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';

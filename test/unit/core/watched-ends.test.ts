@@ -10,7 +10,7 @@ import { operationsOf, type OperationSource } from '../../../src/core/operations
 import type { Activity, Operation } from '../../../src/core/operations/operation.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import type { Subscription } from 'rxjs';
-import { observableOf } from '../../../src/reactive/hub-observable.js';
+import { observableOf } from '../../../src/reactive/device-observables.js';
 import { finish, type Fixture, fixture, settle, shiftKernel, turn } from './fake-channel.js';
 
 installObservableFactory((source) => source as never);

@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Binding } from '../../../src/native/binding.js';
 import type { Encoder } from '../../../src/protocol/encoder.js';

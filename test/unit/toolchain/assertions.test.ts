@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { ASSERTION_PARAMETER } from '../../../src/core/channel/build.js';
+import { ASSERTION_PARAMETER } from '../../../src/core/channel/build-spec.js';
 import { ImageRunner, specOf } from './run-image.js';
 
 let runner: ImageRunner;

@@ -173,7 +173,6 @@ test.each([
   ['thrust::sort(a, b);', 'the library Thrust'],
   ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core intrinsics ('nvcuda')"],
   ['__nv_fp8_e4m3 v;', 'numbers of 8, 6 and 4 bits'],
-  ['int v = __shfl_down(v, 1);', 'warp primitives without a mask'],
   ['curandStateSobol32_t s;', 'generators of cuRAND'],
   ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'the CUB class'],
   ['cg::this_cluster().sync();', 'barriers of clusters'],
@@ -181,6 +180,12 @@ test.each([
   const error = refusal(`__global__ void k() { ${statement} }`);
   expect(error.message).toContain(what);
   expect(error.diagnostics[0]?.code).toBe('K703');
+});
+
+test('warp primitives without a mask are refused, and the message names the ones with a mask', () => {
+  const error = refusal('__global__ void k(int v) { v = __shfl_down(v, 1); }');
+  expect(error.message).toContain('calls __shfl_down, which GPUs since Volta do not have: call __shfl_down_sync.');
+  expect(error.diagnostics[0]?.code).toBe('K706');
 });
 
 test.each(['cute/tensor.hpp', 'cuda/ptx', 'thrust/sort.h', 'mma.h', 'cuda_fp8.h', 'cuda_fp4.h', 'cuda_awbarrier.h'])(

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
-import { isSelfContained } from '../../../src/toolchain/cuda-parser/includes.js';
+import { isSelfContained } from '../../../src/toolchain/cuda-parser/included-file-checks.js';
 import { ImageRunner, specOf } from './run-image.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'millrace-headers-'));

@@ -7,7 +7,7 @@ import { readModule } from '../../../src/compiler/definitions/cuda-module.js';
 import { CompileError, UnavailableError } from '../../../src/core/base/errors.js';
 import type { KernelCompiler } from '../../../src/toolchain/compilers/compiler.js';
 import { KernelChecks } from '../../../src/toolchain/images/kernel-checks.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { f32, f64, i32, u64 } from '../../../src/core/elements/dtype.js';
 import { type CudaParams, inout, input } from '../../../src/core/kernels/kernel.js';
 import { arrayOf, struct } from '../../../src/core/kernels/value-params.js';

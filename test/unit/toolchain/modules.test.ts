@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { exportsOf as everyExportOf } from '../../../src/toolchain/compilers/composed-source.js';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { COUNTERS, WEIGHTS } from '../../support/modules.js';
 import { ImageRunner, specOf } from './run-image.js';

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { f32, f64, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { input, inout, output } from '../../../src/core/kernels/kernel.js';
 import { MODULE } from '../../../src/core/kernels/module.js';

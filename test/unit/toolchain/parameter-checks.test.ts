@@ -8,7 +8,7 @@ import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { NvccCompiler, type Nvrtc, NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { bool, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Param } from '../../../src/core/kernels/kernel.js';
 import { hasNvcc } from '../../support/nvcc.js';

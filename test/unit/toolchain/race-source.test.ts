@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { raceError } from '../../../src/core/timeline/race-errors.js';
 import { plainNameOf, threadVariables } from '../../../src/toolchain/base/elf-symbols.js';
 import { raceSource } from '../../../src/toolchain/compilers/race-source.js';

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
 
 export type ImageArgument =

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
 import { QUICK } from '../../support/quick-compiler.js';

@@ -41,6 +41,7 @@ test.each([
   ['takes work from a queue', 'while ((i = atomicAdd(&next, 1)) < n) { out[i] = f(i); }'],
   ['computes and exchanges', 'do { assumed = old; old = atomicCAS(p, assumed, assumed > v ? assumed : v); } while (assumed != old);'],
   ['has a critical section', 'while (!done) { if (atomicCAS(l, 0, 1) == 0) { x[1] += 1; atomicExch(l, 0); done = true; } }'],
+  ['writes until it reads its value back', 'volatile int* s = flag; do { c = t | (s[d] + 1); s[d] = c; } while (s[d] != c);'],
   ['counts', 'for (int i = 0; i < n; i++) s += atomicAdd(&x[i], 0);'],
   ['never ends', 'while (true) { atomicAdd(&x[0], 0); }'],
   ['calls a function that may do anything', 'while (atomicAdd(&x[0], 0) == 0) step();'],

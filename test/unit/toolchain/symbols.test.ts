@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { UnavailableError } from '../../../src/core/base/errors.js';
 import { cpuSymbol, plainName, splitSymbols, withSymbols } from '../../../src/toolchain/base/symbols.js';
 import type { Nvrtc } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';

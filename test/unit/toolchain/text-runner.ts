@@ -1,7 +1,7 @@
 // CUDA C++ sources, built as a device builds them and run without one.
 import { join } from 'node:path';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { type ImageArgument, type ImageLaunch, ImageRunner, specOf } from './run-image.js';
 
 export class TextRunner {

@@ -7,7 +7,7 @@ import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 import type { Nvrtc } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { UnavailableError } from '../../../src/core/base/errors.js';
-import type { Build } from '../../../src/core/channel/build.js';
+import type { Build } from '../../../src/core/channel/build-spec.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';

@@ -8,7 +8,7 @@ import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { described } from '../../../src/compiler/definitions/parameter-types.js';
 import { vec3f, vec4f } from '../../../src/compiler/language/elements.js';
 import { CompileError } from '../../../src/core/base/errors.js';
-import type { BuildSpec } from '../../../src/core/channel/build.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { bool, f16, f32, f64, i16, i32, i64, i8, type Scalar, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { type CudaParam, inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { optional } from '../../../src/core/kernels/params.js';

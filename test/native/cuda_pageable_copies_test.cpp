@@ -4,7 +4,7 @@
 #include <random>
 #include <thread>
 
-#include "cuda/pageable.h"
+#include "cuda/pageable_copies.h"
 #include "cuda_fixture.h"
 #include "fake_controls.h"
 #include "refused_threads.h"
@@ -120,11 +120,11 @@ MR_TEST(AFailureIsToldAndTheNextCopyWorks) {
 }
 
 MR_TEST(HelpersAreFewOnASmallMachine) {
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(1), 0u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(2), 1u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(8), 6u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(16), 11u);
-  MR_EXPECT_EQ(cuda::Pageable::HelpersFor(128), 11u);
+  MR_EXPECT_EQ(cuda::PageableCopies::HelpersFor(1), 0u);
+  MR_EXPECT_EQ(cuda::PageableCopies::HelpersFor(2), 1u);
+  MR_EXPECT_EQ(cuda::PageableCopies::HelpersFor(8), 6u);
+  MR_EXPECT_EQ(cuda::PageableCopies::HelpersFor(16), 11u);
+  MR_EXPECT_EQ(cuda::PageableCopies::HelpersFor(128), 11u);
 }
 
 // Tests the helpers' part with many threads, even on a machine that would use none.

@@ -1,4 +1,4 @@
-#include "runtime/watcher.h"
+#include "runtime/completion_watcher.h"
 
 #include <sys/prctl.h>
 
@@ -27,7 +27,7 @@ constexpr unsigned long kTimerSlackNs = 1000;
 
 }  // namespace
 
-struct Watcher::State {
+struct CompletionWatcher::State {
   struct Watched {
     std::shared_ptr<Channel> channel;
     StreamState* stream;
@@ -40,14 +40,14 @@ struct Watcher::State {
   bool has_thread = false;
 };
 
-Watcher& Watcher::Instance() {
-  static auto* instance = new Watcher;
+CompletionWatcher& CompletionWatcher::Instance() {
+  static auto* instance = new CompletionWatcher;
   return *instance;
 }
 
-Watcher::Watcher() : state_(new State) {}
+CompletionWatcher::CompletionWatcher() : state_(new State) {}
 
-Status Watcher::Start() {
+Status CompletionWatcher::Start() {
   std::lock_guard lock(state_->mutex);
   if (state_->has_thread) return {};
   Thread thread;
@@ -57,14 +57,14 @@ Status Watcher::Start() {
   return {};
 }
 
-void Watcher::Watch(std::shared_ptr<Channel> channel, StreamState& stream) {
+void CompletionWatcher::Watch(std::shared_ptr<Channel> channel, StreamState& stream) {
   if (stream.is_watched.load() || stream.is_watched.exchange(true)) return;
   std::lock_guard lock(state_->mutex);
   state_->arrived.push_back({std::move(channel), &stream});
   state_->changed.notify_one();
 }
 
-void Watcher::Run() {
+void CompletionWatcher::Run() {
   std::ignore = prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
   std::vector<State::Watched> watched;
   auto since = Clock::now();

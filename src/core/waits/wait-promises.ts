@@ -21,14 +21,14 @@ class PointWait implements Waiter {
   readonly ticket: number;
   readonly keepsAlive = true;
   readonly lose: (error: Error) => void;
-  readonly #waits: PointWaits;
+  readonly #waits: WaitPromises;
   readonly #timeline: Timeline;
   readonly #operation: FailingOperation | undefined;
   readonly #observed: readonly Point[];
   readonly #resolve: (outcome: Promise<void> | undefined) => void;
 
   constructor(
-    waits: PointWaits,
+    waits: WaitPromises,
     timeline: Timeline,
     ticket: number,
     operation: FailingOperation | undefined,
@@ -50,7 +50,7 @@ class PointWait implements Waiter {
   }
 }
 
-export class PointWaits {
+export class WaitPromises {
   readonly #device: string;
   readonly #channel: Channel;
   readonly #progress: CompletionPolling;

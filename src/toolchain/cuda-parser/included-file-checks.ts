@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda-source/included-files.js';
 import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
-import type { BuildSpec } from '../../core/channel/build.js';
+import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 
 const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]/gm;

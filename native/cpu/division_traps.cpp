@@ -1,4 +1,4 @@
-#include "cpu/division.h"
+#include "cpu/division_traps.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "cuda/pageable.h"
+#include "cuda/pageable_copies.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,21 +10,21 @@
 
 namespace millrace::cuda {
 
-Pageable::Pageable(std::shared_ptr<Context> context)
-    : Pageable(std::move(context), HelpersFor(std::thread::hardware_concurrency())) {}
+PageableCopies::PageableCopies(std::shared_ptr<Context> context)
+    : PageableCopies(std::move(context), HelpersFor(std::thread::hardware_concurrency())) {}
 
-std::shared_ptr<Pageable> Pageable::Of(const std::shared_ptr<Context>& context) {
+std::shared_ptr<PageableCopies> PageableCopies::Of(const std::shared_ptr<Context>& context) {
   // Never destroyed, because native threads may outlive static objects.
   static auto* mutex = new std::mutex;
-  static auto* known = new std::array<std::weak_ptr<Pageable>, kMaxDevices>;
+  static auto* known = new std::array<std::weak_ptr<PageableCopies>, kMaxDevices>;
   const std::lock_guard lock(*mutex);
-  std::weak_ptr<Pageable>& entry = (*known)[context->ordinal()];
-  std::shared_ptr<Pageable> pageable = entry.lock();
-  if (pageable == nullptr) entry = pageable = std::make_shared<Pageable>(context);
+  std::weak_ptr<PageableCopies>& entry = (*known)[context->ordinal()];
+  std::shared_ptr<PageableCopies> pageable = entry.lock();
+  if (pageable == nullptr) entry = pageable = std::make_shared<PageableCopies>(context);
   return pageable;
 }
 
-Pageable::~Pageable() {
+PageableCopies::~PageableCopies() {
   if (context_->is_lost()) return;
   const ContextScope scope(context_->handle());
   if (hidden_ != nullptr) OwnStreams().GiveBack(*context_, hidden_);
@@ -36,7 +36,7 @@ Pageable::~Pageable() {
   }
 }
 
-Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
+Status PageableCopies::Copy(std::optional<CUstream> stream, std::byte* dst, const std::byte* src, uint64_t bytes) {
   MR_TRY(context_->Alive());
   if (bytes == 0) return {};
   const std::lock_guard call_lock(call_mutex_);
@@ -79,13 +79,13 @@ Status Pageable::Copy(std::optional<CUstream> stream, std::byte* dst, const std:
   return status_;
 }
 
-void Pageable::Fail(Call& call, Status status) {
+void PageableCopies::Fail(Call& call, Status status) {
   const std::lock_guard lock(mutex_);
   call.has_failed.store(true, std::memory_order_relaxed);
   if (status_.ok()) status_ = status;
 }
 
-Status Pageable::Prepare(SlotPair& pair) {
+Status PageableCopies::Prepare(SlotPair& pair) {
   if (pair.pages == nullptr) {
     Result<std::unique_ptr<LockedPages>> pages = LockedPages::Allocate(context_, pair.slots.size() * kSlotBytes);
     MR_TRY(pages.status());
@@ -99,7 +99,7 @@ Status Pageable::Prepare(SlotPair& pair) {
   return {};
 }
 
-Status Pageable::RunPair(SlotPair& pair, Call& call) {
+Status PageableCopies::RunPair(SlotPair& pair, Call& call) {
   const ContextScope scope(context_->handle());
   MR_TRY(context_->Check(scope.code(), "making the context current"));
   MR_TRY(Prepare(pair));
@@ -116,7 +116,7 @@ Status Pageable::RunPair(SlotPair& pair, Call& call) {
   return status;
 }
 
-Status Pageable::MoveChunks(SlotPair& pair, Call& call) {
+Status PageableCopies::MoveChunks(SlotPair& pair, Call& call) {
   size_t turn = 0;
   while (!call.has_failed.load(std::memory_order_relaxed)) {
     const uint64_t offset = call.next.fetch_add(call.chunk_bytes, std::memory_order_relaxed);
@@ -131,7 +131,7 @@ Status Pageable::MoveChunks(SlotPair& pair, Call& call) {
   return Settle(pair.slots[1 - turn], call);
 }
 
-Status Pageable::Start(Slot& slot, Call& call, uint64_t offset) {
+Status PageableCopies::Start(Slot& slot, Call& call, uint64_t offset) {
   const uint64_t bytes = std::min(call.chunk_bytes, call.bytes - offset);
   auto to = reinterpret_cast<CUdeviceptr>(slot.data);
   auto from = reinterpret_cast<CUdeviceptr>(call.src + offset);
@@ -149,7 +149,7 @@ Status Pageable::Start(Slot& slot, Call& call, uint64_t offset) {
   return {};
 }
 
-Status Pageable::Settle(Slot& slot, Call& call) {
+Status PageableCopies::Settle(Slot& slot, Call& call) {
   if (!slot.is_busy) return {};
   MR_TRY(context_->Check(Cuda().cuEventSynchronize(slot.event), "waiting for a copy"));
   slot.is_busy = false;

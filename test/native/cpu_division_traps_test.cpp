@@ -2,7 +2,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "cpu/division.h"
+#include "cpu/division_traps.h"
 #include "testing.h"
 
 namespace millrace {

@@ -24,12 +24,12 @@ struct RaceReport {
 };
 
 /// Thread: the one that runs the blocks.
-class RaceWatch final : public MrRaces {
+class RaceDetector final : public MrRaces {
  public:
   /// `launch` has the dynamic shared memory.
-  RaceWatch(KernelRun& run, const Image& image, const MrLaunch& launch);
-  RaceWatch(const RaceWatch&) = delete;
-  RaceWatch& operator=(const RaceWatch&) = delete;
+  RaceDetector(KernelRun& run, const Image& image, const MrLaunch& launch);
+  RaceDetector(const RaceDetector&) = delete;
+  RaceDetector& operator=(const RaceDetector&) = delete;
 
   [[nodiscard]] const std::optional<RaceReport>& found() const { return found_; }
 

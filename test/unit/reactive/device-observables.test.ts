@@ -3,7 +3,7 @@ import { filter, map, Observable, take } from 'rxjs';
 import { TestScheduler } from 'rxjs/testing';
 import { describe, expect, it } from 'vitest';
 import { Hub } from '../../../src/core/base/observable.js';
-import { observableOf } from '../../../src/reactive/hub-observable.js';
+import { observableOf } from '../../../src/reactive/device-observables.js';
 
 function view<T>(hub: Hub<T>): Observable<T> {
   return observableOf(hub);

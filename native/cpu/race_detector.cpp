@@ -1,4 +1,4 @@
-#include "cpu/race_watch.h"
+#include "cpu/race_detector.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,17 +20,17 @@ bool Releases(unsigned how) {
 }  // namespace
 
 template <auto method, typename... Given>
-void RaceWatch::Paused(MrRaces* self, Given... given) {
-  auto& watch = *static_cast<RaceWatch*>(self);
+void RaceDetector::Paused(MrRaces* self, Given... given) {
+  auto& watch = *static_cast<RaceDetector*>(self);
   watch.run_.is_paused_ = true;
   (watch.*method)(given...);
   watch.run_.is_paused_ = false;
 }
 
-RaceWatch::RaceWatch(KernelRun& run, const Image& image, const MrLaunch& launch)
-    : MrRaces{.access = &Paused<&RaceWatch::Look>,
-              .atomic = &Paused<&RaceWatch::Atomic>,
-              .event = &Paused<&RaceWatch::Event>,
+RaceDetector::RaceDetector(KernelRun& run, const Image& image, const MrLaunch& launch)
+    : MrRaces{.access = &Paused<&RaceDetector::Look>,
+              .atomic = &Paused<&RaceDetector::Atomic>,
+              .event = &Paused<&RaceDetector::Event>,
               .variables = nullptr,
               .variable_bytes = 0,
               .dynamic = launch.dynamic_shared,
@@ -39,18 +39,18 @@ RaceWatch::RaceWatch(KernelRun& run, const Image& image, const MrLaunch& launch)
       run_(run),
       image_(image) {}
 
-void RaceWatch::FindVariables() {
+void RaceDetector::FindVariables() {
   const ThreadVariables found = FindThreadVariables(reinterpret_cast<const void*>(image_.race_base()));
   variables = found.address;
   variable_bytes = found.bytes;
 }
 
-bool RaceWatch::IsIgnored(uintptr_t address) const {
+bool RaceDetector::IsIgnored(uintptr_t address) const {
   return std::any_of(ignored_.begin(), ignored_.end(),
                      [&](const auto& range) { return address >= range.first && address < range.second; });
 }
 
-void RaceWatch::Look(const void* address, uint64_t bytes, unsigned how, const void* place) {
+void RaceDetector::Look(const void* address, uint64_t bytes, unsigned how, const void* place) {
   const bool is_change = (how & mr_race_write) != 0 && (how & mr_race_atomic) != 0;
   Settle(is_change ? address : nullptr);
   if (!ignored_.empty() && IsIgnored(reinterpret_cast<uintptr_t>(address))) return;
@@ -78,7 +78,7 @@ void RaceWatch::Look(const void* address, uint64_t bytes, unsigned how, const vo
   before_.assign(bytes_now, bytes_now + (is_plain_write ? end - from : 0));
 }
 
-void RaceWatch::Settle(const void* changed) {
+void RaceDetector::Settle(const void* changed) {
   if (!undecided_) return;
   const bool is_race = undecided_->second.is_write ? std::memcmp(address_, before_.data(), before_.size()) != 0
                                                    : changed != address_ || undecided_->second.thread != thread;
@@ -87,11 +87,11 @@ void RaceWatch::Settle(const void* changed) {
   LeaveIfFound();
 }
 
-void RaceWatch::LeaveIfFound() {
+void RaceDetector::LeaveIfFound() {
   if (found_) run_.Leave(KernelFault::kRace, 0);
 }
 
-void RaceWatch::Atomic(const void* address, uint64_t bytes, unsigned how, const void* place) {
+void RaceDetector::Atomic(const void* address, uint64_t bytes, unsigned how, const void* place) {
   const auto* at = static_cast<const char*>(address);
   const bool is_shared =
       (at >= variables && at < variables + variable_bytes) || (at >= dynamic && at < dynamic + dynamic_bytes);
@@ -104,7 +104,7 @@ void RaceWatch::Atomic(const void* address, uint64_t bytes, unsigned how, const 
   shadow_.ReleaseFenced(thread, object);
 }
 
-void RaceWatch::Event(unsigned event, uint64_t first, uint64_t second) {
+void RaceDetector::Event(unsigned event, uint64_t first, uint64_t second) {
   Settle(nullptr);
   switch (event) {
     case mr_race_begin_block:

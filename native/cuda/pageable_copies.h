@@ -20,19 +20,19 @@
 namespace millrace::cuda {
 
 /// One per device. The first copy creates the slots and threads, which stay until the device closes.
-class Pageable {
+class PageableCopies {
  public:
-  explicit Pageable(std::shared_ptr<Context> context);
+  explicit PageableCopies(std::shared_ptr<Context> context);
   /// `helpers`: number of threads besides the calling one.
-  Pageable(std::shared_ptr<Context> context, unsigned helpers)
+  PageableCopies(std::shared_ptr<Context> context, unsigned helpers)
       : context_(std::move(context)), pairs_(helpers + 1), helpers_("mr-pageable", helpers) {}
-  ~Pageable();
+  ~PageableCopies();
 
-  Pageable(const Pageable&) = delete;
-  Pageable& operator=(const Pageable&) = delete;
+  PageableCopies(const PageableCopies&) = delete;
+  PageableCopies& operator=(const PageableCopies&) = delete;
 
   /// The object of a device, which all users of the device share. Thread: any.
-  static std::shared_ptr<Pageable> Of(const std::shared_ptr<Context>& context);
+  static std::shared_ptr<PageableCopies> Of(const std::shared_ptr<Context>& context);
 
   /// Copies between host memory and memory of this device; without a stream, on a hidden one. Returns when the copy is
   /// complete, or failed and no part is in flight. Copies of one device run one after the other. Thread: blocking

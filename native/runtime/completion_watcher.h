@@ -10,10 +10,10 @@
 
 namespace millrace {
 
-class Watcher {
+class CompletionWatcher {
  public:
   /// Never destroyed, because its thread may outlive every static object.
-  static Watcher& Instance();
+  static CompletionWatcher& Instance();
 
   /// Starts the thread unless it runs already. Call it before the first Watch. kUnavailable if it cannot be started;
   /// the next call tries again. Thread: any.
@@ -23,7 +23,7 @@ class Watcher {
 
  private:
   struct State;
-  Watcher();
+  CompletionWatcher();
   void Run();
   State* state_;
 };
