@@ -13,6 +13,11 @@
 
 #define MR_BOTH __host__ __device__
 
+#if defined(__CUDACC_RTC__) && !defined(MILLRACE_CPU_DEVICE)
+// A word of nvcc's host compilers, which only silences warnings.
+#define __extension__
+#endif
+
 #if !defined(CUDART_VERSION)
 #define CUDART_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
 #endif
@@ -83,4 +88,11 @@ typedef unsigned char uchar;
 #if defined(MR_WITH_FILE)
 struct mr_host_file;
 typedef struct mr_host_file FILE;
+#endif
+
+// NVRTC has them for code that launches kernels. No launch of this library begins before those ahead of it in its
+// stream have ended, so they have nothing to do.
+#if defined(MR_WITH_DEPENDENT_LAUNCHES) && !defined(__CUDACC_RDC__)
+static __device__ inline void cudaGridDependencySynchronize() {}
+static __device__ inline void cudaTriggerProgrammaticLaunchCompletion() {}
 #endif

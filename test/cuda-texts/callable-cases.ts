@@ -1,6 +1,6 @@
 // Device functions and functors that wait for other threads and are given to other functions.
 import { f32, i32, inout, input, output } from 'millrace';
-import { floats, type TextCase } from './text-case.js';
+import { floats, ints, type TextCase } from './text-case.js';
 
 const LANES = 32;
 const BLOCK = 128;
@@ -56,6 +56,21 @@ const OF_OWNERS: readonly (readonly [kernel: string, of: (i: number) => number])
   ['arrays', arrays],
 ];
 
+const numbers = ints(96, (i) => (i * 53) % 89);
+
+/** Instances of a template that the source names only in its host code. */
+const INSTANCES: readonly TextCase[] = [
+  ['reduced<largest>', (i: number): number => numbers.subarray(i & ~31, (i & ~31) + LANES).reduce((a, b) => Math.max(a, b))] as const,
+  ['reduced<itself>', (i: number): number => numbers[i]!] as const,
+].map(([kernel, of]) => ({
+  file: 'callables/instances',
+  kernel,
+  params: { in: input(i32), out: output(i32) },
+  launch: { grid: 3, block: LANES },
+  given: { in: numbers, out: new Int32Array(96) },
+  results: { out: ints(96, (i) => of(i) * 2 + 1) },
+}));
+
 export const CALLABLE_CASES: readonly TextCase[] = [
   ...KERNELS.map(([kernel, of]) => ({
     file: 'callables/reductions',
@@ -74,4 +89,5 @@ export const CALLABLE_CASES: readonly TextCase[] = [
     // Each object was destroyed, once.
     results: { y: floats(x.length, of), alive: new Int32Array(1) },
   })),
+  ...INSTANCES,
 ];

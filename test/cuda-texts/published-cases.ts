@@ -1,5 +1,5 @@
 // Idioms of published programs whose host code and kernels share declarations.
-import { f32, i32, inout, input, output, u32, u64 } from 'millrace';
+import { f32, i32, i64, inout, input, output, u32, u64 } from 'millrace';
 import { floats, ints, type TextCase } from './text-case.js';
 
 const cells = floats(5 * 7, (i) => i * 1.5 - 4);
@@ -31,6 +31,17 @@ const wide = [...shifted].flatMap((x, i) => {
 });
 
 const bits = (count: number): BigUint64Array => BigUint64Array.of(2n ** BigInt(count) - 1n);
+
+const vectors = ints(128 * 8, (i) => (i * 37) % 101);
+const quads = floats(256, (i) => i / 4 - 20);
+
+/** What thread i of `as_coroutines` writes. */
+function outOf(i: number): readonly number[] {
+  const at = i % 4;
+  const lanes = ints(32, (lane) => vectors[8 * ((i & ~31) + lane) + (lane % 4)]!);
+  const picked = lanes.reduce((a, b) => a + b) + vectors[8 * i + 4 + ((at + 1) % 4)]! + vectors[8 * i + 3]!;
+  return [i % 2 === 1 ? -1 : i, i + 1, i + 2, i + 3 + (i < 64 ? picked : 0)];
+}
 
 export const PUBLISHED_CASES: readonly TextCase[] = [
   {
@@ -76,6 +87,59 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     launch: { grid: 4, block: 32 },
     given: { x: limits, y: new Int32Array(100), n: 100 },
     results: { y: limits.map((_v, i) => limits[(i + 1) % 100]!) },
+  },
+  {
+    file: 'macros-of-projects',
+    kernel: 'sums',
+    params: { pairs: input(i32), out: output(i32), n: i32 },
+    launch: { grid: 2, block: 32 },
+    given: { pairs: limits, out: new Int32Array(50), n: 50 },
+    results: { out: ints(50, (i) => limits[2 * i]! + 10 * limits[2 * i + 1]!) },
+  },
+  {
+    file: 'arrays-as-vectors',
+    kernel: 'as_coroutines',
+    params: { in: input(i32), out: output(i32), limit: i32 },
+    launch: { grid: 2, block: 64 },
+    given: { in: vectors, out: new Int32Array(512), limit: 1 },
+    results: { out: ints(512, (at) => outOf(at >> 2)[at & 3]!) },
+  },
+  {
+    file: 'arrays-as-vectors',
+    kernel: 'as_loops',
+    params: { in: input(f32), out: output(f32) },
+    launch: { grid: 1, block: 64 },
+    given: { in: quads, out: new Float32Array(256) },
+    results: {
+      out: floats(256, (at) => {
+        const [own, other] = [quads.subarray(at & ~3), quads.subarray(252 - (at & ~3))];
+        return [other[0]!, other[3]!, own[0]! + own[1]!, own[2]! + own[3]!][at & 3]!;
+      }),
+    },
+  },
+  {
+    file: 'dependent-launches',
+    kernel: 'swap_halves',
+    params: { in: input(i64), out: output(i64), n: i32 },
+    launch: { grid: 2, block: 32 },
+    given: { in: BigInt64Array.from(limits, (v, i) => (BigInt(i) << 32n) + BigInt(v + 8)), out: new BigInt64Array(100).fill(-1n), n: 50 },
+    results: { out: BigInt64Array.from(limits, (v, i) => (i < 50 ? (BigInt(v + 8) << 32n) + BigInt(i) : -1n)) },
+  },
+  {
+    file: 'overloaded-kernels',
+    kernel: 'step',
+    params: { x: inout(i32), by: input(i32), factor: i32, n: i32 },
+    launch: { grid: 2, block: 64 },
+    given: { x: limits, by: ints(100, (i) => i), factor: 3, n: 90 },
+    results: { x: ints(100, (i) => (i < 90 ? limits[i]! * 3 + i : limits[i]!)) },
+  },
+  {
+    file: 'overloaded-kernels',
+    kernel: 'step',
+    params: { x: inout(i32), factor: i32, n: i32 },
+    launch: { grid: 2, block: 64 },
+    given: { x: limits, factor: -2, n: 100 },
+    results: { x: limits.map((v) => v * -2) },
   },
   {
     file: 'kept-writes',

@@ -43,13 +43,33 @@ struct mr_signature<mr_whole_block(mr_index3, mr_index3, mr_index3, Params...)> 
   }
 };
 
+/// Arrays of which each element is aligned for vector types, although their size is no multiple of 16 bytes.
+template <class T>
+struct mr_padded {
+  static constexpr size_t stride = (sizeof(T) + 15) / 16 * 16;
+  alignas(64) char bytes[1024 * stride];
+  MR_INLINE T& operator[](int thread) { return *reinterpret_cast<T*>(bytes + thread * stride); }
+};
+template <class T>
+constexpr bool mr_is_uneven = false;
+template <class T, size_t Size>
+constexpr bool mr_is_uneven<T[Size]> = sizeof(T[Size]) > 16 && sizeof(T[Size]) % 16 != 0;
+template <class T, bool IsUneven = mr_is_uneven<T>>
+struct mr_rows {
+  using type = T[1024];
+};
+template <class T>
+struct mr_rows<T, true> {
+  using type = mr_padded<T>;
+};
+
 /// A per-thread value that outlives the part between two barriers that declares it. Larger values do not compile, and
 /// the builder then turns the threads into coroutines.
 template <class T, bool IsTrivial = __has_trivial_constructor(T)>
 struct mr_of_threads {
   static_assert(sizeof(T) <= 1024, "A variable that lives across a barrier has at most 1024 bytes.");
   static_assert(__has_trivial_destructor(T), "A variable that lives across a barrier must have a trivial destructor.");
-  alignas(64) T of[1024];
+  alignas(64) typename mr_rows<T>::type of;
 };
 /// For class types, whose objects are constructed at their declaration.
 template <class T>

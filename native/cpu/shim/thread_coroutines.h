@@ -90,6 +90,14 @@ struct mr_task {
   std::coroutine_handle<promise_type> handle;
 };
 
+/// An array type that is aligned for every vector type: g++ ignores the alignment of variables in frames.
+template <class T>
+struct mr_aligned_array {
+  typedef T type __attribute__((aligned(alignof(T) > 16 ? alignof(T) : 16)));
+};
+template <class T>
+using mr_aligned = typename mr_aligned_array<T>::type;
+
 /// Distinguishes the placement new below from any that the source declares.
 struct mr_place {
   void* at;

@@ -326,7 +326,29 @@ static void mr_compute(const mr_warp_requests& requests, unsigned group) {
           mr_reduced(static_cast<mr_reduction>(one.site), static_cast<unsigned>(answer), static_cast<unsigned>(value));
     }
   }
-  for (unsigned rest = group; rest != 0; rest &= rest - 1) requests.of[__builtin_ctz(rest)]->result = answer;
+  for (unsigned rest = group; rest != 0; rest &= rest - 1) {
+    mr_request& lane = *requests.of[__builtin_ctz(rest)];
+    lane.result = one.call == mr_warp_call::ballot ? answer & lane.mask : answer;
+  }
+}
+
+/// Whether a lane votes with a mask that does not contain it, for which CUDA defines no result. Programs that number
+/// the lanes before their own expect the votes of the lanes in the mask, whatever the masks of these lanes are.
+static MR_INLINE bool mr_is_foreign(const mr_request& request, int lane) {
+  return request.call == mr_warp_call::ballot && (request.mask >> lane & 1u) == 0;
+}
+/// The lanes of `waiting` that vote for the same, if one of them is foreign; else 0.
+static unsigned mr_foreign_group(const mr_warp_requests& requests, unsigned waiting, const mr_request& one) {
+  unsigned group = 0;
+  bool is_foreign = false;
+  for (unsigned rest = waiting; rest != 0; rest &= rest - 1) {
+    const int number = __builtin_ctz(rest);
+    const mr_request& request = *requests.of[number];
+    if (request.call != one.call || request.site != one.site) continue;
+    group |= 1u << number;
+    is_foreign |= mr_is_foreign(request, number);
+  }
+  return is_foreign ? group : 0;
 }
 
 /// Answers some of the lanes in `waiting`, when none runs, and returns them. `alive`: the lanes that have not returned.
@@ -341,6 +363,9 @@ static unsigned mr_answer(const mr_warp_requests& requests, unsigned waiting, un
       const int number = __builtin_ctz(other);
       const mr_request& request = *requests.of[number];
       if (request.call == one.call && request.mask == one.mask && request.site == one.site) group |= 1u << number;
+    }
+    if (one.call == mr_warp_call::ballot && group != one.mask) {
+      if (const unsigned all = mr_foreign_group(requests, waiting, one)) group = all;
     }
     rest &= ~group;
     const bool is_complete = (one.mask & alive & ~group) == 0 && one.call != mr_warp_call::active;

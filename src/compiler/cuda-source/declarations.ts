@@ -15,6 +15,8 @@ export interface DeclarationText {
   readonly name: string;
   readonly from: number;
   readonly to: number;
+  /** Calls of macros before the declaration begin here; `from` without such calls. */
+  readonly macrosFrom: number;
   /** The tokens before the body; all of them without one. */
   readonly headEnd: number;
   /** Whether it is in a class, or defines a member of one. */
@@ -222,7 +224,7 @@ class Splitter {
     // `typedef struct { ... } Name;`
     const isTypedef = kind === 'class' && tag === '' && this.#text(from) === 'typedef' && /^[A-Za-z_$]/.test(this.#text(to - 2));
     const name = isTypedef ? this.#text(to - 2) : tag;
-    this.#found.push({ kind, name, from, to, headEnd, isMember });
+    this.#found.push({ kind, name, from, to, macrosFrom: start, headEnd, isMember });
   }
 
   /** Whether the sign belongs to the name of an operator, as in `operator+=`. */
@@ -307,7 +309,7 @@ class Splitter {
       if (text === 'operator') return at;
       if (text !== '(') continue;
       const before = this.#text(at - 1);
-      if (at > from && /^[A-Za-z_$]/.test(before) && !NO_FUNCTION.has(before)) return at - 1;
+      if (at > from && /^[A-Za-z_$]/.test(before) && !NO_FUNCTION.has(before) && !this.#isBeforeType(at, end)) return at - 1;
       // `f<3>(...)`
       if (before === '>') {
         let open = at - 1;
@@ -320,6 +322,16 @@ class Splitter {
       at = this.#partners.get(at)!;
     }
     return undefined;
+  }
+
+  /** Whether a type, a name and parameters follow the parenthesis, which then belongs to a macro: `INLINE FORMAT(1, 2) void f(`. */
+  #isBeforeType(open: number, end: number): boolean {
+    let at = this.#partners.get(open)! + 1;
+    let names = 0;
+    for (; at < end && /^(?:[A-Za-z_$]|[*&]$|::$)/.test(this.#text(at)) && !BEHIND.has(this.#text(at)); at++) {
+      if (/^[A-Za-z_$]/.test(this.#text(at))) names++;
+    }
+    return names >= 2 && at < end && this.#text(at) === '(';
   }
 
   /** Calls of macros before a declaration have no semicolon: `DEFINE(float) void f() {`. */

@@ -1,6 +1,7 @@
 // Removes host code from CUDA C++ source: main, functions that launch kernels and call CUDA's API, and declarations that only these use. A
 // function without __device__ counts as a device function if device code names it, so sources that omit the specifier keep their functions.
 // Spaces replace the removed code, so lines, columns and directives stay.
+import { joinedNames } from './joined-names.js';
 import { type DeclarationText, declarationsOf, type SourceToken } from './declarations.js';
 import { withoutComments, withoutDirectives } from './source-scan.js';
 
@@ -31,6 +32,7 @@ type Fate = 'kept' | 'removed' | 'named';
 export function withoutHostCode(source: string): string {
   const text = withoutComments(source);
   if (!MAY_BE_HOST.test(text)) return source;
+  const instantiating = instantiatingMacros(text);
   const left = removing(source, text, (one, head, isEvident, ofDevice, calledOnDevice) => {
     if (isOfDevice(head)) return 'kept';
     // CUDA's compilers let members of both sides call it.
@@ -41,6 +43,7 @@ export function withoutHostCode(source: string): string {
     if (one.kind === 'function') return one.isMember ? 'kept' : 'named';
     // `template void reduce<int>(...)`: code of a device needs no explicit instantiation, and the host's template may be gone.
     if (one.kind === 'prototype' && head[0] === 'template' && head[1] !== '<') return 'removed';
+    if (one.kind === 'other' && instantiating.has(head[0]!)) return 'removed';
     if (one.kind === 'prototype') return one.isMember ? 'kept' : 'named';
     if (one.kind === 'variable' && isEvident) return one.isMember ? 'kept' : 'removed';
     // A variable without a name is not followed.
@@ -51,7 +54,7 @@ export function withoutHostCode(source: string): string {
     if (one.kind === 'class') return isEvident && one.name !== '' ? 'named' : 'kept';
     return 'kept';
   });
-  return withoutUnusedIncludes(left, [THRUST, OF_SYSTEM]);
+  return withoutUnusedIncludes(left, [THRUST, CURAND, OF_SYSTEM]);
 }
 
 /** A library whose headers are useless if nothing matches `use`. */
@@ -67,6 +70,9 @@ const OF_SYSTEM: Library = {
     /^(?:(?:sys|linux|asm|arpa|net|netinet|GL|EGL|GLFW|X11|nvtx3)\/.*|(?:err|error|complex|dirent|dlfcn|glob|ifaddrs|netdb|poll|pwd|grp|semaphore|spawn|syslog|termios|ucontext|numa|libgen|cpuid|[a-z]mmintrin|immintrin|x86intrin|cufftXt|cufftw|cublasLt|cublasXt|cudaGL|cudaEGL|cuda_egl_interop|nvrtc)\.h)$/,
   use: /(?!)/,
 };
+
+/** Not every toolkit has cuRAND's headers. */
+const CURAND: Library = { headers: /^curand(?:_kernel|_uniform|_normal)?\.h$/, use: /\bcurand/i };
 
 /** NVRTC compiles little of it, and the host uses it more than kernels do. */
 const THRUST: Library = { headers: /^thrust\//, use: /\bthrust\b/ };
@@ -121,8 +127,10 @@ function removing(
     for (let at = from; at < to; at++) if (tokens[at + 1]?.text === '(') calledOnDevice.add(tokens[at]!.text);
   }
   const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice, calledOnDevice));
-  // Names joined by macros cannot be followed.
-  if (/##/.test(text)) for (const [i, fate] of fates.entries()) if (fate === 'named' && !isEvident[i]) fates[i] = 'kept';
+  // Uses of names that macros join cannot be followed.
+  const joined = joinedNames(text);
+  if (joined)
+    for (const [i, fate] of fates.entries()) if (fate === 'named' && !isEvident[i] && joined(declarations[i]!.name)) fates[i] = 'kept';
   const shared = declarations.filter(({ kind }, i) => {
     const isFunction = kind === 'function' || kind === 'prototype';
     return isFunction && fates[i] === 'kept' && heads[i]!.includes('__host__') && !isOfDevice(heads[i]!);
@@ -133,7 +141,10 @@ function removing(
   for (let i = declarations.length - 1; i >= 0; i--) if (fates[i] !== 'kept') owner.fill(i, declarations[i]!.from, declarations[i]!.to);
   const words = declarations.map(() => new Set<string>());
   const named = new Set<string>();
-  for (const [at, { text: word }] of tokens.entries()) (owner[at]! < 0 ? named : words[owner[at]!]!).add(word);
+  const hidden = hiddenNames(tokens, declarations);
+  for (const [at, { text: word }] of tokens.entries()) {
+    if (!hidden[at]?.has(word)) (owner[at]! < 0 ? named : words[owner[at]!]!).add(word);
+  }
   const pending = new Map<string, number[]>();
   for (const [i, { name }] of declarations.entries()) {
     if (fates[i] !== 'named' || name === '') continue;
@@ -153,7 +164,10 @@ function removing(
   }
   const gone = declarations
     .filter((_one, i) => fates[i] !== 'kept')
-    .map(({ from, to }) => ({ start: tokens[from]!.start, end: tokens[to - 1]!.start + tokens[to - 1]!.text.length }))
+    .map(({ macrosFrom, from, to }) => ({
+      start: tokens[areAttributes(tokens, macrosFrom, from, macros) ? macrosFrom : from]!.start,
+      end: tokens[to - 1]!.start + tokens[to - 1]!.text.length,
+    }))
     // NVRTC takes no function and no prototype with this specifier alone.
     .concat(
       shared.flatMap(({ from, headEnd }) =>
@@ -175,6 +189,50 @@ function removing(
   return made + source.slice(copied);
 }
 
+/** For each token of a function's body, the function's parameters, which hide what the source declares with their names. */
+function hiddenNames(
+  tokens: readonly SourceToken[],
+  declarations: readonly DeclarationText[],
+): readonly (ReadonlySet<string> | undefined)[] {
+  const hidden = Array.from<ReadonlySet<string> | undefined>({ length: tokens.length });
+  for (const { kind, name, from, headEnd, to } of declarations) {
+    if (kind !== 'function' || name === '') continue;
+    const names = new Set<string>();
+    let at = from;
+    while (at < headEnd && (tokens[at]!.text !== name || tokens[at + 1]?.text !== '(')) at++;
+    let depth = 0;
+    for (at++; at < headEnd; at++) {
+      const { text } = tokens[at]!;
+      if (text === '(') depth++;
+      else if (text === ')' && --depth === 0) break;
+      // A type stands before the name of a parameter: `const float* x,`.
+      const isLast = depth === 1 && /^[,)]$/.test(tokens[at + 1]?.text ?? '');
+      if (!isLast || !/^[A-Za-z_]\w*$/.test(text) || !/[\w*&>]$/.test(tokens[at - 1]!.text)) continue;
+      names.add(text);
+      hidden[at] = names;
+    }
+    for (let i = headEnd; names.size > 0 && i < to; i++) hidden[i] = names;
+  }
+  return hidden;
+}
+
+/** Whether the macros that [from, to) calls stand for attributes, which would apply to the next declaration if this one were removed alone. */
+function areAttributes(
+  tokens: readonly SourceToken[],
+  from: number,
+  to: number,
+  macros: ReadonlyMap<string, ReadonlySet<string>>,
+): boolean {
+  let depth = 0;
+  for (let at = from; at < to; at++) {
+    const { text } = tokens[at]!;
+    if (text === '(') depth++;
+    else if (text === ')') depth--;
+    else if (depth === 0 && !['__attribute__', '__declspec'].some((word) => macros.get(text)?.has(word))) return false;
+  }
+  return true;
+}
+
 function spanOf({ start, text }: SourceToken): { readonly start: number; readonly end: number } {
   return { start, end: start + text.length };
 }
@@ -184,6 +242,15 @@ function isHostMember({ kind, isMember, name }: DeclarationText, head: readonly 
   if (kind !== 'function' || !isMember || name === 'main' || !head.includes('__host__') || isOfDevice(head)) return false;
   const before = head.slice(0, head.indexOf(name)).filter((word) => !/^(?:__host__|inline|explicit|constexpr|virtual|static)$/.test(word));
   return before.length > 0 && !before.includes('~');
+}
+
+/** Macros that stand for explicit instantiations: `#define MAKE(T) template void reduce(T*)`. */
+function instantiatingMacros(text: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)\([^)\n]*\)((?:\\\r?\n|[^\n])*)/gm)) {
+    if (/^[\s\\]*template\b(?!\s*<)/.test(body) && !/[{}]|\btemplate\s*</.test(body)) found.add(name);
+  }
+  return found;
 }
 
 /** What the source's macros consist of, by their names. */

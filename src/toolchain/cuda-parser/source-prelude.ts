@@ -8,6 +8,8 @@ import { withoutUntakenBranches } from './untaken-branches.js';
 
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
 const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t', 'FILE'];
+/** Of programmatic dependent launches. CUDA declares them in a header that nvcc includes. */
+const DEPENDENT = /\b(?:cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion)\b/;
 const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
 /** Lists in braces whose type is `std::initializer_list`: `for (int d : {1, 2})`, `auto list = {1, 2}`. */
 const LIST = /\bfor\s*\([^;(){}]*:\s*\{|\bauto\s+\w+\s*=\s*\{/;
@@ -39,7 +41,13 @@ export function preludeOf(source: string, options: readonly string[] = []): Sour
   // A source with a namespace std of its own declares what it needs.
   const hasLibrary = (has('std') || hasOtherHeaders || LIST.test(text)) && !/\bnamespace\s+std\s*\{/.test(text);
   return {
-    directives: [...own, ...short, ...dialect, ...(hasOtherHeaders ? ['#define MR_WITH_LIBRARIES 1\n'] : [])].join(''),
+    directives: [
+      ...own,
+      ...short,
+      ...dialect,
+      ...(DEPENDENT.test(text) ? ['#define MR_WITH_DEPENDENT_LAUNCHES 1\n'] : []),
+      ...(hasOtherHeaders ? ['#define MR_WITH_LIBRARIES 1\n'] : []),
+    ].join(''),
     library: hasLibrary ? libraryWithout(ownNames(text)) : '',
     hasOtherHeaders,
   };

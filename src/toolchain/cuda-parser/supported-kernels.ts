@@ -17,7 +17,7 @@ const ABSENT: readonly Library[] = [
   { headers: /^(?:cute|cutlass|thrust)\//, use: /\b(?:cute|cutlass|thrust)\b/ },
   { headers: /^(?:cuda\/(?!std\/|(?:atomic|barrier|functional|pipeline)$)|nv\/)/, use: /\b(?:cuda|nv)\s*::/ },
   { headers: /^mma\.h$/, use: /\b(?:nvcuda|wmma)\b/ },
-  { headers: /^cuda_fp8\.h$/, use: /fp8/i },
+  { headers: /^cuda_fp[468]\.h$/, use: /\b__nv_(?:fp[468]|cvt_\w*fp[468])/ },
   { headers: /^cuda_awbarrier\w*\.h$/, use: /awbarrier/i },
 ];
 const HAS_ABSENT = /^[ \t]*#[ \t]*include[ \t]*[<"](?:cub|cute|cutlass|thrust|cuda|nv|mma)/m;

@@ -10,7 +10,8 @@ const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(?:asm|__asm|__asm__)$/, 'inline PTX'],
   [/^(?:tex[123]D(?:Layered|Lod|Grad|gather)\w*|texCubemap\w*)$/, 'texture functions other than tex1Dfetch, tex1D, tex2D and tex3D'],
   [/^surf(?:[12]DLayered|Cubemap)\w*$/, 'surface functions other than those of one, two and three dimensions'],
-  [/^(?:nvcuda|wmma|__nv_fp8_\w+)$/, 'tensor-core intrinsics'],
+  [/^(?:nvcuda|wmma)$/, 'tensor-core intrinsics'],
+  [/^__nv_(?:fp[468]\w+|cvt_\w*fp[468]\w*)$/, 'numbers of 8, 6 and 4 bits'],
   [/^(?:this_multi_grid|multi_grid_group|this_cluster|cluster_group|__cluster_\w+)$/, 'barriers of clusters and of several devices'],
   [
     /^cuda(?:Event(?!_t$)\w+|Mem\w+|Malloc\w*|Free\w*|Graph\w*|Occupancy\w+|Func\w+|StreamWaitEvent|GetParameterBuffer\w*|LaunchDevice\w*|LaunchKernel\w*)$/,
@@ -28,7 +29,7 @@ const IS_ABSENT = new RegExp(ABSENT.map(([pattern]) => `(?:${pattern.source})`).
 const WITHOUT_MASK = /^(?:__shfl(?:_up|_down|_xor)?|__ballot|__any|__all)$/;
 /** CUDA headers for device code that the shim does not have. */
 const ABSENT_HEADER =
-  /^#\s*include\s*[<"](cuda\/(?!(?:atomic|barrier|functional|pipeline|std\/(?:algorithm|array|atomic|barrier|bit|cassert|cfloat|climits|cmath|concepts|cstddef|cstdint|cstdlib|cstring|functional|initializer_list|iterator|limits|numeric|tuple|type_traits|utility|version))[>"])[^>"]*|cub\/(?:agent|grid|iterator)\/[^>"]*|(?:thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp8|cuda_awbarrier\w*)\.h)[>"]/;
+  /^#\s*include\s*[<"](cuda\/(?!(?:atomic|barrier|functional|pipeline|std\/(?:algorithm|array|atomic|barrier|bit|cassert|cfloat|climits|cmath|concepts|cstddef|cstdint|cstdlib|cstring|functional|initializer_list|iterator|limits|numeric|tuple|type_traits|utility|version))[>"])[^>"]*|cub\/(?:agent|grid|iterator)\/[^>"]*|(?:thrust|nv|cute|cutlass)\/[^>"]*|(?:mma|cuda_fp[468]|cuda_awbarrier\w*)\.h)[>"]/;
 
 /** Namespaces, only before `::`, since a variable may have the same name. */
 const LIBRARIES = /^thrust$/;

@@ -8,6 +8,7 @@ import type { Edit } from '../cuda-parser/source-edits.js';
 import { closingAngle, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
 import { deducedType, isDeduced } from './deduced-types.js';
+import { arrayEdits } from './local-arrays.js';
 import { findWaiting, unable, waitingCallOpen, type Waiting } from './waiting-functions.js';
 
 /** Words in a function's declaration that are not part of its return type. */
@@ -234,6 +235,7 @@ function functionEdits(
   for (let i = fn.bodyOpen; i < fn.bodyEnd; i++) {
     if (tokens[i]!.text === 'return' && owner[i] === index) edits.push(replace(tokens[i]!, 'co_return'));
   }
+  for (const edit of arrayEdits(tokens, owner, index, fn)) edits.push(edit);
   // Makes the function a coroutine even if it contains no await.
   if (isVoid) edits.push(insertBefore(tokens[fn.bodyEnd]!, 'co_return;'));
   return edits;

@@ -48,6 +48,10 @@ export class Callables {
     const before = this.#text(at - 1) === '&' ? this.#text(at - 2) : this.#text(at - 1);
     const after = this.#text(at + 1);
     if ((before !== '<' && before !== ',') || (after !== '>' && after !== ',')) return [];
+    return this.templatePointerNames();
+  }
+
+  templatePointerNames(): string[] {
     return this.#templatePointers.map(({ name }) => name);
   }
 

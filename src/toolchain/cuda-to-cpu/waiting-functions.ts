@@ -87,9 +87,12 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
     if (!names.has(text)) return isMember(i) && !aliases.has(`${owner[i]} ${text}`);
     return !aliases.has(`${owner[i]} ${text}`) && !(variables.has(text) && tokens[i + 1]?.text === '(' && !callables.isCall(i));
   };
+  // `reduce<warpSum>`: the library instantiates the template, so no token tells what its parameter may be.
+  const given = [spec.path ?? '', ...(spec.instances ?? [])].flatMap((path) => /<.*/s.exec(path)?.[0].match(/\w+/g) ?? []);
   const waits = new Set<number>();
   for (let isGrowing = true; isGrowing; ) {
     const before = names.size + waits.size + classes.size;
+    if (given.some((word) => names.has(word))) for (const name of callables.templatePointerNames()) names.add(name);
     for (const i of tokens.keys()) {
       if (owner[i]! < 0 || !mayWait(i)) continue;
       if (waitingCallOpen(tokens, i, { classes, callables }) >= 0) waits.add(owner[i]!);

@@ -37,6 +37,11 @@ test.each([
     'template <typename T> void h(T* y) { cudaFree(y); }\ntemplate void h<int>(int*);\n__device__ void g() { n::h(3); }',
     ['__device__ void g() { n::h(3); }'],
   ],
+  [
+    'explicit instantiations by a macro',
+    'template <typename T> void h(T* y) { cudaFree(y); }\n#define MAKE(T) \\\n  template void h(T*)\nMAKE(int);\nMAKE(float);',
+    ['#define MAKE(T) \\', '  template void h(T*)'],
+  ],
   ['a class with members of the host only', 'struct T { cudaEvent_t e; T() { cudaEventCreate(&e); } };', []],
   [
     'a variable of the host',
@@ -151,6 +156,63 @@ __global__ void two(int* y) { y[0] = b(); one<<<1, 1>>>(y); }`;
   expect(of('two')).toEqual(lines);
 });
 
+test('includes of cuRAND go if no code of a device uses it', () => {
+  const include = '#include <curand_kernel.h>';
+  expect(left(`${include}\n${KERNEL}\nint main() { curandGenerator_t g; k<<<1, 1>>>(0); }`)).toEqual([KERNEL]);
+  const kernel = '__global__ void k(float* y) { curandState s; y[0] = curand_uniform(&s); }';
+  expect(left(`${include}\n${kernel}\nint main() { k<<<1, 1>>>(0); }`)).toEqual([include, kernel]);
+});
+
+test('parameters hide variables of their names', () => {
+  const source = `const float limit = 2.0f;
+const float square = limit * limit;
+struct params { int n; };
+__global__ void k(float* y, const params params, float square, int) { if (y[0] < square) y[0] = params.n; }
+int main() { k<<<1, 1>>>(0, {3}, square, 1); }`;
+  expect(left(source)).toEqual(source.split('\n').slice(2, 4));
+  const used = source.replace('< square', '< limit');
+  expect(left(used)).toEqual([source.split('\n')[0], ...used.split('\n').slice(2, 4)]);
+});
+
+test('attributes go with the declaration that macros give them to', () => {
+  const macros = '#define FORMAT(...) __attribute__((format(printf, __VA_ARGS__)))\n#define API extern';
+  const source = `${macros}
+FORMAT(2, 3)
+API char* name_of(char* name, const char* text, ...);
+FORMAT(1, 2) API void stop(const char* text, ...);
+API FORMAT(1, 2) void told(const char* text, ...);
+DEFINE(3)
+int unused(int v);
+__global__ void k(int* y) { told("a"); y[0] = 1; }`;
+  expect(
+    onlyFor(source, ['k'])
+      .split('\n')
+      .map((line) => line.trim()),
+  ).toEqual([
+    ...macros.split('\n'),
+    '',
+    '',
+    '',
+    'API FORMAT(1, 2) void told(const char* text, ...);',
+    'DEFINE(3)',
+    '',
+    '__global__ void k(int* y) { told("a"); y[0] = 1; }',
+  ]);
+});
+
+test.each([
+  ['#define P(prefix) const int prefix##1 = 3;', 'P(at)', ['at1'], ['of1', 'step2', 'f']],
+  ['#define RUN(n) step_##n(y)', 'RUN(2)', ['step_2'], ['step_4', 'f']],
+  ['#define TOLD(text, ...) printf(text, ##__VA_ARGS__)', 'TOLD("a", 1)', [], ['TOLD_', 'f']],
+  ['#define JOIN(a, b) a##b', 'JOIN(ste, p2)(y)', ['step2', 'f'], []],
+  ['#define FIRST one##two', 'FIRST(y)', ['onetwo'], ['three']],
+])('%s keeps the functions whose names it can make', (macro, use, made, others) => {
+  const lines = [...made, ...others].map((name) => `__device__ int ${name}(int* y) { return 1; }`);
+  const source = `${macro}\n${lines.join('\n')}\n__global__ void k(int* y) { ${use}; }`;
+  const names = onlyFor(source, ['k']).match(/(?<=int )\w+(?=\(int\* y\) \{ return)/g) ?? [];
+  expect(names).toEqual(made);
+});
+
 test('half a megabyte of arbitrary source is read in linear time', { timeout: 60_000 }, () => {
   const pieces = [
     'void f() { k<<<1, 1>>>(); }\n',
@@ -161,6 +223,8 @@ test('half a megabyte of arbitrary source is read in linear time', { timeout: 60
     '(',
     '#if 0\n',
     '#define a b\n',
+    '#define A(x) x##b c##x\n',
+    '#define c a##b##c\nvoid h() {}\n',
     'int x = {1};',
     'M(x) ',
   ];

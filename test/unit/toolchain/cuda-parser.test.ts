@@ -172,6 +172,7 @@ test.each([
   ['surf2DLayeredwrite(1, s, 0, 0, 1);', 'surface functions other than'],
   ['thrust::sort(a, b);', 'the library Thrust'],
   ['nvcuda::wmma::fill_fragment(f, 0.0f);', "tensor-core intrinsics ('nvcuda')"],
+  ['__nv_fp8_e4m3 v;', 'numbers of 8, 6 and 4 bits'],
   ['curandStateSobol32_t s;', 'generators of cuRAND'],
   ['using R = cub::BlockRunLengthDecode<int, 32, 1, 1>;', 'the CUB class'],
   ['cg::this_cluster().sync();', 'barriers of clusters'],
@@ -187,7 +188,7 @@ test('warp primitives without a mask are refused, and the message names the ones
   expect(error.diagnostics[0]?.code).toBe('K706');
 });
 
-test.each(['cute/tensor.hpp', 'cuda/ptx', 'thrust/sort.h', 'mma.h', 'cuda_fp8.h', 'cuda_awbarrier.h'])(
+test.each(['cute/tensor.hpp', 'cuda/ptx', 'thrust/sort.h', 'mma.h', 'cuda_fp8.h', 'cuda_fp4.h', 'cuda_awbarrier.h'])(
   'the header %s is refused',
   (header) => {
     const error = refusal(`#include <stdint.h>\n#include <${header}>\n__global__ void k() {}`);

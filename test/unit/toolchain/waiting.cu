@@ -188,6 +188,10 @@ extern "C" __global__ void masks(unsigned* y) {
   y[t] = sum + __any_sync(FULL, lane == 23);
 }
 
+extern "C" __global__ void votes_below(unsigned* y) {
+  y[threadIdx.x] = __ballot_sync((1u << threadIdx.x % 32) - 1, threadIdx.x % 3 == 0);
+}
+
 // Places in which a call that waits may stand.
 
 __device__ int echo(int v) {

@@ -191,6 +191,14 @@ test('warp primitives do not wait for lanes outside the mask or lanes that retur
   expect([...y]).toEqual(range(64, (t) => (t % 32 < 8 ? first : t % 32 < 24 ? others : 0)));
 });
 
+test.each([20, 64])('lanes that vote with masks without themselves, blocks of %d', (block) => {
+  const y = new Uint32Array(block);
+  run('votes_below', line(1, block), y);
+  const votes = (t: number): number =>
+    range(t % 32, (lane) => ((t - (t % 32) + lane) % 3 === 0 ? 2 ** lane : 0)).reduce((a, b) => a + b, 0);
+  expect([...y]).toEqual(range(block, votes));
+});
+
 test.each([1, 32, 50])('calls that wait in every kind of expression, blocks of %d', (n) => {
   const y = new Int32Array(3 * n);
   run('expressions', line(1, n), y);
