@@ -133,7 +133,7 @@ MR_TEST(ThreadsShareOneCopy) {
   auto stream = opened.NewStream(0);
   auto context = cuda::Context::Retain(0);
   MR_REQUIRE(context.ok());
-  cuda::Pageable pageable(context.value(), 4);
+  cuda::PageableCopies pageable(context.value(), 4);
   constexpr uint64_t kBytes = 20 * kSlot + 999;
   auto memory = stream->Allocate(1, kBytes);
   MR_REQUIRE(memory.ok());
@@ -175,7 +175,7 @@ MR_TEST(SlotPairsWithoutAThreadAreLeftOut) {
   std::vector<std::byte> seen(kBytes);
   for (const int threads : {0, 2}) {
     const RefusedThreads refused("mr-pageable", threads);
-    cuda::Pageable pageable(context.value(), 4);
+    cuda::PageableCopies pageable(context.value(), 4);
     MR_REQUIRE(pageable.Copy(own, address, sent.data(), kBytes).ok());
     std::memset(seen.data(), 0, kBytes);
     MR_REQUIRE(pageable.Copy(own, seen.data(), address, kBytes).ok());
