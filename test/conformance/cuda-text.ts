@@ -1,6 +1,6 @@
 // Chapter 4, last part: CUDA C++ kernels whose threads wait for each other, against plain loops in JavaScript.
 import { describe, expect } from 'vitest';
-import { cudaKernel, f32, i32, input, output, u32 } from 'millrace';
+import { cudaKernel, f32, i32, inout, input, output, u32 } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 
@@ -79,6 +79,22 @@ extern "C" __global__ void warp_sums(const int* x, int* out, unsigned* votes) {
 }`,
 );
 
+/** A warp of which only the lanes below `end` stay. The lanes of a mask are below 4. */
+const absentLanes = cudaKernel(
+  'absent_lanes',
+  { out: inout(u32), end: u32 },
+  `__global__ void absent_lanes(unsigned* out, unsigned end) {
+  const unsigned lane = threadIdx.x, own = 100 + lane;
+  if (lane >= end) return;
+  out[lane] = __shfl_down_sync(0xffffffff, own, 16);
+  if (lane < 4) {
+    out[32 + lane] = __shfl_xor_sync(0xf, own, 8);
+    out[64 + lane] = __shfl_up_sync(0xf, own, 8);
+  }
+  out[96 + lane] = __shfl_sync(0xffffffff, own, 25);
+}`,
+);
+
 export function cudaTexts(target: Target): void {
   describe('4 kernels: threads of a block', () => {
     const rule = rulesOf(target);
@@ -150,6 +166,24 @@ export function cudaTexts(target: Target): void {
         return (odd ^ alike) + (lane < 4 ? 300 : 7 * (lane % 4 === 0 ? lane : lane - 1)) + 1;
       });
       expect(await votes.read()).toEqual(expected);
+    });
+
+    rule('S441', 'a shuffle that reads a lane which has returned, is outside the mask or does not exist gives 0', async () => {
+      const { device } = chapter;
+      using out = device.full(128, 9, 'u32');
+      device.stream.launch(absentLanes, { grid: 1, block: 32 }, { out, end: 20 });
+      const own = (lane: number): number => 100 + lane;
+      const rows = [
+        // Lane 32 is beyond the warp, which gives the own value.
+        (lane: number) => (lane + 16 < 20 ? own(lane + 16) : lane + 16 < 32 ? 0 : own(lane)),
+        (lane: number) => (lane < 4 ? 0 : 9),
+        (lane: number) => (lane < 4 ? own(lane) : 9),
+        () => 0,
+      ];
+      const expected = Uint32Array.from({ length: 128 }, (_, i) => (i % 32 < 20 ? rows[Math.floor(i / 32)]!(i % 32) : 9));
+      expect(await out.read(), 'lanes have returned').toEqual(expected);
+      device.stream.launch(absentLanes, { grid: 1, block: 20 }, { out, end: 32 });
+      expect(await out.read(), 'the warp has 20 lanes').toEqual(expected);
     });
   });
 }

@@ -298,7 +298,8 @@ static void mr_compute(const mr_warp_requests& requests, unsigned group) {
     case mr_warp_call::shuffle:
       for (unsigned rest = group; rest != 0; rest &= rest - 1) {
         mr_request& lane = *requests.of[__builtin_ctz(rest)];
-        if (group >> lane.source & 1u) lane.result = requests.of[lane.source]->value;
+        // As on GPUs. CUDA leaves the value of a lane that does not take part undefined, and published programs add it.
+        lane.result = group >> lane.source & 1u ? requests.of[lane.source]->value : 0;
       }
       return;
     case mr_warp_call::match_any:
