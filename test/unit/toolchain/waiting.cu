@@ -129,7 +129,7 @@ extern "C" __global__ void split_barriers(int* y) {
     y[threadIdx.x] = 2;
     __syncthreads();
   }
-  if (threadIdx.x == 0) y[0] += __shfl_sync(FULL, 10, 3);
+  if (threadIdx.x == 0) y[0] += 10 + __shfl_sync(FULL, 7, 3);
 }
 
 // Warp primitives.

@@ -129,21 +129,22 @@ test.each([
   [40, 32],
 ])('shuffles by %d in parts of %d lanes', (by, width) => {
   const block = 70;
-  const read = (way: number, t: number): number => {
+  /** Undefined for a lane that does not exist, whose value is 0. */
+  const read = (way: number, t: number): number | undefined => {
     const lane = t % 32;
     const first = lane - (lane % width);
     const wanted = [first + (by % width), lane - by < first ? lane : lane - by, lane + by, lane ^ by][way]!;
     const source = wanted < first + width ? wanted : lane;
     const from = t - lane + source;
-    return from < block ? from : t;
+    return from < block ? from : undefined;
   };
   const [i, u, f, d] = [new Int32Array(4 * block), new BigUint64Array(4 * block), new Float32Array(4 * block), new Float64Array(4 * block)];
   run('shuffles', line(1, block), i32(by), i32(width), i, u, f, d);
   const sources = range(4 * block, (at) => read(Math.floor(at / block), at % block));
-  expect([...i]).toEqual(sources.map((t) => 100 - t));
-  expect([...u]).toEqual(sources.map((t) => 5_000_000_000n + BigInt(t)));
-  expect([...f]).toEqual(sources.map((t) => 0.5 + t));
-  expect([...d]).toEqual(sources.map((t) => 1e100 + 1e90 * t));
+  expect([...i]).toEqual(sources.map((t) => (t === undefined ? 0 : 100 - t)));
+  expect([...u]).toEqual(sources.map((t) => (t === undefined ? 0n : 5_000_000_000n + BigInt(t))));
+  expect([...f]).toEqual(sources.map((t) => (t === undefined ? 0 : 0.5 + t)));
+  expect([...d]).toEqual(sources.map((t) => (t === undefined ? 0 : 1e100 + 1e90 * t)));
 });
 
 /** The threads of the warp of `t`. */
