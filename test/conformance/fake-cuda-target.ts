@@ -9,8 +9,9 @@ const FAKE_CUDA: Target = {
   name: 'fake-cuda',
   spec: 'cuda:0',
   supports: { ...CPU_SUPPORTS, memoryLimit: true },
-  // Each build starts a process of its own, and each launch runs in the driver's one thread. The CPU device runs these tests in full.
-  ...(!IS_LONG && { kernels: 8, launches: 200_000 }),
+  // Each build starts a process of its own, and each launch runs in the driver's one thread. The CPU device runs these tests in full. The
+  // fake driver compiles texts as the CPU device does.
+  ...(!IS_LONG && { kernels: 8, launches: 200_000, textStep: 3 }),
   open: (options) => openDevice('cuda:0', options),
   openOther: () => openDevice('cuda:1'),
 };

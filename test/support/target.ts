@@ -28,6 +28,8 @@ export interface Target {
   readonly programs?: number;
   /** Random TypeScript kernels, where each takes long to build. */
   readonly kernels?: number;
+  /** Runs one in so many of the files of CUDA C++ that differ only in their text. */
+  readonly textStep?: number;
   /** Launches in one synchronous loop, where each takes long to run. */
   readonly launches?: number;
   /** Another device of the same kind, for the rules that join two. */
