@@ -33,7 +33,7 @@ import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-u
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
 import { lockstepEdits } from '../cuda-to-cpu/lockstep.js';
 import { asksForSpaces } from '../cuda-to-cpu/library-headers.js';
-import { shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
+import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /**
@@ -240,13 +240,14 @@ export class CpuCompiler implements KernelCompiler {
     const isUsers = spec.identity === undefined;
     // Names behind macros are visible only after expansion.
     const read = expanded ?? given;
-    const wanted: Output = { ...asked, constants: isUsers && asksForSpaces(read.tokens) ? constantNames(seen) : [] };
+    const hasSpaces = isUsers && asksForSpaces(read.tokens);
+    const wanted: Output = hasSpaces ? { ...asked, constants: constantNames(seen) } : asked;
     // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
     // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
     if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
     // Loops over threads have the accesses of all threads in one, and their shared memory is on the stack.
-    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces && !asksForSpaces(read.tokens);
+    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces && !hasSpaces;
     if (mayLoop && form !== 'coroutines' && form !== 'threads') {
       const composed = compose(wanted, read, true);
       const run = composed.looped.length > 0 ? await this.#build(wanted, composed, common) : undefined;
@@ -259,7 +260,8 @@ export class CpuCompiler implements KernelCompiler {
       expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, given.directives);
     // Statements and shifts that only the expansion shows must be rewritten.
     const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
-    const hasShifts = expanded !== undefined && shiftEdits(expanded.tokens).length > shiftEdits(given.tokens).length;
+    const hasShifts =
+      expanded !== undefined && mayShift(expanded.source) && shiftEdits(expanded.tokens).length > shiftEdits(given.tokens).length;
     const chosen = doesWait || hasSteps || hasShifts ? read : { ...given, seen: read.tokens };
     const composed = compose(wanted, chosen, false, isPlain);
     const { image, log, tooLarge } = await this.#build(wanted, composed, common);

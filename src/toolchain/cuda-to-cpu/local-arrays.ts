@@ -1,6 +1,7 @@
 // Local arrays of coroutines. g++ places a variable in the frame of its coroutine by the alignment of its type, and ignores that of the
 // variable. Kernels read arrays as vectors (`*reinterpret_cast<float4*>(x)`), whose moves fault at other addresses than multiples of 16. So
 // the arrays get an aligned type: `float x[4];` becomes `mr_aligned<float [4]> x;`.
+import { ATTRIBUTES } from '../../compiler/cuda-source/attributes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import { closingAngle, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, type Token } from '../cuda-parser/tokenizer.js';
@@ -13,7 +14,6 @@ const OTHERS: ReadonlySet<string> = new Set(
 );
 /** Most tokens of a class before its members; more come only from arbitrary input. */
 const MOST_OF_HEAD = 100;
-const ALIGNMENTS: ReadonlySet<string> = new Set(['alignas', '__align__', '__attribute__']);
 
 /** `owner`: for each token, the function whose body contains it; `index` is that of `fn`. */
 export function arrayEdits(tokens: readonly Token[], owner: Int32Array, index: number, fn: FunctionTokens): Edit[] {
@@ -30,7 +30,7 @@ function classEnd(tokens: readonly Token[], from: number, end: number): number {
   for (let at = from; at < Math.min(end, from + MOST_OF_HEAD) && !/^[;)=]$/.test(tokens[at]!.text); at++) {
     if (tokens[at]!.text === '{') return closing(tokens, at);
     if (tokens[at]!.text !== '(') continue;
-    if (!ALIGNMENTS.has(tokens[at - 1]!.text)) return -1;
+    if (!ATTRIBUTES.includes(tokens[at - 1]!.text)) return -1;
     at = closing(tokens, at);
   }
   return -1;
@@ -38,7 +38,7 @@ function classEnd(tokens: readonly Token[], from: number, end: number): number {
 
 function declarationEdits(tokens: readonly Token[], from: number): Edit[] {
   let first = from;
-  while (ALIGNMENTS.has(tokens[first]?.text ?? '') && tokens[first + 1]?.text === '(') first = closing(tokens, first + 1) + 1;
+  while (ATTRIBUTES.includes(tokens[first]?.text ?? '') && tokens[first + 1]?.text === '(') first = closing(tokens, first + 1) + 1;
   const name = OTHERS.has(tokens[first]?.text ?? '') ? -1 : nameAt(tokens, first);
   if (name < 0) return [];
   const type = tokens

@@ -163,7 +163,7 @@ export class KernelBuilder {
   }
 
   async #findCompiler(): Promise<KernelCompiler> {
-    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.findsRaces);
+    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.#findsRaces);
     const { nvrtc, computeCapability } = this.#target;
     return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);
   }
@@ -185,12 +185,12 @@ export class KernelBuilder {
   /** With `MILLRACE_SIMD=off` the CPU device runs the CUDA C++ form of every kernel; with `always`, the SIMD form where there is one. */
   #simdMode(): SimdMode {
     const asked = this.#env['MILLRACE_SIMD'];
-    if (this.#target.backend === 'cuda' || this.findsRaces || asked === 'off') return 'off';
+    if (this.#target.backend === 'cuda' || this.#findsRaces || asked === 'off') return 'off';
     return asked === 'always' ? asked : 'auto';
   }
 
   /** Whether images find races of shared memory. */
-  get findsRaces(): boolean {
+  get #findsRaces(): boolean {
     return this.#target.backend === 'cpu' && this.#target.findsRaces === true;
   }
 
@@ -213,7 +213,7 @@ export class KernelBuilder {
     if (instances.length > 0) parts.push(instances);
     // An overload, which the caller's name alone does not tell.
     if (!isModule && build.path !== undefined && plainName(build.path) !== plainName(entry)) parts.push(build.path);
-    if (this.findsRaces) parts.push('races');
+    if (this.#findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }
 }
