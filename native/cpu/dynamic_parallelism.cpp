@@ -48,7 +48,13 @@ class LaunchTreeGrid::Launcher : public MrLauncher {
     const uint64_t most = std::min(limits.threads, child.max_threads);
     const uint32_t block_axis = AxisBeyond(child.block, limits.block);
     const uint32_t grid_axis = AxisBeyond(child.grid, limits.grid);
-    if (threads > most) {
+    if (child.own_memory != mr_no_own_memory) {
+      const bool is_shared = child.own_memory == mr_own_shared;
+      Refuse(child, mr_invalid_value, is_shared ? Refusal::kSharedArgument : Refusal::kLocalArgument,
+             child.own_argument, 0);
+      // Undefined in CUDA, so programs do not ask for it: the host learns of it in any case.
+      ReportRefused();
+    } else if (threads > most) {
       Refuse(child, mr_invalid_configuration, Refusal::kThreads, threads, most);
     } else if (block_axis < 3) {
       Refuse(child, mr_invalid_configuration, Refusal::kBlock, child.block[block_axis], limits.block[block_axis]);

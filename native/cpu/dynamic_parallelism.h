@@ -25,7 +25,7 @@ namespace millrace::cpu {
 inline constexpr uint32_t kMaxPendingLaunches = 32768;
 
 /// Why a launch from a kernel was refused: MrRefused::what, and FaultSlot::dimension of its report.
-enum class Refusal : unsigned { kPending, kThreads, kBlock, kGrid, kShared };
+enum class Refusal : unsigned { kPending, kThreads, kBlock, kGrid, kShared, kSharedArgument, kLocalArgument };
 
 class LaunchTreeGrid;
 

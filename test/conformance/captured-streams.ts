@@ -1,4 +1,6 @@
 // Chapter 10, second part: the streams of a capture, and the order of what they get.
+import { EventEmitter, once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
 import type { Operation, Stream } from 'millrace';
 import { nodeOf, ONE, orderOf, reasonOf, usedBytes, workOf } from '../support/graphs.js';
@@ -188,6 +190,43 @@ export function capturedStreams(target: Target): void {
       expect([isBefore(one, two), isBefore(two, one)]).toEqual([false, false]);
       await graph.close();
       await Promise.all([stream.close(), fork.close(), outside.close()]);
+    });
+
+    rule('S920', 'an observer that begins in a captured function is told of what the stream itself runs', async () => {
+      const { device } = chapter;
+      const [stream, fork] = [device.createStream(), device.createStream()];
+      using x = device.zeros(1, 'u32');
+      const seen: Record<string, string[]> = { operations: [], activity: [], device: [], iterator: [], fork: [] };
+      const gate = new EventEmitter();
+      stream.hold(() => once(gate, 'open'), { timeoutMs: 20_000 });
+      const { done } = stream.launch(mixKernel, ONE, { x, k: 1 });
+      const iterating: Promise<void>[] = [];
+      const graph = stream.capture((s) => {
+        s.launch(mixKernel, ONE, { x, k: 1 });
+        stream.operations$.subscribe(({ kind }) => seen['operations']!.push(kind));
+        stream.activity$.subscribe(({ phase, operation }) => seen['activity']!.push(`${phase} ${operation.kind}`));
+        device.operations$.subscribe((operation) => {
+          if (operation.stream === stream.label) seen['device']!.push(operation.kind);
+        });
+        const iterate = async (): Promise<void> => {
+          for await (const { kind } of stream) seen['iterator']!.push(kind);
+        };
+        iterating.push(iterate());
+        fork.waitStream(stream);
+        fork.operations$.subscribe(({ kind }) => seen['fork']!.push(kind));
+        fork.launch(mixKernel, ONE, { x, k: 1 });
+      });
+      stream.launch(graph);
+      while (gate.listenerCount('open') === 0) await setImmediate();
+      gate.emit('open');
+      await done;
+      await fork.launch(graph).done;
+      await Promise.all([stream.close(), fork.close()]);
+      await Promise.all(iterating);
+      const expected = ['host', 'launch', 'graph'];
+      expect(seen).toMatchObject({ operations: expected, device: expected, iterator: expected, fork: ['graph'] });
+      expect(seen['activity']).toEqual(['submitted graph', 'finished host', 'finished launch', 'finished graph']);
+      await graph.close();
     });
 
     rule('S1004', 'a launch is complete only when the nodes of streams are that nothing waits for', async () => {

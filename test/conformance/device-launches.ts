@@ -1,6 +1,6 @@
 // Chapter 4, CUDA C++ kernels that launch kernels.
 import { describe, expect } from 'vitest';
-import { CompileError, cudaKernel, f64, i32, inout, LaunchError } from 'millrace';
+import { CompileError, cudaKernel, type DeviceArray, f64, i32, inout, LaunchError } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf } from '../support/wait.js';
@@ -157,6 +157,47 @@ const asserting = cudaKernel(
 extern "C" __global__ void asserting(int* x, int bad) { child<<<1, 32>>>(x, bad); }`,
 );
 
+const passing = cudaKernel(
+  'passing',
+  { x: inout(i32), how: i32 },
+  `struct Inner { short pad; int* at; };
+struct Outer { int n; Inner inner[2]; };
+struct __attribute__((packed, aligned(4))) Tight { int n; const int* at; };
+__global__ void read(int* x, const int* from) { x[0] += from[0]; }
+__global__ void readOuter(int* x, Outer o) { x[0] += o.inner[1].at[0]; }
+__global__ void readTight(int* x, Tight o) { x[0] += o.at[0]; }
+__global__ void readAddress(int* x, unsigned long long from) { x[0] += *(int*)from; }
+template <class T> __global__ void readAny(T from, int* x) { x[0] += *from; }
+__device__ int global_one;
+__constant__ int constant_one = 1;
+extern "C" __global__ void passing(int* x, int how) {
+  __shared__ int one[64];
+  extern __shared__ int dynamic[];
+  int mine[4] = {1, 1, 1, 1};
+  one[threadIdx.x] = dynamic[threadIdx.x] = global_one = 1;
+  __syncthreads();
+  if (threadIdx.x != 3) return;
+  int* heap = (int*)malloc(4);
+  *heap = 1;
+  Outer outer = {32765, {{1, x + 1}, {1, x + 1}}};
+  switch (how) {
+    case 0: return read<<<1, 1>>>(x, x + 1);
+    case 1: return read<<<1, 1>>>(x, &global_one);
+    case 2: return read<<<1, 1>>>(x, &constant_one);
+    case 3: return read<<<1, 1>>>(x, heap);
+    case 4: return readOuter<<<1, 1>>>(x, outer);
+    case 5: return read<<<1, 1>>>(x, one);
+    case 6: return read<<<1, 1, 0, cudaStreamTailLaunch>>>(x, &one[5] + threadIdx.x);
+    case 7: return read<<<1, 1>>>(x, dynamic + 2);
+    case 8: return readAddress<<<1, 1, 0, cudaStreamFireAndForget>>>(x, (unsigned long long)&one[2]);
+    case 9: outer.inner[1].at = one + 1; return readOuter<<<1, 1>>>(x, outer);
+    case 10: return read<<<1, 1>>>(x, mine);
+    case 11: { Tight tight = {1, mine + 1}; readTight<<<1, 1>>>(x, tight); cudaGetLastError(); return; }
+    case 12: return readAny<<<1, 1>>>((const int*)&mine[1], x);
+  }
+}`,
+);
+
 export function deviceLaunches(target: Target): void {
   describe('4 kernels: launches from kernels', () => {
     const rule = rulesOf(target);
@@ -203,6 +244,31 @@ export function deviceLaunches(target: Target): void {
       expect(values.slice(0, count + 1)).toEqual(Int32Array.of(count, ...numbers));
       expect(values.slice(room, room + count + 1)).toEqual(Int32Array.of(count, ...numbers.map((i) => 2 * i)));
     });
+
+    rule(
+      'S461',
+      'a pointer to shared or local memory cannot be an argument, wherever it is in the argument; other pointers can',
+      async () => {
+        const { device } = chapter;
+        const from = (how: number): DeviceArray<'i32'> => device.from(Int32Array.of(how, 1));
+        const launch = (x: DeviceArray<'i32'>, how: number): Promise<unknown> =>
+          device.stream.launch(passing, { grid: 1, block: 32, sharedBytes: 256 }, { x, how }).done;
+        for (let how = 0; how < 5; how++) {
+          using x = from(how);
+          await launch(x, how);
+          expect(await x.read(), String(how)).toEqual(Int32Array.of(how + 1, 1));
+        }
+        for (let how = 5; how < 13; how++) {
+          using x = from(how);
+          const error = await rejectionOf(launch(x, how));
+          expect(error, String(how)).toBeInstanceOf(LaunchError);
+          const memory = how < 10 ? 'shared memory of the launching block' : 'local memory of the launching thread';
+          expect(error.message).toMatch(/^A launch from kernel passing .* was refused in thread \(3, 0, 0\) of block \(0, 0, 0\): /);
+          expect(error.message).toContain(`argument ${how === 12 ? 1 : 2} points into ${memory}`);
+        }
+      },
+      { unless: isCpu ? false : 'CUDA leaves such a launch undefined' },
+    );
 
     rule('S462', 'tail launches run one after the other, after their grid and its other child launches', async () => {
       const { device } = chapter;

@@ -148,6 +148,52 @@ export function graphEvents(target: Target): void {
       await Promise.all([stream.close(), fork.close()]);
     });
 
+    rule('S1025', 'a launch records its events again that a stream or another graph recorded meanwhile', async () => {
+      const { device } = chapter;
+      const [stream, other] = [device.createStream(), device.createStream()];
+      using x = device.zeros(1, 'u32');
+      using event = device.createEvent({ timing: true });
+      const body = (s: Recorder): void => {
+        s.launch(mixKernel, ONE, { x, k: 1 });
+        s.record(event);
+        s.launch(mixKernel, ONE, { x, k: 2 });
+      };
+      const [one, two] = [stream.capture(body), other.capture((s) => (body(s), s.record(event)))];
+      const outer = stream.capture((s) => s.launch(one));
+      const refused = (): void => one.update((s) => void s.record(event));
+      const steps: readonly (readonly [string, () => unknown])[] = [
+        ['a graph', () => stream.launch(one)],
+        ['a stream', () => stream.record(event)],
+        ['the graph again', () => stream.launch(one)],
+        ['another graph', () => stream.launch(two)],
+        ['an embedding graph, on another stream', () => other.launch(outer)],
+        ['another graph again', () => stream.launch(two)],
+        ['another stream', () => other.record(event)],
+        ['the graph after a refused update', () => (expect(reasonOf(refused)).toBe('topology'), stream.launch(one))],
+        ['a stream after all', () => stream.record(event)],
+      ];
+      let before: DeviceEvent | undefined;
+      for (const [what, record] of steps) {
+        // A record that is older than `before` precedes it by the time of this kernel.
+        stream.launch(mixKernel, 1000, { x, k: 1 });
+        before?.[Symbol.dispose]();
+        before = stream.record({ timing: true });
+        other.waitEvent(before);
+        record();
+        stream.waitStream(other);
+        other.waitStream(stream);
+        expect(await elapsed(before, event), what).toBeGreaterThanOrEqual(0);
+      }
+      stream.launch(one);
+      expect(reasonOf(() => event.isComplete)).toBe('query');
+      stream.record(event);
+      await event.done;
+      event[Symbol.dispose]();
+      await stream.launch(one).done;
+      await Promise.all([one.close(), two.close(), outer.close()]);
+      await Promise.all([stream.close(), other.close()]);
+    });
+
     rule('S1025', 'launches on several streams, updates and embedded graphs record, also after the events were disposed', async () => {
       const { device } = chapter;
       const [stream, other] = [device.createStream(), device.createStream()];

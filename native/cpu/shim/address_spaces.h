@@ -5,7 +5,7 @@
 // In the other spaces it is the pointer.
 #pragma once
 
-#include "kernel_exports.h"
+#include "memory_spaces.h"
 
 /// Whether a `__constant__` variable of the source contains the address.
 static bool mr_is_constant(const void* address);
@@ -15,42 +15,14 @@ MR_INLINE bool mr_contains(const T& variable, const void* address) {
   return static_cast<size_t>(static_cast<const char*>(address) - first) < sizeof(T);
 }
 
-/// Of the pool thread, once it has asked.
-static thread_local MrSpaces mr_spaces;
-/// Has an address in the image.
-static const char mr_of_image = 0;
-
-static __attribute__((noinline)) const MrSpaces& mr_spaces_here() {
-  // Who runs the blocks of a GPU, as the driver for tests does, knows no spaces.
-  if (mr_spaces.variables == nullptr && mr_launch_of_block->find_spaces != nullptr) {
-    mr_need_stack();
-    mr_launch_of_block->find_spaces(mr_launch_of_block->run, &mr_of_image, &mr_spaces);
-  }
-  return mr_spaces;
-}
-static MR_INLINE bool mr_is_in(const void* address, const char* first, unsigned long long bytes) {
-  return static_cast<unsigned long long>(static_cast<const char*>(address) - first) < bytes;
-}
-static inline bool mr_is_dynamic(const void* address) {
-  return mr_is_in(address, mr_launch_of_block->dynamic_shared, mr_launch_of_block->shared_bytes);
-}
-static __attribute__((noinline)) bool mr_is_taken(const void* address) {
-  if (mr_launch_of_block->is_taken == nullptr) return false;
-  mr_need_stack();
-  return mr_launch_of_block->is_taken(mr_launch_of_block->run, address);
-}
-
 inline unsigned __isShared(const void* address) {
-  const MrSpaces& spaces = mr_spaces_here();
-  return mr_is_in(address, spaces.variables, spaces.variable_bytes) || mr_is_dynamic(address);
+  return mr_is_shared(address);
 }
 inline unsigned __isConstant(const void* address) {
   return mr_is_constant(address);
 }
-/// The stack, and the frames of threads that wait.
 inline unsigned __isLocal(const void* address) {
-  const MrSpaces& spaces = mr_spaces_here();
-  return mr_is_in(address, spaces.stack, spaces.stack_bytes) || mr_is_taken(address);
+  return mr_is_local(address);
 }
 inline unsigned __isGlobal(const void* address) {
   return !__isShared(address) && !__isConstant(address) && !__isLocal(address);

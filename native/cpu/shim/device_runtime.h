@@ -7,7 +7,7 @@
 // a launch runs.
 #pragma once
 
-#include "kernel_exports.h"
+#include "memory_spaces.h"
 #include "runtime_types.h"
 
 #define cudaStreamDefault 0x00
@@ -27,6 +27,18 @@ MR_INLINE mr_enable_if_t<mr_is_same<T, mr_index> || mr_is_same<T, mr_product>, d
 /// CUDA's limit for all parameters of a kernel together.
 static constexpr unsigned mr_max_parameter_bytes = 4096;
 
+/// How an argument of a launch reaches memory that only the launching block or thread has; mr_no_own_memory if it does
+/// not. Pointers may be anywhere in it: in a struct, in an array of one, or as an integer.
+static inline unsigned mr_own_memory_in(const void* argument, unsigned bytes) {
+  for (unsigned at = 0; at + sizeof(void*) <= bytes; at += sizeof(unsigned)) {
+    const void* word;
+    __builtin_memcpy(&word, static_cast<const char*>(argument) + at, sizeof word);
+    if (mr_is_shared(word)) return mr_own_shared;
+    if (mr_is_local(word)) return mr_own_local;
+  }
+  return mr_no_own_memory;
+}
+
 /// The callable that a rewritten launch invokes with its arguments.
 template <class Entry>
 struct mr_launcher {
@@ -38,17 +50,24 @@ struct mr_launcher {
 
   /// Not inlined, because kernels are inlined into loops over threads and a launch costs more than a call.
   __attribute__((noinline)) void launch(const void* const* params, const unsigned* sizes, unsigned count) const {
-    const MrChild child{&Entry::run,
-                        params,
-                        sizes,
-                        count,
-                        {grid.x, grid.y, grid.z},
-                        {block.x, block.y, block.z},
-                        max_threads,
-                        shared_bytes,
-                        reinterpret_cast<unsigned long long>(stream),
-                        {blockIdx.x, blockIdx.y, blockIdx.z},
-                        {threadIdx.x, threadIdx.y, threadIdx.z}};
+    MrChild child{&Entry::run,
+                  params,
+                  sizes,
+                  count,
+                  {grid.x, grid.y, grid.z},
+                  {block.x, block.y, block.z},
+                  max_threads,
+                  shared_bytes,
+                  reinterpret_cast<unsigned long long>(stream),
+                  {blockIdx.x, blockIdx.y, blockIdx.z},
+                  {threadIdx.x, threadIdx.y, threadIdx.z},
+                  mr_no_own_memory,
+                  0};
+    // The hidden parameters follow those of the source.
+    while (child.own_argument + mr_hidden_params < count && child.own_memory == mr_no_own_memory) {
+      child.own_memory = mr_own_memory_in(params[child.own_argument], sizes[child.own_argument]);
+      ++child.own_argument;
+    }
     MrLauncher* launcher = mr_launch_of_block->launcher;
     mr_need_stack();
     launcher->launch(launcher, &child);

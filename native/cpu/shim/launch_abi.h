@@ -88,11 +88,20 @@ struct MrChild {
   /// The launching block and thread.
   unsigned from_block[3];
   unsigned from_thread[3];
+  /// If an argument points into memory that ends with the launching block or thread: which memory, and the number of
+  /// the argument, from 1 on.
+  unsigned own_memory;
+  unsigned own_argument;
 };
-static_assert(sizeof(MrChild) == 96, "");
+static_assert(sizeof(MrChild) == 104, "");
 static_assert(__builtin_offsetof(MrChild, count) == 24, "");
 static_assert(__builtin_offsetof(MrChild, shared_bytes) == 56, "");
 static_assert(__builtin_offsetof(MrChild, from_thread) == 84, "");
+
+/// The values of MrChild::own_memory.
+inline constexpr unsigned mr_no_own_memory = 0;
+inline constexpr unsigned mr_own_shared = 1;
+inline constexpr unsigned mr_own_local = 2;
 
 /// The last refused launch from a kernel, for cudaGetLastError. `what` is a Refusal of cpu/dynamic_parallelism.h.
 struct MrRefused {

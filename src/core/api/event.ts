@@ -38,7 +38,7 @@ export class DeviceEvent implements Disposable {
   /** With timing: the driver event of its point. */
   readonly #stamps: EventCell | undefined;
   readonly #shared: InterprocessEvent | undefined;
-  #point: Point | undefined = undefined;
+  #recorded: Point | undefined = undefined;
   /** The promise of `done` for the point, once it was read. */
   #done: Promise<void> | undefined = undefined;
   #state: 'open' | 'disposed' = 'open';
@@ -133,6 +133,11 @@ export class DeviceEvent implements Disposable {
     if (this.#shared !== undefined) disown(this.#shared.cell);
   }
 
+  /** Its latest record: the one of this object, or a launch of a graph. */
+  get #point(): Point | undefined {
+    return this.#stamps?.eventHandles[0]?.capturedPoint ?? this.#recorded;
+  }
+
   // ── for the rest of core ──
 
   /** @internal As `isComplete`, for logs: asks nothing of the device, and also answers for a captured event. */
@@ -177,8 +182,10 @@ export class DeviceEvent implements Disposable {
   /** @internal */
   moveTo(point: Point): void {
     this.#check();
-    this.#point = point;
+    this.#recorded = point;
     this.#done = undefined;
+    const [eventHandle] = this.#stamps?.eventHandles ?? [];
+    if (this.#stamps !== undefined && point.timeline.recording !== undefined) eventHandle?.noteCapture(this.#stamps, point);
   }
 
   async #waitShared(shared: InterprocessEvent, opts: WaitOptions | undefined): Promise<void> {

@@ -13,6 +13,8 @@ export const REFUSED_LAUNCH: readonly string[] = [
   'blocks along an axis of the grid',
   'bytes of dynamic shared memory',
 ];
+/** The memory that an argument may not point into, in the order of the further refusals; their index is the number of the argument. */
+export const REFUSED_ARGUMENT: readonly string[] = ['shared memory of the launching block', 'local memory of the launching thread'];
 
 /**
  * The parameter number of a fault report about an aborted kernel; its dimension is then an index into KERNEL_FAULTS, its index the address,

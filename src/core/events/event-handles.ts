@@ -4,7 +4,8 @@
 // A timing handle is recorded once. Recording a timing event again takes a new handle, so that an `elapsed` call that is still
 // pending for the earlier record keeps its handle. A handle is counted as used by its event or operation and by each pending
 // `elapsed` call. When the count is 0, FREE_EVENT is submitted after its last use. A timing handle of a capture is recorded by every launch
-// of its graph, which counts as a user of the handle, too; the device keeps the times of the latest launch that has finished.
+// of its graph, which counts as a user of the handle, too; the device keeps the times of the latest launch that has finished. Each launch
+// makes the handle that of its event again, which a stream or another graph may have recorded meanwhile.
 // Thread: owner.
 import { EventKind } from '../../protocol/protocol.gen.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -21,6 +22,8 @@ export class EventHandle {
   // Its last use on each stream. The latest use is kept apart, because a timing event has only one.
   #last: Point | undefined = undefined;
   #others: Map<Timeline, number> | undefined = undefined;
+  /** If it was recorded in a capture: the event that it belongs to, and the point in the capture. */
+  #captured: { readonly cell: EventCell; readonly point: Point } | undefined = undefined;
 
   /** The creator holds the first reference. */
   constructor(core: DeviceCore, kind: EventKind) {
@@ -54,6 +57,17 @@ export class EventHandle {
   /** A launch of a graph that records it was submitted. */
   noteLaunch(timeline: Timeline, ticket: number): void {
     this.#note(timeline, ticket);
+    this.#captured?.cell.takeAgain(this);
+  }
+
+  /** It was recorded at a point of a capture, for the event of this cell. */
+  noteCapture(cell: EventCell, point: Point): void {
+    this.#captured = { cell, point };
+  }
+
+  /** Its point in the capture that recorded it. */
+  get capturedPoint(): Point | undefined {
+    return this.#captured?.point;
   }
 
   /** Its latest use. Of an event of graphs, the latest launch. */
@@ -132,6 +146,7 @@ export async function askElapsed(start: EventHandle, end: EventHandle, opts: Wai
 /** The handles of an event or operation, in a separate object, so that they are freed when their owner is collected without being disposed. */
 export class EventCell {
   eventHandles: readonly EventHandle[] = [];
+  #isOver = false;
 
   /** Releases the present handles and takes over these. */
   replace(...eventHandles: readonly EventHandle[]): void {
@@ -139,10 +154,23 @@ export class EventCell {
     this.eventHandles = eventHandles;
     for (const eventHandle of before) eventHandle.release();
   }
+
+  /** A graph has recorded this handle after whatever was recorded since the capture. */
+  takeAgain(eventHandle: EventHandle): void {
+    if (this.#isOver || this.eventHandles[0] === eventHandle) return;
+    eventHandle.hold();
+    this.replace(eventHandle);
+  }
+
+  /** The owner is gone. */
+  end(): void {
+    this.#isOver = true;
+    this.replace();
+  }
 }
 
 // Freeing a handle submits a record, so it runs on a separate turn of the event loop and not in the finalizer.
-const collected = new FinalizationRegistry<EventCell>((cell) => setImmediate(() => cell.replace()));
+const collected = new FinalizationRegistry<EventCell>((cell) => setImmediate(() => cell.end()));
 
 /** Frees the cell's handles when `owner` is collected. Prints no warning, unlike for arrays, because an event uses little memory. */
 export function own(owner: object, cell: EventCell): void {
@@ -151,5 +179,5 @@ export function own(owner: object, cell: EventCell): void {
 
 export function disown(cell: EventCell): void {
   collected.unregister(cell);
-  cell.replace();
+  cell.end();
 }

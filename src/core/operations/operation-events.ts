@@ -10,6 +10,7 @@ import type { MillraceError } from '../base/errors.js';
 import { batchEmissions } from '../base/observable.js';
 import { operationsChannel } from '../base/trace.js';
 import type { StreamContext } from '../device/stream-context.js';
+import type { Timeline } from '../timeline/timeline.js';
 import { ActivityFeed } from './activity.js';
 import { hostError } from './host-function.js';
 import type { Observation } from './observation.js';
@@ -33,6 +34,8 @@ const SPENT = 1024;
 
 export class OperationReports {
   readonly #site: WatchedSite;
+  /** Of the stream itself, also while a capture has another one in its place. */
+  readonly #timeline: Timeline;
   readonly #activity: ActivityFeed;
   #isOn = false;
   /** In stream order: reported up to `head`, reached by the device up to `reached`. */
@@ -47,6 +50,7 @@ export class OperationReports {
 
   constructor(site: WatchedSite) {
     this.#site = site;
+    this.#timeline = site.timeline;
     this.#activity = new ActivityFeed([site.observation.activity, site.context.observation.activity], () => this.#keepAlive());
     this.update();
   }
@@ -96,7 +100,7 @@ export class OperationReports {
     if (error !== undefined) this.#lose(left, error);
     this.#activity.flush();
     this.#site.observation.end(error);
-    this.#site.timeline.log.kept.clear();
+    this.#timeline.log.kept.clear();
   }
 
   #lose(left: readonly Followed[], error: MillraceError): void {
@@ -110,11 +114,13 @@ export class OperationReports {
   }
 
   #begin(): void {
-    const site = this.#site;
-    for (const { operation, ticket } of site.timeline.log.pending()) {
+    const { core, ordering } = this.#site;
+    const timeline = this.#timeline;
+    for (const { operation, ticket } of timeline.log.pending()) {
       const { kind, label, bytes, id } = operation;
       // The clock of the operation was not recorded.
-      const own = operation instanceof Operation ? operation : new Operation(site, kind, ticket, label, bytes, id, undefined);
+      const own =
+        operation instanceof Operation ? operation : new Operation({ core, ordering, timeline }, kind, ticket, label, bytes, id, undefined);
       this.#followed.push({ operation: own, ticket, finishedAt: undefined });
     }
     this.#await();
@@ -128,7 +134,8 @@ export class OperationReports {
   #await(): void {
     const next = this.#followed[this.#reached];
     if (next === undefined || this.#withdraw !== undefined) return;
-    const { core, timeline } = this.#site;
+    const { core } = this.#site;
+    const timeline = this.#timeline;
     const settle = (): void => {
       this.#withdraw = undefined;
       this.#advance();
@@ -137,7 +144,8 @@ export class OperationReports {
   }
 
   #advance(): void {
-    const { core, timeline } = this.#site;
+    const { core } = this.#site;
+    const timeline = this.#timeline;
     const { completed } = timeline;
     // The stream may have advanced since `drain`, and operations may have failed.
     core.failures.noteAndTell(timeline);
@@ -151,7 +159,8 @@ export class OperationReports {
 
   /** The device has finished it. The event loop's part of it or of an earlier operation, or the reason of a failure, may still be pending. */
   #finish(followed: Followed): void {
-    const { core, timeline } = this.#site;
+    const { core } = this.#site;
+    const timeline = this.#timeline;
     const { operation, ticket } = followed;
     const onItsWay =
       core.hostCompletions.hostCompleted(timeline, operation.hostCompletion?.ticket ?? ticket) ??

@@ -12,6 +12,7 @@ import {
   LAUNCH_PARAMETER,
   NO_PARAMETER,
   RACE_FAULT,
+  REFUSED_ARGUMENT,
   REFUSED_LAUNCH,
   SHUFFLE_FAULT,
 } from '../channel/build-spec.js';
@@ -184,8 +185,12 @@ function faultError(record: FailureRecord, kernel: KernelFacts | undefined, wher
     return new LaunchError('ERR_MILLRACE_ASSERT', `The assertion ${condition} of kernel ${name} ${where} failed ${thread}.`, facts);
   }
   if (fault.parameter === LAUNCH_PARAMETER) {
-    const beyond = `the ${REFUSED_LAUNCH[fault.dimension] ?? 'launch'} (${fault.index}) exceed the limit of the device (${fault.limit})`;
-    return new LaunchError('ERR_MILLRACE_LAUNCH', `A launch from kernel ${name} ${where} was refused ${thread}: ${beyond}.`, facts);
+    const memory = REFUSED_ARGUMENT[fault.dimension - REFUSED_LAUNCH.length];
+    const why =
+      memory === undefined
+        ? `the ${REFUSED_LAUNCH[fault.dimension] ?? 'launch'} (${fault.index}) exceed the limit of the device (${fault.limit})`
+        : `argument ${fault.index} points into ${memory}, which the launched kernel cannot read: copy the values to an array or pass them by value`;
+    return new LaunchError('ERR_MILLRACE_LAUNCH', `A launch from kernel ${name} ${where} was refused ${thread}: ${why}.`, facts);
   }
   const array = (kernel && [...kernel.parameters, ...kernel.arrays])?.[fault.parameter] ?? `parameter ${fault.parameter}`;
   const message =
