@@ -1,4 +1,4 @@
-// Bundles what programs load, in place of the output of tsc: the library and a device's worker. The other modules stay as tsc
+// Bundles what programs load, in place of the output of tsc: the library, a device's worker, and what the threads of a CPU pool run. The other modules stay as tsc
 // wrote them, because their content is part of the names of cached kernels.
 import { readFileSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -51,13 +51,14 @@ export async function bundle() {
   // CommonJS files. When a worker is terminated while Node reads an ES module, the descriptor of the module's file stays open.
   // Node reads a CommonJS module in one synchronous call, which `terminate` cannot interrupt. Packages are part of the files. What
   // builds need is a file of its own, which the first build loads: it is nineteen twentieths of the code.
-  const worker = 'workers/device-worker';
-  await bundleOf({ [worker]: join(DIST, `${worker}.js`) }, [], {
-    dir: DIST,
-    format: 'cjs',
-    entryFileNames: '[name].cjs',
-    chunkFileNames: 'workers/[name].cjs',
-    banner: ({ fileName }) => `'use strict'; ${distUrl(fileName, "require('node:url').pathToFileURL(__filename)")}`,
-  });
-  for (const end of ['js', 'js.map', 'd.ts', 'd.ts.map']) rmSync(join(DIST, `${worker}.${end}`), { force: true });
+  for (const worker of ['workers/device-worker', 'workers/cpu-task']) {
+    await bundleOf({ [worker]: join(DIST, `${worker}.js`) }, [], {
+      dir: DIST,
+      format: 'cjs',
+      entryFileNames: '[name].cjs',
+      chunkFileNames: 'workers/[name].cjs',
+      banner: ({ fileName }) => `'use strict'; ${distUrl(fileName, "require('node:url').pathToFileURL(__filename)")}`,
+    });
+    for (const end of ['js', 'js.map', 'd.ts', 'd.ts.map']) rmSync(join(DIST, `${worker}.${end}`), { force: true });
+  }
 }

@@ -1,14 +1,14 @@
-// A piscina pool for the CPU stages of a pipeline.
+// A pool of threads for the CPU stages of a pipeline: a queue of its own before threads of piscina.
 //
 // Tasks are calls of a module's named exports. They get pinned arrays without a copy: `pinned.data` is a typed array over a
 // SharedArrayBuffer, which postMessage passes by reference, so the task reads and writes the pages that the device uses.
 import { statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type * as PiscinaModule from 'piscina';
-import { ArgumentError, StateError, UnavailableError } from '../core/base/errors.js';
+import { AbortError, ArgumentError, StateError, UnavailableError } from '../core/base/errors.js';
+import { isAbortSignal, onAbort } from '../core/waits/abort-listeners.js';
+import { PoolThread } from './pool-thread.js';
 
 /** Options of `createCpuPool`. Bad values are an ArgumentError of the call. */
 export interface CpuPoolOptions {
@@ -21,8 +21,11 @@ export interface CpuThreads extends AsyncDisposable {
   /** The most threads that the pool runs at once. */
   readonly threads: number;
   /**
-   * Calls an export of the module on one of the threads. `task` is the function's argument, `opts.name` the export. Rejects with the
-   * error that the function throws, with UnavailableError while the module's file does not exist, and with StateError after `close`.
+   * Calls an export of the module on one of the threads; tasks begin in the order of the calls. `task` is the function's argument,
+   * `opts.name` the export. Rejects with what the function throws: the class of built-in errors, DOMExceptions and errors of the library,
+   * `code`, `cause` and `stack` stay. Rejects with a DataCloneError if the argument or the result cannot be sent between threads, with the
+   * error that ended the thread during the call, with AbortError when `opts.signal` aborts, with UnavailableError while the module's file
+   * does not exist, and with StateError after `close`. The end of a thread loses no other task.
    */
   run(task: unknown, opts?: { readonly name?: string; readonly signal?: AbortSignal }): Promise<unknown>;
   /** Accepts no further tasks, waits for the accepted ones, then stops the threads. */
@@ -35,53 +38,99 @@ export interface CpuThreads extends AsyncDisposable {
  * @example const pool = createCpuPool('build/stages.js', { threads: 4 });
  */
 export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {}): CpuThreads {
-  const { Piscina } = createRequire(import.meta.url)('piscina') as typeof PiscinaModule;
   const path = pathOf(filename);
   const { threads = availableParallelism() } = opts;
   if (!Number.isInteger(threads) || threads < 1) {
     throw badArgument('threads', threads, `The number of threads (${String(threads)}) is not a positive whole number.`, 1);
   }
-  const pool = new Piscina({
-    // Each task names the module. If it were named here and failed to load, the thread would end and its tasks would never settle.
-    minThreads: 0,
-    maxThreads: threads,
-    // Stages run in bursts; keep a thread between them, with the modules that it loaded.
-    idleTimeout: 10_000,
-    // With piscina's default an idle thread sleeps outside its event loop: timers and native callbacks of the modules it
-    // loaded do not run, and it cannot be stopped cleanly. It would save a few microseconds per task.
-    atomics: 'disabled',
-  });
-  // A thread can fail between tasks, in a timer of the module. The next task gets a new thread.
-  pool.on('error', (error: Error) => {
-    process.emitWarning(`A thread of the pool for ${path} failed between two tasks: ${error.message}`, {
-      type: 'MillraceWarning',
-      code: 'ERR_MILLRACE_STATE',
-    });
-  });
+  const pool = new Queue(path, threads);
   let isThere = false;
   let closed: Promise<void> | undefined;
-  const running: Set<Promise<unknown>> = new Set();
-  // Piscina's own close rejects the tasks that wait for a thread.
-  const close = (): Promise<void> => (closed ??= Promise.allSettled(running).then(() => pool.close()));
+  const close = (): Promise<void> => (closed ??= pool.close());
   return {
     threads,
-    run: async (task, runOptions) => {
+    run: async (task, { name, signal } = {}) => {
       if (closed !== undefined) throw new StateError('ERR_MILLRACE_STATE', `The pool for ${path} is closed.`);
       if (!isThere) checkThere(path);
       isThere = true;
-      const run = pool.run(task, { ...runOptions, filename: path });
-      running.add(run);
-      try {
-        return await run;
-      } catch (error) {
-        throw missingExport(error, path, runOptions?.name) ?? error;
-      } finally {
-        running.delete(run);
-      }
+      if (signal !== undefined && !isAbortSignal(signal)) throw badArgument('signal', signal, 'The signal is not an AbortSignal.');
+      return pool.run(task, name, signal);
     },
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/**
+ * Hands each thread one task at a time. Piscina's own queue is not used: with no thread to spare it waits for the end of a task, which never
+ * comes once the thread of that task was stopped or has ended.
+ */
+class Queue {
+  readonly #path: string;
+  readonly #threads: PoolThread[] = [];
+  readonly #maxThreads: number;
+  /** Those that ran a task last are at the end. */
+  readonly #idle: PoolThread[] = [];
+  /** Calls that wait for a thread. */
+  readonly #waiting: Set<(thread: PoolThread) => void> = new Set();
+  readonly #running: Set<Promise<unknown>> = new Set();
+
+  constructor(path: string, maxThreads: number) {
+    this.#path = path;
+    this.#maxThreads = maxThreads;
+  }
+
+  run(task: unknown, name: string | undefined, signal: AbortSignal | undefined): Promise<unknown> {
+    const running = this.#run(task, name, signal);
+    this.#running.add(running);
+    const remove = (): void => void this.#running.delete(running);
+    running.then(remove, remove);
+    return running;
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    await Promise.all(this.#threads.map((thread) => thread.close()));
+  }
+
+  async #run(task: unknown, name: string | undefined, signal: AbortSignal | undefined): Promise<unknown> {
+    const thread = await this.#threadFor(signal);
+    try {
+      return await thread.run({ path: this.#path, name, task }, signal);
+    } finally {
+      void thread.ended().then(() => this.#give(thread));
+    }
+  }
+
+  async #threadFor(signal: AbortSignal | undefined): Promise<PoolThread> {
+    if (signal?.aborted) throw new AbortError(signal);
+    const idle = this.#idle.pop();
+    if (idle !== undefined) return idle;
+    if (this.#threads.length < this.#maxThreads) return this.#threads[this.#threads.push(new PoolThread(this.#path)) - 1]!;
+    return new Promise((take, refuse) => {
+      const stopListening =
+        signal &&
+        onAbort(signal, () => {
+          this.#waiting.delete(given);
+          refuse(new AbortError(signal));
+        });
+      const given = (thread: PoolThread): void => {
+        stopListening?.();
+        take(thread);
+      };
+      this.#waiting.add(given);
+    });
+  }
+
+  #give(thread: PoolThread): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#idle.push(thread);
+      return;
+    }
+    this.#waiting.delete(next);
+    next(thread);
+  }
 }
 
 function pathOf(filename: unknown): string {
@@ -91,12 +140,6 @@ function pathOf(filename: unknown): string {
   } catch {
     throw badArgument('filename', filename, `The filename (${String(filename)}) is neither a path nor a file: URL.`);
   }
-}
-
-/** Piscina's message for a name that the module does not export does not say which name. */
-function missingExport(error: unknown, path: string, name: string | undefined): ArgumentError | undefined {
-  if (name === undefined || !(error instanceof Error) || !error.message.startsWith('No handler function exported')) return undefined;
-  return badArgument('name', name, `${path} exports no function '${name}'.`);
 }
 
 function checkThere(path: string): void {

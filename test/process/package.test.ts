@@ -19,7 +19,7 @@ test('the package has its files for run time, and no development files', (contex
   expect(npm.status, npm.stderr).toBe(0);
   const [packed] = JSON.parse(npm.stdout) as readonly [Packed];
   const paths = packed.files.map((file) => file.path);
-  const worker = ['dist/workers/device-builds.cjs', 'dist/workers/device-worker.cjs'];
+  const worker = ['dist/workers/cpu-task.cjs', 'dist/workers/device-builds.cjs', 'dist/workers/device-worker.cjs'];
   const device = [...worker, 'build/Release/millrace.node', 'dist/package-identity'];
   for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'LICENSE', ...device]) {
     expect(paths).toContain(needed);

@@ -1,0 +1,165 @@
+// One thread of a CPU pool: a piscina of at most one thread, which starts another thread when its thread has ended.
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { MessageChannel, type MessagePort, receiveMessageOnPort, type Transferable, type Worker } from 'node:worker_threads';
+import type * as PiscinaModule from 'piscina';
+import { AbortError, ArgumentError, UnavailableError } from '../core/base/errors.js';
+import { onAbort } from '../core/waits/abort-listeners.js';
+import { decodeThrow, moved, type TaskAnswer, type TaskCall } from './task-messages.js';
+
+/** How often a task is given to a thread that ends before the task begins. */
+const MAX_ATTEMPTS = 3;
+const WORKER = fileURLToPath(new URL('./cpu-task.cjs', import.meta.url));
+
+export interface PoolCall {
+  readonly path: string;
+  readonly name: string | undefined;
+  readonly task: unknown;
+}
+
+/** A task that was given to piscina. */
+interface Attempt {
+  /** Takes the task back: without a thread, piscina keeps it forever. */
+  readonly stop: AbortController;
+  readonly begun: Int32Array<SharedArrayBuffer>;
+  /** Its thread ended. */
+  isLost: boolean;
+  /** Why its thread ended, as far as piscina says. */
+  failure?: unknown;
+}
+
+export class PoolThread {
+  readonly #piscina: PiscinaModule.Piscina;
+  readonly #path: string;
+  #attempt: Attempt | undefined;
+  /** The thread of the last call. */
+  #worker: Worker | undefined;
+  /** The last thread that has the other end of `answers`. */
+  #connected: Worker | undefined;
+  #answers: MessagePort | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+    const { Piscina } = createRequire(import.meta.url)('piscina') as typeof PiscinaModule;
+    this.#piscina = new Piscina({
+      filename: WORKER,
+      name: 'runTask',
+      minThreads: 0,
+      maxThreads: 1,
+      // Stages run in bursts; keep a thread between them, with the modules that it loaded.
+      idleTimeout: 10_000,
+      // With piscina's default an idle thread sleeps outside its event loop: timers and native callbacks of the modules it
+      // loaded do not run, and it cannot be stopped cleanly. It would save a few microseconds per task.
+      atomics: 'disabled',
+      recordTiming: false,
+    });
+    this.#piscina.on('workerDestroy', () => {
+      const attempt = this.#attempt;
+      if (attempt === undefined) return;
+      attempt.isLost = true;
+      // Piscina first rejects what it gave to the thread, in this turn.
+      void Promise.resolve().then(() => attempt.stop.abort(attempt.failure ?? this.#endsFirst()));
+    });
+    // A thread can fail between tasks, in a timer of the module. The next task gets a new thread.
+    this.#piscina.on('error', (error: unknown) => {
+      if (this.#attempt === undefined) this.#warn(error);
+      else this.#attempt.failure = error;
+    });
+  }
+
+  /** Runs a call while no other one runs. */
+  async run(call: PoolCall, signal: AbortSignal | undefined): Promise<unknown> {
+    const { value, transferList } = moved(call.task);
+    const taken = { ...call, task: value };
+    for (let attempts = 1; ; attempts++) {
+      const isLast = attempts === MAX_ATTEMPTS || transferList.length > 0;
+      const answer = await this.#try(taken, transferList, signal, isLast);
+      if (answer !== undefined) return resultOf(answer, call);
+      await this.ended();
+    }
+  }
+
+  /** Resolves to nothing if the thread ended before the call began, unless it is the last attempt. */
+  async #try(
+    call: PoolCall,
+    transferList: readonly Transferable[],
+    signal: AbortSignal | undefined,
+    isLast: boolean,
+  ): Promise<TaskAnswer | undefined> {
+    const attempt: Attempt = { stop: new AbortController(), begun: new Int32Array(new SharedArrayBuffer(4)), isLost: false };
+    const { begun, stop } = attempt;
+    const stopListening = signal && onAbort(signal, () => stop.abort());
+    this.#attempt = attempt;
+    try {
+      await this.#post(call, transferList, attempt);
+      // The thread posted its answer before piscina's.
+      return this.#answer();
+    } catch (error) {
+      if (signal?.aborted) throw new AbortError(signal);
+      const isTakenBack = stop.signal.aborted && (error as Error | null)?.cause === stop.signal.reason;
+      // If the start of a thread throws, the task is in piscina's queue.
+      stop.abort();
+      // A thread may end right after its answer.
+      const answer = this.#answer();
+      if (answer === undefined && (isLast || !attempt.isLost || begun[0] === 1)) throw isTakenBack ? stop.signal.reason : error;
+      if (!isTakenBack) this.#warn(error);
+      return answer;
+    } finally {
+      stopListening?.();
+      this.#attempt = undefined;
+      if (begun[0] === 1) this.#connected = this.#worker;
+    }
+  }
+
+  #post({ path, name = 'default', task }: PoolCall, transferList: readonly Transferable[], { begun, stop }: Attempt): Promise<void> {
+    let channel: MessageChannel | undefined;
+    if (this.#connected === undefined || this.#piscina.threads[0] !== this.#connected) {
+      channel = new MessageChannel();
+      this.#answers?.close();
+      this.#answers = channel.port1;
+    }
+    const call: TaskCall = { path, name, task, begun, answers: channel?.port2 };
+    const list = channel === undefined ? [...transferList] : [...transferList, channel.port2];
+    const run = this.#piscina.run(call, { transferList: list, signal: stop.signal });
+    [this.#worker] = this.#piscina.threads;
+    return run;
+  }
+
+  #answer(): TaskAnswer | undefined {
+    return this.#answers && (receiveMessageOnPort(this.#answers)?.message as TaskAnswer | undefined);
+  }
+
+  /** Resolves once no ended thread uses memory of its task. */
+  async ended(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined || this.#piscina.threads.includes(worker) || worker.threadId === -1) return;
+    worker.ref();
+    await new Promise((resolve) => {
+      worker.once('exit', resolve);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#answers?.close();
+    await this.ended();
+    await this.#piscina.close();
+  }
+
+  #endsFirst(): UnavailableError {
+    const message = `The threads of the pool for ${this.#path} end before they run a task.`;
+    return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, ['Modules that they load first (--import, --require) may end them.']);
+  }
+
+  #warn(error: unknown): void {
+    process.emitWarning(`A thread of the pool for ${this.#path} failed between two tasks: ${(error as Error).message}`, {
+      type: 'MillraceWarning',
+      code: 'ERR_MILLRACE_STATE',
+    });
+  }
+}
+
+function resultOf(answer: TaskAnswer, { path, name = 'default' }: PoolCall): unknown {
+  if (answer.kind === 'result') return answer.value;
+  if (answer.kind === 'thrown') throw decodeThrow(answer.thrown);
+  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', `${path} exports no function '${name}'.`, { argument: 'name', value: name });
+}
