@@ -3,7 +3,8 @@ import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs';
 import { checkInteger } from '../core/base/arguments.js';
 import { checkMilliseconds } from './error-policy.js';
 import { checkGiven, checkOptionsGiven } from './missing-option.js';
-import { observable, rx } from './observe.js';
+import { isTimeVirtual, observable, rx } from './observe.js';
+import { realClock } from '../core/base/clock.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 
 /** When `batchFor` emits. */
@@ -12,9 +13,21 @@ export interface BatchLimits {
   readonly maxItems: number;
   /** Milliseconds that the first value of a batch waits for more, at least 0. */
   readonly maxWaitMs: number;
-  /** The scheduler that measures `maxWaitMs`. Default: rxjs's `asyncScheduler`. */
+  /**
+   * The scheduler that measures `maxWaitMs`. Default: the time of a test clock or RxJS `TestScheduler` that runs, else the process's timers,
+   * which fake timers of a test do not replace; with `asyncScheduler` they do.
+   */
   readonly scheduler?: SchedulerLike;
 }
+
+/** Runs its work once, which takes no state. */
+const defaultScheduler = {
+  schedule(work: () => void, delay: number): Subscription {
+    const { asyncScheduler, Subscription } = rx();
+    if (isTimeVirtual()) return asyncScheduler.schedule(work, delay);
+    return new Subscription(realClock.after(delay, work));
+  },
+};
 
 const EXAMPLE = 'batchFor({ maxItems: 64, maxWaitMs: 2 })';
 
@@ -26,7 +39,7 @@ const EXAMPLE = 'batchFor({ maxItems: 64, maxWaitMs: 2 })';
 export function batchFor<T>(limits: BatchLimits): OperatorFunction<T, readonly T[]> {
   checkOptionsGiven(limits, 'batchFor', EXAMPLE);
   checkOptionNames(limits, ['maxItems', 'maxWaitMs', 'scheduler']);
-  const { maxItems, maxWaitMs, scheduler = rx().asyncScheduler } = limits;
+  const { maxItems, maxWaitMs, scheduler = defaultScheduler } = limits;
   checkGiven('maxItems', maxItems, 'the largest number of values in a batch, a whole number of at least 1', EXAMPLE);
   checkGiven('maxWaitMs', maxWaitMs, 'how many milliseconds the first value of a batch waits for further values, at least 0', EXAMPLE);
   checkInteger('maxItems', maxItems, 1);

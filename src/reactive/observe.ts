@@ -27,6 +27,17 @@ function load(): typeof Rx {
   }
 }
 
+/** Whether a TestScheduler or a test clock has replaced the timers of rxjs. */
+export function isTimeVirtual(): boolean {
+  const path = 'rxjs/internal/scheduler/intervalProvider';
+  try {
+    const { intervalProvider } = createRequire(import.meta.url)(path) as { readonly intervalProvider: { readonly delegate?: object } };
+    return intervalProvider.delegate !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 /** The part of a Subscriber that this library uses. */
 export interface Sink<T> {
   readonly closed: boolean;

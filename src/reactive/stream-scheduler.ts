@@ -10,6 +10,7 @@ import { badArgument, show } from '../core/base/arguments.js';
 import { Stream } from '../core/api/stream.js';
 import { MAX_TIMEOUT_MS } from '../core/waits/wait.js';
 import { rx } from './observe.js';
+import { setImmediate } from '../core/base/timers.js';
 
 interface Waiting {
   readonly run: () => void;

@@ -12,14 +12,12 @@ import { LimitError, StateError, WaitTimeoutError } from '../core/base/errors.js
 import { isPromiseLike } from '../core/base/promise-like.js';
 import { useVirtualTime } from './rxjs-time.js';
 import { type Marbles, MarbleScheduler } from './marbles.js';
+import { performance, setImmediate, setTimeout } from '../core/base/timers.js';
 
 /** Turns of the event loop without a new event before the clock advances. The library's longest chain of `setImmediate` is shorter. */
 const QUIET_TURNS = 6;
 const DEFAULT_MAX_MS = 3_600_000;
 const DEFAULT_REAL_TIMEOUT_MS = 2000;
-
-// Taken before fake timers of a test runner may replace it.
-const { setImmediate: nextTurn, setTimeout: realTimeout } = globalThis;
 
 /** Options of `createTestClock`. */
 export interface TestClockOptions {
@@ -162,21 +160,20 @@ export class VirtualClock implements TestClock {
   /** Lets the event loop turn until nothing has followed for some turns. */
   async #settle(): Promise<void> {
     for (let quiet = 0, seen = this.#events; quiet < QUIET_TURNS; quiet++) {
-      await new Promise<void>((resolve) => void nextTurn(resolve));
+      await new Promise<void>((resolve) => void setImmediate(resolve));
       if (seen !== this.#events) [quiet, seen] = [0, this.#events];
     }
   }
 
   /** Nothing is scheduled: waits for an event outside of this clock, such as the end of a read. */
   async #waitForReality(limitMs: number): Promise<void> {
-    const { performance } = globalThis;
     const seen = this.#events;
     for (const startMs = performance.now(); seen === this.#events; ) {
       if (performance.now() - startMs > limitMs) {
         const message = `Nothing is scheduled on the clock at ${this.now} ms, and the work has not settled within ${limitMs} ms of real time.`;
         throw new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, limitMs, []);
       }
-      await new Promise<void>((resolve) => void realTimeout(resolve, 1));
+      await new Promise<void>((resolve) => void setTimeout(resolve, 1));
     }
   }
 
@@ -200,7 +197,7 @@ export class VirtualClock implements TestClock {
     const [next] = this.#queue.actions;
     if (this.#isDriven || this.#isTurnAsked || next === undefined || next.delay > this.now) return;
     this.#isTurnAsked = true;
-    nextTurn(() => {
+    setImmediate(() => {
       this.#isTurnAsked = false;
       const [due] = this.#queue.actions;
       if (this.#isDriven || due === undefined || due.delay > this.now) return;

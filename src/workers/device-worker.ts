@@ -21,6 +21,7 @@ import type { DeviceBuilds } from './device-builds.js';
 import { type ControlledDevice, WorkerClient } from './worker-client.js';
 import type { FromWorker, OpenRequest, ShareRequest, ToWorker } from './messages.js';
 import { asOpenFailure } from './native-errors.js';
+import { setTimeout } from '../core/base/timers.js';
 
 /** The most that one SharedArrayBuffer can reserve. */
 const ARENA_BYTES = 4 * 2 ** 30;

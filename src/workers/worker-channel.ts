@@ -17,6 +17,7 @@ import type { DeviceAddress } from '../core/base/device-token.js';
 import type { ControlLink } from './control-link.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { type Answers, type Request, WorkerRequests } from './worker-requests.js';
+import { clearTimeout, setTimeout } from '../core/base/timers.js';
 
 /** A worker that has not exited this long after its 'closed' message is terminated. */
 const EXIT_MS = 2000;

@@ -1,12 +1,27 @@
 // Chapter 5: waiting, and what completion means.
-import { describe, expect } from 'vitest';
-import { AbortError, StateError, WaitTimeoutError, type Operation } from 'millrace';
+import { concat, firstValueFrom, lastValueFrom, NEVER, observeOn, of } from 'rxjs';
+import { describe, expect, vi } from 'vitest';
+import { AbortError, batchFor, createBatcher, onStream, overlap, StateError, WaitTimeoutError, type Operation } from 'millrace';
 import { runChild } from '../support/child.js';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel, unbuiltKernel } from '../support/kernels.js';
-import { chapterDevice, rulesOf } from '../support/rule.js';
+import { chapterDevice, rulesOf, withDevice } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { busyUntil, eventually, isSettled, rejectionOf } from '../support/wait.js';
+
+/** All but `nextTick`, on which Node's own streams rely. */
+const TIMERS = [
+  'setTimeout',
+  'clearTimeout',
+  'setInterval',
+  'clearInterval',
+  'setImmediate',
+  'clearImmediate',
+  'queueMicrotask',
+  'performance',
+  'Date',
+  'hrtime',
+] as const;
 
 export function waiting(target: Target): void {
   describe('5 waiting and completion', () => {
@@ -241,6 +256,54 @@ export function waiting(target: Target): void {
         await copy.done;
         console.log(host[0]);`);
       expect([read.code, read.stdout.trim(), read.stderr]).toEqual([0, '5', '']);
+    });
+
+    rule('S521', 'fake timers of a test stop nothing', async () => {
+      const { setTimeout: later } = globalThis;
+      vi.useFakeTimers({ toFake: [...TIMERS] });
+      try {
+        // A mock may also do nothing at all.
+        for (const name of ['setTimeout', 'setImmediate', 'queueMicrotask'] as const)
+          vi.spyOn(globalThis, name).mockReturnValue(undefined as never);
+        await withDevice(target, {}, async (device) => {
+          const { stream } = device;
+          const kernel = unbuiltKernel();
+          using x = device.zeros(1, 'i32');
+          await stream.launch(kernel, { grid: 1, block: 1 }, { x }).done;
+          expect((await x.read())[0]).toBe(1);
+          let isCalled = false;
+          await stream.host(() => void (isCalled = true)).done;
+          expect(isCalled).toBe(true);
+          let end = (): void => undefined;
+          const held = stream.hold(() => new Promise<void>((resolve) => (end = resolve)), { timeoutMs: 20_000 });
+          const late = await rejectionOf(stream.synchronize({ timeoutMs: 5 }));
+          expect(late).toBeInstanceOf(WaitTimeoutError);
+          end();
+          await held.done;
+          expect(await rejectionOf(stream.hold(() => new Promise(() => undefined), { timeoutMs: 5 }).done)).toBeInstanceOf(
+            WaitTimeoutError,
+          );
+          const graph = stream.capture(() => void stream.launch(kernel, { grid: 1, block: 1 }, { x }));
+          await stream.launch(graph).done;
+          await graph.close();
+          await firstValueFrom(of(1).pipe(observeOn(onStream(stream), 5)));
+          const onError = { retry: 2, delayMs: 3 };
+          const run = overlap(device, [2], { onError }, async (n, lane) => {
+            if (lane.attempt < 3) throw new Error('again');
+            return lane.full(n, 7, 'i32').read();
+          });
+          expect(await lastValueFrom(run)).toEqual(new Int32Array([7, 7]));
+          await using batcher = createBatcher(device, { maxItems: 2, maxWaitMs: 5, maxQueue: 2 }, (items: readonly number[]) =>
+            Promise.resolve(items),
+          );
+          expect(await batcher.run(4)).toBe(4);
+          expect(await firstValueFrom(concat(of(5), NEVER).pipe(batchFor({ maxItems: 2, maxWaitMs: 5 })))).toEqual([5]);
+        });
+      } finally {
+        vi.restoreAllMocks();
+        vi.useRealTimers();
+      }
+      expect(setTimeout).toBe(later);
     });
   });
 }

@@ -228,6 +228,19 @@ describe('imports of src/', () => {
     expect(read('dist/workers/device-worker.cjs').length).toBeLessThan(100_000);
   });
 
+  // Fake timers of a program's tests replace the global ones.
+  test('timers and clocks are those that stood at the import', () => {
+    const GLOBAL = /(?<![\w.$'])(?:(?:set|clear)(?:Timeout|Interval|Immediate)|queueMicrotask|performance|Date)\b(?!\s*:|')/g;
+    const wrong = sources.flatMap((file) => {
+      const text = read(`src/${file}`);
+      const timers = /import \{([^}]*)\} from '[^']*\/timers\.js'/.exec(text)?.[1] ?? '';
+      const code = text.replace(/^import [^;]*;/gm, '').replace(/\/\*.*?\*\/|(?<!:)\/\/.*|`[^`]*`|'[^'\n]*'/gs, '');
+      const used = new Set([...code.matchAll(GLOBAL)].map(([name]) => name));
+      return [...used].filter((name) => !timers.split(/[\s,]+/).includes(name)).map((name) => `${file}: ${name}`);
+    });
+    expect(wrong.filter((use) => !use.startsWith('core/base/timers.ts:'))).toEqual([]);
+  });
+
   test('no file is dead', () => {
     const reached = new Set<string>();
     const visit = (file: string): void => {

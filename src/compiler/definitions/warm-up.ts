@@ -4,6 +4,7 @@ import { f32, i32 } from '../../core/elements/dtype.js';
 import { inout } from '../../core/kernels/kernel.js';
 import { parseFunction } from '../source/parse.js';
 import { isWarm, kernel } from './kernel.js';
+import { setImmediate } from '../../core/base/timers.js';
 
 /** A kernel with the constructs that most kernels use. */
 function read(

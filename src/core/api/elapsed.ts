@@ -5,6 +5,7 @@ import { EventTimingError } from '../base/errors.js';
 import { askElapsed } from '../events/event-handles.js';
 import { checkWaitCall, rest, type WaitOptions } from '../waits/wait.js';
 import { DeviceEvent, type TimedPoint } from './event.js';
+import { performance } from '../base/timers.js';
 
 /**
  * Waits for both events and resolves to the milliseconds from `start` to `end`, at the points where both are recorded at the call; negative

@@ -19,6 +19,7 @@ import type { DeviceArray } from './array.js';
 import { currentStream } from './current-stream.js';
 import type { Device } from './device.js';
 import type { Recorder } from './recorder.js';
+import { performance, setImmediate } from '../base/timers.js';
 
 /** The values that each launch of a graph gives: one for each parameter of the capture, by name. A launch must give all of them. */
 export type GraphValues<P extends Params> = keyof P extends never

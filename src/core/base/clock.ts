@@ -1,4 +1,5 @@
 // Time as the library waits for it: the process's timers, or the virtual time of a test.
+import { clearTimeout, Date, performance, setTimeout } from './timers.js';
 
 export interface Clock {
   /** Milliseconds since some moment in the past. */

@@ -3,6 +3,7 @@
 // A `Hub` is a list of listeners. `src/reactive` turns hubs into Observables: it passes a factory to
 // `installObservableFactory` when the library loads, so that core has `operations$` without importing rxjs.
 // Thread: owner.
+import { setImmediate } from './timers.js';
 
 /**
  * An Observable of `T`: RxJS's `Observable`. The interface is empty here, and `src/reactive` merges RxJS's declaration into it:

@@ -12,6 +12,7 @@ import type { HostBlock } from '../device/host-block.js';
 import { Storage } from '../memory/storage.js';
 import { badCopy } from './copy-plan.js';
 import { isOnDevice, flatRegion, type Region } from './memory-region.js';
+import { performance } from '../base/timers.js';
 
 /** Borrowing fewer bytes costs more than a snapshot. */
 const LEAST_BORROWED = 64 * 1024;

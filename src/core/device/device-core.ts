@@ -27,6 +27,7 @@ import { PeerUsers } from './peer-users.js';
 import { RetiredHandles } from './retired-handles.js';
 import { type FreeingDevice, StreamOrderedFrees } from './stream-ordered-frees.js';
 import { StreamSlots } from './stream-slots.js';
+import { clearTimeout, setImmediate, setTimeout } from '../base/timers.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 

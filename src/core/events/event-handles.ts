@@ -11,6 +11,7 @@ import { EventKind } from '../../protocol/protocol.gen.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { type WaitOptions, waitWith } from '../waits/wait.js';
+import { setImmediate } from '../base/timers.js';
 
 export class EventHandle {
   readonly core: DeviceCore;

@@ -6,6 +6,7 @@ import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import type { Storage } from './storage.js';
+import { setImmediate } from '../base/timers.js';
 
 /** The memory of a lease. */
 interface Leased {

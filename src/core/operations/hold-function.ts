@@ -12,6 +12,7 @@ import { diagnoseWait } from '../waits/wait-diagnosis.js';
 import { MAX_TIMEOUT_MS } from '../waits/wait.js';
 import { asError, checkHost, enqueue, HostCall, type HostOptions, type MakeOperation } from './host-function.js';
 import type { Operation } from './operation.js';
+import { performance } from '../base/timers.js';
 
 /** Options of `stream.hold`. A missing or bad `timeoutMs` and every other bad value is an ArgumentError of the call. */
 export interface HoldOptions extends HostOptions {

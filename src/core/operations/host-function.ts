@@ -19,6 +19,7 @@ import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitOptions } from '../waits/wait.js';
 import type { LaunchCalls } from './launch-calls.js';
 import type { Operation } from './operation.js';
+import { setImmediate } from '../base/timers.js';
 
 /** Options of `stream.host`. Bad values are an ArgumentError of the call. */
 export interface HostOptions {

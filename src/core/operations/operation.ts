@@ -12,6 +12,7 @@ import { refuseDeadlock } from '../waits/deadlock-check.js';
 import type { EventLoopPart } from '../waits/host-completion.js';
 import { noteObserved } from '../waits/host-observed.js';
 import { checkWaitCall, type WaitOptions, withSignal } from '../waits/wait.js';
+import { performance } from '../base/timers.js';
 
 /** When an operation was submitted and finished, in milliseconds of `performance.now()`. */
 export interface OperationTiming {

@@ -16,6 +16,7 @@ import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
 import type { Point, Timeline } from './timeline.js';
 import { type UnobservedFailure, UnobservedFailures } from './unobserved-failures.js';
+import { setImmediate } from '../base/timers.js';
 
 /** Reported failures that are kept as causes of others, the most recently used ones. For older causes there is a general message. */
 const KEPT = 4096;

@@ -8,6 +8,7 @@ import { Opcode } from '../../protocol/protocol.gen.js';
 import type { OperationInfo, OperationKind, WaitCause } from '../base/snapshots.js';
 import { type KeptOperation, KeptOperations } from './kept-operations.js';
 import type { Timeline } from './timeline.js';
+import { performance } from '../base/timers.js';
 
 /** Kinds by their number in the log; 0 is for records without a kind, such as the creation of a stream. */
 const KINDS: readonly (OperationKind | undefined)[] = [

@@ -9,6 +9,7 @@
 // polling (occupies a core), and Atomics.waitAsync (does not keep the process alive).
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
+import { performance, queueMicrotask, setImmediate } from '../base/timers.js';
 
 /** Covers short kernels. A longer wait costs at most this much time of the event loop. */
 const POLL_MS = 0.05;

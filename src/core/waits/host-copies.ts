@@ -2,6 +2,7 @@
 // read blocks it only briefly.
 // Thread: owner.
 import { StateError } from '../base/errors.js';
+import { performance, setImmediate } from '../base/timers.js';
 
 /** How long copies block one turn of the event loop. */
 const TURN_MS = 0.5;

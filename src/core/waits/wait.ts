@@ -5,6 +5,7 @@ import { type Clock, realClock } from '../base/clock.js';
 import { AbortError, WaitTimeoutError } from '../base/errors.js';
 import { isAbortSignal, onAbort } from './abort-listeners.js';
 import type { WaitDiagnosis } from './wait-diagnosis.js';
+import { performance } from '../base/timers.js';
 
 /** Limits of a host wait. Giving up a wait never cancels submitted work and never frees memory that the device still uses. */
 export interface WaitOptions {

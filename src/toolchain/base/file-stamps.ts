@@ -1,5 +1,6 @@
 // Detects changed files without reading them.
 import { statSync } from 'node:fs';
+import { Date } from '../../core/base/timers.js';
 
 /** Cached facts about this machine, keyed by everything that they were derived from. */
 export interface MachineFacts {

@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { guard } from '../system/guard-process.js';
 import { endGroup, keepGroup } from '../system/exit-cleanup.js';
+import { clearTimeout, setTimeout } from '../../core/base/timers.js';
 
 export interface CompilerRun {
   /** Null when a signal ended the compiler. */

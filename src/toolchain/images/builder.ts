@@ -19,6 +19,7 @@ import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/included-file-checks.js';
 import { withoutRemoved, withSupportedKernels } from '../cuda-parser/supported-kernels.js';
+import { performance } from '../../core/base/timers.js';
 
 export type BuildTarget =
   /** `findsRaces`: images find races of shared memory. */

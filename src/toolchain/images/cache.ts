@@ -15,6 +15,7 @@ import { UnavailableError } from '../../core/base/errors.js';
 import { outside, reasonOf } from '../system/environment-errors.js';
 import { temporaryFolder } from '../system/temporary-folder.js';
 import { type Folder, isStillPrivate, openFolder, readOwnFile } from './cache-folder.js';
+import { Date } from '../../core/base/timers.js';
 
 export interface CachedFile {
   readonly path: string;
@@ -156,7 +157,7 @@ function readWhole(path: string): CachedFile | undefined {
     if (!['ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
   }
   try {
-    const now = new Date();
+    const now = Date.now() / 1000;
     if (content) utimesSync(path, now, now);
     else rmSync(path, { recursive: true, force: true });
   } catch {

@@ -7,6 +7,7 @@ import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError } from '../../core/base/errors.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
+import { setImmediate } from '../../core/base/timers.js';
 
 /** A pass that has not started. */
 interface Pass {

@@ -5,6 +5,7 @@
 // then outlives a killed process until it finishes, and a later process removes the folder (temporary-folder.ts).
 import { type ChildProcess, spawn } from 'node:child_process';
 import { keepGroup } from './exit-cleanup.js';
+import { clearTimeout, setTimeout } from '../../core/base/timers.js';
 
 /** Input lines: `+ pid` adds a group by its leader, `- pid` drops it, `d path` names the folder, `d` alone says that there is none. */
 const SCRIPT = `trap '' HUP INT TERM
