@@ -44,7 +44,7 @@ export function openFolder(wanted: string): Folder {
     const place = realpathSync(existingPart(wanted));
     const inTheWay = whoCouldSwap(join(place, 'folder'));
     if (inTheWay !== undefined && !existsSync(wanted)) return refused(inTheWay);
-    mkdirSync(wanted, { recursive: true, mode: PRIVATE });
+    makeFolder(wanted);
     // Resolved once, so that a symbolic link that is changed later has no effect.
     const path = realpathSync(wanted);
     const who = whoCouldSwap(path);
@@ -73,6 +73,20 @@ function existingPart(path: string): string {
   let part = path;
   while (!existsSync(part) && part !== dirname(part)) part = dirname(part);
   return part;
+}
+
+/** Creates the folder and its parents. Node's `recursive` never returns where no folder can be made, as in /proc. */
+function makeFolder(path: string): void {
+  const absent: string[] = [];
+  for (let part = path; !existsSync(part) && part !== dirname(part); part = dirname(part)) absent.push(part);
+  for (const part of absent.toReversed()) {
+    try {
+      mkdirSync(part, { mode: PRIVATE });
+    } catch (error) {
+      // Another process may have made it meanwhile.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
 }
 
 /** Makes the folder private. Returns the reason when that is impossible. */

@@ -54,6 +54,18 @@ test('a complete file of this user in a private folder is found', async () => {
   expect(await found('a.so')).toBe('planted');
 });
 
+test('a folder that cannot be made is not used', async () => {
+  writeFileSync(join(folder, 'file'), '');
+  symlinkSync(join(folder, 'nowhere'), join(folder, 'link'));
+  for (const place of ['/proc/x', '/proc/self/x/y', join(folder, 'file', 'x'), join(folder, 'link'), join(folder, 'link', 'x')]) {
+    const { path } = await cache(place).add('not-made.so', Buffer.from('other'));
+    expect(path).toMatch(/millrace-\d+/);
+  }
+  const { path } = await cache(join(folder, 'new', 'deep')).add('not-made.so', Buffer.from('other'));
+  expect(path).toBe(join(folder, 'new', 'deep', 'not-made.so'));
+  expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
+});
+
 test.each([0o777, 0o702, 0o770])('a folder that others could write to (%o) is emptied and made private', async (mode) => {
   if (mode === 0o770) {
     if (!isRoot) return;
