@@ -39,8 +39,8 @@ export interface Lane extends Pick<ArrayFactory, 'empty' | 'zeros' | 'ones' | 'f
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   /**
    * Removes an array of this lane from the item, so that the stage can return the array; the receiver disposes it. The library disposes it
-   * if no code receives the result, because the run ended or the request was aborted. Returns the array. Throws ArgumentError for an array
-   * that this lane did not make for this item, for a view, and for an array that was disposed or detached.
+   * if no code receives the result, because the run ended, the request was aborted or the attempt failed. Returns the array. Throws
+   * ArgumentError for an array that this lane did not make for this item, for a view, and for an array that was disposed or detached.
    */
   detach<A extends DeviceArray | PinnedArray>(array: A): A;
   /** Counts the time until `work` settles as the stage `name` in `report()`, and returns `work`. */
@@ -96,7 +96,10 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly attempt: number;
   readonly #meter: Meter;
   readonly #arrays: Set<DeviceArray | PinnedArray> = new Set();
-  readonly #detached: Set<unknown> = new Set();
+  /** Those that no result contains yet. */
+  readonly #detached: Set<DeviceArray | PinnedArray> = new Set();
+  /** Those of results that the stage gave. */
+  readonly #given: Set<unknown> = new Set();
   #hasEnded = false;
   /** Settles when the operations that operators have submitted so far have finished. */
   #submitted: Promise<unknown> = settled;
@@ -185,19 +188,32 @@ export class LaneTurn extends ArrayFactory implements Lane {
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: part });
   }
 
-  /** Disposes the detached arrays in a result that has no receiver. */
-  discard(result: unknown): void {
+  /** Notes a result that goes to a receiver, together with the detached arrays in it. */
+  give(result: unknown): void {
     if (this.#detached.size === 0) return;
     findWithin(result, (value) => {
-      if (this.#detached.has(value)) (value as Disposable)[Symbol.dispose]();
+      if (this.#detached.delete(value as DeviceArray)) this.#given.add(value);
       return false;
     });
   }
 
-  /** Disposes the turn's arrays. The device frees them after the operations that still use them. */
-  end(): void {
+  /** Disposes the detached arrays in a result that has no receiver. */
+  discard(result: unknown): void {
+    this.give(result);
+    if (this.#given.size === 0) return;
+    findWithin(result, (value) => {
+      if (this.#given.has(value)) (value as Disposable)[Symbol.dispose]();
+      return false;
+    });
+  }
+
+  /**
+   * Disposes the turn's arrays; after a failure also those that were detached, and that no result contains. The device frees them after the
+   * operations that still use them.
+   */
+  end(hasFailed: boolean = false): void {
     this.#hasEnded = true;
-    for (const array of this.#arrays) array[Symbol.dispose]();
+    for (const array of hasFailed ? [...this.#arrays, ...this.#detached] : this.#arrays) array[Symbol.dispose]();
     this.#arrays.clear();
   }
 

@@ -194,8 +194,11 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
         if (requests.every(({ isGivenUp }) => isGivenUp)) staged.abort(new Error('Every caller has aborted the request.'));
       };
     }
+    // Noted before the stage runs, which may close the lanes.
+    let end = (): void => undefined;
+    this.#running.set(staged, new Promise((resolve) => (end = resolve)));
     // The stage runs in the context of the first request's call.
-    const work = (requests[0] as Request<T, R>).context
+    void (requests[0] as Request<T, R>).context
       .runInAsyncScope(() => staged.run())
       .then((outcome) => {
         this.#running.delete(staged);
@@ -214,8 +217,8 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
         this.#auto?.countItem();
         this.#beginWhatCan();
         this.#queue.tellRoom();
+        end();
       });
-    this.#running.set(staged, work);
     this.#noteOccupied();
   }
 

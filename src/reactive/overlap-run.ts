@@ -9,13 +9,14 @@
 //
 // Thread: owner. Nothing here rejects without a reader: stages, pulls and the end of the run each have a handler.
 import { AbortError } from '../core/base/errors.js';
+import { setImmediate } from '../core/base/timers.js';
 import { onAbort } from '../core/waits/abort-listeners.js';
 import { AutoDepth } from './auto-depth.js';
 import type { ErrorPolicy } from './error-policy.js';
 import type { Slot } from './lane.js';
 import type { Meter } from './meter.js';
 import { type LaneLayout, LanePool } from './lane-pool.js';
-import type { Opened, OpenSource } from './sources.js';
+import { checkPulled, type Opened, type OpenSource } from './sources.js';
 import { type Emit, type Stage, StagedItem, type StageSettings } from './stage.js';
 
 export interface RunSettings<T, R> {
@@ -51,6 +52,9 @@ interface OpenItem<R> {
   failure: { readonly error: unknown } | undefined;
 }
 
+/** Items after which the event loop turns once, at the latest. */
+const PULLS_OF_A_TURN = 64;
+
 type RunState = 'idle' | 'running' | 'closing';
 
 export class OverlapRun<T, R> {
@@ -64,6 +68,9 @@ export class OverlapRun<T, R> {
   /** Undefined before the first pull, and after the source has ended. */
   #iterator: Opened<T> | undefined;
   #isPulling = false;
+  /** A call of the source's `next` is pending. */
+  #isAsked = false;
+  #pulls = 0;
   /** Values, none or one, that the source has given and that have no lane yet. */
   #taken = 0;
   /** No further item will be taken: the source ended or failed, or an item failed. */
@@ -214,13 +221,21 @@ export class OverlapRun<T, R> {
 
   async #pullOne(iterator: Opened<T>): Promise<void> {
     try {
-      const pulled = await iterator.next();
+      // The source and the stage may do without the event loop, which turns all the same, for timers and signals.
+      if (++this.#pulls % PULLS_OF_A_TURN === 0) {
+        await new Promise((resolve) => void setImmediate(resolve));
+        if (this.#isExhausted || this.#state !== 'running') return;
+      }
+      this.#isAsked = true;
+      const pulled = checkPulled(await iterator.next());
       this.#taken = 0;
       if (pulled.done) this.#endSource();
       else if (!this.#isExhausted && this.#state === 'running') this.#begin(pulled.value);
     } catch (error) {
       this.#endSource();
       this.#sourceFailure = { error };
+    } finally {
+      this.#isAsked = false;
     }
   }
 
@@ -238,7 +253,11 @@ export class OverlapRun<T, R> {
     });
     const item: OpenItem<R> = { slot, abort: (reason) => staged.abort(reason), results, isWorking: true, failure: undefined };
     this.#open.push(item);
-    const work = staged.run().then((outcome) => {
+    // Noted before the stage runs, which may end the run.
+    let end = (): void => undefined;
+    const work = new Promise<void>((resolve) => (end = resolve));
+    this.#working.add(work);
+    void staged.run().then((outcome) => {
       this.#working.delete(work);
       item.isWorking = false;
       if (outcome.kind === 'done') this.counts.items++;
@@ -247,8 +266,8 @@ export class OverlapRun<T, R> {
       this.#noteOccupied();
       this.#auto?.countItem();
       this.#notify();
+      end();
     });
-    this.#working.add(work);
     this.#noteOccupied();
   }
 
@@ -277,7 +296,7 @@ export class OverlapRun<T, R> {
     meter.set('consumer', false);
     for (const item of this.#open) item.abort();
     this.#notify();
-    const [source] = await Promise.allSettled([closeIterator(this.#iterator, this.#isPulling), ...this.#working]);
+    const [source] = await Promise.allSettled([closeIterator(this.#iterator, this.#isAsked), ...this.#working]);
     meter.stop();
     for (const { results } of this.#open) for (const { value, turn } of results.splice(0)) turn.discard(value);
     await this.#slots?.close();
@@ -285,9 +304,9 @@ export class OverlapRun<T, R> {
   }
 }
 
-/** Closes the source. If a pull is still pending, the source may never answer, so the run does not wait for it. */
-async function closeIterator<T>(iterator: Opened<T> | undefined, isPulling: boolean): Promise<void> {
+/** Closes the source. If a call of `next` is still pending, the source may never answer, so the run does not wait for it. */
+async function closeIterator<T>(iterator: Opened<T> | undefined, isAsked: boolean): Promise<void> {
   const answer = Promise.resolve(iterator?.return?.());
-  if (isPulling) answer.catch(() => undefined);
+  if (isAsked) answer.catch(() => undefined);
   else await answer;
 }

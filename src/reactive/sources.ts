@@ -108,6 +108,12 @@ function handleRejections(items: readonly unknown[]): void {
   for (const item of items) if (item instanceof Promise) item.catch(() => undefined);
 }
 
+/** Refuses what iterators must not return, as `for of` does. */
+export function checkPulled<R>(result: R): R {
+  if ((typeof result === 'object' && result !== null) || typeof result === 'function') return result;
+  throw badArgument('source', result, `The next() of the source returned ${show(result)}, not an object with \`done\` and \`value\`.`);
+}
+
 /** The items of an iterator, promises awaited. A promise that rejects closes the iterator. */
 function awaiting<T>(items: Iterator<T | PromiseLike<T>>): Opened<T> {
   const settled = async (value: PromiseLike<T>): Promise<IteratorResult<T>> => {
@@ -123,7 +129,7 @@ function awaiting<T>(items: Iterator<T | PromiseLike<T>>): Opened<T> {
     }
   };
   const next = (): IteratorResult<T> | Promise<IteratorResult<T>> => {
-    const taken = items.next();
+    const taken = checkPulled(items.next());
     if (taken.done === true || !isPromiseLike<T>(taken.value)) return taken as IteratorResult<T>;
     return settled(taken.value);
   };

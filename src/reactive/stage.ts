@@ -11,6 +11,7 @@ import { type ErrorPolicy, firstCause } from './error-policy.js';
 import { type Lane, LaneTurn, type Slot } from './lane.js';
 import type { Meter } from './meter.js';
 import { isObservable, type Sink } from './observe.js';
+import { setImmediate } from '../core/base/timers.js';
 
 /** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
 export type Staged<R> = PromiseLike<R> | Observable<R>;
@@ -95,9 +96,11 @@ export class StagedItem<T, R> {
     const held: R[] = [];
     const isHolding = policy.retries > 0;
     let isOver = false;
+    let hasFailed = false;
     const give = (value: R): void => {
       if (isOver) return turn.discard(value);
       turn.checkResult(value);
+      turn.give(value);
       if (isHolding) held.push(value);
       else this.#emit(value, turn);
     };
@@ -107,12 +110,13 @@ export class StagedItem<T, R> {
       for (const value of held) this.#emit(value, turn);
       return undefined;
     } catch (error) {
+      hasFailed = true;
       for (const value of held) turn.discard(value);
       return { value: firstCause(error) };
     } finally {
       isOver = true;
       // A stage that still runs may write to the arrays, for example from a pool's thread, so dispose them when it settles.
-      const end = (): void => turn.end();
+      const end = (): void => turn.end(hasFailed);
       work.then(end, end);
     }
   }
@@ -191,9 +195,10 @@ function drain<R>(values: Observable<R>, give: (value: R) => void, signal: Abort
   });
 }
 
-/** Resolves after the delay, or when the signal aborts. */
+/** Resolves after the delay, or when the signal aborts. Without a delay the event loop turns once, so that attempts never hold it up. */
 function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  if (delayMs === 0 || signal.aborted) return Promise.resolve();
+  if (signal.aborted) return Promise.resolve();
+  if (delayMs === 0) return new Promise((resolve) => void setImmediate(resolve));
   return new Promise((resolve) => {
     const end = (): void => {
       cancelTimer();

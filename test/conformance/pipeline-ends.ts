@@ -290,5 +290,36 @@ export function pipelineEnds(target: Target): void {
         expect(skipping.report()).toMatchObject({ items: 2, skipped: 1 });
       });
     }
+
+    rule('S941', 'a run that never waits for the event loop hears timers and signals', async () => {
+      const endless = function* (): Generator<number> {
+        for (;;) yield 1;
+      };
+      const fails = (): Promise<never> => Promise.reject(new Error('on purpose'));
+      const runs = [
+        (signal: AbortSignal) => overlap(chapter.device, endless, { signal }, (n) => Promise.resolve(n)),
+        (signal: AbortSignal) => overlap(chapter.device, endless, { signal, onError: 'skip' }, fails),
+        (signal: AbortSignal) => overlap(chapter.device, [1], { signal, onError: { retry: Infinity } }, fails),
+      ];
+      for (const run of runs) {
+        const abort = new AbortController();
+        setImmediate(() => abort.abort());
+        expect(await rejectionOf(lastValueFrom(run(abort.signal)))).toBeInstanceOf(AbortError);
+      }
+    });
+
+    rule('S941', 'a stage may end its run before it returns', async () => {
+      const { device } = chapter;
+      const before = device.inspect().streams.length;
+      let read: Int32Array | undefined;
+      const subscription = overlap(device, [3], async (n, lane) => {
+        subscription.unsubscribe();
+        await lane.full(2, n, 'i32').read();
+        read = await lane.full(2, n, 'i32').read();
+      }).subscribe();
+      await eventually('the stage has settled', () => read !== undefined);
+      expect(read).toEqual(new Int32Array([3, 3]));
+      await eventually('its lanes are closed', () => device.inspect().streams.length === before);
+    });
   });
 }

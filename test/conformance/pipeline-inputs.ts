@@ -1,10 +1,27 @@
 // Chapter 9: promises as items of `overlap`, methods that a program takes off their object, and results that nobody receives.
-import { concat, firstValueFrom, lastValueFrom, of, take, throwError, toArray } from 'rxjs';
+import { concat, firstValueFrom, lastValueFrom, NEVER, type Observable, of, take, throwError, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
-import { ArgumentError, createBatcher, createLanes, type DeviceArray, type Lane, overlap, WaitTimeoutError } from 'millrace';
+import {
+  ArgumentError,
+  createBatcher,
+  createLanes,
+  type DeviceArray,
+  f32,
+  inout,
+  kernel,
+  type Lane,
+  launch,
+  overlap,
+  upload,
+  WaitTimeoutError,
+} from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { eventually, rejectionOf } from '../support/wait.js';
+
+const outside = kernel('outside', { x: inout(f32) }, ({ x }, { i }) => {
+  x[i + 4] = 1;
+});
 
 const echo = <T>(item: T): Promise<T> => Promise.resolve(item);
 
@@ -160,6 +177,76 @@ export function pipelineInputs(target: Target): void {
       await eventually('all others are disposed', () => disposed(made).filter((is) => !is).length === 1);
       expect(await mine.item(0)).toBe(3);
       mine[Symbol.dispose]();
+    });
+
+    /** Stages that detach an array and give nobody a result that contains it. */
+    const failing: Readonly<Record<string, (x: DeviceArray<'f32'>, lane: Lane) => Observable<unknown> | Promise<unknown>>> = {
+      'throws at once': () => {
+        throw new Error('on purpose');
+      },
+      'rejects later': async (_, lane) => {
+        await lane.zeros(1).read();
+        throw new Error('on purpose');
+      },
+      'has a result that it cannot give': (x, lane) => Promise.resolve([x, lane.zeros(1)]),
+      'has a result, and an operation that fails': (x, lane) => {
+        of(new Float32Array(4))
+          .pipe(
+            upload(lane),
+            launch(lane, outside, 4, (y) => ({ x: y })),
+          )
+          .subscribe();
+        return Promise.resolve(x);
+      },
+      'errors after another result': () =>
+        concat(
+          of(1),
+          throwError(() => new Error('on purpose')),
+        ),
+    };
+    for (const [name, stage] of Object.entries(failing)) {
+      rule('S949', `so does an attempt that detaches an array and ${name}`, async () => {
+        for (const onError of ['fail', { retry: 1 }] as const) {
+          const made: DeviceArray[] = [];
+          const run = overlap(chapter.device, [1], { onError }, (n, lane) => {
+            const x = lane.detach(lane.full(4, n));
+            made.push(x);
+            return stage(x, lane) as Observable<unknown>;
+          });
+          expect(await rejectionOf(lastValueFrom(run))).toBeInstanceOf(Error);
+          await eventually('they are disposed', () => disposed(made).every((is) => is));
+          expect(made).toHaveLength(onError === 'fail' ? 1 : 2);
+        }
+      });
+    }
+
+    rule('S949', 'so does an attempt whose run ends before it settles', async () => {
+      const made: DeviceArray[] = [];
+      for (const isObservable of [true, false]) {
+        const run = overlap(chapter.device, [1], (n, lane) => {
+          made.push(lane.detach(lane.full(4, n)));
+          if (isObservable) return NEVER as Observable<never>;
+          return new Promise<never>((_, reject) => {
+            lane.signal.addEventListener('abort', () => reject(new Error('left')), { once: true });
+          });
+        });
+        const subscription = run.subscribe();
+        await eventually('it runs', () => made.length === (isObservable ? 1 : 2));
+        subscription.unsubscribe();
+      }
+      await eventually('they are disposed', () => disposed(made).every((is) => is));
+    });
+
+    rule('S947', 'a source whose next() returns no object ends the run', async () => {
+      for (const value of [undefined, null, 5, 'text']) {
+        const next = (): IteratorResult<number> => value as never;
+        const sources = [{ [Symbol.iterator]: () => ({ next }) }, { [Symbol.asyncIterator]: () => ({ next: async () => next() }) }];
+        for (const source of sources) {
+          const error = await rejectionOf(lastValueFrom(overlap(chapter.device, source, echo)));
+          expect(error).toBeInstanceOf(ArgumentError);
+          expect(error).toMatchObject({ argument: 'source', value });
+        }
+      }
     });
   });
 }

@@ -134,6 +134,23 @@ export function requests(target: Target): void {
       }
     });
 
+    rule('S918', 'a stage may close and destroy its lanes, which end after it', async () => {
+      const { device } = chapter;
+      for (const way of ['close', 'destroy'] as const) {
+        let [closing, isClosed] = [Promise.resolve(), false];
+        const lanes = createLanes(device, { depth: 1, maxQueue: 1 }, async (n: number, lane) => {
+          closing = lanes[way]().then(() => void (isClosed = true));
+          await lane.full(2, n, 'i32').read();
+          // The lane is open as long as its stage runs.
+          return lane.full(2, n, 'i32').read();
+        });
+        const answer = lanes.run(4);
+        expect(await answer).toEqual(new Int32Array([4, 4]));
+        await closing;
+        expect([isClosed, lanes.busy]).toEqual([true, 0]);
+      }
+    });
+
     const badLanes: readonly [Partial<LanesOptions>, object][] = [
       [{}, { argument: 'maxQueue' }],
       [{ maxQueue: -1 }, { argument: 'maxQueue', value: -1 }],
