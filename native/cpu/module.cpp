@@ -117,7 +117,7 @@ Result<std::shared_ptr<hal::Kernel>> CpuModule::FindKernel(const std::string& en
 
 bool CpuKernel::NeedsResident(const hal::Dim3& grid) const {
   const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
-  return is_spinning_ && !is_launching_ && blocks > 1 && blocks <= kMaxCooperativeBlocks;
+  return is_spinning_ && !is_launching_ && blocks > 0 && blocks <= kMaxCooperativeBlocks;
 }
 
 Status CpuKernel::CheckParams(size_t count, std::span<const hal::WideParam> wide) const {

@@ -87,7 +87,8 @@ class CpuKernel final : public hal::Kernel {
   /// Whether a launch with these parameters gives those that the image takes: the user declares them, but the image has
   /// the actual ones.
   [[nodiscard]] Status CheckParams(size_t count, std::span<const hal::WideParam> wide) const;
-  /// Its blocks may wait for each other in loops, so each needs a thread, as long as there are enough.
+  /// Its blocks may wait in loops for each other or for another launch, so each needs a thread, as long as there are
+  /// enough.
   [[nodiscard]] bool NeedsResident(const hal::Dim3& grid) const;
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
   /// Whether it may launch kernels. The last two parameters of its launches are then a fault slot and a fault word,

@@ -9,15 +9,15 @@ namespace millrace::cuda {
 class ContextScope {
  public:
   explicit ContextScope(CUcontext context) {
-    CUcontext current = nullptr;
-    if (Cuda().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) return;
+    if (Cuda().cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) return;
     code_ = Cuda().cuCtxPushCurrent(context);
     is_pushed_ = code_ == CUDA_SUCCESS;
   }
 
   ~ContextScope() {
     CUcontext popped = nullptr;
-    if (is_pushed_) Cuda().cuCtxPopCurrent(&popped);
+    // A channel's thread relies on the context below.
+    if (is_pushed_ && Cuda().cuCtxPopCurrent(&popped) != CUDA_SUCCESS) Cuda().cuCtxSetCurrent(before_);
   }
 
   ContextScope(const ContextScope&) = delete;
@@ -27,6 +27,7 @@ class ContextScope {
   [[nodiscard]] CUresult code() const { return code_; }
 
  private:
+  CUcontext before_ = nullptr;
   CUresult code_ = CUDA_SUCCESS;
   bool is_pushed_ = false;
 };

@@ -126,15 +126,19 @@ Status CopiesThroughHost::Step(Context& own, CUstream stream, Leg* leg, CUdevice
   Context& other = *leg->context;
   MR_TRY(own.Check(Cuda().cuEventRecord(leg->turn, stream), "recording an event"));
   CUresult code = CUDA_SUCCESS;
+  bool is_queued = false;
   {
     const std::shared_lock submitting(other.submissions());
     const ContextScope scope(other.handle());
     code = scope.code();
     if (code == CUDA_SUCCESS) code = Cuda().cuStreamWaitEvent(leg->stream, leg->turn, 0);
     if (code == CUDA_SUCCESS) code = Cuda().cuMemcpyAsync(dst, src, bytes, leg->stream);
-    if (code == CUDA_SUCCESS) code = Cuda().cuEventRecord(leg->done, leg->stream);
+    is_queued = code == CUDA_SUCCESS;
+    if (is_queued) code = Insist([&] { return Cuda().cuEventRecord(leg->done, leg->stream); });
   }
-  if (code == CUDA_SUCCESS) code = Cuda().cuStreamWaitEvent(stream, leg->done, 0);
+  if (code == CUDA_SUCCESS) code = Insist([&] { return Cuda().cuStreamWaitEvent(stream, leg->done, 0); });
+  // The stream would go on while the queued copy still reads and writes.
+  if (is_queued && code != CUDA_SUCCESS && !IsSticky(code)) return own.Lose(code, "copying through host memory");
   return CheckAmong(own, {&other}, code, "copying through host memory");
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cuda/context_scope.h"
+#include "cuda/driver_errors.h"
 #include "cuda/own_streams.h"
 
 namespace millrace::cuda {
@@ -141,7 +142,7 @@ Status PageableCopies::Start(Slot& slot, Call& call, uint64_t offset) {
     to = reinterpret_cast<CUdeviceptr>(call.dst + offset);
   }
   MR_TRY(context_->Check(Cuda().cuMemcpyAsync(to, from, bytes, call.stream), "copying through page-locked memory"));
-  const CUresult code = Cuda().cuEventRecord(slot.event, call.stream);
+  const CUresult code = Insist([&] { return Cuda().cuEventRecord(slot.event, call.stream); });
   // The queued copy's completion could not be observed, so the slot would never be safe to reuse.
   if (code != CUDA_SUCCESS) return context_->Lose(code, "recording an event");
   slot.is_busy = true;

@@ -73,7 +73,7 @@ Status Stream::Prepare(Ticket ticket, CUevent* event) {
 
 Status Stream::Accept(Ticket ticket, CUevent event) {
   const std::lock_guard lock(mutex_);
-  const CUresult code = Cuda().cuEventRecord(event, handle_);
+  const CUresult code = Insist([&] { return Cuda().cuEventRecord(event, handle_); });
   if (code != CUDA_SUCCESS) {
     // The queued work's completion could not be observed, so its success would be useless.
     return context_.Lose(code, "recording an event");
@@ -268,8 +268,8 @@ Status Stream::Record(Ticket ticket, hal::EventHandle& event_handle) {
 
 Status Stream::WaitEvent(Ticket ticket, hal::EventHandle& event_handle) {
   return Submit(ticket, [&] {
-    return context_.Check(Cuda().cuStreamWaitEvent(handle_, static_cast<EventHandle&>(event_handle).event(), 0),
-                          "waiting for an event");
+    const CUevent event = static_cast<EventHandle&>(event_handle).event();
+    return context_.Check(Insist([&] { return Cuda().cuStreamWaitEvent(handle_, event, 0); }), "waiting for an event");
   });
 }
 
@@ -322,7 +322,7 @@ Status Stream::Signal() {
   word = last;
   ++words_written_;
   if (!is_foreign_) return {};
-  const CUresult code = Cuda().cuEventRecord(word_event_, handle_);
+  const CUresult code = Insist([&] { return Cuda().cuEventRecord(word_event_, handle_); });
   return code == CUDA_SUCCESS ? Status() : context_.Lose(code, "recording an event");
 }
 

@@ -84,7 +84,8 @@ class StreamState final : public hal::ProgressSink {
   alignas(64) std::unique_ptr<hal::Stream> backend;
   Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
   bool is_dirty = false;        // Records were issued since the last Signal.
-  uint32_t poisoned_by = 0;     // It waited for a lost device: the failure that every later record repeats.
+  uint32_t poisoned_by = 0;     // A wait that cannot be kept: the failure that every later record repeats,
+  Status poison;                // with this status.
   uint32_t lost_device = 0;     // The channel of that lost device.
   uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.
   bool has_owner_left = false;  // No thread will release its holds.

@@ -1,6 +1,7 @@
 // Chapter 4: threads that wait for each other in loops.
+import os from 'node:os';
 import { describe, expect } from 'vitest';
-import { cudaKernel, i32, inout, LaunchError } from 'millrace';
+import { cudaKernel, i32, inout, LaunchError, type Operation, type Recorder } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf } from '../support/wait.js';
@@ -36,6 +37,16 @@ const relayed = cudaKernel(
   order[now[0]] = blockIdx.x;
   __threadfence();
   now[0] = now[0] + 1;
+}`,
+);
+
+/** Launches that meet. */
+const meeting = cudaKernel(
+  'meeting',
+  { arrived: inout(i32), goal: i32 },
+  `extern "C" __global__ void meeting(int* arrived, int goal) {
+  atomicAdd(arrived, 1);
+  while (atomicAdd(arrived, 0) < goal);
 }`,
 );
 
@@ -96,6 +107,28 @@ export function spinningThreads(target: Target): void {
         await graph.launch().done;
         expect([...(await order.read())]).toEqual(expected);
         await graph.close();
+      },
+      { unless },
+    );
+
+    rule(
+      'S487',
+      'launches on more streams than the device has threads wait for each other',
+      async () => {
+        const { device } = chapter;
+        const streams = Array.from({ length: isOnCpu ? 2 * os.availableParallelism() + 1 : 5 }, () =>
+          device.createStream({ ordering: 'explicit' }),
+        );
+        using arrived = device.zeros(1, 'i32');
+        await device.stream.synchronize();
+        const launch = (stream: Recorder): Operation => stream.launch(meeting, { grid: 1, block: 1 }, { arrived, goal: streams.length });
+        await Promise.all(streams.map((stream) => launch(stream).done));
+        await device.stream.fill(arrived, 0).done;
+        const graphs = streams.map((stream) => stream.capture(launch));
+        await Promise.all(graphs.map((graph, n) => streams[n]!.launch(graph).done));
+        expect([...(await arrived.read())]).toEqual([streams.length]);
+        await Promise.all(graphs.map((graph) => graph.close()));
+        await Promise.all(streams.map((stream) => stream.close()));
       },
       { unless },
     );

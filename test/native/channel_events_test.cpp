@@ -154,6 +154,28 @@ MR_TEST(a_poisoned_stream_waits_for_another_process_before_it_fails) {
   first.channel->Hold(false);
 }
 
+MR_TEST(what_follows_a_refused_wait_for_another_process_fails) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  const uint32_t b = rig.Stream();
+  rig.Alloc(a, Handle(0), 16);
+  auto exported = rig.channel->ExportEvent(Handle(0));
+  MR_REQUIRE(exported.ok());
+  backend.controls.refuse_waits = 1;
+  const Ticket waited = WaitEvent(rig, a, Handle(0));
+  const Ticket filled = rig.Fill(a, Handle(0), 16);
+  MR_EXPECT(rig.Completes(a, filled));
+  const auto failures = rig.Failures(a);
+  MR_REQUIRE(failures.size() == 2);
+  MR_EXPECT(failures[0].first == waited && failures[0].status.code() == StatusCode::kLaunchFailed);
+  MR_EXPECT(failures[1].first == filled && failures[1].status.code() == StatusCode::kUpstream);
+  MR_EXPECT(failures[1].cause == failures[0].id && failures[1].lost_device == 0);
+  const Ticket read = rig.Copy(b, Handle(0), Handle(0), 16);
+  MR_EXPECT(rig.Completes(b, read));
+  MR_EXPECT(rig.Failures(b).at(0).status.code() == StatusCode::kUpstream);
+}
+
 MR_TEST(a_closed_device_has_no_events) {
   RecordingBackend backend;
   Rig rig(backend);

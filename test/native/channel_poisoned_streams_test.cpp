@@ -105,6 +105,26 @@ MR_TEST(a_poisoned_stream_waits_for_devices_that_live_before_it_fails) {
   lost.channel->Hold(false);
 }
 
+MR_TEST(a_wait_that_the_driver_refuses_ends_when_its_point_is_reached) {
+  RecordingBackend backend;
+  Living living(backend);
+  Rig& own = living.own;
+  const uint32_t waiting = own.Stream();
+  for (const bool is_own : {true, false}) {
+    Rig& rig = is_own ? own : living.other;
+    const uint32_t awaited = is_own ? living.near : living.far;
+    const Ticket begun = living.BeginFill(rig, awaited, is_own ? "b0" : "c0");
+    backend.controls.refuse_waits = 1;
+    own.Wait(waiting, rig, awaited, begun);
+    const Ticket last = own.Fill(waiting, Handle(0), 16);
+    MR_EXPECT(own.Parks(waiting, ParkReason::kPoint));
+    MR_EXPECT(own.Completed(waiting) < last - 1);
+    rig.Backend(0).Complete(begun);
+    MR_EXPECT(own.Completes(waiting, last));
+  }
+  MR_EXPECT(own.Failures(waiting).empty());
+}
+
 MR_TEST(a_stream_that_could_not_be_created_waits_before_it_fails) {
   RecordingBackend backend;
   Living living(backend);

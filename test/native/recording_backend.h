@@ -127,6 +127,7 @@ class RecordingStream final : public hal::Stream {
     return Take(ticket, "fill");
   }
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override {
+    if (RefusesWait()) return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
     return Take(ticket, "wait " + static_cast<RecordingStream&>(other).name_ + " " + std::to_string(until));
   }
   Status Nop(hal::Ticket ticket) override { return Take(ticket, "nop"); }
@@ -185,7 +186,10 @@ class RecordingStream final : public hal::Stream {
     static_cast<RecordingEventHandle&>(event_handle).stamp = controls_.clock.fetch_add(1);
     return Take(ticket, "event_handle");
   }
-  Status WaitEvent(hal::Ticket ticket, hal::EventHandle&) override { return Take(ticket, "wait event_handle"); }
+  Status WaitEvent(hal::Ticket ticket, hal::EventHandle&) override {
+    if (RefusesWait()) return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
+    return Take(ticket, "wait event_handle");
+  }
   [[nodiscard]] uint64_t NativeHandle() const override { return handle_; }
 
   /// Completes everything up to `ticket`, as a device would. Thread: any.
@@ -203,6 +207,11 @@ class RecordingStream final : public hal::Stream {
   }
 
  private:
+  bool RefusesWait() {
+    if (controls_.refuse_waits.load() == 0) return false;
+    controls_.refuse_waits.fetch_sub(1);
+    return true;
+  }
   Status Take(hal::Ticket ticket, const std::string& what) {
     const std::string line = name_ + " " + std::to_string(ticket) + " " + what;
     controls_.log.Add(line);

@@ -59,6 +59,7 @@ struct BackendControls {
   std::atomic<int> refuse_fills{0};
   std::atomic<int> refuse_graphs{0};
   std::atomic<int> refuse_streams{0};
+  std::atomic<int> refuse_waits{0};
   /// Called with a stream's line in the log once the work was taken, and has ended if it does so at once, before the
   /// call of the backend returns. Set before there is a device.
   std::function<void(const std::string&)> on_taken;

@@ -68,7 +68,7 @@ Outcome EventRecords::WaitEvent(StreamState& stream, Ticket ticket, RecordReader
   } else if (is_poisoned && status.code() != StatusCode::kDeviceLost) {
     ends_.CloseTicket(stream, ticket);
   } else {
-    return ends_.FailDriver(stream, ticket, status, 0, {});
+    return ends_.FailWait(stream, ticket, status);
   }
   return Outcome::kIssued;
 }

@@ -26,9 +26,7 @@ Outcome MemoryRecords::Alloc(StreamState& stream, Ticket ticket, RecordReader& r
       tables_.memory.Find(record.handle) != nullptr) {
     return ends_.FailMalformed(stream, ticket);
   }
-  if (stream.poisoned_by != 0) {
-    return FailAlloc(stream, ticket, record, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
-  }
+  if (stream.poisoned_by != 0) return FailAlloc(stream, ticket, record, stream.poison);
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, RecordEnds::NoStream());
   if (static_cast<AllocKind>(record.kind) == AllocKind::kInterprocess) {
     return AllocOnBlockingThread(stream, ticket, record, [bytes = record.bytes](hal::Device& device) {
@@ -47,9 +45,7 @@ Outcome MemoryRecords::AllocArray(StreamState& stream, Ticket ticket, RecordRead
   }
   const protocol::AllocRecord allocated{
       .handle = record.handle, .kind = static_cast<uint32_t>(AllocKind::kArray), .bytes = record.bytes};
-  if (stream.poisoned_by != 0) {
-    return FailAlloc(stream, ticket, allocated, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
-  }
+  if (stream.poisoned_by != 0) return FailAlloc(stream, ticket, allocated, stream.poison);
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, allocated, RecordEnds::NoStream());
   return AllocOnBlockingThread(stream, ticket, allocated,
                                [shape = record.shape](hal::Device& device) { return device.AllocateArray(shape); });
@@ -139,9 +135,7 @@ Outcome MemoryRecords::Adopt(StreamState& stream, Ticket ticket, RecordReader& r
   }
   const MemoryRef* const found = tables_.memory.Find(record.source);
   const protocol::AllocRecord adopted{.handle = record.handle, .bytes = record.bytes};
-  if (stream.poisoned_by != 0) {
-    return FailAlloc(stream, ticket, adopted, Status(StatusCode::kDeviceLost, "the stream waited for a lost device"));
-  }
+  if (stream.poisoned_by != 0) return FailAlloc(stream, ticket, adopted, stream.poison);
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, adopted, RecordEnds::NoStream());
   if (found == nullptr || (*found)->bytes < record.bytes) {
     return FailAlloc(stream, ticket, adopted,

@@ -10,7 +10,9 @@ Outcome RecordEnds::CloseTicket(StreamState& stream, Ticket ticket) {
     stream.CompleteOnHost(ticket);
     return Outcome::kIssued;
   }
-  const Status status = stream.backend->Nop(ticket);
+  Status status = stream.backend->Nop(ticket);
+  // Without the end of this ticket its stream has none, so a refusal that may pass is asked again.
+  if (!status.ok() && status.code() != StatusCode::kDeviceLost) status = stream.backend->Nop(ticket);
   if (!status.ok()) loss_.Mark(Status(StatusCode::kDeviceLost, status.note(), status.driver_code()));
   return Outcome::kIssued;
 }
@@ -56,7 +58,15 @@ Outcome RecordEnds::Poison(StreamState& stream, Ticket ticket, uint32_t device) 
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, {});
   const Status status(StatusCode::kDeviceLost, "the device that the stream waits for was lost");
   stream.lost_device = device;
+  stream.poison = Status(StatusCode::kDeviceLost, "the stream waited for a lost device");
   stream.poisoned_by = RecordFailure(stream, ticket, {.status = status, .lost_device = device}, {});
+  return CloseTicket(stream, ticket);
+}
+
+Outcome RecordEnds::FailWait(StreamState& stream, Ticket ticket, Status status) {
+  if (status.code() == StatusCode::kDeviceLost) return FailDriver(stream, ticket, status, 0, {});
+  stream.poison = Status(StatusCode::kUpstream, "the stream could not be made to wait");
+  stream.poisoned_by = RecordFailure(stream, ticket, {.status = status}, {});
   return CloseTicket(stream, ticket);
 }
 
@@ -70,9 +80,8 @@ uint32_t RecordEnds::RecordFailure(StreamState& stream, Ticket ticket, Failure f
 }
 
 void RecordEnds::RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs) {
-  const Status status(StatusCode::kDeviceLost, "the stream waited for a lost device");
-  RecordFailure(stream, ticket, {.status = status, .cause = stream.poisoned_by, .lost_device = stream.lost_device},
-                outputs);
+  RecordFailure(stream, ticket,
+                {.status = stream.poison, .cause = stream.poisoned_by, .lost_device = stream.lost_device}, outputs);
 }
 
 Status RecordEnds::NoStream() {

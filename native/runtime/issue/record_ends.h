@@ -31,6 +31,8 @@ class RecordEnds {
   Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device);
   /// The stream waits for a device that is lost: this and every later record of it fails, each in its order.
   Outcome Poison(StreamState& stream, Ticket ticket, uint32_t device);
+  /// The driver refused a wait that nothing can replace: as Poison, since every later record relies on the wait.
+  Outcome FailWait(StreamState& stream, Ticket ticket, Status status);
 
   /// The failure alone; the ticket is still open. Returns the failure's id.
   uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs);

@@ -43,6 +43,7 @@ Outcome StreamRecords::Destroy(StreamState& stream, Ticket ticket) {
   }
   stream.Forget();
   stream.poisoned_by = stream.lost_device = 0;
+  stream.poison = {};
   stream.has_owner_left = false;
   stream.CompleteOnHost(ticket);
   const uint32_t owner_id = stream.owner_id;
@@ -82,10 +83,12 @@ Outcome StreamRecords::Wait(StreamState& stream, Ticket ticket, RecordReader& re
     if (can_run && &other->backend() == &device_.backend()) {
       const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
       if (status.code() == StatusCode::kUpstream) return ends_.Poison(stream, ticket, record.device);
-      return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, {});
+      if (status.ok()) return Outcome::kIssued;
+      if (status.code() == StatusCode::kDeviceLost) return ends_.FailDriver(stream, ticket, status, 0, {});
     }
   }
-  // For it the channel waits; so too between devices of two kinds, which know nothing of each other's streams.
+  // For it the channel waits; so too where the driver refused the wait, which what follows relies on, and between
+  // devices of two kinds, which know nothing of each other's streams.
   if (!target->AddWaiter(record.ticket, true, channel_.shared_from_this(), stream.index()))
     return waits_.LookAgain(stream);
   if (other.get() == &channel_) progress_.Signal();  // Or the word that is waited for might never be written.

@@ -29,7 +29,7 @@ export const KERNEL_FAULTS: readonly string[] = [
   'accessed an address that is not mapped for that access (0x#)',
   'accessed a non-canonical address',
   'reached a trap',
-  'waited in a loop for another thread for more than # ms (threads of a block run one after the other between barriers)',
+  'waited in a loop for another thread, or for another launch, for more than # ms (threads of a block run one after the other between barriers; of all launches with such loops, 1,024 blocks run at once)',
 ];
 /**
  * The index in KERNEL_FAULTS of an access outside an array of a device with guarded memory. The index of the report is the distance from the

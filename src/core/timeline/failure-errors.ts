@@ -64,6 +64,9 @@ export interface FailureScene {
   readonly lost: () => { readonly device: string; readonly error: DeviceLostError } | undefined;
 }
 
+/** The note of what follows a wait that the driver refused. */
+const UNKEPT_WAIT = 'the stream could not be made to wait';
+
 /** The error of a failure; a promise if the error of a build is not known yet. */
 export function describeFailure(record: FailureRecord, scene: FailureScene): MillraceError | Promise<MillraceError> {
   const { device, stream, operation, node, kernel } = scene;
@@ -88,7 +91,8 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
     case Status.UPSTREAM: {
       const cause = scene.cause();
       const upstream = (first: MillraceError): MillraceError => {
-        const message = `${what} ${where} reads memory that an earlier failure poisoned: ${first.message.split('\n', 1)[0]}`;
+        const relies = record.note === UNKEPT_WAIT ? 'follows a wait that failed' : 'reads memory that an earlier failure poisoned';
+        const message = `${what} ${where} ${relies}: ${first.message.split('\n', 1)[0]}`;
         return new UpstreamError('ERR_MILLRACE_UPSTREAM', message, { ...facts, cause: first });
       };
       return cause instanceof Promise ? cause.then(upstream) : upstream(cause);

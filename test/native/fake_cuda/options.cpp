@@ -1,11 +1,14 @@
 #include "options.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -43,9 +46,27 @@ struct Failure {
 struct Failures {
   std::mutex mutex;
   std::vector<Failure> list;
+  int file = -1;     // Of "@file".
+  std::string text;  // What it held.
+
+  void Follow(const std::string& path) {
+    file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file >= 0) return;
+    std::fprintf(stderr, "fake_cuda: cannot read '%s'\n", path.c_str());
+    std::abort();
+  }
+  /// A changed text restarts the counts.
+  void ReadAgain() {
+    if (file < 0) return;
+    std::array<char, 256> buffer;
+    const ssize_t size = pread(file, buffer.data(), buffer.size(), 0);
+    const std::string now(buffer.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    if (now == text) return;
+    text = now;
+    Parse(text);
+  }
 
   void Parse(const std::string& specification) {
-    const std::lock_guard lock(mutex);
     list.clear();
     for (const std::string& entry : Split(specification, ',')) {
       const std::vector<std::string> parts = Split(entry, ':');
@@ -62,7 +83,8 @@ struct Failures {
 Failures& GetFailures() {
   static Failures* failures = [] {
     auto* made = new Failures();
-    made->Parse(Text("MILLRACE_FAKE_CUDA_FAIL"));
+    const std::string text = Text("MILLRACE_FAKE_CUDA_FAIL");
+    text.starts_with('@') ? made->Follow(text.substr(1)) : made->Parse(text);
     return made;
   }();
   return *failures;
@@ -94,8 +116,10 @@ cuda::CUresult Injected(const char* function) {
   Failures& failures = GetFailures();
   const std::lock_guard lock(failures.mutex);
   cuda::CUresult code = cuda::CUDA_SUCCESS;
+  failures.ReadAgain();
   for (Failure& failure : failures.list) {
-    if (failure.function != function) continue;
+    const bool is_any = failure.function == "*" && std::strncmp(function, "cu", 2) == 0;
+    if (!is_any && failure.function != function) continue;
     ++failure.seen;
     if (failure.call == 0 || failure.call == failure.seen) code = failure.code;
   }
@@ -103,6 +127,7 @@ cuda::CUresult Injected(const char* function) {
 }
 
 void SetFailures(const char* specification) {
+  const std::lock_guard lock(GetFailures().mutex);
   GetFailures().Parse(specification);
 }
 

@@ -5,10 +5,11 @@
 //   MILLRACE_FAKE_CUDA_MEMORY    bytes of one device (1 GiB)
 //   MILLRACE_FAKE_CUDA_DELAY_US  how much longer every copy, fill and kernel takes (0)
 //   MILLRACE_FAKE_CUDA_MISSING   functions this driver does not have: "cuMemAllocAsync,cuStreamWriteValue64"
-//   MILLRACE_FAKE_CUDA_LOG       a file for one line per call, in the order of the calls
+//   MILLRACE_FAKE_CUDA_LOG       a file for one line per call, in the order of the calls; "fails=719" if made to fail
 //   MILLRACE_FAKE_CUDA_FAIL      "cuLaunchKernel:3:719,kernel:2:700": the third call of that function returns 719; the
 //                                second kernel that runs faults with 700. Sticky codes lose the current device. A
-//                                count of 0 means every call.
+//                                count of 0 means every call, and the function "*" every function. "@file": the
+//                                file's text, read again at each call.
 //   MILLRACE_FAKE_CUDA_PEERS     0: no device can reach another's memory (1)
 //   MILLRACE_FAKE_CUDA_COOPERATION
 //                                0: no device makes cooperative launches (1)
