@@ -1,8 +1,7 @@
 // Finds and loads the addon. If that fails, the error says what the user can do.
 //
 // The main thread loads the addon before any worker, because the library is unmapped with the last thread that loaded it.
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { InternalError, UnavailableError } from '../core/base/errors.js';
 import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
@@ -31,7 +30,10 @@ function load(path: string): Binding {
   }
   let binding: Binding;
   try {
-    binding = createRequire(import.meta.url)(path) as Binding;
+    // Not by `require`, which gives all copies of this package in the thread one binding: it serves one.
+    const addon = { exports: {} };
+    process.dlopen(addon, realpathSync(path));
+    binding = addon.exports as Binding;
   } catch (cause) {
     const help = ['Build it on this machine: npm run build', 'An addon built for another system or C library does not load.'];
     throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The native addon at ${path} does not load.`, help, { cause });

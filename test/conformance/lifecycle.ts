@@ -222,7 +222,14 @@ export function lifecycle(target: Target): void {
       const failed = rejectionOf(stream.launch(unbuiltKernel(), 1, { x }).done);
       const waiting = rejectionOf(stream.synchronize());
       const destroyed = device.destroy(new Error('enough'));
-      expect(thrownBy(() => stream.fill(x, 2))).toBeInstanceOf(StateError);
+      const refusals = [() => stream.fill(x, 2), () => device.createStream(), () => device.zeros(1), () => device.stream.record()].map(
+        (call) => thrownBy(call),
+      );
+      for (const error of refusals) {
+        expect(error).toBeInstanceOf(DeviceLostError);
+        expect(error).toMatchObject({ reason: 'closed', cause: { message: 'enough' } });
+      }
+      expect(await rejectionOf(x.read())).toMatchObject({ reason: 'closed', cause: { message: 'enough' } });
       await destroyed;
       for (const error of await Promise.all([failed, waiting])) {
         expect(error).toBeInstanceOf(DeviceLostError);

@@ -1,7 +1,12 @@
 // Opening a device that is being closed or destroyed.
-import { readdirSync } from 'node:fs';
-import { listDevices, openDevice } from 'millrace';
+import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { cudaKernel, DeviceLostError, f32, inout, listDevices, openDevice } from 'millrace';
 import { expect, test } from 'vitest';
+import { runChild } from '../support/child.js';
+import { rejectionOf } from '../support/wait.js';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
 
 test('a device that was opened several times and destroyed once can be opened again at once', async () => {
   const [device, same] = [await openDevice('cpu'), await openDevice('cpu')];
@@ -28,4 +33,38 @@ test('opening an open device again, and listing devices, starts no worker', asyn
   expect(threads()).toBe(before);
   for (const each of opened) await each.close();
   expect(device.state).toBe('open');
+});
+
+test('two copies of the package in one thread work side by side', async () => {
+  const copy = path.join(ROOT, `build/copy-${process.pid}`);
+  mkdirSync(copy);
+  try {
+    cpSync(path.join(ROOT, 'dist'), path.join(copy, 'dist'), { recursive: true, filter: (file) => !/\.(map|d\.ts)$/.test(file) });
+    for (const shared of ['native', 'package.json']) symlinkSync(path.join(ROOT, shared), path.join(copy, shared));
+    const code = `const copies = [await import('millrace'), await import(${JSON.stringify(path.join(copy, 'dist/index.js'))})];
+      const [one, other] = await Promise.all(copies.map(({ openDevice }) => openDevice('cpu')));
+      const values = [];
+      for (const device of [one, other, await copies[1].openShared(one.share())]) values.push((await device.full(1, 3).read())[0]);
+      await one.close();
+      values.push((await other.full(1, 4).read())[0]);
+      await other.close();
+      console.log(copies[0].openDevice === copies[1].openDevice, ...values);`;
+    const { stdout, stderr } = await runChild(code, { MILLRACE_ADDON: path.join(ROOT, 'build/Release/millrace.node') });
+    expect([stdout, stderr]).toEqual(['false 3 3 3 4\n', '']);
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+});
+
+test('a CPU device that a fault has lost says that it can be opened again, and it can', async () => {
+  const trap = cudaKernel('trap', { x: inout(f32) }, 'extern "C" __global__ void trap(float* x) { __trap(); }');
+  const device = await openDevice('cpu');
+  using x = device.zeros(1);
+  const error = await rejectionOf(device.stream.launch(trap, { grid: 1, block: 1 }, { x }).done);
+  expect(error).toBeInstanceOf(DeviceLostError);
+  for (const lost of [error, await device.lost]) expect(lost).toMatchObject({ reason: 'fault', restartNeeds: 'reopen' });
+  await device.close();
+  await using again = await openDevice('cpu');
+  using y = again.ones(1);
+  expect(await y.read()).toEqual(new Float32Array([1]));
 });

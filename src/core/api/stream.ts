@@ -334,8 +334,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** @internal */
   protected closedError(): Error {
-    const { lostError } = this.core;
-    if (lostError !== undefined && lostError.reason !== 'closed') return lostError;
+    if (this.core.lostError !== undefined) return this.core.lostError;
     const what = this.core.state === 'open' ? `Stream ${this.label} of device` : 'Device';
     return new StateError('ERR_MILLRACE_STATE', `${what} ${this.core.name} is closed.`, { device: this.core.name, stream: this.label });
   }

@@ -328,9 +328,9 @@ export class DeviceLostError extends MillraceError {
   constructor(code: string, message: string, reason: LostReason, facts: Facts = {}) {
     super(code, message, facts);
     this.reason = reason;
-    // A kernel that hangs on a CPU device keeps a thread; on a GPU it keeps the GPU.
-    const isKept = reason === 'hung' && facts.device?.startsWith('cpu') !== true;
-    this.restartNeeds = reason === 'fault' || isKept ? 'process' : 'reopen';
+    // On a GPU, a fault corrupts the process's context, and a kernel that hangs keeps the GPU; on a CPU device it keeps a thread.
+    const isKept = (reason === 'hung' || reason === 'fault') && facts.device?.startsWith('cpu') !== true;
+    this.restartNeeds = isKept ? 'process' : 'reopen';
   }
 }
 

@@ -218,7 +218,8 @@ export class DeviceCore implements FreeingDevice {
     // The thread that had the device open has ended, and the device is not at fault. The status may arrive before the exit event.
     const hasWorkerEnded = status === Status.STATE;
     if (hasWorkerEnded) return this.channel.endedError();
-    const message = `Device ${this.name} is lost (status ${status}): only a new process can open it again.`;
+    const again = this.name.startsWith('cpu') ? 'openDevice gives a new one' : 'only a new process can open it again';
+    const message = `Device ${this.name} is lost (status ${status}): ${again}.`;
     return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name });
   }
 
@@ -267,7 +268,7 @@ export class DeviceCore implements FreeingDevice {
   /** The error for a call that needs an open device; undefined if it is open. */
   refuseIfOver(): Error | undefined {
     if (this.state === 'open') return undefined;
-    if (this.state === 'lost') return this.lostError;
+    if (this.lostError !== undefined) return this.lostError;
     return new StateError('ERR_MILLRACE_STATE', `Device ${this.name} is closed.`, { device: this.name });
   }
 
