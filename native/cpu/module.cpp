@@ -37,7 +37,7 @@ Result<std::string> FileOf(const std::string& path) {
   if (std::filesystem::copy_file(path, copy, error)) return copy;
   // Removes a copy that is incomplete because the disk is full.
   unlink(copy.c_str());
-  return SystemMessage::Fail(StatusCode::kInternal, kCopying, copy + ": " + error.message());
+  return SystemMessage::Fail(StatusCode::kUnavailable, kCopying, copy + ": " + error.message());
 }
 
 /// A variable of a loaded image, which it keeps loaded.
@@ -64,7 +64,7 @@ Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
   const std::string said = library == nullptr ? LoaderError() : std::string();
   // The mapping remains valid, and the loader cannot mistake another file for this one.
   if (file != path) unlink(file.c_str());
-  if (library == nullptr) return SystemMessage::Fail(StatusCode::kInternal, kLoading, said);
+  if (library == nullptr) return SystemMessage::Fail(StatusCode::kUnavailable, kLoading, said);
   return std::make_shared<Image>(library, path);
 }
 

@@ -3,11 +3,17 @@
 // The main thread loads the addon before any worker, because the library is unmapped with the last thread that loaded it.
 import { existsSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { InternalError, UnavailableError } from '../core/base/errors.js';
+import { UnavailableError } from '../core/base/errors.js';
 import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
 import type { Binding } from './binding.js';
 
 const BUILT = fileURLToPath(new URL('../../build/Release/millrace.node', import.meta.url));
+
+/** What the loader says where the process has reached a limit. */
+const LIMITED = /Too many open files|[Cc]annot allocate memory|failed to map segment/;
+/** @internal */
+export const RAISE_LIMITS =
+  'Raise the limits of the process (ulimit -n for open files, -v for memory, -u for threads), or use less of them.';
 
 let loaded: Binding | undefined;
 
@@ -35,13 +41,16 @@ function load(path: string): Binding {
     process.dlopen(addon, realpathSync(path));
     binding = addon.exports as Binding;
   } catch (cause) {
-    const help = ['Build it on this machine: npm run build', 'An addon built for another system or C library does not load.'];
-    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The native addon at ${path} does not load.`, help, { cause });
+    const reason = (cause as Error).message;
+    const help = LIMITED.test(reason)
+      ? [RAISE_LIMITS]
+      : ['Build it on this machine: npm run build', 'An addon built for another system or C library does not load.'];
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The native addon at ${path} does not load: ${reason}.`, help, { cause });
   }
   const hash = binding.protocolHash();
   if (hash !== PROTOCOL_HASH) {
-    const message = `The native addon at ${path} has another protocol hash (${hash}) than this package (${PROTOCOL_HASH}). Build it again: npm run build`;
-    throw new InternalError('ERR_MILLRACE_INTERNAL', message);
+    const message = `The native addon at ${path} has another protocol hash (${hash}) than this package (${PROTOCOL_HASH}).`;
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, ['Build it again: npm run build']);
   }
   return binding;
 }

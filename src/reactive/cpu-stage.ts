@@ -65,6 +65,8 @@ export function cpuStage<T, M extends object, K extends TaskName<M>>(
   arg: (value: T) => TaskArg<M, K>,
   opts: CpuStageOptions = {},
 ): OperatorFunction<T, TaskResult<M, K>> {
+  if (typeof (tasks as Partial<CpuTasks<M>> | undefined | null)?.run !== 'function')
+    throw badArgument('tasks', tasks, `The tasks (${show(tasks)}) are not a result of cpuTasks.`);
   const { ordered = true, lane } = opts;
   const concurrency = checkInteger('concurrency', opts.concurrency ?? tasks.threads, 1);
   const { defer, mergeMap } = rx();

@@ -134,7 +134,14 @@ class Queue {
 }
 
 function pathOf(filename: unknown): string {
-  if (typeof filename === 'string' && !filename.startsWith('file:') && filename !== '') return resolve(filename);
+  if (typeof filename === 'string' && !filename.startsWith('file:') && filename !== '') {
+    try {
+      return resolve(filename);
+    } catch {
+      // Without a working directory, no relative path exists.
+      return filename;
+    }
+  }
   try {
     return fileURLToPath(filename as string | URL);
   } catch {

@@ -4,10 +4,12 @@
 // rejects requests to a worker that has ended.
 // Thread: owner.
 import { Worker, type WorkerOptions } from 'node:worker_threads';
-import { decodeError, DeviceLostError, InternalError } from '../core/base/errors.js';
+import { decodeError, DeviceLostError, InternalError, type MillraceError, UnavailableError } from '../core/base/errors.js';
 import type { Binding } from '../native/binding.js';
+import { RAISE_LIMITS } from '../native/load.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
+import { isOfSystem } from '../toolchain/system/environment-errors.js';
 import { workerLink } from './control-link.js';
 import type { FromWorker, OpenRequest, ToWorker } from './messages.js';
 import { WorkerChannel } from './worker-channel.js';
@@ -28,10 +30,10 @@ export class DeviceWorkerHandle {
   #ended: unknown;
 
   /** `worker`: for tests. */
-  constructor(binding: Binding, worker: Worker = new Worker(WORKER, OPTIONS)) {
+  constructor(binding: Binding, worker: Worker = startWorker()) {
     this.#binding = binding;
     this.#worker = worker;
-    worker.on('error', (error) => this.#end(error));
+    worker.on('error', (error) => this.#end(notStarted(error)));
     this.#exited = new Promise((resolve) => {
       worker.once('exit', (code) => {
         const message = `The device's worker ended before the device was open (exit code ${code}).`;
@@ -104,3 +106,22 @@ const WORKER = new URL('./device-worker.cjs', import.meta.url);
  * toolchain relies on it (decision 0030).
  */
 const OPTIONS: WorkerOptions = { name: 'millrace', execArgv: [], trackUnmanagedFds: true };
+
+function startWorker(): Worker {
+  try {
+    return new Worker(WORKER, OPTIONS);
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+/** The error of a worker that the system, or Node for want of something, does not let start. */
+function notStarted(error: unknown): MillraceError {
+  const { code, message, syscall } = error as NodeJS.ErrnoException;
+  const what = `The device's worker does not start: ${message}.`;
+  const isGone = syscall === 'uv_cwd' || message.endsWith('uv_cwd');
+  const isLimit = isGone || isOfSystem(error) || /^ERR_(?:WORKER|MILLRACE_UNAVAILABLE)/.test(code ?? '');
+  if (!isLimit) return new InternalError('ERR_MILLRACE_INTERNAL', what, { cause: error });
+  const help = isGone ? 'The working directory of the process is gone: call process.chdir() with one that exists.' : RAISE_LIMITS;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, [help], { cause: error });
+}

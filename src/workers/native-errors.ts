@@ -11,6 +11,7 @@ import {
   UnsupportedError,
 } from '../core/base/errors.js';
 import type { NativeFailure } from '../native/binding.js';
+import { RAISE_LIMITS } from '../native/load.js';
 import { Status } from '../protocol/protocol.gen.js';
 
 /** Turns the status of a native failure into an error of the library. */
@@ -40,6 +41,13 @@ export function asMillraceError(error: unknown, what: string, capability: string
 export function asOpenFailure(error: unknown, device: string): unknown {
   const { status, driverStatus, message } = error as NativeFailure;
   const what = `Device ${device} cannot be opened`;
+  // Such as "Array buffer allocation failed", for the 4 GiB of addresses that pinned memory grows in.
+  if (error instanceof RangeError) {
+    return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message} (it reserves 4 GiB of addresses).`, [RAISE_LIMITS], {
+      device,
+      cause: error,
+    });
+  }
   if (status !== Status.DEVICE_LOST || driverStatus !== 0) return asMillraceError(error, what);
   return new DeviceLostError('ERR_MILLRACE_LOST', `${what}: ${message}`, 'hung', { device, cause: error });
 }

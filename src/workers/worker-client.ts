@@ -153,12 +153,9 @@ export class WorkerClient {
     } catch (error) {
       if (this.#device.isClosing) return;
       // Send the reason first: the owner needs it when it sees the failed launches.
-      this.#send({ type: 'buildFailed', handle, error: encodeError(asMillraceError(error, `Kernel ${spec.name} does not load`)) });
-      this.#device.binding.failKernel(
-        this.#device.channel,
-        handle,
-        error instanceof UnavailableError ? Status.UNAVAILABLE : Status.COMPILE,
-      );
+      const told = asMillraceError(error, `Kernel ${spec.name} does not load`);
+      this.#send({ type: 'buildFailed', handle, error: encodeError(told) });
+      this.#device.binding.failKernel(this.#device.channel, handle, told instanceof UnavailableError ? Status.UNAVAILABLE : Status.COMPILE);
     } finally {
       this.#building.delete(handle);
     }

@@ -51,6 +51,7 @@ const MISTAKES: readonly Mistake[] = [
     shows: (device) => [String(device.info.totalMemoryBytes + 1), String(device.info.totalMemoryBytes)],
   },
   { title: 'an unknown element type', call: ({ device }) => device.zeros(4, 'f128' as never), error: ArgumentError, shows: () => ['f128'] },
+  { title: 'an array as the stream of a clone', call: ({ x }) => x.clone(x as never), error: ArgumentError, shows: () => ['DeviceArray'] },
   { title: 'a negative pinned size', call: ({ device }) => device.pinned(-8), error: ArgumentError, shows: () => ['-8'] },
   {
     title: 'data that does not fit its shape',

@@ -99,6 +99,7 @@ export function cpuTaskFailures(target: Target): void {
         expect(error).toMatchObject({ argument: 'concurrency', value: concurrency });
       }
       expect(thrownBy(() => cpuTasks({} as typeof pool))).toBeInstanceOf(ArgumentError);
+      expect(thrownBy(() => cpuStage(undefined as never, 'any' as never, (value) => value as never))).toBeInstanceOf(ArgumentError);
     });
   });
 }

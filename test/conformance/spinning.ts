@@ -143,7 +143,9 @@ export function spinningThreads(target: Target): void {
         if (isOnCpu) {
           const error = await rejectionOf(done);
           expect(error).toBeInstanceOf(LaunchError);
-          expect(error.message).toMatch(/^Kernel crossed .* waited in a loop for another thread, or for another launch, for more than 3000 ms/);
+          expect(error.message).toMatch(
+            /^Kernel crossed .* waited in a loop for another thread, or for another launch, for more than 3000 ms/,
+          );
           using other = device.full(2, 1, 'i32');
           await device.stream.launch(crossed, { grid: 1, block: 64 }, { flag: other }).done;
           expect([...(await other.read())]).toEqual([1, 7]);

@@ -1,4 +1,5 @@
 // Opening a device that is being closed or destroyed.
+import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { cudaKernel, DeviceLostError, f32, inout, listDevices, openDevice } from 'millrace';
@@ -67,4 +68,37 @@ test('a CPU device that a fault has lost says that it can be opened again, and i
   await using again = await openDevice('cpu');
   using y = again.ones(1);
   expect(await y.read()).toEqual(new Float32Array([1]));
+});
+
+test('without a working directory or free descriptors, a device opens or says why not', () => {
+  const code = `import { closeSync, mkdtempSync, openSync, rmdirSync } from 'node:fs';
+    import { tmpdir } from 'node:os';
+    const { cudaKernel, f32, inout, openDevice } = await import('millrace');
+    const said = [];
+    const tell = ({ code, help }) => said.push(code + ' ' + help.join());
+    const leave = () => { const gone = mkdtempSync(tmpdir() + '/gone-'); process.chdir(gone); rmdirSync(gone); };
+    const taken = [];
+    try { for (;;) taken.push(openSync('/dev/null')); } catch { }
+    for (const left of [0, 3, 20]) {
+      for (let n = 0; n < left; n++) closeSync(taken.pop());
+      await openDevice('cpu').then((device) => device.close(), tell);
+    }
+    for (const each of taken) closeSync(each);
+    leave();
+    await openDevice('cpu').then((device) => device.close(), tell);
+    process.chdir('/');
+    const device = await openDevice('cpu');
+    leave();
+    const x = device.full(1, 3);
+    const twice = cudaKernel('twice', { x: inout(f32) }, '#include "cuda_runtime.h"\\nextern "C" __global__ void twice(float* x) { x[0] *= 2; }');
+    await device.stream.launch(twice, { grid: 1, block: 1 }, { x }).done;
+    try { cudaKernel('absent', { x: inout(f32) }, new URL('file:///nowhere.cu')); } catch ({ code }) { said.push(code); }
+    console.log(JSON.stringify([...said, (await x.read())[0]]));
+    await device.close();`;
+  const limiting = 'ulimit -n 200; exec "$0" --input-type=module --eval "$1"';
+  const { stdout, stderr } = spawnSync('sh', ['-c', limiting, process.execPath, code], { cwd: ROOT, encoding: 'utf8' });
+  const limited = expect.stringMatching(/^ERR_MILLRACE_UNAVAILABLE Raise the limits/) as string;
+  const gone = expect.stringMatching(/^ERR_MILLRACE_UNAVAILABLE .*process\.chdir/) as string;
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toEqual([limited, limited, gone, 'ERR_MILLRACE_ARGUMENT', 6]);
 });

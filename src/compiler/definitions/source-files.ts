@@ -1,7 +1,7 @@
 // Reads CUDA C++ from files: the source itself, if a URL was given, and the headers that it includes.
 // Thread: the caller's, at the call, because the call compares the source with the parameters.
 import { readFileSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { includeFolders, inlineIncludes } from '../cuda-source/included-files.js';
 import type { CallSite } from '../diagnostics/diagnostics.js';
@@ -31,7 +31,7 @@ export interface SourceFile {
  */
 export function readSource(given: unknown, file: unknown, options: readonly string[], site: CallSite): SourceFile {
   if (file !== undefined && typeof file !== 'string') refuseArgument(`file (${shortened(file)}) must be a string, a path.`, 'file', file);
-  const path = given instanceof URL ? pathOf(given) : file === undefined ? undefined : resolve(file);
+  const path = given instanceof URL ? pathOf(given) : file === undefined ? undefined : pathIn('.', file);
   const text = given instanceof URL ? contentOf(given, path as string) : given;
   if (typeof text !== 'string') {
     const what = given === null ? 'null' : typeof given;
@@ -44,11 +44,20 @@ export function readSource(given: unknown, file: unknown, options: readonly stri
   }
   const plain = text.replace(/^\uFEFF/, '');
   const place: CallSite = path === undefined ? site : { file: path, line: 1 };
-  const folder = path === undefined ? process.cwd() : dirname(path);
-  const inlined = inlineIncludes(plain, folder, includeFolders(options), { read, resolve, folderOf: dirname });
+  const folder = path === undefined ? '.' : dirname(path);
+  const inlined = inlineIncludes(plain, folder, includeFolders(options), { read, resolve: pathIn, folderOf: dirname });
   if (inlined === undefined) return { source: plain, site: place };
   const { source, ...included } = inlined;
   return { source, site: { ...place, included } };
+}
+
+/** An absolute path, unless the working directory is gone: then no relative path exists. */
+function pathIn(folder: string, name: string): string {
+  try {
+    return resolve(folder, name);
+  } catch {
+    return join(folder, name);
+  }
 }
 
 function pathOf(url: URL): string {

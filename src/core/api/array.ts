@@ -99,7 +99,8 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    */
   clone(stream: Stream = this.device.stream): DeviceArray<D> {
     this.checkUsable();
-    if ((stream as { readonly core?: unknown } | null)?.core !== this.core) {
+    // An array of the device has a core, too.
+    if ((stream as Partial<Stream> | null)?.allocate === undefined || stream.core !== this.core) {
       throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream of device ${this.core.name}.`);
     }
     const copy = stream.allocate(this.shape, this.dtype);

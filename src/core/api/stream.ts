@@ -173,8 +173,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   async #ready(opts: WaitOptions & { readonly below?: number }): Promise<void> {
-    const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
     checkWaitCall(opts, 'below');
+    const below = opts.below === undefined ? this.core.channel.maxPending >> 1 : checkInteger('below', opts.below, 1);
     if (this.#state === 'closed') throw this.closedError();
     const { last, pending } = this.timeline;
     if (pending >= below) await this.core.waits.until(this.timeline, last - below + 1, undefined, opts);

@@ -134,6 +134,9 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
       if (record.status === Status.STATE && record.kernel === 0) {
         return new StateError('ERR_MILLRACE_STATE', `${what} ${where} failed${note}.`, facts);
       }
+      // What the driver refuses for reasons that this library does not know.
+      if (record.driverStatus !== 0)
+        return new LaunchError('ERR_MILLRACE_LAUNCH', `${what} ${where} was refused by the device${note}.`, facts);
       // Launches of a kernel that did not build fail with the error of the build, which may not have arrived yet.
       if (kernel !== undefined && record.kernel !== 0) {
         return kernel.built.then(

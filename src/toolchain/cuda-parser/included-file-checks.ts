@@ -2,7 +2,7 @@
 // compiler would read it until its time limit, and NVRTC in this process until memory runs out. Names in macros and includes of headers are
 // not checked.
 import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda-source/included-files.js';
 import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
@@ -12,9 +12,9 @@ const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]/gm;
 
 /** Throws a CompileError K702 for an include that exists and is not a file. */
 export function refuseEndlessIncludes(spec: BuildSpec): void {
-  const folders = [process.cwd(), ...includeFolders(spec.options)];
+  const folders = ['.', ...includeFolders(spec.options)];
   for (const { 1: name = '', 0: text, index } of spec.source.matchAll(INCLUDE)) {
-    if (!folders.some((folder) => isEndless(resolve(folder, name)))) continue;
+    if (!folders.some((folder) => isEndless(isAbsolute(name) ? name : join(folder, name)))) continue;
     const before = spec.source.slice(0, index).split('\n');
     const message = `${titleOf(spec)} includes '${name}', which is not a file.`;
     throw compileError(spec, message, [{ code: 'K702', line: before.length, column: text.indexOf(name) + 1, message }]);

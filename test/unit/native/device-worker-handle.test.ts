@@ -4,9 +4,11 @@ import type { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Binding } from '../../../src/native/binding.js';
+import { RAISE_LIMITS } from '../../../src/native/load.js';
 import type { Encoder } from '../../../src/protocol/encoder.js';
 import type { NativeDeviceInfo } from '../../../src/protocol/reports.js';
 import { DeviceWorkerHandle } from '../../../src/workers/device-worker-handle.js';
+import { asOpenFailure } from '../../../src/workers/native-errors.js';
 
 class SpokenWorker extends EventEmitter {
   readonly heard: unknown[] = [];
@@ -36,9 +38,14 @@ test('an error of the worker between its two messages is no uncaught one, and th
   worker.emit('error', error);
   worker.emit('exit', 1);
   expect(thread.hasEnded).toBe(true);
-  await expect(open(thread)).rejects.toBe(error);
+  await expect(open(thread)).rejects.toMatchObject({ code: 'ERR_MILLRACE_INTERNAL', cause: error });
   await thread.close();
 }, 2000);
+
+test('an opening for which there are too few addresses says so', () => {
+  const error = asOpenFailure(new RangeError('Array buffer allocation failed'), 'cpu:0');
+  expect(error).toMatchObject({ code: 'ERR_MILLRACE_UNAVAILABLE', device: 'cpu:0', help: [RAISE_LIMITS] });
+});
 
 test('an exit of the worker before, or while, the device opens refuses the opening', async () => {
   const before = await looked();
