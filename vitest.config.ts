@@ -12,7 +12,7 @@ const WAITING = [
 
 // Two of these run side by side, also where the machine has two cores: no test in them says how long something takes.
 const PAIRED = [
-  'test/conformance/{build-again,nvcc,run-clang,run-cpu-kernels,run-cpu-texts,run-fake-cuda,run-fake-cuda-kernels,run-seeded,run-two-backends,run-two-cpu}.test.ts',
+  'test/conformance/{build-again,fake-cuda-refusals,nvcc,run-clang,run-cpu-kernels,run-cpu-texts,run-fake-cuda,run-fake-cuda-kernels,run-seeded,run-two-backends,run-two-cpu}.test.ts',
   'test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts',
 ];
 

@@ -13,7 +13,7 @@ import { endBuildsWith } from '../toolchain/system/exit-cleanup.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import { encodeError } from '../core/base/errors.js';
 import { type GrowableSharedBuffer, growableSharedBuffer } from '../core/channel/host-buffers.js';
-import type { Binding } from '../native/binding.js';
+import type { Binding, NativeFailure } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
@@ -28,6 +28,11 @@ const ARENA_BYTES = 4 * 2 ** 30;
 /** The arena's first size: an empty buffer has no address. */
 const PAGE_BYTES = 4096;
 const TIMELINE_BYTES = MAX_STREAMS * TimelineSlot.BYTE_SIZE;
+
+/** CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED. */
+const ALREADY_REGISTERED = 712;
+/** Each attempt reserves ARENA_BYTES of addresses. */
+const MOST_REFUSED = 16;
 
 /** A program that builds nothing for so long after it opened the device probably loads its data first: the worker is free. */
 const IDLE_MS = 100;
@@ -53,10 +58,10 @@ class WorkerDevice implements ControlledDevice {
   #builds: Promise<DeviceBuilds> | undefined;
 
   constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded, findsRaces }: OpenRequest) {
-    const timeline = growableSharedBuffer(TIMELINE_BYTES, TIMELINE_BYTES);
-    const arena: GrowableSharedBuffer = growableSharedBuffer(PAGE_BYTES, ARENA_BYTES);
-    const views = [new Uint8Array(timeline, 0, TIMELINE_BYTES), new Uint8Array(arena, 0, PAGE_BYTES)] as const;
-    this.channel = binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded);
+    const { channel, timeline, arena } = openOnFreshPages((...views) =>
+      binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded),
+    );
+    this.channel = channel;
     this.isOnCpu = backend === 'cpu';
     this.findsRaces = this.isOnCpu && findsRaces;
     this.#target =
@@ -124,6 +129,30 @@ class WorkerDevice implements ControlledDevice {
   #tellEnd(): void {
     this.isClosing = true;
     for (const sharer of this.#sharers.keys()) sharer.postMessage({ type: 'ending' } satisfies FromWorker);
+  }
+}
+
+interface Pages {
+  readonly timeline: GrowableSharedBuffer;
+  readonly arena: GrowableSharedBuffer;
+}
+
+/**
+ * Opens a device on new host memory. A driver cannot unlock the pages of a device that was lost, and so refuses their addresses when they come
+ * from the system again: then others are taken.
+ */
+function openOnFreshPages(attempt: (timeline: Uint8Array, arena: Uint8Array) => number): Pages & { readonly channel: number } {
+  for (const refused: Pages[] = []; ; ) {
+    const pages: Pages = {
+      timeline: growableSharedBuffer(TIMELINE_BYTES, TIMELINE_BYTES),
+      arena: growableSharedBuffer(PAGE_BYTES, ARENA_BYTES),
+    };
+    try {
+      const channel = attempt(new Uint8Array(pages.timeline, 0, TIMELINE_BYTES), new Uint8Array(pages.arena, 0, PAGE_BYTES));
+      return { ...pages, channel };
+    } catch (error) {
+      if ((error as NativeFailure).driverStatus !== ALREADY_REGISTERED || refused.push(pages) === MOST_REFUSED) throw error;
+    }
   }
 }
 

@@ -22,7 +22,7 @@ import {
 import { IS_LONG } from '../support/long.js';
 import { CPU_SUPPORTS, type Target } from '../support/target.js';
 import { hold } from '../support/latch.js';
-import { eventually } from '../support/wait.js';
+import { eventually, rejectionOf } from '../support/wait.js';
 
 const DEVICES = 64;
 const control = path.join(os.tmpdir(), `millrace-refusals-${process.pid}`);
@@ -138,7 +138,6 @@ test('S218 what follows a wait that the driver refuses runs after it', { timeout
   const waits: Record<string, (waiting: Stream, awaited: Stream) => void> = {
     stream: (waiting, awaited) => void waiting.waitStream(awaited),
     event: (waiting, awaited) => void waiting.waitEvent(awaited.record()),
-    timing: (waiting, awaited) => void waiting.waitEvent(awaited.record({ timing: true })),
     none: () => undefined,
   };
   for (const [name, wait] of Object.entries(waits)) {
@@ -205,5 +204,19 @@ test('S615 a device opens, or an error says why not', { timeout: 60_000 }, async
     await using device = opened as Device;
     using x = device.ones(4);
     expect([refusal, await x.read()]).toEqual([refusal, new Float32Array([1, 1, 1, 1])]);
+  }
+});
+
+test('S612 further devices open after others were lost, at addresses that the driver still has page-locked', {
+  timeout: 60_000,
+}, async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  for (let n = 0; n < 3; n++) {
+    const device = await openDevice(`cuda:${DEVICES - 2 - n}`);
+    fail('cuMemsetD32Async:1:719');
+    const error = await rejectionOf(device.full(LENGTH, 2).read());
+    fail('');
+    expect(error).toBeInstanceOf(DeviceLostError);
+    await device.close();
   }
 });
