@@ -2,7 +2,7 @@
 import type { OperatorFunction } from 'rxjs';
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { onAbort } from '../core/waits/abort-listeners.js';
-import type { Lane } from './lane.js';
+import { type Lane, LaneTurn } from './lane.js';
 import { observable, rx } from './observe.js';
 
 /** A pool of threads. A Piscina has this structure, and so does the result of `createCpuPool`. */
@@ -110,7 +110,9 @@ async function runTask<M extends object, K extends TaskName<M>>(
   if (lane.signal.aborted) abort.abort(lane.signal.reason);
   const stopListening = onAbort(lane.signal, () => abort.abort(lane.signal.reason));
   try {
-    return await lane.time(`cpu ${name}`, tasks.run(name, arg, { signal }));
+    const task = tasks.run(name, arg, { signal });
+    if (lane instanceof LaneTurn) lane.addTask(task, () => abort.abort());
+    return await lane.time(`cpu ${name}`, task);
   } finally {
     stopListening();
   }

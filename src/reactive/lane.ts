@@ -100,6 +100,8 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly #detached: Set<DeviceArray | PinnedArray> = new Set();
   /** Those of results that the stage gave. */
   readonly #given: Set<unknown> = new Set();
+  /** The tasks of pools, and what aborts each. */
+  readonly #tasks: Map<Promise<unknown>, () => void> = new Map();
   #hasEnded = false;
   /** Settles when the operations that operators have submitted so far have finished. */
   #submitted: Promise<unknown> = settled;
@@ -168,6 +170,19 @@ export class LaneTurn extends ArrayFactory implements Lane {
     });
     // `finished` reports the failure; without this, an item that never reads it would cause an unhandled rejection.
     for (const promise of [done, this.#submitted]) promise.catch(() => undefined);
+  }
+
+  /** Adds a task of a pool, which may use the turn's memory until it has settled. */
+  addTask(done: Promise<unknown>, abort: () => void): void {
+    this.#tasks.set(done, abort);
+    const remove = (): void => void this.#tasks.delete(done);
+    done.then(remove, remove);
+  }
+
+  /** Resolves when no task of a pool uses the turn's memory. `hasFailed`: nobody needs their results. */
+  async tasksEnded(hasFailed: boolean): Promise<void> {
+    if (hasFailed) for (const abort of this.#tasks.values()) abort();
+    while (this.#tasks.size > 0) await Promise.allSettled(this.#tasks.keys());
   }
 
   /** Settles when all operations that operators submitted have finished; rejects with the first failure. */

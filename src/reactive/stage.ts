@@ -151,18 +151,24 @@ export class StagedItem<T, R> {
  * from an Observable when the signal aborts.
  */
 async function settle<R>(run: () => Staged<R>, turn: LaneTurn, give: (value: R) => void): Promise<void> {
-  const staged: unknown = run();
-  if (isPromiseLike<R>(staged)) {
-    const value = await staged;
-    await turn.finished;
-    give(value);
-  } else if (isObservable<R>(staged)) {
-    await drain(staged, give, turn.signal);
-    await turn.finished;
-  } else {
-    const message = `A stage must return a promise or an Observable, not ${describe(staged)}.`;
-    throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: staged });
+  try {
+    const staged: unknown = run();
+    if (isPromiseLike<R>(staged)) {
+      const value = await staged;
+      await turn.finished;
+      give(value);
+    } else if (isObservable<R>(staged)) {
+      await drain(staged, give, turn.signal);
+      await turn.finished;
+    } else {
+      const message = `A stage must return a promise or an Observable, not ${describe(staged)}.`;
+      throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: staged });
+    }
+  } catch (error) {
+    await turn.tasksEnded(true);
+    throw error;
   }
+  await turn.tasksEnded(false);
 }
 
 function drain<R>(values: Observable<R>, give: (value: R) => void, signal: AbortSignal): Promise<void> {

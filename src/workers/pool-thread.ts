@@ -95,7 +95,11 @@ export class PoolThread {
       // The thread posted its answer before piscina's.
       return this.#answer();
     } catch (error) {
-      if (signal?.aborted) throw new AbortError(signal);
+      if (signal?.aborted) {
+        // Until then the thread may write to memory that the caller shares with it.
+        await this.ended();
+        throw new AbortError(signal);
+      }
       const isTakenBack = stop.signal.aborted && (error as Error | null)?.cause === stop.signal.reason;
       // If the start of a thread throws, the task is in piscina's queue.
       stop.abort();

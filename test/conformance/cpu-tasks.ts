@@ -4,11 +4,21 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { lastValueFrom, of, toArray } from 'rxjs';
 import { afterAll, describe, expect } from 'vitest';
-import { ArgumentError, cpuStage, cpuTasks, createCpuPool, overlap, StateError, UnavailableError } from 'millrace';
+import {
+  AbortError,
+  ArgumentError,
+  cpuStage,
+  cpuTasks,
+  createCpuPool,
+  overlap,
+  type PinnedArray,
+  StateError,
+  UnavailableError,
+} from 'millrace';
 import { watch } from '../support/manual-stage.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
-import { thrownBy, turn } from '../support/wait.js';
+import { busyUntil, eventually, rejectionOf, thrownBy, turn } from '../support/wait.js';
 
 interface Tasks {
   double(n: number): number;
@@ -87,6 +97,43 @@ export function cpuTaskFailures(target: Target): void {
       seen.unsubscribe();
       // Closing waits for the accepted tasks, and this one never ends by itself.
       await pool.close();
+    });
+
+    rule('S943', 'memory of an item is released when no task uses it any more', async () => {
+      // A thread that is slow to stop.
+      let stopped = (): void => undefined;
+      let isAborted = false;
+      const slow = {
+        run: (_: unknown, { signal }: { readonly signal?: AbortSignal } = {}) =>
+          new Promise<never>((_resolve, reject) => {
+            stopped = () => reject(new Error('stopped'));
+            signal?.addEventListener('abort', () => (isAborted = true));
+          }),
+      };
+      let pinned: PinnedArray | undefined;
+      const seen = watch(
+        overlap(chapter.device, [1], (n, lane) => {
+          pinned = lane.pinned(4);
+          return of(n).pipe(cpuStage(cpuTasks<Tasks>(slow), 'double', (value) => value, { lane }));
+        }),
+      );
+      await turn();
+      seen.unsubscribe();
+      await eventually('the task is aborted', () => isAborted);
+      for (let n = 0; n < 5; n++) await turn();
+      expect(pinned!.isDisposed).toBe(false);
+      stopped();
+      await eventually('the memory is released', () => pinned!.isDisposed);
+      // The thread of a real pool writes no more once its task has rejected.
+      await using pool = createCpuPool(file('writes.mjs', 'export function double(data) { for (;;) data[0]++; }'), { threads: 1 });
+      const data = new Int32Array(new SharedArrayBuffer(4));
+      const abort = new AbortController();
+      const task = pool.run(data, { name: 'double', signal: abort.signal });
+      await eventually('it writes', () => data[0]! > 0);
+      abort.abort();
+      expect(await rejectionOf(task)).toBeInstanceOf(AbortError);
+      const [last] = data;
+      expect(busyUntil(() => data[0] !== last, 5)).toBe(false);
     });
 
     rule('S943', 'the call refuses bad options', () => {
