@@ -9,6 +9,8 @@ import type { Channel } from '../../../src/core/channel/channel.js';
 import type { Timeline } from '../../../src/core/timeline/timeline.js';
 import { CompletionPolling } from '../../../src/core/waits/completion-polling.js';
 
+vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
+
 type Choose = (count: number) => number;
 
 /** Calls `once` with every sequence of choices; the number of runs. */

@@ -17,12 +17,7 @@ import { entryOf } from '../../../src/core/ordering/vector-clock.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { fixture, shiftKernel, turn } from './fake-channel.js';
 
-// The checks of a device run on fake timers here.
-vi.mock('../../../src/core/base/timers.js', async (load) => ({
-  ...(await load<object>()),
-  setTimeout: (call: () => void, ms: number) => globalThis.setTimeout(call, ms),
-  clearTimeout: (timer: NodeJS.Timeout | undefined) => globalThis.clearTimeout(timer),
-}));
+vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
 
 const kernel = shiftKernel(inout(f32));
 

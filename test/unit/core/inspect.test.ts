@@ -1,12 +1,14 @@
 // The report of streams that do not advance: their current operation, and what it waits for.
 import { waitForDevices } from '../../../src/core/device/synchronize-devices.js';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { WaitTimeoutError } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
 import { rejectionOf } from '../../support/wait.js';
 import { type FakeChannel, fixture, shiftKernel, turn } from './fake-channel.js';
+
+vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
 
 const kernel = shiftKernel(inout(f32));
 

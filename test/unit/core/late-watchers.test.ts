@@ -8,6 +8,8 @@ import type { Activity, Operation } from '../../../src/core/operations/operation
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { finish, type Fixture, fixture, settle, shiftKernel, turn } from './fake-channel.js';
 
+vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
+
 installObservableFactory((source) => source as never);
 
 interface Seen {

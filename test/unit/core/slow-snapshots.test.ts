@@ -2,6 +2,8 @@
 import { expect, test, vi } from 'vitest';
 import { fixture } from './fake-channel.js';
 
+vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
+
 test('a snapshot of at least 16 MiB and more than 20 ms is reported once, with its size, its time and what to use instead', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   let now = 0;

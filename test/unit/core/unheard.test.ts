@@ -5,12 +5,7 @@ import type { Operation } from '../../../src/core/operations/operation.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { type Fixture, fixture, turn } from './fake-channel.js';
 
-// The checks of a device run on fake timers here.
-vi.mock('../../../src/core/base/timers.js', async (load) => ({
-  ...(await load<object>()),
-  setTimeout: (call: () => void, ms: number) => globalThis.setTimeout(call, ms),
-  clearTimeout: (timer: NodeJS.Timeout | undefined) => globalThis.clearTimeout(timer),
-}));
+vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
 
 interface Failing extends Fixture {
   /** Awaited by the test. */

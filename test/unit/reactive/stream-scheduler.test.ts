@@ -7,6 +7,8 @@ import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { onStream } from '../../../src/reactive/stream-scheduler.js';
 import { finish, type Fixture, fixture, settle, turn } from '../core/fake-channel.js';
 
+vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
+
 /** A stream with a pending operation. */
 function busy(): Fixture & { readonly stream: Stream; readonly submit: () => void } {
   const all = fixture();
