@@ -45,6 +45,7 @@ import { graphsOfTwo, graphsOfTwoBackends } from './graphs-of-two.js';
 import { graphValues } from './graph-values.js';
 import { hostFunctions } from './host-functions.js';
 import { hostLimits } from './host-limits.js';
+import { integers } from './integers.js';
 import { kernelFaults } from './kernel-faults.js';
 import { kernelLimits } from './kernel-limits.js';
 import { launchArguments } from './launch-arguments.js';
@@ -128,6 +129,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  integers,
   publishedIdioms,
   cudaLibraries,
   textures,
@@ -233,6 +235,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaTexts,
   cudaCode,
   halfNumbers,
+  integers,
   publishedIdioms,
   cudaLibraries,
   textures,
@@ -247,7 +250,14 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
 ];
 
 /** Chapters about what the code of kernels computes, whatever driver launches them. */
-const OF_ARITHMETIC: readonly ((target: Target) => void)[] = [halfNumbers, randomKernels, cudaTexts, publishedIdioms, cudaLibraries];
+const OF_ARITHMETIC: readonly ((target: Target) => void)[] = [
+  halfNumbers,
+  integers,
+  randomKernels,
+  cudaTexts,
+  publishedIdioms,
+  cudaLibraries,
+];
 
 /** Chapters about CUDA C++ as others write it: what the translator makes of a text, more than what the optimiser makes of it. */
 const OF_TEXTS: readonly ((target: Target) => void)[] = [

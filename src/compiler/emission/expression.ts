@@ -70,6 +70,11 @@ export class ExpressionEmitter {
     return stripped(text);
   }
 
+  /** Emits a value that indices are made of, for example the next value of a counter. */
+  emitIndex(expr: Expr): string {
+    return stripped(this.#indexText(expr));
+  }
+
   /** If the expression contains an atomic or a random draw, loads go into temporaries, which preserves the evaluation order. */
   #inOrder(expr: Expr): string {
     this.#loadsFirst++;
@@ -107,13 +112,13 @@ export class ExpressionEmitter {
       case 'load':
         return this.#load(expr);
       case 'negate':
-        return expr.type === 'u32' || expr.type === 'u64' ? `(0u - ${this.#text(expr.operand)})` : `(-${this.#text(expr.operand)})`;
+        return negated(decided(expr.type), this.#text(expr.operand));
       case 'invert':
         return `(~${this.#text(expr.operand)})`;
       case 'not':
         return `(!${this.#text(expr.operand)})`;
       case 'arithmetic':
-        return this.#arithmetic(expr.op, decided(expr.type), expr.left, expr.right);
+        return this.#arithmetic(expr.op, decided(expr.type), expr.left, expr.right, false);
       case 'compare':
         return `(${this.#text(expr.left)} ${expr.op} ${this.#text(expr.right)})`;
       case 'logical':
@@ -139,6 +144,11 @@ export class ExpressionEmitter {
         return name;
       }
     }
+  }
+
+  #indexText(index: Expr): string {
+    if (index.kind !== 'arithmetic' || !/^[-+*]$/.test(index.op)) return this.#text(index);
+    return this.#arithmetic(index.op, decided(index.type), index.left, index.right, true);
   }
 
   /** Emits an expression for its side effect; its result is unused. */
@@ -185,7 +195,7 @@ export class ExpressionEmitter {
   /** An array element as an lvalue, after its index checks. */
   element(array: ArrayRef, indices: readonly Expr[]): string {
     const texts = indices.map((index) => {
-      const text = this.#text(index);
+      const text = this.#indexText(index);
       if (isStable(index) || index.kind === 'variable' || !this.isChecked) return text;
       const name = this.names.temporary();
       this.before.push(`const ${CPP_TYPE[decided(index.type)]} ${name} = ${stripped(text)};`);
@@ -215,9 +225,14 @@ export class ExpressionEmitter {
     if (isStable(index)) this.#known.at(-1)!.add(key);
   }
 
-  #arithmetic(op: string, type: ScalarType, left: Expr, right: Expr): string {
-    const a = this.#text(left);
-    const b = this.#text(right);
+  /**
+   * Integers wrap. Only the sums and products that are an index themselves (`isIndex`) may stay signed if nothing checks it: it cannot
+   * leave the array anyway, and a compiler widens a signed index to 64 bits.
+   */
+  #arithmetic(op: string, type: ScalarType, left: Expr, right: Expr, isIndex: boolean): string {
+    const of = (operand: Expr): string => (isIndex ? this.#indexText(operand) : this.#text(operand));
+    const a = of(left);
+    const b = of(right);
     if (op === '%') {
       if (type === 'f32' || type === 'f64') return `${type === 'f32' ? 'fmodf' : 'fmod'}(${stripped(a)}, ${stripped(b)})`;
       if (right.kind === 'const' && right.value !== 0 && right.value !== -1) return `(${a} % ${b})`;
@@ -233,9 +248,8 @@ export class ExpressionEmitter {
       // Signed left shifts are done on unsigned values, because C++ leaves some undefined.
       return op === '<<' && type === 'i32' ? `(int)((unsigned)${a} << ${count})` : `(${a} ${op} ${count})`;
     }
-    // Unsigned arithmetic wraps in 32 bits, which the check covers; the compiler may widen a signed index to 64 bits.
-    if (type === 'i32' && this.isChecked && /^[-+*]$/.test(op)) return `(int)((unsigned)${a} ${op} (unsigned)${b})`;
-    return `(${a} ${op} ${b})`;
+    if (!/^[-+*]$/.test(op) || (isIndex && !this.isChecked)) return `(${a} ${op} ${b})`;
+    return wrapping(type, op, a, b);
   }
 
   #logical(expr: Extract<Expr, { kind: 'logical' }>): string {
@@ -341,6 +355,24 @@ function decided(type: ValueType): ScalarType {
   if (type === 'int literal' || type === 'float literal' || type === 'bigint literal')
     throw new Error('An untyped value reached the emitter.');
   return type;
+}
+
+const UNSIGNED: { readonly [T in ScalarType]?: string } = { i32: 'unsigned', i64: 'unsigned long long' };
+
+/** A sum, difference or product. In unsigned numbers where C++ leaves the overflow of signed ones undefined. */
+function wrapping(type: ScalarType, op: string, a: string, b: string): string {
+  const unsigned = UNSIGNED[type];
+  if (unsigned === undefined) return `(${a} ${op} ${b})`;
+  const own = `(${CPP_TYPE[type]})`;
+  // A result of this function is unsigned inside.
+  const isOwn = (text: string): boolean =>
+    text.startsWith(`${own}(`) && text.slice(own.length).replace(/^\(+/, '').startsWith(`${unsigned})`);
+  const [left, right] = [a, b].map((text) => (isOwn(text) ? text.slice(own.length) : `(${unsigned})${text}`));
+  return `${own}(${left} ${op} ${right})`;
+}
+
+function negated(type: ScalarType, operand: string): string {
+  return type === 'f32' || type === 'f64' ? `(-${operand})` : wrapping(type, '-', '0u', operand);
 }
 
 function wideText(value: bigint, type: ValueType): string {

@@ -5,7 +5,7 @@ import { loopText } from './loop.js';
 import { Names } from './names.js';
 import { printCall } from './print.js';
 import { CPP_TYPE, type Line, nested, type Parameter, storageType } from './cpp-text.js';
-import type { ScalarType, Stmt, Variable } from '../ir/ir.js';
+import type { Expr, ScalarType, Stmt, Variable } from '../ir/ir.js';
 import type { Assertion } from '../ir/walk.js';
 
 /** Source emitted before a kernel on CUDA only (loop-versioning.ts). */
@@ -115,16 +115,30 @@ export class StatementEmitter {
     return `${element} = ${isNarrow ? `(${type})${value.kind === 'const' || value.kind === 'variable' ? text : `(${text})`}` : text};`;
   }
 
+  #step({ at, variable, value }: Extract<Stmt, { kind: 'assign' }>): Line[] {
+    const { names } = this.expressions;
+    return [{ text: `${names.variable(variable)} = ${this.expressions.emitIndex(value)};`, at }];
+  }
+
   #loop(stmt: Extract<Stmt, { kind: 'loop' }>): Line[] {
     const { expressions } = this;
     expressions.enterBlock();
     const init = stmt.init.flatMap((inner) => this.statement(inner));
     const test = expressions.capture(() => (stmt.test === undefined ? undefined : expressions.emit(stmt.test)));
-    const update = this.block(stmt.update);
+    const update = stmt.update.flatMap((inner) => (counts(inner, stmt.test) ? this.#step(inner) : this.block([inner])));
     const body = this.block(stmt.body);
     expressions.leaveBlock();
     const isPlainInit = init.length === 1 && stmt.init[0]!.kind === 'declare';
     const isPlainUpdate = stmt.update.every((inner) => inner.kind === 'assign') && update.length === stmt.update.length;
     return loopText(stmt, { init, isPlainInit, test, update, isPlainUpdate, body }, () => expressions.names.temporary());
   }
+}
+
+/** Whether it adds a constant to a counter that the test bounds, so that it does not overflow. */
+function counts(stmt: Stmt, test: Expr | undefined): stmt is Extract<Stmt, { kind: 'assign' }> {
+  if (stmt.kind !== 'assign' || stmt.value.kind !== 'arithmetic' || !/^[-+]$/.test(stmt.value.op)) return false;
+  const { left, right } = stmt.value;
+  const isCounter = (expr: Expr): boolean => expr.kind === 'variable' && expr.variable === stmt.variable;
+  const isBound = test?.kind === 'compare' && /^[<>]/.test(test.op) && (isCounter(test.left) || isCounter(test.right));
+  return isBound && isCounter(left) && right.kind === 'const';
 }

@@ -13,6 +13,7 @@ import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
 import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates, SPACES_HEADER } from '../cuda-to-cpu/library-headers.js';
 import { boundedPaths, kernelPaths, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
+import { castEdits, mayCast } from '../cuda-to-cpu/saturating-casts.js';
 import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
 import { parameterChecks } from './parameter-checks.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
@@ -124,7 +125,8 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const rows = rowEdits(source, tokens, able);
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const rewritten = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
-  const shifted = withShifts(rewritten.text);
+  const isUsers = spec.identity === undefined;
+  const defined = isUsers && (mayShift(rewritten.text) || mayCast(rewritten.text)) ? withDefinedResults(rewritten.text) : undefined;
   const head = preludeOfSpec(spec);
   const headers: string[] = [];
   if (forms.split.length > 0) headers.push('loop_fission.h');
@@ -134,7 +136,8 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
-  if (shifted !== undefined) headers.push('shifts.h');
+  if (defined?.text.includes('::mr_shift(')) headers.push('shifts.h');
+  if (isUsers) headers.push('casts.h');
   const included = `#include "cuda_on_cpu.h"\n${head.library}${headers.map((name) => `#include "${name}"\n`).join('')}`;
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
@@ -147,13 +150,13 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
     ...(isFused(spec) ? [] : ['MR_UNFUSED']),
     ...(needsGates(tokens) ? ['MR_GATES'] : []),
   ];
-  const defined = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
+  const macroLines = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.
   const asserts = directives.includes('NDEBUG') ? '#include <assert.h>\n' : '';
-  const whole = `${defined}${included}${directives}${asserts}#line 1 "${SOURCE_NAME}"\n${(shifted ?? rewritten).text}\n#line 1 "exports"\n${exported}`;
+  const whole = `${macroLines}${included}${directives}${asserts}#line 1 "${SOURCE_NAME}"\n${(defined ?? rewritten).text}\n#line 1 "exports"\n${exported}`;
   return {
     text: whole,
-    restore: (log) => early.restore(restoreLaunches(rewritten.restore(shifted?.restore(log) ?? log))),
+    restore: (log) => early.restore(restoreLaunches(rewritten.restore(defined?.restore(log) ?? log))),
     hasCoroutines: forms.hasCoroutines || hasGroups(tokens) || hasCub(tokens) || hasGates(tokens),
     isSplit: forms.split.some((name) => exports.kernels.includes(name)),
     looped: [...forms.split, ...rows.names],
@@ -166,12 +169,11 @@ function constantsOf(paths: readonly string[]): string {
   return `static bool mr_is_constant(const void* mr_address) { return ${tests.join(' || ') || 'false'}; }\n`;
 }
 
-/** With the amounts of shifts marked, for the shim's shifts.h; undefined if there are none. Last, so that others see the source's own expressions. */
-function withShifts(text: string): EditedSource | undefined {
-  if (!mayShift(text)) return undefined;
+/** With shifts by computed amounts (shifts.h) and casts to integers (casts.h). Last, so that others see the source's own expressions. */
+function withDefinedResults(text: string): EditedSource {
   const { tokens } = tokenize(text);
-  const edits = shiftEdits(tokens);
-  return edits.length > 0 ? applyEdits(text, tokens, edits) : undefined;
+  const edits = [...(mayShift(text) ? shiftEdits(tokens) : []), ...castEdits(tokens)];
+  return applyEdits(text, tokens, edits);
 }
 
 /** What a user's source needs in front of it. */

@@ -31,14 +31,17 @@ import type { MachineFacts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
+import { hasConversions, PLACES_FLAGS, unmarked, WARNING_FLAG, withMarkedConversions, withoutWarnings } from './implicit-conversions.js';
 import { lockstepEdits } from '../cuda-to-cpu/lockstep.js';
 import { asksForSpaces } from '../cuda-to-cpu/library-headers.js';
+import { castEdits, mayCast } from '../cuda-to-cpu/saturating-casts.js';
 import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /**
- * -O3: at -O2 g++ 12 vectorises almost nothing. -fno-strict-aliasing: CUDA C++ often reinterprets memory, and the option has no measurable
- * cost. No libstdc++: device code cannot use it, and an image without it loads faster.
+ * -O3: at -O2 g++ 12 vectorises almost nothing. No libstdc++: device code cannot use it, and an image without it loads faster. The four
+ * options from -fno-strict-aliasing on define what CUDA's compilers do not rely on either: memory of another type, integers that overflow
+ * (docs/decisions/0039), tests of pointers that were read through, and loops without effects that do not end.
  */
 const FLAGS: readonly string[] = [
   '-x',
@@ -48,6 +51,9 @@ const FLAGS: readonly string[] = [
   '-fno-math-errno',
   '-fno-trapping-math',
   '-fno-strict-aliasing',
+  '-fwrapv',
+  '-fno-delete-null-pointer-checks',
+  '-fno-finite-loops',
   '-fno-exceptions',
   '-fno-rtti',
   '-fno-threadsafe-statics',
@@ -189,6 +195,7 @@ export class CpuCompiler implements KernelCompiler {
       LINK_FLAGS,
       LIBRARIES,
       EXACT_FLAG,
+      WARNING_FLAG,
       STACK_FLAG,
       MACRO_FLAGS,
       ...(findsRaces ? [RACE_FLAGS, GCC_RACE_FLAGS, CLANG_RACE_FLAGS] : []),
@@ -258,11 +265,13 @@ export class CpuCompiler implements KernelCompiler {
     // If neither version contains waits, the given source serves, which keeps its columns.
     const doesWait =
       expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, given.directives);
-    // Statements and shifts that only the expansion shows must be rewritten.
+    // Statements, shifts and casts that only the expansion shows must be rewritten.
     const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
     const hasShifts =
       expanded !== undefined && mayShift(expanded.source) && shiftEdits(expanded.tokens).length > shiftEdits(given.tokens).length;
-    const chosen = doesWait || hasSteps || hasShifts ? read : { ...given, seen: read.tokens };
+    const hasCasts =
+      isUsers && expanded !== undefined && mayCast(expanded.source) && castEdits(expanded.tokens).length > castEdits(given.tokens).length;
+    const chosen = doesWait || hasSteps || hasShifts || hasCasts ? read : { ...given, seen: read.tokens };
     const composed = compose(wanted, chosen, false, isPlain);
     const { image, log, tooLarge } = await this.#build(wanted, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
@@ -295,21 +304,33 @@ export class CpuCompiler implements KernelCompiler {
     try {
       const [every, ofSplit] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
       const own = composed.isSplit ? [...every, ...ofSplit] : every;
-      const form = composed.hasCoroutines ? WAITING_FLAGS : ['-w'];
+      const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
+      const form = composed.hasCoroutines
+        ? [...WAITING_FLAGS, ...(mayTruncate ? [WARNING_FLAG] : [])]
+        : [mayTruncate ? WARNING_FLAG : '-w'];
       if (isCheckOnly) {
         const args = [...common, ...own, ...form, '-fsyntax-only', '-'];
         const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
-        return exitCode === 0 ? { image: NO_IMAGE, log: '' } : { log: stderr };
+        return exitCode === 0 ? { image: NO_IMAGE, log: '' } : { log: withoutWarnings(stderr) };
       }
-      const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
-      const build = async (name: string, more: readonly string[]): Promise<Built & { dump: string }> => {
+      const build = async (name: string, more: readonly string[], input = composed.text): Promise<Built & { dump: string }> => {
         const [output, dump] = [join(scratch, `${name}.so`), join(scratch, `${name}.dump`)];
         const dumps = [STACK_FLAG, ...(mayTruncate ? [`-fdump-tree-optimized=${dump}`] : [])];
         // The symbols tell the names of variables.
         const link = this.#findsRaces ? LINK_FLAGS.filter((flag) => flag !== '-s') : LINK_FLAGS;
         const args = [...common, ...own, ...form, ...more, ...dumps, ...link, '-o', output, '-', '-x', 'none', ...LIBRARIES];
-        const run = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
-        if (run.exitCode !== 0) return { log: run.stderr, dump: '' };
+        const run = await compileWith(this.#tools, spec, args, { input, temporary: scratch });
+        const log = withoutWarnings(run.stderr);
+        if (run.exitCode !== 0) return { log, dump: '' };
+        if (input === composed.text && mayTruncate && hasConversions(run.stderr)) {
+          const places = await compileWith(this.#tools, spec, [...common, ...own, ...form, ...PLACES_FLAGS, '-'], {
+            input: unmarked(input),
+            temporary: scratch,
+          });
+          const marked = withMarkedConversions(input, places.stderr);
+          const exact = marked === undefined ? undefined : await build(`${name}-marked`, more, marked);
+          if (exact?.image) return exact;
+        }
         const tooLarge = largeFrames(scratch, name);
         if (tooLarge) return { tooLarge, log: 'It needs too much stack.', dump: '' };
         return {

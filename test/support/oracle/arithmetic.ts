@@ -11,15 +11,6 @@ export class Unspecified extends Error {}
 
 const words = new DataView(new ArrayBuffer(4));
 
-function whole32(value: number): number {
-  if (value < -(2 ** 31) || value > 2 ** 31 - 1) throw new Unspecified('i32 overflows');
-  return value | 0;
-}
-function whole64(value: bigint): bigint {
-  if (BigInt.asIntN(64, value) !== value) throw new Unspecified('i64 overflows');
-  return value;
-}
-
 export function arithmetic(op: ArithmeticOp, type: ScalarType, left: Value, right: Value): Value {
   if (type === 'i64' || type === 'u64') return arithmetic64(op, type, left as bigint, right as bigint);
   const [a, b] = [left as number, right as number];
@@ -57,7 +48,7 @@ function signed(op: ArithmeticOp, a: number, b: number): number {
     case '+':
     case '-':
     case '*':
-      return whole32(float(op, a, b));
+      return op === '*' ? Math.imul(a, b) : float(op, a, b) | 0;
     case '%':
       return b === 0 || b === -1 ? 0 : (a % b) | 0;
     case '&':
@@ -92,7 +83,7 @@ function unsigned(op: ArithmeticOp, a: number, b: number): number {
 }
 
 function arithmetic64(op: ArithmeticOp, type: 'i64' | 'u64', a: bigint, b: bigint): bigint {
-  const wrap = type === 'i64' ? whole64 : (value: bigint): bigint => BigInt.asUintN(64, value);
+  const wrap = (value: bigint): bigint => (type === 'i64' ? BigInt.asIntN(64, value) : BigInt.asUintN(64, value));
   switch (op) {
     case '+':
       return wrap(a + b);

@@ -97,14 +97,14 @@ test('for, while, do, break and continue', () => {
         if (a_ == 3) {
           continue;
         }
-        s_ = s_ + (a_ * b_);
+        s_ = (int)((unsigned)s_ + ((unsigned)a_ * (unsigned)b_));
       }
     }
     while (s_ > 100) {
       s_ = s_ >> 1;
     }
     do {
-      s_ = s_ + 1;
+      s_ = (int)((unsigned)s_ + (unsigned)1);
       if (s_ > n_) {
         break;
       }
@@ -181,9 +181,9 @@ test('compound assignment and ++ evaluate an index once', () => {
   expect(bodyOf(made)).toMatchInlineSnapshot(`
     "const int mr_t1 = atomicAdd(&c_[0], 1);
     const int at_ = mr_t1;
-    o_[at_] = o_[at_] + 2;
+    o_[at_] = (int)((unsigned)o_[at_] + (unsigned)2);
     const int at_2_ = c_[mr_i];
-    o_[at_2_] = o_[at_2_] + 1;
+    o_[at_2_] = (int)((unsigned)o_[at_2_] + (unsigned)1);
     o_[mr_i] = (int)((unsigned)o_[mr_i] << 3);"
   `);
 });
@@ -226,7 +226,7 @@ test('atomics, and loads beside them, run in source order', () => {
   expect(bodyOf(made)).toMatchInlineSnapshot(`
     "const int mr_t1 = c_[1];
     const int mr_t2 = atomicAdd(&c_[1], 1);
-    const int old_ = mr_t1 + mr_t2;
+    const int old_ = (int)((unsigned)mr_t1 + (unsigned)mr_t2);
     atomicMin(&u_[0], (old_ > 2) ? 1u : 0u);
     atomicMax(&u_[0], 7u);
     atomicAdd(&f_[0], (float)old_ * 0.5f);

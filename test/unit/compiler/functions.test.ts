@@ -32,12 +32,12 @@ test('helpers made by func are emitted as functions; uncalled ones are omitted',
     static __device__ __forceinline__ int mr_fn_steps(int n_, unsigned m_) {
       int s_ = 0;
       for (int k_ = 0; k_ < n_; k_ = k_ + 1) {
-        s_ = s_ + k_;
+        s_ = (int)((unsigned)s_ + (unsigned)k_);
       }
       if (m_ > 3u) {
         return s_;
       }
-      return -s_;
+      return (int)((unsigned)0u - (unsigned)s_);
     }
     extern "C" __global__ void calls_kernel(float* x_, int x_n0, int* o_, int o_n0, unsigned m_, int mr_n0, int mr_n1, int mr_n2) {
       const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
@@ -64,7 +64,7 @@ test('a local arrow is inlined at its call', () => {
   expect(bodyOf(made)).toMatchInlineSnapshot(`
     "const int k_ = mr_i;
     const float a_ = x_[k_];
-    const int k_2_ = mr_i + 1;
+    const int k_2_ = (int)((unsigned)mr_i + (unsigned)1);
     const float b_ = x_[k_2_];
     x_[mr_i] = a_ + ((b_ - a_) * 0.5f);"
   `);
@@ -130,7 +130,7 @@ test('Math', () => {
     "const float base_ = x_[mr_i];
     x_[mr_i] = ((((sqrtf(x_[mr_i]) + sinf((float)n_[mr_i])) + powf(x_[mr_i], 0.5f)) + (base_ * base_)) + hypotf(x_[mr_i], 1.0f)) + 3.1415927f;
     d_[mr_i] = ((mr_max_f64(mr_max_f64(d_[mr_i], (double)x_[mr_i]), 1.0) + fabs(d_[mr_i])) + (double)(float)d_[mr_i]) + mr_mix_f64(d_[mr_i], 1.0, 0.25);
-    n_[mr_i] = (((((mr_abs_i32(n_[mr_i]) + mr_sign_i32(n_[mr_i])) + (int)((unsigned)n_[mr_i] * (unsigned)3)) + mr_clz((unsigned)n_[mr_i])) + mr_clamp_i32(n_[mr_i], 0, 9)) + n_[mr_i]) + 3;
+    n_[mr_i] = (int)(((((((unsigned)mr_abs_i32(n_[mr_i]) + (unsigned)mr_sign_i32(n_[mr_i])) + ((unsigned)n_[mr_i] * (unsigned)3)) + (unsigned)mr_clz((unsigned)n_[mr_i])) + (unsigned)mr_clamp_i32(n_[mr_i], 0, 9)) + (unsigned)n_[mr_i]) + (unsigned)3);
     u_[mr_i] = mr_min_u32(u_[mr_i], 3u) + (u_[mr_i] / 4u);
     x_[mr_i] = (((floorf(x_[mr_i]) + mr_round_f32(x_[mr_i])) + atan2f(x_[mr_i], 2.0f)) + expf(-x_[mr_i])) + fmodf(x_[mr_i], 2.0f);"
   `);
@@ -161,7 +161,7 @@ test('integer division says how it rounds, and never traps', () => {
     open,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "n_[mr_i] = ((((mr_div_i32(n_[mr_i], mr_i) + (n_[mr_i] / 3)) + mr_div_i32(n_[mr_i], mr_i)) + mr_floordiv_i32(n_[mr_i], mr_i)) + mr_rem_i32(n_[mr_i], mr_i)) + (n_[mr_i] % 8);
+    "n_[mr_i] = (int)((((((unsigned)mr_div_i32(n_[mr_i], mr_i) + (unsigned)(n_[mr_i] / 3)) + (unsigned)mr_div_i32(n_[mr_i], mr_i)) + (unsigned)mr_floordiv_i32(n_[mr_i], mr_i)) + (unsigned)mr_rem_i32(n_[mr_i], mr_i)) + (unsigned)(n_[mr_i] % 8));
     u_[mr_i] = mr_div_u32(u_[mr_i], u_[0]) + mr_rem_u32(u_[mr_i], u_[0]);"
   `);
   expect(made.source).toContain('return b == 0 ? 0 : b == -1 ? (int)(0u - (unsigned)a) : a / b;');
@@ -179,7 +179,7 @@ test('casts saturate, and convert NaN to 0', () => {
     open,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "n_[mr_i] = ((((mr_f32_to_i32(x_[mr_i]) + mr_f64_to_i32(d_[mr_i])) + (int)u_[mr_i]) + (int)(x_[mr_i] > 0.0f)) + 2) + 1;
+    "n_[mr_i] = (int)((((((unsigned)mr_f32_to_i32(x_[mr_i]) + (unsigned)mr_f64_to_i32(d_[mr_i])) + (unsigned)(int)u_[mr_i]) + (unsigned)(int)(x_[mr_i] > 0.0f)) + (unsigned)2) + (unsigned)1);
     u_[mr_i] = (mr_f32_to_u32(x_[mr_i]) + (unsigned)n_[mr_i]) + 4294967295u;
     f_[mr_i] = (float)d_[mr_i] + (float)((double)n_[mr_i] / 3.0);"
   `);

@@ -141,7 +141,7 @@ test('CUDA indices are i32', () => {
     open,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(
-    `"o_[((int)blockIdx.x * (int)blockDim.x) + (int)threadIdx.x] = (int)gridDim.y - (int)threadIdx.z;"`,
+    `"o_[((int)blockIdx.x * (int)blockDim.x) + (int)threadIdx.x] = (int)((unsigned)(int)gridDim.y - (unsigned)(int)threadIdx.z);"`,
   );
 });
 
@@ -159,7 +159,7 @@ test('arguments follow the order of params, not of the pattern, and no name coll
     `"extern "C" __global__ void double_kernel(int int_, const float* float_, int float_n0, float* while__, int while__n0, int while__n1, int while__n2, unsigned char flag_, unsigned char small_, int mr_n0, int mr_n1, int mr_n2) {"`,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(
-    `"while__[((long long)0 * while__n1 + 0) * while__n2 + 0] = (flag_ != 0) ? float_[mr_i] : (float)(int_ + (int)small_);"`,
+    `"while__[((long long)0 * while__n1 + 0) * while__n2 + 0] = (flag_ != 0) ? float_[mr_i] : (float)(int)((unsigned)int_ + (unsigned)(int)small_);"`,
   );
 });
 
@@ -199,9 +199,9 @@ test('elements narrower than 32 bits load as i32, and a store truncates', () => 
     open,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "a_[mr_i] = (signed char)((int)b_[mr_i] + 1);
+    "a_[mr_i] = (signed char)((int)((unsigned)(int)b_[mr_i] + (unsigned)1));
     c_[mr_i] = (short)((int)d_[mr_i]);
-    d_[mr_i] = (unsigned short)((int)d_[mr_i] - 1);
+    d_[mr_i] = (unsigned short)((int)((unsigned)(int)d_[mr_i] - (unsigned)1));
     e_[mr_i] = (unsigned char)(((int)a_[mr_i] > 0) && (!(e_[mr_i] != 0)));"
   `);
 });
@@ -220,7 +220,7 @@ test('at, set, rows, length and shape', () => {
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(`
     "b_[(long long)mr_i * b_n1 + mr_j] = (a_[((long long)mr_i * a_n1 + mr_j) * a_n2 + 2] + a_[((long long)mr_i * a_n1 + mr_j) * a_n2 + 0]) + a_[((long long)mr_i * a_n1 + mr_j) * a_n2 + 1];
-    v_[mr_i] = (((v_[mr_i] + (float)a_n2) + (float)(a_n0 * a_n2)) + 2.0f) + (float)v_n0;"
+    v_[mr_i] = (((v_[mr_i] + (float)a_n2) + (float)(int)((unsigned)a_n0 * (unsigned)a_n2)) + 2.0f) + (float)v_n0;"
   `);
 });
 
@@ -267,7 +267,7 @@ test('a row keeps the index of its declaration', () => {
   expect(bodyOf(made)).toMatchInlineSnapshot(`
     "int k_ = mr_i;
     const int row_at0_ = k_;
-    k_ = k_ + 1;
+    k_ = (int)((unsigned)k_ + (unsigned)1);
     a_[(long long)row_at0_ * a_n1 + 0] = a_[(long long)k_ * a_n1 + 0];"
   `);
 });

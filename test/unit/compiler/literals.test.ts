@@ -27,7 +27,7 @@ test('a literal takes the type of the other side', () => {
   ).toMatchInlineSnapshot(`
     "x_[mr_i] = (x_[mr_i] * 2.0f) + 0.1f;
     d_[mr_i] = (d_[mr_i] * 0.1) + 1e+300;
-    n_[mr_i] = n_[mr_i] + 1;
+    n_[mr_i] = (int)((unsigned)n_[mr_i] + (unsigned)1);
     u_[mr_i] = u_[mr_i] + 4294967295u;
     x_[mr_i] = (float)n_[mr_i] * 0.5f;"
   `);
@@ -121,17 +121,17 @@ test('a let takes the type of the first typed value assigned to it, anywhere in 
     int later_ = 0;
     for (int k_ = 0; k_ < 4; k_ = k_ + 1) {
       s_ = s_ + x_[k_];
-      count_ = count_ + 1;
+      count_ = (int)((unsigned)count_ + (unsigned)1);
     }
     wide_ = wide_ + d_[mr_i];
     bits_ = u_[mr_i];
     half_ = half_ + 0.5f;
     chained_ = s_;
     later_ = n_[mr_i];
-    later_ = later_ + 1;
+    later_ = (int)((unsigned)later_ + (unsigned)1);
     x_[mr_i] = (s_ + half_) + chained_;
     d_[mr_i] = wide_;
-    n_[mr_i] = count_ + later_;
+    n_[mr_i] = (int)((unsigned)count_ + (unsigned)later_);
     u_[mr_i] = bits_;"
   `);
 });
@@ -177,7 +177,7 @@ test('a counter in a bit operation, an index or a shift stays an i32', () => {
     }
     for (int k_2_ = 0; k_2_ < 9; k_2_ = k_2_ + 1) {
       u_[k_2_] = (unsigned)(int)((unsigned)n_[0] << (k_2_ & 31));
-      n_[mr_i] = __popc((unsigned)k_2_) + k_2_;
+      n_[mr_i] = (int)((unsigned)__popc((unsigned)k_2_) + (unsigned)k_2_);
     }
     unsigned left_ = 8u;
     while (left_ != 0u) {

@@ -43,19 +43,19 @@ test("variables stay in their region, are written anew, cross, or are the block'
     "__shared__ float tile_[256];
     MR_BEGIN_BLOCK(mr_n0, mr_n1, mr_n2)
     MR_CROSSING(float, sum_)
-    const int once_ = n_ * 2;
+    const int once_ = (int)((unsigned)n_ * (unsigned)2);
     MR_THREADS(1)
       MR_OWN(float, sum_)
-      const int at_ = ((int)blockIdx.x * (int)blockDim.x) + (int)threadIdx.x;
+      const int at_ = (int)(((unsigned)(int)blockIdx.x * (unsigned)(int)blockDim.x) + (unsigned)(int)threadIdx.x);
       sum_ = 0.0f;
       const float own_ = x_[at_];
       tile_[(int)threadIdx.x] = own_ * 2.0f;
     MR_END(1)
     MR_SYNCTHREADS();
-    for (int k_ = 0; k_ < once_; k_ = k_ + 1) {
+    for (int k_ = 0; k_ < once_; k_ = (int)((unsigned)k_ + (unsigned)1)) {
       MR_THREADS(2)
         MR_OWN(float, sum_)
-        const float left_ = tile_[((int)threadIdx.x + k_) % 256];
+        const float left_ = tile_[(int)((unsigned)(int)threadIdx.x + (unsigned)k_) % 256];
         sum_ = sum_ + left_;
       MR_END(2)
       MR_SYNCTHREADS();
@@ -67,7 +67,7 @@ test("variables stay in their region, are written anew, cross, or are the block'
     }
     MR_THREADS(4)
       MR_OWN(float, sum_)
-      const int at_ = ((int)blockIdx.x * (int)blockDim.x) + (int)threadIdx.x;
+      const int at_ = (int)(((unsigned)(int)blockIdx.x * (unsigned)(int)blockDim.x) + (unsigned)(int)threadIdx.x);
       y_[at_] = sum_;
     MR_END(4)"
   `);
@@ -134,9 +134,9 @@ test('branches and loops around a barrier are decided once; later regions skip t
         MR_END(2)
       }
       MR_SYNCTHREADS();
-      w_ = w_ * 2;
+      w_ = (int)((unsigned)w_ * (unsigned)2);
       if (w_ == 8) {
-        w_ = w_ + 1;
+        w_ = (int)((unsigned)w_ + (unsigned)1);
         continue;
       }
       #ifdef MILLRACE_CPU_DEVICE
@@ -144,22 +144,22 @@ test('branches and loops around a barrier are decided once; later regions skip t
       if (mr_is_fast_3) {
         MR_EVERY_THREAD(fast_3)
           const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
-          y_[mr_i] = y_[mr_i] + 1;
+          y_[mr_i] = (int)((unsigned)y_[mr_i] + (unsigned)1);
           if ((int)threadIdx.x == w_) {
             continue;
           }
-          y_[mr_i] = y_[mr_i] + 2;
+          y_[mr_i] = (int)((unsigned)y_[mr_i] + (unsigned)2);
         MR_END(fast_3)
       } else
       #endif
       {
         MR_THREADS(3)
           const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
-          y_[mr_i] = y_[mr_i] + 1;
+          y_[mr_i] = (int)((unsigned)y_[mr_i] + (unsigned)1);
           if ((int)threadIdx.x == w_) {
             continue;
           }
-          y_[mr_i] = y_[mr_i] + 2;
+          y_[mr_i] = (int)((unsigned)y_[mr_i] + (unsigned)2);
         MR_END(3)
       }
     }"

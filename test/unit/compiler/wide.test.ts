@@ -29,10 +29,10 @@ test('arithmetic, shifts and comparisons', () => {
     open,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "a_[mr_i] = mr_div_i64(((a_[mr_i] + s_) * 3ll) - 7ll, s_ + 1ll);
+    "a_[mr_i] = mr_div_i64((long long)((((unsigned long long)a_[mr_i] + (unsigned long long)s_) * (unsigned long long)3ll) - (unsigned long long)7ll), (long long)((unsigned long long)s_ + (unsigned long long)1ll));
     a_[mr_i] = mr_rem_i64(a_[mr_i], s_);
     b_[mr_i] = (((unsigned long long)b_[mr_i] << 13) ^ (b_[mr_i] >> 7)) & 18446744073709551615ull;
-    a_[mr_i] = (~(long long)((unsigned long long)(-a_[mr_i]) << (s_ & 63))) >> 2;
+    a_[mr_i] = (~(long long)((unsigned long long)(long long)((unsigned long long)0u - (unsigned long long)a_[mr_i]) << (s_ & 63))) >> 2;
     b_[mr_i] = b_[mr_i] + 1ull;
     b_[mr_i] = b_[mr_i] - 2ull;
     if (((a_[mr_i] < 0ll) || (b_[mr_i] > 5ull)) || (a_[mr_i] == s_)) {
@@ -69,7 +69,7 @@ test('a bigint literal takes the type of the other operand', () => {
     for (int k_ = 0; k_ < 4; k_ = k_ + 1) {
       sum_ = sum_ + b_[k_];
     }
-    alone_ = alone_ + 5ll;
+    alone_ = (long long)((unsigned long long)alone_ + (unsigned long long)5ll);
     b_[mr_i] = (3ull + 5ull) + sum_;
     b_[mr_i + 1] = mr_min_u64(mr_min_u64(b_[mr_i], 5ull), 9ull) + mr_clamp_u64(sum_, 5ull, 1000ull);
     a_[mr_i] = (mr_i > 3) ? alone_ : 2ll;
@@ -93,7 +93,7 @@ test('casts', () => {
     open,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "a_[mr_i] = (((((((long long)n_[mr_i] + mr_f32_to_i64(x_[mr_i])) + (long long)b_[mr_i]) + (long long)(mr_i > 3)) + (-1ll)) + 2ll) + 1000000000000000000ll) + 9223372036854775807ll;
+    "a_[mr_i] = (long long)((((((((unsigned long long)(long long)n_[mr_i] + (unsigned long long)mr_f32_to_i64(x_[mr_i])) + (unsigned long long)(long long)b_[mr_i]) + (unsigned long long)(long long)(mr_i > 3)) + (unsigned long long)(-1ll)) + (unsigned long long)2ll) + (unsigned long long)1000000000000000000ll) + (unsigned long long)9223372036854775807ll);
     b_[mr_i] = ((mr_f64_to_u64(d_[mr_i]) + (unsigned long long)u_[mr_i]) + 18446744073709551615ull) + (unsigned long long)a_[mr_i];
     n_[mr_i] = (int)a_[mr_i];
     u_[mr_i] = (unsigned)(b_[mr_i] >> 32);
