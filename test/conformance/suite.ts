@@ -46,6 +46,7 @@ import { graphValues } from './graph-values.js';
 import { hostFunctions } from './host-functions.js';
 import { hostLimits } from './host-limits.js';
 import { integers } from './integers.js';
+import { javascriptNumbers } from './javascript-numbers.js';
 import { kernelFaults } from './kernel-faults.js';
 import { kernelLimits } from './kernel-limits.js';
 import { launchArguments } from './launch-arguments.js';
@@ -130,6 +131,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   cudaCode,
   halfNumbers,
   integers,
+  javascriptNumbers,
   publishedIdioms,
   cudaLibraries,
   textures,
@@ -236,6 +238,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
   cudaCode,
   halfNumbers,
   integers,
+  javascriptNumbers,
   publishedIdioms,
   cudaLibraries,
   textures,
@@ -253,6 +256,7 @@ const OF_KERNELS: readonly ((target: Target) => void)[] = [
 const OF_ARITHMETIC: readonly ((target: Target) => void)[] = [
   halfNumbers,
   integers,
+  javascriptNumbers,
   randomKernels,
   cudaTexts,
   publishedIdioms,

@@ -34,11 +34,26 @@ MR_INLINE constexpr To mr_held(From x) {
 
 /// A cast in C's notation.
 template <class To, class From>
-MR_INLINE constexpr To mr_cast(From x) {
+MR_INLINE constexpr mr_enable_if_t<mr_is_float<From> || mr_is_integral<From>, To> mr_cast(From x) {
   if constexpr (mr_is_float<From> && mr_is_whole<To>)
     return mr_held<To>(x);
   else
     return (To)x;
+}
+template <class T>
+inline constexpr bool mr_is_arithmetic_of = mr_is_float<T> || mr_is_integral<T>;
+template <class T>
+inline constexpr bool mr_is_arithmetic_of<T&> = mr_is_arithmetic_of<T>;
+template <class T>
+inline constexpr bool mr_is_arithmetic_of<const T> = mr_is_arithmetic_of<T>;
+template <class T>
+inline constexpr bool mr_is_arithmetic_of<volatile T> = mr_is_arithmetic_of<T>;
+template <class T>
+inline constexpr bool mr_is_arithmetic_of<const volatile T> = mr_is_arithmetic_of<T>;
+/// Of other types, which may be references to objects that cannot be copied.
+template <class To, class From>
+MR_INLINE constexpr mr_enable_if_t<!mr_is_arithmetic_of<From>, To> mr_cast(From&& x) {
+  return (To) static_cast<From&&>(x);
 }
 
 /// A float that is about to be converted. An integer takes it saturated; others take it as a float.

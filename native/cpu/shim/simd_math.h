@@ -123,6 +123,27 @@ static MR_INLINE mr_u32 mr_to_u32(mr_f32 x) {
   return mr_choose(mr_ge(x, mr_f32_of(4294967296.0f)), mr_u32_of(4294967295u), whole);
 }
 
+static MR_INLINE mr_f32 mr_with_sign_of(mr_f32 sign, mr_f32 x) {
+  return (mr_f32)((mr_u32)x | ((mr_u32)sign & 0x80000000u));
+}
+static MR_INLINE mr_f64 mr_with_sign_of(mr_f64 sign, mr_f64 x) {
+  return (mr_f64)((mr_u64)x | ((mr_u64)sign & 0x8000000000000000ull));
+}
+/// JavaScript's Math.round: halves go up, and what becomes zero keeps its sign.
+template <class V>
+static MR_INLINE V mr_to_nearest(V x) {
+  const V down = mr_rounded_vector<1>(x);
+  return mr_with_sign_of(x, mr_choose(mr_ge(x - down, V{} + 0.5f), down + 1.0f, down));
+}
+
+/// Truncates modulo 2^32, as JavaScript's `x | 0`. The processor gives the lowest number for what 32 bits do not hold.
+static MR_INLINE mr_i32 mr_wrapped(mr_f32 x) {
+  // Negated twice, or g++ turns a conversion back to floats into a rounding that keeps the sign of zero.
+  const mr_i32 whole = -__builtin_convertvector(-x, mr_i32);
+  if (__builtin_expect(!mr_any(mr_eq(whole, mr_i32_of(-2147483647 - 1))), 1)) return whole;
+  MR_LANE_BY_LANE(int, __builtin_fabsf(x[lane]) < 0x1p63f ? static_cast<int>(static_cast<long long>(x[lane])) : 0)
+}
+
 // A quotient of 32-bit integers is exact in double, and every processor has vectors of double.
 #define MR_HALF (MR_WIDTH / 2)
 typedef int mr_half_i32 __attribute__((vector_size(4 * MR_HALF)));

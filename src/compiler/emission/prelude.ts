@@ -59,8 +59,21 @@ const TYPES = { i32: 'int', u32: 'unsigned', i64: 'long long', u64: 'unsigned lo
 function build(): Record<string, string> {
   const table: Record<string, string> = {
     mr_abs_i32: inline('int mr_abs_i32(int x)', 'return x < 0 ? (int)(0u - (unsigned)x) : x;'),
-    mr_round_f32: inline('float mr_round_f32(float x)', 'return floorf(x + 0.5f);'),
-    mr_round_f64: inline('double mr_round_f64(double x)', 'return floor(x + 0.5);'),
+    // The difference is exact, or rounds to 1. JavaScript keeps the sign of what becomes zero.
+    mr_round_f32: inline(
+      'float mr_round_f32(float x)',
+      'const float down = floorf(x); return copysignf(x - down >= 0.5f ? down + 1.0f : down, x);',
+    ),
+    mr_round_f64: inline(
+      'double mr_round_f64(double x)',
+      'const double down = floor(x); return copysign(x - down >= 0.5 ? down + 1.0 : down, x);',
+    ),
+    // JavaScript's conversion to 32 bits: modulo 2^32. A float of at least 2^63 has no lower bits.
+    mr_wrap_f32: inline('int mr_wrap_f32(float x)', 'return fabsf(x) < 9223372036854775808.0f ? (int)(long long)x : 0;'),
+    mr_wrap_f64: inline(
+      'int mr_wrap_f64(double x)',
+      'const double rest = fabs(x) < 9223372036854775808.0 ? x : fmod(x, 4294967296.0); return rest == rest ? (int)(long long)rest : 0;',
+    ),
     mr_mix_f32: inline('float mr_mix_f32(float a, float b, float t)', 'return a + (b - a) * t;'),
     mr_mix_f64: inline('double mr_mix_f64(double a, double b, double t)', 'return a + (b - a) * t;'),
     // Integer division on x86 traps for a zero divisor and for INT_MIN / -1.

@@ -75,6 +75,9 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   popcount: { rule: 'number', arity: 1, cuda: { i32: '__popc' } },
   floatBits: { rule: 'number', arity: 1, cuda: { u32: '__float_as_uint' } },
   bitsFloat: { rule: 'number', arity: 1, cuda: { f32: '__uint_as_float' } },
+  // What `x | 0` of a float means.
+  wrapF32: { rule: 'number', arity: 1, cuda: { i32: 'mr_wrap_f32' } },
+  wrapF64: { rule: 'number', arity: 1, cuda: { i32: 'mr_wrap_f64' } },
 };
 
 /** Members of `Math` that are numbers. */
@@ -90,7 +93,17 @@ export const MATH_NUMBERS: Readonly<Record<string, number>> = {
 };
 
 /** Rows that JavaScript's `Math` does not have. */
-export const ABSENT_IN_MATH: readonly string[] = ['clamp', 'mix', 'rsqrt', 'fma', 'popcount', 'floatBits', 'bitsFloat'];
+export const ABSENT_IN_MATH: readonly string[] = [
+  'clamp',
+  'mix',
+  'rsqrt',
+  'fma',
+  'popcount',
+  'floatBits',
+  'bitsFloat',
+  'wrapF32',
+  'wrapF64',
+];
 
 interface BitFunction {
   readonly arity: 1 | 2;

@@ -3,7 +3,7 @@ import type { AnyNode, AssignmentExpression, CallExpression, Expression, Pattern
 import { argumentsOf } from './calls.js';
 import { type Context, fail, type LocalName, pinned, textOf, type VectorValue } from './context.js';
 import { converted, learn } from './declarations.js';
-import { elementType, evaluate, lowerExpr, lowerFitted, lowerIndex } from './expressions.js';
+import { elementType, evaluate, lowerExpr, lowerFitted, lowerIndex, NO_VALUE } from './expressions.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType } from '../ir/ir.js';
 import { combine } from './operators.js';
 import { mentions } from '../analysis/region-plan.js';
@@ -144,7 +144,7 @@ function assignVector(ctx: Context, target: VectorValue, value: VectorValue, nod
 /** `target op= value`; an element's indices are evaluated once. */
 function change(ctx: Context, target: Target, op: string, value: Expr, node: AnyNode, leftNode: AnyNode, rightNode: AnyNode): void {
   if (target.kind === 'local') {
-    if (!target.local.hasValue) fail('K208', leftNode, `'${textOf(ctx, leftNode)}' is read before a value was assigned to it.`);
+    if (!target.local.hasValue) fail('K208', leftNode, `'${textOf(ctx, leftNode)}' is read before a value was assigned to it.`, NO_VALUE);
     const result = combine(ctx, op, variableExpr(target.local.variable), value, node, leftNode, rightNode);
     assign(ctx, target, result, node, node);
     return;
@@ -168,6 +168,7 @@ function assign(ctx: Context, target: NumberTarget, value: Expr, valueNode: AnyN
   learn(ctx, local, value, node);
   ctx.assigned.add(local.node);
   local.hasValue = true;
+  ctx.empty.delete(local);
   const known = converted(ctx, local, value, valueNode);
   ctx.out.push({ kind: 'assign', at: node.start, variable: local.variable, value: known });
 }

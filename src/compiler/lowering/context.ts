@@ -5,6 +5,7 @@
 import type { AnyNode, ArrowFunctionExpression, Pattern } from 'acorn';
 import { KernelTextError } from '../diagnostics/diagnostics.js';
 import type { Constants } from '../language/language.js';
+import { endsIn } from '../analysis/conditions.js';
 import type { ArrayRef, Draw, Expr, FuncIr, ScalarType, Stmt, ThreadVector, ValueType, Variable } from '../ir/ir.js';
 
 /** A `let` or `const` of the source. */
@@ -99,6 +100,8 @@ export interface Context {
   readonly resolved: Map<AnyNode, Resolution>;
   /** Every `let` with an initial value, and every `let` known so far to be assigned again. */
   readonly lets: Set<AnyNode>;
+  /** Those without an initial value that may have no value here. */
+  empty: Set<LocalName>;
   readonly assigned: Set<AnyNode>;
   /** `let`s that are never assigned again. They lower like `const`, since tools convert one to the other. */
   readonly constants: Set<AnyNode>;
@@ -153,6 +156,35 @@ export function nested(ctx: Context, run: () => void): Stmt[] {
     ctx.scope = scope;
   }
   return inner;
+}
+
+/** Lowers alternatives: a `let` has a value behind them if each alternative assigned it or ends in a jump. */
+export function alternatives(ctx: Context, runs: readonly (() => Stmt[])[]): Stmt[][] {
+  const before = ctx.empty;
+  const after = new Set<LocalName>();
+  const lists = runs.map((run) => {
+    ctx.empty = new Set(before);
+    const list = run();
+    const isLeft = endsIn(list);
+    for (const local of before) {
+      if (!isLeft && ctx.empty.has(local)) after.add(local);
+      local.hasValue = false;
+    }
+    return list;
+  });
+  for (const local of before) local.hasValue = !after.has(local);
+  ctx.empty = after;
+  return lists;
+}
+
+/** Lowers what may run not at all, or not to its end. */
+export function perhaps<T>(ctx: Context, run: () => T): T {
+  const { empty } = ctx;
+  ctx.empty = new Set(empty);
+  const result = run();
+  for (const local of empty) local.hasValue = false;
+  ctx.empty = empty;
+  return result;
 }
 
 /** Stores a value in a constant local, so that it is evaluated once and keeps its value. */

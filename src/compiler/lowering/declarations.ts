@@ -95,7 +95,9 @@ function declareEmpty(ctx: Context, node: VariableDeclarator, name: string): voi
   const type = ctx.resolved.get(node)?.type ?? 'int literal';
   const variable: Variable = { name, type, isConst: false };
   if (isUntyped(type)) ctx.untyped.set(variable, node);
-  ctx.scope.define(name, { kind: 'local', variable, node, hasValue: false });
+  const local: LocalName = { kind: 'local', variable, node, hasValue: false };
+  ctx.empty.add(local);
+  ctx.scope.define(name, local);
   ctx.out.push({ kind: 'declare', at: node.start, variable, value: undefined });
 }
 

@@ -13,7 +13,7 @@ import type {
 import { lowerCall } from './calls.js';
 import { type Context, fail, textOf, type Value } from './context.js';
 import type { ArrayRef, Axis, Expr, ScalarType, ThreadVector } from '../ir/ir.js';
-import { combine, divideIntegers, integer } from './operators.js';
+import { combine, divideIntegers, integer, wrapTo } from './operators.js';
 import { generatorMember } from './random.js';
 import { environmentValue, importedName, isUnknown, nameValue, refuseMath } from './names.js';
 import {
@@ -22,6 +22,7 @@ import {
   condition,
   convert,
   defaultType,
+  isFloat,
   isInteger,
   isOpen,
   isUntyped,
@@ -36,6 +37,9 @@ import { isWide, wideConst } from './bigints.js';
 import { asVector, component, select, vectorName } from './vectors.js';
 
 type AnyExpression = Expression | PrivateIdentifier | SpreadElement | Super;
+
+/** The remedy of K208. JavaScript calculates with undefined there. */
+export const NO_VALUE = 'Initialize it where it is declared: let v = 0. A value that only some branches or loops assign may be missing.';
 
 /** A run-time value. */
 export function lowerExpr(ctx: Context, node: AnyExpression): Expr {
@@ -69,7 +73,7 @@ export function lowerSettled(ctx: Context, node: AnyExpression): Expr {
 export function asExpr(ctx: Context, value: Value, node: AnyNode): Expr {
   if (value.kind === 'expr') return value.expr;
   if (value.kind === 'local') {
-    if (!value.hasValue) fail('K208', node, `'${textOf(ctx, node)}' is read before a value was assigned to it.`);
+    if (!value.hasValue) fail('K208', node, `'${textOf(ctx, node)}' is read before a value was assigned to it.`, NO_VALUE);
     return variableExpr(value.variable);
   }
   if (value.kind === 'array') {
@@ -309,7 +313,8 @@ function lowerUnary(ctx: Context, node: UnaryExpression): Expr {
     case '~': {
       if (operand.kind === 'const' && isUntyped(operand.type)) return literal(~operand.value);
       if (isWide(operand.type)) return { kind: 'invert', type: operand.type, operand };
-      return { kind: 'invert', type: integer(ctx, operand, node.argument, '~').type, operand };
+      const whole = isFloat(operand.type) ? wrapTo(ctx, operand, 'i32', node.argument) : operand;
+      return { kind: 'invert', type: integer(ctx, whole, node.argument, '~').type, operand: whole };
     }
     default:
       return fail('K301', node, `'${node.operator}' is not part of the kernel language.`);

@@ -43,6 +43,7 @@ function freshContext(text: string, around: Surroundings, isHelper: boolean, has
     isHelper,
     arrays: [],
     out: [],
+    empty: new Set(),
     indexRank: 0,
     calledFuncs: new Set(),
     effects: 0,

@@ -119,8 +119,8 @@ function compared(op: ComparisonOp, a: number, b: number): boolean {
 function bitwise(ctx: Context, op: string, left: Expr, right: Expr, leftNode: AnyNode, rightNode: AnyNode): Expr {
   // `x | 0` and `x >>> 0` are JavaScript's casts.
   if (right.kind === 'const' && right.value === 0 && left.type !== 'bool') {
-    if (op === '|') return castTo(ctx, left, 'i32', leftNode);
-    if (op === '>>>') return castTo(ctx, left, 'u32', leftNode);
+    if (op === '|') return wrapTo(ctx, left, 'i32', leftNode);
+    if (op === '>>>') return wrapTo(ctx, left, 'u32', leftNode);
   }
   integer(ctx, left, leftNode, op);
   integer(ctx, right, rightNode, op);
@@ -193,7 +193,16 @@ function power(ctx: Context, base: Expr, exponent: Expr, type: Expr['type'], nod
   return { kind: 'builtin', type: float, name: 'pow', args: [retype(ctx, base, float, node), retype(ctx, exponent, float, node)] };
 }
 
-/** Lowers an explicit cast: i32(x), `x | 0`, Math.fround(x). */
+/** Lowers `x | 0` and `x >>> 0`: a float wraps modulo 2^32, as in JavaScript. */
+export function wrapTo(ctx: Context, expr: Expr, type: 'i32' | 'u32', node: AnyNode): Expr {
+  if (isOpen(ctx, expr) || isWide(expr.type) || !isFloat(expr.type)) return castTo(ctx, expr, type, node);
+  if (expr.kind === 'const') return typedConst(type, type === 'i32' ? expr.value | 0 : expr.value >>> 0);
+  const settled = settle(ctx, expr, node);
+  const name = settled.type === 'f64' ? 'wrapF64' : 'wrapF32';
+  return castTo(ctx, { kind: 'builtin', type: 'i32', name, args: [settled] }, type, node);
+}
+
+/** Lowers an explicit cast: i32(x), Math.fround(x). */
 export function castTo(ctx: Context, expr: Expr, type: ScalarType, node: AnyNode): Expr {
   // A cast does not decide the type of an untyped variable.
   if (isOpen(ctx, expr)) return { kind: 'cast', type, operand: expr };

@@ -3,7 +3,7 @@ import type { AnyNode, CallExpression, Expression, ForStatement, Statement } fro
 import { lowerAssignment, lowerSet, lowerUpdate } from './assignments.js';
 import { EFFECT_FUNCTIONS } from '../ir/builtins.js';
 import { lowerCall } from './calls.js';
-import { type Context, fail, nested, textOf } from './context.js';
+import { alternatives, type Context, fail, nested, perhaps, textOf } from './context.js';
 import { lowerDeclaration } from './declarations.js';
 import { lowerEffectCall } from './barriers-and-prints.js';
 import { evaluate, lowerExpr, lowerFitted, words } from './expressions.js';
@@ -31,9 +31,10 @@ function lowerStatement(ctx: Context, node: Statement, result: ScalarType | unde
       return;
     case 'IfStatement': {
       const test = lowerTest(ctx, node.test);
-      const then = branch(ctx, node.consequent, result);
-      const otherwise = node.alternate ? branch(ctx, node.alternate, result) : [];
-      ctx.out.push({ kind: 'if', at, test, then, otherwise });
+      const { alternate } = node;
+      const arms = [() => branch(ctx, node.consequent, result), () => (alternate ? branch(ctx, alternate, result) : [])];
+      const [then, otherwise] = alternatives(ctx, arms);
+      ctx.out.push({ kind: 'if', at, test, then: then!, otherwise: otherwise! });
       return;
     }
     case 'ForStatement':
@@ -41,11 +42,19 @@ function lowerStatement(ctx: Context, node: Statement, result: ScalarType | unde
       return;
     case 'WhileStatement': {
       const test = lowerCondition(ctx, node.test);
-      ctx.out.push({ kind: 'loop', at, tested: 'before', init: [], test, update: [], body: branch(ctx, node.body, result) });
+      ctx.out.push({
+        kind: 'loop',
+        at,
+        tested: 'before',
+        init: [],
+        test,
+        update: [],
+        body: perhaps(ctx, () => branch(ctx, node.body, result)),
+      });
       return;
     }
     case 'DoWhileStatement': {
-      const body = branch(ctx, node.body, result);
+      const body = perhaps(ctx, () => branch(ctx, node.body, result));
       ctx.out.push({ kind: 'loop', at, tested: 'after', init: [], test: lowerCondition(ctx, node.test), update: [], body });
       return;
     }
@@ -126,10 +135,12 @@ function lowerFor(ctx: Context, node: ForStatement, result: ScalarType | undefin
     ctx.bodyScope = bodyScope;
     const test = node.test ? lowerCondition(ctx, node.test) : undefined;
     // The body is lowered before the update, so that `let` types are inferred in the order in which readers see them.
-    const body = branch(ctx, node.body, result);
-    const update = listed(ctx, () => {
-      if (node.update) lowerEffect(ctx, node.update);
-    });
+    const body = perhaps(ctx, () => branch(ctx, node.body, result));
+    const update = perhaps(ctx, () =>
+      listed(ctx, () => {
+        if (node.update) lowerEffect(ctx, node.update);
+      }),
+    );
     loop = { kind: 'loop', at: node.start, tested: 'before', init, test, update, body };
   });
   ctx.out.push(...around, loop!);
@@ -162,16 +173,16 @@ function lowerEffect(ctx: Context, node: Expression): void {
     case 'LogicalExpression': {
       // Minifiers turn an `if` into `a && f()`.
       const test = lowerTest(ctx, node.left);
-      const effect = nested(ctx, () => lowerEffect(ctx, node.right));
+      const effect = perhaps(ctx, () => nested(ctx, () => lowerEffect(ctx, node.right)));
       const [then, otherwise] = node.operator === '&&' ? [effect, []] : [[], effect];
       ctx.out.push({ kind: 'if', at: node.start, test, then, otherwise });
       return;
     }
     case 'ConditionalExpression': {
       const test = lowerTest(ctx, node.test);
-      const then = nested(ctx, () => lowerEffect(ctx, node.consequent));
-      const otherwise = nested(ctx, () => lowerEffect(ctx, node.alternate));
-      ctx.out.push({ kind: 'if', at: node.start, test, then, otherwise });
+      const arms = [node.consequent, node.alternate].map((arm) => () => nested(ctx, () => lowerEffect(ctx, arm)));
+      const [then, otherwise] = alternatives(ctx, arms);
+      ctx.out.push({ kind: 'if', at: node.start, test, then: then!, otherwise: otherwise! });
       return;
     }
     case 'CallExpression':

@@ -109,7 +109,9 @@ export function builtin(name: string, type: ScalarType, args: readonly string[],
     case 'trunc':
       return `mr_rounded_vector<${ROUNDING[name]}>(${a})`;
     case 'round':
-      return `mr_rounded_vector<1>(${a} + ${type === 'f32' ? '0.5f' : '0.5'})`;
+      return `mr_to_nearest(${a})`;
+    case 'wrapF32':
+      return `mr_wrapped(${a})`;
     case 'sqrt':
       return `mr_sqrt(${a})`;
     case 'rsqrt':

@@ -110,9 +110,9 @@ export function isFused(spec: BuildSpec): boolean {
 
 /**
  * Composes the rewritten source and the headers that it needs, and the checks of the kernels `checked`. `isPlain`: indices and products of
- * 16-bit floats have CUDA's own types (the shim's thread_index.h and half_products.h).
+ * 16-bit floats have CUDA's own types (the shim's thread_index.h and half_products.h). Without `isCasting`, casts stay as they are.
  */
-export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, isPlain = false): ComposedSource {
+export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, isPlain = false, isCasting = true): ComposedSource {
   const { spec, exports, checked } = wanted;
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
@@ -126,7 +126,8 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const rewritten = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
   const isUsers = spec.identity === undefined;
-  const defined = isUsers && (mayShift(rewritten.text) || mayCast(rewritten.text)) ? withDefinedResults(rewritten.text) : undefined;
+  const defined =
+    isUsers && (mayShift(rewritten.text) || mayCast(rewritten.text)) ? withDefinedResults(rewritten.text, isCasting) : undefined;
   const head = preludeOfSpec(spec);
   const headers: string[] = [];
   if (forms.split.length > 0) headers.push('loop_fission.h');
@@ -170,9 +171,9 @@ function constantsOf(paths: readonly string[]): string {
 }
 
 /** With shifts by computed amounts (shifts.h) and casts to integers (casts.h). Last, so that others see the source's own expressions. */
-function withDefinedResults(text: string): EditedSource {
+function withDefinedResults(text: string, isCasting: boolean): EditedSource {
   const { tokens } = tokenize(text);
-  const edits = [...(mayShift(text) ? shiftEdits(tokens) : []), ...castEdits(tokens)];
+  const edits = [...(mayShift(text) ? shiftEdits(tokens) : []), ...(isCasting ? castEdits(tokens) : [])];
   return applyEdits(text, tokens, edits);
 }
 

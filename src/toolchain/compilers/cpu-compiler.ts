@@ -279,8 +279,12 @@ export class CpuCompiler implements KernelCompiler {
       if (plain.image) return plain.image;
     }
     if (tooLarge) throw lacksStack(spec, tooLarge);
-    if (!image) throw rejectedBy(this.label, spec, composed.restore(log));
-    return image;
+    if (image) return image;
+    // An error must not speak of casts that the user has not written, nor come from them.
+    const uncast = compose(wanted, chosen, false, isPlain, false);
+    const last = uncast.text === composed.text ? undefined : await this.#build(wanted, uncast, common);
+    if (last?.image) return last.image;
+    throw rejectedBy(this.label, spec, last ? uncast.restore(last.log) : composed.restore(log));
   }
 
   #raceFlags(): readonly string[] {

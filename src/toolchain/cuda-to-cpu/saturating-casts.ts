@@ -1,6 +1,6 @@
 // Casts to integers, which saturate on a GPU when a float is out of range: `(int)x`, `int(x)` and `static_cast<int>(x)` become
-// `::mr_cast<int>(x)` of the shim's casts.h, whatever the type of x. Names of types and type parameters that the source declares count as
-// integers, because mr_cast is a plain cast for others. Code that this file cannot read with certainty stays as it is.
+// `::mr_cast<int>(x)` of the shim's casts.h, whatever the type of x. Type parameters count as
+// integers, because mr_cast is a plain cast for other types. Code that this file cannot read with certainty stays as it is.
 import { closing, type Token } from '../cuda-parser/tokenizer.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 
@@ -27,7 +27,6 @@ export function mayCast(source: string): boolean {
   return /[(<]\s*(?:const\s+)?\w+(?:\s+\w+)*\s*[)>]|\b(?:int|unsigned|char|short|long|\w+_t|[A-Z]\w*)\s*\(/.test(source);
 }
 
-/** Nothing for a source with a name of the shim's in it. */
 export function castEdits(tokens: readonly Token[]): Edit[] {
   const known = declaredTypes(tokens);
   const isType = (text: string): boolean => WORDS.has(text) || NAMES.test(text) || known.has(text);
@@ -41,18 +40,18 @@ export function castEdits(tokens: readonly Token[]): Edit[] {
   return edits;
 }
 
-/** Names of typedef and using, and type parameters. */
+/** Type parameters, and names that typedef and using declare for types of integers. */
 function declaredTypes(tokens: readonly Token[]): Set<string> {
   const known = new Set<string>();
   for (let i = 0; i + 1 < tokens.length; i++) {
     const { text } = tokens[i]!;
     const next = tokens[i + 1]!;
     if ((text === 'typename' || text === 'class') && /^[<,]$/.test(tokens[i - 1]?.text ?? '') && next.kind === 'name') known.add(next.text);
-    if (text === 'using' && tokens[i + 2]?.text === '=') known.add(next.text);
-    if (text !== 'typedef') continue;
-    let end = i + 1;
-    while (end < tokens.length && !/^[;{(*&[]$/.test(tokens[end]!.text)) end++;
-    if (tokens[end]?.text === ';' && tokens[end - 1]!.kind === 'name') known.add(tokens[end - 1]!.text);
+    const isUsing = text === 'using' && tokens[i + 2]?.text === '=';
+    if (!isUsing && text !== 'typedef') continue;
+    const end = typeEnd(tokens, isUsing ? i + 3 : i + 1, (name) => WORDS.has(name) || NAMES.test(name) || known.has(name));
+    const name = isUsing ? next : tokens[end];
+    if (name?.kind === 'name' && tokens[isUsing ? end : end + 1]?.text === ';') known.add(name.text);
   }
   return known;
 }

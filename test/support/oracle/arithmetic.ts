@@ -208,7 +208,10 @@ export function builtin(name: string, type: ScalarType, args: readonly Value[]):
     case 'trunc':
       return Math.trunc(a);
     case 'round':
-      return Math.floor(fit(a + 0.5));
+      return Math.round(a);
+    case 'wrapF32':
+    case 'wrapF64':
+      return a | 0;
     case 'sqrt':
       return fit(Math.sqrt(a));
     case 'fma':

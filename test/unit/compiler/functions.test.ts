@@ -179,7 +179,7 @@ test('casts saturate, and convert NaN to 0', () => {
     open,
   );
   expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "n_[mr_i] = (int)((((((unsigned)mr_f32_to_i32(x_[mr_i]) + (unsigned)mr_f64_to_i32(d_[mr_i])) + (unsigned)(int)u_[mr_i]) + (unsigned)(int)(x_[mr_i] > 0.0f)) + (unsigned)2) + (unsigned)1);
+    "n_[mr_i] = (int)((((((unsigned)mr_f32_to_i32(x_[mr_i]) + (unsigned)mr_wrap_f64(d_[mr_i])) + (unsigned)(int)u_[mr_i]) + (unsigned)(int)(x_[mr_i] > 0.0f)) + (unsigned)2) + (unsigned)1);
     u_[mr_i] = (mr_f32_to_u32(x_[mr_i]) + (unsigned)n_[mr_i]) + 4294967295u;
     f_[mr_i] = (float)d_[mr_i] + (float)((double)n_[mr_i] / 3.0);"
   `);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { bool, f32, f64, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
-import { inout, input, type Params } from '../../../src/core/kernels/kernel.js';
+import { inout, input, output, type Params } from '../../../src/core/kernels/kernel.js';
 import { complaint, withText } from './support.js';
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;
@@ -146,6 +146,32 @@ test('K206, K207 conversions that would lose a fraction or precision', () => {
   ).toMatchInlineSnapshot(`"K206: 'idiv' divides integers, and '.5' is a fraction."`);
 });
 
+test('K208 a variable that only some paths assign', () => {
+  const made = (statements: string): unknown => {
+    const body = `({ x, y }, { i }) => { let v; ${statements} y[i] = v; }`;
+    return kernel('k', { x: input(f32), y: output(f32) }, new Function(`return (${body});`)() as never);
+  };
+  const missing = [
+    'if (x[i] > 0) v = 1;',
+    'if (x[i] > 0) { if (x[i] > 1) v = 1; } else v = 2;',
+    'x[i] > 0 && (v = 1);',
+    'for (let k = 0; k < 3; k++) v = k;',
+    'while (x[i] > 0) { v = 1; break; }',
+    'do { if (x[i] > 0) break; v = 1; } while (x[i] > 2);',
+    'for (let k = 0; k < 3; k++) { if (k > 1) continue; v = k; } if (x[i] > 0) v = 1;',
+  ];
+  for (const text of missing) expect(() => made(text), text).toThrow(/^K208: 'v' is read[^]*let v = 0/);
+  const given = [
+    'v = 1;',
+    'if (x[i] > 0) v = 1; else v = 2;',
+    'if (x[i] > 0) v = 1; else return;',
+    'if (x[i] > 0) { if (x[i] > 1) v = 1; else v = 3; } else v = 2;',
+    'x[i] > 0 ? (v = 1) : (v = 2);',
+    'for (let k = 0; k < 3; k++) v = k; v = 1;',
+  ];
+  for (const text of given) expect(() => made(text), text).not.toThrow();
+});
+
 test('K208 a variable that is read before it has a value', () => {
   expect(
     complaint(() =>
@@ -156,7 +182,10 @@ test('K208 a variable that is read before it has a value', () => {
         v = 2;
       }),
     ),
-  ).toMatchInlineSnapshot(`"K208: 'v' is read before a value was assigned to it."`);
+  ).toMatchInlineSnapshot(`
+    "K208: 'v' is read before a value was assigned to it.
+      Initialize it where it is declared: let v = 0. A value that only some branches or loops assign may be missing."
+  `);
 });
 
 test('K209 atomics on unsupported types', () => {
