@@ -1,7 +1,26 @@
 // Chapter 4, refused launches: each mistake is an ArgumentError of the call that names the argument, its value and the
 // limit. The stream continues.
-import { describe, expect } from 'vitest';
-import { ArgumentError, bool, f16, f32, i32, i64, i8, inout, input, kernel, output, StateError, u32, u64 } from 'millrace';
+import { describe, expect, vi } from 'vitest';
+import {
+  ArgumentError,
+  bool,
+  cudaKernel,
+  f16,
+  f32,
+  i32,
+  i64,
+  i8,
+  inout,
+  input,
+  kernel,
+  output,
+  StateError,
+  StreamHazardError,
+  struct,
+  u32,
+  u64,
+  vec,
+} from 'millrace';
 import type { Device, DeviceArray, Kernel, Stream } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
@@ -27,6 +46,15 @@ const scalars = kernel(
   ({ b, c, u, k, w, out }, { f32: single }) => {
     out[0] = b ? c + single(u) + single(k) + single(w) : 0;
   },
+);
+const last = kernel('last', { x: input(f32), y: output(f32), a: f32 }, ({ x, y, a }, { i }) => {
+  y[i] = x[i]! + a;
+});
+const values = cudaKernel(
+  'values',
+  { p: struct({ x: inout(f32), n: i32 }), v: vec(f32, 2) },
+  `struct P { float* x; int n; };
+extern "C" __global__ void values(P p, float2 v) { if (threadIdx.x < p.n) p.x[threadIdx.x] += v.x + v.y; }`,
 );
 const halves = kernel('halves', { h: inout(f16) }, ({ h }, { i }) => {
   h[i] = h[i]! * 2;
@@ -163,6 +191,176 @@ export function launchArguments(target: Target): void {
       const error = thrownBy(() => device.stream.launch(flat, 4, { x, y: gone, n: 1 }));
       expect(error).toBeInstanceOf(StateError);
     });
+
+    rule('S405', 'a getter among the arguments that disposes or closes what the call has read already is a StateError', async () => {
+      const { device } = chapter;
+      const other = device.zeros(4);
+      const calls: readonly (readonly [string, (stream: Stream, x: DeviceArray<'f32'>, end: () => number) => unknown])[] = [
+        [
+          'a scalar',
+          (s, x, end) =>
+            s.launch(last, 4, {
+              x,
+              y: other,
+              get a() {
+                return end();
+              },
+            }),
+        ],
+        [
+          'the shape',
+          (s, x, end) =>
+            s.launch(
+              last,
+              {
+                get grid() {
+                  return end();
+                },
+                block: 4,
+              },
+              { x, y: other, a: 1 },
+            ),
+        ],
+        [
+          'a field',
+          (s, x, end) =>
+            s.launch(
+              values,
+              { grid: 1, block: 4 },
+              {
+                p: {
+                  x,
+                  get n() {
+                    return end();
+                  },
+                },
+                v: [1, 1],
+              },
+            ),
+        ],
+        [
+          'a vector',
+          (s, x, end) =>
+            s.launch(
+              values,
+              { grid: 1, block: 4 },
+              {
+                p: { x, n: 4 },
+                v: {
+                  get x() {
+                    return end();
+                  },
+                  y: 1,
+                },
+              },
+            ),
+        ],
+        [
+          'a copy',
+          (s, x, end) =>
+            s.copy(other, x, {
+              get count() {
+                return end();
+              },
+            }),
+        ],
+        [
+          'a graph',
+          (s, x, end) => {
+            const graph = s.capture({ x: input(f32), a: f32 }, (c, slots) => c.launch(last, 4, { ...slots, y: other }));
+            return s.launch(graph, {
+              x,
+              get a() {
+                return end();
+              },
+            });
+          },
+        ],
+        [
+          'a captured launch',
+          (s, x, end) =>
+            s.capture((c) =>
+              c.launch(last, 4, {
+                x,
+                y: other,
+                get a() {
+                  return end();
+                },
+              }),
+            ),
+        ],
+      ];
+      for (const [what, call] of calls) {
+        for (const [how, end] of [
+          ['dispose', (_: Stream, x: DeviceArray) => x[Symbol.dispose]()],
+          ['close', (stream: Stream) => void stream.close()],
+        ] as const) {
+          if (how === 'close' && what === 'a captured launch') continue;
+          const stream = device.createStream();
+          const x = stream.ones(4);
+          const ending = (): number => {
+            end(stream, x);
+            return 1;
+          };
+          expect(
+            thrownBy(() => call(stream, x, ending)),
+            `${what}: ${how}`,
+          ).toBeInstanceOf(StateError);
+          await stream.close();
+        }
+      }
+      const stream = device.createStream();
+      const x = stream.ones(4);
+      const graph = stream.capture({ x: input(f32), a: f32 }, (c, slots) => c.launch(last, 4, { ...slots, y: other }));
+      const closing = {
+        x,
+        get a() {
+          return (void graph.close(), 1);
+        },
+      };
+      expect(thrownBy(() => stream.launch(graph, closing))).toBeInstanceOf(StateError);
+      stream.launch(last, 4, { x, y: other, a: 2 });
+      expect([...(await other.read())]).toEqual([3, 3, 3, 3]);
+      await stream.close();
+    });
+
+    rule(
+      'S126',
+      'overlapping bytes for two parameters, one of them written: a hazard on a checked stream, a warning once elsewhere',
+      async () => {
+        const { device } = chapter;
+        const [stream, checked] = [device.createStream(), device.createStream({ ordering: 'checked' })];
+        using x = device.zeros(8);
+        const [low, middle, high] = [x.subarray(0, 4), x.subarray(2, 6), x.subarray(4, 8)];
+        await device.synchronize();
+        const hazard = (body: () => unknown): string => (thrownBy(body) as StreamHazardError).message;
+        expect(hazard(() => checked.launch(last, 4, { x: low, y: middle, a: 1 }))).toMatch(
+          /^The launch last on stream .* parameters x and y, .*inout/,
+        );
+        expect(hazard(() => checked.capture((s) => s.launch(last, 4, { x, y: x, a: 1 })))).toMatch(/parameters x and y/);
+        expect(hazard(() => checked.capture({ p: inout(f32) }, (s, { p }) => s.launch(last, 4, { x: p, y: p, a: 1 })))).toMatch(/x and y/);
+        expect(thrownBy(() => checked.launch(last, 4, { x, y: x, a: 1 }))).toBeInstanceOf(StreamHazardError);
+        checked.launch(last, 4, { x: low, y: high, a: 1 });
+        await checked.synchronize();
+        const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+        try {
+          const apart = stream.launch(last, 4, { x: low, y: high, a: 1 });
+          // An earlier test of this process may have had the warning.
+          const before = warned.mock.calls.length;
+          stream.launch(last, 4, { x: low, y: middle, a: 1 });
+          stream.launch(last, 4, { x, y: x, a: 1 });
+          expect([before, warned.mock.calls.length <= 1]).toEqual([0, true]);
+          for (const [message, options] of warned.mock.calls as unknown as [string, object][]) {
+            expect(message).toMatch(/parameters x and y/);
+            expect(options).toEqual({ type: 'MillraceWarning', code: 'MILLRACE_SAME_BYTES' });
+          }
+          await apart.done;
+        } finally {
+          warned.mockRestore();
+        }
+        await Promise.all([stream.close(), checked.close()]);
+      },
+    );
 
     rule('S410', 'a kernel without indices may be launched with threads of any dimensions', async () => {
       const { device } = chapter;

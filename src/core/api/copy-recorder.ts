@@ -13,7 +13,7 @@ import type { Timeline } from '../timeline/timeline.js';
 import type { WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
-import { type CopyOptions, planCopy } from './copy.js';
+import { type CopyOptions, planCopy, readCopyOptions } from './copy.js';
 import { submitFill } from './fill.js';
 import type { PinnedArray } from './pinned.js';
 import { submitSlotCopy, submitSlotFill } from './slot-copies.js';
@@ -69,7 +69,7 @@ export abstract class CopyRecorder extends ArrayFactory {
     const texture = new Texture(this, plan, made?.storage, (own, wait) => this.current.#readTexture(own, wait));
     if (plan.data === undefined) return texture;
     try {
-      this.#copyTexture(texture, plan.data, undefined);
+      this.#copyTexture(texture, plan.data, {});
     } catch (error) {
       texture[Symbol.dispose]();
       throw error;
@@ -81,7 +81,8 @@ export abstract class CopyRecorder extends ArrayFactory {
    * Copies elements between arrays of any open device, pinned arrays and plain typed arrays, contiguous or not: `cuMemcpyAsync`,
    * `cuMemcpyPeerAsync`, CuPy's `set` and `get`, `wp.copy`. Nothing is converted. The bytes of a plain typed array are read during the
    * call, with two exceptions: `transfer` hands over the array's buffer, and a view of a SharedArrayBuffer is borrowed until the copy is
-   * done. `done` resolves when the bytes are in `dst`; later operations of the stream come after the copy without an `await`. Throws
+   * done. Contiguous arrays are sequences of elements, as in Warp: a copy from shape [3, 2] to [2, 3] keeps their order, and a copy of 3 elements
+   * to an array of 4 leaves the last one as it is. `done` resolves when the bytes are in `dst`; later operations of the stream come after the copy without an `await`. Throws
    * ArgumentError if `dst` and `src` differ in dtype, differ in shape while one is not contiguous, overlap, or are too short for the range.
    * @example stream.copy(y, x);
    */
@@ -121,12 +122,14 @@ export abstract class CopyRecorder extends ArrayFactory {
     src: Texture<D>,
     opts?: CopyOptions,
   ): Operation;
-  copy(dst: unknown, src: unknown, opts?: CopyOptions): Operation {
+  copy(dst: unknown, src: unknown, given?: CopyOptions): Operation {
+    const isOfTexture = dst instanceof Texture || src instanceof Texture;
+    const opts = readCopyOptions(given, isOfTexture ? ['label', 'transfer'] : undefined);
     this.checkOpen();
-    if (dst instanceof Texture || src instanceof Texture) return this.#copyTexture(dst, src, opts);
+    if (isOfTexture) return this.#copyTexture(dst, src, opts);
     if (dst instanceof ArraySlot || src instanceof ArraySlot) {
       const copied = submitSlotCopy(this, dst, src, opts);
-      return this.operation('copy', copied.ticket, opts?.label, copied.byteLength);
+      return this.operation('copy', copied.ticket, opts.label, copied.byteLength);
     }
     const plan = planCopy(dst, src, opts);
     const { ticket, byteLength, sources, hostCompletion, parts } = submitTransfer(this, plan);
@@ -149,7 +152,7 @@ export abstract class CopyRecorder extends ArrayFactory {
     return this.operation('fill', ticket, undefined, dst.byteLength);
   }
 
-  #copyTexture(dst: unknown, src: unknown, opts: CopyOptions | undefined): Operation {
+  #copyTexture(dst: unknown, src: unknown, opts: CopyOptions): Operation {
     const plan = planTextureCopy(this, dst, src, opts);
     const { texture, other, isUpload, label } = plan;
     const { array, byteLength, dtype, length } = texture;
@@ -176,7 +179,7 @@ export abstract class CopyRecorder extends ArrayFactory {
     this.checkOpen();
     const between = this.allocate([texture.length], texture.dtype);
     try {
-      this.#copyTexture(between, texture, undefined);
+      this.#copyTexture(between, texture, {});
       return await between.read(opts);
     } finally {
       between[Symbol.dispose]();

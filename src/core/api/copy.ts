@@ -6,6 +6,7 @@
 import { checkInteger, show } from '../base/arguments.js';
 import { isDetached } from '../base/buffers.js';
 import { MAX_HOST_BYTES, tooManyBytes } from '../base/host-bytes.js';
+import { checkOptionNames } from '../base/option-names.js';
 import type { ArgumentError } from '../base/errors.js';
 import { badCopy, type CopyPlan, type End } from '../copies/copy-plan.js';
 import { type Elements, flatRegion, type Region } from '../copies/memory-region.js';
@@ -39,8 +40,19 @@ type Operand = Reachable | HostArray | Uint8ClampedArray;
 /** The elements of a copy and its two ends. */
 type Move = Omit<CopyPlan, 'label' | 'isTransfer'>;
 
+const NO_OPTIONS: CopyOptions = {};
+const OPTIONS: readonly string[] = ['dstOffset', 'srcOffset', 'count', 'label', 'transfer'];
+
+/** The options of a copy, each read once, so that no getter among them runs after the arrays were checked. Throws ArgumentError. */
+export function readCopyOptions(opts: CopyOptions | undefined, known: readonly string[] = OPTIONS): CopyOptions {
+  if (opts === undefined) return NO_OPTIONS;
+  checkOptionNames(opts, known);
+  const { dstOffset, srcOffset, count, label, transfer } = opts;
+  return { dstOffset, srcOffset, count, label, transfer } as CopyOptions;
+}
+
 /** The arguments of `stream.copy`. */
-export function planCopy(dst: unknown, src: unknown, opts: CopyOptions = {}): CopyPlan {
+export function planCopy(dst: unknown, src: unknown, opts: CopyOptions): CopyPlan {
   const to = checkEnd('dst', dst);
   const from = checkEnd('src', src);
   if (!isReachable(to) && !isReachable(from)) {

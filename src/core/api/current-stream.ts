@@ -8,6 +8,7 @@
 // Thread: owner.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { checkOptionNames } from '../base/option-names.js';
 import { isPromiseLike } from '../base/promise-like.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { capturingStream, refuseInCapture } from './active-capture.js';
@@ -38,7 +39,9 @@ let storage: AsyncLocalStorage<Scope> | undefined;
 const streamsOfThread: WeakMap<DeviceCore, Stream> = new WeakMap();
 
 /** `stream.run`. */
-export function runIn<T>(stream: Stream, fn: () => T, { syncEnter = true, syncExit = false }: RunOptions = {}): T {
+export function runIn<T>(stream: Stream, fn: () => T, opts: RunOptions = {}): T {
+  checkOptionNames(opts, ['syncEnter', 'syncExit']);
+  const { syncEnter = true, syncExit = false } = opts;
   if (typeof fn !== 'function') throw badArgument('fn', fn, `The function to run (${show(fn)}) is not a function.`);
   const { device } = stream;
   const previous = currentStream(device);

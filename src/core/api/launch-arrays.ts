@@ -49,7 +49,8 @@ export function arraySlotArgs(
     slots.push({ arg: at, entry: entry + 1 + axis });
     core.encoder.intArg(at++, 4, 0, 0);
   }
-  record.add(slot.memory, 0, 1, (param.access & Access.WRITE) !== 0);
+  const isWrite = (param.access & Access.WRITE) !== 0;
+  record.add(slot.memory, 0, 1, isWrite, !isWrite, param.name);
   return at;
 }
 

@@ -27,6 +27,7 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
   try {
     const given: GivenArray[] = [];
     const entries = writeEntries(site, record, graph, values, given);
+    graph.checkOpen();
     record.add(graph.memory, 0, graph.memory.byteLength, true);
     for (const other of graph.memory.conflicts) record.add(other, 0, other.byteLength, false);
     record.order('graph', graph.label, core.tracker.areClocksKept ? new LaunchedNodes(graph, given) : undefined);
@@ -83,6 +84,7 @@ function embed(site: StreamContext, session: CaptureSession, graph: GraphCore, v
   const record = core.tracker.begin(site);
   try {
     const count = writeEntries(site, record, graph, values, []);
+    graph.checkOpen();
     const entries = encoder.block.slice(LaunchRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE + count * LaunchArg.BYTE_SIZE);
     for (const { storage, start, end, isWrite } of graph.uses()) record.add(storage, start, end, isWrite, false);
     record.order('graph', graph.label);

@@ -155,7 +155,7 @@ function writeArgument(
       const { access } = param;
       encoder.memoryArg(at++, access, storage.handle, storage.base + start);
       if (plan.isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
-      record.add(storage, start, start + array.byteLength, (access & WRITE) !== 0, (access & READ) !== 0);
+      record.add(storage, start, start + array.byteLength, (access & WRITE) !== 0, (access & READ) !== 0, param.name);
       return at;
     }
     case F32:

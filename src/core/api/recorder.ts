@@ -210,8 +210,10 @@ export abstract class Recorder extends CopyRecorder {
   record(event?: DeviceEvent): DeviceEvent;
   /** Creates an event and records it here. Throws as `createEvent` does. */
   record(opts: EventOptions): DeviceEvent;
-  record(eventOrOptions?: DeviceEvent | EventOptions): DeviceEvent {
+  record(eventOrOptions?: DeviceEvent | EventOptions, surplus?: unknown): DeviceEvent {
     this.checkOpen();
+    if (surplus !== undefined)
+      throw badArgument('opts', surplus, `The record takes an event, or options for a new one; the second argument is ${show(surplus)}.`);
     const event = recordEvent(this, eventOrOptions);
     if (event.hasHandle) {
       const { ticket } = event.point as Point;

@@ -1,6 +1,7 @@
 // A stream of a device: its progress, its observers and its end. recorder.ts has the methods that submit operations.
 // Thread: the one that made it.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { endings } from '../base/endings.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { ObservedIterator } from '../base/observed-iterator.js';
@@ -279,6 +280,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal The device is closing: the stream refuses work from now on. */
   stop(): void {
     if (this.#state === 'open') this.#state = 'closing';
+    endings.count++;
   }
 
   /** @internal Resolves when the observers were told of all finished operations. To be called after these have finished. */
@@ -294,6 +296,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal The device is closed or lost, and with it the stream. */
   finish(error?: DeviceLostError): void {
     this.#state = 'closed';
+    endings.count++;
     this.#reports.end(error);
   }
 
@@ -343,6 +346,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   async #close(): Promise<void> {
     this.#state = 'closing';
+    endings.count++;
     const { core, timeline } = this;
     this.timer?.clear();
     try {

@@ -1,7 +1,6 @@
 // Copies between a texture and an array: checks the ends, and submits the record of a copy within the device.
 // Thread: owner.
 import { belongsTo, show } from '../base/arguments.js';
-import { checkOptionNames } from '../base/option-names.js';
 import { badCopy } from '../copies/copy-plan.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -20,8 +19,7 @@ export interface TextureCopy {
 }
 
 /** Throws ArgumentError for ends that do not fit, StateError for disposed ones, CaptureError in a capture. */
-export function planTextureCopy({ core, timeline }: StreamContext, dst: unknown, src: unknown, opts: CopyOptions = {}): TextureCopy {
-  checkOptionNames(opts, ['label', 'transfer']);
+export function planTextureCopy({ core, timeline }: StreamContext, dst: unknown, src: unknown, opts: CopyOptions): TextureCopy {
   const isUpload = dst instanceof Texture;
   const [texture, other] = (isUpload ? [dst, src] : [src, dst]) as [Texture, unknown];
   const [own, name] = isUpload ? ['dst', 'src'] : ['src', 'dst'];

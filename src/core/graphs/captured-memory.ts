@@ -23,6 +23,10 @@ export class CapturedMemory extends TrackedMemory {
     return this.original.label;
   }
 
+  override get isGone(): boolean {
+    return this.original.isGone;
+  }
+
   /** The ranges of bytes that the nodes read only, and those that they write. */
   used(): CapturedUse[] {
     const uses: { start: number; end: number; isWrite: boolean }[] = [];

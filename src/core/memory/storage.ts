@@ -1,6 +1,7 @@
 // The memory behind arrays: a part of what a handle names, with its accesses (TrackedMemory) and its name in messages.
 // Thread: owner.
 import type { MemorySpace } from '../../protocol/protocol.gen.js';
+import { endings } from '../base/endings.js';
 import { callSite } from '../base/call-site.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { DType } from '../elements/dtype.js';
@@ -33,6 +34,10 @@ export class Storage extends TrackedMemory {
     return this.#dtype === undefined ? `${this.byteLength} bytes` : `${this.#dtype}[${this.#shape.join(', ')}]`;
   }
 
+  override get isGone(): boolean {
+    return this.isDisposed;
+  }
+
   /** A capture or graph uses the memory: `free` waits for `release`. */
   keep(): void {
     this.#keepers++;
@@ -49,6 +54,7 @@ export class Storage extends TrackedMemory {
   /** The array was disposed: calls `free` when no capture and no graph uses the memory any more. */
   freeBy(free: () => void): void {
     this.isDisposed = true;
+    endings.count++;
     if (this.#keepers > 0) this.#whenReleased = free;
     else free();
   }

@@ -5,6 +5,7 @@ import { type HazardSite, StateError, StreamHazardError } from '../base/errors.j
 import type { Timeline } from '../timeline/timeline.js';
 import type { AccessInfo } from './access-info.js';
 import type { UsedMemory } from './nodes-of-launch.js';
+import type { OrderedStream } from './ordered-stream.js';
 import type { TrackedMemory } from './tracked-memory.js';
 
 /** One of the two accesses. */
@@ -44,6 +45,43 @@ export function hazardError(bytes: RacedBytes, device: string, first: RacingAcce
 export function noContents(memory: TrackedMemory): StateError {
   const message = `Array ${memory.label}${place(memory.madeAt ?? UNKNOWN, 'made')} was allocated by a capture and has no contents yet: launch the graph first.`;
   return new StateError('ERR_MILLRACE_STATE', message, { device: memory.core.name });
+}
+
+/** The error of a call whose arguments dispose this memory while they are read. */
+export function endedError(memory: TrackedMemory): StateError {
+  const message = `Array ${memory.label} of device ${memory.core.name} was disposed while the arguments of the call were read.`;
+  return new StateError('ERR_MILLRACE_STATE', message, { device: memory.core.name });
+}
+
+/** Bytes that a launch gets for a parameter. */
+interface GivenBytes extends RacedBytes {
+  readonly memory: TrackedMemory;
+  readonly isWrite: boolean;
+  readonly name: string | undefined;
+}
+
+let hasWarned = false;
+
+/** A launch gets the same bytes for two parameters and writes them. Throws StreamHazardError on a checked stream, elsewhere warns once. */
+export function sameBytes({ core, ordering, timeline }: OrderedStream, info: AccessInfo, one: GivenBytes, other: GivenBytes): void {
+  const { memory } = one;
+  const [first, second] = [one, other].map((bytes) => siteOf({ timeline, info, isWrite: bytes.isWrite }, core.name, bytes, false)) as [
+    HazardSite,
+    HazardSite,
+  ];
+  const madeAt = memory.madeAt ?? UNKNOWN;
+  const array = `${memory.label}${place(madeAt, 'made')}`;
+  const message =
+    `${tell(second)} gets the same bytes of array ${array} for its parameters ${one.name} and ${other.name}, and writes them: a thread may read ` +
+    'an element before or after another thread writes it. If each thread uses only elements of its own, declare one inout parameter instead of two; ' +
+    'otherwise give two arrays.';
+  if (ordering === 'checked') {
+    const facts = { device: core.name, stream: timeline.label, operation: second.operation };
+    throw new StreamHazardError('ERR_MILLRACE_HAZARD', message, { array: memory.label, madeAt, first, second }, facts);
+  }
+  if (hasWarned) return;
+  hasWarned = true;
+  process.emitWarning(`${message} Later cases are not reported.`, { type: 'MillraceWarning', code: 'MILLRACE_SAME_BYTES' });
 }
 
 /** `mustWrite`: the other access reads, so this one writes. */

@@ -30,6 +30,8 @@ export interface OrderedStream {
   readonly ordering: Ordering;
   /** True for the copy of a `read`. User code cannot name the stream of that copy, so later writes wait for it in every ordering. */
   readonly isReadback?: boolean;
+  /** Throws StateError if it is closed. */
+  checkOpen?(): void;
   /** Takes the timestamp before an operation's first record, on a stream with timing. */
   readonly timer?: { start(): void } | undefined;
 }

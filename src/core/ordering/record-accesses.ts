@@ -9,12 +9,13 @@
 // record before the first one is submitted. That inner record has scratch space of its own, and its end restores the half-written
 // outer record in the encoder, which the thread has only one of.
 // Thread: owner.
+import { endings } from '../base/endings.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import type { AccessInterval } from './access-history.js';
 import type { AccessInfo, AccessInfos } from './access-info.js';
 import { waitOnDevice } from './wait-records.js';
-import { hazardError, noContents } from './hazards.js';
+import { endedError, hazardError, noContents, sameBytes } from './hazards.js';
 import type { LatestAccesses } from './latest-accesses.js';
 import type { NodesOfLaunch } from './nodes-of-launch.js';
 import type { OrderedStream } from './ordered-stream.js';
@@ -28,7 +29,12 @@ interface Use {
   start: number;
   end: number;
   isWrite: boolean;
+  /** The parameter of a launch. */
+  name: string | undefined;
 }
+
+/** Of all records of the thread. */
+let records = 0;
 
 export class RecordAccesses {
   readonly #clocks: Clocks;
@@ -44,6 +50,12 @@ export class RecordAccesses {
   #count = 0;
   /** One of the memories was used by another stream when it was added. */
   #isShared = false;
+  /** Tells this record from others. */
+  #nth = 0;
+  /** It uses a memory twice. */
+  #isRepeated = false;
+  /** `endings` when it began. */
+  #endings = 0;
   /** Another record was submitted since this one began. */
   #isInterrupted = false;
   /** In a capture: memory without contents. */
@@ -80,13 +92,15 @@ export class RecordAccesses {
     if (this.#outer !== undefined) this.#outerBytes = this.#outer.#block.slice();
     this.#stream = stream;
     this.#count = 0;
+    this.#nth = ++records;
+    this.#endings = endings.count;
   }
 
   /**
    * The record accesses bytes `start` to `end` of the memory, counted from its own start and not from that of the allocation. For a view
-   * with gaps, the range is from its first byte to its last.
+   * with gaps, the range is from its first byte to its last. `name`: the parameter of a launch.
    */
-  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite): void {
+  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite, name?: string): void {
     const { timeline } = this.#stream as OrderedStream;
     const { recording } = timeline;
     if (recording !== undefined) {
@@ -94,9 +108,11 @@ export class RecordAccesses {
       memory = recording.memoryOf(memory);
     } else if (memory.graphUses.length > 0) this.#addGraphs(memory, start, end, isWrite, isRead);
     if (memory.isShared(timeline)) this.#isShared = true;
+    if (memory.lastRecord === this.#nth) this.#isRepeated = true;
+    else memory.lastRecord = this.#nth;
     const at = this.#count++;
     if (at === this.#uses.length) {
-      this.#uses.push({ memory, start, end, isWrite });
+      this.#uses.push({ memory, start, end, isWrite, name });
       return;
     }
     const use = this.#uses[at] as Use;
@@ -104,6 +120,7 @@ export class RecordAccesses {
     use.start = start;
     use.end = end;
     use.isWrite = isWrite;
+    use.name = name;
   }
 
   /** The record uses memory that graphs use too: it counts as a reader of the launches that it conflicts with. */
@@ -119,6 +136,8 @@ export class RecordAccesses {
    */
   order(kind: OperationKind, label: string | undefined, nodes?: NodesOfLaunch): void {
     const stream = this.#stream as OrderedStream;
+    if (endings.count !== this.#endings) this.#checkEndings(stream);
+    if (this.#isRepeated && kind === 'launch') this.#checkRepeated(stream, label);
     if (this.#isShared || (this.#isInterrupted && this.#isSharedNow(stream.timeline))) this.#orderAfterOthers(stream, kind, label, nodes);
     if (stream.timeline.recording === undefined) stream.timer?.start();
     // The record's clock is the stream's clock after the waits.
@@ -167,12 +186,33 @@ export class RecordAccesses {
     this.#count = 0;
     if (this.#empty.length > 0) this.#empty.length = 0;
     this.#isShared = false;
+    this.#isRepeated = false;
     this.#isInterrupted = false;
     this.#stream = undefined;
     this.#info = undefined;
     if (this.#outerBytes === undefined) return;
     (this.#outer as RecordAccesses).#block.set(this.#outerBytes);
     this.#outerBytes = undefined;
+  }
+
+  /** A getter among the arguments has ended something. */
+  #checkEndings(stream: OrderedStream): void {
+    stream.checkOpen?.();
+    for (let i = 0; i < this.#count; i++) if (this.#memory(i).isGone) throw endedError(this.#memory(i));
+  }
+
+  /** Two parameters of a launch get the same bytes, and the kernel writes them: on checked streams a hazard, elsewhere a warning. */
+  #checkRepeated(stream: OrderedStream, label: string | undefined): void {
+    const named = this.#uses.slice(0, this.#count).filter(({ name }) => name !== undefined);
+    for (const [i, one] of named.entries()) {
+      const other = named
+        .slice(i + 1)
+        .find((use) => use.memory === one.memory && (use.isWrite || one.isWrite) && use.start < one.end && one.start < use.end);
+      if (other === undefined) continue;
+      const memory = one.memory as TrackedMemory;
+      sameBytes(stream, { ...this.#infos.of(stream, 'launch', label), label }, { ...one, memory }, { ...other, memory });
+      return;
+    }
   }
 
   #memory(i: number): TrackedMemory {

@@ -51,6 +51,8 @@ export abstract class TrackedMemory {
   hasContents: boolean = true;
   /** Where user code made the memory, if its device or stream is checked. */
   madeAt: string | undefined = undefined;
+  /** The record that used it last, by number. */
+  lastRecord: number = 0;
   /** The device that the memory belongs to. */
   abstract readonly core: OrderedDevice;
 
@@ -76,6 +78,11 @@ export abstract class TrackedMemory {
 
   /** Does it stand for everything that a graph uses? */
   get isOfGraph(): boolean {
+    return false;
+  }
+
+  /** Was its array disposed? */
+  get isGone(): boolean {
     return false;
   }
 
