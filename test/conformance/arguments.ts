@@ -207,6 +207,33 @@ export function badArguments(target: Target): void {
       });
     }
 
+    rule('S601', 'a list of numbers with a hole is refused wherever one is taken, and each number is read once', () => {
+      const { device } = chapter;
+      using x = device.zeros([2, 3, 4], 'u32');
+      using flat = device.zeros(24, 'u32');
+      // oxlint-disable no-sparse-arrays -- what is tested.
+      const holes: Record<string, () => unknown> = {
+        zeros: () => device.zeros([2, , 2] as never),
+        full: () => device.full([, 2] as never, 1),
+        empty: () => device.empty(new Array(2 ** 31)),
+        pinned: () => device.pinned([2, , 2] as never),
+        reshape: () => x.reshape([24, , 1] as never),
+        transpose: () => x.transpose([0, , 2] as never),
+        from: () => device.from([1, , 3] as never),
+        'shape of from': () => device.from([1, 2, 3, 4], { shape: [2, , 2] as never }),
+        threads: () => device.stream.launch(mixKernel, [, 4] as never, { x: flat, k: 1 }),
+        grid: () => device.stream.launch(mixKernel, { grid: [1, , 1] as never, block: 1 }, { x: flat, k: 1 }),
+        block: () => device.stream.launch(mixKernel, { grid: 1, block: [1, , 1] as never }, { x: flat, k: 1 }),
+      };
+      // oxlint-enable no-sparse-arrays
+      device.stream.launch(mixKernel, { grid: 1, block: 1 }, { x: flat, k: 1 });
+      for (const [what, call] of Object.entries(holes)) expect(thrownBy(call), what).toBeInstanceOf(ArgumentError);
+      let reads = 0;
+      const changing = new Proxy([2], { get: (list, name) => (name === '0' && ++reads > 1 ? Number.NaN : Reflect.get(list, name)) });
+      using changed = device.zeros(changing);
+      expect(changed.length).toBe(2);
+    });
+
     for (const { title, call, error, shows } of MISTAKES) {
       rule('S601', `${title} is refused at the call, and the stream goes on`, async () => {
         const { device } = chapter;

@@ -3,7 +3,7 @@
 import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
-import type { DeviceToken } from '../base/device-token.js';
+import { type DeviceToken, deviceToken } from '../base/device-token.js';
 import { describeAs } from '../base/describe.js';
 import { type DeviceLostError, type MillraceError, StateError } from '../base/errors.js';
 import { type Hub, type ObservableOf, observe } from '../base/observable.js';
@@ -279,7 +279,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   share(): DeviceToken {
     this.#checkOpen();
     const { core, context } = this;
-    return { type: 'millrace.device', device: core.name, address: core.channel.address, ordering: context.owner.ordering };
+    return deviceToken({ device: core.name, address: core.channel.address, ordering: context.owner.ordering });
   }
 
   /**

@@ -3,7 +3,7 @@
 // A token names the memory and the last record of each stream that the sharing thread used it in.
 // Thread: owner.
 import type { DType } from '../elements/dtype.js';
-import type { ArrayToken } from '../memory/array-token.js';
+import { type ArrayToken, arrayToken } from '../memory/array-token.js';
 import type { StridedArray } from './strided-array.js';
 
 /** `array.share`. */
@@ -14,8 +14,7 @@ export function shareArray<D extends DType>(array: StridedArray<D>): ArrayToken<
     // A stream that is closed has finished.
     if (!timeline.isRetired) uses.push({ channel: timeline.channel.id, stream: timeline.slot, ticket });
   }
-  return {
-    type: 'millrace.array',
+  return arrayToken({
     dtype,
     shape: [...shape],
     device: core.name,
@@ -25,5 +24,5 @@ export function shareArray<D extends DType>(array: StridedArray<D>): ArrayToken<
     byteOffset,
     storageBytes: storage.byteLength,
     uses,
-  };
+  });
 }

@@ -19,6 +19,11 @@ export function belongsTo(name: string, own: string): string {
   return `belongs to an earlier opening of device ${name}, which has ended: create it again on the open device`;
 }
 
+/** The entries of a list, each read once; a hole of a sparse array is undefined. `most`: read no more than this. */
+export function entriesOf(list: readonly unknown[], most: number = list.length): unknown[] {
+  return Array.from({ length: Math.min(list.length, most) }, (_, at) => list[at]);
+}
+
 /** A whole number from `low` to `high`. */
 export function checkInteger(argument: string, value: unknown, low: number, high: number = Number.MAX_SAFE_INTEGER): number {
   if (typeof value !== 'number' || !Number.isInteger(value))

@@ -1,6 +1,7 @@
 // The token by which other threads of the process open the same device (`device.share`). It is plain data, so it can be part of any
 // message.
 import { badArgument, show } from './arguments.js';
+import { sealOf } from './seal.js';
 
 /** Where an open device is found in this process. */
 export interface DeviceAddress {
@@ -22,16 +23,31 @@ export interface DeviceToken {
   readonly address: DeviceAddress;
   /** @internal */
   readonly ordering: string;
+  /** @internal */
+  readonly seal: string;
+}
+
+/** The token of these fields. */
+export function deviceToken(fields: Omit<DeviceToken, 'type' | 'seal'>): DeviceToken {
+  return { type: 'millrace.device', ...fields, seal: sealOfDevice(fields) };
+}
+
+function sealOfDevice({ device, address, ordering }: Omit<DeviceToken, 'type' | 'seal'>): string {
+  return sealOf([device, Number(address.process), Number(address.thread), Number(address.channel), address.key, String(ordering)]);
 }
 
 /** Throws ArgumentError for what `share` did not give, and for what it gave in another process. */
 export function checkDeviceToken(value: unknown): DeviceToken {
   const token = value as DeviceToken | null | undefined;
   const address = token?.address;
-  if (token?.type !== 'millrace.device' || typeof address?.key !== 'string' || typeof address.channel !== 'number') {
+  if (token?.type !== 'millrace.device' || typeof address?.key !== 'string' || typeof token.device !== 'string') {
     const hint =
       (token as { readonly type?: unknown } | null | undefined)?.type === 'millrace.array' ? ': device.adopt takes tokens of arrays' : '';
     throw badArgument('token', value, `The token (${show(value)}) is not one that device.share() gave${hint}.`);
+  }
+  if (token.seal !== sealOfDevice(token)) {
+    const message = `The token of device ${show(token.device)} was changed: pass what device.share() gave as it is.`;
+    throw badArgument('token', value, message);
   }
   if (address.process !== process.pid) {
     const message = `The token of device ${token.device} was made in process ${address.process}; this is process ${process.pid}.`;

@@ -1,6 +1,6 @@
 // Shapes: the number of elements along each dimension of an array, and the checks of shape arguments.
 import { MAX_RANK } from '../../protocol/protocol.gen.js';
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { badArgument, checkInteger, entriesOf, show } from '../base/arguments.js';
 import { DTYPES, type DType } from './dtype.js';
 
 /** The sizes of the dimensions in row-major order (the last one varies fastest); a number is one dimension. `ndarray.shape`. */
@@ -8,9 +8,10 @@ export type Shape = number | readonly number[];
 
 /** A shape as a frozen list of dimensions. */
 export function checkShape(shape: unknown): readonly number[] {
-  const dimensions: unknown[] = Array.isArray(shape) ? shape : [shape];
+  const dimensions: unknown[] = Array.isArray(shape) ? entriesOf(shape, MAX_RANK + 1) : [shape];
   if (dimensions.length > MAX_RANK) {
-    throw badArgument('shape', shape, `The number of dimensions (${dimensions.length}) exceeds the limit (${MAX_RANK}).`, MAX_RANK);
+    const { length } = shape as readonly unknown[];
+    throw badArgument('shape', shape, `The number of dimensions (${length}) exceeds the limit (${MAX_RANK}).`, MAX_RANK);
   }
   return Object.freeze(dimensions.map((dimension) => checkInteger(Array.isArray(shape) ? 'dimension' : 'length', dimension, 0)));
 }

@@ -2,7 +2,7 @@
 //
 // The rules are NumPy's: the stride of an axis of extent 0 or 1 has no effect, an array without elements is contiguous, and
 // strides may be negative.
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { badArgument, checkInteger, entriesOf, show } from '../base/arguments.js';
 
 /**
  * The index of one axis in `array.view`: undefined keeps it, a number selects one element and drops it, [start, stop, step] is Python's
@@ -111,7 +111,7 @@ function checkPermutation(axes: unknown, rank: number): number[] {
   if (!Array.isArray(axes) || axes.length !== rank) {
     throw badArgument('axes', axes, `The axes (${show(axes)}) do not name each of the ${rank} dimensions once.`, rank);
   }
-  const order = axes.map((axis) => {
+  const order = entriesOf(axes, rank).map((axis) => {
     const whole = checkInteger('axis', axis, -rank, rank - 1);
     return whole < 0 ? whole + rank : whole;
   });

@@ -234,7 +234,7 @@ function isSame(dimensions: Dim3 | undefined, [x, y, z]: Triple): boolean {
   if (typeof dimensions === 'number') return dimensions === x && y === 1 && z === 1;
   const list: readonly (number | undefined)[] | undefined = dimensions;
   if (!Array.isArray(list) || list.length < 1 || list.length > 3) return false;
-  return list[0] === x && (list[1] ?? 1) === y && (list[2] ?? 1) === z;
+  return list[0] === x && (list.length > 1 ? list[1] : 1) === y && (list.length > 2 ? list[2] : 1) === z;
 }
 
 function setTriple(argument: 'grid' | 'block', dimensions: Dim3, into: Triple): void {
@@ -247,5 +247,5 @@ function setTriple(argument: 'grid' | 'block', dimensions: Dim3, into: Triple): 
   if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
     throw badArgument(argument, dimensions, `The ${argument} (${show(dimensions)}) is not one to three numbers.`, 3);
   }
-  for (let axis = 0; axis < 3; axis++) into[axis] = checkInteger(argument, list[axis] ?? 1, 1);
+  for (let axis = 0; axis < 3; axis++) into[axis] = axis < list.length ? checkInteger(argument, list[axis], 1) : 1;
 }
