@@ -92,6 +92,8 @@ struct GraphPlan {
   };
   std::vector<Record> records;
   std::vector<ReportingCopy> reporting_copies;
+  /// A copy whose host memory could not be page-locked, if there is one.
+  uint32_t unlocked_copy = hal::kNoNode;
   bool has_slot_copies = false;  // Copies or fills of memory that launches give.
   bool has_foreign_outputs = false;
   // What the hidden parameters of the nodes name since the last launch: the stream whose fault word the checked kernels

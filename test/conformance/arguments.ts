@@ -215,7 +215,7 @@ export function badArguments(target: Target): void {
       const holes: Record<string, () => unknown> = {
         zeros: () => device.zeros([2, , 2] as never),
         full: () => device.full([, 2] as never, 1),
-        empty: () => device.empty(new Array(2 ** 31)),
+        empty: () => device.empty(Object.assign([], { length: 2 ** 31 })),
         pinned: () => device.pinned([2, , 2] as never),
         reshape: () => x.reshape([24, , 1] as never),
         transpose: () => x.transpose([0, , 2] as never),

@@ -122,5 +122,33 @@ export function graphMessages(target: Target): void {
       expect(thrownBy(() => stream.launch(graph)).message).toContain('Graph step');
       await stream.close();
     });
+
+    rule('S1029', 'launch of a graph with a stream, and record with two arguments, say how the call is written', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(1, 'u32');
+      const graph = stream.capture((s) => void s.launch(mixKernel, ONE, { x, k: 1 }), { label: 'step' });
+      const event = device.createEvent();
+      const calls: readonly (readonly [() => unknown, RegExp])[] = [
+        [() => graph.launch(...([stream] as unknown as [])), /graph step .*stream\.launch\(graph\)/],
+        [() => stream.launch(graph, ...([device.stream] as unknown as [])), /graph step .*stream\.launch\(graph\)/],
+        [() => (stream.record as (...given: unknown[]) => unknown).call(stream, event, { external: true }), /second argument/],
+        [() => stream.record({ external: true } as never), /no option 'external'/],
+        [() => stream.copy(x, x, { lable: 'typo' } as never), /no option 'lable'/],
+        [() => stream.run(() => undefined, { sync: true } as never), /no option 'sync'/],
+      ];
+      for (const [call, message] of calls) {
+        const error = thrownBy(call);
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error.message).toMatch(message);
+      }
+      const token = x.share();
+      stream.capture((s) => {
+        s.fill(x, 1);
+        expect(refusalOf(() => device.adopt(token)).message).toContain('a graph cannot contain the adoption of an array');
+      });
+      await graph.close();
+      await stream.close();
+    });
   });
 }

@@ -1,4 +1,6 @@
 // Chapter 10, eleventh part: graphs that are built and brought to the device before their first launch.
+import { EventEmitter, once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
 import { ArgumentError, CompileError, cudaKernel, i32, inout, StateError, u32, type CaptureError, type Operation } from 'millrace';
 import { ONE, refusalOf, shiftKernel } from '../support/graphs.js';
@@ -118,5 +120,34 @@ export function graphUploads(target: Target): void {
       expect(thrownBy(() => graph.upload(stream))).toBeInstanceOf(StateError);
       await other.close();
     });
+
+    rule(
+      'S1028',
+      'an upload keeps the memory of the graph, also if the graph is closed and its arrays are disposed before it begins',
+      async () => {
+        const { device } = chapter;
+        const [stream, late] = [device.createStream(), device.createStream()];
+        for (const isClosedFirst of [false, true]) {
+          const [x, y, pinned] = [stream.zeros(4, 'u32'), device.zeros(4, 'u32'), device.pinned(4, 'u32')];
+          const graph = stream.capture((s) => {
+            using between = s.empty(4, 'u32');
+            s.copy(between, x);
+            s.copy(y, between);
+            s.copy(pinned, y);
+          });
+          const gate = new EventEmitter();
+          late.hold(() => once(gate, 'open'), { timeoutMs: 20_000 });
+          const { done } = graph.upload(late);
+          if (isClosedFirst) void graph.close();
+          for (const array of [x, y, pinned]) array[Symbol.dispose]();
+          if (!isClosedFirst) void graph.close();
+          await Promise.all([stream.synchronize(), device.stream.synchronize()]);
+          while (gate.listenerCount('open') === 0) await setImmediate();
+          gate.emit('open');
+          await done;
+        }
+        await Promise.all([stream.close(), late.close()]);
+      },
+    );
   });
 }

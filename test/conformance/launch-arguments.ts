@@ -92,6 +92,14 @@ function ofArgument(title: string, args: Mistake['args'], argument: string, limi
 
 const MISTAKES: readonly Mistake[] = [
   ofArgument('a missing array', ({ x }) => ({ x, n: 1 }), 'y', undefined, /Argument y of kernel flat is missing/),
+  ofArgument(
+    'a name in other letters',
+    ({ x }) => ({ X: x, y: x, n: 1 }),
+    'X',
+    undefined,
+    /Argument X \(did you mean x\?\) is not a parameter of kernel flat \(x, y, n\)/,
+  ),
+  ofArgument('a name of no parameter', ({ x }) => ({ x, weights: x, n: 1 }), 'weights', undefined, /Argument weights is not a parameter/),
   ofArgument('a missing scalar', ({ x }) => ({ x, y: x }), 'n', undefined, /Argument n of kernel flat is missing/),
   ofArgument(
     'one argument too many',

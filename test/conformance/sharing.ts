@@ -96,7 +96,14 @@ export function sharing(target: Target): void {
         const parts = { key: 'other', strides: [1], handle: '1', byteOffset: -4, storageBytes: 8, uses: [{}], shape: [-1], dtype: 'any' };
         // Each is a token as it could be, but not the one that was given: a handle of a texture, another order of the elements.
         using texture = device.createTexture({ shape: [4, 6], dtype: 'i32' });
-        const others = { shape: [6, 4], dtype: 'f32', device: 'cuda:9', handle: texture.storage.handle, uses: [], strides: [1, 4] };
+        const others = {
+          shape: [6, 4],
+          dtype: 'f32',
+          device: 'cuda:9',
+          handle: (texture as unknown as { readonly storage: { readonly handle: number } }).storage.handle,
+          uses: [],
+          strides: [1, 4],
+        };
         for (const [name, value] of Object.entries(others))
           expect(thrownBy(() => device.adopt({ ...token, [name]: value } as never)).message, name).toContain('was changed');
         // oxlint-disable-next-line no-sparse-arrays -- what is tested.

@@ -1,4 +1,4 @@
-// Calls that the worker of a lost GPU answers, on the fake driver.
+// Driver calls that fail, on the fake driver.
 import { expect, test } from 'vitest';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { linesOf, runProgram } from './child.js';
@@ -10,4 +10,13 @@ test('a call that the driver answers with a fault rejects with DeviceLostError',
   const ending = await runProgram('lost-control', [], { env });
   expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect(linesOf(ending)).toEqual(['DeviceLostError fault cuda:0']);
+});
+
+test('a graph with a copy whose pinned memory could not be page-locked rejects with a StateError that names the node', async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  // 2: out of memory, at the fourth registration, which is that of the pinned array.
+  const env = { MILLRACE_FAKE_CUDA_FAIL: 'cuMemHostRegister:4:2' };
+  const lines = linesOf(await runProgram('unlocked-graph', [], { env }));
+  expect(lines).toHaveLength(3);
+  for (const line of lines) expect(line).toMatch(/^StateError Node 1 \(copy\) of graph default .*could not be page-locked/);
 });

@@ -299,7 +299,8 @@ class Run {
     }
     const isSame = to === from && write.from === read.from && write.to === read.to;
     const overlaps = to === from && write.from < read.to && read.from < write.to;
-    if (overlaps && !(one.kind === 'combine' && isSame)) return undefined;
+    // In place, each thread uses an element of its own, which a checked stream does not know (S126).
+    if (overlaps && !(one.kind === 'combine' && isSame && stream.ordering !== 'checked')) return undefined;
     const sourceAt = (n: number): number => source[one.sourceStart + n]!;
     if (one.kind === 'copy') {
       return { ranges: [write, read], submit: () => stream.copy(part(), sourcePart()), model: () => each(sourceAt) };

@@ -59,6 +59,12 @@ Outcome GraphLaunch::Issue(const GraphRef& graph) {
   if (const auto failed = parts_.ends.FailUnready(stream_, ticket_, Cause(), Written())) return *failed;
   if (made_ != nullptr) {
     if (const Ended ended = FailOfLimits()) return *ended;
+    if (plan_->unlocked_copy != hal::kNoNode) {
+      const Status status(StatusCode::kState,
+                          "its pinned memory could not be page-locked, which a graph needs: make a "
+                          "smaller array, or copy outside of the graph");
+      return Fail({.status = status, .node = plan_->unlocked_copy});
+    }
     if (!TakeFaultSlots()) return Fail({.status = FaultReports::NoSlot()});
     graph_.plan = std::move(made_);
   }

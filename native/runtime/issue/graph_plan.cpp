@@ -197,8 +197,8 @@ GraphLaunch::Ended GraphLaunch::FindCopyEnd(CopyWork& copy, CopyEnd& end) {
 GraphLaunch::Ended GraphLaunch::CheckHostMemory(const CopyWork& copy) {
   for (const CopyEnd* const end : {&copy.dst, &copy.src}) {
     if (end->IsDevice()) continue;
-    // The owner has checked this. Nodes of a graph cannot use the blocking-calls thread.
-    if (parts_.device.needs_locked_memory() && !end->host.is_page_locked) return Malformed();
+    // Nodes of a graph cannot use the blocking-calls thread.
+    if (parts_.device.needs_locked_memory() && !end->host.is_page_locked) plan_->unlocked_copy = NodeIndex();
     // The other device's owner may end while this device continues.
     if (end->home != &channel_) plan_->reporting_copies.push_back({NodeIndex(), PlaceOfNode()});
   }

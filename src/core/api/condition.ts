@@ -19,6 +19,9 @@ import { StridedArray } from './strided-array.js';
 /** A body of a condition: a function that submits operations to the stream that it gets, or a captured graph without parameters. */
 export type CaptureBody = Graph | ((stream: Recorder) => unknown);
 
+/** A body whose function returns `R`, which is no promise: a condition cannot run an async function. */
+export type BodyOf<R> = Graph | ((stream: Recorder) => [Extract<R, PromiseLike<unknown>>] extends [never] ? R : never);
+
 /** The same body, unless it is an async function, which a condition cannot run. */
 export type SyncBody<B> = B extends (stream: Recorder) => infer R ? ([Extract<R, PromiseLike<unknown>>] extends [never] ? B : never) : B;
 

@@ -2,6 +2,8 @@
 // Thread: owner.
 import { Access, LaunchArg, LaunchRecord } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo, show, wrongDevice } from '../base/arguments.js';
+import { didYouMean } from '../base/nearest-name.js';
+import { STREAM_STAYS } from '../base/uncloneable.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { scalarBits } from '../elements/scalar-bits.js';
 import { DTYPES } from '../elements/dtype.js';
@@ -53,7 +55,15 @@ export function submitGraphUpload(site: StreamContext, graph: GraphCore): number
   // The next launch waits for it on the device in every ordering, and to checked streams that is no race.
   const record = core.tracker.begin({ core, timeline, ordering, timer, isReadback: true });
   record.add(memory, 0, memory.byteLength, false);
-  const ticket = record.submit('upload-graph', label, () => core.encoder.uploadGraph(timeline.slot, handle));
+  let ticket: number;
+  try {
+    record.order('upload-graph', label);
+    ticket = core.submit(timeline, core.encoder.uploadGraph(timeline.slot, handle));
+    graph.uploaded({ timeline, ticket, info: record.commit(ticket) });
+  } catch (error) {
+    record.abandon();
+    throw error;
+  }
   for (const other of graph.otherCores) other.peerUsers.add(timeline, ticket);
   return ticket;
 }
@@ -102,13 +112,21 @@ function embed(site: StreamContext, session: CaptureSession, graph: GraphCore, v
 function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphCore, values: unknown, into: GivenArray[]): number {
   const { label, slots } = graph;
   if (slots.length === 0 && values === undefined) return 0;
+  if ((values as { readonly uncloneable?: unknown } | null | undefined)?.uncloneable === STREAM_STAYS) {
+    const message = `The values of graph ${label} (${show(values)}) are a stream: stream.launch(graph) launches a graph on a stream, with ${namesOf(graph)}.`;
+    throw badArgument('values', values, message);
+  }
   // An array or another object of the library in place of an object of values.
   if (typeof values !== 'object' || values === null || 'uncloneable' in values)
     throw badArgument('values', values, `The values of graph ${label} (${show(values)}) are not an object with ${namesOf(graph)}.`);
   const given = values as Readonly<Record<string, unknown>>;
-  for (const name of Object.keys(given)) {
-    if (!slots.some((slot) => slot.name === name))
-      throw badArgument(name, given[name], `Value ${name.slice(0, 80)} is not a parameter of graph ${label}, which has ${namesOf(graph)}.`);
+  const names = Object.keys(given);
+  const wrong = names.find((name) => !slots.some((slot) => slot.name === name));
+  if (wrong !== undefined) {
+    const shown = wrong.slice(0, 80);
+    const missing = slots.map(({ name }) => name).filter((name) => !names.includes(name));
+    const message = `Value ${shown}${didYouMean(shown, missing)} is not a parameter of graph ${label}, which has ${namesOf(graph)}.`;
+    throw badArgument(wrong, given[wrong], message);
   }
   const { encoder } = site.core;
   let at = 0;

@@ -5,6 +5,7 @@
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import { typedArrayName } from '../base/buffers.js';
+import { didYouMean } from '../base/nearest-name.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { type DType, DTYPES, type HostArray } from '../elements/dtype.js';
 import { scalarBits } from '../elements/scalar-bits.js';
@@ -193,6 +194,7 @@ export class ValueWriter {
     const members = names.map((name) => {
       const member = (value as Readonly<Record<string, unknown>>)[name];
       if (member !== undefined) return member;
+      this.#refuseOthers(value, names, path);
       throw badArgument(`${path}.${name}`, member, `Argument ${path}.${name} of kernel ${this.#plan.name} is missing.`);
     });
     let given = 0;
@@ -202,10 +204,15 @@ export class ValueWriter {
   }
 
   #refuseOthers(value: object, names: readonly string[], path: string): void {
-    const other = Object.keys(value).find((key) => !names.includes(key));
+    const given = Object.keys(value);
+    const other = given.find((key) => !names.includes(key));
     if (other === undefined) return;
+    const hint = didYouMean(
+      other.slice(0, 80),
+      names.filter((name) => !given.includes(name)),
+    );
     const has = `${path} of kernel ${this.#plan.name} has ${names.join(', ')}`;
-    throw badArgument(`${path}.${show(other)}`, value, `Argument ${path} has no field ${show(other)}: ${has}.`);
+    throw badArgument(`${path}.${show(other)}`, value, `Argument ${path} has no field ${show(other)}${hint}: ${has}.`);
   }
 
   #wrong(value: unknown, path: string, what: string): Error {

@@ -7,6 +7,8 @@
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import { ArgumentError } from '../base/errors.js';
+import { didYouMean } from '../base/nearest-name.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { scalarBits } from '../elements/scalar-bits.js';
 import { entryOf, ScalarSlot } from '../graphs/slots.js';
@@ -22,6 +24,8 @@ import { textureArgs } from './launch-textures.js';
 import { ValueWriter } from './launch-values.js';
 
 const POINTER_BYTES = 8;
+/** A longer name is shortened in messages. */
+const MAX_NAME = 80;
 // V8 folds constants of this module into a function. It loads and checks an imported object at each use: ten instructions for `Form.ARRAY`.
 const { ARRAY, F32, F64, I32, SURFACE, TEXTURE, U32, VALUE } = Form;
 const { READ, WRITE } = Access;
@@ -78,7 +82,7 @@ export function submitLaunch(
     }
   } catch (error) {
     record.abandon();
-    throw error;
+    throw misnamed(error, args, plan) ?? error;
   }
   return site.launched(ticket, label);
 }
@@ -191,13 +195,22 @@ function writeArgument(
   }
 }
 
-function surplusArgument(args: object, plan: KernelPlan): Error {
-  const name = Object.keys(args).find((key) => !plan.parameters.includes(key)) ?? 'args';
-  return badArgument(
-    name,
-    args,
-    `Argument ${name.length > 80 ? show(name) : name} is not a parameter of kernel ${plan.name} (${plan.parameters.join(', ')}).`,
-  );
+/** The argument that is no parameter, with the parameter that it may stand for: one that is missing, if there is one. */
+function surplusArgument(args: object, { name: kernel, parameters }: KernelPlan): Error {
+  const given = Object.keys(args);
+  const name = given.find((key) => !parameters.includes(key)) ?? 'args';
+  const missing = parameters.filter((parameter) => !given.includes(parameter));
+  const shown = name.length > MAX_NAME ? show(name) : name;
+  const hint = name.length > MAX_NAME ? '' : didYouMean(name, missing);
+  return badArgument(name, args, `Argument ${shown}${hint} is not a parameter of kernel ${kernel} (${parameters.join(', ')}).`);
+}
+
+/** The better error for a parameter that is missing because its argument has another name. */
+function misnamed(error: unknown, args: object, plan: KernelPlan): Error | undefined {
+  if (!(error instanceof ArgumentError) || error.value !== undefined || typeof args !== 'object' || args === null) return undefined;
+  const given = Object.keys(args);
+  if (given.includes(error.argument) || given.every((key) => plan.parameters.includes(key))) return undefined;
+  return plan.parameters.includes(error.argument) ? surplusArgument(args, plan) : undefined;
 }
 
 /** Slow path: the value is a slot, or wrong. */

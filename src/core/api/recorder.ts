@@ -23,7 +23,16 @@ import { takeId } from '../timeline/operation-log.js';
 import type { Point, StreamRecording, Timeline } from '../timeline/timeline.js';
 import { DeviceArray } from './array.js';
 import { CopyRecorder } from './copy-recorder.js';
-import { type CaptureBody, captureCondition, type ConditionCall, ifCall, switchCall, type SyncBody, whileCall } from './condition.js';
+import {
+  type BodyOf,
+  type CaptureBody,
+  captureCondition,
+  type ConditionCall,
+  ifCall,
+  switchCall,
+  type SyncBody,
+  whileCall,
+} from './condition.js';
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
@@ -128,11 +137,7 @@ export abstract class Recorder extends CopyRecorder {
    * a body. `done` of the launch rejects with UnsupportedError on drivers before CUDA 12.4.
    * @example stream.captureIf(isTooHot, (s) => s.launch(cool, x.length, { x }));
    */
-  captureIf<A extends CaptureBody, B extends CaptureBody>(
-    condition: DeviceArray<'i32'>,
-    onTrue: (A & SyncBody<A>) | undefined,
-    onFalse?: B & SyncBody<B>,
-  ): Operation {
+  captureIf<A, B>(condition: DeviceArray<'i32'>, onTrue: BodyOf<A> | undefined, onFalse?: BodyOf<B>): Operation {
     return this.#condition(ifCall(condition, onTrue, onFalse));
   }
 
@@ -146,7 +151,7 @@ export abstract class Recorder extends CopyRecorder {
    *   s.launch(measure, 1, { x, goOn });
    * });
    */
-  captureWhile<B extends CaptureBody>(condition: DeviceArray<'i32'>, body: B & SyncBody<B>): Operation {
+  captureWhile<B>(condition: DeviceArray<'i32'>, body: BodyOf<B>): Operation {
     return this.#condition(whileCall(condition, body));
   }
 
@@ -272,7 +277,14 @@ export abstract class Recorder extends CopyRecorder {
     this.checkOpen();
     const bytes = checkBytes(shape, dtype, this.core.info.totalMemoryBytes, this.core.name);
     const { recording } = this.timeline;
-    if (recording !== undefined) return new DeviceArray(this.device, dtype, shape, allocateCaptured(this, recording, bytes, kind), 0);
+    if (recording !== undefined)
+      return new DeviceArray(
+        this.device,
+        dtype,
+        shape,
+        allocateCaptured(this, recording, recording.outside(this.timeline), bytes, kind),
+        0,
+      );
     const { storage, ticket } = allocate(this, bytes, kind);
     this.noteAlloc(ticket, bytes);
     return new DeviceArray(this.device, dtype, shape, storage, 0);

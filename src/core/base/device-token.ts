@@ -33,14 +33,17 @@ export function deviceToken(fields: Omit<DeviceToken, 'type' | 'seal'>): DeviceT
 }
 
 function sealOfDevice({ device, address, ordering }: Omit<DeviceToken, 'type' | 'seal'>): string {
-  return sealOf([device, Number(address.process), Number(address.thread), Number(address.channel), address.key, String(ordering)]);
+  return sealOf([device, address.process, address.thread, address.channel, address.key, ordering]);
 }
 
 /** Throws ArgumentError for what `share` did not give, and for what it gave in another process. */
 export function checkDeviceToken(value: unknown): DeviceToken {
   const token = value as DeviceToken | null | undefined;
   const address = token?.address;
-  if (token?.type !== 'millrace.device' || typeof address?.key !== 'string' || typeof token.device !== 'string') {
+  const numbers: readonly unknown[] = [address?.process, address?.thread, address?.channel];
+  const names: readonly unknown[] = [address?.key, token?.device, token?.ordering];
+  const isWhole = numbers.every((one) => typeof one === 'number') && names.every((one) => typeof one === 'string');
+  if (token?.type !== 'millrace.device' || address === undefined || !isWhole) {
     const hint =
       (token as { readonly type?: unknown } | null | undefined)?.type === 'millrace.array' ? ': device.adopt takes tokens of arrays' : '';
     throw badArgument('token', value, `The token (${show(value)}) is not one that device.share() gave${hint}.`);

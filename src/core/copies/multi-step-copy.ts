@@ -8,7 +8,7 @@ import { AllocKind } from '../../protocol/protocol.gen.js';
 import { LimitError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
-import { allocate } from '../memory/allocation.js';
+import { allocate, allocateCaptured } from '../memory/allocation.js';
 import type { Storage } from '../memory/storage.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { FailingPart } from '../timeline/failures.js';
@@ -59,6 +59,15 @@ export class MultiStepCopy {
 
   /** Allocates memory of the site's device, which `end` frees. */
   temporary(site: StreamContext, byteLength: number): Region {
+    const { recording } = site.timeline;
+    if (recording !== undefined) {
+      const own = recording.own(site.timeline);
+      const captured = allocateCaptured(site, recording, own, byteLength, AllocKind.STAGING);
+      // Launches come after the allocation, as after one by the given stream.
+      this.#follow({ ...this.#given, timeline: recording.own(this.#given.timeline) }, own.here());
+      this.#temporaries.push({ site, storage: captured });
+      return flatRegion(captured, 0, byteLength);
+    }
     this.#follow(site, this.#last);
     const { storage, ticket } = allocate(site, byteLength, AllocKind.STAGING);
     this.#temporaries.push({ site, storage });
@@ -112,6 +121,10 @@ export class MultiStepCopy {
 
   #free(after: Point): void {
     for (const { site, storage } of this.#temporaries.splice(0)) {
+      if (site.timeline.recording !== undefined) {
+        storage.freeBy(() => site.core.frees.free(storage.handle, [...storage.uses()]));
+        continue;
+      }
       try {
         this.#follow(site, after);
         site.core.frees.freeOn(site.timeline, storage.handle);
@@ -127,8 +140,11 @@ export class MultiStepCopy {
     core.tracker.waitFor(core, timeline, point, 'array');
   }
 
-  #copyStream({ copyStreams, tracker }: DeviceCore): Timeline {
-    return copyStreams.takeFor(this.#given.timeline, !tracker.areClocksKept);
+  #copyStream(core: DeviceCore): Timeline {
+    const { timeline } = this.#given;
+    const { recording } = timeline;
+    const taken = core.copyStreams.takeFor(recording?.own(timeline) ?? timeline, !core.tracker.areClocksKept);
+    return recording?.join(core, taken) ?? taken;
   }
 
   #reached({ core, timeline }: StreamContext, ticket: number): Point {

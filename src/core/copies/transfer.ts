@@ -103,8 +103,9 @@ export function submitCopy(site: StreamContext, dst: Region, src: Region, elemen
   }
   if (!isFlat && isInside && to === site.core) return { ticket: submitArrange(site, dst, src, elements, label), parts: undefined };
   const { recording } = site.timeline;
-  if (recording !== undefined) {
-    const what = 'a graph cannot contain a copy in several steps: between backends, or of strided elements of another device';
+  if (recording !== undefined && !(reaches(site.core, dst) && reaches(site.core, src))) {
+    const backends = [dst, src].map(({ storage: { core } }) => `${core.name} (${core.channel.backend})`);
+    const what = `a graph runs on devices of one backend (${site.core.channel.backend}), and the copy is to device ${backends[0]} from device ${backends[1]}`;
     throw recording.refusal(site.timeline, 'unsupported-node', what);
   }
   const steps = new MultiStepCopy(site, label);

@@ -15,6 +15,7 @@ import { ArraySlot, ScalarSlot } from './slots.js';
 
 export class BodySession extends CaptureSession {
   readonly #core: DeviceCore;
+  readonly #around: CaptureSession;
   readonly #timeline: Timeline;
   /** The call that the body was given to. */
   readonly #call: string;
@@ -24,6 +25,7 @@ export class BodySession extends CaptureSession {
   constructor(core: DeviceCore, timeline: Timeline, around: CaptureSession, call: string) {
     super(around.label, [], around.isCall);
     this.#core = core;
+    this.#around = around;
     this.#timeline = timeline;
     this.#call = call;
     this.depth = around.depth + 1;
@@ -31,6 +33,7 @@ export class BodySession extends CaptureSession {
   }
 
   override join(core: DeviceCore, outside: Timeline): Timeline {
+    if (core !== this.#core) throw this.#refusal(`it cannot use memory of device ${core.name}: a body runs on one device`);
     if (outside !== this.#timeline)
       throw this.#refusal(`stream ${outside.label} of device ${core.name} cannot join the capture: a body has one stream`, 'isolation');
     return super.join(core, outside);
@@ -51,6 +54,10 @@ export class BodySession extends CaptureSession {
 
   override addHost(): never {
     throw this.#refusal('it cannot call a host function');
+  }
+
+  override own(): Timeline {
+    return this.#around.own(this.#timeline);
   }
 
   override outside(): never {

@@ -113,6 +113,10 @@ export class CaptureSession implements StreamRecording {
     return this.#of(timeline).outside;
   }
 
+  own(timeline: Timeline): Timeline {
+    return (this.#streams.get(timeline) as SessionStream).outside;
+  }
+
   /** The number of entries that each launch of the graph gives. */
   get entryCount(): number {
     return this.#ownEntries + this.lengths.length;

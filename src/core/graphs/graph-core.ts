@@ -29,6 +29,8 @@ export interface TimedNodes {
   release(): void;
 }
 
+type Upload = Pick<GraphLaunch, 'timeline' | 'ticket' | 'info'>;
+
 export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly core: DeviceCore;
   readonly label: string;
@@ -45,6 +47,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly timers: T | undefined;
   #state: 'open' | 'closed' = 'open';
   #isLaunched = false;
+  /** Uploads that may not have finished. Like launches, they use the memories of the graph. */
+  #uploads: Upload[] = [];
 
   /** `core`: the device of the stream that the graph was captured on. */
   constructor(core: DeviceCore, label: string, session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[], timers?: T) {
@@ -108,6 +112,11 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     return next;
   }
 
+  /** An upload was submitted. */
+  uploaded(upload: Upload): void {
+    this.#uploads = [...this.#uploads.filter(({ timeline, ticket }) => !timeline.hasReached(ticket)), upload];
+  }
+
   /** A launch was submitted. */
   launched({ timeline, ticket, info, isOrdered }: Omit<GraphLaunch, 'nth'>): void {
     const { withoutContents, writtenFirst } = this.session;
@@ -141,7 +150,9 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
       this.#barrierSlots.giveBackAfter(timeline, ticket);
     });
     this.timers?.release();
-    // The memories are freed after the launches: they list the graph until then.
+    // The memories are freed after the uploads and the launches: they list the graph until then.
+    for (const { timeline, ticket, info } of this.#uploads)
+      for (const storage of this.session.memories.keys()) storage.access(timeline, ticket, 0, storage.byteLength, 'readback', info, false);
     this.session.release();
     for (const storage of this.session.memories.keys()) {
       // The history takes up the last launch. Memory that was never written stays marked by the graph.

@@ -62,15 +62,26 @@ export type Out<D extends DType, N extends Rank = 1> = ArrayParam<D, 'out', N>;
 /** The type of `inout(...)`, for the annotation of an exported kernel. */
 export type InOut<D extends DType, N extends Rank = 1> = ArrayParam<D, 'inout', N>;
 
-function arrayParam<A extends Access>(access: A) {
-  return <D extends DType, N extends Rank>(type: Scalar<D>, rank: N): ArrayParam<D, A, N> =>
-    Object.freeze({ kind: 'array', dtype: type.dtype, access, rank } as const);
+function arrayParam<A extends Access>(access: A, call: string) {
+  return <D extends DType, N extends Rank>(type: Scalar<D>, rank: N): ArrayParam<D, A, N> => {
+    const scalar = plainParam(type);
+    if (scalar?.kind !== 'scalar') {
+      const cure = isDType(type) ? `: pass ${String(type)}, which millrace exports, without quotes` : ' such as f32';
+      throw badArgument('type', type, `The type given to ${call} (${show(type)}) is not a scalar type${cure}.`);
+    }
+    if (!RANKS.includes(rank)) throw badArgument('rank', rank, `The rank given to ${call} (${show(rank)}) is not 1, 2, 3 or 4.`, 4);
+    return Object.freeze({ kind: 'array', dtype: scalar.dtype as D, access, rank } as const);
+  };
 }
-const inParam = arrayParam('in');
-const outParam = arrayParam('out');
-const inoutParam = arrayParam('inout');
+const RANKS: readonly unknown[] = [1, 2, 3, 4];
+const inParam = arrayParam('in', 'input');
+const outParam = arrayParam('out', 'output');
+const inoutParam = arrayParam('inout', 'inout');
 
-/** Declares an array that the kernel only reads: `const T*`. `rank` is its number of dimensions, 1 to 4, default 1. */
+/**
+ * Declares an array that the kernel only reads: `const T*`. `rank` is its number of dimensions, 1 to 4, default 1. Throws ArgumentError for
+ * another rank, and for a type that is no scalar type such as `f32`, for example its name.
+ */
 export function input<D extends DType>(type: Scalar<D>): In<D>;
 export function input<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): In<D, N>;
 export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'in'> {
@@ -79,7 +90,7 @@ export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayPa
 
 /**
  * Declares an array that the kernel does not read and of which it writes every element that the launch covers: a launch therefore clears
- * the poison of the array. In CUDA C++ it is `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
+ * the poison of the array. In CUDA C++ it is `T*`. `rank` is its number of dimensions, 1 to 4, default 1. Throws as `input` does.
  */
 export function output<D extends DType>(type: Scalar<D>): Out<D>;
 export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;
@@ -89,6 +100,7 @@ export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayP
 
 /**
  * Declares an array that the kernel reads and writes, or writes only in part: `T*`. `rank` is its number of dimensions, 1 to 4, default 1.
+ * Throws as `input` does.
  */
 export function inout<D extends DType>(type: Scalar<D>): InOut<D>;
 export function inout<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): InOut<D, N>;
@@ -115,7 +127,7 @@ export function plainParam(value: unknown): Scalar | ArrayParam | OptionalArray 
   // Each property is read once, so a getter cannot return a different value after the check.
   const { kind, dtype, access, rank, array } = (value ?? {}) as Readonly<Record<string, unknown>>;
   if (kind === 'scalar' && isDType(dtype)) return Object.freeze({ kind, dtype, byteSize: DTYPES[dtype].byteSize });
-  if (kind === 'array' && isDType(dtype) && ACCESSES.includes(access) && [1, 2, 3, 4].includes(rank as number))
+  if (kind === 'array' && isDType(dtype) && ACCESSES.includes(access) && RANKS.includes(rank))
     return Object.freeze({ kind, dtype, access: access as Access, rank: rank as Rank });
   if (kind !== 'optional') return undefined;
   const own = plainParam(array);

@@ -40,6 +40,10 @@ function ofAnotherDevice(given: unknown, theirs: string, ours: string): Argument
 export function adopt(site: StreamContext, given: unknown, expected: DType | undefined): Adopted {
   const token = checkArrayToken(given);
   const { core, timeline } = site;
+  if (timeline.recording !== undefined) {
+    const what = 'a graph cannot contain the adoption of an array: adopt it before the capture';
+    throw timeline.recording.refusal(timeline, 'unsupported-node', what);
+  }
   if (token.key !== core.channel.address.key) {
     throw ofAnotherDevice(given, token.device, core.name);
   }

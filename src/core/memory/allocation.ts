@@ -2,7 +2,7 @@
 // Thread: owner.
 import { type AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import type { StreamContext } from '../device/stream-context.js';
-import type { StreamRecording } from '../timeline/timeline.js';
+import type { StreamRecording, Timeline } from '../timeline/timeline.js';
 import { Storage } from './storage.js';
 
 export interface BoundMemory {
@@ -29,8 +29,6 @@ export function bindMemory(site: StreamContext, byteLength: number, submit: (han
 /** Submits the record that allocates the memory. If the device refuses it, this throws and nothing is left. */
 export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): BoundMemory {
   const { core, timeline } = site;
-  if (timeline.recording !== undefined)
-    throw timeline.recording.refusal(timeline, 'unsupported-node', 'a graph cannot contain this copy, which needs temporary memory');
   // An empty array has memory too, so that no code needs a case for it.
   return bindMemory(site, byteLength, (handle) =>
     core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind)),
@@ -38,12 +36,16 @@ export function allocate(site: StreamContext, byteLength: number, kind: AllocKin
 }
 
 /**
- * Allocates memory for an array of a capture. It is allocated now, on the stream itself, so the address is fixed and launches allocate
- * nothing.
+ * Allocates memory of a capture. It is allocated now, on the stream itself (`on`), so the address is fixed and launches allocate nothing.
  */
-export function allocateCaptured(site: StreamContext, recording: StreamRecording, byteLength: number, kind: AllocKind): Storage {
-  const { core, ordering, timeline } = site;
-  const { storage } = allocate({ core, ordering, timeline: recording.outside(timeline) }, byteLength, kind);
+export function allocateCaptured(
+  { core, ordering }: StreamContext,
+  recording: StreamRecording,
+  on: Timeline,
+  byteLength: number,
+  kind: AllocKind,
+): Storage {
+  const { storage } = allocate({ core, ordering, timeline: on }, byteLength, kind);
   storage.hasContents = false;
   recording.addAllocation(storage);
   return storage;

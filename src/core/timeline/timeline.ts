@@ -67,8 +67,12 @@ export interface StreamRecording {
   addAllocation(memory: object): void;
   /** A node uses memory that has no contents now. */
   useWithoutContents(memory: object, isRead: boolean): void;
-  /** The timeline of the stream itself. */
+  /** The timeline of the stream itself, on which an array of the capture is allocated. */
   outside(timeline: Timeline): Timeline;
+  /** The same, for memory that the library needs. */
+  own(timeline: Timeline): Timeline;
+  /** A timeline of the capture for another stream, of this device. */
+  join(core: object, outside: Timeline): Timeline;
   /** The error of a call that a capture does not take, `what` with the device and the stream in front. */
   refusal(timeline: Timeline, reason: CaptureReason, what: string): CaptureError;
 }

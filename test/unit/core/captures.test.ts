@@ -1,6 +1,8 @@
 // What a capture lists, and what a launch of its graph submits, on a channel without a device.
 import { expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
+import type { CaptureBody } from '../../../src/core/api/condition.js';
+import type { Recorder } from '../../../src/core/api/recorder.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { GraphDefinition, GraphNodeHead, GraphPatch } from '../../../src/protocol/protocol.gen.js';
@@ -291,4 +293,21 @@ test('a wait for what was captured says what to do', () => {
     event = s.record();
   });
   expect(() => side.waitEvent(event)).toThrow('launch the graph and wait for the launch');
+});
+
+test('the types of conditions take a CaptureBody, and refuse async functions', () => {
+  const check = (s: Recorder, go: DeviceArray<'i32'>, body: CaptureBody, maybe: CaptureBody | undefined, list: CaptureBody[]): void => {
+    s.captureIf(go, body);
+    s.captureIf(go, undefined, body);
+    s.captureIf(go, maybe, maybe);
+    s.captureWhile(go, body);
+    s.captureSwitch(go, list);
+    // @ts-expect-error an async function
+    s.captureIf(go, async () => undefined);
+    // @ts-expect-error an async function
+    s.captureIf(go, undefined, async () => undefined);
+    // @ts-expect-error an async function
+    s.captureWhile(go, async () => undefined);
+  };
+  expect(check).toBeTypeOf('function');
 });

@@ -185,9 +185,10 @@ test('the options of host functions and copies are read once, before anything is
     get label(): string {
       throw new Error('mine');
     },
-    timeoutMs: 1,
   };
-  expect(() => stream.hold(async () => undefined, bad)).toThrow('mine');
+  expect(() => stream.hold(async () => undefined, Object.defineProperty({ timeoutMs: 1 }, 'label', { get: () => bad.label }))).toThrow(
+    'mine',
+  );
   expect(() => stream.copy(x, y, bad)).toThrow('mine');
   expect(channel.records).toHaveLength(before);
 });
