@@ -1,6 +1,6 @@
 // Chapter 10, first part: what a capture records, and what it leaves alone.
 import { describe, expect } from 'vitest';
-import { ArgumentError, StateError, type Operation } from 'millrace';
+import { ArgumentError, StateError, type DeviceArray, type Operation, type Recorder } from 'millrace';
 import { ONE, workOf } from '../support/graphs.js';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel, unbuiltKernel } from '../support/kernels.js';
@@ -216,6 +216,73 @@ export function captures(target: Target): void {
       await turn();
       expect(calls.map((call) => call.split(' ')[0])).toEqual(Array.from({ length: 23 }, () => ['first', 'second', 'third']).flat());
       await graph.close();
+      await Promise.all([stream.close(), fork.close()]);
+    });
+
+    rule('S1034', 'arrays that the captured function disposes share memory if they are not needed at the same time', async () => {
+      const { device } = chapter;
+      const [stream, fork] = [device.createStream(), device.createStream()];
+      const [length, mib] = [2 ** 18, 2 ** 20];
+      using x = device.zeros(length, 'u32');
+      using left = device.zeros(length, 'u32');
+      using right = device.zeros(length, 'u32');
+      const used = async (): Promise<number> => {
+        await device.synchronize();
+        return (await device.pool.stats()).usedBytes / mib;
+      };
+      const step = (s: Recorder, from: DeviceArray<'u32'>, to: DeviceArray<'u32'>, value: number): void => {
+        using between = s.empty(length, 'u32');
+        s.copy(between, from);
+        s.fill(between.subarray(0, 1), value);
+        s.copy(to, between);
+      };
+      const before = await used();
+      const one = stream.capture((s) => {
+        for (let n = 1; n <= 100; n++) step(s, x, left, n);
+      });
+      expect((await used()) - before).toBeLessThanOrEqual(2);
+      await stream.launch(one).done;
+      expect((await left.read()).slice(0, 2)).toEqual(Uint32Array.of(100, 0));
+      await one.close();
+      // Branches that may run at the same time have memory of their own, and an array that is kept shares none.
+      let kept: DeviceArray<'u32'> | undefined;
+      const two = stream.capture((s) => {
+        fork.waitStream(s);
+        for (let n = 1; n <= 20; n++) {
+          step(s, x, left, n);
+          step(fork, x, right, 100 + n);
+        }
+        s.waitStream(fork);
+        kept = s.empty(length, 'u32');
+        s.copy(left.subarray(1, 2), kept.subarray(1, 2));
+      });
+      const held = (await used()) - before;
+      expect(held).toBeGreaterThanOrEqual(3);
+      expect(held).toBeLessThanOrEqual(6);
+      stream.fill(kept!, 7);
+      for (let n = 0; n < 3; n++) stream.launch(two);
+      expect([(await left.read())[0], (await left.read())[1], (await right.read())[0], (await kept!.read())[5]]).toEqual([20, 7, 120, 7]);
+      await two.close();
+      kept![Symbol.dispose]();
+      // Outside of the capture an array is in use at once; a capture that fails leaves nothing.
+      let early: DeviceArray<'u32'> | undefined;
+      const three = stream.capture((s) => {
+        early = s.empty(length, 'u32');
+        fork.fill(early, 5);
+        s.copy(left, early);
+      });
+      stream.waitStream(fork);
+      stream.launch(three);
+      expect((await left.read())[3]).toBe(5);
+      await three.close();
+      early![Symbol.dispose]();
+      const failing = (s: Recorder): never => {
+        step(s, x, left, 1);
+        s.fill(s.empty(length, 'u32'), 1);
+        throw new Error('of the function');
+      };
+      expect(() => stream.capture(failing)).toThrow('of the function');
+      expect((await used()) - before).toBe(0);
       await Promise.all([stream.close(), fork.close()]);
     });
   });

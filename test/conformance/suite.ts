@@ -41,6 +41,7 @@ import { graphs } from './graphs.js';
 import { graphTransfers } from './graph-transfers.js';
 import { graphUploads } from './graph-uploads.js';
 import { graphUpdates } from './graph-updates.js';
+import { graphCopiesOfTwo, graphCopiesOfTwoBackends } from './graph-copies-of-two.js';
 import { graphsOfTwo, graphsOfTwoBackends } from './graphs-of-two.js';
 import { graphValues } from './graph-values.js';
 import { hostFunctions } from './host-functions.js';
@@ -290,6 +291,7 @@ const OF_TWO: readonly ((target: Target) => void)[] = [
   modulesOfTwo,
   pipelinesOfTwo,
   graphsOfTwo,
+  graphCopiesOfTwo,
 ];
 
 export function suite(target: Target): void {
@@ -303,7 +305,8 @@ export function suite(target: Target): void {
  * Chapters about two backends. Random programs are excluded, because their model assumes one stream per copy. Between backends a
  * stream of the other device does half of a copy, and a caller that waited for that device has observed that half.
  */
-const OF_TWO_BACKENDS = [...OF_TWO.filter((chapter) => chapter !== randomProgramsOfTwo && chapter !== graphsOfTwo), graphsOfTwoBackends];
+const OF_ONE_BACKEND: readonly unknown[] = [randomProgramsOfTwo, graphsOfTwo, graphCopiesOfTwo];
+const OF_TWO_BACKENDS = [...OF_TWO.filter((chapter) => !OF_ONE_BACKEND.includes(chapter)), graphsOfTwoBackends, graphCopiesOfTwoBackends];
 
 /** Runs only the rules about two devices, of two backends. */
 export function twoBackendSuite(target: Target): void {

@@ -60,6 +60,7 @@ function record<P extends Params>(stream: Stream, params: P, fn: unknown, label:
   try {
     runCaptured(session, label, stream, enclosingRun(), () => (fn as (stream: Stream, slots: GraphSlots<P>) => unknown)(stream, named));
     check(session, label, isStrict);
+    session.bindAllocations();
     return { session, slots };
   } catch (error) {
     session.abandon();

@@ -79,6 +79,7 @@ export function captureCondition(
   const session = new CaptureSession(call.name, [], true);
   try {
     runCaptured(session, call.name, stream, enclosingRun(), () => void add(stream, session, call));
+    session.bindAllocations();
     return { graph: new GraphCore(core, call.name, session, []) };
   } catch (error) {
     session.abandon();

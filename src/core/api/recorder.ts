@@ -282,7 +282,7 @@ export abstract class Recorder extends CopyRecorder {
         this.device,
         dtype,
         shape,
-        allocateCaptured(this, recording, recording.outside(this.timeline), bytes, kind),
+        allocateCaptured(this, recording, recording.outside(this.timeline), bytes, kind, kind === AllocKind.POOL),
         0,
       );
     const { storage, ticket } = allocate(this, bytes, kind);

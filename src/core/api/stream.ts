@@ -1,7 +1,6 @@
 // A stream of a device: its progress, its observers and its end. recorder.ts has the methods that submit operations.
 // Thread: the one that made it.
 import { badArgument, checkInteger, show } from '../base/arguments.js';
-import { endings } from '../base/endings.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { ObservedIterator } from '../base/observed-iterator.js';
@@ -280,7 +279,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal The device is closing: the stream refuses work from now on. */
   stop(): void {
     if (this.#state === 'open') this.#state = 'closing';
-    endings.count++;
+    this.core.tracker.interrupt();
   }
 
   /** @internal Resolves when the observers were told of all finished operations. To be called after these have finished. */
@@ -296,7 +295,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   /** @internal The device is closed or lost, and with it the stream. */
   finish(error?: DeviceLostError): void {
     this.#state = 'closed';
-    endings.count++;
+    this.core.tracker.interrupt();
     this.#reports.end(error);
   }
 
@@ -346,7 +345,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   async #close(): Promise<void> {
     this.#state = 'closing';
-    endings.count++;
+    this.core.tracker.interrupt();
     const { core, timeline } = this;
     this.timer?.clear();
     try {

@@ -86,6 +86,7 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
    */
   get nativePointer(): bigint {
     this.checkUsable();
+    this.storage.whenUsed?.();
     const address = this.core.channel.memoryAddress(this.storage.handle);
     if (address === undefined) {
       const device = this.core.name;

@@ -62,9 +62,10 @@ export class MultiStepCopy {
     const { recording } = site.timeline;
     if (recording !== undefined) {
       const own = recording.own(site.timeline);
-      const captured = allocateCaptured(site, recording, own, byteLength, AllocKind.STAGING);
+      const given = recording.own(this.#given.timeline);
+      const captured = allocateCaptured(site, recording, own, byteLength, AllocKind.STAGING, own === given);
       // Launches come after the allocation, as after one by the given stream.
-      this.#follow({ ...this.#given, timeline: recording.own(this.#given.timeline) }, own.here());
+      this.#follow({ ...this.#given, timeline: given }, own.here());
       this.#temporaries.push({ site, storage: captured });
       return flatRegion(captured, 0, byteLength);
     }
@@ -122,7 +123,7 @@ export class MultiStepCopy {
   #free(after: Point): void {
     for (const { site, storage } of this.#temporaries.splice(0)) {
       if (site.timeline.recording !== undefined) {
-        storage.freeBy(() => site.core.frees.free(storage.handle, [...storage.uses()]));
+        storage.freeBy(() => storage.free());
         continue;
       }
       try {

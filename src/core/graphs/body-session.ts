@@ -8,7 +8,7 @@ import { MAX_CONDITION_DEPTH, MemorySpace } from '../../protocol/protocol.gen.js
 import type { CaptureError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { Storage } from '../memory/storage.js';
-import type { Timeline } from '../timeline/timeline.js';
+import type { CapturedAllocation, Timeline } from '../timeline/timeline.js';
 import { CaptureSession } from './capture-session.js';
 import type { CapturedNode } from './captured-node.js';
 import { ArraySlot, ScalarSlot } from './slots.js';
@@ -54,6 +54,12 @@ export class BodySession extends CaptureSession {
 
   override addHost(): never {
     throw this.#refusal('it cannot call a host function');
+  }
+
+  /** The library's own memory. A body may run again, or not at all, so it shares none. */
+  override addAllocation(memory: object, allocation?: CapturedAllocation): void {
+    super.addAllocation(memory);
+    allocation?.bind(undefined);
   }
 
   override own(): Timeline {

@@ -12,7 +12,8 @@ import { CaptureError, type CaptureReason } from '../base/errors.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { Storage } from '../memory/storage.js';
-import { type RecordedEvent, type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
+import { type CapturedAllocation, type RecordedEvent, type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
+import { CapturedAllocations } from './captured-allocations.js';
 import { CapturedMemory } from './captured-memory.js';
 import { type CapturedNode, type CapturedStream, type Condition, copyNode, type SlotNeed, KINDS, REFUSED } from './captured-node.js';
 import { fillIn } from './slot-entries.js';
@@ -64,6 +65,7 @@ export class CaptureSession implements StreamRecording {
   readonly hostFunctions: HostFunction[] = [];
   /** Events with timing: each launch of the graph records them. */
   readonly events: RecordedEvent[] = [];
+  readonly #allocations: CapturedAllocations = new CapturedAllocations();
   /** Memory that the capture allocated. */
   readonly allocated: Storage[] = [];
   /** Memory that has no contents before the graph is launched: `allocated`, and that of embedded graphs. */
@@ -179,13 +181,21 @@ export class CaptureSession implements StreamRecording {
     this.events.push(event);
   }
 
-  addAllocation(memory: object): void {
+  addAllocation(memory: object, allocation?: CapturedAllocation): void {
     if (!(memory instanceof Storage)) return;
     this.allocated.push(memory);
     this.withoutContents.add(memory);
+    if (allocation !== undefined) this.#allocations.add(memory, allocation);
+  }
+
+  /** The captured function has returned: allocates the memory of its arrays. */
+  bindAllocations(): void {
+    this.#allocations.bind(this.nodes);
   }
 
   useWithoutContents(memory: object, isRead: boolean): void {
+    const node = this.nodes.at(-1) as CapturedNode;
+    if (memory instanceof Storage) this.#allocations.use(memory, this.nodes.length - 1, this.#embedded.has(node));
     if (!(memory instanceof Storage) || memory.hasContents || this.withoutContents.has(memory) || this.writtenFirst.has(memory)) return;
     (isRead ? this.readFirst : this.writtenFirst).add(memory);
   }
@@ -301,8 +311,7 @@ export class CaptureSession implements StreamRecording {
 
   /** The capture failed: its arrays are disposed. */
   abandon(): void {
-    for (const storage of this.allocated)
-      if (!storage.isDisposed) storage.freeBy(() => storage.core.frees.free(storage.handle, [...storage.uses()]));
+    for (const storage of this.allocated) if (!storage.isDisposed) storage.freeBy(() => storage.free());
     this.release();
   }
 

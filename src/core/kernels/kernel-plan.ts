@@ -40,6 +40,9 @@ export interface PlanParam {
 const ACCESS = { in: Access.READ, out: Access.WRITE, inout: Access.READ_WRITE } as const;
 const FORMS: { readonly [D in DType]?: Form } = { f32: Form.F32, f64: Form.F64, i32: Form.I32, u32: Form.U32 };
 
+/** A program that gives an array twice does so at its first launches. */
+const MOST_LOOKS = 256;
+
 /** Parameters by value begin at multiples of it. */
 const WORD = 8;
 /** Of a texture or surface: its value, and the memory behind it. */
@@ -53,6 +56,8 @@ export class KernelPlan implements KernelFacts {
   isBuilding: boolean = true;
   /** The build failed for a temporary reason. The next launch gets a new plan. */
   isGivenUp: boolean = false;
+  /** How many of the next launches are looked at for arrays that are given twice. */
+  looks: number = MOST_LOOKS;
   readonly params: readonly PlanParam[];
   /** The bytes behind the entries of a launch, in which its structs, vectors and bytes are. */
   readonly valueBytes: number;

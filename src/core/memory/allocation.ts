@@ -1,6 +1,7 @@
 // Allocates device memory in stream order.
 // Thread: owner.
 import { type AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
+import { callSite } from '../base/call-site.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { StreamRecording, Timeline } from '../timeline/timeline.js';
 import { Storage } from './storage.js';
@@ -36,7 +37,8 @@ export function allocate(site: StreamContext, byteLength: number, kind: AllocKin
 }
 
 /**
- * Allocates memory of a capture. It is allocated now, on the stream itself (`on`), so the address is fixed and launches allocate nothing.
+ * Allocates memory of a capture on the stream itself (`on`), so the address is fixed and launches allocate nothing: now or, if it may share
+ * memory with other arrays of the capture, when the captured function has returned.
  */
 export function allocateCaptured(
   { core, ordering }: StreamContext,
@@ -44,9 +46,35 @@ export function allocateCaptured(
   on: Timeline,
   byteLength: number,
   kind: AllocKind,
+  mayShare: boolean,
 ): Storage {
+  if (mayShare) return allocateLater({ core, ordering, timeline: on }, recording, byteLength, kind);
   const { storage } = allocate({ core, ordering, timeline: on }, byteLength, kind);
   storage.hasContents = false;
   recording.addAllocation(storage);
+  return storage;
+}
+
+function allocateLater(site: StreamContext, recording: StreamRecording, byteLength: number, kind: AllocKind): Storage {
+  const { core, timeline: on } = site;
+  const storage = new Storage(MemorySpace.DEVICE, core.memory.take(), 0, byteLength, core);
+  const { handle } = storage;
+  storage.isUnbound = true;
+  storage.hasContents = false;
+  if (site.ordering === 'checked') storage.madeAt = callSite();
+  const bind = (shared: number | undefined): void => {
+    const { encoder } = core;
+    const bytes = Math.max(byteLength, 1);
+    const ticket = core.submit(
+      on,
+      shared === undefined ? encoder.alloc(on.slot, handle, bytes, kind) : encoder.adopt(on.slot, handle, shared, bytes),
+    );
+    const { madeAt } = storage;
+    storage.isUnbound = false;
+    storage.whenUsed = undefined;
+    core.tracker.allocated(storage, site, ticket);
+    storage.madeAt = madeAt;
+  };
+  recording.addAllocation(storage, { on, kind, bind });
   return storage;
 }

@@ -32,7 +32,7 @@ const forgotten = new FinalizationRegistry<Leased>((leased) => {
 function giveBack({ storage, core, block }: Leased): void {
   if (storage.isDisposed) return;
   storage.freeBy(() => {
-    if (block === undefined) core.frees.free(storage.handle, [...storage.uses()]);
+    if (block === undefined) storage.free();
     else core.arena.giveBack(block, [...storage.uses()]);
   });
 }

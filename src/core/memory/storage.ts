@@ -1,7 +1,6 @@
 // The memory behind arrays: a part of what a handle names, with its accesses (TrackedMemory) and its name in messages.
 // Thread: owner.
 import type { MemorySpace } from '../../protocol/protocol.gen.js';
-import { endings } from '../base/endings.js';
 import { callSite } from '../base/call-site.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { DType } from '../elements/dtype.js';
@@ -15,6 +14,8 @@ export class Storage extends TrackedMemory {
   /** The device whose handle it is. */
   readonly core: DeviceCore;
   isDisposed: boolean = false;
+  /** The handle names no memory yet. */
+  isUnbound: boolean = false;
   /** How many graphs and captures keep the memory after its array was disposed. */
   #keepers = 0;
   #whenReleased: (() => void) | undefined = undefined;
@@ -54,9 +55,15 @@ export class Storage extends TrackedMemory {
   /** The array was disposed: calls `free` when no capture and no graph uses the memory any more. */
   freeBy(free: () => void): void {
     this.isDisposed = true;
-    endings.count++;
+    this.core.tracker.interrupt();
     if (this.#keepers > 0) this.#whenReleased = free;
     else free();
+  }
+
+  /** Gives the memory of the device back, after all uses. */
+  free(): void {
+    if (this.isUnbound) this.core.memory.giveBackNow(this.handle);
+    else this.core.frees.free(this.handle, [...this.uses()]);
   }
 
   /** The storage is the memory of this array. */

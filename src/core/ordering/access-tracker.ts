@@ -46,6 +46,7 @@ import { RecordAccesses } from './record-accesses.js';
 import type { TrackedMemory } from './tracked-memory.js';
 import { ClockEntry, Clocks, entryOf } from './vector-clock.js';
 
+export type { GivenBytes } from './hazards.js';
 export type { RecordAccesses } from './record-accesses.js';
 
 export class AccessTracker {
@@ -61,6 +62,11 @@ export class AccessTracker {
     while (record.isOpen) record = record.inner;
     record.begin(stream);
     return record;
+  }
+
+  /** An array was disposed or a stream closed, maybe by a getter among the arguments of a record that is being made. */
+  interrupt(): void {
+    this.#scratch.interrupt();
   }
 
   /** The stream has submitted the record that allocates the memory, with this ticket: that counts as the first write. */

@@ -54,10 +54,12 @@ export function endedError(memory: TrackedMemory): StateError {
 }
 
 /** Bytes that a launch gets for a parameter. */
-interface GivenBytes extends RacedBytes {
+export interface GivenBytes {
   readonly memory: TrackedMemory;
+  readonly start: number;
+  readonly end: number;
   readonly isWrite: boolean;
-  readonly name: string | undefined;
+  readonly name: string;
 }
 
 let hasWarned = false;

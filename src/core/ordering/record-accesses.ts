@@ -9,13 +9,12 @@
 // record before the first one is submitted. That inner record has scratch space of its own, and its end restores the half-written
 // outer record in the encoder, which the thread has only one of.
 // Thread: owner.
-import { endings } from '../base/endings.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import type { AccessInterval } from './access-history.js';
 import type { AccessInfo, AccessInfos } from './access-info.js';
 import { waitOnDevice } from './wait-records.js';
-import { endedError, hazardError, noContents, sameBytes } from './hazards.js';
+import { endedError, type GivenBytes, hazardError, noContents, sameBytes } from './hazards.js';
 import type { LatestAccesses } from './latest-accesses.js';
 import type { NodesOfLaunch } from './nodes-of-launch.js';
 import type { OrderedStream } from './ordered-stream.js';
@@ -29,12 +28,7 @@ interface Use {
   start: number;
   end: number;
   isWrite: boolean;
-  /** The parameter of a launch. */
-  name: string | undefined;
 }
-
-/** Of all records of the thread. */
-let records = 0;
 
 export class RecordAccesses {
   readonly #clocks: Clocks;
@@ -50,13 +44,7 @@ export class RecordAccesses {
   #count = 0;
   /** One of the memories was used by another stream when it was added. */
   #isShared = false;
-  /** Tells this record from others. */
-  #nth = 0;
-  /** It uses a memory twice. */
-  #isRepeated = false;
-  /** `endings` when it began. */
-  #endings = 0;
-  /** Another record was submitted since this one began. */
+  /** Since this one began, another record was submitted, or something ended that it may use. */
   #isInterrupted = false;
   /** In a capture: memory without contents. */
   readonly #empty: { readonly memory: TrackedMemory; readonly isRead: boolean }[] = [];
@@ -92,15 +80,32 @@ export class RecordAccesses {
     if (this.#outer !== undefined) this.#outerBytes = this.#outer.#block.slice();
     this.#stream = stream;
     this.#count = 0;
-    this.#nth = ++records;
-    this.#endings = endings.count;
+  }
+
+  /** An array was disposed, or a stream closed. */
+  interrupt(): void {
+    if (!this.isOpen) return;
+    this.#isInterrupted = true;
+    this.#inner?.interrupt();
+  }
+
+  /** Does it use a memory twice, and write it? */
+  get isWrittenTwice(): boolean {
+    for (let i = 1; i < this.#count; i++) {
+      const { memory, isWrite } = this.#uses[i] as Use;
+      for (let j = 0; j < i; j++) {
+        const other = this.#uses[j] as Use;
+        if (other.memory === memory && (isWrite || other.isWrite)) return true;
+      }
+    }
+    return false;
   }
 
   /**
    * The record accesses bytes `start` to `end` of the memory, counted from its own start and not from that of the allocation. For a view
-   * with gaps, the range is from its first byte to its last. `name`: the parameter of a launch.
+   * with gaps, the range is from its first byte to its last.
    */
-  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite, name?: string): void {
+  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite): void {
     const { timeline } = this.#stream as OrderedStream;
     const { recording } = timeline;
     if (recording !== undefined) {
@@ -108,11 +113,9 @@ export class RecordAccesses {
       memory = recording.memoryOf(memory);
     } else if (memory.graphUses.length > 0) this.#addGraphs(memory, start, end, isWrite, isRead);
     if (memory.isShared(timeline)) this.#isShared = true;
-    if (memory.lastRecord === this.#nth) this.#isRepeated = true;
-    else memory.lastRecord = this.#nth;
     const at = this.#count++;
     if (at === this.#uses.length) {
-      this.#uses.push({ memory, start, end, isWrite, name });
+      this.#uses.push({ memory, start, end, isWrite });
       return;
     }
     const use = this.#uses[at] as Use;
@@ -120,12 +123,12 @@ export class RecordAccesses {
     use.start = start;
     use.end = end;
     use.isWrite = isWrite;
-    use.name = name;
   }
 
   /** The record uses memory that graphs use too: it counts as a reader of the launches that it conflicts with. */
   #addGraphs(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean): void {
     if (isRead && !memory.hasContents) throw noContents(memory);
+    memory.whenUsed?.();
     memory.hasContents = true;
     memory.beginAccess(start, end, isWrite, (graph) => this.add(graph, 0, graph.byteLength, false));
   }
@@ -136,8 +139,7 @@ export class RecordAccesses {
    */
   order(kind: OperationKind, label: string | undefined, nodes?: NodesOfLaunch): void {
     const stream = this.#stream as OrderedStream;
-    if (endings.count !== this.#endings) this.#checkEndings(stream);
-    if (this.#isRepeated && kind === 'launch') this.#checkRepeated(stream, label);
+    if (this.#isInterrupted) this.#checkEndings(stream);
     if (this.#isShared || (this.#isInterrupted && this.#isSharedNow(stream.timeline))) this.#orderAfterOthers(stream, kind, label, nodes);
     if (stream.timeline.recording === undefined) stream.timer?.start();
     // The record's clock is the stream's clock after the waits.
@@ -186,7 +188,6 @@ export class RecordAccesses {
     this.#count = 0;
     if (this.#empty.length > 0) this.#empty.length = 0;
     this.#isShared = false;
-    this.#isRepeated = false;
     this.#isInterrupted = false;
     this.#stream = undefined;
     this.#info = undefined;
@@ -202,16 +203,13 @@ export class RecordAccesses {
   }
 
   /** Two parameters of a launch get the same bytes, and the kernel writes them: on checked streams a hazard, elsewhere a warning. */
-  #checkRepeated(stream: OrderedStream, label: string | undefined): void {
-    const named = this.#uses.slice(0, this.#count).filter(({ name }) => name !== undefined);
-    for (const [i, one] of named.entries()) {
-      const other = named
+  checkGiven(given: readonly GivenBytes[], label: string): void {
+    const stream = this.#stream as OrderedStream;
+    for (const [i, one] of given.entries()) {
+      const other = given
         .slice(i + 1)
-        .find((use) => use.memory === one.memory && (use.isWrite || one.isWrite) && use.start < one.end && one.start < use.end);
-      if (other === undefined) continue;
-      const memory = one.memory as TrackedMemory;
-      sameBytes(stream, { ...this.#infos.of(stream, 'launch', label), label }, { ...one, memory }, { ...other, memory });
-      return;
+        .find((bytes) => bytes.memory === one.memory && (bytes.isWrite || one.isWrite) && bytes.start < one.end && one.start < bytes.end);
+      if (other !== undefined) return sameBytes(stream, { ...this.#infos.of(stream, 'launch', label), label }, one, other);
     }
   }
 

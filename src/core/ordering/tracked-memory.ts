@@ -33,6 +33,7 @@ export interface GraphLaunch {
 }
 
 const NO_GRAPHS: readonly GraphUse[] = [];
+const NO_GRAPH = { launch: undefined } as unknown as GraphUse['graph'];
 
 export abstract class TrackedMemory {
   readonly byteLength: number;
@@ -49,10 +50,9 @@ export abstract class TrackedMemory {
   #readInfo: AccessInfo | undefined = undefined;
   /** False for an array that a capture made, until its graph is launched. */
   hasContents: boolean = true;
+  #whenUsed: (() => void) | undefined = undefined;
   /** Where user code made the memory, if its device or stream is checked. */
   madeAt: string | undefined = undefined;
-  /** The record that used it last, by number. */
-  lastRecord: number = 0;
   /** The device that the memory belongs to. */
   abstract readonly core: OrderedDevice;
 
@@ -79,6 +79,17 @@ export abstract class TrackedMemory {
   /** Does it stand for everything that a graph uses? */
   get isOfGraph(): boolean {
     return false;
+  }
+
+  /** While its capture is in progress: called before something outside of the capture uses it. */
+  get whenUsed(): (() => void) | undefined {
+    return this.#whenUsed;
+  }
+
+  set whenUsed(called: (() => void) | undefined) {
+    this.#whenUsed = called;
+    // A record looks at the graphs of a memory only if it has some.
+    this.graphUses = called === undefined ? NO_GRAPHS : [{ graph: NO_GRAPH, start: 0, end: 0, isWrite: false, seen: 0 }];
   }
 
   /** Was its array disposed? */

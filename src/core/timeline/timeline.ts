@@ -63,8 +63,8 @@ export interface StreamRecording {
   addHost(host: { readonly fn: () => unknown; readonly label: string | undefined }): void;
   /** The last node of a timeline records this event, whose handle the graph keeps. */
   addEvent(event: RecordedEvent): void;
-  /** The memory was allocated for an array of the capture. */
-  addAllocation(memory: object): void;
+  /** Memory of an array of the capture: it was allocated, or `allocation` tells how to. */
+  addAllocation(memory: object, allocation?: CapturedAllocation): void;
   /** A node uses memory that has no contents now. */
   useWithoutContents(memory: object, isRead: boolean): void;
   /** The timeline of the stream itself, on which an array of the capture is allocated. */
@@ -75,6 +75,16 @@ export interface StreamRecording {
   join(core: object, outside: Timeline): Timeline;
   /** The error of a call that a capture does not take, `what` with the device and the stream in front. */
   refusal(timeline: Timeline, reason: CaptureReason, what: string): CaptureError;
+}
+
+/** Memory that an array of a capture needs. */
+export interface CapturedAllocation {
+  /** The stream on which it is allocated. */
+  readonly on: Timeline;
+  /** The AllocKind. */
+  readonly kind: number;
+  /** Allocates it, or makes it share the memory of another handle. */
+  bind(shared: number | undefined): void;
 }
 
 /** An event with timing, as a graph that records it sees it. */
