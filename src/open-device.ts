@@ -15,7 +15,7 @@ import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js'
 import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
 import { CompletionPolling } from './core/waits/completion-polling.js';
-import { checkCheckOptions, refusedCheck } from './core/api/check-options.js';
+import { checkCheckOptions, type CheckOptions, checksByDefault, refusedCheck } from './core/api/check-options.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
 import { diagnoseWait } from './core/waits/wait-diagnosis.js';
@@ -33,7 +33,7 @@ import type { WorkerChannel } from './workers/worker-channel.js';
 export type DeviceSpec = DeviceName | 'cuda' | 'auto';
 
 /** Options of `openDevice`, which rejects with ArgumentError for bad values. */
-export interface OpenOptions {
+export interface OpenOptions extends CheckOptions {
   /** Aborts the opening with an AbortError. It has no effect on the open device; use `close` or `destroy` for that. */
   readonly signal?: AbortSignal;
   /** The `ordering` of streams that do not set their own: 'tracked' (default), 'checked' or 'explicit'. See `StreamOptions`. */
@@ -42,22 +42,6 @@ export interface OpenOptions {
    * The most operations that may be submitted and not yet issued to the device, 1 to 2^20 (default). A call beyond it throws LimitError.
    */
   readonly maxPending?: number;
-  /**
-   * Finds accesses outside of arrays by CUDA C++ kernels on the CPU device, as `compute-sanitizer --tool memcheck` does on a GPU (default
-   * false). Each array lies between 1 MiB of memory that kernels cannot access. A kernel that accesses it is stopped: its launch
-   * rejects with a LaunchError that names the array, the distance and the block, and the device goes on. Up to 15 bytes behind an array whose
-   * size is not a multiple of 16 bytes are not guarded. Each array takes whole pages, and memory of freed arrays is not used again.
-   * UnsupportedError on a GPU.
-   */
-  readonly guard?: boolean;
-  /**
-   * Finds races of shared memory in kernels on the CPU device, as `compute-sanitizer --tool racecheck` does on a GPU (default false): two
-   * threads of a block access the same byte, at least one of them writes it, and no barrier lies between. The launch rejects with a
-   * LaunchError that names the kernel, the variable and its byte, both threads and the lines of both accesses, and the device goes on. It
-   * finds missing barriers although the threads of a block run one after the other here. Kernels run 10 to 1,000 times as long, and
-   * global memory is not checked. UnsupportedError on a GPU.
-   */
-  readonly racecheck?: boolean;
 }
 
 interface Environment {
@@ -149,7 +133,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   const opened = entries.get(id);
   // The chosen device was open already, or another call opened it meanwhile.
   if (opened !== undefined) return join(opened, opts);
-  const { ordering = 'tracked', maxPending = MAX_PENDING, guard = false, racecheck = false } = opts;
+  const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
   const chosen = { ordering, maxPending, guard, racecheck };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);

@@ -1,6 +1,5 @@
 #include "cpu/device.h"
 
-#include <cstring>
 #include <utility>
 
 #include "cpu/event_handle.h"
@@ -8,6 +7,26 @@
 #include "cpu/module.h"
 
 namespace millrace::cpu {
+namespace {
+
+/// Not in the heap: the host reads these bytes.
+class SlotPages final : public hal::Memory {
+ public:
+  [[nodiscard]] bool Map(uint64_t bytes) {
+    bytes_ = bytes;
+    address_ = pages_.Reserve(bytes, alignof(protocol::FaultSlot));
+    return address_ != nullptr;
+  }
+  [[nodiscard]] std::byte* address() const override { return address_; }
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+
+ private:
+  GuardedPages pages_;
+  std::byte* address_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<hal::Device>> CpuDevice::Open(hal::DeviceInfo info) {
   Result<std::unique_ptr<ScheduleFuzzer>> fuzzer = ScheduleFuzzer::FromEnvironment(info.ordinal);
@@ -44,9 +63,9 @@ Result<std::shared_ptr<hal::Module>> CpuDevice::LoadModule(std::span<const std::
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuDevice::AllocateFaultSlots(uint32_t count) {
-  Result<std::unique_ptr<hal::Memory>> slots = heap_->Allocate(uint64_t{count} * sizeof(protocol::FaultSlot));
-  if (slots.ok()) std::memset(slots.value()->address(), 0, slots.value()->bytes());
-  return slots;
+  auto slots = std::make_unique<SlotPages>();
+  if (slots->Map(uint64_t{count} * sizeof(protocol::FaultSlot))) return std::unique_ptr<hal::Memory>(std::move(slots));
+  return Status(StatusCode::kOutOfMemory, "allocating fault slots of the CPU device");
 }
 
 Result<std::unique_ptr<hal::EventHandle>> CpuDevice::CreateEvent(protocol::EventKind kind) {

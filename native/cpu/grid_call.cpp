@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 
 #include "cpu/kernel_run.h"
@@ -21,25 +20,7 @@ uint32_t PositionOf(const unsigned (&thread)[3]) {
 }
 
 // Dynamic shared memory of the blocks that a thread runs, one after the other.
-class SharedBuffer {
- public:
-  ~SharedBuffer() { std::free(address_); }
-  char* Reserve(size_t bytes) {
-    if (bytes > bytes_) {
-      std::free(address_);
-      bytes_ = (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-      address_ = static_cast<char*>(std::aligned_alloc(kSharedAlignment, bytes_));
-      MR_CHECK(address_ != nullptr);  // A block has at most 227 KiB.
-    }
-    return address_;
-  }
-
- private:
-  char* address_ = nullptr;
-  size_t bytes_ = 0;
-};
-
-thread_local SharedBuffer shared_buffer;
+thread_local GuardedPages shared_pages;
 
 // A waiting thread's coroutine frames hold its local memory, of which CUDA allows this much.
 constexpr uint64_t kLocalBytes = 512 << 10;
@@ -123,7 +104,8 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
   launch.launcher = of.launcher;
   launch.last_kept = reinterpret_cast<const unsigned long long*>(of.cancellation.last_kept);
   launch.ticket = of.cancellation.ticket;
-  launch.dynamic_shared = shared_buffer.Reserve(launch.shared_bytes);
+  launch.dynamic_shared = reinterpret_cast<char*>(shared_pages.Reserve(launch.shared_bytes, kSharedAlignment));
+  MR_CHECK(launch.dynamic_shared != nullptr || launch.shared_bytes == 0);  // A block has at most 227 KiB.
   if (of.barrier != nullptr) {
     launch.wait_for_grid = &WaitForGrid;
     launch.grid_barrier = of.barrier;
@@ -131,6 +113,11 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
   std::optional<RaceDetector> races;
   if (image_->race_base() != 0) launch.races = &races.emplace(run, *image_, launch);
   KernelExit exit = run.Call(function_, launch, first, end);
+  if (exit.fault == KernelFault::kAddress && shared_pages.Contains(exit.detail)) {
+    exit = {.fault = KernelFault::kShared, .detail = launch.shared_bytes};
+  } else {
+    FindStray(exit);
+  }
   if (exit.fault == KernelFault::kNone) return;
   if (exit.fault == KernelFault::kRace) exit.race = *races->found();
   const uint64_t block = launch.block_now;
@@ -138,7 +125,14 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
   fault.Note(exit,
              {static_cast<uint32_t>(block % columns), static_cast<uint32_t>(block / columns % rows),
               static_cast<uint32_t>(block / columns / rows % layers)},
-             launch.blocks_now);
+             exit.is_found_late ? 0 : launch.blocks_now);
+}
+
+void GridCall::FindStray(KernelExit& exit) const {
+  const std::optional<StrayByte> stray =
+      exit.fault == KernelFault::kAddress ? Heap::FindStrayAccess(exit.detail, words()) : Heap::FindStrayWrite(words());
+  // The kernel was stopped before it changed other memory than arrays, so only the launch fails.
+  if (stray) exit = {.fault = KernelFault::kGuard, .is_found_late = exit.fault == KernelFault::kNone, .stray = *stray};
 }
 
 std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) const {
@@ -147,15 +141,9 @@ std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) 
                       ? Status(StatusCode::kDeviceLost, "a kernel accessed unmapped memory or trapped")
                       : Status(StatusCode::kLaunchFailed, "a kernel exceeded the memory for its threads");
   protocol::FaultSlot report = fault.Report();
-  const auto guarded = fault.fault() == KernelFault::kAddress ? GuardedNear(fault.detail()) : std::nullopt;
-  if (guarded) {
-    // The kernel was stopped before it changed other memory than arrays, so only the launch fails.
+  if (fault.fault() == KernelFault::kGuard) {
     status = Status(StatusCode::kLaunchFailed, "a kernel accessed memory outside an array");
-    report.dimension = static_cast<uint32_t>(KernelFault::kGuard);
-    report.index = static_cast<int64_t>(fault.detail() - guarded->address);
-    report.thread_x = ParameterOf(*guarded);
-    report.thread_y = static_cast<uint32_t>(guarded->bytes);
-    report.thread_z = static_cast<uint32_t>(guarded->bytes >> 32);
+    DescribeStray(fault.stray(), report);
   }
   if (fault.fault() == KernelFault::kRace) {
     status = Status(StatusCode::kLaunchFailed, "two threads of a block raced for shared memory");
@@ -167,6 +155,13 @@ std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) 
   }
   return hal::KernelFailure{
       .status = status, .kernel = kernel_, .report = report, .outputs = std::span(values_).last(output_count_)};
+}
+
+void GridCall::DescribeStray(const StrayByte& stray, protocol::FaultSlot& report) const {
+  report.index = stray.byte;
+  report.thread_x = ParameterOf(stray.array);
+  report.thread_y = static_cast<uint32_t>(stray.array.bytes);
+  report.thread_z = static_cast<uint32_t>(stray.array.bytes >> 32);
 }
 
 void GridCall::DescribeShuffle(const MrShuffle& shuffle, protocol::FaultSlot& report) {
@@ -194,14 +189,13 @@ void GridCall::DescribeRace(const RaceReport& race, protocol::FaultSlot& report)
   report.places = race.first.place | uint64_t{race.second.place} << 32;
 }
 
-uint32_t GridCall::ParameterOf(const GuardedBlock& array) const {
-  const auto words = std::span(values_).first(values_.size() - output_count_);
-  for (size_t n = 0; n < words.size(); ++n) {
-    if (words[n] - array.address > array.bytes) continue;
+uint32_t GridCall::ParameterOf(const ArrayPlace& array) const {
+  for (size_t n = 0; n < words().size(); ++n) {
+    if (!array.IsPointedTo(words()[n])) continue;
     // The last parameter that begins here or before. Parameters that the image does not take are null.
     uint32_t parameter = 0;
     for (uint32_t i = 0; i < params_.size(); ++i) {
-      if (params_[i] != nullptr && params_[i] <= &words[n]) parameter = i;
+      if (params_[i] != nullptr && params_[i] <= &words()[n]) parameter = i;
     }
     return parameter;
   }

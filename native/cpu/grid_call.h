@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cpu/cancellation.h"
 #include "cpu/grid_barrier.h"
-#include "cpu/guarded_memory.h"
 #include "cpu/kernel_fault.h"
+#include "cpu/memory.h"
 #include "cpu/module.h"
 #include "hal/hal.h"
 
@@ -53,8 +54,15 @@ class GridCall {
   [[nodiscard]] const MrLaunch& launch() const { return launch_; }
 
  private:
+  /// The parameters, each from the start of a word.
+  [[nodiscard]] std::span<const uint64_t> words() const {
+    return std::span(values_).first(values_.size() - output_count_);
+  }
   /// The number of the parameter that is, or holds, a pointer into the array.
-  [[nodiscard]] uint32_t ParameterOf(const GuardedBlock& array) const;
+  [[nodiscard]] uint32_t ParameterOf(const ArrayPlace& array) const;
+  /// Turns an access of an address, or the end of a kernel that changed bytes beside an array, into a kGuard.
+  void FindStray(KernelExit& exit) const;
+  void DescribeStray(const StrayByte& stray, protocol::FaultSlot& report) const;
   static void DescribeShuffle(const MrShuffle& shuffle, protocol::FaultSlot& report);
   void DescribeRace(const RaceReport& race, protocol::FaultSlot& report) const;
 

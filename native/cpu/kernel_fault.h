@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "cpu/memory.h"
 #include "cpu/race_detector.h"
 #include "protocol/protocol.gen.h"
 
@@ -18,13 +19,15 @@ enum class KernelFault : uint32_t {
   kNoAddress,    // The kernel used a non-canonical address, whose value the processor does not report.
   kInstruction,  // The kernel reached a trap or an invalid instruction.
   kSpin,         // A thread waited in a loop for another thread, for too long.
-  kGuard,        // The kernel accessed a page around an array. Only reports have it: see GridCall::FailureOf.
+  kShared,       // The kernel accessed memory before or behind its dynamic shared memory.
+  kGuard,        // The kernel accessed memory around an array. Its report is GridCall's.
   kRace,         // Two threads of a block raced for shared memory. Its report is GridCall's.
   kShuffle,      // Threads of a tile called `shfl` with different source ranks. Its report is GridCall's.
 };
 
 /// FaultSlot::parameter of a report that a kernel had to stop. `dimension` is the KernelFault, `index` the address or
-/// the exceeded limit in bytes, and `limit` the number of blocks that ran together, one of which failed.
+/// the exceeded limit in bytes, and `limit` the number of blocks that ran together, one of which failed; 0 if the block
+/// is unknown.
 inline constexpr uint32_t kKernelFaultParameter = 0xfffffffd;
 
 /// CUDA loses the device at each of these faults. Here, a kernel that only exceeded a resource limit fails its launch.
@@ -42,7 +45,9 @@ inline constexpr uint32_t kEveryThreadPosition = UINT32_MAX;
 /// Why a kernel was aborted.
 struct KernelExit {
   KernelFault fault = KernelFault::kNone;
-  uint64_t detail = 0;  // The address, or the limit in bytes.
+  uint64_t detail = 0;         // The address, or the limit in bytes.
+  bool is_found_late = false;  // Which block did it is unknown.
+  StrayByte stray = {};
   RaceReport race = {};
   MrShuffle shuffle = {};
 };
@@ -64,6 +69,7 @@ class LaunchFault {
   /// Thread: the one that finishes the launch, after all blocks.
   [[nodiscard]] KernelFault fault() const { return exit_.fault; }
   [[nodiscard]] uint64_t detail() const { return exit_.detail; }
+  [[nodiscard]] const StrayByte& stray() const { return exit_.stray; }
   [[nodiscard]] const RaceReport& race() const { return exit_.race; }
   [[nodiscard]] const MrShuffle& shuffle() const { return exit_.shuffle; }
   [[nodiscard]] protocol::FaultSlot Report() const {

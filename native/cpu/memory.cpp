@@ -3,107 +3,167 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
-#include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <utility>
-
-#include "cpu/guarded_memory.h"
 
 namespace millrace::cpu {
 namespace {
 
-constexpr uint64_t kAlignment = 256;
-// Smaller blocks come from malloc, which caches pages itself.
-constexpr uint64_t kMapBytes = 64 << 10;
+constexpr uint64_t kAlignment = SmallBlocks::kStep;
 // Blocks of this size or more use whole huge pages: the first touch of 64 MiB took 25 ms instead of 36.
 constexpr uint64_t kHugeBytes = 4 << 20;
+constexpr uint64_t kHugePage = 2 << 20;
+
+// Vectors of CUDA C++ have at most this alignment, and kernels take arrays of floats for arrays of float4. More would
+// leave more bytes behind an array where only writes are found.
+constexpr uint64_t kGuardAlignment = 16;
+// Each has two mappings.
+constexpr uint32_t kMostGuardedArrays = 8192;
+constexpr std::byte kPattern{0xa7};
+
+// Added to a distance in bytes.
+constexpr uint64_t kNotAnArgument = 1ull << 62;
 
 // Four size classes per power of two, so that arrays of similar size share blocks. The surplus costs only address
 // space, since untouched pages are never allocated.
 constexpr uint64_t BlockBytes(uint64_t bytes) {
-  if (bytes < kMapBytes) return RoundUp(std::max<uint64_t>(bytes, 1), kAlignment);
+  if (bytes < SmallBlocks::kEnd) return RoundUp(std::max<uint64_t>(bytes, 1), kAlignment);
   return RoundUp(bytes, std::bit_floor(bytes) / 4);
 }
 
-std::byte* MapBlock(uint64_t block_bytes) {
-  if (block_bytes < kMapBytes) return static_cast<std::byte*>(std::aligned_alloc(kAlignment, block_bytes));
-  void* address =
-      mmap(nullptr, block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) return nullptr;
-  // Best effort: if the system refuses, the pages are small.
-  if (block_bytes >= kHugeBytes) madvise(address, block_bytes, MADV_HUGEPAGE);
-  return static_cast<std::byte*>(address);
+uint64_t GuardedBytes(uint64_t bytes) {
+  return ToPages(RoundUp(std::max<uint64_t>(bytes, 1), kGuardAlignment));
 }
 
-void UnmapBlock(std::byte* address, uint64_t block_bytes) {
-  if (block_bytes < kMapBytes) {
-    std::free(address);
-  } else {
-    munmap(address, block_bytes);
+/// The rest of the pages of a guarded array.
+struct Margins {
+  Margins(std::byte* block, uint64_t block_bytes, std::byte* array, uint64_t array_bytes)
+      : front(block, array), behind(array + array_bytes, block + block_bytes) {}
+  void Fill() const {
+    std::fill(front.begin(), front.end(), kPattern);
+    std::fill(behind.begin(), behind.end(), kPattern);
   }
+  std::span<std::byte> front;
+  std::span<std::byte> behind;
+};
+
+bool IsChanged(std::byte byte) {
+  return byte != kPattern;
+}
+
+struct Heaps {
+  std::mutex mutex;
+  std::vector<Heap*> all;      // Guarded by mutex.
+  std::vector<Heap*> guarded;  // Guarded by mutex.
+  std::atomic<size_t> guarded_count{0};
+};
+
+Heaps& AllHeaps() {
+  static Heaps heaps;
+  return heaps;
 }
 
 }  // namespace
 
-std::byte* Heap::Map(uint64_t bytes, uint64_t block_bytes) const {
-  return is_guarded_ ? MapGuarded(bytes) : MapBlock(block_bytes);
-}
-
-void Heap::Unmap(const std::vector<Block>& blocks) const {
-  for (const Block& block : blocks) {
-    if (is_guarded_) {
-      UnmapGuarded(block.address);
-    } else {
-      UnmapBlock(block.address, block.bytes);
-    }
-  }
+Heap::Heap(uint64_t budget_bytes) : budget_bytes_(budget_bytes), space_(budget_bytes), small_(space_) {
+  std::lock_guard lock(AllHeaps().mutex);
+  AllHeaps().all.push_back(this);
 }
 
 Heap::~Heap() {
-  for (auto& [block_bytes, addresses] : cache_) {
-    for (std::byte* address : addresses) UnmapBlock(address, block_bytes);
+  Heaps& heaps = AllHeaps();
+  std::lock_guard lock(heaps.mutex);
+  std::erase(heaps.all, this);
+  std::erase(heaps.guarded, this);
+  heaps.guarded_count.store(heaps.guarded.size(), std::memory_order_relaxed);
+}
+
+void Heap::Guard() {
+  is_guarded_ = true;
+  Heaps& heaps = AllHeaps();
+  std::lock_guard lock(heaps.mutex);
+  heaps.guarded.push_back(this);
+  heaps.guarded_count.store(heaps.guarded.size(), std::memory_order_relaxed);
+}
+
+void Heap::Map(Block& block) {
+  if (block.is_guarded) {
+    block.address = space_.Map(block.bytes, kAlignment, kArrayGuardBytes);
+  } else if (block.bytes < SmallBlocks::kEnd) {
+    std::lock_guard lock(mutex_);
+    Take(block);
+  } else {
+    const bool is_huge = block.bytes >= kHugeBytes;
+    block.address = space_.Map(block.bytes, is_huge ? kHugePage : kAlignment);
+    // Best effort: if the system refuses, the pages are small.
+    if (is_huge && block.address != nullptr) madvise(block.address, block.bytes, MADV_HUGEPAGE);
   }
 }
 
+void Heap::Unmap(const std::vector<Block>& blocks) {
+  for (const Block& block : blocks) space_.Unmap(block.address, block.bytes, block.is_guarded ? kArrayGuardBytes : 0);
+}
+
 Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes) {
+  if (is_guarded_) {
+    if (auto guarded = Allocate(bytes, true); guarded.ok()) return guarded;
+  }
+  return Allocate(bytes, false);
+}
+
+Result<std::unique_ptr<hal::Memory>> Heap::Allocate(uint64_t bytes, bool is_guarded) {
   constexpr Status kNoMemory{StatusCode::kOutOfMemory, "allocating memory of the CPU device"};
   // Also prevents an overflow of the rounding below.
   if (bytes > budget_bytes_) return kNoMemory;
-  const uint64_t block_bytes = BlockBytes(bytes);
+  Block block{.bytes = is_guarded ? GuardedBytes(bytes) : BlockBytes(bytes), .is_guarded = is_guarded};
   std::vector<Block> dropped;
   {
     std::lock_guard lock(mutex_);
-    if (used_bytes_ + block_bytes > budget_bytes_) return kNoMemory;
-    used_bytes_ += block_bytes;
+    if (used_bytes_ + block.bytes > budget_bytes_) return kNoMemory;
+    if (is_guarded && guarded_arrays_ == kMostGuardedArrays) return kNoMemory;
+    used_bytes_ += block.bytes;
+    guarded_arrays_ += is_guarded ? 1 : 0;
     const uint64_t room = budget_bytes_ - used_bytes_;
     // The cache may have a block of this size; take it before evicting from the cache.
-    if (std::byte* address = Take(block_bytes)) {
-      NoteHighWater();
-      return std::unique_ptr<hal::Memory>(std::make_unique<CpuMemory>(shared_from_this(), address, bytes, block_bytes));
-    }
-    Evict(room, dropped);
+    if (!is_guarded) Take(block);
+    if (block.address == nullptr) Evict(room, dropped);
     // Also notes the peak if the system then refuses the block. That is rare, since the budget is the machine's memory.
     NoteHighWater();
+    if (block.address != nullptr) return Own(block, bytes);
   }
   Unmap(dropped);
 
-  std::byte* address = Map(bytes, block_bytes);
-  if (address == nullptr) {
+  Map(block);
+  if (block.address == nullptr) {
     dropped.clear();
     {
       std::lock_guard lock(mutex_);
       Evict(0, dropped);
     }
     Unmap(dropped);
-    address = Map(bytes, block_bytes);
+    Map(block);
   }
-  if (address == nullptr) {
-    std::lock_guard lock(mutex_);
-    used_bytes_ -= block_bytes;
-    return kNoMemory;
+  std::lock_guard lock(mutex_);
+  if (block.address != nullptr) return Own(block, bytes);
+  used_bytes_ -= block.bytes;
+  guarded_arrays_ -= is_guarded ? 1 : 0;
+  return kNoMemory;
+}
+
+std::unique_ptr<hal::Memory> Heap::Own(const Block& block, uint64_t bytes) {
+  std::byte* address = block.address;
+  if (block.is_guarded) {
+    address += block.bytes - RoundUp(std::max<uint64_t>(bytes, 1), kGuardAlignment);
+    Margins(block.address, block.bytes, address, bytes).Fill();
   }
-  return std::unique_ptr<hal::Memory>(std::make_unique<CpuMemory>(shared_from_this(), address, bytes, block_bytes));
+  auto memory = std::make_unique<CpuMemory>(shared_from_this(), block, address, bytes);
+  memory->after_ = arrays_;
+  if (arrays_ != nullptr) arrays_->before_ = memory.get();
+  arrays_ = memory.get();
+  return memory;
 }
 
 uint64_t Heap::FreeBytes() const {
@@ -150,8 +210,8 @@ void Heap::Trim(uint64_t reserved_bytes) {
     while (used_bytes_ + cached_bytes_ > reserved_bytes) {
       const auto above = cache_.upper_bound(used_bytes_ + cached_bytes_ - reserved_bytes);
       if (above == cache_.begin()) break;
-      const uint64_t block_bytes = std::prev(above)->first;
-      dropped.push_back({Take(block_bytes), block_bytes});
+      Block& block = dropped.emplace_back(Block{.bytes = std::prev(above)->first});
+      Take(block);
     }
   }
   Unmap(dropped);
@@ -162,22 +222,33 @@ void Heap::NoteHighWater() {
   reserved_high_ = std::max(reserved_high_, used_bytes_ + cached_bytes_);
 }
 
-std::byte* Heap::Take(uint64_t block_bytes) {
-  auto found = cache_.find(block_bytes);
-  if (found == cache_.end()) return nullptr;
-  std::byte* address = found->second.back();
+void Heap::Take(Block& block) {
+  if (block.bytes < SmallBlocks::kEnd) {
+    const SmallBlocks::Block small = small_.Take(block.bytes);
+    block.address = small.address;
+    block.slab = small.slab;
+    return;
+  }
+  const auto found = cache_.find(block.bytes);
+  if (found == cache_.end()) return;
+  block.address = found->second.back();
   found->second.pop_back();
   if (found->second.empty()) cache_.erase(found);
-  cached_bytes_ -= block_bytes;
-  return address;
+  cached_bytes_ -= block.bytes;
 }
 
-void Heap::Release(Block block) {
+void Heap::Release(const CpuMemory& memory) {
+  const Block& block = memory.block_;
   std::vector<Block> dropped;
   {
     std::lock_guard lock(mutex_);
+    (memory.before_ == nullptr ? arrays_ : memory.before_->after_) = memory.after_;
+    if (memory.after_ != nullptr) memory.after_->before_ = memory.before_;
     used_bytes_ -= block.bytes;
-    if (is_guarded_ || block.bytes < kMapBytes || block.bytes > kept_bytes_) {
+    guarded_arrays_ -= block.is_guarded ? 1 : 0;
+    if (block.slab != nullptr) {
+      small_.Give({block.address, block.slab});
+    } else if (is_guarded_ || block.bytes > kept_bytes_) {
       dropped.push_back(block);
     } else {
       // Evicts older blocks of other sizes, so that the cache follows a change of sizes.
@@ -191,9 +262,55 @@ void Heap::Release(Block block) {
 
 void Heap::Evict(uint64_t kept_bytes, std::vector<Block>& dropped) {
   while (cached_bytes_ > kept_bytes) {
-    const uint64_t block_bytes = std::prev(cache_.end())->first;
-    dropped.push_back({Take(block_bytes), block_bytes});
+    Block& block = dropped.emplace_back(Block{.bytes = std::prev(cache_.end())->first});
+    Take(block);
   }
+}
+
+std::optional<StrayByte> Heap::FindStrayAccess(uintptr_t address, std::span<const uint64_t> words) {
+  std::lock_guard all(AllHeaps().mutex);
+  for (const Heap* heap : AllHeaps().all) {
+    if (!heap->space_.Contains(address)) continue;
+    std::lock_guard lock(heap->mutex_);
+    StrayByte nearest;
+    uint64_t least = UINT64_MAX;
+    for (const CpuMemory* memory = heap->arrays_; memory != nullptr; memory = memory->after_) {
+      const ArrayPlace place = memory->place();
+      const bool is_argument =
+          std::any_of(words.begin(), words.end(), [&](uint64_t word) { return place.IsPointedTo(word); });
+      const uint64_t end = place.address + place.bytes;
+      uint64_t distance = address < place.address ? place.address - address : address - std::min(address, end);
+      if (!is_argument && (!heap->is_guarded_ || distance > kArrayGuardBytes)) distance += kNotAnArgument;
+      if (distance >= least) continue;
+      least = distance;
+      nearest = {place, static_cast<int64_t>(address - place.address)};
+    }
+    return nearest;
+  }
+  return std::nullopt;
+}
+
+std::optional<StrayByte> Heap::FindStrayWrite(std::span<const uint64_t> words) {
+  if (AllHeaps().guarded_count.load(std::memory_order_relaxed) == 0) return std::nullopt;
+  std::lock_guard all(AllHeaps().mutex);
+  for (const Heap* heap : AllHeaps().guarded) {
+    std::lock_guard lock(heap->mutex_);
+    for (const CpuMemory* memory = heap->arrays_; memory != nullptr; memory = memory->after_) {
+      if (!memory->block_.is_guarded) continue;
+      const ArrayPlace place = memory->place();
+      if (std::none_of(words.begin(), words.end(), [&](uint64_t word) { return place.IsPointedTo(word); })) continue;
+      const Margins margins(memory->block_.address, memory->block_.bytes, memory->address_, memory->bytes_);
+      const auto before = std::find_if(margins.front.rbegin(), margins.front.rend(), IsChanged);
+      const auto behind = std::find_if(margins.behind.begin(), margins.behind.end(), IsChanged);
+      if (before == margins.front.rend() && behind == margins.behind.end()) continue;
+      const int64_t byte = before != margins.front.rend()
+                               ? -1 - (before - margins.front.rbegin())
+                               : static_cast<int64_t>(place.bytes) + (behind - margins.behind.begin());
+      margins.Fill();
+      return StrayByte{place, byte};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace millrace::cpu

@@ -1,6 +1,6 @@
 // Chapter 6: accesses outside of arrays on a device with guarded memory.
 import { describe, expect } from 'vitest';
-import { bytes, cudaKernel, f32, i32, inout, input, kernel, LaunchError, openDevice, output, struct } from 'millrace';
+import { bytes, cudaKernel, f32, i32, inout, input, kernel, LaunchError, openDevice, output, struct, u8 } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf } from '../support/wait.js';
@@ -20,6 +20,18 @@ const stamped = cudaKernel(
   `struct Header { char name[12]; };
 struct Target { int count; int* values; };
 extern "C" __global__ void stamped(Header header, Target to, int at) { to.values[at] = to.count + header.name[0]; }`,
+);
+
+const put = cudaKernel('put', { y: output(u8), at: i32 }, 'extern "C" __global__ void put(unsigned char* y, int at) { y[at] = 7; }');
+
+const beyondShared = cudaKernel(
+  'beyondShared',
+  { y: output(u8), at: i32 },
+  `extern "C" __global__ void beyondShared(unsigned char* y, int at) {
+  extern __shared__ unsigned char s[];
+  *(volatile unsigned char*)(s + at) = 1;
+  y[0] = s[0];
+}`,
 );
 
 const wide = cudaKernel('wide', { x: inout(f32) }, `extern "C" __global__ void wide(float4* x) { x[threadIdx.x].y += 1.0f; }`);
@@ -49,6 +61,24 @@ export function guardedMemory(target: Target): void {
       const error = await rejectionOf(openDevice(target.spec, { guard: true }));
       expect(error).toMatchObject({ name: 'UnsupportedError', capability: 'guard' });
       expect(error.message).toContain('compute-sanitizer');
+    });
+  });
+
+  describe.runIf(isOnCpu)('6 failure: accesses outside of arrays without guards', () => {
+    const chapter = chapterDevice(target, { guard: false });
+
+    rule('S625', 'an index that leaves the arrays reaches no memory of the host: its launch fails, and the device goes on', async () => {
+      const { device } = chapter;
+      using y = device.zeros(100, 'u8');
+      for (const at of [-(2 ** 31), 2 ** 31 - 1]) {
+        const error = await rejectionOf(device.stream.launch(put, { grid: 1, block: 1 }, { y, at }).done);
+        expect(error).toBeInstanceOf(LaunchError);
+        expect(error.message).toMatch(accessed('put', at, 'y', 100));
+      }
+      const launch = device.stream.launch(beyondShared, { grid: 1, block: 1, sharedBytes: 64 }, { y, at: -(2 ** 29) });
+      expect((await rejectionOf(launch.done)).message).toContain('accessed memory before or behind its 64 bytes of dynamic shared memory');
+      await device.stream.launch(put, { grid: 1, block: 1 }, { y, at: 99 }).done;
+      expect((await y.read())[99]).toBe(7);
     });
   });
 
@@ -86,6 +116,26 @@ export function guardedMemory(target: Target): void {
       await launch(3);
       expect([...(await values.read())]).toEqual([0, 0, 0, 7]);
       expect((await rejectionOf(launch(4))).message).toMatch(accessed('stamped', 16, 'to', 16));
+    });
+
+    rule('S622', 'a write beside an array of any size is found, before and behind it, also in a graph', async () => {
+      const { device } = chapter;
+      // 62 bytes end 2 bytes before the guard.
+      for (const byteLength of [4, 62, 4000, 4096, 70_000]) {
+        for (const at of [-1, -7, -64, byteLength, byteLength + 1]) {
+          using y = device.zeros(byteLength, 'u8');
+          const error = await rejectionOf(device.stream.launch(put, { grid: 1, block: 1 }, { y, at }).done);
+          expect(error).toBeInstanceOf(LaunchError);
+          expect(error.message).toMatch(
+            new RegExp(`kernel put .* (accessed|wrote) byte ${at} of array y, which has ${byteLength} bytes`, 'i'),
+          );
+        }
+      }
+      using y = device.zeros(100, 'u8');
+      const graph = device.stream.capture((s) => void s.launch(put, { grid: 1, block: 1 }, { y, at: -3 }));
+      expect((await rejectionOf(device.stream.launch(graph).done)).message).toContain('wrote byte -3 of array y, which has 100 bytes');
+      await device.stream.launch(put, { grid: 1, block: 1 }, { y, at: 99 }).done;
+      expect((await y.read())[99]).toBe(7);
     });
 
     rule('S622', 'kernels may read arrays as vectors of 16 bytes', async () => {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cpu/guarded_memory.h"
+#include "cpu/memory.h"
 #include "cpu_support.h"
 
 namespace millrace {
@@ -21,29 +21,103 @@ void Free(Lane& lane, std::unique_ptr<hal::Memory> memory) {
   MR_EXPECT(lane.Drained());
 }
 
+uint64_t AddressOf(const hal::Memory& memory) {
+  return reinterpret_cast<uint64_t>(memory.address());
+}
+
 MR_TEST(GuardedMemoryEndsWhereItsGuardBegins) {
   auto device = OpenDevice(2, 8 << 20);
   MR_REQUIRE(device->GuardMemory().ok());
   Lane lane(*device);
-  const auto address_of = [](const hal::Memory& memory) { return reinterpret_cast<uintptr_t>(memory.address()); };
+  auto other = Allocate(lane, 100);
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{48}, uint64_t{4096}, kMiB + 20}) {
     auto memory = Allocate(lane, bytes);
     MR_REQUIRE(lane.Drained());
-    const uintptr_t address = address_of(*memory);
+    const uint64_t address = AddressOf(*memory);
     MR_EXPECT_EQ(address % 16, 0u);
     const uint64_t room = std::max<uint64_t>((bytes + 15) / 16 * 16, 16);
     MR_EXPECT_EQ((address + room) % 4096, 0u);
     std::memset(memory->address(), 1, bytes);
-    for (const uintptr_t near : {address - kMiB, address, address + room, address + room + kMiB - 1}) {
-      const auto found = cpu::GuardedNear(near);
+    // Nearer to this array than to the parameter.
+    const uint64_t word = AddressOf(*other);
+    for (const uint64_t near : {address - kMiB / 4, address, address + room, address + room + kMiB / 4}) {
+      const auto found = cpu::Heap::FindStrayAccess(near, {&word, 1});
       MR_REQUIRE(found.has_value());
-      MR_EXPECT_EQ(found->address, address);
-      MR_EXPECT_EQ(found->bytes, bytes);
+      MR_EXPECT_EQ(found->array.address, address);
+      MR_EXPECT_EQ(found->array.bytes, bytes);
+      MR_EXPECT_EQ(found->byte, static_cast<int64_t>(near - address));
     }
     Free(lane, std::move(memory));
-    MR_EXPECT(!cpu::GuardedNear(address).has_value());
   }
+  Free(lane, std::move(other));
   MR_EXPECT_EQ(device->PoolUse().value().reserved, 0u);
+}
+
+MR_TEST(WritesBesideGuardedMemoryAreFoundOnce) {
+  auto device = OpenDevice(2, 8 << 20);
+  MR_REQUIRE(device->GuardMemory().ok());
+  Lane lane(*device);
+  for (const uint64_t bytes : {0, 1, 15, 100, 4095, 5000}) {
+    auto memory = Allocate(lane, bytes);
+    MR_REQUIRE(lane.Drained());
+    const uint64_t word = AddressOf(*memory);
+    const int64_t front = static_cast<int64_t>(word % 4096);
+    const int64_t behind = static_cast<int64_t>((bytes + 15) / 16 * 16 - bytes);
+    std::vector<int64_t> strays;
+    for (const int64_t byte : {int64_t{1}, int64_t{5}, front}) {
+      if (byte > 0 && byte <= front) strays.push_back(-byte);
+    }
+    for (int64_t byte = 0; byte < behind; ++byte) strays.push_back(static_cast<int64_t>(bytes) + byte);
+    MR_EXPECT(!cpu::Heap::FindStrayWrite({&word, 1}).has_value());
+    for (const int64_t byte : strays) {
+      memory->address()[byte] = std::byte{0};
+      const auto found = cpu::Heap::FindStrayWrite({&word, 1});
+      MR_REQUIRE(found.has_value());
+      MR_EXPECT_EQ(found->byte, byte);
+      MR_EXPECT_EQ(found->array.bytes, bytes);
+      MR_EXPECT(!cpu::Heap::FindStrayWrite({&word, 1}).has_value());
+    }
+    Free(lane, std::move(memory));
+  }
+}
+
+MR_TEST(OfVeryManyArraysTheLastOnesAreNotGuarded) {
+  auto device = OpenDevice(2, 256 << 20);
+  MR_REQUIRE(device->GuardMemory().ok());
+  Lane lane(*device);
+  std::vector<std::unique_ptr<hal::Memory>> held;
+  for (int n = 0; n < 20'000; ++n) held.push_back(Allocate(lane, 4));
+  MR_EXPECT(AddressOf(*held[1]) % 4096 != 0 && AddressOf(*held.back()) % 256 == 0);
+  held.clear();
+}
+
+MR_TEST(SmallArraysShareMemoryThatHoldsNothingElse) {
+  auto device = OpenDevice(2, 64 * kMiB);
+  Lane lane(*device);
+  std::vector<std::unique_ptr<hal::Memory>> held;
+  uint64_t total = 0;
+  for (uint64_t round = 0; round < 3; ++round) {
+    for (uint64_t n = 1; n < 2000; ++n) {
+      const uint64_t bytes = n * 7919 % 65535;
+      auto memory = device->PoolUse().value().free > 70'000 ? Allocate(lane, bytes) : nullptr;
+      if (memory == nullptr) continue;
+      total += bytes;
+      MR_EXPECT_EQ(AddressOf(*memory) % 256, 0u);
+      std::memset(memory->address(), static_cast<int>(n), bytes);
+      held.push_back(std::move(memory));
+    }
+    for (const auto& memory : held) {
+      const std::byte* first = memory->address();
+      MR_EXPECT(std::all_of(first, first + memory->bytes(), [&](std::byte byte) { return byte == first[0]; }));
+    }
+    // Every other one stays, and another round fills the gaps.
+    for (size_t n = 0; n < held.size(); n += 2) held[n].reset();
+    std::erase(held, nullptr);
+  }
+  held.clear();
+  MR_REQUIRE(lane.Drained());
+  MR_EXPECT(total > 0);
+  MR_EXPECT_EQ(device->PoolUse().value().used, 0u);
 }
 
 MR_TEST(MemoryIsAlignedBudgetedAndReused) {

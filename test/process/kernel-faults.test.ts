@@ -21,6 +21,13 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   }
 });
 
+test('kernels that write outside of their arrays reach other arrays at most, or fail their launches', async () => {
+  const ending = await runProgram('stray-writes', []);
+  expect(ending).toMatchObject({ code: 0, signal: null });
+  expect(linesOf(ending)).toEqual(['LaunchError done 65 1000', 'closed']);
+  expect(ending.stderr).toMatch(/Kernel put on stream default of device cpu:# accessed byte # of array y, which has # bytes, in block/);
+});
+
 test('WebAssembly still handles its own traps after kernels have run', async () => {
   const ending = await runProgram('handlers', ['wasm']);
   expect(ending).toMatchObject({ code: 0, signal: null });

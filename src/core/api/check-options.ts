@@ -2,9 +2,25 @@
 import { badArgument, show } from '../base/arguments.js';
 import { UnsupportedError } from '../base/errors.js';
 
-/** As in OpenOptions. */
+/** Options of `openDevice` for CPU devices. */
 export interface CheckOptions {
+  /**
+   * Finds accesses outside of arrays by CUDA C++ kernels on the CPU device, as `compute-sanitizer --tool memcheck` does on a GPU. The default is
+   * true on CPU devices in test runs (NODE_ENV is 'test', or VITEST is set), else false. Each array lies between 1 MiB of memory that kernels
+   * cannot access. A kernel that accesses it is stopped: its launch rejects with a LaunchError that names the array, the distance and the
+   * block, and the device goes on. In the rest of the array's first and last page, writes are found when the launch has run, and reads are
+   * not found: that concerns up to 15 bytes behind the array, and the bytes between it and the start of its page. Each array takes whole
+   * pages, and memory of freed arrays is used again as late as possible. Of more than 8,192 arrays, the later ones have no guard.
+   * UnsupportedError on a GPU.
+   */
   readonly guard?: boolean;
+  /**
+   * Finds races of shared memory in kernels on the CPU device, as `compute-sanitizer --tool racecheck` does on a GPU (default false): two
+   * threads of a block access the same byte, at least one of them writes it, and no barrier lies between. The launch rejects with a
+   * LaunchError that names the kernel, the variable and its byte, both threads and the lines of both accesses, and the device goes on. It
+   * finds missing barriers although the threads of a block run one after the other here. Kernels run 10 to 1,000 times as long, and
+   * global memory is not checked. UnsupportedError on a GPU.
+   */
   readonly racecheck?: boolean;
 }
 
@@ -13,6 +29,11 @@ const CHECKS = [
   { option: 'guard', does: 'guard its memory', tool: 'memcheck' },
   { option: 'racecheck', does: 'find races of shared memory', tool: 'racecheck' },
 ] as const;
+
+/** Whether `guard` is true where it is not given: on CPU devices in test runs. */
+export function checksByDefault({ backend }: { readonly backend: string }): boolean {
+  return backend === 'cpu' && (process.env['NODE_ENV'] === 'test' || process.env['VITEST'] !== undefined);
+}
 
 /** Throws ArgumentError for a value that is neither true nor false. */
 export function checkCheckOptions(opts: CheckOptions): void {

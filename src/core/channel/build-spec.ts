@@ -30,9 +30,10 @@ export const KERNEL_FAULTS: readonly string[] = [
   'accessed a non-canonical address',
   'reached a trap',
   'waited in a loop for another thread, or for another launch, for more than # ms (threads of a block run one after the other between barriers; of all launches with such loops, 1,024 blocks run at once)',
+  'accessed memory before or behind its # bytes of dynamic shared memory',
 ];
 /**
- * The index in KERNEL_FAULTS of an access outside an array of a device with guarded memory. The index of the report is the distance from the
+ * The index in KERNEL_FAULTS of an access outside an array. The index of the report is the distance from the
  * array's first byte, and instead of the thread it has the number of the parameter (or NO_PARAMETER) and the array's size in two halves.
  */
 export const GUARD_FAULT: number = KERNEL_FAULTS.length;

@@ -165,18 +165,21 @@ function kernelFault(fault: NonNullable<FailureRecord['fault']>, kernel: KernelF
     fault.dimension === GUARD_FAULT
       ? accessOutside(fault, kernel)
       : (KERNEL_FAULTS[fault.dimension] ?? KERNEL_FAULTS[0]!).replace('#', detail);
+  if (fault.limit === 0) return `kernel ${kernel?.name ?? 'unknown'} ${where} ${what}`;
   const [x, y, z] = fault.block;
   const block =
     fault.limit > 1 ? `one of the blocks (${x}, ${y}, ${z}) to (${x + fault.limit - 1}, ${y}, ${z})` : `block (${x}, ${y}, ${z})`;
   return `kernel ${kernel?.name ?? 'unknown'} ${where} ${what} in ${block}`;
 }
 
-/** What a device with guarded memory reported. */
+/** Where no block is known (limit 0), changed bytes beside the array were found after its blocks had run. */
 function accessOutside(fault: NonNullable<FailureRecord['fault']>, kernel: KernelFacts | undefined): string {
   const [argument, low, high] = fault.thread;
   const byteLength = high * 2 ** 32 + low;
   const name = argument === NO_PARAMETER ? undefined : kernel?.parameterOf(argument);
-  return `accessed byte ${fault.index} of ${name === undefined ? 'an array that is not an argument' : `array ${name}`}, which has ${byteLength} bytes,`;
+  const array = name === undefined ? 'an array that is not an argument' : `array ${name}`;
+  const [verb, end] = fault.limit === 0 ? ['wrote', ''] : ['accessed', ','];
+  return `${verb} byte ${fault.index} of ${array}, which has ${byteLength} bytes${end}`;
 }
 
 /** What a checked kernel reported. */
