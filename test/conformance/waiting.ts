@@ -236,6 +236,23 @@ export function waiting(target: Target): void {
       { timeoutMs: 120_000 },
     );
 
+    rule('S509', 'a loop of waits that are over lets other work of the event loop run', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      await stream.synchronize();
+      for (const wait of [() => stream.ready(), () => stream.synchronize(), () => device.synchronize(), () => stream.record().done]) {
+        let turns = 0;
+        let next = setImmediate(function again() {
+          turns++;
+          next = setImmediate(again);
+        });
+        for (let n = 0; n < 2000; n++) await wait();
+        clearImmediate(next);
+        expect(turns).toBeGreaterThanOrEqual(20);
+      }
+      await stream.close();
+    });
+
     rule('S510', 'a promise that was read keeps the process alive, and work without such a promise does not', async () => {
       const lines = `import { cudaKernel, inout, i32, openDevice } from 'millrace';
         const device = await openDevice(${JSON.stringify(target.spec)});

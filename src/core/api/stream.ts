@@ -16,6 +16,7 @@ import type { Params } from '../kernels/kernel.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from '../waits/deadlock-check.js';
 import { noteObserved } from '../waits/host-observed.js';
+import { turnOfWait } from '../base/loop-turns.js';
 import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { joinCapture } from './active-capture.js';
 import { captureGraph, type CaptureOptions } from './capture.js';
@@ -178,13 +179,17 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     if (this.#state === 'closed') throw this.closedError();
     const { last, pending } = this.timeline;
     if (pending >= below) await this.core.waits.until(this.timeline, last - below + 1, undefined, opts);
-    else noteObserved(this.timeline.at(last - below + 1));
+    else {
+      const turn = turnOfWait();
+      if (turn !== undefined) await turn;
+      noteObserved(this.timeline.at(last - below + 1));
+    }
   }
 
   /**
    * Emits every operation that finishes or fails after the subscription, in order, including operations that were pending at the
-   * subscription. A slow subscriber loses nothing: its `next` is called in the turn of the event loop that observes the end of the
-   * operation. `status` and `error` of an operation tell how it ended. Its `id` is that of the Operation that the call returned; the object
+   * subscription. A slow subscriber loses nothing: its `next` is called in a turn of the event loop after the end of the operation,
+   * for at most 64 operations in one turn. `status` and `error` of an operation tell how it ended. Its `id` is that of the Operation that the call returned; the object
    * may be another one if the operation was submitted without a subscriber.
    *
    * Hot and shared, without replay. Completes when the stream is closed, after the last operation; errors only with the DeviceLostError.

@@ -117,6 +117,7 @@ export class DeviceCore implements FreeingDevice {
       keepAlive: (reason) => void channel.keepAlive(reason),
       channel: channel.id,
       settle: () => void progress.drain(),
+      hasSettled: (timeline, ticket) => progress.hasSettled(timeline, ticket),
       lost: () => this.#end(),
       inContext: (tell) => this.context.runInAsyncScope(tell),
     });

@@ -7,6 +7,7 @@
 // Without subscribers nothing is recorded here. The first subscriber gets the pending operations from the stream's log.
 // Thread: owner.
 import type { MillraceError } from '../base/errors.js';
+import { TOLD_PER_TURN } from '../base/loop-turns.js';
 import { batchEmissions } from '../base/observable.js';
 import { operationsChannel } from '../base/trace.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -48,6 +49,8 @@ export class OperationReports {
   /** Called when all operations are reported. */
   #waiting: (() => void)[] = [];
   #endKeepAlive: (() => void) | undefined = undefined;
+  /** A turn was requested for operations that this one may not report. */
+  #immediate: NodeJS.Immediate | undefined = undefined;
 
   constructor(site: WatchedSite) {
     this.#site = site;
@@ -150,12 +153,33 @@ export class OperationReports {
     const { completed } = timeline;
     // The stream may have advanced since `drain`, and operations may have failed.
     core.failures.noteAndTell(timeline);
-    for (let next = this.#followed[this.#reached]; next !== undefined && next.ticket <= completed; next = this.#followed[this.#reached]) {
+    const limit = this.#reached + TOLD_PER_TURN;
+    for (
+      let next = this.#followed[this.#reached];
+      next !== undefined && next.ticket <= completed && this.#reached < limit;
+      next = this.#followed[this.#reached]
+    ) {
       this.#reached++;
       this.#finish(next);
     }
-    this.#await();
+    if (this.#reached === limit) this.#goOnLater();
+    else this.#await();
     this.#tellFinished();
+  }
+
+  /** The next turn reports further operations. */
+  #goOnLater(): void {
+    if (this.#immediate !== undefined) return;
+    this.#withdraw?.();
+    this.#immediate = setImmediate(() => {
+      this.#immediate = undefined;
+      this.#withdraw = undefined;
+      this.#advance();
+    });
+    this.#withdraw = () => {
+      clearImmediate(this.#immediate);
+      this.#immediate = undefined;
+    };
   }
 
   /** The device has finished it. The event loop's part of it or of an earlier operation, or the reason of a failure, may still be pending. */
@@ -177,7 +201,12 @@ export class OperationReports {
 
   /** Reports the finished operations at the front of the list. */
   #tellFinished(): void {
+    const limit = this.#head + TOLD_PER_TURN;
     for (let first = this.#followed[this.#head]; first?.finishedAt !== undefined; first = this.#followed[this.#head]) {
+      if (this.#head === limit) {
+        this.#goOnLater();
+        break;
+      }
       this.#head++;
       this.#tell(first.operation, first.finishedAt);
     }

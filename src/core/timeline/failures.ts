@@ -11,6 +11,7 @@ import { type DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
+import { TOLD_PER_TURN } from '../base/loop-turns.js';
 import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
@@ -45,8 +46,10 @@ export interface FailureContext {
   readonly kernel: (handle: number) => KernelFacts | undefined;
   /** Keeps the process alive until a failure's error, which is still being made, was reported. */
   readonly keepAlive: (reason: Promise<void>) => void;
-  /** Settles the promises whose tickets have been reached. */
+  /** Settles promises whose tickets have been reached. */
   readonly settle: () => void;
+  /** Whether the stream has reached the ticket, and the promises up to there are settled. */
+  readonly hasSettled: (timeline: Timeline, ticket: number) => boolean;
   /** The error of the device, for streams of other devices that find it lost or closed. */
   readonly lost: () => DeviceLostError;
   /** Calls the function in the asynchronous context in which the device was opened. */
@@ -197,10 +200,11 @@ export class FailureLog {
 
   /** Reports the failures that no promise has reported. `isFinal`: also those that a promise might still report. */
   tellRest(isFinal: boolean): void {
-    const due = this.#untold.take(isFinal);
-    if (due.length === 0) return;
+    if (!this.hasUntold) return;
     // The device may have finished an operation whose promise has not been settled yet.
     this.#context.settle();
+    const due = isFinal ? this.#untold.takeAll() : this.#untold.take(TOLD_PER_TURN, this.#context.hasSettled);
+    if (due.length === TOLD_PER_TURN) this.#tellSoon();
     for (const untold of due) if (!untold.isHeard) untold.tell();
   }
 

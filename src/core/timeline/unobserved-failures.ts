@@ -38,20 +38,35 @@ export class UnobservedFailures {
     this.#several.set(untold, points);
   }
 
-  /** Removes and returns the failures that need wait no longer; with `isFinal` all of them. */
-  take(isFinal: boolean): readonly UnobservedFailure[] {
+  /**
+   * Removes the failures that need wait no longer, and returns those that no promise has reported, at most `count`. `hasSettled`: whether
+   * the promises up to a point are settled.
+   */
+  take(count: number, hasSettled: (timeline: Timeline, ticket: number) => boolean): readonly UnobservedFailure[] {
     const due: UnobservedFailure[] = [];
     for (const [timeline, line] of this.#lines) {
-      const { completed } = timeline;
-      const kept = isFinal ? -1 : line.findIndex(({ ticket }) => ticket > completed);
-      for (const { untold } of kept < 0 ? line : line.splice(0, kept)) due.push(untold);
-      if (kept < 0) this.#lines.delete(timeline);
+      let taken = 0;
+      for (let next = line[0]; next !== undefined && due.length < count && hasSettled(timeline, next.ticket); next = line[taken]) {
+        if (!next.untold.isHeard) due.push(next.untold);
+        taken++;
+      }
+      if (taken === line.length) this.#lines.delete(timeline);
+      else line.splice(0, taken);
     }
     for (const [untold, points] of this.#several) {
-      if (!isFinal && !points.every(({ timeline, ticket }) => timeline.hasReached(ticket))) continue;
+      if (due.length === count) break;
+      if (!points.every(({ timeline, ticket }) => hasSettled(timeline, ticket))) continue;
       this.#several.delete(untold);
       due.push(untold);
     }
     return due;
+  }
+
+  /** Removes and returns all failures. */
+  takeAll(): readonly UnobservedFailure[] {
+    const all = [...[...this.#lines.values()].flatMap((line) => line.map(({ untold }) => untold)), ...this.#several.keys()];
+    this.#lines.clear();
+    this.#several.clear();
+    return all;
   }
 }

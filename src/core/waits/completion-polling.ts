@@ -5,10 +5,13 @@
 // skipped, except for one in PROBE_EVERY, so that polling returns when work becomes short again. Without a waiter nothing runs. The
 // waiters of a stream are sorted by ticket, because promises need not be read in the order of their tickets.
 //
+// A turn settles at most SETTLED_PER_TURN waiters; the others follow in the next turns.
+//
 // One CompletionPolling serves all devices of a thread. Measured and rejected: one wake per waiter (10,000 took 4 ms instead of 1), unbounded
 // polling (occupies a core), and Atomics.waitAsync (does not keep the process alive).
 // Thread: owner.
 import type { Timeline } from '../timeline/timeline.js';
+import { SETTLED_PER_TURN } from '../base/loop-turns.js';
 import { performance, queueMicrotask, setImmediate } from '../base/timers.js';
 
 /** Covers short kernels. A longer wait costs at most this much time of the event loop. */
@@ -68,6 +71,10 @@ export class CompletionPolling {
   #holders = 0;
   #isPolling = false;
   #pollUntilMs = 0;
+  /** How many waiters this turn may still settle. */
+  #left = SETTLED_PER_TURN;
+  /** A turn was requested for reached waiters that this one may not settle. */
+  #isBehind = false;
 
   /** `keepAlive` keeps the process alive while promises wait. */
   constructor(keepAlive: (on: boolean) => void) {
@@ -79,8 +86,10 @@ export class CompletionPolling {
     this.#lines.set(timeline, new Line(timeline, onMove));
   }
 
-  /** Removes a stream, after its waiters were settled or lost. */
+  /** Removes a stream, after it has reached the tickets of its waiters or these were lost. */
   leave(timeline: Timeline): void {
+    const line = this.#lines.get(timeline);
+    if (line !== undefined) this.#drain(line, true);
     this.#lines.delete(timeline);
   }
 
@@ -121,21 +130,31 @@ export class CompletionPolling {
 
   /** The addon calls it when an armed ticket was reached. */
   wake(): void {
+    this.#left = SETTLED_PER_TURN;
     this.drain();
     this.#arm();
   }
 
-  /** Settles the waiters whose tickets were reached. Returns whether waiters remain. */
+  /** Settles the waiters whose tickets were reached, as many as this turn may. Returns whether waiters remain. */
   drain(): boolean {
-    for (const line of this.#waiting) this.#drain(line);
+    for (const line of this.#waiting) {
+      if (this.#isBehind) break;
+      this.#drain(line);
+    }
     return this.#waiting.size > 0;
+  }
+
+  /** Whether the stream has reached the ticket and its waiters up to there are settled. */
+  hasSettled(timeline: Timeline, ticket: number): boolean {
+    const first = this.#lines.get(timeline)?.first;
+    return timeline.hasReached(ticket) && (first === undefined || first.ticket > ticket);
   }
 
   /** The stream will advance no further: settles the waiters whose tickets were reached, and calls `lose` of the others. */
   lose(timeline: Timeline, error: Error): void {
     const line = this.#lines.get(timeline);
     if (line === undefined) return;
-    this.#drain(line);
+    this.#drain(line, true);
     const rest = line.waiters.slice(line.head);
     line.waiters = [];
     line.head = 0;
@@ -146,7 +165,7 @@ export class CompletionPolling {
     }
   }
 
-  #drain(line: Line): void {
+  #drain(line: Line, isAll: boolean = false): void {
     let first = line.first;
     if (first === undefined) return;
     const { completed } = line.timeline;
@@ -158,12 +177,28 @@ export class CompletionPolling {
     line.meanMs += (nowMs - line.sinceMs - line.meanMs) / 4;
     line.sinceMs = nowMs;
     while (first !== undefined && first.ticket <= completed) {
+      if (!isAll && --this.#left < 0) {
+        this.#goOnLater(line);
+        break;
+      }
       line.head++;
       this.#release(first);
       first.settle();
       first = line.first;
     }
     this.#compact(line);
+  }
+
+  #goOnLater(line: Line): void {
+    if (this.#isBehind) return;
+    this.#isBehind = true;
+    // The other lines come first in the next turn.
+    this.#waiting.delete(line);
+    this.#waiting.add(line);
+    setImmediate(() => {
+      this.#isBehind = false;
+      this.wake();
+    });
   }
 
   /** Call it after the head of a line has moved. */
@@ -191,9 +226,10 @@ export class CompletionPolling {
   }
 
   readonly #poll = (): void => {
+    this.#left = SETTLED_PER_TURN;
     let waits = this.drain();
-    for (let look = 1; waits && look < LOOKS_PER_TURN; look++) waits = this.drain();
-    if (!waits) {
+    for (let look = 1; waits && !this.#isBehind && look < LOOKS_PER_TURN; look++) waits = this.drain();
+    if (!waits || this.#isBehind) {
       this.#isPolling = false;
     } else if (performance.now() < this.#pollUntilMs) {
       setImmediate(this.#poll);
@@ -206,7 +242,7 @@ export class CompletionPolling {
   /** Requests a wake for every stream with waiters. If a first ticket is reached already, settles its waiters. */
   #arm(): void {
     for (const line of this.#waiting) {
-      while (line.first !== undefined && this.#armLine(line)) this.#drain(line);
+      while (!this.#isBehind && line.first !== undefined && this.#armLine(line)) this.#drain(line);
     }
   }
 

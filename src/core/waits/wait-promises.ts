@@ -10,6 +10,7 @@ import { refuseDeadlock } from './deadlock-check.js';
 import type { HostCompletions } from './host-completion.js';
 import type { CompletionPolling, Waiter } from './completion-polling.js';
 import { noteObserved, observedAfter } from './host-observed.js';
+import { turnOfWait } from '../base/loop-turns.js';
 import { diagnoseWait } from './wait-diagnosis.js';
 import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
 
@@ -182,7 +183,11 @@ export class WaitPromises {
   ): Promise<void> {
     if (timeline.hasReached(ticket)) {
       this.#failures.noteAndTell(timeline);
-      return this.#reached(timeline, ticket, operation) ?? Promise.resolve();
+      const rest = this.#reached(timeline, ticket, operation);
+      const turn = turnOfWait();
+      if (turn === undefined) return rest ?? Promise.resolve();
+      rest?.catch(() => undefined);
+      return turn.then(() => rest);
     }
     if (this.#lostError !== undefined) return Promise.reject(this.#lostError);
     return new Promise((resolve, reject) => {
