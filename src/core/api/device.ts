@@ -14,7 +14,7 @@ import { DTYPES, type DType, type DTypeLike, type HostArray, type HostOf, checkD
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { checkInterprocess, type EventOptions } from '../events/event-options.js';
 import type { Kernel } from '../kernels/kernel.js';
-import { MODULE, type ModuleSource } from '../kernels/module.js';
+import { sourceOf } from '../kernels/module.js';
 import { adopt } from '../memory/adoption.js';
 import type { ArrayToken } from '../memory/array-token.js';
 import { noteExportable } from '../memory/interprocess-memory.js';
@@ -71,10 +71,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * @example await fetch(url, { signal: device.signal });
    */
   readonly signal: AbortSignal;
-  /** @internal */
-  readonly core: DeviceCore;
-  /** @internal */
-  readonly context: DeviceContext;
+  readonly #context: DeviceContext;
   /** The stream-ordered memory pool that the device's arrays come from: `cuDeviceGetDefaultMemPool`. */
   readonly pool: MemoryPool;
   /** Which other devices may access the memory of this one. */
@@ -85,8 +82,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   constructor(context: DeviceContext) {
     super();
     const { core } = context;
-    this.context = context;
-    this.core = core;
+    this.#context = context;
     this.info = context.owner.info;
     this.lost = core.lost;
     this.signal = context.signal;
@@ -95,6 +91,16 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     this.peers = new PeerAccess(this);
     context.join(this);
     enter(this);
+  }
+
+  /** @internal */
+  get core(): DeviceCore {
+    return this.#context.core;
+  }
+
+  /** @internal */
+  get context(): DeviceContext {
+    return this.#context;
   }
 
   /** @internal */
@@ -389,8 +395,3 @@ describeAs(
   ({ info, state }) => `Device ${info.id}, ${info.name} (${state})`,
   ({ info: { id, backend, name }, state }) => ({ id, backend, name, state }),
 );
-
-/** The source of a module, also of one that another copy of this package made; undefined for a kernel. */
-function sourceOf(kernel: Kernel | CudaModule): ModuleSource | undefined {
-  return typeof kernel === 'object' && kernel !== null && MODULE in kernel ? kernel[MODULE] : undefined;
-}

@@ -6,6 +6,7 @@
 import { badArgument, belongsTo, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, StateError } from '../base/errors.js';
+import { nextSerial } from '../base/serial.js';
 import { EVENT_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -30,10 +31,11 @@ export interface TimedPoint extends Point {
 export class DeviceEvent implements Disposable {
   /** @internal */
   readonly uncloneable: symbol = EVENT_STAYS;
+  /** @internal */
+  readonly serial: number = nextSerial();
   /** Whether the event takes timestamps, which `elapsed` needs. */
   readonly timing: boolean;
-  /** @internal */
-  readonly core: DeviceCore;
+  readonly #core: DeviceCore;
   readonly #maker: Device;
   /** With timing: the driver event of its point. */
   readonly #stamps: EventCell | undefined;
@@ -48,11 +50,16 @@ export class DeviceEvent implements Disposable {
     const { timing, interprocess } = checkEventOptions(opts, core);
     this.#maker = device;
     this.timing = timing;
-    this.core = core;
+    this.#core = core;
     this.#stamps = timing ? new EventCell() : undefined;
     this.#shared = interprocess ? new InterprocessEvent(core, opened) : undefined;
     const cell = this.#stamps ?? this.#shared?.cell;
     if (cell !== undefined) own(this, cell);
+  }
+
+  /** @internal */
+  get core(): DeviceCore {
+    return this.#core;
   }
 
   /**

@@ -4,6 +4,7 @@ import type { ScalarInput, Scalar } from '../elements/dtype.js';
 import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { CaptureError, EventTimingError } from '../base/errors.js';
+import { nextSerial } from '../base/serial.js';
 import { GRAPH_STAYS, STREAM_STAYS } from '../base/uncloneable.js';
 import { NodeTimers } from '../events/node-timers.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
@@ -53,6 +54,8 @@ const forgotten = new FinalizationRegistry<Form>((form) => setImmediate(() => fo
 export class Graph<in out P extends Params = {}> implements AsyncDisposable {
   /** @internal */
   readonly uncloneable: symbol = GRAPH_STAYS;
+  /** @internal */
+  readonly serial: number = nextSerial();
   /** The name in messages: the option `label` of the capture, or the label of the stream. */
   readonly label: string;
   readonly #maker: Device;

@@ -2,6 +2,7 @@
 // posted to a worker thread without a copy.
 import { describeAs } from '../base/describe.js';
 import { OutOfMemoryError, type StateError } from '../base/errors.js';
+import { nextSerial } from '../base/serial.js';
 import { PINNED_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
@@ -17,16 +18,16 @@ import type { Storage } from '../memory/storage.js';
 export class PinnedArray<D extends DType = DType> implements Disposable {
   /** @internal */
   readonly uncloneable: symbol = PINNED_STAYS;
+  /** @internal */
+  readonly serial: number = nextSerial();
   /** The element type. */
   readonly dtype: D;
   /** Row-major: the last dimension is the fastest. */
   readonly shape: readonly number[];
   /** The number of elements: the product of `shape`. */
   readonly length: number;
-  /** @internal */
-  readonly core: DeviceCore;
-  /** @internal */
-  readonly storage: Storage;
+  readonly #core: DeviceCore;
+  readonly #storage: Storage;
   /** @internal */
   readonly byteOffset: number;
   readonly #data: HostOf<SharedArrayBuffer>[D];
@@ -46,11 +47,11 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     viewOf?: Lease,
     data?: HostOf<SharedArrayBuffer>[D],
   ) {
-    this.core = core;
+    this.#core = core;
     this.dtype = dtype;
     this.shape = shape;
     this.length = lengthOf(shape);
-    this.storage = storage;
+    this.#storage = storage;
     this.byteOffset = byteOffset;
     // Of fixed length: views that follow a growable buffer are fifteen times slower.
     const make = DTYPES[dtype].make;
@@ -59,6 +60,16 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     this.#isView = viewOf !== undefined;
     if (viewOf === undefined) storage.belongTo(this);
     this.#lease = viewOf ?? new Lease(storage, core, block);
+  }
+
+  /** @internal */
+  get core(): DeviceCore {
+    return this.#core;
+  }
+
+  /** @internal */
+  get storage(): Storage {
+    return this.#storage;
   }
 
   /**

@@ -3,6 +3,7 @@
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import { nextSerial } from '../base/serial.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { STREAM_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -45,19 +46,17 @@ import { submitLaunch } from './launch.js';
 export abstract class Recorder extends CopyRecorder {
   /** @internal */
   readonly uncloneable: symbol = STREAM_STAYS;
+  /** @internal */
+  readonly serial: number = nextSerial();
   /** The stream's name in messages and in `device.inspect()`. */
   readonly label: string;
   /** How the stream is ordered with other streams that use the same arrays: see `StreamOptions.ordering`. */
   readonly ordering: Ordering;
-  /** @internal */
-  readonly context: DeviceContext;
-  /** @internal */
-  readonly core: DeviceCore;
-  /** @internal Its own timeline; during a capture of the stream, one of the capture. */
-  timeline: Timeline;
+  readonly #context: DeviceContext;
+  readonly #core: DeviceCore;
+  #timeline: Timeline;
   readonly #maker: Device | undefined;
-  /** @internal */
-  readonly timer: OperationTimer | undefined;
+  readonly #timer: OperationTimer | undefined;
   // The kernel that was launched last and its plan: loops launch the same kernel.
   #kernel: Kernel | undefined = undefined;
   #plan: KernelPlan | undefined = undefined;
@@ -65,14 +64,39 @@ export abstract class Recorder extends CopyRecorder {
   /** @internal */
   constructor(context: DeviceContext, maker: Device | undefined, timeline: Timeline, ordering: Ordering, timer?: OperationTimer) {
     super();
-    this.context = context;
+    this.#context = context;
     this.#maker = maker;
-    this.core = context.core;
-    this.timeline = timeline;
+    this.#core = context.core;
+    this.#timeline = timeline;
     this.label = timeline.label;
     this.ordering = ordering;
-    this.timer = timer;
+    this.#timer = timer;
     if (ordering === 'checked') this.core.tracker.keepClocks();
+  }
+
+  /** @internal */
+  get context(): DeviceContext {
+    return this.#context;
+  }
+
+  /** @internal */
+  get core(): DeviceCore {
+    return this.#core;
+  }
+
+  /** @internal Its own timeline; during a capture of the stream, one of the capture. */
+  get timeline(): Timeline {
+    return this.#timeline;
+  }
+
+  /** @internal */
+  set timeline(timeline: Timeline) {
+    this.#timeline = timeline;
+  }
+
+  /** @internal */
+  get timer(): OperationTimer | undefined {
+    return this.#timer;
   }
 
   /**

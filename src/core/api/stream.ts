@@ -38,8 +38,7 @@ type NotAsync<R> = R extends PromiseLike<unknown> ? never : R;
 export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<Operation> {
   /** The priority that the device was given; smaller is more urgent: `cuStreamGetPriority`. */
   readonly priority: number;
-  /** @internal */
-  readonly observation: Observation = new Observation(() => this.watch());
+  readonly #observation: Observation = new Observation(() => this.watch());
   readonly #reports: OperationReports = new OperationReports(this);
   #state: 'open' | 'closing' | 'closed' = 'open';
   #closing: Promise<void> | undefined = undefined;
@@ -55,6 +54,11 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   ) {
     super(context, maker, timeline, opts.ordering, opts.timing ? new OperationTimer(context.core, timeline) : undefined);
     this.priority = opts.priority;
+  }
+
+  /** @internal */
+  get observation(): Observation {
+    return this.#observation;
   }
 
   /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */

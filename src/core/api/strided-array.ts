@@ -1,6 +1,7 @@
 // The part of a DeviceArray that records need: an element type, a shape, and where its bytes are in device memory. Launches, fills,
 // copies and reads take this class, so they depend on no public class.
 import { StateError } from '../base/errors.js';
+import { nextSerial } from '../base/serial.js';
 import { ARRAY_STAYS } from '../base/uncloneable.js';
 import { type Elements, flatRegion, type Region } from '../copies/memory-region.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -16,6 +17,8 @@ import type { Storage } from '../memory/storage.js';
 export abstract class StridedArray<D extends DType = DType> implements Disposable {
   /** @internal */
   readonly uncloneable: symbol = ARRAY_STAYS;
+  /** @internal */
+  readonly serial: number = nextSerial();
   /** The element type: `ndarray.dtype`, `wp.array.dtype`. */
   readonly dtype: D;
   /** Row-major: the last dimension is the fastest. At most 8 dimensions; [] is one element. */
@@ -24,16 +27,12 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
   readonly length: number;
   /** Whether the elements follow each other in memory in row-major order. Kernels accept contiguous arrays only. */
   readonly isContiguous: boolean;
-  /** @internal */
-  readonly core: DeviceCore;
-  /** @internal */
-  readonly storage: Storage;
+  readonly #core: DeviceCore;
+  readonly #storage: Storage;
   /** @internal Where its first element is in its storage. */
   readonly byteOffset: number;
-  /** @internal Shared with the views of the array. */
-  protected readonly lease: Lease;
-  /** @internal Undefined for an array that no kernel takes. */
-  readonly kind: ArrayKind | undefined;
+  readonly #lease: Lease;
+  readonly #kind: ArrayKind | undefined;
   readonly #byteLength: number;
   readonly #isView: boolean;
   #strides: readonly number[] | undefined;
@@ -49,19 +48,39 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
     viewOf?: Lease,
     strides?: readonly number[],
   ) {
-    this.core = core;
+    this.#core = core;
     this.dtype = dtype;
     this.shape = shape;
     this.length = lengthOf(shape);
     this.#byteLength = this.length * DTYPES[dtype].byteSize;
     this.#strides = strides;
     this.isContiguous = strides === undefined || isContiguous({ shape, strides });
-    this.kind = this.isContiguous && this.length <= MAX_EXTENT ? core.arrayKinds.of(dtype, shape.length) : undefined;
-    this.storage = storage;
+    this.#kind = this.isContiguous && this.length <= MAX_EXTENT ? core.arrayKinds.of(dtype, shape.length) : undefined;
+    this.#storage = storage;
     this.byteOffset = byteOffset;
     this.#isView = viewOf !== undefined;
     if (viewOf === undefined) storage.belongTo(this);
-    this.lease = viewOf ?? new Lease(storage, core);
+    this.#lease = viewOf ?? new Lease(storage, core);
+  }
+
+  /** @internal */
+  get core(): DeviceCore {
+    return this.#core;
+  }
+
+  /** @internal */
+  get storage(): Storage {
+    return this.#storage;
+  }
+
+  /** @internal Shared with the views of the array. */
+  protected get lease(): Lease {
+    return this.#lease;
+  }
+
+  /** @internal Undefined for an array that no kernel takes. */
+  get kind(): ArrayKind | undefined {
+    return this.#kind;
   }
 
   /** The array's name in messages, for example 'f32[1024, 768]'. */

@@ -4,6 +4,7 @@ import { TextureFlag } from '../../protocol/protocol.gen.js';
 import { badArgument } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import type { StateError } from '../base/errors.js';
+import { nextSerial } from '../base/serial.js';
 import { TEXTURE_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -26,15 +27,21 @@ type Read = (texture: Texture, opts: WaitOptions | undefined) => Promise<HostOf[
 export class Surface {
   /** @internal */
   readonly uncloneable: symbol = TEXTURE_STAYS;
+  /** @internal */
+  readonly serial: number = nextSerial();
   /** The texture whose memory it writes. */
   readonly texture: Texture;
-  /** @internal */
-  readonly object: Storage;
+  readonly #object: Storage;
 
   /** @internal */
   constructor(texture: Texture, object: Storage) {
     this.texture = texture;
-    this.object = object;
+    this.#object = object;
+  }
+
+  /** @internal */
+  get object(): Storage {
+    return this.#object;
   }
 }
 
@@ -63,16 +70,12 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
   readonly readMode: TextureReadMode;
   /** Bytes of all elements. */
   readonly byteLength: number;
-  /** @internal */
-  readonly core: DeviceCore;
-  /** @internal What launches order and poison: the memory of its own, or that of the array. */
-  readonly storage: Storage;
+  readonly #core: DeviceCore;
+  readonly #storage: Storage;
   /** @internal Where it begins in the storage. */
   readonly byteOffset: number;
-  /** @internal The value that kernels get. */
-  readonly object: Storage;
-  /** @internal */
-  readonly plan: TexturePlan;
+  readonly #object: Storage;
+  readonly #plan: TexturePlan;
   /** @internal The array whose memory it reads, if it has no memory of its own. */
   readonly array: StridedArray | undefined;
   readonly #read: Read;
@@ -83,8 +86,8 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
   /** @internal `memory`: of its own. */
   constructor(site: StreamContext, plan: TexturePlan, memory: Storage | undefined, read: Read) {
     const { core } = site;
-    this.core = core;
-    this.plan = plan;
+    this.#core = core;
+    this.#plan = plan;
     this.#read = read;
     this.dtype = plan.dtype as D;
     this.shape = plan.shape;
@@ -95,7 +98,7 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
     this.readMode = plan.readMode;
     this.byteLength = plan.byteLength;
     this.array = plan.array;
-    this.storage = memory ?? (plan.array as StridedArray).storage;
+    this.#storage = memory ?? (plan.array as StridedArray).storage;
     this.byteOffset = plan.array?.byteOffset ?? 0;
     if (memory !== undefined) {
       memory.belongTo({ dtype: plan.dtype, shape: this.#elements });
@@ -103,7 +106,7 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
     }
     const source = { storage: this.storage, offset: this.byteOffset, pitch: plan.pitch };
     try {
-      this.object = this.#own(createObject(site, source, plan.layout, plan.sampling));
+      this.#object = this.#own(createObject(site, source, plan.layout, plan.sampling));
       if (!plan.layout.hasSurface) return;
       const how = { ...plan.sampling, flags: TextureFlag.SURFACE };
       this.#surface = new Surface(this, this.#own(createObject(site, source, plan.layout, how)));
@@ -111,6 +114,26 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
       this[Symbol.dispose]();
       throw error;
     }
+  }
+
+  /** @internal */
+  get core(): DeviceCore {
+    return this.#core;
+  }
+
+  /** @internal What launches order and poison: the memory of its own, or that of the array. */
+  get storage(): Storage {
+    return this.#storage;
+  }
+
+  /** @internal The value that kernels get. */
+  get object(): Storage {
+    return this.#object;
+  }
+
+  /** @internal */
+  get plan(): TexturePlan {
+    return this.#plan;
   }
 
   /** The name of the texture in messages, for example 'texture f32[480, 640]'. */

@@ -58,8 +58,8 @@ export class ArgumentError extends TypeError {
   readonly code: string;
   /** The name of the argument or option. */
   readonly argument: string;
-  /** What was passed. */
-  readonly value: unknown;
+  /** What was passed. Logs show it only if it is a primitive value: an object may be large, or contain the key of a shared device. */
+  declare readonly value: unknown;
   /** The bound that the value broke, where there is one. */
   declare readonly limit?: unknown;
 
@@ -68,7 +68,7 @@ export class ArgumentError extends TypeError {
     this.code = code;
     this.name = 'ArgumentError';
     this.argument = facts.argument;
-    this.value = facts.value;
+    Object.defineProperty(this, 'value', { value: facts.value, enumerable: Object(facts.value) !== facts.value, configurable: true });
     if (facts.limit !== undefined) this.limit = facts.limit;
     brand(this, 'ArgumentError');
   }

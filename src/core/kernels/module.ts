@@ -27,3 +27,10 @@ export interface ModuleSource {
 
 /** The key under which modules made by `cudaModule()` hold their ModuleSource. Two installs in one process share it. */
 export const MODULE: unique symbol = Symbol.for('millrace.module') as never;
+
+/** The source of a module, also of one that another copy of this package made; undefined for a kernel. */
+export function sourceOf(kernel: unknown): ModuleSource | undefined {
+  return typeof kernel === 'object' && kernel !== null && MODULE in kernel
+    ? (kernel as { readonly [MODULE]: ModuleSource })[MODULE]
+    : undefined;
+}

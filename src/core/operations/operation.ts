@@ -73,10 +73,8 @@ export class Operation implements OperationInfo {
   readonly #timeline: Timeline;
   readonly #ticket: number;
   readonly #clock: Clock | undefined;
-  /** @internal The page of the failure log with its ticket, kept while the operation is reachable. */
-  readonly page: FailurePage | undefined;
-  /** @internal The error of its failure, made on first use; all uses share it. */
-  failure: MillraceError | Promise<MillraceError> | undefined = undefined;
+  readonly #page: FailurePage | undefined;
+  #failure: MillraceError | Promise<MillraceError> | undefined = undefined;
   #isComplete = false;
   #done: Promise<OperationTiming> | undefined = undefined;
   #details: Details | undefined = undefined;
@@ -104,7 +102,22 @@ export class Operation implements OperationInfo {
     this.#timeline = site.timeline;
     this.#ticket = ticket;
     this.#clock = clock;
-    this.page = site.timeline.failurePage(ticket);
+    this.#page = site.timeline.failurePage(ticket);
+  }
+
+  /** @internal The page of the failure log with its ticket, kept while the operation is reachable. */
+  get page(): FailurePage | undefined {
+    return this.#page;
+  }
+
+  /** @internal The error of its failure, made on first use; all uses share it. */
+  get failure(): MillraceError | Promise<MillraceError> | undefined {
+    return this.#failure;
+  }
+
+  /** @internal */
+  set failure(failure: MillraceError | Promise<MillraceError> | undefined) {
+    this.#failure = failure;
   }
 
   /** The label of the stream. */

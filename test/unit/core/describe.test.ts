@@ -1,7 +1,9 @@
 // The library's objects in logs: one line each, and finite JSON.
+import assert, { AssertionError } from 'node:assert';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { ArgumentError } from '../../../src/core/base/errors.js';
+import { thrownBy } from '../../support/wait.js';
 import { fixture } from './fake-channel.js';
 
 function objects() {
@@ -62,6 +64,43 @@ test('an error that holds one of them can be logged', () => {
     error = caught;
   }
   expect(error).toBeInstanceOf(ArgumentError);
-  const { value } = JSON.parse(JSON.stringify(error)) as { readonly value: unknown };
-  expect(value).toMatchObject({ dtype: 'f32', shape: [4] });
+  expect(JSON.parse(JSON.stringify(error))).toMatchObject({
+    code: (error as ArgumentError).code,
+    argument: (error as ArgumentError).argument,
+  });
+  expect((error as ArgumentError).value).toBe(other);
+});
+
+test('an assertion that fails prints few lines of the objects, and different objects are never equal', () => {
+  const { device, stream, array, pinned, operation, event } = objects();
+  const texture = device.createTexture({ data: new Float32Array(16), shape: [4, 4] });
+  const graph = stream.capture((captured) => captured.fill(array, 0));
+  const lines = (value: unknown): number => inspect(value, { customInspect: false, depth: 1000 }).split('\n').length;
+  for (const object of [stream, array, pinned, operation, event, texture, graph]) expect(lines(object)).toBeLessThan(20);
+  // The device shows its AbortSignal and its default stream.
+  expect(lines(device)).toBeLessThan(60);
+  const pairs = [
+    [array, stream.empty([2, 3])],
+    [pinned, device.pinned(4, 'u8')],
+    [stream, device.createStream({ label: 'mine', priority: -1 })],
+    [event, stream.record()],
+    [graph, stream.capture((captured) => captured.fill(array, 0))],
+  ];
+  for (const [one, other] of pairs) {
+    expect(() => assert.deepEqual(one, other)).toThrow(AssertionError);
+    expect(one).not.toEqual(other);
+    expect(() => assert.equal(one, other)).toThrow(AssertionError);
+  }
+});
+
+test('the log of an uncaught ArgumentError shows no object that was passed, so no key of a shared device', () => {
+  const { device, array } = objects();
+  const { key } = device.share().address;
+  for (const wrong of [device.share(), device, array, { token: device.share() }]) {
+    const error = thrownBy(() => device.adopt(wrong, 'f32'));
+    const text = inspect(error, { customInspect: false, depth: 1000 });
+    expect(text.slice(text.indexOf('{')).split('\n').length).toBeLessThan(8);
+    expect(text + JSON.stringify(error)).not.toContain(key);
+    expect((error as ArgumentError).value).toBe(wrong);
+  }
 });

@@ -55,7 +55,7 @@ export class FakeChannel implements Channel {
   readonly encoder: Encoder = new Encoder();
   readonly timeline: SharedArrayBuffer = new SharedArrayBuffer(SLOTS * TimelineSlot.BYTE_SIZE);
   readonly arena = growableSharedBuffer(0, 64 * MIB);
-  readonly address = { process: process.pid, thread: 0, channel: 0, key: 'fake' };
+  readonly address = { process: process.pid, thread: 0, channel: 0, key: 'key of the fake' };
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   readonly records: Submitted[] = [];
   readonly armed: { readonly stream: number; readonly ticket: number }[] = [];
