@@ -183,6 +183,21 @@ napi_value LastTicket(napi_env env, napi_callback_info info) {
   return NumberValue(env, static_cast<double>(channel->LastTicket(stream)));
 }
 
+/// Pairs of a stream and a ticket, one after another.
+napi_value PendingPoints(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("pendingPoints");
+  std::vector<double> numbers;
+  if (channel != nullptr) {
+    for (const auto& point : channel->PendingPoints()) {
+      numbers.push_back(point.stream);
+      numbers.push_back(static_cast<double>(point.ticket));
+    }
+  }
+  return ArrayValue(env, numbers, [&](double number) { return NumberValue(env, number); });
+}
+
 /// The hot path: creates no object and throws nothing.
 napi_value Submit(napi_env env, napi_callback_info info) {
   void* data = nullptr;
@@ -357,6 +372,7 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("defineGraph", DefineGraph),
       self.Function("reserveStream", ReserveStream),
       self.Function("lastTicket", LastTicket),
+      self.Function("pendingPoints", PendingPoints),
       self.Function("submit", Submit),
       self.Function("arm", Arm),
       self.Function("failures", Failures),

@@ -72,6 +72,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// As ResourceTables does.
   uint32_t ReserveHandles(protocol::HandleKind kind, uint32_t count) { return tables_.ReserveHandles(kind, count); }
   Ticket LastTicket(uint32_t stream) { return submissions_.LastTicket(stream); }
+  auto PendingPoints() { return submissions_.PendingPoints(); }
   /// Asks for a wake at `ticket`; false when there is nothing to wait for.
   bool Arm(uint32_t stream, Ticket ticket);
   std::vector<Failure> Failures(uint32_t stream, uint32_t from);

@@ -52,6 +52,16 @@ Ticket SubmissionQueue::LastTicket(uint32_t stream) {
   return state == nullptr ? 0 : state->last_ticket;
 }
 
+std::vector<SubmissionQueue::Point> SubmissionQueue::PendingPoints() {
+  std::vector<Point> points;
+  std::lock_guard lock(ring_.producer_mutex());
+  for (uint32_t n = 0; n < streams_.count(); ++n) {
+    const StreamState& stream = streams_.At(n);
+    if (stream.is_reserved && stream.Completed() < stream.last_ticket) points.push_back({n, stream.last_ticket});
+  }
+  return points;
+}
+
 void SubmissionQueue::Close() {
   std::lock_guard lock(ring_.producer_mutex());
   is_closing_ = true;

@@ -39,6 +39,12 @@ class SubmissionQueue {
   /// A free timeline slot, or -1. `owner_id`: of a thread that shares the device, for OwnerCleanup; else 0.
   int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id);
   [[nodiscard]] Ticket LastTicket(uint32_t stream);
+  struct Point {
+    uint32_t stream;
+    Ticket ticket;
+  };
+  /// The last tickets of the streams, of all threads, that have not completed them.
+  [[nodiscard]] std::vector<Point> PendingPoints();
 
   // ── Any thread. ──
   /// Refuses new records from now on.

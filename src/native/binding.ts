@@ -172,6 +172,8 @@ export interface Binding {
   /** A free timeline slot, or -1. Its tickets continue after those of the slot's last stream; see `lastTicket`. */
   reserveStream(channel: number): number;
   lastTicket(channel: number, stream: number): number;
+  /** The streams, of all threads, that have not completed their last ticket: a stream and its last ticket, one pair after another. */
+  pendingPoints(channel: number): number[];
   /** Copies the record in the record block into the ring. The SubmitCall behind it says of which channel, and gets the ticket. */
   submit(): void;
   /** Requests a wake when the stream reaches `ticket`. Returns true if it has already; then no wake follows. */

@@ -100,6 +100,11 @@ export class TestChannel extends TestHostMemory implements Channel {
     return this.streams.completed(stream) >= ticket;
   }
 
+  /** No other thread shares the device. */
+  pendingPoints(): readonly number[] {
+    return [];
+  }
+
   lastTicket(stream: number): number {
     return this.streams.lastTicket(stream);
   }

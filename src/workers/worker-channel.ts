@@ -126,6 +126,10 @@ export class WorkerChannel implements Channel {
     return this.#binding.reserveStream(this.id);
   }
 
+  pendingPoints(): readonly number[] {
+    return this.#binding.pendingPoints(this.id);
+  }
+
   lastTicket(stream: number): number {
     return this.#binding.lastTicket(this.id, stream);
   }

@@ -57,6 +57,7 @@ export function ownStreams(target: Target): void {
       using x = legacy.full(4, 5, 'i32');
       expect([...(await x.read())]).toEqual([5, 5, 5, 5]);
       expect(device.wrapStream(0n)).toBe(legacy);
+      await Promise.all([legacy.synchronize(), device.synchronize()]);
       await legacy.close();
       const again = device.wrapStream(0n);
       expect(again).not.toBe(legacy);

@@ -12,12 +12,14 @@ import {
   inout,
   kernel,
   openShared,
+  synchronize,
   UpstreamError,
+  WaitTimeoutError,
 } from 'millrace';
 import { rulesOf, withDevice } from '../support/rule.js';
 import { startSharer, untilGivenBack } from '../support/sharer.js';
 import type { Target } from '../support/target.js';
-import { rejectionOf, thrownBy } from '../support/wait.js';
+import { isSettled, rejectionOf, thrownBy } from '../support/wait.js';
 
 const nothing = kernel('nothing', {}, () => {});
 
@@ -65,6 +67,21 @@ export function sharing(target: Target): void {
       await closing;
       expect(await rejectionOf(openShared(token))).toBeInstanceOf(DeviceLostError);
       expect(thrownBy(() => device.share()).message).toContain('closed');
+    });
+
+    rule('S504', 'synchronize of a device, and of all devices, waits for the streams of other threads', async () => {
+      await alone(async (device) => {
+        const { worker, next, exited } = startSharer('holdsUntilTold', device.share());
+        expect(await next()).toBe('submitted');
+        // This thread has nothing pending.
+        await device.stream.synchronize();
+        expect(await rejectionOf(device.synchronize({ timeoutMs: 0 }))).toBeInstanceOf(WaitTimeoutError);
+        const waits = [device.synchronize(), synchronize()];
+        for (const wait of waits) expect(await isSettled(wait)).toBe(false);
+        worker.postMessage('let go');
+        await Promise.all(waits);
+        await exited;
+      });
     });
 
     rule('S814', 'the first use of an adopted array waits for what the other thread submitted, on the device', async () => {

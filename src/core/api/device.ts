@@ -259,9 +259,9 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Resolves when everything that this thread has submitted so far to streams of the device has finished: `cuCtxSynchronize`,
-   * `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failed operations do not reject it: read their `done`. Rejects with
-   * AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
+   * Resolves when everything that was submitted so far to streams of the device has finished, also by other threads (`openShared`) and by
+   * other code to wrapped streams: `cuCtxSynchronize`, `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failed operations do not
+   * reject it: read their `done`. Rejects with AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
    */
   synchronize(opts?: WaitOptions): Promise<void> {
     refuseInCapture('host-wait', 'the host cannot wait for a device');
@@ -272,7 +272,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     checkWaitCall(opts);
     const over = this.refusal();
     if (over !== undefined && this.state !== 'closing') throw over;
-    await waitForDevices([this.core], opts);
+    await waitForDevices([this.core], opts, true);
   }
 
   /**

@@ -12,12 +12,12 @@ import { checkOpenDevice, chooseDefault, defaultOfThread, openDevices } from './
 import type { Stream } from './stream.js';
 
 /**
- * Resolves when everything submitted so far by this thread to any of its open devices has finished: `wp.synchronize`. Rejects as
- * `device.synchronize` does.
+ * Resolves when everything submitted so far to any of the open devices of this thread has finished, as `device.synchronize` of each does:
+ * `wp.synchronize`. Rejects as that does.
  */
 export function synchronize(opts?: WaitOptions): Promise<void> {
   refuseInCapture('host-wait', 'the host cannot wait for devices');
-  return waitForDevices([...new Set(openDevices().map(({ core }) => core))], opts);
+  return waitForDevices([...new Set(openDevices().map(({ core }) => core))], opts, true);
 }
 
 /**

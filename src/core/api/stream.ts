@@ -6,6 +6,7 @@ import { type CaptureReason, DeviceLostError, LimitError, StateError } from '../
 import type { ObservedIterator } from '../base/observed-iterator.js';
 import { addObservableSymbol, type Hub, type ObservableOf } from '../base/observable.js';
 import type { Ordering } from '../device/stream-context.js';
+import { foreignWork, submitted } from '../device/synchronize-devices.js';
 import { OperationTimer } from '../events/operation-timer.js';
 import { Observation } from '../operations/observation.js';
 import { OperationReports } from '../operations/operation-events.js';
@@ -163,7 +164,8 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   async #synchronize(opts: WaitOptions | undefined): Promise<void> {
     checkWaitCall(opts);
     if (this.#state === 'closed') throw this.closedError();
-    const points = [this.timeline.here(), ...(this.#owed ?? [])];
+    const points: Point[] = [this.timeline.here(), ...(this.#owed ?? [])];
+    if (this.timeline.isForeign) points.push(await submitted(() => foreignWork(this.core, this.timeline)));
     await Promise.all(points.map(({ timeline, ticket }) => this.core.waits.until(timeline, ticket, undefined, opts)));
   }
 

@@ -69,6 +69,8 @@ export interface Channel {
   reserveStream(): number;
   /** The last ticket of a slot. */
   lastTicket(stream: number): number;
+  /** The streams, of all threads, that have not completed their last ticket: a stream and its last ticket, one pair after another. */
+  pendingPoints(): readonly number[];
 
   /**
    * Builds a kernel, or finds it in a module that was given to `loadModule`, and binds it to the handle. Meanwhile launches of it wait on

@@ -72,6 +72,8 @@ export class DeviceCore implements FreeingDevice {
   readonly interprocessStreams: InternalStreams<Timeline>;
   /** Streams on which arrays of other threads are adopted. */
   readonly adoptionStreams: InternalStreams<Timeline>;
+  /** A stream on which `synchronize` waits for the streams of other threads. */
+  readonly otherThreads: InternalStreams<Timeline>;
   /** Its kernels. */
   readonly kernelRegistry: KernelRegistry;
   /** Promises for places in its streams. */
@@ -110,6 +112,7 @@ export class DeviceCore implements FreeingDevice {
     this.copyStreams = this.#internalStreams('copies');
     this.interprocessStreams = this.#internalStreams('interprocess');
     this.adoptionStreams = this.#internalStreams('adoptions');
+    this.otherThreads = this.#internalStreams('synchronize');
     this.arena = new HostArena(channel, this.#hostMemory);
     this.hostCopies = new HostCopies((target, source) => channel.copyHost(target, source));
     this.failures = new FailureLog(name, this.errors, this.timelines, {
@@ -165,6 +168,7 @@ export class DeviceCore implements FreeingDevice {
       throw error;
     }
     timeline.begin();
+    timeline.isForeign = foreign !== undefined;
     timeline.failureLog = this.failures;
     this.progress.join(timeline, () => this.failures.noteAndTell(timeline));
     this.timelines.add(timeline);

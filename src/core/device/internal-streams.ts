@@ -16,6 +16,8 @@ const MOST_STREAMS = {
   interprocess: 8,
   /** `adopt`: arrays of other threads that are not allocated yet. */
   adoptions: 4,
+  /** waitForDevices: waits for streams of other threads, which all have to end anyway. */
+  synchronize: 1,
   /** DeviceContext: `array.read`, of arrays with different writers. */
   readback: 8,
 } as const;

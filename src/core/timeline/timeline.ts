@@ -137,6 +137,8 @@ export class Timeline {
   recording: StreamRecording | undefined = undefined;
   /** The launches of graphs that have not finished. */
   readonly graphLaunches: GraphLaunches = new GraphLaunches();
+  /** Other code submits work to the stream, too. */
+  isForeign: boolean = false;
   /** The failure log of its device. */
   failureLog: FailureLog | undefined = undefined;
   #channel: TimelineChannel | undefined;

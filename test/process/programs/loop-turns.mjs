@@ -45,7 +45,7 @@ async function turns(work) {
     isOver = true;
   }
   await over;
-  return { walls: walls.sort((a, b) => a - b), cpus: cpus.sort((a, b) => a - b) };
+  return { walls: walls.toSorted((a, b) => a - b), cpus: cpus.toSorted((a, b) => a - b) };
 }
 
 const many = async (count, call) => {
@@ -99,11 +99,11 @@ const cases = {
     await Promise.all(all);
   },
   'operations$ of 20,000 launches': async () => {
-    let count = 0;
-    const stop = device.stream.operations$.subscribe(() => count++);
+    const seen = [];
+    const stop = device.stream.operations$.subscribe(({ id }) => seen.push(id));
     await sliced(20_000, () => device.stream.launch(step, 64, { y }));
     await device.synchronize();
-    while (count < 20_000) await new Promise(setImmediate);
+    while (seen.length < 20_000) await new Promise(setImmediate);
     stop.unsubscribe();
   },
 };

@@ -122,6 +122,15 @@ const cases = {
 };
 
 const parts = {
+  /** Holds a stream of its own until it is told to let go. */
+  async holdsUntilTold(token) {
+    const device = await openShared(token);
+    const told = new Promise((resolve) => parentPort.once('message', resolve));
+    device.createStream().hold(() => told, { timeoutMs: 30_000 });
+    parentPort.postMessage('submitted');
+    await told;
+    await device.close();
+  },
   async opensItsOwn(spec) {
     const device = await openDevice(spec);
     parentPort.postMessage(device.zeros(4).share());

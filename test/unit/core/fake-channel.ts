@@ -137,6 +137,13 @@ export class FakeChannel implements Channel {
     return this.#streams < SLOTS ? this.#streams++ : -1;
   }
 
+  /** Of streams of other threads. */
+  points: number[] = [];
+
+  pendingPoints(): readonly number[] {
+    return this.points;
+  }
+
   lastTicket(stream: number): number {
     return this.#tickets.get(stream) ?? this.firstTicket;
   }

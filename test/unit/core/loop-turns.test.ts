@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { SETTLED_PER_TURN, TOLD_PER_TURN, WAITS_PER_TURN } from '../../../src/core/base/loop-turns.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
+import { isSettled } from '../../support/wait.js';
 import { finish, fixture, turn } from './fake-channel.js';
 
 const MANY = 2000;
@@ -93,12 +94,8 @@ test('one turn reports a bounded number of operations, in order, and close waits
     },
   });
   const submitted = Array.from({ length: MANY }, () => stream.fill(x, 1).id);
-  let isClosed = false;
-  void stream.close().then(() => (isClosed = true));
-  while (!isClosed) {
-    finish(all);
-    await turn();
-  }
+  const closing = stream.close();
+  while (!(await isSettled(closing))) finish(all);
   expect(ids).toEqual(submitted);
   expect(most()).toBeLessThanOrEqual(4 * TOLD_PER_TURN);
 });

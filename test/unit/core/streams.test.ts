@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { ArgumentError, StateError, UnsupportedError } from '../../../src/core/base/errors.js';
 import { StreamCreateRecord } from '../../../src/protocol/protocol.gen.js';
 import { collectUntil } from '../../support/wait.js';
-import { closeStream, FakeChannel, type Fixture, fixture, INFO } from './fake-channel.js';
+import { isSettled } from '../../support/wait.js';
+import { closeStream, FakeChannel, type Fixture, fixture, INFO, finish } from './fake-channel.js';
 
 function cuda(): Fixture {
   const channel = new FakeChannel();
@@ -79,6 +80,21 @@ describe('a wrapped stream', () => {
     const again = device.wrapStream(16n);
     expect(again).not.toBe(stream);
     expect(again.isComplete).toBe(true);
+  });
+
+  test('is waited for with the work of other code: by its synchronize, and by that of its device', async () => {
+    const opened = cuda();
+    const { channel, device } = opened;
+    const stream = device.wrapStream(16n);
+    channel.completeAll();
+    for (const wait of [() => stream.synchronize(), () => device.synchronize()]) {
+      expect(stream.isComplete).toBe(true);
+      const waited = wait();
+      expect(channel.opcodes(stream.timeline.slot).at(-1)).toBe('NOP');
+      expect(await isSettled(waited)).toBe(false);
+      finish(opened);
+      await waited;
+    }
   });
 
   test('the handle of a stream of the device gives that stream', () => {
