@@ -113,7 +113,7 @@ export function differenceOf(one: readonly CapturedNode[], other: readonly Captu
     const what = `node ${id} (${nameOf(node)})`;
     if (kind !== former.kind) return `${what} is ${withArticle(kind)} instead of ${withArticle(former.kind)}`;
     if (stream.core !== former.stream.core) return `${what} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
-    if (after.join() !== former.after.join())
+    if (after.length !== former.after.length || after.some((earlier, n) => earlier !== former.after[n]))
       return `${what} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
     const [bodies, formerBodies] = [condition?.bodies ?? [], former.condition?.bodies ?? []];
     if (bodies.length !== formerBodies.length)
@@ -131,7 +131,9 @@ export function dotOf(label: string, nodes: readonly GraphNode[], edges: readonl
   const streams = new Map<string, GraphNode[]>();
   for (const node of nodes) {
     const key = `${node.device} ${node.stream}`;
-    streams.set(key, [...(streams.get(key) ?? []), node]);
+    const members = streams.get(key);
+    if (members === undefined) streams.set(key, [node]);
+    else members.push(node);
   }
   const lines = [`digraph ${quote(label)} {`, '  rankdir=TB; node [shape=box, style=rounded, fontname="sans-serif"];'];
   if (nodes.some(({ bodies }) => bodies !== undefined)) lines.push('  compound=true;');

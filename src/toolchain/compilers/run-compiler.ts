@@ -3,6 +3,7 @@
 // The compiler leads its own process group, which is killed when the thread or the process ends for any reason. Otherwise a compiler whose
 // result is no longer needed would occupy a core until it finished.
 import { spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import { guard } from '../system/guard-process.js';
 import { endGroup, keepGroup } from '../system/exit-cleanup.js';
 import { clearTimeout, setTimeout } from '../../core/base/timers.js';
@@ -26,6 +27,8 @@ export interface RunOptions {
 
 /** A kernel takes about 0.1 s. Source that takes this long never finishes (endless template recursion, a hung file system). */
 export const COMPILER_TIMEOUT_MS = 120_000;
+/** The `nice` value of compilers: that of the threads of the CPU device. */
+const COMPILER_NICE = 10;
 /** Kept characters of each output stream: template errors can reach gigabytes. */
 const MAX_OUTPUT_CHARS = 1 << 20;
 /** Environment variables that a compiler needs. None of them may change its output, because the cache key does not include them. */
@@ -50,6 +53,7 @@ export function runCompiler(command: string, args: readonly string[], options: R
     // The 'error' event follows. Without file descriptors Node made no streams, so the lines below would throw.
     if (pid === undefined) return;
     follow(pid, true);
+    lowerPriority(pid);
     let isTimedOut = false;
     const timer = setTimeout(() => {
       isTimedOut = true;
@@ -80,4 +84,13 @@ export function runCompiler(command: string, args: readonly string[], options: R
 function follow(pid: number, isRunning: boolean): void {
   keepGroup(pid, isRunning);
   guard.group(pid, isRunning);
+}
+
+/** A compiler leaves the cores to the event loop, as the threads of the CPU device do. */
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, COMPILER_NICE);
+  } catch {
+    // It has ended already, or the system does not allow it.
+  }
 }

@@ -1,6 +1,6 @@
 // Compilers that fail for reasons outside the source: the error of the build names the reason, and the next build is not affected.
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
@@ -127,6 +127,12 @@ test('a NUL in an option throws at the call', () => {
     expect(make).toThrow(ArgumentError);
     expect(make).toThrow(/contains a NUL/);
   }
+});
+
+test('compilers run at the priority of the threads of the CPU device, below the event loop', async () => {
+  // Its input ends after the priority was set.
+  const { stdout } = await runCompiler('/bin/sh', ['-c', 'cat > /dev/null; nice']);
+  expect(Number(stdout)).toBe(Math.max(10, getPriority()));
 });
 
 test('runCompiler rejects when the compiler cannot be started', async () => {
