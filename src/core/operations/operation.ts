@@ -59,7 +59,10 @@ interface Details {
 
 const NOWHERE: readonly Point[] = [];
 
-/** A submitted operation: the result of `launch`, `copy`, `fill`, the waits and the host functions. It is not thenable: await `done`. */
+/**
+ * A submitted operation: the result of `launch`, `copy`, `fill`, the waits and the host functions. It is not thenable: await `done`. An `await`
+ * of the operation itself waits for nothing; the lint rule `await-thenable` of oxlint and typescript-eslint finds it.
+ */
 export class Operation implements OperationInfo {
   /** Grows in the order of submission, over all devices of this thread. */
   readonly id: number;
