@@ -1,5 +1,6 @@
 // How much the library does in one turn of the event loop, so that timers and sockets wait for at most a few milliseconds.
 // Thread: each owner has its own count.
+import { setImmediate } from './timers.js';
 
 /** Waits that are over when they are asked for, and resolve in one turn: each costs 2 to 4 us with its promises. */
 export const WAITS_PER_TURN = 64;

@@ -5,6 +5,7 @@ const real: typeof globalThis = globalThis;
 export const setTimeout: typeof real.setTimeout = real.setTimeout;
 export const clearTimeout: typeof real.clearTimeout = real.clearTimeout;
 export const setImmediate: typeof real.setImmediate = real.setImmediate;
+export const clearImmediate: typeof real.clearImmediate = real.clearImmediate;
 export const queueMicrotask: typeof real.queueMicrotask = real.queueMicrotask;
 // Fake timers replace the method of the global object.
 export const performance: { now(): number } = { now: real.performance.now.bind(real.performance) };

@@ -1,6 +1,7 @@
 // Host waits for everything that was submitted to one or several devices.
 // Thread: owner.
 import { LimitError } from '../base/errors.js';
+import { setImmediate } from '../base/timers.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { refuseDeadlockAtEnd } from '../waits/deadlock-check.js';
 import { observedAfter } from '../waits/host-observed.js';

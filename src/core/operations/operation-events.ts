@@ -16,7 +16,7 @@ import { ActivityFeed } from './activity.js';
 import { hostError } from './host-function.js';
 import type { Observation } from './observation.js';
 import { Operation } from './operation.js';
-import { performance } from '../base/timers.js';
+import { clearImmediate, performance, setImmediate } from '../base/timers.js';
 
 /** A stream with the hubs that its subscribers listen to. */
 export interface WatchedSite extends StreamContext {
