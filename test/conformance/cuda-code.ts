@@ -16,6 +16,7 @@ import {
   input,
   output,
   u32,
+  u64,
   u8,
 } from 'millrace';
 import { HEADER_CASES } from '../cuda-texts/header-cases.js';
@@ -48,6 +49,24 @@ export function cudaCode(target: Target): void {
     for (const one of picked(PUBLISHED_CASES)) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
     for (const one of [...TEMPLATE_CASES, ...PROGRAM_TEMPLATE_CASES])
       rule('S445', `templates: ${one.kernel}`, () => checkText(chapter.device, one));
+
+    rule('S407', 'a parameter that is a pointer to a function is refused, whatever its name', async () => {
+      const { device } = chapter;
+      using x = device.zeros(32);
+      const refusal =
+        /^The parameter 'f' \((?:f32\*|u64)\) is '.*' in the source, at position 1: a kernel cannot take a function of the host\./;
+      for (const f of [inout(f32), u64])
+        for (const parameter of ['float (*f)(float)', 'float f(float)'])
+          expect(thrownBy(() => cudaKernel('k', { f }, `__global__ void k(${parameter}) { f(1); }`)).message).toMatch(refusal);
+      for (const type of ['typedef float (*F)(float);', 'using F = float (*)(float);', 'using F = decltype(&sinf);']) {
+        const named = cudaKernel('k', { f: inout(f32) }, `${type}\n__global__ void k(F f) { f(1); }`);
+        const error = await device.stream.launch(named, { grid: 1, block: 1 }, { f: x }).done.catch((reason: unknown) => reason);
+        expect(error).toBeInstanceOf(CompileError);
+        expect((error as CompileError).message).toContain(
+          "'F f' in the source, at position 1: a kernel cannot take a function of the host",
+        );
+      }
+    });
 
     rule('S479', 'a source brings the headers that it includes in quotes, with their kernels and templates', async () => {
       const { device } = chapter;

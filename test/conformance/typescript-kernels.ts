@@ -1,6 +1,6 @@
 // Chapter 4, second half: kernels written as TypeScript functions, against the same computation in JavaScript.
 import { describe, expect } from 'vitest';
-import { ArgumentError, CompileError, f32, i32, inout, input, kernel, output, u32, u8 } from 'millrace';
+import { ArgumentError, CompileError, cudaKernel, f32, i32, inout, input, kernel, output, u32, u8 } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
@@ -67,6 +67,34 @@ export function typescriptKernels(target: Target): void {
         device.stream.launch(saxpy, n, { a: 0.5, x, y });
         expect(await y.read()).toEqual(Float32Array.from({ length: n }, (_, i) => 0.5 * i + 1));
       }
+    });
+
+    rule('S410', 'a kernel whose body does nothing runs, in TypeScript and in CUDA C++', async () => {
+      const { device } = chapter;
+      const params = { y: inout(f32) };
+      const { done } = device.stream.launch(
+        kernel('no_parameter', {}, () => {}),
+        64,
+        {},
+      );
+      using y = device.ones(64);
+      for (const idle of [
+        kernel('empty', params, () => {}),
+        kernel('leaves', params, (_, { i }) => {
+          if (i > 3) return;
+        }),
+        kernel('loops', params, () => {
+          for (let k = 0; k < 3; k++) {}
+        }),
+        kernel('waits', params, (_, { syncthreads }) => {
+          syncthreads();
+        }),
+        cudaKernel('idle', params, '__global__ void idle(float* y) { 1; }'),
+        cudaKernel('waits', params, '__global__ void waits(float* y) { __syncthreads(); return; }'),
+      ])
+        device.stream.launch(idle, { grid: 2, block: 32 }, { y });
+      await done;
+      expect(await y.read()).toEqual(new Float32Array(64).fill(1));
     });
 
     rule('S410', 'a block with threads along an axis without an index is refused, and the stream continues', async () => {

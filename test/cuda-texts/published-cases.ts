@@ -1,5 +1,5 @@
 // Idioms of published programs whose host code and kernels share declarations.
-import { f32, i32, i64, inout, input, output, u32, u64 } from 'millrace';
+import { f32, i32, i64, inout, input, output, struct, u32, u64 } from 'millrace';
 import { floats, ints, type TextCase } from './text-case.js';
 
 const cells = floats(5 * 7, (i) => i * 1.5 - 4);
@@ -44,6 +44,23 @@ function outOf(i: number): readonly number[] {
 }
 
 export const PUBLISHED_CASES: readonly TextCase[] = [
+  {
+    file: 'unknown-host-types',
+    kernel: 'scale',
+    params: { x: input(f32), y: output(f32), s: struct({ by: f32 }) },
+    launch: { grid: 1, block: 32 },
+    given: { x: floats(32, (i) => i - 9), y: new Float32Array(32), s: { by: 2 } },
+    results: { y: floats(32, (i) => 2 * (i - 9) + (i < 9 ? 1 : 0)) },
+  },
+  {
+    file: 'older-dialect',
+    kernel: 'older',
+    params: { x: input(f32), y: output(f32) },
+    launch: { grid: 1, block: 32, sharedBytes: 1024 },
+    options: ['-std=c++14'],
+    given: { x: floats(32, (i) => 20 - i), y: new Float32Array(32) },
+    results: { y: floats(32, (i) => Math.max(20 - (31 - i), 31 - i) + (i % 16) * 100) },
+  },
   {
     file: 'files-in-classes',
     kernel: 'mirror',

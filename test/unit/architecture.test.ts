@@ -33,6 +33,7 @@ const NODE_MODULES_OF_PURE_FOLDERS = [
 ];
 /** These look around all the same, for the place of an error in the user's file, and nowhere else. */
 const READERS_OF_FILES: readonly string[] = [
+  'compiler/cuda-source/regular-files.ts',
   'compiler/definitions/source-files.ts',
   'compiler/diagnostics/source-map.ts',
   'compiler/diagnostics/user-place.ts',

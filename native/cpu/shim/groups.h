@@ -313,4 +313,13 @@ mr_dco<T> reduce(coalesced_group group, T value, Operation operation) {
   co_return sum;
 }
 
+template <class Group>
+MR_INLINE auto thread_rank(const Group& group) {
+  return group.thread_rank();
+}
+template <class Group>
+MR_INLINE auto group_size(const Group& group) {
+  return group.num_threads();
+}
+
 }  // namespace cooperative_groups

@@ -182,4 +182,9 @@ static thread_local unsigned mr_dynamic_shared_bytes;
 template <class T>
 struct mr_dynamic_array {
   MR_INLINE operator T*() const { return reinterpret_cast<T*>(mr_dynamic_shared); }
+  /// Casts of an array, `(short*)name` and `(size_t)name`.
+  template <class U>
+  MR_INLINE explicit operator U() const {
+    return (U)mr_dynamic_shared;
+  }
 };

@@ -56,8 +56,9 @@ export function checkBarriers(ir: KernelIr): Uniformity | undefined {
   return uniformity;
 }
 
-/** A kernel without barriers is one region. */
+/** A kernel without barriers is one region; an empty one has none. */
 export function oneRegion(ir: KernelIr): Plan {
+  if (ir.body.length === 0) return { pieces: [], regions: [], shared: new Set() };
   const region: Region = { kind: 'region', number: 1, body: ir.body };
   return { pieces: [region], regions: [region], shared: new Set() };
 }

@@ -21,6 +21,10 @@ export interface DeclarationText {
   readonly headEnd: number;
   /** Whether it is in a class, or defines a member of one. */
   readonly isMember: boolean;
+  /** The class or namespace before the name of a function that is defined outside of it. */
+  readonly scope: string;
+  /** Whether variables or aliases follow the body of a class. */
+  readonly hasVariables: boolean;
 }
 
 export interface SourceDeclarations {
@@ -180,12 +184,14 @@ class Splitter {
         }
       } else at = close;
     }
+    // The call of a macro at the end.
+    this.#add('other', from, to, to, isClass);
     return to;
   }
 
   /** Whether it is a macro before a declaration: `LIBRARY_NAMESPACE_END using library::f;`. */
   #isLoneWord(at: number): boolean {
-    return /^(?!(?:inline|extern|export|friend)$)[A-Za-z_$]/.test(this.#text(at)) && BEGINS.has(this.#text(at + 1));
+    return /^(?!(?:using|inline|extern|export|friend)$)[A-Za-z_$]/.test(this.#text(at)) && BEGINS.has(this.#text(at + 1));
   }
 
   /** Behind the handlers of a function whose body is a try block: `int main() try { ... } catch (...) { ... }`. */
@@ -204,6 +210,7 @@ class Splitter {
     const first = this.#text(from);
     if (first === 'using' && this.#text(from + 1) !== 'namespace') return hasValue ? 'alias' : 'using';
     if (first === 'typedef') return 'alias';
+    if (hasValue && first === 'namespace') return 'alias';
     if (hasValue) return NOT_VARIABLES.has(first) ? 'other' : 'variable';
     if (first === 'template' || first === 'extern') return this.#nameOf(from, end) === undefined ? 'other' : 'prototype';
     if (NOT_VARIABLES.has(first)) return 'other';
@@ -224,7 +231,17 @@ class Splitter {
     // `typedef struct { ... } Name;`
     const isTypedef = kind === 'class' && tag === '' && this.#text(from) === 'typedef' && /^[A-Za-z_$]/.test(this.#text(to - 2));
     const name = isTypedef ? this.#text(to - 2) : tag;
-    this.#found.push({ kind, name, from, to, macrosFrom: start, headEnd, isMember });
+    const scope = kind === 'function' && before === '::' ? this.#scopeBefore(this.#text(at - 1) === '~' ? at - 2 : at - 1) : '';
+    const hasVariables = kind === 'class' && !isTypedef && this.#text(to - 2) !== '}';
+    this.#found.push({ kind, name, from, to, macrosFrom: start, headEnd, isMember, scope, hasVariables });
+  }
+
+  /** `Name` and `Name<T>` before the colons. */
+  #scopeBefore(colons: number): string {
+    let at = colons - 1;
+    for (let depth = 0; at > 0 && (this.#text(at) === '>' || depth > 0); at--)
+      depth += this.#text(at) === '>' ? 1 : this.#text(at) === '<' ? -1 : 0;
+    return this.#text(at);
   }
 
   /** Whether the sign belongs to the name of an operator, as in `operator+=`. */

@@ -88,14 +88,30 @@ export function withoutUnusedIncludes(source: string, libraries: readonly Librar
 }
 
 /**
- * The source with only those kernels and functions that the kernels named `roots` need; the same string if nothing else is there. For
- * sources of which a device cannot compile the rest.
+ * The source with only those kernels, functions, types and variables that the kernels `roots` need, and in a module all that says it is of the
+ * device; the same string if nothing else is there. For sources of which a device cannot compile the rest. `roots` are C++ names with the
+ * arguments of templates, which may name types.
  */
-export function onlyFor(source: string, roots: readonly string[]): string {
-  return removing(source, withoutComments(source), (one) => {
-    if (one.isMember || (one.kind !== 'function' && one.kind !== 'prototype')) return 'kept';
-    return roots.includes(one.name) ? 'kept' : 'named';
-  });
+export function onlyFor(source: string, roots: readonly string[], isModule = false): string {
+  const words = new Set(roots.flatMap((root) => root.match(/[A-Za-z_$][\w$]*/g) ?? []));
+  const text = withoutComments(source);
+  const keep = (one: DeclarationText, head: readonly string[]): Fate => {
+    const isFunction = one.kind === 'function' || one.kind === 'prototype';
+    if (one.kind === 'other') return isOfAbsentNamespace(head, text) ? 'removed' : 'kept';
+    if (one.isMember && one.scope === '') return 'kept';
+    if (isFunction) return words.has(one.name) || (isModule && isOfDevice(head)) ? 'kept' : 'named';
+    // The names of enumerators and variables are not followed.
+    if (one.name === '' || one.hasVariables || head.includes('enum')) return 'kept';
+    return one.kind === 'variable' && isOfDevice(head) ? 'kept' : 'named';
+  };
+  return removing(source, text, keep, words);
+}
+
+/** `using namespace cv;` of a library whose header is not there. */
+function isOfAbsentNamespace(head: readonly string[], text: string): boolean {
+  const [first, second, name = ''] = head;
+  if (first !== 'using' || second !== 'namespace' || /^(?:std|cuda|cub|thrust|cooperative_groups|nvcuda|nv)$/.test(name)) return false;
+  return !new RegExp(`\\bnamespace\\s+(?:\\w+::)*${name}\\b\\s*(?:\\{|=|::)`).test(text);
 }
 
 /** `fateOf` decides on each declaration. */
@@ -109,6 +125,7 @@ function removing(
     ofDevice: ReadonlySet<string>,
     calledOnDevice: ReadonlySet<string>,
   ) => Fate,
+  roots: Iterable<string> = [],
 ): string {
   const found = declarationsOf(text);
   if (!found) return source;
@@ -126,6 +143,7 @@ function removing(
     if (kind !== 'function' || !isOfDevice(heads[i]!)) continue;
     for (let at = from; at < to; at++) if (tokens[at + 1]?.text === '(') calledOnDevice.add(tokens[at]!.text);
   }
+  const calls = hostCalls(tokens, declarations, hostMacros(text, macros));
   const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice, calledOnDevice));
   // Uses of names that macros join cannot be followed.
   const joined = joinedNames(text);
@@ -135,18 +153,22 @@ function removing(
     const isFunction = kind === 'function' || kind === 'prototype';
     return isFunction && fates[i] === 'kept' && heads[i]!.includes('__host__') && !isOfDevice(heads[i]!);
   });
-  if (shared.length === 0 && fates.every((fate) => fate === 'kept')) return source;
+  if (shared.length === 0 && calls.length === 0 && fates.every((fate) => fate === 'kept')) return source;
   const owner = new Int32Array(tokens.length).fill(-1);
   // Inner declarations come before the classes that contain them.
   for (let i = declarations.length - 1; i >= 0; i--) if (fates[i] !== 'kept') owner.fill(i, declarations[i]!.from, declarations[i]!.to);
   const words = declarations.map(() => new Set<string>());
-  const named = new Set<string>();
+  const named = new Set(roots);
+  for (const { from, to } of calls) owner.fill(declarations.length, from, to);
   const hidden = hiddenNames(tokens, declarations);
   for (const [at, { text: word }] of tokens.entries()) {
-    if (!hidden[at]?.has(word)) (owner[at]! < 0 ? named : words[owner[at]!]!).add(word);
+    if (!hidden[at]?.has(word)) (owner[at]! < 0 ? named : words[owner[at]!])?.add(word);
   }
   const pending = new Map<string, number[]>();
-  for (const [i, { name }] of declarations.entries()) {
+  const classes = new Set(declarations.flatMap(({ kind, name }) => (kind === 'class' ? [name] : [])));
+  for (const [i, { name: own, scope }] of declarations.entries()) {
+    // A member is needed if its class is.
+    const name = scope !== '' && classes.has(scope) ? scope : own;
     if (fates[i] !== 'named' || name === '') continue;
     const list = pending.get(name) ?? [];
     list.push(i);
@@ -168,6 +190,7 @@ function removing(
       start: tokens[areAttributes(tokens, macrosFrom, from, macros) ? macrosFrom : from]!.start,
       end: tokens[to - 1]!.start + tokens[to - 1]!.text.length,
     }))
+    .concat(calls.map(({ from, to }) => ({ start: tokens[from]!.start, end: spanOf(tokens[to - 1]!).end })))
     // NVRTC takes no function and no prototype with this specifier alone.
     .concat(
       shared.flatMap(({ from, headEnd }) =>
@@ -249,6 +272,44 @@ function instantiatingMacros(text: string): ReadonlySet<string> {
   const found = new Set<string>();
   for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)\([^)\n]*\)((?:\\\r?\n|[^\n])*)/gm)) {
     if (/^[\s\\]*template\b(?!\s*<)/.test(body) && !/[{}]|\btemplate\s*</.test(body)) found.add(name);
+  }
+  return found;
+}
+
+/** Macros that stand for code of the host: `#define LAUNCHER(T) void launch(T* y) { kernel<<<1, 32>>>(y); }`. */
+function hostMacros(text: string, macros: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)/gm)) {
+    const ofStd = [...body.matchAll(/\bstd\s*::\s*(\w+)/g)].some(([, word = '']) => OF_STD.has(word));
+    const isOfHost = ofStd || body.includes('<<<') || [...macros.get(name)!].some((word) => OF_HOST.has(word) || API.test(word));
+    if (isOfHost && ![...macros.get(name)!].some((word) => OF_DEVICE.has(word))) found.add(name);
+  }
+  return found;
+}
+
+/** Calls of these macros in place of declarations, with a body or a semicolon behind them. Token indices: [from, to). */
+function hostCalls(
+  tokens: readonly SourceToken[],
+  declarations: readonly DeclarationText[],
+  macros: ReadonlySet<string>,
+): readonly { readonly from: number; readonly to: number }[] {
+  const found: { from: number; to: number }[] = [];
+  const close = (open: number): number => {
+    let at = open;
+    for (let depth = 0; at < tokens.length; at++) {
+      if (/^[([{]$/.test(tokens[at]!.text)) depth++;
+      else if (/^[)\]}]$/.test(tokens[at]!.text) && --depth === 0) break;
+    }
+    return at + 1;
+  };
+  for (const { macrosFrom, to } of declarations.filter(({ isMember }) => !isMember)) {
+    let at = macrosFrom;
+    while (at < to && macros.has(tokens[at]!.text)) {
+      const from = at++;
+      for (const open of ['(', '{']) if (tokens[at]?.text === open) at = close(at);
+      if (tokens[at]?.text === ';') at++;
+      found.push({ from, to: at });
+    }
   }
   return found;
 }

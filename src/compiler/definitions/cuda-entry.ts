@@ -75,8 +75,10 @@ function overloadFor({ text, overloads }: ReadSource, found: SourceEntry, name: 
   const certain = fitting.filter(
     ({ parameters }) => parameters?.length === entries.length && entries.every((param, n) => !isUnknown(param, parameters[n]!)),
   );
-  const [own] = fitting.length === 1 ? fitting : certain;
-  if (own !== undefined && (fitting.length === 1 || certain.length === 1)) return own;
+  // A pointer to a struct takes arrays of any type, and one to the element's own type is nearer.
+  const exact = certain.filter(({ parameters }) => entries.every(({ kind }, n) => kind !== 'array' || parameters![n]!.dtype !== undefined));
+  const chosen = [fitting, certain, exact].find(({ length }) => length === 1);
+  if (chosen !== undefined) return chosen[0]!;
   const listed = (fitting.length === 0 ? all : fitting).map(
     ({ parameters }) => `(${parameters?.map((one) => one.text).join(', ') ?? '...'})`,
   );
@@ -186,6 +188,11 @@ function isMadeByMacro(text: string, name: string): boolean {
   });
 }
 
+/** `float (*f)(float)`, `float f(float)`. The compiler finds other names of such types. */
+function isFunction(parameter: string): boolean {
+  return /\)\s*\(|^[\w\s:*&]*(?<!\b(?:decltype|alignas|__align__|__attribute__)\s*)\(\s*(?![*&])/.test(parameter);
+}
+
 /** Throws ArgumentError when `params` differs from the list in the source. */
 function compare(name: string, params: CudaParams, list: readonly SourceParameter[], types: DeclaredTypes): void {
   const entries = Object.entries(params);
@@ -199,7 +206,7 @@ function compare(name: string, params: CudaParams, list: readonly SourceParamete
     );
   }
   entries.forEach(([key, param], at) => {
-    const problem = mismatch(param, list[at]!, types);
+    const problem = isFunction(list[at]!.text) ? 'a kernel cannot take a function of the host' : mismatch(param, list[at]!, types);
     if (problem === undefined) return;
     refuseArgument(
       `The parameter '${key}' (${described(param)}) is '${shortened(list[at]!.text)}' in the source, at position ${at + 1}: ${problem}.`,

@@ -143,11 +143,23 @@ export interface ErrorSource {
   readonly body?: object;
 }
 
+/** With the names of the user's file: esbuild (tsx, vite) renames a local `x` to `x2` if its file has another `x`. */
+function withUsersNames(message: string, { text, body }: ErrorSource): string {
+  if (body === undefined || text === '') return message;
+  return message.replace(/(?<![\w$.])[A-Za-z_$][\w$]*\d(?![\w$])/g, (name) => {
+    const at = text.search(new RegExp(`(?<![\\w$.])${name.replaceAll('$', '\\$')}(?![\\w$])`));
+    const user = at < 0 ? undefined : userPlace(body, text, at, at + name.length);
+    const original = user?.isExact ? /^[A-Za-z_$][\w$]*/.exec(user.text?.slice(user.column - 1) ?? '')?.[0] : undefined;
+    return original !== undefined && name.startsWith(original) && /^\d*$/.test(name.slice(original.length)) ? original : name;
+  });
+}
+
 /** Converts to the error that callers catch. Without a kernel name, the error is about a module. */
 export function toCompileError(error: KernelTextError, kernelName: string | undefined, source: ErrorSource, site: CallSite): CompileError {
   const { where, frame: framed, place } = placed(error, source, site);
-  const hint = error.hint === undefined ? '' : `\n  ${error.hint}`;
+  const hint = error.hint === undefined ? '' : `\n  ${withUsersNames(error.hint, source)}`;
+  const message = withUsersNames(error.message, source);
   const what = kernelName === undefined ? 'the module' : `kernel '${kernelName}'`;
-  const log = `${error.code}: ${error.message}\n  in ${what}${where}${framed}${hint}`;
-  return new CompileError('ERR_MILLRACE_COMPILE', log, log, [{ code: error.code, ...place, message: error.message }]);
+  const log = `${error.code}: ${message}\n  in ${what}${where}${framed}${hint}`;
+  return new CompileError('ERR_MILLRACE_COMPILE', log, log, [{ code: error.code, ...place, message }]);
 }

@@ -298,7 +298,7 @@ function lowerUnary(ctx: Context, node: UnaryExpression): Expr {
   const operand = lowerExpr(ctx, node.argument);
   switch (node.operator) {
     case '!': {
-      const test = condition(ctx, operand, node.argument);
+      const test = condition(ctx, operand, node.argument, '===');
       return test.kind === 'const' ? boolean(test.value === 0) : { kind: 'not', type: 'bool', operand: test };
     }
     case '+':

@@ -54,7 +54,7 @@ function freeName(ctx: Context, name: string, node: AnyNode): Value {
       hint,
     );
   }
-  if (!found || THREAD_INDICES.includes(name)) refuse(name, node, hint);
+  if (!found || THREAD_INDICES.includes(name)) refuse(name, node, declaring(name));
   return found;
 }
 
@@ -66,16 +66,22 @@ export function environmentValue(ctx: Context, name: string, node: AnyNode): Val
 /** Resolves `module.name`, to which bundlers convert an imported name. The launch indices cannot be imported. */
 export function importedName(ctx: Context, node: MemberExpression, object: string): Value {
   const name = !node.computed && node.property.type === 'Identifier' ? node.property.name : '';
+  const whole = name === '' ? object : `${object}.${name}`;
   const found = THREAD_INDICES.includes(name) ? undefined : lookup(ctx, name);
   return (
     found ??
     fail(
       'K101',
       node,
-      `'${object}.${name}' is not known inside the kernel.`,
-      insteadOf(`${object}.${name}`) ?? 'Take it from the second parameter of the body, or declare it in { constants }.',
+      `'${whole}' is not known inside the kernel.`,
+      insteadOf(whole) ?? (name === '' ? 'Pass an array as a parameter of the kernel.' : declaring(name, `${name}: ${whole}`)),
     )
   );
+}
+
+/** How to declare a name from outside of the kernel. */
+function declaring(name: string, entry: string = name): string {
+  return `Give a number as an option, { constants: { ${entry} } }, a helper as { functions: { ${entry} } }, and take ${name} from the second parameter of the body.`;
 }
 
 function refuse(name: string, node: AnyNode, hint: string): never {

@@ -203,8 +203,8 @@ export function meet(ctx: Context, expr: Expr, type: ValueType, node: AnyNode): 
   return expr;
 }
 
-/** A condition: bool, or an integer that is compared with 0. */
-export function condition(ctx: Context, expr: Expr, node: AnyNode): Expr {
+/** A condition: bool, or an integer that is compared with 0. `sign`: the comparison that a message advises, `===` for the operand of `!`. */
+export function condition(ctx: Context, expr: Expr, node: AnyNode, sign: '!==' | '===' = '!=='): Expr {
   if (expr.type === 'bool') return expr;
   if (expr.kind === 'const') return boolean(expr.value !== 0);
   if (expr.kind === 'wide') return boolean(expr.value !== 0n);
@@ -213,7 +213,7 @@ export function condition(ctx: Context, expr: Expr, node: AnyNode): Expr {
       'K201',
       node,
       `'${textOf(ctx, node)}' is ${typeName(expr.type)} where a condition is needed.`,
-      `Compare it: ${textOf(ctx, node)} !== 0.`,
+      `Compare it: ${textOf(ctx, node)} ${sign} 0.`,
     );
   if (isOpen(ctx, expr)) return { kind: 'compare', type: 'bool', op: '!=', left: expr, right: expr };
   const type = defaultType(expr);

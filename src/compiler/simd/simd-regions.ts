@@ -51,7 +51,7 @@ export class SimdRegions {
     const full = isProven ? this.#groups(inside, `${way}(${isFast}`, width, true) : [];
     const some = this.#groups(inside, `MR_GROUPS(${isFast}`, width, false);
     const fast = isProven ? fastDeclaration(number, parts.test ?? { makes: [], holds: [] }) : [];
-    if (this.#form.isFused) fast.push(`MR_ONE_BY_ONE_UNLESS(mr_is_fast_${number})`);
+    if (this.#form.isFused) fast.push(`MR_ONE_BY_ONE_UNLESS(${isFast})`);
     // If no thread can leave, the test for threads that left is omitted.
     const isAsked = !isProven || leaves(parts.region, false);
     const left = parts.isLosing ? [`${isAsked ? '' : `if (!mr_is_fast_${number}) `}MR_SOME_LEFT`] : [];

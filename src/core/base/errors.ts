@@ -142,13 +142,13 @@ export class LimitError extends MillraceError {
   }
 }
 
-/** There is no driver, device, compiler or module. `help` says what the user can do. */
+/** There is no driver, device, compiler or module. `help` says what the user can do, and so does the message, a line for each sentence. */
 export class UnavailableError extends MillraceError {
   /** What the user can do about it, one sentence each. */
   readonly help: readonly string[];
 
   constructor(code: string, message: string, help: readonly string[], facts: Facts = {}) {
-    super(code, message, facts);
+    super(code, [message, ...help.filter((sentence) => !message.includes(sentence))].join('\n  '), facts);
     this.help = help;
   }
 }

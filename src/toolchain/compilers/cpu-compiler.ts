@@ -23,7 +23,7 @@ import { hasHalves, hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-u
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { SHIM_DIRECTORY } from '../base/package-and-cpu-identity.js';
 import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
-import { macrosOf } from '../cuda-parser/macro-options.js';
+import { macrosOf, withLeastDialect } from '../cuda-parser/macro-options.js';
 import { refuseOnCpu } from '../cuda-parser/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { hasMatchingBrackets, tokenize } from '../cuda-parser/tokenizer.js';
@@ -37,6 +37,7 @@ import { asksForSpaces } from '../cuda-to-cpu/library-headers.js';
 import { castEdits, mayCast } from '../cuda-to-cpu/saturating-casts.js';
 import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
+import { withoutInstantiations } from '../cuda-to-cpu/explicit-instantiations.js';
 
 /**
  * -O3: at -O2 g++ 12 vectorises almost nothing. No libstdc++: device code cannot use it, and an image without it loads faster. The four
@@ -133,7 +134,7 @@ export function hostOptions(options: readonly string[]): HostOptions {
     const option = others[i]!;
     const folder = /^(?:-I|--include-path)(?:=|\s*)(.*)$/s.exec(option);
     if (folder) flags.push(`-I${folder[1] || (others[++i] ?? '')}`);
-    else if (/^--?std=c\+\+\d\d$/.test(option)) flags.push(option.replace(/^-+/, '-'));
+    else if (/^--?std=c\+\+\d\d$/.test(option)) flags.push(withLeastDialect(option).replace(/^-+/, '-'));
   }
   return { directives, flags };
 }
@@ -207,8 +208,9 @@ export class CpuCompiler implements KernelCompiler {
   }
 
   /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
-  async compile(spec: BuildSpec, kernels?: readonly string[], form: KernelForm = 'either'): Promise<Uint8Array> {
-    const { directives, common } = this.#flagsFor(spec);
+  async compile(given: BuildSpec, kernels?: readonly string[], form: KernelForm = 'either'): Promise<Uint8Array> {
+    const { directives, common } = this.#flagsFor(given);
+    const spec = { ...given, source: withoutInstantiations(given.source) };
     if (spec.simdSource !== undefined && !this.#findsRaces) {
       const run = await this.#build({ spec }, composeSimd(spec.simdSource, kernels ?? [spec.entry]), common);
       if (run.image) return run.image;
@@ -222,7 +224,8 @@ export class CpuCompiler implements KernelCompiler {
 
   /** The same forms, because not every form of a source compiles. */
   async check(kernels: readonly BuildSpec[]): Promise<void> {
-    const spec = kernels[0] as BuildSpec;
+    const first = kernels[0] as BuildSpec;
+    const spec = { ...first, source: withoutInstantiations(first.source) };
     const { directives, common } = this.#flagsFor(spec);
     const read = await this.#read(spec, directives, common);
     await this.#compileRead({ spec, exports: { kernels: [] }, checked: kernels, isCheckOnly: true }, read, common, 'either');

@@ -17,7 +17,7 @@ import { isInstance, plainName, withSymbols } from '../base/symbols.js';
 import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
 import { HEADER_DIRECTORY, kernelHeaders } from '../base/kernel-headers.js';
 import { preludeOf } from '../cuda-parser/source-prelude.js';
-import { macrosOf } from '../cuda-parser/macro-options.js';
+import { macrosOf, withLeastDialect } from '../cuda-parser/macro-options.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { findDeviceRuntime } from './device-runtime.js';
@@ -65,7 +65,7 @@ function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[]
   if (!spec.options.some((option) => /^-{1,2}std=/.test(option))) options.push('--std=c++17');
   if (!spec.fmad) options.push('--fmad=false');
   if (spec.isLaunching) options.push('--relocatable-device-code=true');
-  return [...options, ...spec.options];
+  return [...options, ...spec.options.map(withLeastDialect)];
 }
 
 export class NvrtcCompiler implements KernelCompiler {

@@ -51,6 +51,11 @@ template <class mr_T> struct mr_target<mr_T*> { typedef mr_T mr_type; };
 template <class mr_T> struct mr_target<mr_T* __restrict__> { typedef mr_T mr_type; };
 template <class mr_T> struct mr_is_const { enum { mr_value = 0 }; };
 template <class mr_T> struct mr_is_const<const mr_T> { enum { mr_value = 1 }; };
+template <class mr_T> struct mr_is_function { enum { mr_value = 0 }; };
+template <class mr_R, class... mr_T> struct mr_is_function<mr_R(mr_T...)> { enum { mr_value = 1 }; };
+#if defined(__cpp_noexcept_function_type)
+template <class mr_R, class... mr_T> struct mr_is_function<mr_R(mr_T...) noexcept> { enum { mr_value = 1 }; };
+#endif
 template <unsigned long> struct mr_sized { typedef void mr_type; };
 template <class mr_T, class = void> struct mr_extent { enum { mr_value = 0 }; };
 template <class mr_T> struct mr_extent<mr_T, typename mr_sized<sizeof(mr_T)>::mr_type> { enum { mr_value = sizeof(mr_T) }; };
@@ -138,6 +143,7 @@ function assertionsOf(check: ParameterCheck, types: string, kernel: number): Ass
     }
   } else {
     found.push(refuse(`mr_parameters::mr_kind<${type}>::mr_value == ${POINTER}`, 'an array needs a pointer'));
+    found.push(refuse(`!mr_parameters::mr_is_function<${target}>::mr_value`, 'a kernel cannot take a function of the host'));
     // Pointers to structs, to void and to pointers accept arrays of any type, but for structs that are smaller than an element: most of these
     // are half and bfloat16 by another name.
     const extent = `mr_parameters::mr_extent<${target}>::mr_value`;

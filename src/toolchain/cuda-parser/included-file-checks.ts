@@ -1,9 +1,10 @@
 // Checks the files that CUDA C++ source includes by name, and rejects those that are not regular files: a device or a pipe has no end, so a
 // compiler would read it until its time limit, and NVRTC in this process until memory runs out. Names in macros and includes of headers are
 // not checked.
-import { statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda-source/included-files.js';
+import { notRegular } from '../../compiler/cuda-source/regular-files.js';
 import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
@@ -14,9 +15,13 @@ const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]/gm;
 export function refuseEndlessIncludes(spec: BuildSpec): void {
   const folders = ['.', ...includeFolders(spec.options)];
   for (const { 1: name = '', 0: text, index } of spec.source.matchAll(INCLUDE)) {
-    if (!folders.some((folder) => isEndless(isAbsolute(name) ? name : join(folder, name)))) continue;
+    const paths = folders.map((folder) => (isAbsolute(name) ? name : join(folder, name)));
+    const reason = paths.map(notRegular).find((one) => one !== undefined);
+    // A compiler passes over a directory.
+    const isElsewhere = SYSTEM_HEADER.test(name) || paths.some((path) => existsSync(path) && notRegular(path) === undefined);
+    if (reason === undefined || (reason.startsWith('is a directory') && isElsewhere)) continue;
     const before = spec.source.slice(0, index).split('\n');
-    const message = `${titleOf(spec)} includes '${name}', which is not a file.`;
+    const message = `${titleOf(spec)} includes '${name}', which ${reason}.`;
     throw compileError(spec, message, [{ code: 'K702', line: before.length, column: text.indexOf(name) + 1, message }]);
   }
 }
@@ -36,13 +41,4 @@ export function isSelfContained({ source, options }: BuildSpec, hasFolders: bool
   const text = withoutComments(spliced);
   const system = [...text.matchAll(SYSTEM_INCLUDE)].filter(([, name = '']) => SYSTEM_HEADER.test(name.trim())).length;
   return (text.match(READS_FILES) ?? []).length === system;
-}
-
-function isEndless(path: string): boolean {
-  try {
-    const facts = statSync(path);
-    return !facts.isFile() && !facts.isDirectory();
-  } catch {
-    return false;
-  }
 }

@@ -1,6 +1,14 @@
 // Turns the options that define macros (`-DT=float`) into directives behind the headers in front of a source. As options of the compiler,
 // such macros would change those headers, too.
 
+/** The headers in front of every source need C++17, which compiles what older dialects do, but for what only host code uses. */
+const OLD_DIALECT = /^(--?std=)c\+\+(?:98|03|11|14)$/;
+
+/** The option, with C++17 in place of an older dialect. */
+export function withLeastDialect(option: string): string {
+  return option.replace(OLD_DIALECT, '$1c++17');
+}
+
 export interface MacroOptions {
   readonly directives: string;
   /** The other options, in order. */

@@ -3,7 +3,7 @@
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
-import { isLaunch, type Token, type Tokens } from './tokenizer.js';
+import { closing, isLaunch, type Token, type Tokens } from './tokenizer.js';
 
 /** Unsupported names, and how messages describe them. */
 const ABSENT: readonly (readonly [pattern: RegExp, what: string])[] = [
@@ -46,7 +46,7 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
   // Macros of the source may have any name.
   const own = new Set(directives.map(({ text }) => /^#\s*define\s+(\w+)/.exec(text)?.[1]));
   for (const [i, token] of tokens.entries()) {
-    if (token.kind === 'name' && !own.has(token.text)) {
+    if (token.kind === 'name' && !own.has(token.text) && !isEmptyAsm(tokens, i)) {
       if (WITHOUT_MASK.test(token.text))
         throw unavailable(spec, token, `calls ${token.text}, which GPUs since Volta do not have: call ${token.text}_sync`);
       if (IS_ABSENT.test(token.text)) {
@@ -89,6 +89,14 @@ function isTextureReference(tokens: readonly Token[], i: number): boolean {
   const of = tokens[i + 2]?.text ?? '';
   const isOwn = tokens.some((token, at) => token.text === text && /^(?:struct|class|using)$/.test(tokens[at - 1]?.text ?? ''));
   return !isOwn && /^(?:void|unsigned|signed|char|short|int|long|float|u?(?:char|short|int)[124]|float[124])$/.test(of);
+}
+
+/** `asm volatile("" ::: "memory")`, a barrier for the compiler. */
+function isEmptyAsm(tokens: readonly Token[], at: number): boolean {
+  if (!/^(?:asm|__asm|__asm__)$/.test(tokens[at]!.text)) return false;
+  const open = /^(?:__)?volatile(?:__)?$/.test(tokens[at + 1]?.text ?? '') ? at + 2 : at + 1;
+  const operands = tokens.slice(open + 1, closing(tokens, open));
+  return tokens[open]?.text === '(' && operands[0]?.text === '""' && operands.every(({ text }) => text === ':' || text.endsWith('"'));
 }
 
 /** Builds K706. */

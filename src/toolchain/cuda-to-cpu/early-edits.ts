@@ -5,9 +5,12 @@
 // give null.
 import { callOpen, functionsOf } from '../cuda-parser/functions.js';
 import { applyEdits, type Edit } from '../cuda-parser/source-edits.js';
-import { closing, tokenize, type Token } from '../cuda-parser/tokenizer.js';
+import { closing, namespaceScope, tokenize, type Token } from '../cuda-parser/tokenizer.js';
 import { lockstepEdits } from './lockstep.js';
 import { spinEdits } from './spin-loops.js';
+
+/** Most tokens of the type of a cast. */
+const MOST_TYPE = 40;
 
 export interface EarlyText {
   readonly text: string;
@@ -21,7 +24,7 @@ export interface EarlyText {
 export function rewriteEarly(source: string, tokens: readonly Token[]): EarlyText {
   const heap = tokens.some(({ text }) => /^(?:malloc|free|new|delete)$/.test(text)) ? heapEdits(tokens) : [];
   const spins = spinEdits(tokens);
-  const edits = [...heap, ...spins, ...(spins.length > 0 ? [] : lockstepEdits(tokens)), ...alignmentEdits(tokens)];
+  const edits = [...heap, ...spins, ...(spins.length > 0 ? [] : lockstepEdits(tokens)), ...alignmentEdits(tokens), ...castEdits(tokens)];
   if (edits.length === 0) return { text: source, tokens, headers: [], restore: (log) => log };
   const headers = [...(heap.length > 0 ? ['device_heap.h'] : []), ...(spins.length > 0 ? ['spin.h'] : [])];
   const { text, restore } = applyEdits(source, tokens, edits);
@@ -38,6 +41,22 @@ function alignmentEdits(tokens: readonly Token[]): Edit[] {
       { start, end, text: '' },
       { start: close.end, end: close.end, text: ' __shared__' },
     ];
+  });
+}
+
+/** `reinterpret_cast<T*>(name)` of dynamic shared memory at namespace scope: the shim's class converts to a pointer behind a plus. */
+function castEdits(tokens: readonly Token[]): Edit[] {
+  const isOutside = namespaceScope(tokens);
+  const names = new Set(
+    tokens.flatMap(({ text }, i) => (text === '[' && tokens[i + 1]?.text === ']' && isOutside[i] ? [tokens[i - 1]?.text] : [])),
+  );
+  if (names.size === 0) return [];
+  return tokens.flatMap(({ text, start }, i) => {
+    const isCast = tokens[i - 1]?.text === '(' && tokens[i - 2]?.text === '>' && tokens[i + 1]?.text === ')' && names.has(text);
+    if (!isCast) return [];
+    let at = i - 2;
+    while (at > i - MOST_TYPE && tokens[at]!.text !== 'reinterpret_cast') at--;
+    return tokens[at]?.text === 'reinterpret_cast' ? [{ start, end: start, text: '+' }] : [];
   });
 }
 

@@ -11,6 +11,7 @@ import { MachineFactsCache } from './machine-facts-cache.js';
 import { KernelChecks } from './kernel-checks.js';
 import { type SimdMode, written } from '../../compiler/codegen/emit-sources.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
+import { LeanerSources } from '../compilers/leaner-source.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
 import { titleOf } from '../base/diagnostics.js';
@@ -164,6 +165,10 @@ export class KernelBuilder {
   }
 
   async #findCompiler(): Promise<KernelCompiler> {
+    return new LeanerSources(await this.#ownCompiler());
+  }
+
+  async #ownCompiler(): Promise<KernelCompiler> {
     if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.#findsRaces);
     const { nvrtc, computeCapability } = this.#target;
     return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);

@@ -136,7 +136,7 @@ test('K101 unknown names', () => {
     ),
   ).toMatchInlineSnapshot(`
     "K101: 'outer' is not known inside the kernel.
-      Take it from the second parameter of the body: constants, functions and the thread are there."
+      Give a number as an option, { constants: { outer } }, a helper as { functions: { outer } }, and take outer from the second parameter of the body."
   `);
   expect(refused(withText('({ x }, { lane }) => { x[lane] = 1; }'))).toMatchInlineSnapshot(`
     "K101: 'lane' is not known inside the kernel.

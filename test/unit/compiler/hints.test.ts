@@ -18,7 +18,17 @@ test('functions of JavaScript', () => {
   expect(told('console.log(x[i]);')).toContain('Write print(...).');
   expect(told('n[i] = undefined;')).toContain('Every value of a kernel is a number or a boolean.');
   expect(told('n[i] = Math.constructor;')).toBe("K101: 'Math.constructor' is not part of the kernel language.");
-  expect(told('n[i] = constructor;')).toContain('Take it from the second parameter');
+  expect(told('n[i] = constructor;')).toContain('{ constants: { constructor } }');
+});
+
+test('numbers as conditions, and names from outside', () => {
+  expect(told('if (!x[i]) x[i] = 1;')).toContain('Compare it: x[i] === 0.');
+  expect(told('if (!!x[i]) x[i] = 1;')).toContain('Compare it: x[i] === 0.');
+  expect(told('while (x[i]) x[i] = 1;')).toContain('Compare it: x[i] !== 0.');
+  const remedy = 'Give a number as an option, { constants: { factor } }, a helper as { functions: { factor } }, and take factor from the';
+  expect(told('x[i] = factor;')).toContain(`${remedy} second parameter of the body.`);
+  expect(told('x[i] = own.factor;')).toContain('{ constants: { factor: own.factor } }');
+  expect(told('x[i] = table[0];')).toBe("K101: 'table' is not known inside the kernel.\n  Pass an array as a parameter of the kernel.");
 });
 
 test('syntax of JavaScript', () => {

@@ -33,6 +33,23 @@ function lines(count: number, line: (at: number) => string): string {
   return Array.from({ length: count }, (_unused, at) => line(at)).join('');
 }
 
+test('CUDA C++ that is too long, or whose brackets are nested too deeply', () => {
+  const of = (text: string): string => outcome(() => cudaKernel('k', params, `__global__ void k(float* x) {}${text}`));
+  const size = 1 << 24;
+  const found = {
+    comment: of(`/*${'x '.repeat(size / 2)}*/`),
+    line: of(`//${'x'.repeat(size)}`),
+    blank: of('\n'.repeat(size)),
+    string: of(`const char* s = "${'x'.repeat(size)}";`),
+    parentheses: of(`int a = ${'('.repeat(50_000)}1${')'.repeat(50_000)};`),
+    braces: of(`void f() {${'{'.repeat(50_000)}${'}'.repeat(50_000)}}`),
+    large: of(`//${'x'.repeat(1 << 21)}`),
+    quoted: of(`const char* s = "${'('.repeat(5000)}";`),
+  };
+  const tooMuch = Object.fromEntries(Object.keys(found).map((key) => [key, 'K006']));
+  expect(found).toEqual({ ...tooMuch, large: 'ok', quoted: 'ok' });
+});
+
 test('sources that are too long, too deep, or that grow when inlined', () => {
   const body = (inside: string): string => bodyOutcome(`({ x }, { i }) => { ${inside} }`);
   const found = {

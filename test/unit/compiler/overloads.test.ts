@@ -4,7 +4,7 @@ import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { withSeparateNames } from '../../../src/compiler/cuda-source/overloads.js';
 import { withoutComments } from '../../../src/compiler/cuda-source/source-scan.js';
 import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
-import { f32, f64, i32 } from '../../../src/core/elements/dtype.js';
+import { f32, f64, i32, u8 } from '../../../src/core/elements/dtype.js';
 import { type CudaParams, inout, input } from '../../../src/core/kernels/kernel.js';
 import { NvccCompiler, NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { splitSymbols } from '../../../src/toolchain/base/symbols.js';
@@ -36,6 +36,12 @@ test.each([
   ['kernels that kernels launch', `${TWO}\n__global__ void k(float* x) { f<<<1, 1>>>(x); }`, ['f', 'f']],
   ['a name that is taken', `int f_overload_2(int);\n${TWO}`, ['f_overload_2', 'f', 'f']],
 ])('%s', (_what, source, expected) => expect(namesIn(source)).toEqual(expected));
+
+test('an overload for the element itself is nearer than one for a struct', () => {
+  const vectors = '__global__ void f(const float3* x) {}\n__global__ void f(const float* x) {}';
+  expect(specOf({ x: input(f32) }, vectors)).toMatchObject({ path: 'f_overload_2' });
+  expect(specOf({ x: input(u8) }, vectors)).toMatchObject({ path: 'f' });
+});
 
 test('the parameters select the overload', () => {
   expect(specOf({ x: inout(f32) }, TWO)).toMatchObject({ entry: 'f', path: 'f' });

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
+import { transformSync } from 'esbuild';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
@@ -74,6 +75,17 @@ test('vitest, coverage by istanbul: counters move what follows them, so only the
   const found = shown(await throughVitest<Record<string, Found>>('istanbul', 'mistakes', 'places.mjs'));
   const lines = Object.entries(found).map(([name, where]) => [name, / near mistakes\.ts:(\d+)$/.exec(where)?.[1]]);
   expect(lines).toEqual(Object.entries(places).map(([name, place]) => [name, place.split(':')[0]]));
+});
+
+test('messages have the names of the file, where esbuild gave locals other names', () => {
+  const file = `const x = [1];
+globalThis.bodyOfNames = ({ x }, { i }) => { const x2 = x[i]; if (!x2) x[i] = 1; };
+x.length;`;
+  runInThisContext(transformSync(file, { sourcemap: 'inline', sourcefile: '/names.ts', format: 'iife' }).code, { filename: '/names.js' });
+  const { bodyOfNames } = globalThis as unknown as { bodyOfNames: never };
+  expect(String(bodyOfNames)).toContain('!x22');
+  const { message } = compileError(() => kernel('names', { x: inout(f32) }, bodyOfNames));
+  expect(message).toMatch(/^K201: 'x2' is f32 .*\n.* at \/names\.ts:2:[^]* Compare it: x2 === 0\.$/);
 });
 
 describe('without a map', () => {

@@ -1,8 +1,14 @@
 // Included headers may change although the source does not, so such an image is never reused.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
+import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 import { isSelfContained } from '../../../src/toolchain/cuda-parser/included-file-checks.js';
 import { ImageRunner, specOf } from './run-image.js';
@@ -73,4 +79,31 @@ test.each([
   '#include <cub/block/block_reduce.cuh> // as it is',
 ])("a text with no headers but systems' is built once: %s", (source) => {
   expect(isSelfContained(specOf(source, 'k'), false)).toBe(true);
+});
+
+test('only regular files are read, at the call and at the build', async () => {
+  const path = (name: string): string => join(directory, name);
+  execFileSync('mkfifo', [path('pipe.h')]);
+  symlinkSync('loop.h', path('loop.h'));
+  mkdirSync(path('folder.h'));
+  const socket = createServer().listen(path('socket.h'));
+  await once(socket, 'listening');
+  const builder = cpu();
+  const reasons: readonly (readonly [file: string, reason: string])[] = [
+    [path('pipe.h'), 'is a pipe, not a file'],
+    [path('loop.h'), 'is a symbolic link to itself'],
+    [path('folder.h'), 'is a directory, not a file'],
+    [path('socket.h'), 'is a socket, not a file'],
+    ['/dev/zero', 'is a device, not a file'],
+    ['/proc/kmsg', 'is in the file system /proc, which has no regular files'],
+  ];
+  try {
+    for (const [file, reason] of reasons) {
+      expect(() => cudaKernel('k', {}, pathToFileURL(file))).toThrow(`cannot be read: it ${reason}.`);
+      const { build } = cudaKernel('k', {}, `#include "${file}"\n__global__ void k() {}`);
+      await expect(builder.build(build as BuildSpec), file).rejects.toThrow(`includes '${file}', which ${reason}.`);
+    }
+  } finally {
+    socket.close();
+  }
 });

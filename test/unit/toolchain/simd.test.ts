@@ -76,6 +76,16 @@ test('a false condition prevents a load, although ranges prove it in bounds', ()
   expect(lanes(guarded)).not.toMatch(/mr_load\(&x_\[\w+\]\)/);
 });
 
+test('a kernel that uses no array has one', async () => {
+  const leaves = kernel('leaves', { y: inout(i32) }, (_, { i }) => {
+    if (i > 3) return;
+  });
+  for (const idle of [kernel('empty', {}, () => {}), leaves]) {
+    expect(lanes(idle)).toBeDefined();
+    await images.built(writtenOf(idle as unknown as Kernel, 'always'));
+  }
+});
+
 describe('no SIMD form', () => {
   test('for a loop that waits for a neighbour: none would release the lock', () => {
     const lock = kernel('lock', { l: inout(i32), c: inout(i32) }, ({ l, c }, { atomicCAS, atomicExch, threadfence }) => {
