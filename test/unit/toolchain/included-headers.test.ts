@@ -107,3 +107,17 @@ test('only regular files are read, at the call and at the build', async () => {
     socket.close();
   }
 });
+
+test('a header that is not there is named, unless only host code needs it', async () => {
+  const builder = cpu();
+  const KERNEL = 'extern "C" __global__ void k(float* y) { y[0] = 1; }';
+  const built = (text: string): Promise<unknown> => builder.build(specOf(`#include <absent/library.h>\n${text}`, 'k'));
+  await built(`absent::Tensor forward(absent::Tensor x);\n${KERNEL}`);
+  const needed = [
+    '#if ABSENT_VERSION > 2\n#endif\n',
+    '#ifdef USE_ABSENT\n#endif\n',
+    '#if HAS(X)\n#else\n#error none\n#endif\n',
+    '__device__ absent::Number n;\n',
+  ];
+  for (const text of needed) await expect(built(text + KERNEL), text).rejects.toThrow('absent/library.h: No such file');
+});
