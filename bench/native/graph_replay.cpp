@@ -101,7 +101,7 @@ Figures MeasureBackend(hal::Device& device, hal::Stream& stream, uint64_t& ticke
     list.push_back({&device, node, i == 0 ? std::vector<uint32_t>() : std::vector<uint32_t>{i - 1}});
   }
   const auto graph = Take(device.BuildGraph(std::move(list)));
-  const hal::GraphLaunchRequest request{.graph = graph.get(), .patches = {}, .outputs = {}};
+  const hal::GraphLaunchRequest request{.graph = graph.get(), .patches = {}};
   const auto finish = [&] {
     Check(stream.Signal().ok(), "Signal");
     while (stream.Completed() < ticket) {

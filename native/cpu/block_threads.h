@@ -42,7 +42,7 @@ class CooperativeGrid {
   /// The launch starts as a whole or not at all, since its blocks may wait for each other; a stopped one counts as run.
   void SetCancellation(const Cancellation& cancellation) { cancellation_ = cancellation; }
   [[nodiscard]] bool IsFinished() const { return unfinished_.load(std::memory_order_acquire) == 0; }
-  /// Why it failed, once it is finished. The failure's outputs are valid as long as this object.
+  /// Why it failed, once it is finished.
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const { return call_.FailureOf(fault_); }
 
  private:

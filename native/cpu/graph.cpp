@@ -118,14 +118,11 @@ bool GraphCore::Begin(const NodeRun& run, std::span<const hal::GraphPatch> patch
   return true;
 }
 
-std::optional<hal::KernelFailure> GraphCore::Failure(std::span<const uint64_t> outputs) const {
+std::optional<hal::KernelFailure> GraphCore::Failure() const {
   const CpuGraphNode* const node = failed_.load(std::memory_order_acquire);
   if (node == nullptr) return std::nullopt;
   std::optional<hal::KernelFailure> failure = node->work_->Failure();
-  if (failure) {
-    failure->node = node->index_;
-    failure->outputs = outputs;
-  }
+  if (failure) failure->node = node->index_;
   return failure;
 }
 

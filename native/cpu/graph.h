@@ -92,7 +92,7 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
   [[nodiscard]] bool Begin(const NodeRun& run, std::span<const hal::GraphPatch> patches,
                            std::shared_ptr<Runnable> stream, bool is_pool_thread);
   /// Why the launch failed, once it is finished. Valid until the next one begins.
-  [[nodiscard]] std::optional<hal::KernelFailure> Failure(std::span<const uint64_t> outputs) const;
+  [[nodiscard]] std::optional<hal::KernelFailure> Failure() const;
   /// Whether a thread with other work may run the whole graph itself.
   [[nodiscard]] bool IsLight() const { return is_light_; }
 
@@ -147,13 +147,10 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
 /// A queued launch.
 struct GraphLaunch {
   GraphLaunch(std::shared_ptr<GraphCore> launched, const hal::GraphLaunchRequest& request)
-      : graph(std::move(launched)),
-        patches(request.patches.begin(), request.patches.end()),
-        outputs(request.outputs.begin(), request.outputs.end()) {}
+      : graph(std::move(launched)), patches(request.patches.begin(), request.patches.end()) {}
 
   const std::shared_ptr<GraphCore> graph;
   const std::vector<hal::GraphPatch> patches;
-  const std::vector<uint64_t> outputs;
   bool has_begun = false;  // Used by the stream's driver.
 };
 

@@ -64,8 +64,7 @@ void Patch(HostCopy& copy, uint32_t param, uint64_t value) {
 class CopyNode final : public NodeWork {
  public:
   CopyNode(const Copy& copy, const hal::HostLeases& host) : copy_(copy, host) {}
-  bool Begin(const NodeRun& run, NodeOwner&) override {
-    copy_.SetSlot(*run.slot);
+  bool Begin(const NodeRun&, NodeOwner&) override {
     copy_.Run();
     return true;
   }
@@ -98,7 +97,6 @@ class SweepNode final : public NodeWork {
   explicit SweepNode(std::shared_ptr<ParallelItem> sweep, ParallelCopy* copy = nullptr)
       : sweep_(std::move(sweep)), copy_(copy) {}
   bool Begin(const NodeRun& run, NodeOwner& owner) override {
-    if (copy_ != nullptr) copy_->SetSlot(*run.slot);
     sweep_->Prepare(run.cancellation, run.priority);
     if (!IsLight()) return sweep_->RunOn(owner.pool(), owner.Resumption());
     sweep_->RunHere();

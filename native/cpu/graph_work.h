@@ -19,7 +19,6 @@ class CpuDevice;
 /// What a node needs to know of the launch that runs it.
 struct NodeRun {
   Cancellation cancellation;
-  protocol::TimelineSlot* slot = nullptr;
   int32_t priority = 0;
 };
 

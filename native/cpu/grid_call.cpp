@@ -51,10 +51,8 @@ GridCall::GridCall(const hal::LaunchRequest& request)
       function_(static_cast<const CpuKernel*>(request.kernel)->function()),
       is_bounded_(static_cast<const CpuKernel*>(request.kernel)->is_bounded()),
       kernel_(request.kernel_id),
-      values_(WordsOf(request) + request.outputs.size()),
-      output_count_(request.outputs.size()),
+      values_(WordsOf(request)),
       params_(request.params.size()) {
-  std::copy(request.outputs.begin(), request.outputs.end(), values_.end() - static_cast<ptrdiff_t>(output_count_));
   const std::vector<uint32_t>& sizes = static_cast<const CpuKernel*>(request.kernel)->param_bytes();
   uint64_t* next = values_.data();
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -153,8 +151,7 @@ std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) 
     status = Status(StatusCode::kLaunchFailed, "threads of a tile called shfl with different source ranks");
     DescribeShuffle(fault.shuffle(), report);
   }
-  return hal::KernelFailure{
-      .status = status, .kernel = kernel_, .report = report, .outputs = std::span(values_).last(output_count_)};
+  return hal::KernelFailure{.status = status, .kernel = kernel_, .report = report};
 }
 
 void GridCall::DescribeStray(const StrayByte& stray, protocol::FaultSlot& report) const {

@@ -33,7 +33,7 @@ struct RunOfBlocks {
 
 class GridCall {
  public:
-  /// Copies the parameters and outputs. `request.params` has as many entries as the kernel takes.
+  /// Copies the parameters. `request.params` has as many entries as the kernel takes.
   explicit GridCall(const hal::LaunchRequest& request);
   /// For a launch by a kernel of `parent`, from the same image.
   GridCall(const GridCall& parent, const MrChild& child);
@@ -55,9 +55,7 @@ class GridCall {
 
  private:
   /// The parameters, each from the start of a word.
-  [[nodiscard]] std::span<const uint64_t> words() const {
-    return std::span(values_).first(values_.size() - output_count_);
-  }
+  [[nodiscard]] std::span<const uint64_t> words() const { return values_; }
   /// The number of the parameter that is, or holds, a pointer into the array.
   [[nodiscard]] uint32_t ParameterOf(const ArrayPlace& array) const;
   /// Turns an access of an address, or the end of a kernel that changed bytes beside an array, into a kGuard.
@@ -70,8 +68,7 @@ class GridCall {
   const MrEntry function_;
   const bool is_bounded_;
   const uint32_t kernel_;
-  std::vector<uint64_t> values_;  // Each parameter begins a word; the outputs follow.
-  size_t output_count_ = 0;
+  std::vector<uint64_t> values_;  // Each parameter begins a word.
   std::vector<void*> params_;
   MrLaunch launch_;
 };

@@ -64,7 +64,7 @@ void HostCopy::RunPart(uint64_t start, uint64_t bytes) const {
   if (!host_.IsWithdrawn()) return RunCopy({copy_.dst + start, copy_.src + start, bytes});
   if (host_.report == nullptr) return;
   std::atomic_ref(host_.report->state).store(hal::kFaultWritten, std::memory_order_release);
-  std::atomic_ref(slot_->fault).store(1, std::memory_order_release);
+  std::atomic_ref(*host_.fault_word).store(1, std::memory_order_release);
 }
 
 ParallelFill::ParallelFill(const Fill& fill, int32_t priority)

@@ -37,12 +37,7 @@ void RunCopy(const Copy& copy);
 /// A copy that skips host memory which was withdrawn before, and reports that.
 class HostCopy {
  public:
-  /// `slot` is the stream's.
-  HostCopy(const Copy& copy, const hal::HostLeases& host, protocol::TimelineSlot& slot)
-      : copy_(copy), host_(host), slot_(&slot) {}
-  /// Of a graph, whose launches have different streams: SetSlot precedes each run.
   HostCopy(const Copy& copy, const hal::HostLeases& host) : copy_(copy), host_(host) {}
-  void SetSlot(protocol::TimelineSlot& slot) { slot_ = &slot; }
   /// Of a graph: the slot for the reports of the next runs.
   void SetReport(protocol::FaultSlot* report) { host_.report = report; }
   /// Of a graph: the memory of the next runs.
@@ -56,7 +51,6 @@ class HostCopy {
  private:
   Copy copy_;
   hal::HostLeases host_;
-  protocol::TimelineSlot* slot_ = nullptr;
 };
 
 class ParallelFill final : public ParallelItem {
@@ -73,7 +67,6 @@ class ParallelCopy final : public ParallelItem {
  public:
   ParallelCopy(HostCopy copy, int32_t priority);
   [[nodiscard]] bool IsLight() const override { return false; }
-  void SetSlot(protocol::TimelineSlot& slot) { copy_.SetSlot(slot); }
   [[nodiscard]] HostCopy& copy() { return copy_; }
 
  private:

@@ -37,7 +37,7 @@ class ParallelItem : public Runnable, public std::enable_shared_from_this<Parall
   /// Whether work that the blocks began has finished too. False: the thread that finishes it runs `stream`.
   [[nodiscard]] virtual bool IsOver(std::shared_ptr<Runnable>) { return true; }
 
-  /// Why it failed, once it is over. The failure's outputs are valid as long as this object.
+  /// Why it failed, once it is over.
   [[nodiscard]] virtual std::optional<hal::KernelFailure> Failure() const { return std::nullopt; }
 
   /// Runs every block on the calling thread. Thread: any.

@@ -66,7 +66,6 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
 
   /// Thread: channel.
   void Submit(hal::Ticket ticket, Work work);
-  [[nodiscard]] protocol::TimelineSlot& slot() const { return *slot_; }
   [[nodiscard]] ScheduleFuzzer* fuzzer() const { return fuzzer_; }
   [[nodiscard]] const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
   /// Waits until no thread drives this stream. Thread: channel.

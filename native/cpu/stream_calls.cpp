@@ -51,9 +51,9 @@ Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint
                        const hal::HostLeases& host) {
   const cpu::Copy copy{dst, src, bytes};
   if (bytes >= kSweepBytes) {
-    core_->Submit(ticket, std::make_shared<ParallelCopy>(HostCopy(copy, host, core_->slot()), core_->priority()));
+    core_->Submit(ticket, std::make_shared<ParallelCopy>(HostCopy(copy, host), core_->priority()));
   } else if (host.HasAny()) {
-    core_->Submit(ticket, std::make_unique<const HostCopy>(copy, host, core_->slot()));
+    core_->Submit(ticket, std::make_unique<const HostCopy>(copy, host));
   } else {
     core_->Submit(ticket, copy);
   }

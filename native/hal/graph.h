@@ -18,8 +18,8 @@
 //      is the device that built it, and only streams of the home launch it. All these devices stay open as long as the
 //      graph exists. A graph keeps its kernels' modules and its host leases alive.
 //  G6. If a kernel node fails in a way that the backend reports through ProgressSink::Failed, the nodes of this launch
-//      that have not begun are skipped. The sink is told once, before the ticket completes, with the index of the node
-//      and the outputs of the request. Later launches run all nodes again.
+//      that have not begun are skipped. The sink is told once, before the ticket completes, with the index of the
+//      node. Later launches run all nodes again.
 //  G7. Device::Cancel of the home stops a launch in the middle if the backend can: no further node begins, running
 //      kernels stop as those of other launches do, and the ticket never completes.
 //  G8. A launch may submit nothing that takes memory for each node. Building may take long; launching never blocks.
@@ -181,8 +181,6 @@ struct GraphLaunchRequest {
   Graph* graph = nullptr;
   /// Valid during the call only.
   std::span<const GraphPatch> patches;
-  /// The runtime's numbers of everything that the graph writes, for ProgressSink::Failed. Valid during the call only.
-  std::span<const uint64_t> outputs;
 };
 
 }  // namespace millrace::hal

@@ -20,7 +20,7 @@
 //  6. A sink is called with no lock held, from any thread, and never blocks.
 //  7. No call blocks for the device. Those that may take long (opening, building, page-locking, closing) come from the
 //     device's control thread and say so.
-//  8. A checked launch that leaves an array's bounds writes its FaultSlot and then sets the timeline slot's `fault`
+//  8. A checked launch that leaves an array's bounds writes its FaultSlot and then sets the device's `fault`
 //     word, both before its ticket counts as completed. The device lives on. A copy that was not made because its host
 //     memory was withdrawn reports in the same way.
 //     A backend that runs kernels on threads of this process (the CPU) calls `ProgressSink::Failed` for a launch whose
@@ -66,8 +66,6 @@ struct KernelFailure {
   /// In a graph launch, the index of the node; of a node in a condition's body, the index of the outermost condition.
   uint32_t node = kNoNode;
   protocol::FaultSlot report{};
-  /// As in the LaunchRequest. Valid during the call only.
-  std::span<const uint64_t> outputs;
 };
 
 /// Receives the progress of streams. Thread: any. Must not block or call back into the stream's device.
@@ -136,9 +134,8 @@ struct LaunchRequest {
   std::span<void* const> params;
   /// All blocks are resident and may wait for each other. At most Kernel::MaxCooperativeBlocks.
   bool is_cooperative = false;
-  /// The runtime's numbers of the kernel and its outputs, for ProgressSink::Failed. Valid during the call only.
+  /// The runtime's number of the kernel, for ProgressSink::Failed.
   uint32_t kernel_id = 0;
-  std::span<const uint64_t> outputs;
   /// Those of `params` that are by value, in their order. The others have at most a word. Valid during the call only.
   std::span<const WideParam> wide;
 };

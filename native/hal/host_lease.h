@@ -28,6 +28,8 @@ struct HostLeases {
   std::shared_ptr<const HostLease> src;
   /// Receives the report of a skipped copy, as in rule 8; null if no report is needed.
   protocol::FaultSlot* report = nullptr;
+  /// The device's `fault` word, if there is a report.
+  uint32_t* fault_word = nullptr;
 
   [[nodiscard]] bool HasAny() const { return dst != nullptr || src != nullptr; }
   [[nodiscard]] bool IsWithdrawn() const {

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "aa0254e3c6f65b97";
+inline constexpr char kHash[] = "a6f533c6fdf9e887";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -94,6 +94,7 @@ enum class Access : uint8_t {
   kRead = 1,  // The kernel reads it.
   kWrite = 2,  // The kernel writes it.
   kReadWrite = 3,  // The kernel reads and writes it.
+  kPart = 4,  // With WRITE: it writes a part of the memory. The rest keeps its contents, and its poison.
 };
 
 /// Options of a launch. Bit flags.
@@ -169,6 +170,7 @@ enum class EventKind : uint16_t {
 enum class CopyFlag : uint16_t {
   kStaged = 1,  // The host end is staging memory. A failure poisons it in the same way as device memory.
   kFirstPiece = 2,  // This piece and the ones that follow overwrite the whole destination, so this piece clears its poison. A piece that fails poisons it again.
+  kPinned = 4,  // The host end is a pinned array. A failure poisons it until the owner of the stream knows of the failure.
 };
 
 /// The route of copies between two devices.
@@ -646,13 +648,14 @@ struct NopRecord {
 static_assert(sizeof(NopRecord) == 16);
 static_assert(offsetof(NopRecord, header) == 0);
 
-/// The progress of one stream, in memory that JavaScript, the host threads and the device share. The completed ticket is the larger of the first two words.
+/// The progress of one stream, in memory that JavaScript, the host threads and the device share. The completed ticket is the larger of the first two words. `fault` and `asks` are words of the device and stand in slot 0: `fault` is not 0 when a kernel or copy of any stream has reported a fault that is not a failure yet, and `asks` when a fault can be reported that does not set this word, by another device or by a body of a graph. Before an owner settles a promise, it asks for failures if one of them is not 0.
 struct TimelineSlot {
   uint64_t device_word;
   uint64_t host_word;
   uint32_t failures;
   uint32_t fault;
-  uint64_t reserved0;
+  uint32_t asks;
+  uint32_t reserved0;
   uint64_t reserved1;
   uint64_t reserved2;
   uint64_t reserved3;
@@ -663,7 +666,8 @@ static_assert(offsetof(TimelineSlot, device_word) == 0);
 static_assert(offsetof(TimelineSlot, host_word) == 8);
 static_assert(offsetof(TimelineSlot, failures) == 16);
 static_assert(offsetof(TimelineSlot, fault) == 20);
-static_assert(offsetof(TimelineSlot, reserved0) == 24);
+static_assert(offsetof(TimelineSlot, asks) == 24);
+static_assert(offsetof(TimelineSlot, reserved0) == 28);
 static_assert(offsetof(TimelineSlot, reserved1) == 32);
 static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "hal/hal.h"
-#include "runtime/host_entry.h"
-#include "runtime/memory_entry.h"
+#include "runtime/in_flight.h"
 
 namespace millrace {
 
@@ -21,9 +21,11 @@ struct BlockingCall {
   std::unique_ptr<hal::Memory> memory;  // The result of an allocation.
   bool is_last_try = false;             // No free was pending when it began.
   bool is_staging = false;              // It allocates staging memory for a copy that the channel issues afterwards.
-  MemoryRef written;                    // Device memory that the copy writes.
-  bool is_whole = false;                // The copy overwrites all of `written`.
-  HostRange staged;                     // Staging memory that the copy writes.
+  // Of a copy: the device memory that it reads or writes, whether it overwrites all of it, and the host memory.
+  MemoryRef read;
+  MemoryRef written;
+  bool is_whole = false;
+  std::vector<HostUse> host;
 };
 
 /// The first piece of work starts the thread. Work holds no reference to its channel, because the channel waits for the

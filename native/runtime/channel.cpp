@@ -15,7 +15,7 @@ Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
       submissions_(streams_, loss_, inbox_, opening.max_pending),
       locks_(device_),
       control_(device_, tables_, peers_.routes, locks_, inbox_),
-      faults_(device_, tables_, loss_),
+      faults_(device_, streams_, loss_),
       owners_(streams_, submissions_, tables_, peers_.users, loss_, inbox_),
       thread_(
           {*this, device_, streams_, inbox_, tables_, peers_, loss_, submissions_, faults_, owners_, blocking_calls_},
@@ -59,7 +59,8 @@ bool Channel::Arm(uint32_t stream, Ticket ticket) {
 std::vector<Failure> Channel::Failures(uint32_t stream, uint32_t from) {
   StreamState* state = FindStream(stream);
   if (state == nullptr) return {};
-  if (FaultReports::HasReport(*state)) FaultReports::Collect(*state);
+  if (FaultReports::IsAnyReported()) FaultReports::Collect();
+  faults_.Told(*state);
   return state->failures.From(from);
 }
 

@@ -169,19 +169,18 @@ void ChannelThread::Finish() {
     device_.RefuseStreams();
     for (uint32_t n = 0; n < streams_.count(); ++n) streams_.At(n).backend.reset();
   }
-  peers_.users.Await();  // None comes any more.
+  peers_.users.Await();     // None comes any more.
+  FaultReports::Collect();  // The slots go with the device.
   for (uint32_t n = 0; n < streams_.count(); ++n) {
     StreamState& stream = streams_.At(n);
-    FaultReports::Collect(stream);  // Their slots go with the device.
-    stream.faults.Clear();
     stream.Forget();
     stream.WakeAll();  // Waiters hold their channels, this one too.
   }
   issuer_.graphs().EndAll();
   tables_.host.TakeAll();
   locks_.UnlockAll();
-  tables_.Clear();
   faults_.Clear();
+  tables_.Clear();
   // Streams that began to wait after the device was marked lost keep this channel.
   tables_.WakeAll();
   peers_.routes.WakeAll();

@@ -1,20 +1,103 @@
 #include "runtime/fault_reports.h"
 
-#include <atomic>
-#include <optional>
+#include <algorithm>
+#include <ranges>
+#include <utility>
 
 #include "runtime/device_access.h"
 #include "runtime/device_loss.h"
-#include "runtime/resource_tables.h"
+#include "runtime/stream_table.h"
 
 namespace millrace {
+namespace {
+
+/// A stream drops completed records when it has this many.
+constexpr size_t kRetireAt = 32;
+
+/// The order in which records of all devices are issued.
+std::atomic<uint64_t> next_order{1};
+/// Records in flight that may fail. While there are none, a record that cannot fail need not be noted.
+std::atomic<uint32_t> fallible{0};
+
+}  // namespace
+
+/// The open devices.
+class FaultReports::Devices {
+ public:
+  /// Never destroyed: native threads may outlive every static object.
+  static Devices& All() {
+    static auto* all = new Devices;
+    return *all;
+  }
+
+  /// Host memory that a record of the stream should have written, which the owner of the stream does not know yet.
+  struct Untold {
+    FaultReports* device = nullptr;
+    StreamState* stream = nullptr;
+    Ticket ticket = 0;
+    HostRange range;
+  };
+  /// The lock of the device is held, too.
+  void AddUntold(const Untold& untold_range) {
+    untold.push_back(untold_range);
+    untold_range.device->AddAsking();
+    has_untold.store(true);
+  }
+
+  std::mutex mutex;
+  // Guarded by mutex.
+  std::vector<FaultReports*> open;
+  std::vector<Untold> untold;
+  /// Avoids the lock while there are none.
+  std::atomic<bool> has_untold{false};
+};
+
+struct FaultReports::Tainted {
+  struct Host {
+    HostRange range;
+    Sight writer;
+    uint32_t failure = 0;
+  };
+  std::unordered_map<MemoryEntry*, uint32_t> memory;
+  std::vector<Host> host;
+
+  /// The failure that poisoned what the record reads, or 0.
+  [[nodiscard]] uint32_t CauseOf(const InFlight& record) const {
+    for (const auto& [entry, use] : record.memory) {
+      if (!IsUsed(use, Use::kRead)) continue;
+      if (const auto found = memory.find(entry); found != memory.end()) return found->second;
+    }
+    for (const HostUse& use : record.host) {
+      if (use.is_write) continue;
+      for (const Host& each : host) {
+        if (each.range.is_lasting && !use.range.is_lasting) continue;
+        if (each.range.Overlaps(use.range)) return each.failure;
+      }
+    }
+    return 0;
+  }
+};
+
+FaultReports::~FaultReports() {
+  Devices& all = Devices::All();
+  std::lock_guard lock(all.mutex);
+  std::erase(all.open, this);
+}
 
 Status FaultReports::Reserve() {
+  protocol::TimelineSlot& slot = streams_.first_slot();
+  word_ = &slot.fault;
+  asks_word_ = &slot.asks;
+  Devices& all = Devices::All();
+  {
+    std::lock_guard lock(all.mutex);
+    all.open.push_back(this);
+  }
   return slots_.Reserve(device_.device());
 }
 
 protocol::FaultSlot* FaultReports::Take(StreamState& stream) {
-  stream.faults.Retire(stream.Completed(), slots_);
+  if (stream.in_flight.size() >= kRetireAt) Retire(stream);
   return slots_.Take(device_.device());
 }
 
@@ -35,64 +118,165 @@ void FaultReports::GiveBack(const GraphFaults::Slots& slots) {
   for (protocol::FaultSlot* const slot : slots) slots_.GiveBack(slot);
 }
 
-bool FaultReports::HasReport(StreamState& stream) {
-  return std::atomic_ref(stream.slot().fault).load(std::memory_order_acquire) != 0;
-}
-
-void FaultReports::Collect(StreamState& stream) {
-  // Keep the word set until the reports are failures: an owner that saw it cleared would treat the launch as a success.
-  // Each call has its own value, so it does not clear the word while another thread collects a later report.
-  static std::atomic<uint32_t> calls{0};
-  const uint32_t own = 2 + calls.fetch_add(1, std::memory_order_relaxed) % 0x7fffffff;
-  const std::atomic_ref flag(stream.slot().fault);
-  flag.store(own, std::memory_order_seq_cst);
-  stream.faults.Collect([&](FaultWatch::Watched& watched) {
-    const bool is_copy = watched.kernel == 0;
-    const Failure failure{.id = NextFailureId(),
-                          .first = watched.ticket,
-                          .last = watched.ticket,
-                          .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
-                          .kernel = watched.kernel,
-                          .has_fault = !is_copy,
-                          .fault = *watched.slot};
-    const uint32_t id = stream.failures.Add(failure, stream.slot());
-    for (const FaultWatch::Output& output : watched.outputs) output.entry->poison.SetIf(output.version, id);
-    watched.outputs.clear();
-  });
-  bool must_ask = false;
-  for (const std::shared_ptr<GraphFaults>& graph : stream.faults.Graphs()) {
-    // Asked first: a launch that has completed by now has written its report.
-    must_ask |= graph->MustAsk(stream);
-    CollectGraph(*graph);
+void FaultReports::Clear() {
+  Devices& all = Devices::All();
+  std::lock_guard list(all.mutex);
+  std::lock_guard lock(mutex_);
+  for (uint32_t n = 0; n < streams_.count(); ++n) {
+    StreamState& stream = streams_.At(n);
+    while (!stream.in_flight.empty()) Pop(stream);
+    stream.in_flight.Clear();
+    ForgetUntold(stream, UINT64_MAX);
   }
-  if (must_ask) return;
-  // Clear it, unless another kernel has set it meanwhile.
-  uint32_t collecting = own;
-  flag.compare_exchange_strong(collecting, 0);
+  freed_.clear();
+  slots_.Clear();
 }
 
-void FaultReports::FailLaunch(const GraphFaults::Node& node, const protocol::FaultSlot& slot,
-                              GraphFaults::Launch& launch) {
-  const bool is_copy = node.kernel == 0;
-  const Failure failure{.id = NextFailureId(),
-                        .first = launch.ticket,
-                        .last = launch.ticket,
-                        .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
-                        .kernel = node.kernel,
-                        .node = node.node,
-                        .has_fault = !is_copy,
-                        .fault = slot};
-  const uint32_t id = launch.stream->failures.Add(failure, launch.stream->slot());
-  for (const auto& [entry, version] : launch.outputs) entry->poison.SetIf(version, id);
-  launch.outputs.clear();
+// ── Records in flight ──────────────────────────────────────────────────────────────────────────────────────────────
+
+uint32_t FaultReports::Enter(StreamState& stream, const Entering& record) {
+  // If nothing can fail late, no walk poisons anything.
+  if (!record.may_fail && fallible.load(std::memory_order_acquire) == 0) {
+    for (const auto& [entry, use] : record.memory) {
+      if (IsUsed(use, Use::kOverwrite)) (*entry)->poison.Clear();
+    }
+    OverwriteHost(record);
+    return 0;
+  }
+  if (stream.in_flight.size() >= kRetireAt) Retire(stream);
+  std::lock_guard lock(mutex_);
+  InFlight& noted = stream.in_flight.Push();
+  noted.memory.resize(record.memory.size());
+  InFlight::Memory* next = noted.memory.data();
+  for (const auto& [ref, use] : record.memory) {
+    MemoryEntry* const entry = ref->get();
+    // A walk of another thread may have poisoned it just now.
+    if (IsUsed(use, Use::kRead)) {
+      if (const uint32_t cause = entry->poison.by(); cause != 0) return Leave(stream, cause);
+    } else if (IsUsed(use, Use::kOverwrite)) {
+      entry->poison.Clear();
+    }
+    *next++ = {entry, use};
+  }
+  for (const HostUse& use : record.host) {
+    if (use.is_write) continue;
+    if (const uint32_t cause = use.range.poisoned_by(); cause != 0) return Leave(stream, cause);
+  }
+  noted.order = next_order.fetch_add(1, std::memory_order_relaxed);
+  noted.ticket = record.ticket;
+  noted.kernel = record.kernel;
+  noted.failure = 0;
+  noted.slot = record.slot;
+  noted.may_fail = record.may_fail;
+  noted.must_ask = record.is_foreign;
+  noted.is_plain = record.host.empty() && record.graph == nullptr && !record.is_foreign;
+  if (record.may_fail) fallible.fetch_add(1, std::memory_order_release);
+  if (noted.is_plain) {
+    for (const InFlight::Memory& each : noted.memory) ++each.entry->in_flight;
+    return 0;
+  }
+  OverwriteHost(record);
+  if (record.graph != nullptr) noted.graph = *record.graph;
+  noted.must_ask |= noted.graph != nullptr && noted.graph->word() != nullptr;
+  for (const MemoryUse& use : record.memory) noted.held.push_back(*use.entry);
+  noted.host.assign(record.host.begin(), record.host.end());
+  if (noted.must_ask) AddAsking();
+  return 0;
 }
 
-void FaultReports::CollectGraph(GraphFaults& faults) {
-  faults.Collect(FailLaunch);
+uint32_t FaultReports::Leave(StreamState& stream, uint32_t cause) {
+  stream.in_flight.Drop();
+  return cause;
+}
+
+void FaultReports::OverwriteHost(const Entering& record) {
+  for (const HostUse& use : record.host) {
+    if (use.is_write) use.range.Overwrite();
+  }
+}
+
+void FaultReports::KeepFreed(const MemoryRef& entry) {
+  if (entry->in_flight > 0) freed_.push_back(entry);
+}
+
+void FaultReports::Pop(StreamState& stream) {
+  InFlight& oldest = stream.in_flight.front();
+  if (oldest.slot != nullptr) slots_.GiveBack(oldest.slot);
+  if (oldest.may_fail) fallible.fetch_sub(1, std::memory_order_relaxed);
+  if (oldest.is_plain) {
+    for (const InFlight::Memory& each : oldest.memory) --each.entry->in_flight;
+  } else {
+    if (oldest.must_ask) RemoveAsking();
+    oldest.graph.reset();
+    oldest.held.clear();
+    oldest.host.clear();
+  }
+  stream.in_flight.Pop();
+}
+
+void FaultReports::Retire(StreamState& stream) {
+  // Only this thread adds and drops records. What has completed by now has written its reports.
+  const Ticket completed = stream.Completed();
+  if (stream.in_flight.empty() || stream.in_flight.front().ticket > completed) return;
+  if (IsAnyReported()) Collect();
+  std::lock_guard lock(mutex_);
+  while (!stream.in_flight.empty() && stream.in_flight.front().ticket <= completed) Pop(stream);
+  if (!freed_.empty()) std::erase_if(freed_, [](const MemoryRef& entry) { return entry->in_flight == 0; });
+}
+
+void FaultReports::End(StreamState& stream) {
+  Retire(stream);
+  Told(stream);
 }
 
 void FaultReports::RetireGraph(GraphFaults& faults) {
-  faults.Retire(FailLaunch);
+  const size_t completed = faults.CountCompleted();
+  if (completed == 0) return;
+  if (IsAnyReported()) Collect();
+  faults.Drop(completed);
+}
+
+// ── Reports ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+bool FaultReports::HasReport() const {
+  return std::atomic_ref(*word_).load(std::memory_order_acquire) != 0;
+}
+
+bool FaultReports::HasWordOfGraph() {
+  if (std::atomic_ref(*asks_word_).load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard lock(mutex_);
+  for (uint32_t n = 0; n < streams_.count(); ++n) {
+    InFlightQueue& queue = streams_.At(n).in_flight;
+    for (size_t at = 0; at < queue.size(); ++at) {
+      const InFlight& record = queue.At(at);
+      if (record.failure == 0 && record.graph != nullptr && record.graph->HasWord()) return true;
+    }
+  }
+  return false;
+}
+
+bool FaultReports::IsAnyReported() {
+  Devices& all = Devices::All();
+  std::lock_guard lock(all.mutex);
+  return std::ranges::any_of(all.open, [](FaultReports* each) { return each->HasReport() || each->HasWordOfGraph(); });
+}
+
+void FaultReports::Collect() {
+  Devices& all = Devices::All();
+  std::lock_guard list(all.mutex);
+  // Keep the words set until the reports are failures: an owner that saw a word cleared would treat the launch as a
+  // success. A kernel that reports meanwhile sets its word to 1 again.
+  constexpr uint32_t kCollecting = 2;
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (FaultReports* const each : all.open) {
+    locks.emplace_back(each->mutex_);
+    if (each->HasReport()) std::atomic_ref(*each->word_).store(kCollecting, std::memory_order_seq_cst);
+  }
+  Walk(all.open, {});
+  for (FaultReports* const each : all.open) {
+    uint32_t collecting = kCollecting;
+    std::atomic_ref(*each->word_).compare_exchange_strong(collecting, 0);
+  }
 }
 
 void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) {
@@ -104,20 +288,158 @@ void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::K
                         .node = failed.node,
                         .has_fault = true,
                         .fault = failed.report};
-  const uint32_t id = stream.failures.Add(failure, stream.slot());
-  for (const uint64_t output : failed.outputs) {
-    const std::optional<MemoryRef> found = tables_.memory.Look(static_cast<uint32_t>(output));
-    if (found) (*found)->poison.SetIf(static_cast<uint32_t>(output >> 32), id);
-  }
-  // Those of other devices have no name here.
-  if (failed.node != hal::kNoNode) {
-    for (const std::shared_ptr<GraphFaults>& graph : stream.faults.Graphs()) graph->Poison(stream, ticket, id);
+  {
+    Devices& all = Devices::All();
+    std::lock_guard list(all.mutex);
+    std::vector<std::unique_lock<std::mutex>> locks;
+    for (FaultReports* const each : all.open) locks.emplace_back(each->mutex_);
+    InFlight* const record = stream.in_flight.Find(ticket);
+    if (record == nullptr) {
+      stream.failures.Add(failure, stream.slot());
+    } else if (record->failure == 0) {
+      Walk(all.open, {.record = record, .failure = &failure});
+    }
   }
   if (failed.status.code() == StatusCode::kDeviceLost) loss_.Mark(failed.status);
 }
 
+std::optional<GraphFaults::Report> FaultReports::ReportOf(const Sight& sight) {
+  const auto& [device, stream, record, has_completed] = sight;
+  if (record->graph != nullptr) return record->graph->ReportOf(*stream, record->ticket);
+  if (record->slot == nullptr ||
+      std::atomic_ref(record->slot->state).load(std::memory_order_acquire) != hal::kFaultWritten) {
+    return std::nullopt;
+  }
+  return GraphFaults::Report{.node = {.node = hal::kNoNode, .kernel = record->kernel}, .fault = *record->slot};
+}
+
+Failure FaultReports::FailureOf(const InFlight& record, const GraphFaults::Report& report) {
+  const bool is_copy = report.node.kernel == 0;
+  return {.id = NextFailureId(),
+          .first = record.ticket,
+          .last = record.ticket,
+          .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
+          .kernel = report.node.kernel,
+          .node = report.node.node,
+          .has_fault = !is_copy,
+          .fault = report.fault};
+}
+
+void FaultReports::Walk(const std::vector<FaultReports*>& devices, const Known& known) {
+  std::vector<Sight> sights;
+  uint64_t first = known.record == nullptr ? UINT64_MAX : known.record->order;
+  // As long as no record that failed has completed, nothing that derives from one has. Of a polled device it is not
+  // known which have. Streams advance meanwhile, so how far all of them are is read before it is asked of the failed.
+  bool has_completed = false;
+  for (FaultReports* const device : devices) {
+    for (uint32_t n = 0; n < device->streams_.count(); ++n) {
+      StreamState& stream = device->streams_.At(n);
+      if (stream.in_flight.empty()) continue;
+      const Ticket completed = stream.Completed();
+      for (size_t at = 0; at < stream.in_flight.size(); ++at) {
+        InFlight& record = stream.in_flight.At(at);
+        sights.push_back({device, &stream, &record, record.ticket <= completed});
+      }
+    }
+  }
+  for (const Sight& sight : sights) {
+    if (sight.record->failure != 0 || !ReportOf(sight)) continue;
+    first = std::min(first, sight.record->order);
+    has_completed |= sight.device->device_.needs_polling() || sight.stream->Completed() >= sight.record->ticket;
+  }
+  if (first == UINT64_MAX) return;
+  std::erase_if(sights, [&](const Sight& sight) {
+    return sight.record->order < first || (sight.has_completed && !has_completed);
+  });
+  std::ranges::sort(sights, {}, [](const Sight& sight) { return sight.record->order; });
+  Tainted tainted;
+  for (const Sight& sight : sights) Step(sight, known, tainted);
+  for (const auto& [entry, failure] : tainted.memory) entry->poison.Set(failure);
+  for (const Tainted::Host& each : tainted.host) {
+    each.range.Poison(each.failure);
+    if (each.range.is_lasting) continue;
+    Devices::All().AddUntold({each.writer.device, each.writer.stream, each.writer.record->ticket, each.range});
+  }
+}
+
+void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted) {
+  const auto& [device, stream, record, has_completed] = sight;
+  if (record->failure == 0) {
+    if (const uint32_t cause = tainted.CauseOf(*record); cause != 0) {
+      const Failure failure{
+          .id = NextFailureId(), .first = record->ticket, .last = record->ticket, .status = Upstream(), .cause = cause};
+      stream->failures.Add(failure, stream->slot());
+      record->failure = cause;
+    } else if (record == known.record) {
+      record->failure = stream->failures.Add(*known.failure, stream->slot());
+    } else if (const std::optional<GraphFaults::Report> report = ReportOf(sight)) {
+      record->failure = stream->failures.Add(FailureOf(*record, *report), stream->slot());
+    }
+  }
+  for (const auto& [entry, use] : record->memory) {
+    if (!IsUsed(use, Use::kWrite)) continue;
+    if (record->failure != 0) {
+      tainted.memory.insert_or_assign(entry, record->failure);
+    } else if (IsUsed(use, Use::kOverwrite)) {
+      tainted.memory.erase(entry);
+    }
+  }
+  for (const HostUse& use : record->host) {
+    if (!use.is_write) continue;
+    // A later copy to other bytes of the range leaves the rest poisoned.
+    std::vector<Tainted::Host> rest;
+    for (const Tainted::Host& each : tainted.host) {
+      for (const HostRange& part : each.range.Without(use.range)) rest.push_back({part, each.writer, each.failure});
+    }
+    tainted.host = std::move(rest);
+    if (record->failure != 0) tainted.host.push_back({use.range, sight, record->failure});
+  }
+}
+
+// ── Host memory ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+void FaultReports::PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure) {
+  range.Poison(failure);
+  if (range.state == nullptr || range.is_lasting) return;
+  Devices& all = Devices::All();
+  std::lock_guard list(all.mutex);
+  std::lock_guard lock(mutex_);
+  all.AddUntold({this, &stream, ticket, range});
+}
+
+void FaultReports::Told(StreamState& stream) {
+  Devices& all = Devices::All();
+  if (!all.has_untold.load()) return;
+  std::lock_guard list(all.mutex);
+  std::lock_guard lock(mutex_);
+  ForgetUntold(stream, stream.Completed());
+}
+
+void FaultReports::ForgetUntold(StreamState& stream, Ticket completed) {
+  Devices& all = Devices::All();
+  std::erase_if(all.untold, [&](const Devices::Untold& each) {
+    if (each.stream != &stream || each.ticket > completed) return false;
+    each.range.Overwrite();
+    RemoveAsking();
+    return true;
+  });
+  all.has_untold.store(!all.untold.empty());
+}
+
+void FaultReports::AddAsking() {
+  if (++asking_ == 1) std::atomic_ref(*asks_word_).store(1, std::memory_order_release);
+}
+
+void FaultReports::RemoveAsking() {
+  if (--asking_ == 0) std::atomic_ref(*asks_word_).store(0, std::memory_order_release);
+}
+
 Status FaultReports::NoSlot() {
   return Status(StatusCode::kOutOfMemory, "no memory for fault reports");
+}
+
+Status FaultReports::Upstream() {
+  return Status(StatusCode::kUpstream, "it reads what an earlier failure poisoned");
 }
 
 Status FaultReports::Gone() {

@@ -1,9 +1,18 @@
-// The reports of faults of one device, as failures of their streams: those that a kernel or a copy wrote to its slot
-// (fault_slots.h), and those that a thread of the CPU device hands over.
+// The reports of faults, as failures of their streams: those that a kernel or a copy wrote to its slot (fault_slots.h),
+// and those that a thread of the CPU device hands over. A failed record also fails every record in flight that derives
+// from it (in_flight.h), on any stream and any device.
+//
+// Order of locks: the list of devices, then `mutex_` of each device in the order of the list, then the locks of a
+// graph's reports and of a stream's failures. An issued record takes only the `mutex_` of its own device.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "hal/hal.h"
 #include "runtime/channel_parts.h"
@@ -13,12 +22,14 @@
 
 namespace millrace {
 
-/// slots_ is the channel's thread's; the reports of a stream are guarded by its FaultWatch and its FailureLog, those of
-/// a graph by its GraphFaults.
+/// One for each open device. Thread: any, unless stated otherwise.
 class FaultReports {
  public:
-  FaultReports(DeviceAccess& device, ResourceTables& tables, DeviceLoss& loss)
-      : device_(device), tables_(tables), loss_(loss) {}
+  FaultReports(DeviceAccess& device, StreamTable& streams, DeviceLoss& loss)
+      : device_(device), streams_(streams), loss_(loss) {}
+  ~FaultReports();
+  FaultReports(const FaultReports&) = delete;
+  FaultReports& operator=(const FaultReports&) = delete;
 
   /// The first slots. Thread: control, before the channel's thread starts.
   Status Reserve();
@@ -27,32 +38,87 @@ class FaultReports {
   /// Slots for the nodes of a graph, until GiveBack. Nothing when Take would return null. Thread: channel.
   std::optional<GraphFaults::Slots> TakeForGraph(size_t count);
   void GiveBack(const GraphFaults::Slots& slots);
-  /// The device closes. Thread: channel.
-  void Clear() { slots_.Clear(); }
+  /// The device's `fault` word, which kernels set.
+  [[nodiscard]] uint32_t* word() const { return word_; }
+  /// All streams have ended, and the device closes. Thread: channel.
+  void Clear();
 
-  /// A kernel or a copy has written a report that Collect has not seen. Thread: any.
-  [[nodiscard]] static bool HasReport(StreamState& stream);
-  /// Turns the stream's reports into failures. Thread: any.
-  static void Collect(StreamState& stream);
-  /// Turns the graph's reports into failures of the streams that launched it. Thread: any.
-  static void CollectGraph(GraphFaults& faults);
-  /// As CollectGraph, and frees the slots of launches that have completed. Thread: channel.
+  /// Notes what the record uses, and clears the poison of what it overwrites, before it is given to the backend: a
+  /// report may arrive before the backend's call returns. If it reads what is poisoned, nothing is noted and the result
+  /// is the failure; otherwise 0. Thread: channel.
+  [[nodiscard]] uint32_t Enter(StreamState& stream, const Entering& record);
+  /// The memory was freed. Records in flight may still name it. Thread: channel.
+  void KeepFreed(const MemoryRef& entry);
+  /// Drops the records of the stream that have completed. Thread: channel.
+  void Retire(StreamState& stream);
+  /// The stream has ended: it has completed everything. Thread: channel.
+  void End(StreamState& stream);
+  /// Drops the launches of the graph that have completed. Thread: channel.
   static void RetireGraph(GraphFaults& faults);
+
+  /// Whether a kernel or a copy of this device has written a report that Collect has not seen.
+  [[nodiscard]] bool HasReport() const;
+  /// The same of any device, and of graphs with nodes in bodies.
+  [[nodiscard]] static bool IsAnyReported();
+  /// Turns all reports into failures.
+  static void Collect();
   /// As KernelFailures::KernelFailed.
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed);
+  /// Poisons host memory that a record of the stream should have written.
+  void PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
+  /// The owner of the stream asks for its failures: it may write to the host memory that completed records should have
+  /// written.
+  void Told(StreamState& stream);
 
   /// Take returned null.
   [[nodiscard]] static Status NoSlot();
+  /// A record reads what an earlier failure poisoned.
+  [[nodiscard]] static Status Upstream();
   /// A copy found its memory gone.
   [[nodiscard]] static Status Gone();
 
  private:
-  static void FailLaunch(const GraphFaults::Node& node, const protocol::FaultSlot& slot, GraphFaults::Launch& launch);
+  /// A record in flight, and its stream.
+  struct Sight {
+    FaultReports* device = nullptr;
+    StreamState* stream = nullptr;
+    InFlight* record = nullptr;
+    bool has_completed = false;
+  };
+  /// What a walk has found to be poisoned so far.
+  struct Tainted;
+  /// The failure of a record that is known although no report says so.
+  struct Known {
+    const InFlight* record = nullptr;
+    const Failure* failure = nullptr;
+  };
+  class Devices;
+
+  static std::optional<GraphFaults::Report> ReportOf(const Sight& sight);
+  static Failure FailureOf(const InFlight& record, const GraphFaults::Report& report);
+  /// Fails the records that have a report, and those in flight that derive from them. All locks are held.
+  static void Walk(const std::vector<FaultReports*>& devices, const Known& known);
+  static void Step(const Sight& sight, const Known& known, Tainted& tainted);
+  static void OverwriteHost(const Entering& record);
+  static uint32_t Leave(StreamState& stream, uint32_t cause);
+  [[nodiscard]] bool HasWordOfGraph();
+  // The lock of the device is held.
+  void ForgetUntold(StreamState& stream, Ticket completed);
+  void AddAsking();
+  void RemoveAsking();
+  void Pop(StreamState& stream);
 
   DeviceAccess& device_;
-  ResourceTables& tables_;
+  StreamTable& streams_;
   DeviceLoss& loss_;
-  FaultSlots slots_;
+  FaultSlots slots_;              // Thread: channel, after Reserve.
+  std::vector<MemoryRef> freed_;  // Memory that records in flight name. Thread: channel.
+  uint32_t* word_ = nullptr;
+  uint32_t* asks_word_ = nullptr;
+
+  std::mutex mutex_;
+  // Guarded by mutex_, as are the records in flight of the streams.
+  uint32_t asking_ = 0;  // Records in flight that must_ask, and host memory that an owner does not know to be poisoned.
 };
 
 }  // namespace millrace

@@ -1,5 +1,6 @@
 #include "runtime/fault_slots.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace millrace {
@@ -20,51 +21,16 @@ protocol::FaultSlot* FaultSlots::Take(hal::Device& device) {
   return slot;
 }
 
+void FaultSlots::GiveBack(protocol::FaultSlot* slot) {
+  if (std::atomic_ref(slot->state).load(std::memory_order_acquire) != 0) {
+    std::memset(static_cast<void*>(slot), 0, sizeof(*slot));
+  }
+  free_.push_back(slot);
+}
+
 void FaultSlots::Clear() {
   free_.clear();
   chunks_.clear();
-}
-
-void FaultWatch::Add(hal::Ticket ticket, uint32_t kernel, protocol::FaultSlot* slot,
-                     std::span<MemoryRef* const> outputs) {
-  std::lock_guard lock(mutex_);
-  Watched& watched = watched_.emplace_back(Watched{.ticket = ticket, .kernel = kernel, .slot = slot});
-  watched.outputs.reserve(outputs.size());
-  for (const MemoryRef* output : outputs) watched.outputs.push_back({*output, (*output)->poison.version()});
-}
-
-void FaultWatch::Retire(hal::Ticket completed, FaultSlots& slots) {
-  std::lock_guard lock(mutex_);
-  while (!watched_.empty() && watched_.front().ticket <= completed) {
-    Watched& oldest = watched_.front();
-    if (HasFaulted(oldest)) {
-      if (!oldest.is_reported) return;
-      std::memset(static_cast<void*>(oldest.slot), 0, sizeof(*oldest.slot));
-    }
-    slots.GiveBack(oldest.slot);
-    watched_.pop_front();
-  }
-}
-
-void FaultWatch::Clear() {
-  std::lock_guard lock(mutex_);
-  watched_.clear();
-  graphs_.clear();
-}
-
-void FaultWatch::AddGraph(const std::shared_ptr<GraphFaults>& graph) {
-  std::lock_guard lock(mutex_);
-  std::erase_if(graphs_, [](const auto& each) { return each.expired(); });
-  graphs_.push_back(graph);
-}
-
-std::vector<std::shared_ptr<GraphFaults>> FaultWatch::Graphs() {
-  std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<GraphFaults>> graphs;
-  for (const auto& each : graphs_) {
-    if (auto graph = each.lock()) graphs.push_back(std::move(graph));
-  }
-  return graphs;
 }
 
 }  // namespace millrace

@@ -41,11 +41,8 @@ bool GraphFaults::MayGrow() {
   return sets_.size() < std::max(most, kFewestSets);
 }
 
-bool GraphFaults::MustAsk(const StreamState& stream) {
-  if (word_ == nullptr) return false;
-  std::lock_guard lock(mutex_);
-  return std::ranges::any_of(launches_,
-                             [&](const Launch& launch) { return launch.stream == &stream && !HasCompleted(launch); });
+bool GraphFaults::HasWord() const {
+  return word_ != nullptr && State(*word_) != 0;
 }
 
 uint32_t GraphFaults::AddSet(Slots slots) {
@@ -54,10 +51,10 @@ uint32_t GraphFaults::AddSet(Slots slots) {
   return static_cast<uint32_t>(sets_.size() - 1);
 }
 
-void GraphFaults::Watch(StreamState& stream, hal::Ticket ticket, uint32_t set, Outputs outputs) {
+void GraphFaults::Watch(StreamState& stream, hal::Ticket ticket, uint32_t set) {
   std::lock_guard lock(mutex_);
-  if (!nodes_.empty()) sets_[set].is_used = true;
-  launches_.push_back({.stream = &stream, .ticket = ticket, .set = set, .outputs = std::move(outputs)});
+  sets_[set].is_used = true;
+  launches_.push_back({.stream = &stream, .ticket = ticket, .set = set});
 }
 
 std::optional<std::pair<StreamState*, hal::Ticket>> GraphFaults::Oldest() {
@@ -66,23 +63,34 @@ std::optional<std::pair<StreamState*, hal::Ticket>> GraphFaults::Oldest() {
   return std::pair(launches_.front().stream, launches_.front().ticket);
 }
 
-void GraphFaults::DropOldest() {
-  if (!nodes_.empty()) {
+std::optional<GraphFaults::Report> GraphFaults::ReportOf(const StreamState& stream, hal::Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  for (const Launch& launch : launches_) {
+    if (launch.stream != &stream || launch.ticket != ticket) continue;
+    const Slots& slots = sets_[launch.set].slots;
+    for (size_t n = 0; n < slots.size(); ++n) {
+      if (State(*slots[n]) == hal::kFaultWritten) return Report{nodes_[n], *slots[n]};
+    }
+  }
+  return std::nullopt;
+}
+
+size_t GraphFaults::CountCompleted() {
+  std::lock_guard lock(mutex_);
+  const auto first = std::ranges::find_if_not(launches_, HasCompleted);
+  return static_cast<size_t>(first - launches_.begin());
+}
+
+void GraphFaults::Drop(size_t count) {
+  std::lock_guard lock(mutex_);
+  for (; count > 0; --count) {
     Set& set = sets_[launches_.front().set];
     for (protocol::FaultSlot* const slot : set.slots) {
       if (State(*slot) != 0) std::memset(static_cast<void*>(slot), 0, sizeof(*slot));
     }
     set.is_used = false;
     if (word_ != nullptr) std::memset(static_cast<void*>(word_), 0, sizeof(*word_));
-  }
-  launches_.pop_front();
-}
-
-void GraphFaults::Poison(const StreamState& stream, hal::Ticket ticket, uint32_t failure) {
-  std::lock_guard lock(mutex_);
-  for (const Launch& launch : launches_) {
-    if (launch.stream != &stream || launch.ticket != ticket) continue;
-    for (const auto& [entry, version] : launch.outputs) entry->poison.SetIf(version, failure);
+    launches_.pop_front();
   }
 }
 

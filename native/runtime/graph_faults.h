@@ -4,7 +4,8 @@
 // is one, became a failure.
 //
 // Nodes in the bodies of conditions keep the parameters that they were built with. A graph with such nodes has one set,
-// so one of its launches is with the backend at a time, and all its nodes have one fault word in place of the streams'.
+// so one of its launches is with the backend at a time, and all its nodes have one fault word in place of the device's:
+// its conditions read that word, and it is reset after each launch.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,6 @@
 #include <vector>
 
 #include "hal/hal.h"
-#include "runtime/memory_entry.h"
 
 namespace millrace {
 
@@ -33,26 +33,25 @@ class GraphFaults {
   };
   /// A slot for each node, in the order of the nodes.
   using Slots = std::vector<protocol::FaultSlot*>;
-  /// Memory that a launch writes, with the version of its contents.
-  using Outputs = std::vector<std::pair<MemoryRef, uint32_t>>;
   struct Launch {
     StreamState* stream = nullptr;
     hal::Ticket ticket = 0;
-    uint32_t set = 0;  // Of no meaning if no node may report.
-    bool is_reported = false;
-    Outputs outputs;
+    uint32_t set = 0;
+  };
+  struct Report {
+    Node node;
+    protocol::FaultSlot fault{};
   };
 
   /// `word`: of a graph with nodes in bodies, the slot whose state is the fault word of all. Null without such nodes.
   explicit GraphFaults(std::vector<Node> nodes, protocol::FaultSlot* word = nullptr)
       : nodes_(std::move(nodes)), word_(word) {}
 
-  /// Without nodes, launches are watched only for Poison, and have no sets.
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
   /// The fault word of all nodes, if some are in bodies. Null otherwise.
   [[nodiscard]] uint32_t* word() const { return word_ == nullptr ? nullptr : &word_->state; }
-  /// Whether a launch on the stream, of a graph with such nodes, may still report: no word of the stream tells.
-  [[nodiscard]] bool MustAsk(const StreamState& stream);
+  /// Whether a node of a graph with that word has reported a fault.
+  [[nodiscard]] bool HasWord() const;
   /// A set that no launch has; `preferred`, if it is one. Nothing if there is none. Thread: channel.
   [[nodiscard]] std::optional<uint32_t> FindFree(uint32_t preferred);
   /// Whether the graph may have another set.
@@ -63,27 +62,15 @@ class GraphFaults {
   [[nodiscard]] const Slots& SlotsOf(uint32_t set) const { return sets_[set].slots; }
 
   /// Before the launch is given to the backend. From now on the set is the launch's. Thread: channel.
-  void Watch(StreamState& stream, hal::Ticket ticket, uint32_t set, Outputs outputs);
-  /// The stream and the ticket of the oldest launch that Retire has not dropped, if there is one.
+  void Watch(StreamState& stream, hal::Ticket ticket, uint32_t set);
+  /// The stream and the ticket of the oldest launch that was not dropped, if there is one.
   [[nodiscard]] std::optional<std::pair<StreamState*, hal::Ticket>> Oldest();
-  /// Calls `report(node, slot, launch)` for every launch with a complete report: once, with the first node.
-  template <typename Report>
-  void Collect(Report report) {
-    std::lock_guard lock(mutex_);
-    for (Launch& launch : launches_) CollectOne(launch, report);
-  }
-  /// Drops launches that have completed, and empties their sets. First calls `report` as Collect does.
-  template <typename Report>
-  void Retire(Report report) {
-    std::lock_guard lock(mutex_);
-    while (!launches_.empty() && HasCompleted(launches_.front())) {
-      // It has reported whatever it reports: a report is complete before its ticket is.
-      CollectOne(launches_.front(), report);
-      DropOldest();
-    }
-  }
-  /// Poisons what this launch writes.
-  void Poison(const StreamState& stream, hal::Ticket ticket, uint32_t failure);
+  /// The report of this launch, of its first node that has one. Nothing if the launch was dropped.
+  [[nodiscard]] std::optional<Report> ReportOf(const StreamState& stream, hal::Ticket ticket);
+  /// How many of the oldest launches have completed.
+  [[nodiscard]] size_t CountCompleted();
+  /// Drops the oldest launches and empties their sets. Their reports were collected. Thread: channel.
+  void Drop(size_t count);
   /// Empties the slots of all sets and returns them. All launches have completed, and their reports were collected.
   Slots End();
 
@@ -93,20 +80,8 @@ class GraphFaults {
     bool is_used = false;
   };
 
-  template <typename Report>
-  void CollectOne(Launch& launch, Report& report) {
-    if (launch.is_reported || nodes_.empty()) return;
-    const Slots& slots = sets_[launch.set].slots;
-    for (size_t n = 0; n < slots.size(); ++n) {
-      if (State(*slots[n]) != hal::kFaultWritten) continue;
-      launch.is_reported = true;
-      report(nodes_[n], *slots[n], launch);
-      return;
-    }
-  }
   static uint32_t State(protocol::FaultSlot& slot);
   static bool HasCompleted(const Launch& launch);
-  void DropOldest();
 
   const std::vector<Node> nodes_;
   protocol::FaultSlot* const word_;

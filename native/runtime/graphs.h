@@ -61,7 +61,7 @@ struct GraphPlan {
     protocol::LaunchRecord record;
     KernelEntry entry;
   };
-  /// A checked kernel, and the first of its two hidden parameters: its fault slot, and then the stream's fault word.
+  /// A checked kernel, and the first of its two hidden parameters: its fault slot, and then the device's fault word.
   struct Checked {
     uint32_t node = 0;
     uint32_t param = 0;
@@ -95,11 +95,8 @@ struct GraphPlan {
   /// A copy whose host memory could not be page-locked, if there is one.
   uint32_t unlocked_copy = hal::kNoNode;
   bool has_slot_copies = false;  // Copies or fills of memory that launches give.
-  bool has_foreign_outputs = false;
-  // What the hidden parameters of the nodes name since the last launch: the stream whose fault word the checked kernels
-  // write, and the set of fault slots.
-  StreamState* word_stream = nullptr;
-  uint32_t fault_set = 0;
+  std::vector<HostUse> host;     // Host memory that copies use.
+  uint32_t fault_set = 0;        // The fault slots that the nodes name since the last launch.
 
   /// Notes the memory that the next node uses. All its reads come before its writes.
   struct Write {
@@ -178,7 +175,6 @@ struct GraphEntry {
   std::shared_ptr<BuiltGraph> built = std::make_shared<BuiltGraph>();
   std::shared_ptr<GraphFaults> faults;                    // Null if nothing of a launch can be reported late.
   std::vector<std::pair<StreamState*, Ticket>> launches;  // The last of each stream.
-  std::vector<StreamState*> watched;                      // Streams that know `faults`.
 
   /// False if the bytes are malformed.
   [[nodiscard]] bool Read();

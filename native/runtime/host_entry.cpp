@@ -5,20 +5,21 @@
 
 namespace millrace {
 
-uint32_t PoisonedRanges::by(uint64_t start, uint64_t bytes) {
+uint32_t PoisonedRanges::by(uint64_t start, uint64_t bytes, bool with_lasting) {
   if (is_clean_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
   uint32_t first = 0;
   for (auto at = FirstBehind(start); at != ranges_.end() && at->first < start + bytes; ++at) {
+    if (at->second.is_lasting && !with_lasting) continue;
     if (first == 0 || at->second.failure < first) first = at->second.failure;
   }
   return first;
 }
 
-void PoisonedRanges::Set(uint64_t start, uint64_t bytes, uint32_t failure) {
+void PoisonedRanges::Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting) {
   std::lock_guard lock(mutex_);
   Cut(start, start + bytes);
-  ranges_[start] = {start + bytes, failure};
+  ranges_[start] = {start + bytes, failure, is_lasting};
   is_clean_.store(false, std::memory_order_release);
 }
 
@@ -41,9 +42,17 @@ void PoisonedRanges::Cut(uint64_t start, uint64_t end) {
   for (auto at = FirstBehind(start); at != ranges_.end() && at->first < end;) {
     const auto [first, range] = *at;
     at = ranges_.erase(at);
-    if (first < start) ranges_[first] = {start, range.failure};
+    if (first < start) ranges_[first] = {start, range.failure, range.is_lasting};
     if (range.end > end) ranges_[end] = range;
   }
+}
+
+std::vector<HostRange> HostRange::Without(const HostRange& other) const {
+  if (!Overlaps(other)) return {*this};
+  std::vector<HostRange> rest;
+  if (start < other.start) rest.push_back({state, start, other.start - start, is_lasting});
+  if (end() > other.end()) rest.push_back({state, other.end(), end() - other.end(), is_lasting});
+  return rest;
 }
 
 }  // namespace millrace

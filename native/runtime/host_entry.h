@@ -1,7 +1,8 @@
 // Registered host memory: its address, whether it may still be accessed, and which parts of it a failure poisoned.
 //
-// Only staging memory is poisoned. JavaScript writes to other host memory without the runtime's knowledge, so copies
-// would be refused although JavaScript has overwritten the poisoned bytes.
+// Staging memory stays poisoned for copies through it until one overwrites it. JavaScript writes to pinned arrays
+// without the runtime's knowledge, so their poison ends when the owner of the stream whose record failed knows of that.
+// Other host memory is private to an owner's copies and is never poisoned.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "hal/hal.h"
 
@@ -19,10 +21,10 @@ namespace millrace {
 /// Poisoned byte ranges: the operations that should have written them failed. Thread: any.
 class PoisonedRanges {
  public:
-  /// The first of the failures that poisoned any of these bytes, or 0.
-  [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes);
+  /// The first of the failures that poisoned any of these bytes, or 0. Lasting poison counts only `with_lasting`.
+  [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes, bool with_lasting);
   /// Poisons these bytes.
-  void Set(uint64_t start, uint64_t bytes, uint32_t failure);
+  void Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting);
   /// Clears the poison of these bytes, which a record overwrites.
   void Overwrite(uint64_t start, uint64_t bytes);
 
@@ -30,6 +32,7 @@ class PoisonedRanges {
   struct Range {
     uint64_t end = 0;
     uint32_t failure = 0;
+    bool is_lasting = false;
   };
   using Ranges = std::map<uint64_t, Range>;
   Ranges::iterator FirstBehind(uint64_t start);
@@ -54,15 +57,25 @@ struct HostEntry {
   [[nodiscard]] std::shared_ptr<const hal::HostLease> lease() const { return {state, &state->lease}; }
 };
 
-/// A part of staging memory. Without a state it is empty.
+/// A part of registered memory. Without a state it is empty.
 struct HostRange {
   std::shared_ptr<HostState> state;
   uint64_t start = 0;
   uint64_t bytes = 0;
+  bool is_lasting = false;  // It is staging memory.
 
-  [[nodiscard]] uint32_t poisoned_by() const { return state == nullptr ? 0 : state->poisoned.by(start, bytes); }
+  [[nodiscard]] uint64_t end() const { return start + bytes; }
+  [[nodiscard]] bool Overlaps(const HostRange& other) const {
+    return state == other.state && start < other.end() && other.start < end();
+  }
+  /// The parts of it that are not in the other range.
+  [[nodiscard]] std::vector<HostRange> Without(const HostRange& other) const;
+
+  [[nodiscard]] uint32_t poisoned_by() const {
+    return state == nullptr ? 0 : state->poisoned.by(start, bytes, is_lasting);
+  }
   void Poison(uint32_t failure) const {
-    if (state != nullptr) state->poisoned.Set(start, bytes, failure);
+    if (state != nullptr) state->poisoned.Set(start, bytes, failure, is_lasting);
   }
   void Overwrite() const {
     if (state != nullptr) state->poisoned.Overwrite(start, bytes);

@@ -28,6 +28,10 @@ constexpr bool Reads(uint8_t access) {
 constexpr bool Writes(uint8_t access) {
   return (access & static_cast<uint8_t>(protocol::Access::kWrite)) != 0;
 }
+/// Whether the kernel writes a part of the memory.
+constexpr bool IsPart(uint8_t access) {
+  return (access & static_cast<uint8_t>(protocol::Access::kPart)) != 0;
+}
 constexpr bool IsCooperative(const protocol::LaunchRecord& record) {
   return (record.flags & static_cast<uint32_t>(protocol::LaunchFlag::kCooperative)) != 0;
 }

@@ -13,33 +13,17 @@ namespace millrace {
 
 class StreamState;
 
-/// Whether contents are poisoned, and by which failure. A fault may be reported after later records have overwritten
-/// the contents. So contents have a version, and a report applies only to the version that its launch wrote. Thread:
-/// any; copies of other devices overwrite too.
+/// Whether contents are poisoned, and by which failure. A record that overwrites all contents clears the poison when it
+/// is issued (FaultReports::Enter). Thread: any; copies of other devices overwrite too.
 class Poison {
  public:
   /// The id of the failure that poisoned the contents, or 0.
-  [[nodiscard]] uint32_t by() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire)); }
-  [[nodiscard]] uint32_t version() const { return static_cast<uint32_t>(state_.load(std::memory_order_acquire) >> 32); }
-  /// Clears the poison and starts a new version, because a record overwrites all contents. Call it before the backend
-  /// gets the work, because the work may complete, and other threads may look, before that call returns. If the work is
-  /// then refused, set its failure in the new version.
-  void Overwrite() {
-    uint64_t seen = state_.load(std::memory_order_relaxed);
-    while (!state_.compare_exchange_weak(seen, ((seen >> 32) + 1) << 32)) {
-    }
-  }
-  /// Poisons the contents with this failure.
-  void Set(uint32_t failure) { SetIf(version(), failure); }
-  /// As Set, unless the contents have been overwritten since `version`.
-  void SetIf(uint32_t version, uint32_t failure) {
-    uint64_t seen = state_.load(std::memory_order_acquire);
-    while (seen >> 32 == version && !state_.compare_exchange_weak(seen, uint64_t{version} << 32 | failure)) {
-    }
-  }
+  [[nodiscard]] uint32_t by() const { return failure_.load(std::memory_order_acquire); }
+  void Set(uint32_t failure) { failure_.store(failure, std::memory_order_release); }
+  void Clear() { failure_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<uint64_t> state_{0};  // The version in the high half, the failure in the low half.
+  std::atomic<uint32_t> failure_{0};
 };
 
 struct MemoryEntry {
@@ -53,6 +37,8 @@ struct MemoryEntry {
   uint64_t bytes = 0;            // The requested size.
   protocol::AllocKind kind = protocol::AllocKind::kPool;
   Poison poison;
+  /// How many records in flight of its own device use it (in_flight.h). Thread: its channel.
+  uint32_t in_flight = 0;
 };
 using MemoryRef = std::shared_ptr<MemoryEntry>;
 

@@ -93,6 +93,8 @@ void ResourceTables::DefineGraph(uint32_t handle, GraphRef graph, uint32_t owner
 }
 
 void ResourceTables::Clear() {
+  // Records in flight of other devices may know an entry for longer.
+  memory.ForEach([](const MemoryRef& entry) { entry->memory.reset(); });
   memory.TakeAll();
   events.Clear();
   kernels.TakeAll();

@@ -24,7 +24,7 @@
 #include "runtime/blocking_calls_thread.h"
 #include "runtime/deferred_records.h"
 #include "runtime/failures.h"
-#include "runtime/fault_slots.h"
+#include "runtime/in_flight.h"
 #include "runtime/waiting_streams.h"
 
 namespace millrace {
@@ -80,6 +80,8 @@ class StreamState final : public hal::ProgressSink {
   /// Which thread that shares the device reserved it; 0: the one that opened the device.
   uint32_t owner_id = 0;
 
+  InFlightQueue in_flight;  // Guarded by the lock of its channel's FaultReports.
+
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
   Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
@@ -99,7 +101,6 @@ class StreamState final : public hal::ProgressSink {
 
   // ── Any thread. ──
   alignas(64) FailureLog failures;
-  FaultWatch faults;
   std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by any thread.
   std::atomic<bool> is_watched{false};              // It is on the watcher's list.
   std::atomic<bool> has_blocking_call{false};       // The blocking-calls thread has or runs work of it.

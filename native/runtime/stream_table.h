@@ -25,6 +25,8 @@ class StreamTable {
   StreamTable(const StreamTable&) = delete;
   StreamTable& operator=(const StreamTable&) = delete;
 
+  /// It has the words of the device, too.
+  [[nodiscard]] protocol::TimelineSlot& first_slot() const { return timeline_[0]; }
   [[nodiscard]] uint32_t slots() const { return static_cast<uint32_t>(timeline_.size()); }
   /// The slots that were ever used: each below this number has a stream.
   [[nodiscard]] uint32_t count() const { return count_.load(std::memory_order_acquire); }

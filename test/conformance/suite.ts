@@ -24,6 +24,11 @@ import { cudaCode } from './cuda-code.js';
 import { cudaLibraries } from './cuda-libraries.js';
 import { cudaTexts } from './cuda-text.js';
 import { currentStream, currentStreamsOfTwo } from './current-stream.js';
+import { derivedOfThreads, derivedOfTwo } from './derived-between.js';
+import { derivedFailures } from './derived-failures.js';
+import { derivedGraphs } from './derived-graphs.js';
+import { derivedPipelines } from './derived-pipelines.js';
+import { derivedWays } from './derived-ways.js';
 import { deviceLaunches } from './device-launches.js';
 import { events } from './events.js';
 import { failures } from './failures.js';
@@ -70,6 +75,7 @@ import { pipelineInputs } from './pipeline-inputs.js';
 import { pipelines } from './pipelines.js';
 import { pipelinesOfTwo } from './pipelines-of-two.js';
 import { randomConditions } from './random-conditions.js';
+import { randomFailures, randomFailuresOfTwo } from './random-failures.js';
 import { randomGraphs } from './random-graphs.js';
 import { randomPrograms, randomProgramsOfTwo } from './random-programs.js';
 import { publishedIdioms } from './published-idioms.js';
@@ -150,6 +156,9 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   hostFunctions,
   badArguments,
   failures,
+  derivedFailures,
+  derivedWays,
+  randomFailures,
   kernelFaults,
   guardedMemory,
   sharedMemoryRaces,
@@ -157,6 +166,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   limits,
   lifecycle,
   sharing,
+  derivedOfThreads,
   observation,
   watching,
   overlapped,
@@ -165,6 +175,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   pipelines,
   pipelineInputs,
   pipelineErrors,
+  derivedPipelines,
   stageValues,
   pipelineEnds,
   cpuTaskFailures,
@@ -178,6 +189,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   graphMemory,
   graphValues,
   graphFailures,
+  derivedGraphs,
   graphEvents,
   graphHazards,
   graphHostFunctions,
@@ -214,6 +226,9 @@ const OF_ORDER: readonly ((target: Target) => void)[] = [
   graphMemory,
   graphValues,
   graphFailures,
+  derivedFailures,
+  randomFailures,
+  derivedGraphs,
   graphEvents,
   graphHazards,
   graphHostFunctions,
@@ -288,6 +303,8 @@ const OF_TWO: readonly ((target: Target) => void)[] = [
   twoDevices,
   betweenDevices,
   failuresOfTwo,
+  derivedOfTwo,
+  randomFailuresOfTwo,
   modulesOfTwo,
   pipelinesOfTwo,
   graphsOfTwo,
@@ -325,7 +342,7 @@ export function twoDeviceSuite(target: Target): void {
 /** Runs the chapters about order, for devices that choose their order at random. */
 export function orderSuite(target: Target): void {
   describe(target.name, () => {
-    for (const chapter of [...OF_ORDER, randomProgramsOfTwo, twoDevices, graphsOfTwo]) chapter(target);
+    for (const chapter of [...OF_ORDER, randomProgramsOfTwo, randomFailuresOfTwo, twoDevices, graphsOfTwo]) chapter(target);
   });
 }
 

@@ -42,8 +42,7 @@ MR_TEST(a_graph_of_two_devices_names_the_tables_of_both) {
   MR_EXPECT(peer->copy.dst == reinterpret_cast<std::byte*>(Address(second.rig, Handle(0))));
   const auto& kernel = std::get<hal::GraphKernel>(built[2].work);
   MR_EXPECT(kernel.params == (std::vector<uint64_t>{Address(second.rig, Handle(0)), Address(second.rig, Handle(2))}));
-  // Only memory of the launching device has a name there; a kernel's failure poisons the other's too.
-  MR_EXPECT_EQ(first.rig.Backend(0).Outputs().size(), size_t{1});
+  // A kernel's failure poisons the memory of the other device, too.
   backend.controls.completes_at_once = false;
   const Ticket stopped = LaunchGraph(first.rig, first.a);
   MR_EXPECT(first.rig.Logs(Line("a0", stopped, "graph")));

@@ -25,9 +25,9 @@ MR_TEST(of_queued_launches_those_that_report_fail_and_no_others) {
   std::set<protocol::FaultSlot*> slots;
   for (const Ticket each : launched) slots.insert({checked.SlotOf(each, 0), checked.SlotOf(each, 2)});
   MR_EXPECT_EQ(slots.size(), size_t{10});
-  checked.ReportAt(checked.SlotOf(launched[3], 2), checked.a, 33);
+  checked.ReportAt(checked.SlotOf(launched[3], 2), 33);
   MR_REQUIRE(rig.Failures(checked.a).size() == 1);
-  checked.ReportAt(checked.SlotOf(launched[1], 0), checked.a, 11);
+  checked.ReportAt(checked.SlotOf(launched[1], 0), 11);
   const auto failures = rig.Failures(checked.a);
   MR_REQUIRE(failures.size() == 2);
   MR_EXPECT(failures[0].first == launched[3] && failures[0].last == launched[3] && failures[0].node == 2);
@@ -42,12 +42,12 @@ MR_TEST(a_late_report_does_not_poison_what_the_next_launch_has_overwritten) {
   RecordingBackend backend;
   CheckedGraph checked(backend);
   const std::vector<Ticket> launched = checked.Queue(3);
-  checked.ReportAt(checked.SlotOf(launched[1], 0), checked.a);
+  checked.ReportAt(checked.SlotOf(launched[1], 0));
   MR_EXPECT_EQ(checked.rig.Failures(checked.a).size(), size_t{1});
   checked.CompleteAll(launched.back());
   MR_EXPECT(!checked.graphs.IsPoisoned(Handle(1)));
   const std::vector<Ticket> more = checked.Queue(2);
-  checked.ReportAt(checked.SlotOf(more[1], 0), checked.a);
+  checked.ReportAt(checked.SlotOf(more[1], 0));
   MR_EXPECT_EQ(checked.rig.Failures(checked.a).back().first, more[1]);
   checked.CompleteAll(more.back());
   MR_EXPECT(checked.graphs.IsPoisoned(Handle(1)));
@@ -57,8 +57,8 @@ MR_TEST(two_reports_of_one_launch_are_one_failure_with_the_first_node) {
   RecordingBackend backend;
   CheckedGraph checked(backend);
   const std::vector<Ticket> launched = checked.Queue(2);
-  checked.ReportAt(checked.SlotOf(launched[1], 2), checked.a);
-  checked.ReportAt(checked.SlotOf(launched[1], 0), checked.a);
+  checked.ReportAt(checked.SlotOf(launched[1], 2));
+  checked.ReportAt(checked.SlotOf(launched[1], 0));
   const auto failures = checked.rig.Failures(checked.a);
   MR_REQUIRE(failures.size() == 1);
   MR_EXPECT(failures[0].first == launched[1] && failures[0].node == 0);
@@ -72,12 +72,12 @@ MR_TEST(a_launch_behind_a_report_does_not_wait_and_a_report_of_another_stream_is
   const uint32_t b = rig.Stream();
   MR_EXPECT(rig.Completes(b, 1));
   const std::vector<Ticket> launched = checked.Queue(2);
-  checked.ReportAt(checked.SlotOf(launched[0], 0), checked.a);
+  checked.ReportAt(checked.SlotOf(launched[0], 0));
   const Ticket other = LaunchGraph(rig, b);
   MR_EXPECT(checked.IsIssued(b, other));
   const uint64_t slot = PatchedParam(rig, "a1 " + std::to_string(other), "2.0", checked.Hidden(2, 0));
   MR_EXPECT(SlotAt(slot) != checked.SlotOf(launched[0], 2) && SlotAt(slot) != checked.SlotOf(launched[1], 2));
-  checked.ReportAt(SlotAt(slot), b);
+  checked.ReportAt(SlotAt(slot));
   const auto failures = rig.Failures(checked.a);
   MR_REQUIRE(failures.size() == 1);
   MR_EXPECT_EQ(failures[0].first, launched[0]);
@@ -103,7 +103,7 @@ MR_TEST(slots_are_used_again_when_their_launches_have_completed) {
     }
     // Nobody asks for it: the next launch finds it.
     reported.push_back(launched[static_cast<size_t>(round) % 3]);
-    checked.ReportAt(checked.SlotOf(reported.back(), 0), checked.a);
+    checked.ReportAt(checked.SlotOf(reported.back(), 0));
     checked.CompleteAll(launched.back());
   }
   MR_EXPECT_EQ(slots.size(), size_t{3});
@@ -127,7 +127,7 @@ MR_TEST(a_launch_that_the_backend_refuses_leaves_the_slots_of_the_one_before_it)
   const Ticket after = LaunchGraph(rig, checked.a);
   MR_EXPECT(checked.IsIssued(checked.a, after));
   MR_EXPECT(checked.SlotOf(after, 0) != checked.SlotOf(before, 0));
-  checked.ReportAt(checked.SlotOf(after, 0), checked.a);
+  checked.ReportAt(checked.SlotOf(after, 0));
   const auto failures = rig.Failures(checked.a);
   MR_REQUIRE(failures.size() == 2);
   MR_EXPECT(failures[0].first == refused && failures[0].status.code() == StatusCode::kLaunchFailed);
@@ -179,8 +179,8 @@ MR_TEST(reports_of_queued_launches_outlive_the_free_of_their_graph) {
   MR_EXPECT(checked.IsIssued(checked.a, freed));
   std::vector<protocol::FaultSlot*> slots;
   for (const Ticket each : launched) slots.push_back(checked.SlotOf(each, 2));
-  checked.ReportAt(slots[0], checked.a);
-  checked.ReportAt(slots[2], checked.a);
+  checked.ReportAt(slots[0]);
+  checked.ReportAt(slots[2]);
   checked.CompleteAll(freed);
   MR_EXPECT(rig.Logs("drops a graph of 3"));
   const auto failures = rig.Failures(checked.a);

@@ -161,6 +161,8 @@ class Rig {
     record.arg.handle = memory;
     return channel->Submit(Bytes(record)).ticket;
   }
+  /// The device's, which kernels set when they report.
+  uint32_t& FaultWord() { return (*timeline_)[0].fault; }
   Ticket Completed(uint32_t stream) { return channel->FindStream(stream)->Completed(); }
   bool Completes(uint32_t stream, Ticket ticket) {
     return Eventually([&] { return Completed(stream) >= ticket; });

@@ -12,26 +12,30 @@ using protocol::CopyFlag;
 
 MR_TEST(poisoned_ranges_are_told_apart_by_their_bytes) {
   PoisonedRanges ranges;
-  MR_EXPECT_EQ(ranges.by(0, 100), 0u);
-  ranges.Set(10, 10, 7);
-  ranges.Set(30, 10, 5);
-  MR_EXPECT_EQ(ranges.by(0, 10), 0u);
-  MR_EXPECT_EQ(ranges.by(19, 1), 7u);
-  MR_EXPECT_EQ(ranges.by(20, 10), 0u);
-  MR_EXPECT_EQ(ranges.by(0, 31), 5u);  // The first failure.
+  MR_EXPECT_EQ(ranges.by(0, 100, false), 0u);
+  ranges.Set(10, 10, 7, false);
+  ranges.Set(30, 10, 5, false);
+  MR_EXPECT_EQ(ranges.by(0, 10, false), 0u);
+  MR_EXPECT_EQ(ranges.by(19, 1, false), 7u);
+  MR_EXPECT_EQ(ranges.by(20, 10, false), 0u);
+  MR_EXPECT_EQ(ranges.by(0, 31, false), 5u);  // The first failure.
   // Overwriting the middle of a range leaves its ends poisoned.
   ranges.Overwrite(12, 4);
-  MR_EXPECT_EQ(ranges.by(12, 4), 0u);
-  MR_EXPECT_EQ(ranges.by(11, 1), 7u);
-  MR_EXPECT_EQ(ranges.by(16, 1), 7u);
+  MR_EXPECT_EQ(ranges.by(12, 4, false), 0u);
+  MR_EXPECT_EQ(ranges.by(11, 1, false), 7u);
+  MR_EXPECT_EQ(ranges.by(16, 1, false), 7u);
   // A range across two, and one that replaces others.
   ranges.Overwrite(18, 15);
-  MR_EXPECT_EQ(ranges.by(18, 15), 0u);
-  MR_EXPECT_EQ(ranges.by(33, 1), 5u);
-  ranges.Set(0, 100, 9);
-  MR_EXPECT_EQ(ranges.by(15, 1), 9u);
+  MR_EXPECT_EQ(ranges.by(18, 15, false), 0u);
+  MR_EXPECT_EQ(ranges.by(33, 1, false), 5u);
+  ranges.Set(0, 100, 9, false);
+  MR_EXPECT_EQ(ranges.by(15, 1, false), 9u);
   ranges.Overwrite(0, 100);
-  MR_EXPECT_EQ(ranges.by(0, 100), 0u);
+  MR_EXPECT_EQ(ranges.by(0, 100, false), 0u);
+  // Lasting poison is seen only by those that ask for it, also what is left of it.
+  ranges.Set(0, 10, 3, true);
+  ranges.Overwrite(4, 2);
+  MR_EXPECT(ranges.by(0, 10, false) == 0 && ranges.by(0, 1, true) == 3 && ranges.by(9, 1, true) == 3);
 }
 
 /// A device of each backend with 16 bytes and a stream, and 64 bytes of staging memory that the first one created.
@@ -89,6 +93,7 @@ struct Route {
   }
 
   static constexpr uint32_t Staged = static_cast<uint32_t>(CopyFlag::kStaged);
+  static constexpr uint32_t Pinned = static_cast<uint32_t>(CopyFlag::kPinned);
   static constexpr uint32_t First = Staged | static_cast<uint32_t>(CopyFlag::kFirstPiece);
   std::array<std::byte, 64> host{};
   RecordingBackend one;
@@ -126,16 +131,24 @@ MR_TEST(what_could_not_leave_poisons_its_staging_memory_and_what_it_would_have_a
   MR_EXPECT(!route.IsPoisoned());
 }
 
-MR_TEST(host_memory_that_a_program_writes_is_not_poisoned) {
+MR_TEST(pinned_memory_is_poisoned_until_its_owner_asks_and_private_host_memory_never) {
   Route route;
   route.Poison();
+  route.Leave(16, 16, Route::Pinned);
+  route.Arrive(16, 16, Route::Pinned);
+  MR_EXPECT_EQ(route.second.Failures(route.b).size(), size_t{1});
+  MR_EXPECT(route.IsPoisoned());
+  MR_EXPECT_EQ(route.first.Failures(route.a).size(), size_t{2});
+  const size_t failures = route.second.Failures(route.b).size();
+  route.Arrive(16, 16, Route::Pinned);
+  MR_EXPECT(route.second.Failures(route.b).size() == failures && !route.IsPoisoned());
   route.Leave(16, 16, 0);
-  route.Arrive(16, 16);
-  MR_EXPECT(route.second.Failures(route.b).empty());
+  route.Arrive(16, 16, 0);
+  MR_EXPECT_EQ(route.second.Failures(route.b).size(), failures);
   // Former staging memory is not poisoned either, for a copy without the staged flag.
   route.Leave(16, 16);
   route.Arrive(16, 16, 0);
-  MR_EXPECT(route.second.Failures(route.b).empty());
+  MR_EXPECT_EQ(route.second.Failures(route.b).size(), failures);
 }
 
 MR_TEST(pieces_clear_poison_together_where_they_overwrite_together) {

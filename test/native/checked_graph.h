@@ -50,12 +50,12 @@ struct CheckedGraph {
     return SlotAt(PatchedParam(rig, "a0 " + std::to_string(launch), param, Hidden(node, 0)));
   }
   /// What a kernel does that leaves an array.
-  void ReportAt(protocol::FaultSlot* slot, uint32_t stream, int64_t index = 77) {
+  void ReportAt(protocol::FaultSlot* slot, int64_t index = 77) {
     slot->index = index;
     std::atomic_ref(slot->state).store(hal::kFaultWritten);
-    std::atomic_ref(rig.channel->FindStream(stream)->slot().fault).store(1);
+    std::atomic_ref(rig.FaultWord()).store(1);
   }
-  void Report(uint32_t node, uint32_t stream) { ReportAt(Slot(node), stream); }
+  void Report(uint32_t node) { ReportAt(Slot(node)); }
   /// Launches on stream `a` that do not complete.
   std::vector<Ticket> Queue(int count) {
     graphs.controls->completes_at_once = false;

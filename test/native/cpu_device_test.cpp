@@ -98,7 +98,7 @@ MR_TEST(AnImageWithoutItsSymbolsIsRefused) {
     return device->LoadKernel(Request(path, entry)).status().code();
   };
   MR_EXPECT(code(KernelPath(), "affine") == StatusCode::kOk);
-  MR_EXPECT(code("/nonexistent/kernel.so", "affine") == StatusCode::kInternal);
+  MR_EXPECT(code("/nonexistent/kernel.so", "affine") == StatusCode::kUnavailable);
   MR_EXPECT(code(KernelPath(), "absent") == StatusCode::kInternal);
   MR_EXPECT(code(KernelPath(), "bare") == StatusCode::kInternal);
   MR_EXPECT(code(KernelPath(), "wide") == StatusCode::kUnsupported);

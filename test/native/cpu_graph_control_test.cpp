@@ -126,9 +126,9 @@ MR_TEST(AFailedNodeStopsItsLaunchAndTheNextOneRuns) {
   nodes.Then(KernelNode(affine, {1, 1, 1}, &word, 1u, 100u));
   auto graph = nodes.Build();
   Lane lane(*device);
-  lane.LaunchGraph(*graph, {}, {5, 6});
-  lane.LaunchGraph(*graph, {{1, 1, 9}}, {7});
-  lane.LaunchGraph(*graph, {{1, 1, 2}}, {8});
+  lane.LaunchGraph(*graph);
+  lane.LaunchGraph(*graph, {{1, 1, 9}});
+  lane.LaunchGraph(*graph, {{1, 1, 2}});
   MR_REQUIRE(lane.Drained());
   MR_EXPECT_EQ(word, 103u);
   const auto failures = lane.sink->failures();
@@ -137,11 +137,9 @@ MR_TEST(AFailedNodeStopsItsLaunchAndTheNextOneRuns) {
   MR_EXPECT_EQ(failures[0].node, 1u);
   MR_EXPECT_EQ(failures[0].kernel, 77u);
   MR_EXPECT(failures[0].code == StatusCode::kLaunchFailed);
-  MR_EXPECT((failures[0].outputs == std::vector<uint64_t>{5, 6}));
   MR_EXPECT_EQ(failures[0].report.block_x, 1u);
   MR_EXPECT_EQ(failures[1].ticket, 3u);
   MR_EXPECT_EQ(failures[1].report.block_x, 2u);
-  MR_EXPECT((failures[1].outputs == std::vector<uint64_t>{8}));
 }
 
 // G6.

@@ -300,30 +300,29 @@ MR_TEST(CooperativeAndLaunchingKernelsRunAgain) {
   MR_EXPECT_EQ(fault, 0u);
 }
 
-MR_TEST(ACopyOfWithdrawnHostMemoryIsReportedToTheLaunchingStream) {
+MR_TEST(ACopyOfWithdrawnHostMemoryIsReported) {
   auto device = OpenDevice(2);
   for (const uint64_t bytes : {uint64_t{64}, uint64_t{3} << 20}) {
     auto lease = std::make_shared<hal::HostLease>();
     protocol::FaultSlot report{};
+    uint32_t word = 0;
     std::vector<std::byte> from(bytes, std::byte{1});
     std::vector<std::byte> to(bytes);
     Nodes nodes(*device);
-    nodes.Then(hal::GraphCopy{to.data(), from.data(), bytes, {nullptr, lease, &report}});
+    nodes.Then(hal::GraphCopy{to.data(), from.data(), bytes, {nullptr, lease, &report, &word}});
     auto graph = nodes.Build();
     Lane first(*device);
     Lane second(*device);
     first.LaunchGraph(*graph);
     MR_REQUIRE(first.Drained());
     MR_EXPECT(to[bytes - 1] == std::byte{1});
-    MR_EXPECT_EQ(report.state, 0u);
+    MR_EXPECT(report.state == 0 && word == 0);
     lease->Withdraw();
     from.assign(bytes, std::byte{2});
     second.LaunchGraph(*graph);
     MR_REQUIRE(second.Drained());
     MR_EXPECT(to[bytes - 1] == std::byte{1});
-    MR_EXPECT_EQ(report.state, hal::kFaultWritten);
-    MR_EXPECT_EQ(first.sink->slot().fault, 0u);
-    MR_EXPECT_EQ(second.sink->slot().fault, 1u);
+    MR_EXPECT(report.state == hal::kFaultWritten && word == 1);
     // Another slot holds for the launch that names it, and for later ones.
     report = {};
     protocol::FaultSlot other{};

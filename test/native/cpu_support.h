@@ -270,8 +270,7 @@ class Sink final : public hal::ProgressSink {
   void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
     if (last_.load() >= ticket || std::atomic_ref(slot_.device_word).load() >= ticket) ++out_of_order_;
     std::lock_guard lock(mutex_);
-    failures_.push_back({ticket, failure.status.code(), failure.kernel, failure.node, failure.report,
-                         std::vector<uint64_t>(failure.outputs.begin(), failure.outputs.end())});
+    failures_.push_back({ticket, failure.status.code(), failure.kernel, failure.node, failure.report});
   }
   struct Failure {
     Ticket ticket;
@@ -279,7 +278,6 @@ class Sink final : public hal::ProgressSink {
     uint32_t kernel;
     uint32_t node;
     protocol::FaultSlot report;
-    std::vector<uint64_t> outputs;
   };
   [[nodiscard]] std::vector<Failure> failures() {
     std::lock_guard lock(mutex_);
@@ -328,8 +326,8 @@ struct Lane {
     if (status.ok()) ++last;
     return status;
   }
-  Ticket LaunchGraph(hal::Graph& graph, std::vector<hal::GraphPatch> patches = {}, std::vector<uint64_t> outputs = {}) {
-    MR_EXPECT(stream->LaunchGraph(++last, {&graph, patches, outputs}).ok());
+  Ticket LaunchGraph(hal::Graph& graph, std::vector<hal::GraphPatch> patches = {}) {
+    MR_EXPECT(stream->LaunchGraph(++last, {&graph, patches}).ok());
     return last;
   }
   Ticket Nop() {

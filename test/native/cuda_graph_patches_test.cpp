@@ -52,7 +52,7 @@ MR_TEST(PatchesOfCopiesHoldFromTheirLaunchOn) {
     nodes.Then(hal::GraphCopy{one.memory->address() + 64, one.memory->address(), 64, {}});
     auto graph = nodes.Build();
     const auto launch = [&](std::vector<GraphPatch> patches) {
-      const Status status = stream->LaunchGraph(last + 1, {graph.get(), patches, {}});
+      const Status status = stream->LaunchGraph(last + 1, {graph.get(), patches});
       if (status.ok()) ++last;
       return status;
     };
@@ -89,7 +89,7 @@ MR_TEST(PatchesOfFillsReplaceMemoryPatternAndCount) {
     nodes.Add(hal::GraphFill{one.memory->address(), size, 0x0101010101010101, 3, true});
     auto graph = nodes.Build();
     const auto launch = [&](std::vector<GraphPatch> patches) {
-      const Status status = stream->LaunchGraph(last + 1, {graph.get(), patches, {}});
+      const Status status = stream->LaunchGraph(last + 1, {graph.get(), patches});
       if (status.ok()) ++last;
       return status;
     };

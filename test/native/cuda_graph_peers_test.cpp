@@ -54,7 +54,7 @@ void LaunchAndLook(hal::Graph& graph, Side& zero, Side& one, Side& back, unsigne
   MR_REQUIRE(Finish(*zero.stream, zero.ticket));
   one.Bind();
   for (int launch = 0; launch < 2; ++launch) {
-    MR_REQUIRE(one.stream->LaunchGraph(++one.ticket, {&graph, {}, {}}).ok());
+    MR_REQUIRE(one.stream->LaunchGraph(++one.ticket, {&graph, {}}).ok());
   }
   MR_REQUIRE(Finish(*one.stream, one.ticket));
   back.Bind();

@@ -17,7 +17,7 @@ struct Lane {
   Status Launch(hal::Graph& graph, std::vector<hal::GraphPatch> patches = {}) {
     // As the channel does.
     while (last - stream->Completed() >= protocol::kStreamWindow) MR_CHECK(Finish(*stream, last));
-    const Status status = stream->LaunchGraph(last + 1, {&graph, patches, {}});
+    const Status status = stream->LaunchGraph(last + 1, {&graph, patches});
     if (status.ok()) ++last;
     return status;
   }

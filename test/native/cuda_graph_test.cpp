@@ -356,11 +356,11 @@ MR_TEST(AFaultInAGraphLosesTheDevice) {
   auto stream = opened.NewStream(0);
   FailCalls("kernel:1:700");
   // The device may be lost before the call has recorded its event.
-  const Status launched = stream->LaunchGraph(1, {graph.get(), {}, {}});
+  const Status launched = stream->LaunchGraph(1, {graph.get(), {}});
   MR_EXPECT(launched.ok() || launched.code() == StatusCode::kDeviceLost);
   MR_EXPECT(Eventually([&] { return stream->Resolve(1).status().code() == StatusCode::kDeviceLost; }));
   FailCalls("");
-  MR_EXPECT(stream->LaunchGraph(2, {graph.get(), {}, {}}).code() == StatusCode::kDeviceLost);
+  MR_EXPECT(stream->LaunchGraph(2, {graph.get(), {}}).code() == StatusCode::kDeviceLost);
   MR_EXPECT(opened.device->BuildGraph(nodes.list).status().code() == StatusCode::kDeviceLost);
 }
 

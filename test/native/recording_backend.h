@@ -107,12 +107,9 @@ class RecordingStream final : public hal::Stream {
       text += " " + std::to_string(patch.node) + "." + std::to_string(patch.param) + "=" + std::to_string(patch.value);
     }
     if (events > 0) text += " of " + std::to_string(events) + " events";
-    outputs_.assign(request.outputs.begin(), request.outputs.end());
     return Take(ticket, text);
   }
   Status UploadGraph(hal::Ticket ticket, hal::Graph&) override { return Take(ticket, "upload"); }
-  /// The outputs of the last graph launch.
-  [[nodiscard]] const std::vector<uint64_t>& Outputs() const { return outputs_; }
   /// The parameters by value of the last launch, in words.
   [[nodiscard]] const std::vector<std::vector<uint64_t>>& Values() const { return values_; }
   [[nodiscard]] hal::ProgressSink& sink() { return *sink_; }
@@ -236,7 +233,6 @@ class RecordingStream final : public hal::Stream {
   std::mutex mutex_;
   std::map<hal::Ticket, uint64_t> freed_bytes_;  // Guarded by mutex_.
   std::vector<std::vector<uint64_t>> values_;    // The channel's; read when that is quiet.
-  std::vector<uint64_t> outputs_;                // The channel's; read when that is quiet.
   uint64_t staging_ = 0;  // The channel's, or the blocking-calls thread's while the stream waits for it.
 };
 

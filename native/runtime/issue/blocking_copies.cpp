@@ -7,6 +7,7 @@
 
 #include "runtime/blocking_calls_thread.h"
 #include "runtime/device_access.h"
+#include "runtime/fault_reports.h"
 #include "runtime/issue/copy_records.h"
 #include "runtime/issue/copy_work.h"
 #include "runtime/issue/device_progress.h"
@@ -27,16 +28,18 @@ Outcome CopyRecords::CopyOnBlockingThread(StreamState& stream, Ticket ticket, co
   if (waits_.WaitsForEnd(stream, stream, ticket - 1)) return waits_.Park(stream, ParkReason::kBlockingCall);
   progress_.Signal();  // Flush now: nothing is issued to the stream while the blocking-calls thread works for it.
   NoteForeignUse(stream, ticket, copy);
-  const auto& [bytes, flags, dst, src] = copy;
+  const CopyEnd& dst = copy.dst;
+  const CopyEnd& src = copy.src;
   auto record = std::make_shared<BlockingCall>();
   if (dst.entry != nullptr) record->written = *dst.entry;
   record->is_whole = copy.IsWhole();
-  record->staged = dst.staging;
+  if (src.entry != nullptr) record->read = *src.entry;
+  record->host.assign(copy.Host().begin(), copy.Host().end());
   // A copy within host memory needs no backend.
   hal::Stream* const backend = dst.entry == nullptr && src.entry == nullptr ? nullptr : stream.backend.get();
   return waits_.RunOnBlockingThread(
       stream, ParkReason::kBlockingCall, std::move(record),
-      [this, backend, to = dst.address, from = src.address, size = bytes,
+      [this, backend, to = dst.address, from = src.address, size = copy.bytes,
        host = hal::HostLeases{.dst = dst.Lease(), .src = src.Lease()}](BlockingCall& call) {
         for (uint64_t done = 0; done < size && call.status.ok();) {
           const uint64_t count = std::min(size - done, kCopyChunk);
@@ -67,12 +70,18 @@ Outcome CopyRecords::EndBlockingCopy(StreamState& stream, Ticket ticket) {
   if (!stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kBlockingCall);
   const std::shared_ptr<BlockingCall> blocking_call = std::exchange(stream.blocking_call, nullptr);
   MemoryRef* const written[] = {&blocking_call->written};
-  Outputs outputs{.staging = blocking_call->staged};
+  Outputs outputs{.host = blocking_call->host};
   if (blocking_call->written != nullptr) outputs.memory = written;
   if (blocking_call->status.code() == StatusCode::kUpstream) return ends_.FailGone(stream, ticket, outputs, 0);
   if (!blocking_call->status.ok()) return ends_.FailDriver(stream, ticket, blocking_call->status, 0, outputs);
-  if (blocking_call->is_whole) blocking_call->written->poison.Overwrite();
-  blocking_call->staged.Overwrite();
+  // What it read has completed, so all reports of that are there.
+  if (FaultReports::IsAnyReported()) FaultReports::Collect();
+  std::vector<MemoryUse> uses;
+  if (blocking_call->read != nullptr) uses.push_back({&blocking_call->read, Use::kRead});
+  const Use use = blocking_call->is_whole ? Use::kOverwrite : Use::kWrite;
+  if (blocking_call->written != nullptr) uses.push_back({&blocking_call->written, use});
+  if (const uint32_t cause = faults_.Enter(stream, {.ticket = ticket, .memory = uses, .host = blocking_call->host}))
+    return ends_.FailUpstream(stream, ticket, cause, outputs);
   return ends_.CloseTicket(stream, ticket);
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/issue/copy_records.h"
+#include "runtime/fault_reports.h"
 
 #include <algorithm>
 #include <mutex>
@@ -55,7 +56,7 @@ std::shared_ptr<Channel> CopyRecords::HomeOf(uint32_t device) {
   return device == device_.id() ? channel_.shared_from_this() : Registry::Instance().Find(device);
 }
 
-CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy) {
+CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, CopyWork& copy) {
   if (end.home == nullptr) return Sight::kFound;  // The copy fails, and may poison its destination.
   uint64_t size = 0;
   if (end.IsDevice()) {
@@ -90,7 +91,10 @@ CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, const
   }
   if (!Fits(end.offset, copy.bytes, size)) return Sight::kMalformed;
   if (end.address != nullptr) end.address += end.offset;
-  if (!end.IsDevice() && copy.Is(protocol::CopyFlag::kStaged)) end.staging = {end.host.state, end.offset, copy.bytes};
+  if (!end.IsDevice() && (copy.Is(protocol::CopyFlag::kStaged) || copy.Is(protocol::CopyFlag::kPinned))) {
+    end.range = {end.host.state, end.offset, copy.bytes, copy.Is(protocol::CopyFlag::kStaged)};
+    copy.host_uses[copy.host_count++] = {end.range, &end == &copy.dst};
+  }
   return Sight::kFound;
 }
 
@@ -105,7 +109,9 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
     if (sight == Sight::kLater)
       return waits_.ParkFor(stream, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
   }
-  const auto& [bytes, flags, dst, src] = copy;
+  const uint64_t bytes = copy.bytes;
+  const CopyEnd& dst = copy.dst;
+  const CopyEnd& src = copy.src;
   const Outputs outputs = copy.Writes();
   for (const CopyEnd* end : {&dst, &src})
     if (end->home == nullptr) return ends_.FailGone(stream, ticket, outputs, end->device);
@@ -131,11 +137,12 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
     if (is_of_others) host.report = faults_.Take(stream);
     if (is_of_others && host.report == nullptr)
       return ends_.Fail(stream, ticket, {.status = FaultReports::NoSlot()}, outputs);
+    host.fault_word = faults_.word();
   }
-  // Start a new version first: the copy's fault report applies to the contents that the copy writes.
-  if (copy.IsWhole()) (*dst.entry)->poison.Overwrite();
-  dst.staging.Overwrite();
-  if (host.report != nullptr) stream.faults.Add(ticket, 0, host.report, outputs.memory);
+  if (const uint32_t cause = Enter(stream, ticket, copy, host.report)) {
+    if (host.report != nullptr) faults_.GiveBack({host.report});
+    return ends_.FailUpstream(stream, ticket, cause, outputs);
+  }
   const Status status = is_of_device && is_of_others
                             ? stream.backend->CopyPeer(ticket, {.dst = dst.address,
                                                                 .dst_device = dst.home->access().IfOpen(),
@@ -148,6 +155,20 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
   if (!status.ok()) return ends_.FailDriver(stream, ticket, status, 0, outputs);
   NoteForeignUse(stream, ticket, copy);
   return Outcome::kIssued;
+}
+
+uint32_t CopyRecords::Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report) {
+  MemoryUse uses[2];
+  size_t count = 0;
+  MemoryRef* const ends[] = {copy.src.entry, copy.dst.entry};
+  if (ends[0] != nullptr) uses[count++] = {ends[0], Use::kRead};
+  if (ends[1] != nullptr) uses[count++] = {ends[1], copy.IsWhole() ? Use::kOverwrite : Use::kWrite};
+  return faults_.Enter(stream, {.ticket = ticket,
+                                .memory = {uses, count},
+                                .host = copy.Host(),
+                                .slot = report,
+                                .may_fail = report != nullptr,
+                                .is_foreign = copy.dst.home != &channel_ || copy.src.home != &channel_});
 }
 
 void CopyRecords::NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy) {
@@ -180,7 +201,10 @@ Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReade
   uint32_t cause = (*src)->poison.by();
   if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->poison.by();
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if (CoversAll(axes, size, (*dst)->bytes)) (*dst)->poison.Overwrite();
+  const MemoryUse uses[] = {{src, Use::kRead},
+                            {dst, CoversAll(axes, size, (*dst)->bytes) ? Use::kOverwrite : Use::kWrite}};
+  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
+    return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyStrided(ticket, (*dst)->address + record.dst_offset,
                                                     (*src)->address + record.src_offset, size, axes.span());
   return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);

@@ -42,10 +42,12 @@ class CopyRecords {
   /// The channel with this id; null when it is not open any more.
   std::shared_ptr<Channel> HomeOf(uint32_t device);
   /// Looks for one end of a copy in the tables of its device, which does not close meanwhile.
-  Sight FindEnd(StreamState& stream, CopyEnd& end, const CopyWork& copy);
+  Sight FindEnd(StreamState& stream, CopyEnd& end, CopyWork& copy);
 
  private:
   Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
+  /// As FaultReports::Enter.
+  uint32_t Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report);
   void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
 
   // blocking_copies.cpp

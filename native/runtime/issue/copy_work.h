@@ -1,6 +1,7 @@
 // A COPY record that is being issued: its fields, and the memory that they name.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "hal/hal.h"
 #include "runtime/host_entry.h"
+#include "runtime/in_flight.h"
 #include "runtime/issue/outputs.h"
 #include "runtime/memory_entry.h"
 
@@ -26,7 +28,7 @@ struct CopyEnd {
   MemoryRef* entry = nullptr;  // Null for host memory.
   MemoryRef held;              // Of another device.
   HostEntry host;              // Empty for device memory.
-  HostRange staging;           // The part of it, if it is staging memory.
+  HostRange range;             // The part of it.
 
   [[nodiscard]] bool IsDevice() const { return space == static_cast<uint16_t>(protocol::MemorySpace::kDevice); }
   [[nodiscard]] std::shared_ptr<const hal::HostLease> Lease() const {
@@ -40,17 +42,20 @@ struct CopyWork {
   uint32_t flags = 0;
   CopyEnd dst;
   CopyEnd src;
+  std::array<HostUse, 2> host_uses;  // Its ends that are host memory, once they were found.
+  size_t host_count = 0;
 
   [[nodiscard]] bool Is(protocol::CopyFlag flag) const { return (flags & static_cast<uint32_t>(flag)) != 0; }
   /// The failure that poisoned its source, or the failed allocation of its destination; 0 when there is none.
   [[nodiscard]] uint32_t Cause() const {
-    const uint32_t cause = src.entry == nullptr ? src.staging.poisoned_by() : (*src.entry)->poison.by();
+    const uint32_t cause = src.entry == nullptr ? src.range.poisoned_by() : (*src.entry)->poison.by();
     if (cause != 0 || dst.entry == nullptr || (*dst.entry)->address != nullptr) return cause;
     return (*dst.entry)->poison.by();
   }
   [[nodiscard]] Outputs Writes() const {
-    return {.memory = {&dst.entry, dst.entry == nullptr ? size_t{0} : size_t{1}}, .staging = dst.staging};
+    return {.memory = {&dst.entry, dst.entry == nullptr ? size_t{0} : size_t{1}}, .host = Host()};
   }
+  [[nodiscard]] std::span<const HostUse> Host() const { return {host_uses.data(), host_count}; }
   /// Whether it overwrites the whole destination, alone or with the pieces that follow.
   [[nodiscard]] bool IsWhole() const {
     if (dst.entry == nullptr) return false;

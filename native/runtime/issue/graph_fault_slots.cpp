@@ -1,6 +1,5 @@
 // The fault slots of a launch of a graph: each launch has slots of its own, in which its nodes report failures.
 #include <algorithm>
-#include <atomic>
 
 #include "runtime/device_access.h"
 #include "runtime/fault_reports.h"
@@ -28,14 +27,8 @@ bool GraphLaunch::TakeFaultSlots() {
   const bool has_bodies =
       std::ranges::any_of(plan_->checked, [](const auto& each) { return !each.body.empty(); }) ||
       std::ranges::any_of(plan_->reporting_copies, [](const auto& each) { return !each.body.empty(); });
-  // What another device's memory was to get can only be found by the launch.
-  const bool must_poison = plan_->has_foreign_outputs && !parts_.device.needs_polling();
-  if (nodes.empty() && !must_poison) return true;
+  if (nodes.empty()) return true;
   const size_t count = nodes.size();
-  if (count == 0) {
-    graph_.faults = std::make_shared<GraphFaults>(std::move(nodes));
-    return true;
-  }
   std::optional<GraphFaults::Slots> slots = parts_.faults.TakeForGraph(has_bodies ? count + 1 : count);
   if (!slots) return false;
   protocol::FaultSlot* word = nullptr;
@@ -48,10 +41,14 @@ bool GraphLaunch::TakeFaultSlots() {
   for (const GraphPlan::Checked& checked : plan_->checked) {
     auto& kernel = std::get<hal::GraphKernel>(plan_->NodeAt(checked.node, checked.body).work);
     kernel.params[checked.param] = reinterpret_cast<uintptr_t>(*slot++);
-    if (word != nullptr) kernel.params[checked.param + 1] = reinterpret_cast<uintptr_t>(graph_.faults->word());
+    uint32_t* const own_word = graph_.faults->word();
+    kernel.params[checked.param + 1] =
+        reinterpret_cast<uintptr_t>(own_word != nullptr ? own_word : parts_.faults.word());
   }
   for (const auto& [node, body] : plan_->reporting_copies) {
-    std::get<hal::GraphCopy>(plan_->NodeAt(node, body).work).host.report = *slot++;
+    hal::HostLeases& host = std::get<hal::GraphCopy>(plan_->NodeAt(node, body).work).host;
+    host.report = *slot++;
+    host.fault_word = parts_.faults.word();
   }
   if (has_bodies) StopLoopsAt(graph_.faults->word(), plan_->nodes);
   plan_->fault_set = graph_.faults->AddSet(std::move(*slots));
@@ -66,7 +63,6 @@ GraphLaunch::Ended GraphLaunch::FindFaultSet() {
   const size_t count = faults.nodes().size();
   while (true) {
     FaultReports::RetireGraph(faults);
-    if (count == 0) return std::nullopt;
     if (const std::optional<uint32_t> free = faults.FindFree(graph_.plan->fault_set)) {
       fault_set_ = *free;
       return std::nullopt;
@@ -83,33 +79,15 @@ GraphLaunch::Ended GraphLaunch::FindFaultSet() {
 }
 
 void GraphLaunch::AddFaultPatches(std::vector<hal::GraphPatch>& patches) {
-  // With nodes in bodies there is one set and one word.
-  if (graph_.faults == nullptr || graph_.faults->nodes().empty() || graph_.faults->word() != nullptr) return;
-  const GraphFaults::Slots& slots = graph_.faults->SlotsOf(fault_set_);
-  const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
-  auto slot = slots.begin();
+  // With nodes in bodies there is one set.
+  if (graph_.faults == nullptr || plan_->fault_set == fault_set_) return;
+  auto slot = graph_.faults->SlotsOf(fault_set_).begin();
   for (const auto& [node, param, kernel, body] : plan_->checked) {
-    if (plan_->fault_set != fault_set_) patches.push_back({node, param, reinterpret_cast<uintptr_t>(*slot)});
-    if (plan_->word_stream != &stream_) patches.push_back({node, param + 1, word});
-    ++slot;
+    patches.push_back({node, param, reinterpret_cast<uintptr_t>(*slot++)});
   }
-  if (plan_->fault_set == fault_set_) return;
   for (const auto& [copy, body] : plan_->reporting_copies) {
     patches.push_back({copy, hal::GraphPatch::kReport, reinterpret_cast<uintptr_t>(*slot++)});
   }
-}
-
-void GraphLaunch::Watch() {
-  if (graph_.faults == nullptr) return;
-  GraphFaults::Outputs outputs;
-  for (const MemoryRef* const output : scratch_.outputs) outputs.emplace_back(*output, (*output)->poison.version());
-  if (std::find(graph_.watched.begin(), graph_.watched.end(), &stream_) == graph_.watched.end()) {
-    graph_.watched.push_back(&stream_);
-    stream_.faults.AddGraph(graph_.faults);
-  }
-  graph_.faults->Watch(stream_, ticket_, fault_set_, std::move(outputs));
-  // The nodes of such a graph do not tell the stream, so that whoever sees the launch complete asks for its report.
-  if (graph_.faults->word() != nullptr) std::atomic_ref(stream_.slot().fault).store(1);
 }
 
 }  // namespace millrace

@@ -151,12 +151,18 @@ uint32_t GraphLaunch::Cause() {
     const MemoryRef& slot = slots_[n];
     // Of what it only writes, memory that could not be allocated.
     if (slot->address == nullptr) return slot->poison.by();
-    // A copy or fill of a part leaves the rest poisoned.
-    const GraphPlan::Slot& planned = plan_->slots[n];
-    const bool is_part = entries_[planned.entry].value != 0 || ReachOf(planned) != slot->bytes;
-    if (planned.is_covered && is_part && slot->poison.by() != 0) return slot->poison.by();
+    if (LeavesRest(n) && slot->poison.by() != 0) return slot->poison.by();
+  }
+  for (const HostUse& use : plan_->host) {
+    if (use.is_write) continue;
+    if (const uint32_t cause = use.range.poisoned_by(); cause != 0) return cause;
   }
   return 0;
+}
+
+bool GraphLaunch::LeavesRest(size_t slot) {
+  const GraphPlan::Slot& planned = plan_->slots[slot];
+  return planned.is_covered && (entries_[planned.entry].value != 0 || ReachOf(planned) != slots_[slot]->bytes);
 }
 
 // ── Failures ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -206,13 +212,6 @@ Outcome GraphLaunch::Build(const GraphRef& graph) {
       hal::SetParam(plan_->nodes[patch.node].work, patch.param, patch.value);
     }
   }
-  if (graph_.faults == nullptr || graph_.faults->word() == nullptr) {
-    const auto word = reinterpret_cast<uintptr_t>(&stream_.slot().fault);
-    for (const GraphPlan::Checked& checked : plan_->checked) {
-      hal::SetParam(plan_->nodes[checked.node].work, checked.param + 1, word);
-    }
-  }
-  plan_->word_stream = &stream_;
   if (const Status status = MakeEvents(); !status.ok()) return FailOfBuild(status);
   for (size_t n = 0; n < events_.size(); ++n) {
     std::get<hal::GraphRecord>(plan_->nodes[plan_->records[n].node].work).event = std::move(events_[n]);
@@ -261,17 +260,7 @@ Status GraphLaunch::MakeEvents() {
 Outcome GraphLaunch::Launch() {
   if (const Status status = MakeEvents(); !status.ok())
     return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
-  for (const uint32_t number : plan_->overwritten) MemoryOf(number)->poison.Overwrite();
-  std::vector<uint64_t>& names = scratch_.output_names;
-  names.clear();
-  for (const uint32_t number : plan_->outputs) {
-    if (parts_.device.needs_polling()) break;
-    const bool is_fixed = number < GraphPlan::kFirstSlot;
-    const GraphPlan::Slot* const slot = is_fixed ? nullptr : &plan_->slots[number - GraphPlan::kFirstSlot];
-    if (is_fixed ? !plan_->fixed[number].is_own : slot->device != parts_.device.id()) continue;
-    const uint32_t handle = is_fixed ? plan_->fixed[number].handle : entries_[slot->entry].handle;
-    names.push_back(handle | uint64_t{MemoryOf(number)->poison.version()} << 32);
-  }
+  if (const uint32_t cause = Enter()) return parts_.ends.FailUpstream(stream_, ticket_, cause, Written());
   std::vector<hal::GraphPatch> patches;
   for (const GraphPlan::Patch& patch : plan_->patches) {
     const uint64_t value = ValueOf(patch);
@@ -281,20 +270,40 @@ Outcome GraphLaunch::Launch() {
   for (size_t n = 0; n < events_.size(); ++n) {
     patches.push_back({plan_->records[n].node, hal::GraphPatch::kEvent, reinterpret_cast<uintptr_t>(events_[n].get())});
   }
-  // Before the launch: a report may arrive before the backend's call returns.
-  Watch();
   graph_.NoteLaunch(stream_, ticket_);
-  const Status status =
-      stream_.backend->LaunchGraph(ticket_, {.graph = graph_.built->Get(), .patches = patches, .outputs = names});
+  const Status status = stream_.backend->LaunchGraph(ticket_, {.graph = graph_.built->Get(), .patches = patches});
   if (!status.ok()) return FailOfCall(status);
   for (GraphPlan::Patch& patch : plan_->patches) patch.value = ValueOf(patch);
-  plan_->word_stream = &stream_;
   plan_->fault_set = fault_set_;
   for (size_t n = 0; n < events_.size(); ++n) {
     plan_->records[n].event->NoteLaunch(stream_, ticket_, std::move(events_[n]));
   }
   NoteUse();
   return Outcome::kIssued;
+}
+
+uint32_t GraphLaunch::Enter() {
+  std::vector<MemoryUse>& uses = scratch_.uses;
+  uses.clear();
+  const auto add = [&](uint32_t number, Use use) { uses.push_back({&MemoryOf(number), use}); };
+  for (const uint32_t number : plan_->inputs) add(number, Use::kRead);
+  for (size_t n = 0; n < slots_.size(); ++n) {
+    if (LeavesRest(n)) add(static_cast<uint32_t>(GraphPlan::kFirstSlot + n), Use::kRead);
+  }
+  for (const uint32_t number : plan_->outputs) add(number, Use::kWrite);
+  for (const uint32_t number : plan_->overwritten) {
+    const bool is_slot = number >= GraphPlan::kFirstSlot;
+    if (is_slot && IsPart(entries_[plan_->slots[number - GraphPlan::kFirstSlot].entry].access)) continue;
+    add(number, Use::kOverwrite);
+  }
+  const bool is_foreign = std::ranges::any_of(homes_, [&](const Home& home) { return !IsOwn(home); });
+  if (graph_.faults != nullptr) graph_.faults->Watch(stream_, ticket_, fault_set_);
+  return parts_.faults.Enter(stream_, {.ticket = ticket_,
+                                       .memory = uses,
+                                       .host = plan_->host,
+                                       .graph = &graph_.faults,
+                                       .may_fail = graph_.faults != nullptr || !parts_.device.needs_polling(),
+                                       .is_foreign = is_foreign});
 }
 
 Outcome GraphLaunch::Upload() {

@@ -28,7 +28,7 @@ struct GraphParts : IssueParts {
 /// Lists of the launch that is being issued; they keep their memory.
 struct GraphScratch {
   std::vector<MemoryRef*> outputs;
-  std::vector<uint64_t> output_names;  // Their handles, with their versions above them.
+  std::vector<MemoryUse> uses;
 };
 
 /// Thread: channel. Holds the streams_mutex() of each other device that the graph names, in the order of their ids.
@@ -80,11 +80,12 @@ class GraphLaunch {
   Ended FindCopyEnd(CopyWork& copy, CopyEnd& end);
   Ended AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined);
   Ended AddSlotFill(Home& home, const GraphDefinition::Fill& fill);
+  void AddHostUses(const CopyWork& copy);
   /// Host memory at an end of the copy of the last node.
   Ended CheckHostMemory(const CopyWork& copy);
   void AddPatch(uint32_t param, uint32_t entry, std::optional<uint32_t> slot = std::nullopt, uint64_t offset = 0);
   /// The copy or fill of the last node writes the slot.
-  void AddSlotWrite(const Home& home, uint32_t slot, bool is_whole);
+  void AddSlotWrite(uint32_t slot, bool is_whole);
   /// Memory of a device's table. `found` is null if the device is gone.
   Ended FindMemory(Home& home, uint32_t handle, MemoryRef& found);
   /// Its number in the plan.
@@ -102,13 +103,18 @@ class GraphLaunch {
   MemoryRef& MemoryOf(uint32_t number);
   void ListOutputs();
   uint32_t Cause();
+  /// Whether a copy or fill that should overwrite the memory of the slot overwrites only a part: the rest counts as
+  /// read.
+  [[nodiscard]] bool LeavesRest(size_t slot);
   /// The bytes that copies and fills use of the memory of a slot.
   [[nodiscard]] uint64_t ReachOf(const GraphPlan::Slot& slot) const;
   Ended FailOfKernels();
   Ended FailOfLimits();
   Outcome Fail(Failure failure);
   Outcome Malformed();
-  [[nodiscard]] Outputs Written() const { return {.memory = scratch_.outputs}; }
+  [[nodiscard]] Outputs Written() const {
+    return {.memory = scratch_.outputs, .host = is_upload_ ? std::span<const HostUse>() : plan_->host};
+  }
 
   bool TakeFaultSlots();
   void AddFaultPatches(std::vector<hal::GraphPatch>& patches);
@@ -121,7 +127,8 @@ class GraphLaunch {
   Outcome Upload();
   Outcome FailOfCall(Status status);
   void NoteUse();
-  void Watch();
+  /// As FaultReports::Enter.
+  uint32_t Enter();
 
   const GraphParts& parts_;
   Channel& channel_;

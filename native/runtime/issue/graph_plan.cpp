@@ -2,6 +2,7 @@
 // backend's list of nodes. If memory or a kernel does not exist yet, the stream parks, as for an ordinary record, and
 // plans again from the start when it continues.
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/channel.h"
@@ -56,7 +57,6 @@ void GraphLaunch::AddRead(Home& home, const MemoryRef& entry, uint32_t handle) {
 void GraphLaunch::AddWrite(Home& home, const MemoryRef& entry, uint32_t handle, bool is_whole) {
   const uint32_t number = NumberOf(home, entry, handle);
   accesses_.writes.push_back({number, is_whole});
-  plan_->has_foreign_outputs |= !IsOwn(home);
   // A failed allocation fails what writes it, too.
   if (entry->address == nullptr) accesses_.reads.push_back(number);
 }
@@ -154,7 +154,6 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
       if (Reads(arg.access)) accesses_.reads.push_back(GraphPlan::kFirstSlot + slot);
       if (Writes(arg.access)) {
         accesses_.writes.push_back({GraphPlan::kFirstSlot + slot, true});
-        plan_->has_foreign_outputs |= !IsOwn(home);
       }
     } else {
       MemoryRef memory;
@@ -163,7 +162,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
       if (arg.value > memory->bytes) return Malformed();
       if (kind == ArgKind::kVariable && memory->address == nullptr) continue;
       if (Reads(arg.access) || memory->address == nullptr) AddRead(home, memory, arg.handle);
-      if (Writes(arg.access)) AddWrite(home, memory, arg.handle, true);
+      if (Writes(arg.access)) AddWrite(home, memory, arg.handle, !IsPart(arg.access));
       if (kind == ArgKind::kVariable) continue;
       kernel.params[param] = arg.value + reinterpret_cast<uintptr_t>(memory->address);
     }
@@ -194,6 +193,15 @@ GraphLaunch::Ended GraphLaunch::FindCopyEnd(CopyWork& copy, CopyEnd& end) {
   return parts_.waits.ParkFor(stream_, *end.home, end.IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
 }
 
+void GraphLaunch::AddHostUses(const CopyWork& copy) {
+  for (const HostUse& use : copy.Host()) {
+    // What an earlier node has written is not read from outside of the graph.
+    const bool is_inside = std::ranges::any_of(
+        plan_->host, [&](const HostUse& earlier) { return earlier.is_write && earlier.range.Overlaps(use.range); });
+    if (use.is_write || !is_inside) plan_->host.push_back(use);
+  }
+}
+
 GraphLaunch::Ended GraphLaunch::CheckHostMemory(const CopyWork& copy) {
   for (const CopyEnd* const end : {&copy.dst, &copy.src}) {
     if (end->IsDevice()) continue;
@@ -218,9 +226,10 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Copy& def
   for (CopyEnd* const end : {&copy.dst, &copy.src}) {
     if (const Ended ended = FindCopyEnd(copy, *end)) return ended;
   }
-  auto& [bytes, flags, dst, src] = copy;
+  auto& [bytes, flags, dst, src, host_uses, host_count] = copy;
   if (src.entry != nullptr) AddRead(HomeOf(src.device), *src.entry, src.handle);
   if (dst.entry != nullptr) AddWrite(HomeOf(dst.device), *dst.entry, dst.handle, copy.IsWhole());
+  AddHostUses(copy);
   if (dst.home == nullptr || src.home == nullptr || bytes == 0) return std::nullopt;
   if (dst.entry != nullptr && src.entry != nullptr && dst.home != src.home) {
     const auto route = dst.home->peers().routes.Find(src.home->id(), channel_.shared_from_this(), stream_.index());

@@ -67,7 +67,7 @@ void GraphRecords::EndFreed() {
 
 void GraphRecords::CollectFaults(GraphEntry& graph) {
   if (graph.faults == nullptr) return;
-  FaultReports::CollectGraph(*graph.faults);
+  if (FaultReports::IsAnyReported()) FaultReports::Collect();
   parts_.faults.GiveBack(graph.faults->End());
 }
 

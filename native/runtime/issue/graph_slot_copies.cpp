@@ -19,9 +19,8 @@ void GraphLaunch::AddPatch(uint32_t param, uint32_t entry, std::optional<uint32_
   plan_->patches.push_back({.node = node, .param = param, .entry = entry, .slot = slot, .offset = offset});
 }
 
-void GraphLaunch::AddSlotWrite(const Home& home, uint32_t slot, bool is_whole) {
+void GraphLaunch::AddSlotWrite(uint32_t slot, bool is_whole) {
   const uint32_t number = GraphPlan::kFirstSlot + slot;
-  plan_->has_foreign_outputs |= !IsOwn(home);
   if (is_whole) plan_->slots[slot].is_covered |= plan_->IsUnused(number);
   accesses_.writes.push_back({number, is_whole});
 }
@@ -29,7 +28,7 @@ void GraphLaunch::AddSlotWrite(const Home& home, uint32_t slot, bool is_whole) {
 GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined) {
   if (home.is_gone) return std::nullopt;
   plan_->has_slot_copies = true;
-  auto& [bytes, flags, dst, src] = copy;
+  auto& [bytes, flags, dst, src, host_uses, host_count] = copy;
   for (CopyEnd* const end : {&dst, &src}) {
     const bool is_dst = end == &dst;
     const uint32_t entry = is_dst ? defined.dst_entry : defined.src_entry;
@@ -49,11 +48,12 @@ GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const Gr
     reach = std::max(reach, end->offset + bytes);
     AddPatch(is_dst ? hal::GraphPatch::kDst : hal::GraphPatch::kSrc, entry, slot, end->offset);
     if (is_dst) {
-      AddSlotWrite(home, slot, end->offset == 0);
+      AddSlotWrite(slot, end->offset == 0);
     } else {
       accesses_.reads.push_back(GraphPlan::kFirstSlot + slot);
     }
   }
+  AddHostUses(copy);
   hal::GraphCopy work{.dst = dst.address, .src = src.address, .bytes = bytes};
   work.host = {.dst = dst.Lease(), .src = src.Lease()};
   Node().work = std::move(work);
@@ -68,7 +68,7 @@ GraphLaunch::Ended GraphLaunch::AddSlotFill(Home& home, const GraphDefinition::F
   GraphPlan::Slot& filled = plan_->slots[slot];
   filled.element_bytes = record.element_bytes;
   filled.count = fill.count_entry;
-  AddSlotWrite(home, slot, true);
+  AddSlotWrite(slot, true);
   Node().work = hal::GraphFill{.element_bytes = record.element_bytes, .pattern = record.pattern, .is_patched = true};
   AddPatch(hal::GraphPatch::kDst, fill.memory_entry, slot);
   AddPatch(hal::GraphPatch::kCount, fill.count_entry);

@@ -8,6 +8,7 @@ using protocol::Opcode;
 
 Issuer::Issuer(const ChannelParts& parts)
     : loss_(parts.loss),
+      faults_(parts.faults),
       submissions_(parts.submissions),
       progress_(parts),
       waits_(parts, progress_),
@@ -25,7 +26,7 @@ Outcome Issuer::Issue(StreamState& stream, const Record& record) {
   const Ticket ticket = stream.Issued() + 1;
   // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
   if (!loss_.is_lost()) {
-    if (FaultReports::HasReport(stream)) FaultReports::Collect(stream);
+    if (faults_.HasReport()) FaultReports::Collect();
     if (Dispatch(stream, ticket, record) == Outcome::kParked) return Outcome::kParked;
     stream.accepted = ticket;
   }

@@ -42,6 +42,7 @@ class Issuer {
   Outcome Dispatch(StreamState& stream, Ticket ticket, const Record& record);
 
   DeviceLoss& loss_;
+  FaultReports& faults_;
   SubmissionQueue& submissions_;
   DeviceProgress progress_;
   StreamWaits waits_;

@@ -36,6 +36,15 @@ std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::K
   return beyond("blocks of a cooperative launch", blocks, most.value());
 }
 
+namespace {
+
+constexpr Use UseOf(uint8_t access, bool is_needed) {
+  if (is_needed) return Writes(access) ? Use::kReadWrite : Use::kRead;
+  return IsPart(access) ? Use::kWrite : Use::kOverwrite;
+}
+
+}  // namespace
+
 Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchRecord record;
   if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchArgs)
@@ -53,8 +62,7 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
   uint32_t count = 0;
   uint32_t cause = 0;
   outputs_.clear();
-  overwritten_.clear();
-  output_names_.clear();
+  uses_.clear();
   wide_.clear();
   const std::span<const std::byte> bytes = reader.Behind(record.arg_count * sizeof(protocol::LaunchArg));
   if (!bytes.empty()) bytes_ = WordsOf(bytes);
@@ -77,13 +85,10 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     MemoryRef* entry = tables_.memory.Find(arg.handle);
     if (entry == nullptr || arg.value > (*entry)->bytes) return ends_.FailMalformed(stream, ticket);
     if (kind == ArgKind::kVariable && (*entry)->memory == nullptr) continue;
-    if (Writes(arg.access)) {
-      outputs_.push_back(entry);
-      if (!device_.needs_polling()) output_names_.push_back(arg.handle);
-    }
+    if (Writes(arg.access)) outputs_.push_back(entry);
     const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
     if (cause == 0 && is_needed) cause = (*entry)->poison.by();
-    if (!is_needed) overwritten_.push_back(entry);
+    uses_.push_back({entry, UseOf(arg.access, is_needed)});
     if (kind == ArgKind::kVariable) continue;
     const uintptr_t base = (*entry)->memory == nullptr ? 0 : reinterpret_cast<uintptr_t>((*entry)->memory->address());
     if (kind == ArgKind::kMember) {
@@ -107,14 +112,19 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     if (slot == nullptr)
       return ends_.Fail(stream, ticket, {.status = FaultReports::NoSlot(), .kernel = record.kernel}, outputs);
     values[count] = reinterpret_cast<uintptr_t>(slot);
-    values[count + 1] = reinterpret_cast<uintptr_t>(&stream.slot().fault);
+    values[count + 1] = reinterpret_cast<uintptr_t>(faults_.word());
     params[count] = &values[count];
     params[count + 1] = &values[count + 1];
     count += 2;
   }
-  for (MemoryRef* entry : overwritten_) (*entry)->poison.Overwrite();
-  for (size_t n = 0; n < output_names_.size(); ++n) {
-    output_names_[n] |= uint64_t{(*outputs_[n])->poison.version()} << 32;
+  cause = faults_.Enter(stream, {.ticket = ticket,
+                                 .memory = uses_,
+                                 .kernel = record.kernel,
+                                 .slot = slot,
+                                 .may_fail = slot != nullptr || !device_.needs_polling()});
+  if (cause != 0) {
+    if (slot != nullptr) faults_.GiveBack({slot});
+    return ends_.FailUpstream(stream, ticket, cause, outputs);
   }
   const hal::LaunchRequest request{
       .kernel = kernel.kernel.get(),
@@ -124,11 +134,8 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
       .params = {params, count},
       .is_cooperative = IsCooperative(record),
       .kernel_id = record.kernel,
-      .outputs = output_names_,
       .wide = wide_,
   };
-  // Add the watch before the launch: a report may arrive before the backend's call returns.
-  if (slot != nullptr) stream.faults.Add(ticket, record.kernel, slot, outputs_);
   const Status status = stream.backend->Launch(ticket, request);
   if (!status.ok()) return ends_.FailDriver(stream, ticket, status, record.kernel, outputs);
   return Outcome::kIssued;

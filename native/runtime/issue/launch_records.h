@@ -34,10 +34,9 @@ class LaunchRecords {
   RecordEnds& ends_;
   // Of the launch that is being issued; they keep their memory.
   std::vector<MemoryRef*> outputs_;
-  std::vector<uint64_t> output_names_;   // Of the same, their handles; then with their versions above them.
-  std::vector<MemoryRef*> overwritten_;  // Of these, those it does not read.
-  std::vector<uint64_t> bytes_;          // Of its parameters by value.
-  std::vector<hal::WideParam> wide_;     // These.
+  std::vector<MemoryUse> uses_;
+  std::vector<uint64_t> bytes_;       // Of its parameters by value.
+  std::vector<hal::WideParam> wide_;  // These.
 };
 
 }  // namespace millrace

@@ -1,4 +1,5 @@
 #include "runtime/issue/memory_records.h"
+#include "runtime/fault_reports.h"
 
 #include <memory>
 #include <utility>
@@ -173,6 +174,7 @@ Outcome MemoryRecords::Free(StreamState& stream, Ticket ticket, RecordReader& re
     return ends_.CloseTicket(stream, ticket);
   }
   tables_.CountFreed(*entry);
+  faults_.KeepFreed(entry);
   if (stream.backend == nullptr) {
     // The stream could not be created. It has come to the end of all uses, since it waits for them on the host.
     entry->memory.reset();
@@ -191,7 +193,9 @@ Outcome MemoryRecords::FillEntry(StreamState& stream, Ticket ticket, MemoryRef& 
   const Outputs outputs{.memory = written};
   const uint32_t cause = entry->address == nullptr ? entry->poison.by() : 0;
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if (is_whole) entry->poison.Overwrite();
+  const MemoryUse use{&entry, is_whole ? Use::kOverwrite : Use::kWrite};
+  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = {&use, 1}}))
+    return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = call(entry->address);
   return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);
 }

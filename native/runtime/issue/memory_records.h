@@ -19,6 +19,7 @@ class MemoryRecords {
       : device_(parts.device),
         tables_(parts.tables),
         inbox_(parts.inbox),
+        faults_(parts.faults),
         progress_(parts.progress),
         waits_(parts.waits),
         ends_(parts.ends),
@@ -43,6 +44,7 @@ class MemoryRecords {
   DeviceAccess& device_;
   ResourceTables& tables_;
   ThreadInbox& inbox_;
+  FaultReports& faults_;
   DeviceProgress& progress_;
   StreamWaits& waits_;
   RecordEnds& ends_;

@@ -4,19 +4,13 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/host_entry.h"
-#include "runtime/memory_entry.h"
+#include "runtime/in_flight.h"
 
 namespace millrace {
 
 struct Outputs {
   std::span<MemoryRef* const> memory = {};
-  HostRange staging = {};
-
-  void Poison(uint32_t failure) const {
-    for (MemoryRef* const entry : memory) (*entry)->poison.Set(failure);
-    staging.Poison(failure);
-  }
+  std::span<const HostUse> host = {};  // Those of them that are written count.
 };
 
 }  // namespace millrace

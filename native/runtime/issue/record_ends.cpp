@@ -33,12 +33,13 @@ Outcome RecordEnds::FailDriver(StreamState& stream, Ticket ticket, Status status
 std::optional<Outcome> RecordEnds::FailUnready(StreamState& stream, Ticket ticket, uint32_t cause,
                                                const Outputs& outputs) {
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, outputs);
-  if (cause != 0) {
-    const Status status(StatusCode::kUpstream, "it reads what an earlier failure poisoned");
-    return Fail(stream, ticket, {.status = status, .cause = cause}, outputs);
-  }
+  if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
   if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
   return std::nullopt;
+}
+
+Outcome RecordEnds::FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs) {
+  return Fail(stream, ticket, {.status = FaultReports::Upstream(), .cause = cause}, outputs);
 }
 
 Outcome RecordEnds::FailMalformed(StreamState& stream, Ticket ticket) {
@@ -75,7 +76,11 @@ uint32_t RecordEnds::RecordFailure(StreamState& stream, Ticket ticket, Failure f
   failure.first = failure.last = ticket;
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
-  outputs.Poison(failure.cause != 0 ? failure.cause : id);
+  const uint32_t cause = failure.cause != 0 ? failure.cause : id;
+  for (MemoryRef* const entry : outputs.memory) (*entry)->poison.Set(cause);
+  for (const HostUse& use : outputs.host) {
+    if (use.is_write) faults_.PoisonHost(stream, ticket, use.range, cause);
+  }
   return id;
 }
 

@@ -15,7 +15,7 @@ namespace millrace {
 /// Thread: channel.
 class RecordEnds {
  public:
-  explicit RecordEnds(const ChannelParts& parts) : loss_(parts.loss) {}
+  explicit RecordEnds(const ChannelParts& parts) : loss_(parts.loss), faults_(parts.faults) {}
 
   /// There is nothing, or nothing more, for the device to do.
   Outcome CloseTicket(StreamState& stream, Ticket ticket);
@@ -25,6 +25,8 @@ class RecordEnds {
   /// The end of a record that cannot run although all it names was found: its stream is poisoned or could not be
   /// created, or `cause` poisoned what it reads. Nothing when it can.
   std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
+  /// Something that it reads was poisoned by the failure `cause`.
+  Outcome FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   Outcome FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
   /// A copy names memory of a device that is lost or closed. `device`: the channel of the one that is gone, or 0.
@@ -42,6 +44,7 @@ class RecordEnds {
 
  private:
   DeviceLoss& loss_;
+  FaultReports& faults_;
 };
 
 }  // namespace millrace

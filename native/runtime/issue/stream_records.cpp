@@ -1,4 +1,5 @@
 #include "runtime/issue/stream_records.h"
+#include "runtime/fault_reports.h"
 
 #include <memory>
 #include <mutex>
@@ -37,6 +38,7 @@ Outcome StreamRecords::Create(StreamState& stream, Ticket ticket, RecordReader& 
 Outcome StreamRecords::Destroy(StreamState& stream, Ticket ticket) {
   if (waits_.WaitsForEnd(stream, stream, ticket - 1)) return waits_.Park(stream, ParkReason::kDrain);
   if (owners_.FreeLeftBehind(stream)) return ends_.CloseTicket(stream, ticket);
+  faults_.End(stream);
   {
     std::lock_guard lock(device_.streams_mutex());
     stream.backend.reset();
@@ -62,10 +64,11 @@ Outcome StreamRecords::Wait(StreamState& stream, Ticket ticket, RecordReader& re
   StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);
   // Asked in this order: a device that closes has run what it was given before it counts as lost, and what faults says
   // so before it is over. That must be known before anything here reads what was written.
+  const bool is_foreign = other.get() != &channel_;
   const bool is_lost = other != nullptr && other->LostStatus() != StatusCode::kOk;
   // A device that is closed ran everything that was submitted to it.
   const bool is_over = target == nullptr || target->Completed() >= record.ticket;
-  if (target != nullptr && FaultReports::HasReport(*target)) FaultReports::Collect(*target);
+  if (is_foreign && FaultReports::IsAnyReported()) FaultReports::Collect();
   if (is_over) {
     if (const auto failed = ends_.FailUnready(stream, ticket, 0, {})) return *failed;
     return ends_.CloseTicket(stream, ticket);
@@ -83,6 +86,8 @@ Outcome StreamRecords::Wait(StreamState& stream, Ticket ticket, RecordReader& re
     if (can_run && &other->backend() == &device_.backend()) {
       const Status status = stream.backend->Wait(ticket, *target->backend, record.ticket);
       if (status.code() == StatusCode::kUpstream) return ends_.Poison(stream, ticket, record.device);
+      // What follows may derive from what the other device is yet to report.
+      if (is_foreign && status.ok()) (void)faults_.Enter(stream, {.ticket = ticket, .is_foreign = true});
       if (status.ok()) return Outcome::kIssued;
       if (status.code() == StatusCode::kDeviceLost) return ends_.FailDriver(stream, ticket, status, 0, {});
     }

@@ -15,6 +15,7 @@ class StreamRecords {
         device_(parts.device),
         submissions_(parts.submissions),
         owners_(parts.owners),
+        faults_(parts.faults),
         progress_(parts.progress),
         waits_(parts.waits),
         ends_(parts.ends) {}
@@ -31,6 +32,7 @@ class StreamRecords {
   DeviceAccess& device_;
   SubmissionQueue& submissions_;
   OwnerCleanup& owners_;
+  FaultReports& faults_;
   DeviceProgress& progress_;
   StreamWaits& waits_;
   RecordEnds& ends_;

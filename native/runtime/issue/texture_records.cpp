@@ -1,4 +1,5 @@
 #include "runtime/issue/texture_records.h"
+#include "runtime/fault_reports.h"
 
 #include <memory>
 #include <utility>
@@ -96,7 +97,9 @@ Outcome TextureRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& r
   uint32_t cause = (*src)->poison.by();
   if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->poison.by();
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if ((*dst)->bytes == bytes) (*dst)->poison.Overwrite();
+  const MemoryUse uses[] = {{src, Use::kRead}, {dst, (*dst)->bytes == bytes ? Use::kOverwrite : Use::kWrite}};
+  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
+    return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyArray(ticket, {.array = (*array)->address,
                                                            .memory = (*memory)->address + record.offset,
                                                            .shape = record.shape,

@@ -14,7 +14,7 @@ namespace millrace {
 class TextureRecords {
  public:
   explicit TextureRecords(const IssueParts& parts)
-      : device_(parts.device), tables_(parts.tables), waits_(parts.waits), ends_(parts.ends) {}
+      : device_(parts.device), tables_(parts.tables), faults_(parts.faults), waits_(parts.waits), ends_(parts.ends) {}
 
   Outcome Create(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome Copy(StreamState& stream, Ticket ticket, RecordReader& reader);
@@ -22,6 +22,7 @@ class TextureRecords {
  private:
   DeviceAccess& device_;
   ResourceTables& tables_;
+  FaultReports& faults_;
   StreamWaits& waits_;
   RecordEnds& ends_;
 };

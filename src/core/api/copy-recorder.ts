@@ -132,8 +132,8 @@ export abstract class CopyRecorder extends ArrayFactory {
       return this.operation('copy', copied.ticket, opts.label, copied.byteLength);
     }
     const plan = planCopy(dst, src, opts);
-    const { ticket, byteLength, sources, hostCompletion, parts } = submitTransfer(this, plan);
-    return this.operation('copy', ticket, plan.label, byteLength).moves(sources, hostCompletion, parts);
+    const { ticket, byteLength, hostCompletion, parts } = submitTransfer(this, plan);
+    return this.operation('copy', ticket, plan.label, byteLength).moves(hostCompletion, parts);
   }
 
   /**

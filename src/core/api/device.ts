@@ -220,6 +220,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const bytes = checkInteger('size of the pinned array in bytes', lengthOf(dimensions) * DTYPES[type].byteSize, 0, MAX_HOST_BYTES);
     const block = this.core.arena.takePinned(bytes);
     const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, bytes, this.core);
+    storage.isPinned = true;
     return new PinnedArray(this.core, type, dimensions, storage, block, 0);
   }
 

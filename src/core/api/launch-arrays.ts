@@ -32,6 +32,11 @@ export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, p
   throw badArray(value, param, core, plan);
 }
 
+/** The access for the record: a kernel that writes a part of a memory leaves the rest as it is. */
+export function recordedAccess({ byteLength, storage }: StridedArray, access: number): number {
+  return access === Access.WRITE && byteLength !== storage.byteLength ? access | Access.PART : access;
+}
+
 /** Writes the entries of an array parameter that a slot fills in. Returns the number of entries then. */
 export function arraySlotArgs(
   { core, timeline }: StreamContext,

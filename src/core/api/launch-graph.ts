@@ -13,6 +13,7 @@ import { type GivenArray, LaunchedNodes } from '../graphs/launched-nodes.js';
 import { ArraySlot } from '../graphs/slots.js';
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
+import { recordedAccess } from './launch-arrays.js';
 import { PinnedArray } from './pinned.js';
 import { StridedArray } from './strided-array.js';
 
@@ -150,7 +151,7 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
       }
       arrays.push({ name: slot.name, array, isWrite });
       into.push({ slot, memory: storage, start: byteOffset, end: byteOffset + byteLength });
-      encoder.memoryArg(at++, ACCESS[slot.access], storage.handle, storage.base + byteOffset);
+      encoder.memoryArg(at++, recordedAccess(array, ACCESS[slot.access]), storage.handle, storage.base + byteOffset);
       for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
       record.add(storage, byteOffset, byteOffset + byteLength, isWrite, slot.access !== 'out');
     } else {

@@ -15,7 +15,7 @@ import type { ArrayParam } from '../kernels/params.js';
 import { type Field, spaceOf, type StructParam, type ValueParam } from '../kernels/value-params.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
-import { checkArray } from './launch-arrays.js';
+import { checkArray, recordedAccess } from './launch-arrays.js';
 import { textureMember } from './launch-textures.js';
 
 const AXES = ['x', 'y', 'z', 'w'] as const;
@@ -169,7 +169,7 @@ export class ValueWriter {
     const array = checkArray(value, param, core, this.#plan);
     if (array !== undefined) {
       const { storage, byteOffset, byteLength } = array;
-      core.encoder.memberArg(this.#next++, param.access, at, storage.handle, storage.base + byteOffset);
+      core.encoder.memberArg(this.#next++, recordedAccess(array, param.access), at, storage.handle, storage.base + byteOffset);
       const [isWrite, isRead] = [(param.access & Access.WRITE) !== 0, (param.access & Access.READ) !== 0];
       this.#record.add(storage, byteOffset, byteOffset + byteLength, isWrite, isRead);
     } else if (value instanceof ArraySlot) {

@@ -19,7 +19,7 @@ import { variablesOf } from '../memory/module-variables.js';
 import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
-import { arraySlotArgs, checkArray, givenBytes } from './launch-arrays.js';
+import { arraySlotArgs, checkArray, givenBytes, recordedAccess } from './launch-arrays.js';
 import { textureArgs } from './launch-textures.js';
 import { ValueWriter } from './launch-values.js';
 
@@ -164,7 +164,7 @@ function writeArgument(
       }
       const { storage, byteOffset: start } = array;
       const { access } = param;
-      encoder.memoryArg(at++, access, storage.handle, storage.base + start);
+      encoder.memoryArg(at++, recordedAccess(array, access), storage.handle, storage.base + start);
       if (plan.isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
       record.add(storage, start, start + array.byteLength, (access & WRITE) !== 0, (access & READ) !== 0);
       return at;

@@ -30,6 +30,7 @@ export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
   // Zero bytes have no page to lock.
   const block = byteLength === 0 ? core.arena.takePinned(0) : core.arena.adopt(buffer, byteOffset, byteLength, true);
   const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, byteLength, core);
+  storage.isPinned = true;
   return new PinnedArray(
     core,
     dtype,

@@ -55,8 +55,8 @@ export async function readArray<D extends DType>(
     if (byteLength > 0) return submitCopy(site, dst, array.region, array.elements, undefined);
     return { ticket: site.core.submit(site.timeline, site.core.encoder.nop(site.timeline.slot)), parts: undefined };
   });
-  const operation = stream.readBack(ticket, byteLength).moves(sources, undefined, parts);
+  const operation = stream.readBack(ticket, byteLength).moves(undefined, parts);
   const bytes = into && new Uint8Array(into.buffer, into.byteOffset, byteLength);
-  const buffer = await target.take(operation, ticket, opts, bytes);
+  const buffer = await target.take({ operation, ticket, sources }, opts, bytes);
   return into ?? (new DTYPES[array.dtype].make(buffer) as HostOf[D]);
 }

@@ -214,7 +214,7 @@ export abstract class Recorder extends CopyRecorder {
     const operation = this.operation('graph', ticket, label, undefined);
     if (timeline.recording !== undefined || hostFunctions.length === 0) return operation;
     const calls = new LaunchCalls(ticket, hostFunctions.length, () => operation.page?.at(ticket) !== undefined);
-    operation.moves([], calls);
+    operation.moves(calls);
     try {
       for (const { fn, label: name } of hostFunctions) {
         submitHost(

@@ -3,7 +3,7 @@
 // The number of bytes that a copy moves is fixed at the capture, by the other end or by `count`. A fill overwrites all of the array that a
 // launch gives. Launches check the lengths of their arrays against what the capture says here (CaptureSession.needs).
 // Thread: owner.
-import { MemorySpace } from '../../protocol/protocol.gen.js';
+import { CopyFlag, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo, checkInteger, show, wrongDevice } from '../base/arguments.js';
 import { badCopy } from '../copies/copy-plan.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -73,6 +73,7 @@ export function submitSlotCopy(site: StreamContext, dst: unknown, src: unknown, 
       source.handle,
       source.offset,
       byteLength,
+      target.space === MemorySpace.HOST || source.space === MemorySpace.HOST ? CopyFlag.PINNED : 0,
     );
     const ticket = core.submit(timeline, bytes);
     record.commit(ticket);

@@ -13,8 +13,11 @@ import { flatRegion, type Region } from './memory-region.js';
 import type { Moved } from './transfer.js';
 import { HostStage } from './upload.js';
 
-/** The operation of a read. */
-interface ReadOperation extends FailingOperation {
+/** A read that was submitted. */
+interface SubmittedRead {
+  readonly operation: FailingOperation;
+  readonly ticket: number;
+  /** The last writes to the memory that it reads. */
   readonly sources: readonly Point[];
 }
 
@@ -35,11 +38,11 @@ export class HostRead {
   }
 
   /** Resolves to the bytes, in `given` or a new buffer. The page-locked memory is given back after that, or when the device has finished with it. */
-  async take(operation: ReadOperation, ticket: number, opts: WaitOptions | undefined, given?: Uint8Array): Promise<ArrayBufferLike> {
+  async take({ operation, ticket, sources }: SubmittedRead, opts: WaitOptions | undefined, given?: Uint8Array): Promise<ArrayBufferLike> {
     const { core, timeline } = this.#site;
     try {
       const into = given ?? core.arena.resultBytes(this.#byteLength);
-      await core.waits.until(timeline, ticket, operation, opts, operation.sources);
+      await core.waits.until(timeline, ticket, operation, opts, sources);
       const error = await new Promise<Error | undefined>((resolve) => core.hostCopies.copyToHost(this.#stage.bytes, into, resolve));
       if (error !== undefined) throw error;
       return into.buffer;
@@ -70,11 +73,11 @@ export class Loan {
     }
   }
 
-  async take(operation: ReadOperation, ticket: number, opts: WaitOptions | undefined): Promise<ArrayBuffer> {
+  async take({ operation, ticket, sources }: SubmittedRead, opts: WaitOptions | undefined): Promise<ArrayBuffer> {
     const { core, timeline } = this.#site;
     const { arena, channel } = core;
     try {
-      await core.waits.until(timeline, ticket, operation, opts, operation.sources);
+      await core.waits.until(timeline, ticket, operation, opts, sources);
     } catch (error) {
       if (!timeline.hasReached(ticket)) {
         this.#drop(ticket);

@@ -4,7 +4,7 @@
 // Room for all records is checked before the first one. If a later record is refused because another thread took the room, the
 // submitted steps keep their order and their memory, and temporaries are freed.
 // Thread: owner.
-import { AllocKind } from '../../protocol/protocol.gen.js';
+import { AllocKind, CopyFlag } from '../../protocol/protocol.gen.js';
 import { LimitError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -177,7 +177,7 @@ export function submitMove(
       src.storage.handle,
       src.storage.base + src.offset,
       byteLength,
-      flags,
+      flags | (dst.storage.isPinned || src.storage.isPinned ? CopyFlag.PINNED : 0),
     ),
   );
 }

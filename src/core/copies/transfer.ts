@@ -8,7 +8,6 @@
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { type FailingPart, hasFailed } from '../timeline/failures.js';
-import type { Point } from '../timeline/timeline.js';
 import { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan } from './copy-plan.js';
 import { probePeer } from './peer-route-probe.js';
@@ -21,8 +20,6 @@ import { detached, HostStage, upload } from './upload.js';
 export interface Transfer {
   readonly ticket: number;
   readonly byteLength: number;
-  /** The last writes to the memory that it reads. */
-  readonly sources: readonly Point[];
   /** Set if the destination is an ordinary array. */
   readonly hostCompletion: HostCompletion | undefined;
   /** Its records, if there are several. */
@@ -44,7 +41,7 @@ export function submitTransfer(site: StreamContext, plan: CopyPlan): Transfer {
   if (byteLength === 0) {
     const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
     if (isTransfer && src.bytes !== undefined) detached(src.bytes.buffer as ArrayBuffer);
-    return { ticket, byteLength, sources: [], hostCompletion: undefined, parts: undefined };
+    return { ticket, byteLength, hostCompletion: undefined, parts: undefined };
   }
   return { byteLength, ...submitPlan(site, plan) };
 }
@@ -60,14 +57,13 @@ function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLe
     // planCopy ensures that a device can access one end.
     const to = dst.region as Region;
     const moved = upload(to.storage.core, src.bytes, to, isTransfer, (from) => submitCopy(site, to, from, plan, label));
-    return { ...moved, sources: [], hostCompletion: undefined };
+    return { ...moved, hostCompletion: undefined };
   }
   const from = src.region;
-  const sources = from.storage.lastWrites(from.start, from.end);
-  if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), sources, hostCompletion: undefined };
+  if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), hostCompletion: undefined };
   const stage = HostStage.locked(from.storage.core, plan.byteLength);
   const moved = stage.useLonger(() => submitCopy(site, stage.region, from, plan, label));
-  return { ...moved, sources, hostCompletion: copyToHost(site, stage, dst.bytes, moved) };
+  return { ...moved, hostCompletion: copyToHost(site, stage, dst.bytes, moved) };
 }
 
 /** Copies the bytes to an ordinary array after the operation, whether or not a promise waits for it. */

@@ -14,6 +14,8 @@ export class Storage extends TrackedMemory {
   /** The device whose handle it is. */
   readonly core: DeviceCore;
   isDisposed: boolean = false;
+  /** It is the memory of a pinned array. */
+  isPinned: boolean = false;
   /** The handle names no memory yet. */
   isUnbound: boolean = false;
   /** How many graphs and captures keep the memory after its array was disposed. */

@@ -111,7 +111,7 @@ export class HostCall extends HostCompletion {
     const { core, timeline } = this.site;
     const { signal } = this;
     core.hostCompletions.expect(timeline, this);
-    this.operation = make(this.ticket).moves([], this);
+    this.operation = make(this.ticket).moves(this);
     this.expect(this.#wait.bind(this));
     if (signal?.aborted) this.#abort(signal);
     else if (signal !== undefined) this.listen(signal, () => this.#abort(signal));

@@ -52,12 +52,9 @@ export interface Activity {
 
 /** Further parts of a copy, a host function, or a launch of a graph with host functions. */
 interface Details {
-  readonly sources: readonly Point[];
   readonly hostCompletion: EventLoopPart | undefined;
   readonly parts: readonly FailingPart[] | undefined;
 }
-
-const NOWHERE: readonly Point[] = [];
 
 /**
  * A submitted operation: the result of `launch`, `copy`, `fill`, the waits and the host functions. It is not thenable: await `done`. An `await`
@@ -241,12 +238,12 @@ export class Operation implements OperationInfo {
   }
 
   /**
-   * @internal Makes it a copy, or a launch of a graph with host functions. `sources`: the last writes to the memory that it reads.
-   * `hostCompletion`: the event loop's part, if there is one; the copy is complete after it. `parts`: its records, if there are several.
+   * @internal Makes it a copy in several steps or to an ordinary array, or a launch of a graph with host functions. `hostCompletion`: the event loop's part, if there is one; the copy is complete after it. `parts`: its records, if there are several.
    */
-  moves(sources: readonly Point[], hostCompletion: EventLoopPart | undefined, parts?: readonly FailingPart[]): this {
-    this.#details = { sources, hostCompletion, parts };
-    if (sources.length > 0 || hostCompletion !== undefined || parts !== undefined) this.#keep();
+  moves(hostCompletion: EventLoopPart | undefined, parts?: readonly FailingPart[]): this {
+    if (hostCompletion === undefined && parts === undefined) return this;
+    this.#details = { hostCompletion, parts };
+    this.#keep();
     return this;
   }
 
@@ -258,11 +255,6 @@ export class Operation implements OperationInfo {
   /** @internal */
   get hostCompletion(): EventLoopPart | undefined {
     return this.#details?.hostCompletion;
-  }
-
-  /** @internal */
-  get sources(): readonly Point[] {
-    return this.#details?.sources ?? NOWHERE;
   }
 
   /** @internal */

@@ -26,8 +26,6 @@ const KEPT = 4096;
 export interface FailingOperation extends OperationInfo {
   /** Where a failure of its ticket is found. */
   readonly page?: FailurePage | undefined;
-  /** The last writes to what a copy reads. */
-  readonly sources?: readonly Point[];
   /** Its records, if there are several. */
   readonly parts?: readonly FailingPart[] | undefined;
   /** The error of its failure, once it was made: every later question gets the same object. */
@@ -208,12 +206,9 @@ export class FailureLog {
     for (const untold of due) if (!untold.isHeard) untold.tell();
   }
 
-  #find(ticket: number, { page, sources = NOWHERE }: FailingOperation): Found | undefined {
-    const own = page?.at(ticket);
-    if (own !== undefined && own.cause === 0) return { record: own, failureLog: this };
-    const failureLog = own && this.#logOf(own.cause);
-    if (own !== undefined && failureLog !== undefined) return { record: own, failureLog };
-    return this.#findSource(sources) ?? (own && { record: own, failureLog: this });
+  #find(ticket: number, { page }: FailingOperation): Found | undefined {
+    const record = page?.at(ticket);
+    return record && { record, failureLog: (record.cause === 0 ? undefined : this.#logOf(record.cause)) ?? this };
   }
 
   /** The log of the device whose stream had the failure. Its streams may not have been read since. */
@@ -222,19 +217,6 @@ export class FailureLog {
       if (failureLog === undefined) continue;
       if (!failureLog.#entries.has(cause)) for (const timeline of failureLog.#timelines) failureLog.note(timeline);
       if (failureLog.#entries.has(cause)) return failureLog;
-    }
-    return undefined;
-  }
-
-  /** A kernel's fault is reported after it has run. A copy that was issued before the report has read the bytes that the kernel left. */
-  #findSource(sources: readonly Point[]): Found | undefined {
-    for (const { timeline, ticket, page } of sources) {
-      const failureLog = timeline.failureLog ?? this;
-      failureLog.note(timeline);
-      const first = page?.at(ticket);
-      if (first === undefined) continue;
-      const record = { ...first, status: Status.UPSTREAM, cause: first.cause || first.id };
-      return { record, failureLog: failureLog.#logOf(record.cause) ?? failureLog };
     }
     return undefined;
   }
@@ -322,8 +304,6 @@ export function hasFailed({ failures, timeline, ticket, page }: FailingPart): bo
   failures.note(timeline);
   return page?.at(ticket) !== undefined;
 }
-
-const NOWHERE: readonly Point[] = [];
 
 /** One record of an operation, for messages. */
 function ofPart({ page }: FailingPart, { id, kind, label, bytes, stream, device }: FailingOperation): FailingOperation {

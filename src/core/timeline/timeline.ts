@@ -18,7 +18,9 @@ const TWO_32 = 4294967296;
 const DEVICE_WORD = TimelineSlot.DEVICE_WORD >> 2;
 const HOST_WORD = TimelineSlot.HOST_WORD >> 2;
 const FAILURES = TimelineSlot.FAILURES >> 2;
+/** Words of the device, in the first slot. */
 const FAULT = TimelineSlot.FAULT >> 2;
+const ASKS = TimelineSlot.ASKS >> 2;
 
 const NO_WORDS = new Int32Array(0);
 const NO_FAILURES: readonly FailureRecord[] = [];
@@ -273,10 +275,12 @@ export class Timeline {
   newFailures(): readonly FailureRecord[] {
     if (this.#isRetired) return NO_FAILURES;
     const { completed } = this;
+    // A kernel that faulted, on any stream, sets a word of the device. The call below turns its report into failures of all operations
+    // that derive from it, before any of them settles. The word is cleared after that, so the version is read after the word.
+    const isReported = (Atomics.load(this.#words, FAULT) | Atomics.load(this.#words, ASKS)) !== 0;
     const version = Atomics.load(this.#words, this.#base + FAILURES);
     let fresh = NO_FAILURES;
-    // A kernel that faulted sets a flag of its own; the call below turns its report into a failure.
-    if (version !== this.#failureVersion || Atomics.load(this.#words, this.#base + FAULT) !== 0) {
+    if (isReported || version !== this.#failureVersion) {
       this.#failureVersion = version;
       fresh = this.#failed.add(this.channel.failures(this.slot, this.#failed.from), this.#origin);
     }
