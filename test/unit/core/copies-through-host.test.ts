@@ -37,28 +37,23 @@ describe('a copy through host memory', () => {
     ]);
   });
 
-  test.each([false, true])('to another backend poisons what it wrote (from a stream of a third device: %s)', async (isThird) => {
-    const world = new World();
-    const [one, other, third] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0'), world.add('cpu', 'cpu:1')];
-    const [x, y] = [one.device.zeros(24, 'i16'), other.device.zeros(24, 'i16')];
-    const operation = (isThird ? third : one).device.stream.copy(y, x);
-    const failed = expect(operation.done).rejects.toMatchObject({ name: 'UpstreamError' });
-    const poisoning = [one, isThird ? third : other].map(({ channel }, at) => {
-      const { stream, ticket } = channel.records.findLast(({ opcode }) => opcode === 'COPY')!;
-      // Like the devices: the second copy fails if the first copy failed.
-      channel.fail(stream, { id: at + 1, first: ticket, last: ticket, status: Status.UPSTREAM, cause: 9 });
-      return ticket;
-    });
-    expect(poisoning).toHaveLength(2);
-    await world.settle();
-    await failed;
-    const read = expect(y.read()).rejects.toMatchObject({ name: 'UpstreamError' });
-    const copied = expect(other.device.stream.copy(new Int16Array(24), y).done).rejects.toMatchObject({ name: 'UpstreamError' });
-    await world.settle();
-    await Promise.all([read, copied]);
-    other.device.stream.fill(y, 1);
-    const cleared = y.read();
-    await world.settle();
-    expect(await cleared).toEqual(new Int16Array(24).fill(1));
-  });
+  test.each([false, true])(
+    'to another backend fails with the failure of its records (from a stream of a third device: %s)',
+    async (isThird) => {
+      const world = new World();
+      const [one, other, third] = [world.add('cuda', 'cuda:0'), world.add('cpu', 'cpu:0'), world.add('cpu', 'cpu:1')];
+      const [x, y] = [one.device.zeros(24, 'i16'), other.device.zeros(24, 'i16')];
+      const operation = (isThird ? third : one).device.stream.copy(y, x);
+      const failed = expect(operation.done).rejects.toMatchObject({ name: 'UpstreamError' });
+      const poisoning = [one, isThird ? third : other].map(({ channel }, at) => {
+        const { stream, ticket } = channel.records.findLast(({ opcode }) => opcode === 'COPY')!;
+        // Like the devices: the second copy fails if the first copy failed.
+        channel.fail(stream, { id: at + 1, first: ticket, last: ticket, status: Status.UPSTREAM, cause: 9 });
+        return ticket;
+      });
+      expect(poisoning).toHaveLength(2);
+      await world.settle();
+      await failed;
+    },
+  );
 });
