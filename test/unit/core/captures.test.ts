@@ -135,11 +135,12 @@ test('a graph keeps disposed memory until it is closed', async () => {
   expect(channel.opcodes().filter((opcode) => opcode.startsWith('FREE'))).toEqual(['FREE_GRAPH', 'FREE']);
 });
 
-test('a body that throws leaves its streams and arrays usable, and frees what it allocated', () => {
+test('a body that throws leaves its streams and arrays usable, and has allocated nothing', () => {
   const { channel, device } = fixture();
   const { stream } = device;
   const other = device.createStream();
   const x = stream.zeros(4);
+  const outside = channel.opcodes();
   expect(() =>
     stream.capture((s) => {
       other.waitStream(stream);
@@ -148,7 +149,7 @@ test('a body that throws leaves its streams and arrays usable, and frees what it
       throw new Error('of the body');
     }),
   ).toThrow('of the body');
-  expect(channel.opcodes().at(-1)).toBe('FREE');
+  expect(channel.opcodes()).toEqual(outside);
   const before = channel.records.length;
   other.fill(x, 2);
   stream.fill(x, 3);

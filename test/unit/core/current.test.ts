@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defer, map, mergeMap, of, Subject } from 'rxjs';
 import { describe, expect, test, vi } from 'vitest';
-import { ArgumentError, LimitError, StateError } from '../../../src/core/base/errors.js';
+import { ArgumentError, DeviceLostError, LimitError, StateError } from '../../../src/core/base/errors.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { getDefaultDevice, setDefaultDevice } from '../../../src/core/api/global-functions.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
@@ -225,7 +225,7 @@ describe('run', () => {
     expect(fn).not.toHaveBeenCalled();
     await device.destroy();
     await closing.catch(() => undefined);
-    expect(() => stream.run(fn)).toThrow(StateError);
+    expect(() => stream.run(fn)).toThrow(DeviceLostError);
   });
 
   test('ends without an error when the outer stream was closed or the device lost meanwhile', async () => {

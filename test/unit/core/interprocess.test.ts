@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   ArgumentError,
+  DeviceLostError,
   LimitError,
   StateError,
   UnavailableError,
@@ -325,13 +326,13 @@ describe('arrays', () => {
     await expect(device.openIpcArray(HANDLE, 2 ** 40, 'u8')).rejects.toBeInstanceOf(ArgumentError);
   });
 
-  test('a closed device refuses', async () => {
+  test.each([['close', StateError] as const, ['destroy', DeviceLostError] as const])('refuse after `%s`', async (end, error) => {
     const { device } = cuda();
     const event = device.createEvent({ interprocess: true });
-    await device.destroy();
-    await expect(event.ipcHandle()).rejects.toBeInstanceOf(StateError);
-    await expect(device.openIpcEvent(HANDLE)).rejects.toBeInstanceOf(StateError);
-    await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(StateError);
-    expect(() => device.interprocess(4, 'f32')).toThrow(StateError);
+    await device[end]();
+    await expect(event.ipcHandle()).rejects.toBeInstanceOf(error);
+    await expect(device.openIpcEvent(HANDLE)).rejects.toBeInstanceOf(error);
+    await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(error);
+    expect(() => device.interprocess(4, 'f32')).toThrow(error);
   });
 });

@@ -1,14 +1,7 @@
 // Modules on a fake channel: the requests to the channel, the entries of launches, and the reports of variables that cannot be bound.
 import { describe, expect, test, vi } from 'vitest';
 import { cudaModule } from '../../../src/cuda-module.js';
-import {
-  ArgumentError,
-  CompileError,
-  DeviceLostError,
-  type MillraceError,
-  StateError,
-  UpstreamError,
-} from '../../../src/core/base/errors.js';
+import { ArgumentError, CompileError, DeviceLostError, type MillraceError, UpstreamError } from '../../../src/core/base/errors.js';
 import { i32 } from '../../../src/core/elements/dtype.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
@@ -67,12 +60,12 @@ describe('requests of a module to its device', () => {
     expect([first.isDisposed, second.isDisposed]).toEqual([true, false]);
   });
 
-  test('none on a closed device, or on a value that is not a device', async () => {
+  test('none on a destroyed device, or on a value that is not a device', async () => {
     const { channel, device, module } = made();
     expect(thrownBy(() => module.global({} as never, 'count', i32, 1))).toBeInstanceOf(ArgumentError);
     channel.completeAll();
     const destroyed = device.destroy();
-    expect(thrownBy(() => module.global(device, 'count', i32, 1))).toBeInstanceOf(StateError);
+    expect(thrownBy(() => module.global(device, 'count', i32, 1))).toMatchObject({ name: 'DeviceLostError', reason: 'closed' });
     expect(channel.variables.size).toBe(0);
     await destroyed;
   });

@@ -76,11 +76,16 @@ describe('pool', () => {
     expect(asked).toEqual([['trimPool', 0], ['trimPool', 4096], ['resetHighWater']]);
   });
 
-  test('a closed or lost device refuses', async () => {
-    const [closed, lost] = [asking(), asking()];
-    await closed.device.destroy();
+  test('a closed, destroyed or lost device refuses', async () => {
+    const [closed, destroyed, lost] = [asking(), asking(), asking()];
+    await closed.device.close();
+    await destroyed.device.destroy();
     lost.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
-    for (const [{ device, asked }, error] of [[closed, StateError] as const, [lost, DeviceLostError] as const]) {
+    for (const [{ device, asked }, error] of [
+      [closed, StateError] as const,
+      [destroyed, DeviceLostError] as const,
+      [lost, DeviceLostError] as const,
+    ]) {
       const { pool } = device;
       for (const call of [pool.stats(), pool.setReleaseThreshold(0), pool.releaseThresholdBytes(), pool.trim(), pool.resetHighWater()]) {
         await expect(call).rejects.toBeInstanceOf(error);
@@ -135,7 +140,7 @@ describe('peers', () => {
     expect(two.asked).toEqual([]);
   });
 
-  test('values that are not devices, bad names and closed devices are refused', async () => {
+  test('values that are not devices, bad names and destroyed devices are refused', async () => {
     const [one, two] = [asking('cuda'), asking('cuda', 1)];
     const { peers } = one.device;
     for (const stranger of [undefined, {}, 'cuda:1', two.core]) {
@@ -145,8 +150,8 @@ describe('peers', () => {
     await expect(peers.grant(two.device, 'all' as never)).rejects.toBeInstanceOf(ArgumentError);
     await expect(peers.revoke(one.device, 'all' as never)).rejects.toBeInstanceOf(ArgumentError);
     await two.device.destroy();
-    await expect(peers.canGrant(two.device)).rejects.toBeInstanceOf(StateError);
-    await expect(two.device.peers.canGrant(one.device)).rejects.toBeInstanceOf(StateError);
+    await expect(peers.canGrant(two.device)).rejects.toBeInstanceOf(DeviceLostError);
+    await expect(two.device.peers.canGrant(one.device)).rejects.toBeInstanceOf(DeviceLostError);
     one.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
     await expect(peers.revoke(one.device)).rejects.toBeInstanceOf(DeviceLostError);
     expect(one.asked).toEqual([]);

@@ -27,7 +27,7 @@ test('the default device is the first opened one that is still open', async () =
   expect(getDefaultDevice()).toBe(one.device);
   await one.device.destroy();
   expect(getDefaultDevice()).toBe(two.device);
-  expect(() => setDefaultDevice(one.device)).toThrow(StateError);
+  expect(() => setDefaultDevice(one.device)).toThrow(DeviceLostError);
   const lost = open();
   lost.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
   expect(() => setDefaultDevice(lost.device)).toThrow(DeviceLostError);
