@@ -7,11 +7,9 @@ import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot, entryOf } from '../graphs/slots.js';
 import type { KernelPlan, PlanParam } from '../kernels/kernel-plan.js';
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
-import type { Field } from '../kernels/value-params.js';
-import type { GivenBytes, RecordAccesses } from '../ordering/access-tracker.js';
+import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
 import { StridedArray } from './strided-array.js';
-import { Surface, Texture } from './texture.js';
 
 /** The array; undefined for a slot, and for null where the parameter allows it. */
 export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray | undefined {
@@ -56,36 +54,9 @@ export function arraySlotArgs(
     slots.push({ arg: at, entry: entry + 1 + axis });
     core.encoder.intArg(at++, 4, 0, 0);
   }
-  record.add(slot.memory, 0, 1, (param.access & Access.WRITE) !== 0);
+  const isWrite = (param.access & Access.WRITE) !== 0;
+  record.add(slot.memory, 0, 1, isWrite, !isWrite, param.name);
   return at;
-}
-
-/** The bytes that a launch gets for its parameters, by their names in messages. Reads the arguments again, for a message only. */
-export function givenBytes(plan: KernelPlan, args: Readonly<Record<string, unknown>>): GivenBytes[] {
-  const given: GivenBytes[] = [];
-  const see = (name: string, field: Field | undefined, value: unknown, access: number): void => {
-    const isWrite = (access & Access.WRITE) !== 0;
-    if (value instanceof StridedArray) {
-      const { storage: memory, byteOffset: start, byteLength } = value;
-      given.push({ name, memory, start, end: start + byteLength, isWrite });
-    } else if (value instanceof ArraySlot) given.push({ name, memory: value.memory, start: 0, end: 1, isWrite });
-    else if (value instanceof Texture || value instanceof Surface) {
-      const { storage: memory, byteOffset: start, byteLength } = value instanceof Surface ? value.texture : value;
-      given.push({ name, memory, start, end: start + byteLength, isWrite: value instanceof Surface });
-    } else if (typeof value === 'object' && value !== null) {
-      const fields = field?.kind === 'struct' ? Object.entries(field.fields) : [];
-      for (const [key, inner] of fields) see(`${name}.${key}`, inner, (value as Readonly<Record<string, unknown>>)[key], accessOf(inner));
-      if (field?.kind !== 'fixed') return;
-      for (let i = 0; i < field.length; i++) see(`${name}[${i}]`, field.element, (value as ArrayLike<unknown>)[i], accessOf(field.element));
-    }
-  };
-  for (const { name, value, access } of plan.params) see(name, value, args[name], access);
-  return given;
-}
-
-function accessOf(field: Field): number {
-  const array = field.kind === 'optional' ? field.array : field;
-  return array.kind === 'array' && array.access !== 'in' ? Access.READ_WRITE : Access.READ;
 }
 
 function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): Error {

@@ -19,7 +19,7 @@ export interface TextureUse {
 export function textureArgs(use: TextureUse, kind: 'texture' | 'surface', value: unknown, path: string, at: number): number {
   const { texture, object } = checkTexture(use, kind, value, path);
   use.site.core.encoder.memoryArg(at++, Access.READ, object.handle, 0);
-  return memoryBehind(use, kind, texture, object, at);
+  return memoryBehind(use, kind, texture, object, path, at);
 }
 
 /** The same for a field of a struct, at byte `place` of the parameter. */
@@ -33,15 +33,22 @@ export function textureMember(
 ): number {
   const { texture, object } = checkTexture(use, kind, value, path);
   use.site.core.encoder.memberArg(at++, Access.READ, place, object.handle, 0);
-  return memoryBehind(use, kind, texture, object, at);
+  return memoryBehind(use, kind, texture, object, path, at);
 }
 
-function memoryBehind({ site, record }: TextureUse, kind: 'texture' | 'surface', texture: Texture, object: Storage, at: number): number {
+function memoryBehind(
+  { site, record }: TextureUse,
+  kind: 'texture' | 'surface',
+  texture: Texture,
+  object: Storage,
+  path: string,
+  at: number,
+): number {
   const { storage, byteOffset, byteLength } = texture;
   const isWrite = kind === 'surface';
   site.core.encoder.variableArg(at++, isWrite ? Access.READ_WRITE : Access.READ, storage.handle);
   record.add(object, 0, 1, false);
-  record.add(storage, byteOffset, byteOffset + byteLength, isWrite, true);
+  record.add(storage, byteOffset, byteOffset + byteLength, isWrite, true, path);
   return at;
 }
 

@@ -171,11 +171,12 @@ export class ValueWriter {
       const { storage, byteOffset, byteLength } = array;
       core.encoder.memberArg(this.#next++, recordedAccess(array, param.access), at, storage.handle, storage.base + byteOffset);
       const [isWrite, isRead] = [(param.access & Access.WRITE) !== 0, (param.access & Access.READ) !== 0];
-      this.#record.add(storage, byteOffset, byteOffset + byteLength, isWrite, isRead);
+      this.#record.add(storage, byteOffset, byteOffset + byteLength, isWrite, isRead, path);
     } else if (value instanceof ArraySlot) {
       this.#slots.push({ arg: this.#next, entry: entryOf({ core, timeline }, value, param, this.#plan.name) });
       core.encoder.memberArg(this.#next++, param.access, at, 0, 0);
-      this.#record.add(value.memory, 0, 1, (param.access & Access.WRITE) !== 0);
+      const isWrite = (param.access & Access.WRITE) !== 0;
+      this.#record.add(value.memory, 0, 1, isWrite, !isWrite, path);
     }
   }
 

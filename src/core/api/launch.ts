@@ -19,7 +19,7 @@ import { variablesOf } from '../memory/module-variables.js';
 import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
-import { arraySlotArgs, checkArray, givenBytes, recordedAccess } from './launch-arrays.js';
+import { arraySlotArgs, checkArray, recordedAccess } from './launch-arrays.js';
 import { textureArgs } from './launch-textures.js';
 import { ValueWriter } from './launch-values.js';
 
@@ -58,7 +58,7 @@ export function submitLaunch(
       ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
       record.abandon();
     } else {
-      if (plan.looks > 0 || site.ordering === 'checked') lookForSameBytes(record, plan, args, label);
+      if (plan.looks > 0 || site.ordering === 'checked') lookForSameBytes(record, plan, label);
       record.order('launch', label);
       const { grid, block } = geometry;
       const bytes = core.encoder.launch(
@@ -89,9 +89,9 @@ export function submitLaunch(
 }
 
 /** Later launches of a kernel are rarely of another kind, and each would pay for the look. */
-function lookForSameBytes(record: RecordAccesses, plan: KernelPlan, args: Readonly<Record<string, unknown>>, label: string): void {
+function lookForSameBytes(record: RecordAccesses, plan: KernelPlan, label: string): void {
   plan.looks--;
-  if (record.isWrittenTwice) record.checkGiven(givenBytes(plan, args), label);
+  record.checkSameBytes(label);
 }
 
 /** Writes the arguments behind the fixed part of the record. Returns the number of entries. */
@@ -166,7 +166,7 @@ function writeArgument(
       const { access } = param;
       encoder.memoryArg(at++, recordedAccess(array, access), storage.handle, storage.base + start);
       if (plan.isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
-      record.add(storage, start, start + array.byteLength, (access & WRITE) !== 0, (access & READ) !== 0);
+      record.add(storage, start, start + array.byteLength, (access & WRITE) !== 0, (access & READ) !== 0, param.name);
       return at;
     }
     case F32:

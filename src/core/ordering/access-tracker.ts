@@ -46,7 +46,6 @@ import { RecordAccesses } from './record-accesses.js';
 import type { TrackedMemory } from './tracked-memory.js';
 import { ClockEntry, Clocks, entryOf } from './vector-clock.js';
 
-export type { GivenBytes } from './hazards.js';
 export type { RecordAccesses } from './record-accesses.js';
 
 export class AccessTracker {

@@ -28,6 +28,8 @@ interface Use {
   start: number;
   end: number;
   isWrite: boolean;
+  /** The parameter of the kernel that gets them. */
+  name: string | undefined;
 }
 
 export class RecordAccesses {
@@ -89,23 +91,22 @@ export class RecordAccesses {
     this.#inner?.interrupt();
   }
 
-  /** Does it use a memory twice, and write it? */
-  get isWrittenTwice(): boolean {
+  /** Two parameters of a launch get the same bytes, and the kernel writes them: on checked streams a hazard, elsewhere a warning. */
+  checkSameBytes(label: string): void {
     for (let i = 1; i < this.#count; i++) {
-      const { memory, isWrite } = this.#uses[i] as Use;
+      const use = this.#uses[i] as Use;
       for (let j = 0; j < i; j++) {
         const other = this.#uses[j] as Use;
-        if (other.memory === memory && (isWrite || other.isWrite)) return true;
+        if (other.memory === use.memory && (use.isWrite || other.isWrite) && this.#areSame(other, use, label)) return;
       }
     }
-    return false;
   }
 
   /**
    * The record accesses bytes `start` to `end` of the memory, counted from its own start and not from that of the allocation. For a view
-   * with gaps, the range is from its first byte to its last.
+   * with gaps, the range is from its first byte to its last. `name`: the parameter of a kernel that gets them.
    */
-  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite): void {
+  add(memory: TrackedMemory, start: number, end: number, isWrite: boolean, isRead: boolean = !isWrite, name?: string): void {
     const { timeline } = this.#stream as OrderedStream;
     const { recording } = timeline;
     if (recording !== undefined) {
@@ -115,7 +116,7 @@ export class RecordAccesses {
     if (memory.isShared(timeline)) this.#isShared = true;
     const at = this.#count++;
     if (at === this.#uses.length) {
-      this.#uses.push({ memory, start, end, isWrite });
+      this.#uses.push({ memory, start, end, isWrite, name });
       return;
     }
     const use = this.#uses[at] as Use;
@@ -123,6 +124,7 @@ export class RecordAccesses {
     use.start = start;
     use.end = end;
     use.isWrite = isWrite;
+    use.name = name;
   }
 
   /** The record uses memory that graphs use too: it counts as a reader of the launches that it conflicts with. */
@@ -202,15 +204,12 @@ export class RecordAccesses {
     for (let i = 0; i < this.#count; i++) if (this.#memory(i).isGone) throw endedError(this.#memory(i));
   }
 
-  /** Two parameters of a launch get the same bytes, and the kernel writes them: on checked streams a hazard, elsewhere a warning. */
-  checkGiven(given: readonly GivenBytes[], label: string): void {
+  #areSame(one: Use, other: Use, label: string): boolean {
+    if (one.name === undefined || other.name === undefined || Math.max(one.start, other.start) >= Math.min(one.end, other.end))
+      return false;
     const stream = this.#stream as OrderedStream;
-    for (const [i, one] of given.entries()) {
-      const other = given
-        .slice(i + 1)
-        .find((bytes) => bytes.memory === one.memory && (bytes.isWrite || one.isWrite) && bytes.start < one.end && one.start < bytes.end);
-      if (other !== undefined) return sameBytes(stream, { ...this.#infos.of(stream, 'launch', label), label }, one, other);
-    }
+    sameBytes(stream, { ...this.#infos.of(stream, 'launch', label), label }, one as GivenBytes, other as GivenBytes);
+    return true;
   }
 
   #memory(i: number): TrackedMemory {

@@ -1,5 +1,5 @@
 // A launch whose shape or arguments have getters that make other calls: both submit the same records as separate calls.
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
 import type { DeviceArray } from '../../../src/core/api/array.js';
@@ -165,6 +165,30 @@ test('what a getter of an argument submits to a stream of another device is wait
   const target = side.empty(100);
   stream.launch(kernel, shape, calling(argsOf(all), 'm', () => void side.copy(target, all.y as never)) as never);
   expect(waitsOf(channel, stream)).toContain(side.timeline.slot);
+});
+
+test.each(['tracked', 'checked'] as const)('arguments that share memory are read once (%s)', (ordering) => {
+  const { device, x } = rig();
+  const stream = device.createStream({ ordering });
+  stream.waitStream(device.stream);
+  const reads: string[] = [];
+  const args = { n: -7, x: x.subarray(0, 50), y: x.subarray(40, 90), m: 9 };
+  const seen = new Proxy(args, {
+    get: (of, key) => {
+      reads.push(String(key));
+      return Reflect.get(of, key) as unknown;
+    },
+  });
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const launch = () => stream.launch(kernel, shape, seen as never);
+  if (ordering === 'checked') expect(launch).toThrow(/gets the same bytes .* for its parameters x and y,/);
+  else launch();
+  expect(warned).toHaveBeenCalledTimes(ordering === 'checked' ? 0 : 1);
+  warned.mockRestore();
+  expect(reads).toEqual(['n', 'x', 'y', 'm']);
+  // No bytes of an empty array are those of another.
+  args.x = x.subarray(60, 60);
+  launch();
 });
 
 test('the options of host functions and copies are read once, before anything is submitted', () => {
