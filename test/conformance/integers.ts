@@ -164,10 +164,10 @@ const NUMBERS = Float32Array.from([
 ]);
 
 /** As PTX converts to 32 or 64 bits, of which narrower types keep the low ones. */
-function saturated(value: number, isSigned: boolean, bits: number): bigint {
+function saturated(value: number, isSigned: boolean, bits: number, isDouble = false): bigint {
   const wide = bits === 64 ? 64 : 32;
   const fit = isSigned ? BigInt.asIntN : BigInt.asUintN;
-  if (Number.isNaN(value)) return 0n;
+  if (Number.isNaN(value)) return BigInt.asIntN(64, fit(bits, isDouble || wide === 64 ? 2n ** BigInt(wide - 1) : 0n));
   const [low, high] = isSigned ? [-(2n ** BigInt(wide - 1)), 2n ** BigInt(wide - 1) - 1n] : [0n, 2n ** BigInt(wide) - 1n];
   if (value >= Number(high)) return BigInt.asIntN(64, fit(bits, high));
   return BigInt.asIntN(64, fit(bits, value <= Number(low) ? low : BigInt(Math.trunc(value))));
@@ -223,8 +223,9 @@ export function integers(target: Target): void {
         const form = at % CONVERSIONS.length;
         const [type, isSigned, bits] = TYPES[Math.trunc(at / CONVERSIONS.length) % TYPES.length]!;
         const value = NUMBERS[Math.trunc(at / CONVERSIONS.length / TYPES.length)]!;
-        const wanted = saturated(value, isSigned, bits);
-        return own === wanted ? [] : [`${CONVERSIONS[form]!(type, 0)} of ${value} is ${own}, not ${wanted}`];
+        const text = CONVERSIONS[form]!(type, 0);
+        const wanted = saturated(value, isSigned, bits, /double|1\.0\b(?!f)/.test(text));
+        return own === wanted ? [] : [`${text} of ${value} is ${own}, not ${wanted}`];
       });
       expect(wrong).toEqual([]);
 

@@ -148,7 +148,7 @@ class Run {
       // Nothing orders an explicit stream after reads, which run on streams of their own.
       const isForeign = writes.some((n) => this.#uses[n]!.isRead) || [...reads, ...writes].some((n) => this.#uses[n]!.isForeign);
       if (isForeign) on -= on % STREAMS >= TRACKED ? TRACKED : 0;
-      if (!isForeign || on === wish) {
+      {
         const before = new Set<number>();
         for (const n of [...reads, ...writes]) for (const writer of this.#uses[n]!.writers) before.add(writer);
         for (const n of writes) for (const reader of this.#uses[n]!.readers) before.add(reader);

@@ -1,5 +1,6 @@
-// Conversions of floats to integers that saturate and give 0 for NaN, as PTX's do; C++ leaves them undefined out of
-// range. The builder writes `::mr_cast<int>(x)` for `(int)x` (src/toolchain/cuda-to-cpu/saturating-casts.ts), and
+// Conversions of floats to integers that saturate, as a GPU's do; C++ leaves them undefined out of range. A GPU gives 0
+// for NaN if both types have 32 bits, else the bits of the lowest signed number (seen on an H100). The builder writes
+// `::mr_cast<int>(x)` for `(int)x` (src/toolchain/cuda-to-cpu/saturating-casts.ts), and
 // `::mr_number_of(x)` where a float becomes an integer without a cast. Without branches, so that loops vectorise.
 #pragma once
 
@@ -21,13 +22,16 @@ MR_INLINE constexpr To mr_held(From x) {
     constexpr int bits = sizeof(To) * 8 - (is_signed ? 1 : 0);
     constexpr From limit = static_cast<From>(1ull << (bits - 1)) * 2;
     constexpr To highest = static_cast<To>(~0ull >> (64 - bits));
+    constexpr bool is_wide = sizeof(From) == 8 || sizeof(To) == 8;
+    constexpr To of_nan = is_wide ? static_cast<To>(1ull << (sizeof(To) * 8 - 1)) : To(0);
     if constexpr (is_signed) {
       // What the processor gives below the lowest number is the lowest number.
       const To whole = x >= limit ? highest : static_cast<To>(x);
-      return x == x ? whole : To(0);
+      return x == x ? whole : of_nan;
     } else {
       const From positive = x > From(0) ? x : From(0);
-      return positive < limit ? static_cast<To>(positive) : highest;
+      const To whole = positive < limit ? static_cast<To>(positive) : highest;
+      return x == x ? whole : of_nan;
     }
   }
 }
