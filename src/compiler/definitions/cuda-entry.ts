@@ -190,6 +190,8 @@ function isMadeByMacro(text: string, name: string): boolean {
 
 /** `float (*f)(float)`, `float f(float)`. The compiler finds other names of such types. */
 function isFunction(parameter: string): boolean {
+  // `TYPE(float) n`: a macro makes the type.
+  if (/^[^()]*\([^()]*\)[\s*&]*\w+$/.test(parameter)) return false;
   return /\)\s*\(|^[\w\s:*&]*(?<!\b(?:decltype|alignas|__align__|__attribute__)\s*)\(\s*(?![*&])/.test(parameter);
 }
 

@@ -205,11 +205,13 @@ test.skipIf(process.getuid?.() !== 0)('a directory of another user is not truste
 test('no compiler: what was looked for and what to do', async () => {
   const error = await rejection(cpu({ PATH: '/nonexistent', CXX: '' }).build(specOf(SAXPY, 'saxpy')), UnavailableError);
   expect(error.message).toBe(
-    'K701: No C++ compiler was found to build kernels. The library looked for g++ (PATH), clang++ (PATH), c++ (PATH).',
+    'K701: No C++ compiler was found to build kernels. The library looked for g++ (PATH), clang++ (PATH), c++ (PATH).\n' +
+      '  Install one: apt-get install g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), apk add g++ (Alpine).\n' +
+      '  Or name one: MILLRACE_CXX=/path/to/g++.',
   );
   expect(error.help.join(' ')).toContain('apt-get install g++');
   const named = await rejection(cpu({ MILLRACE_CXX: '/nonexistent/c++ -v' }).build(specOf(SAXPY, 'saxpy')), UnavailableError);
-  expect(named.message).toBe('K701: The compiler that MILLRACE_CXX names does not run: /nonexistent/c++ -v (MILLRACE_CXX).');
+  expect(named.message).toContain('K701: The compiler that MILLRACE_CXX names does not run: /nonexistent/c++ -v (MILLRACE_CXX).\n');
   const cuda = new KernelBuilder(
     { backend: 'cuda', computeCapability: [9, 0] },
     { MILLRACE_CACHE_DIR: directory, MILLRACE_NVCC: '/nonexistent/nvcc' },

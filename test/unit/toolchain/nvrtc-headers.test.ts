@@ -51,6 +51,7 @@ const OWN: ReadonlySet<string> = new Set([
   'std-values',
   'streams-and-graphs',
   'tuples-and-arrays',
+  'unknown-host-types',
 ]);
 
 function specOf({ file, kernel, params, options = [] }: Text): BuildSpec {
