@@ -182,7 +182,8 @@ test('S615 a call of the driver that fails once makes no result wrong', { timeou
     const allowed = EXPECTED.map((right) => expect.toBeOneOf([right, `${right.split(' ')[0]} failed`]));
     expect([refusal, device.state, other.state, ...seen]).toEqual([refusal, 'open', 'open', ...allowed]);
   }
-  expect(refused.size).toBeGreaterThan(15);
+  // Every second call is refused, so it depends on their number which functions are.
+  expect(refused.size).toBeGreaterThan(10);
   expect(await run(device, other)).toEqual(EXPECTED);
   await Promise.all([device.close(), other.close()]);
 });

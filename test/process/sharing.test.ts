@@ -53,7 +53,7 @@ for (const { spec, absent } of deviceCases) {
     });
 
     check('the devices of other threads are lost when the opener closes it', async () => {
-      const lost = `DeviceLostError closed: Device ${id} was closed by the thread that opened it. | closed true StateError`;
+      const lost = `DeviceLostError closed: Device ${id} was closed by the thread that opened it. | closed true DeviceLostError`;
       expect(await seen('closing')).toEqual(['open', lost]);
     });
 
@@ -68,12 +68,7 @@ for (const { spec, absent } of deviceCases) {
     check('the opening thread gets its own device, and bad tokens are refused', async () => {
       const lines = await seen('same');
       expect(lines.slice(0, 2)).toEqual(['true true', 'open']);
-      expect(lines.slice(2).map((line) => line.slice(0, line.indexOf(':')).trim())).toEqual([
-        'ArgumentError',
-        'ArgumentError',
-        'ArgumentError',
-        'DeviceLostError closed',
-      ]);
+      expect(lines.slice(2).map((line) => line.slice(0, line.indexOf(':')).trim())).toEqual(new Array(4).fill('ArgumentError'));
     });
 
     check('a thread that opened a device by itself may share another one, any number of times', async () => {
