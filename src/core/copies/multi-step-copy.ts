@@ -65,7 +65,7 @@ export class MultiStepCopy {
       const given = recording.own(this.#given.timeline);
       const captured = allocateCaptured(site, recording, own, byteLength, AllocKind.STAGING, own === given);
       // Launches come after the allocation, as after one by the given stream.
-      this.#follow({ ...this.#given, timeline: given }, own.here());
+      this.#follow({ core: this.#given.core, timeline: given }, own.here());
       this.#temporaries.push({ site, storage: captured });
       return flatRegion(captured, 0, byteLength);
     }
@@ -137,7 +137,7 @@ export class MultiStepCopy {
     }
   }
 
-  #follow({ core, timeline }: StreamContext, point: Point): void {
+  #follow({ core, timeline }: Pick<StreamContext, 'core' | 'timeline'>, point: Point): void {
     core.tracker.waitFor(core, timeline, point, 'array');
   }
 
