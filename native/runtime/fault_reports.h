@@ -102,6 +102,8 @@ class FaultReports {
   static void OverwriteHost(const Entering& record);
   static uint32_t Leave(StreamState& stream, uint32_t cause);
   [[nodiscard]] bool HasWordOfGraph();
+  /// The owner of the stream does not know yet that this host memory is poisoned. All locks are held.
+  void AddUntold(StreamState& stream, Ticket ticket, const HostRange& range);
   // The lock of the device is held.
   void ForgetUntold(StreamState& stream, Ticket completed);
   void AddAsking();
