@@ -68,7 +68,9 @@ for (const { spec, absent } of deviceCases) {
     check('the opening thread gets its own device, and bad tokens are refused', async () => {
       const lines = await seen('same');
       expect(lines.slice(0, 2)).toEqual(['true true', 'open']);
-      expect(lines.slice(2).map((line) => line.slice(0, line.indexOf(':')).trim())).toEqual(new Array(4).fill('ArgumentError'));
+      expect(lines.slice(2).map((line) => line.slice(0, line.indexOf(':')).trim())).toEqual(
+        Array.from({ length: 4 }, () => 'ArgumentError'),
+      );
     });
 
     check('a thread that opened a device by itself may share another one, any number of times', async () => {
