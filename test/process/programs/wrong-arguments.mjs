@@ -115,6 +115,7 @@ const RIGHT = {
   lostStatus: [channel],
   stats: [channel],
   busyStreams: [channel],
+  pendingPoints: [channel],
   releaseHold: [channel, stream, 1],
   streamHandle: [channel, stream],
   memoryAddress: [channel, 1 << 22],
