@@ -26,7 +26,8 @@ test('rxjs and piscina are loaded when they are first used', () => {
     const results = overlap(device, [1], {}, (item) => Promise.resolve(item));
     states.push([isLoaded('rxjs'), isLoaded('piscina')]);
     for await (const item of results) states.push(item);
-    const pool = createCpuPool('/none.js');
+    const pool = createCpuPool(process.cwd() + '/dist/index.js');
+    await pool.run(0).catch(() => undefined);
     states.push([isLoaded('rxjs'), isLoaded('piscina')]);
     await pool.close();
     await device.close();
