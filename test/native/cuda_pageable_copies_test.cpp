@@ -103,7 +103,7 @@ MR_TEST(AFailureIsToldAndTheNextCopyWorks) {
   std::byte* const address = memory.value()->address();
   const std::vector<std::byte> sent = RandomBytes(kBytes, 3);
   std::vector<std::byte> seen(kBytes);
-  for (const char* failure : {"cuMemHostRegister:1:8", "cuMemcpyAsync:3:1", "cuEventCreate:2:2"}) {
+  for (const char* failure : {"cuMemHostRegister:0:2", "cuMemcpyAsync:3:1", "cuEventCreate:2:2"}) {
     FailCalls(failure);
     const bool is_first = std::strncmp(failure, "cuMemHostRegister", 17) == 0;
     const Status status = stream->CopyPageable(address, sent.data(), kBytes);
