@@ -16,9 +16,6 @@ const PAIRED = [
   'test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts',
 ];
 
-// Its process crashes in the 82nd text of a whole run; each text passes alone. The other targets run all of them.
-const CRASHING = ['test/conformance/run-fake-cuda-kernels.test.ts'];
-
 // The longest files of their group begin first, so that no other worker is without work while they end.
 const LONGEST =
   /\/(?:run-cpu-kernels|run-cpu-texts|run-fake-cuda|run-fake-cuda-kernels|run-seeded|terminate-file-operations|readme|teardown|lifetime|simd|regions)\.test\.ts$/;
@@ -57,7 +54,7 @@ export default defineConfig({
         test: {
           name: 'whole',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/unit/**', ...PAIRED, ...WAITING, ...CRASHING],
+          exclude: ['test/unit/**', ...PAIRED, ...WAITING],
           fileParallelism: false,
           sequence: { groupOrder: 2 },
         },
