@@ -25,6 +25,26 @@ const CASES: Readonly<Record<string, Case>> = {
     there.device.stream.launch(plus, LENGTH, { y: there, z: further });
     return { further: further.read() };
   },
+  'a copy that is over when the other device gets its kernel': ({ device: { stream }, x, y }, [there, further], at) => {
+    stream.launch(pick, LENGTH, { x, at, y });
+    stream.copy(there, y, { count: 100 });
+    // Nothing settles meanwhile: this thread stands still.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
+    there.device.stream.launch(plus, LENGTH, { y: there, z: further });
+    return { further: further.read() };
+  },
+  'explicit streams, and a host that sees the event complete': ({ explicit: [a], x, y }, [there, further], at) => {
+    const b = there.device.createStream({ ordering: 'explicit' });
+    b.waitStream(there.device.stream);
+    a!.waitStream(there.device.stream);
+    a!.launch(pick, LENGTH, { x, at, y });
+    a!.copy(there, y);
+    const copied = a!.record();
+    while (!copied.isComplete);
+    const launched = b.launch(plus, LENGTH, { y: there, z: further });
+    void b.close();
+    return { launched };
+  },
   'there and back': ({ device: { stream }, x, y, z, w }, [there, further], at) => {
     stream.launch(pick, LENGTH, { x, at, y });
     const other = there.device.stream;

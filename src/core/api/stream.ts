@@ -149,7 +149,9 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** The number of operations submitted and not finished. */
   get pending(): number {
-    return this.timeline.pending;
+    const { pending } = this.timeline;
+    if (pending === 0) noteObserved(this.timeline.here());
+    return pending;
   }
 
   /**

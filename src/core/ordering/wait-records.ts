@@ -20,8 +20,8 @@ export function waitOnDevice(device: OrderedDevice, timeline: Timeline, other: T
     return false;
   }
   if (other.hasReached(ticket)) {
-    // If the record faulted, its outputs are poisoned before this stream reads them.
-    if (device.timelines.has(other)) device.failures.note(other);
+    // If the record faulted, what derives from it is poisoned before this stream reads it, also on another device.
+    other.failureLog?.note(other);
     entry.noteWait(entryOf(other), ticket);
     return false;
   }

@@ -3,8 +3,12 @@
 import { AbortError, DeviceLostError, WaitTimeoutError } from '../base/errors.js';
 import type { Point } from '../timeline/timeline.js';
 
-/** Records that the host observed everything up to the point as finished. */
+/**
+ * Records that the host observed everything up to the point as finished. Its failures poison what derives from them first: later records of
+ * other devices use it without a wait.
+ */
 export function noteObserved({ timeline, ticket, clock }: Point): void {
+  timeline.failureLog?.note(timeline);
   timeline.clockEntry.observe(ticket, clock);
 }
 
