@@ -59,6 +59,7 @@ export type Step =
   | { readonly kind: 'wait'; readonly on: number; readonly other: number; readonly isEvent: boolean }
   | { readonly kind: 'host' | 'hold' | 'record'; readonly on: number }
   | { readonly kind: 'await'; readonly back: number }
+  | { readonly kind: 'stand'; readonly microseconds: number }
   | { readonly kind: 'turn' };
 
 export interface FailingProgram {
@@ -103,6 +104,7 @@ const KINDS: readonly (readonly [Step['kind'], number])[] = [
   ['record', 2],
   ['await', 3],
   ['turn', 2],
+  ['stand', 3],
 ];
 const SUM = KINDS.reduce((sum, [, weight]) => sum + weight, 0);
 
@@ -229,6 +231,8 @@ export function programOf(seed: number, devices: number, failing: number): Faili
         return { kind, on, other: stream(), isEvent: chance(50) };
       case 'await':
         return { kind, back: below(4) };
+      case 'stand':
+        return { kind, microseconds: 1 << below(11) };
       case 'turn':
         return { kind };
       default:
@@ -292,6 +296,8 @@ function stepText(step: Step): string {
       return `${streamText(step.on)} waits for ${step.isEvent ? 'an event of ' : ''}${streamText(step.other)}`;
     case 'await':
       return `await the promise ${step.back} before the last`;
+    case 'stand':
+      return `this thread stands still for ${step.microseconds} us`;
     case 'turn':
       return 'a turn of the event loop';
     default:

@@ -21,6 +21,7 @@ import { ARRAYS, KEPT, SLOT_X, SLOT_Y, STREAMS, TRACKED } from './failing-progra
 import type { FailingProgram, GraphSpec, Step } from './failing-programs.js';
 
 const HOLD_MS = 20_000;
+const STANDING = new Int32Array(new SharedArrayBuffer(4));
 
 /** Runs a program; returns every difference from the model as text. */
 export async function differencesOf(bench: FailingBench, program: FailingProgram): Promise<readonly string[]> {
@@ -282,6 +283,10 @@ class Run {
         return this.#check(`step ${n}, the event's done`, streams[step.on]!.record().done, good) as undefined;
       case 'await':
         return this.#checks.at(-1 - step.back)?.then(() => this.#look(`after the await of step ${n}`, this.#submitted));
+      case 'stand':
+        // The devices go on, and nothing settles.
+        Atomics.wait(STANDING, 0, 0, step.microseconds / 1000);
+        return undefined;
       case 'turn':
         return new Promise((resolve) => void setImmediate(resolve)).then(() => this.#look(`in the turn of step ${n}`, this.#submitted));
     }
