@@ -79,15 +79,11 @@ describe('a compiler that never ends', () => {
     expect(await until(() => readdirSync(env['TMPDIR']!).length === 0)).toBe(true);
   });
 
-  test.each(['destroy', 'terminate'])(
-    'ends with its device (%s), its folder is removed, and no zombie is left',
-    { retry: 2 },
-    async (how) => {
-      const ending = await run(how);
-      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-      expect(JSON.parse(linesOf(ending).at(-1)!)).toEqual({ running: [], children: [], folders: [] });
-    },
-  );
+  test.each(['destroy', 'terminate'])('ends with its device (%s), its folder is removed, and no zombie is left', async (how) => {
+    const ending = await run(how);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(JSON.parse(linesOf(ending).at(-1)!)).toEqual({ running: [], children: [], folders: [] });
+  });
 });
 
 test.each([

@@ -25,11 +25,12 @@ function isGone(pid) {
   }
 }
 /** The running compilers, the children of this process including zombies, and the files of its temporary folder. */
-function left() {
-  const running = readFileSync(pids, 'utf8')
-    .trim()
-    .split('\n')
-    .filter((pid) => !isGone(pid));
+async function left() {
+  const compilers = readFileSync(pids, 'utf8').trim().split('\n');
+  // A process that was killed still has to be scheduled once to end. The time is only an upper bound.
+  for (const end = Date.now() + 10_000; !compilers.every(isGone) && Date.now() < end; )
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  const running = compilers.filter((pid) => !isGone(pid));
   const children = readdirSync('/proc').filter((pid) => {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /, '').split(' ')[1] === String(process.pid);
@@ -57,13 +58,13 @@ if (!isMainThread) {
   const worker = new Worker(fileURLToPath(import.meta.url), { argv: [how] });
   await new Promise((resolve) => worker.once('message', resolve));
   await worker.terminate();
-  console.log(left());
+  console.log(await left());
 } else {
   const { device, launched } = await compile();
   console.log('compiling');
   if (how === 'destroy') {
     launched.done.catch((error) => console.log(error.code));
     await device.destroy();
-    console.log(left());
+    console.log(await left());
   } else ways[how]();
 }
