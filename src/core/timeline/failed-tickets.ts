@@ -47,8 +47,12 @@ export class FailedTickets {
   /** The pages with tickets that may still fail, by ticket. */
   #pages: FailurePage[] = [];
   #newest: FailurePage = NO_PAGE;
-  /** Everything up to this ticket has finished, and its failures were read. */
+  /** Everything up to this ticket has finished, its failures were read, and operations have asked for their pages. */
   #settled: number;
+  /** The newest ticket that an operation has asked for. Failures of later ones may be read before their operations are made. */
+  #asked: number;
+  /** The failures of tickets after that. */
+  #early: Interval[] = NONE;
   /** The newest failure, which may grow. */
   #grows: Interval | undefined = undefined;
   /** How many failures there have been. */
@@ -56,7 +60,7 @@ export class FailedTickets {
 
   /** `origin`: the last ticket of the streams that had the slot before. */
   constructor(origin: number) {
-    this.#settled = origin;
+    this.#settled = this.#asked = origin;
   }
 
   /** The index of the first failure to ask the device for: that of the newest known one, which may have grown. */
@@ -67,6 +71,7 @@ export class FailedTickets {
   /** The page that will have a failure of the ticket; undefined if the ticket has finished and has no page. */
   pageOf(ticket: number): FailurePage | undefined {
     const newest = this.#newest;
+    if (ticket > this.#asked) this.#asked = ticket;
     return ticket >= newest.first && ticket < newest.first + PAGE_TICKETS ? newest : this.#findPage(ticket);
   }
 
@@ -94,16 +99,19 @@ export class FailedTickets {
 
   /** Everything up to the ticket has finished, and its failures were added. */
   settle(ticket: number): void {
-    if (ticket <= this.#settled) return;
-    this.#settled = ticket;
-    if (this.#pages.length === 0 || (this.#pages[0] as FailurePage).last > ticket) return;
-    this.#pages.splice(0, this.#find(ticket + 1));
+    const settled = Math.min(ticket, this.#asked);
+    if (settled <= this.#settled) return;
+    this.#settled = settled;
+    if (this.#early.length > 0) this.#early = this.#early.filter(({ record }) => record.last > settled);
+    if (this.#pages.length === 0 || (this.#pages[0] as FailurePage).last > settled) return;
+    this.#pages.splice(0, this.#find(settled + 1));
     this.#newest = this.#pages.at(-1) ?? NO_PAGE;
   }
 
-  /** Adds the interval to the existing pages. An operation asks for its page when it is submitted, so no further page is needed. */
+  /** Adds the interval to the existing pages, and keeps it for those that will be made. */
   #addToPages(interval: Interval, from: number): void {
     const { last } = interval.record;
+    if (last > this.#asked && !this.#early.includes(interval)) this.#early = [...this.#early, interval];
     for (let at = this.#find(from); at < this.#pages.length; at++) {
       const page = this.#pages[at] as FailurePage;
       if (page.first > last) return;
@@ -117,6 +125,7 @@ export class FailedTickets {
     if (known !== undefined && known.first <= ticket) return known;
     if (ticket <= this.#settled) return undefined;
     const page = new FailurePage(ticket - (ticket % PAGE_TICKETS));
+    for (const interval of this.#early) if (interval.record.first <= page.last && interval.record.last >= page.first) page.add(interval);
     this.#pages.splice(at, 0, page);
     this.#newest = this.#pages.at(-1) as FailurePage;
     return page;

@@ -64,10 +64,24 @@ describe('tickets that failed', () => {
     failed.add([record(1, 5)], 0);
     failed.settle(62);
     expect(failed.pageOf(5)).toBe(page);
+    expect(failed.pageOf(63)).toBe(page);
     failed.settle(63);
     expect(failed.pageOf(5)).toBe(undefined);
     expect(page.at(5)?.id).toBe(1);
     expect(failed.pageOf(64)).not.toBe(undefined);
+  });
+
+  test('are found by an operation that is made after its failure was read', () => {
+    const failed = new FailedTickets(0);
+    failed.pageOf(5);
+    failed.add([record(1, 3, 6), record(2, 70, 71)], 0);
+    failed.settle(71);
+    expect([6, 70, 71].map((ticket) => failed.pageOf(ticket)?.at(ticket)?.id)).toEqual([1, 2, 2]);
+    failed.settle(127);
+    expect(failed.pageOf(72)?.at(72)).toBe(undefined);
+    failed.pageOf(128);
+    failed.settle(128);
+    expect([6, 71].map((ticket) => failed.pageOf(ticket))).toEqual([undefined, undefined]);
   });
 
   test('of earlier streams in the slot are not those of this one', () => {
