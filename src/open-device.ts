@@ -59,6 +59,7 @@ interface Entry {
   readonly ordering: Ordering;
   readonly maxPending: number;
   readonly guard: boolean;
+  readonly memoryLimitBytes: number | undefined;
   readonly racecheck: boolean;
   users: number;
 }
@@ -134,7 +135,8 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   // The chosen device was open already, or another call opened it meanwhile.
   if (opened !== undefined) return join(opened, opts);
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
-  const chosen = { ordering, maxPending, guard, racecheck };
+  const { memoryLimitBytes } = opts;
+  const chosen = { ordering, maxPending, guard, memoryLimitBytes, racecheck };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -164,7 +166,15 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   let entry = sharedEntries.get(address.channel);
   if (entry === undefined) {
     const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
-    entry = { context, ordering: ordering as Ordering, maxPending: 0, guard: false, racecheck: false, users: 0 };
+    entry = {
+      context,
+      ordering: ordering as Ordering,
+      maxPending: 0,
+      guard: false,
+      memoryLimitBytes: undefined,
+      racecheck: false,
+      users: 0,
+    };
     sharedEntries.set(address.channel, entry);
     const opening = entry;
     context.catch(() => forget(sharedEntries, address.channel, opening));
@@ -174,7 +184,7 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
 
 async function join(entry: Entry, opts: OpenOptions): Promise<Device> {
   const { signal } = opts;
-  for (const option of ['ordering', 'maxPending', 'guard', 'racecheck'] as const) {
+  for (const option of ['ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck'] as const) {
     if (opts[option] !== undefined && opts[option] !== entry[option]) throw openOtherwise(option, opts[option], entry[option]);
   }
   entry.users++;
@@ -199,11 +209,11 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(
   env: Environment,
   candidate: Candidate,
-  { ordering, maxPending, guard, racecheck }: Required<Omit<OpenOptions, 'signal'>>,
+  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck }: Omit<Entry, 'context' | 'users'>,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const channel = await openChannel(env, info, native, { maxPending, isGuarded: guard, findsRaces: racecheck });
+  const channel = await openChannel(env, info, native, { maxPending, isGuarded: guard, memoryLimitBytes, findsRaces: racecheck });
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);
   };
@@ -376,7 +386,7 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
     throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
   }
-  checkOptionNames(opts, ['signal', 'ordering', 'maxPending', 'guard', 'racecheck']);
+  checkOptionNames(opts, ['signal', 'ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck']);
   if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
   if (opts.ordering !== undefined) checkOrdering(opts.ordering);

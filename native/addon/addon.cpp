@@ -3,8 +3,10 @@
 
 #include <node_api.h>
 
+#include <iterator>
 #include <mutex>
 
+#include "addon/args.h"
 #include "addon/compiler_slots.h"
 #include "addon/control.h"
 #include "addon/device_calls.h"
@@ -31,6 +33,16 @@ napi_value ProtocolHash(napi_env env, napi_callback_info) {
   return StringValue(env, protocol::kHash);
 }
 
+napi_value AdjustExternalMemory(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  const auto bytes = static_cast<int64_t>(args.U53(0));
+  const bool is_more = args.Bool(1);
+  if (!args.ok()) return args.Throw("adjustExternalMemory");
+  int64_t total = 0;
+  napi_adjust_external_memory(env, is_more ? bytes : -bytes, &total);
+  return nullptr;
+}
+
 napi_value Initialize(napi_env env, napi_value exports) {
   AddBackends();
   auto* environment = new Environment(env);
@@ -41,8 +53,11 @@ napi_value Initialize(napi_env env, napi_value exports) {
   }
   // Each of these fails when the environment is ending, at any point; no JavaScript runs in it then.
   if (napi_add_env_cleanup_hook(env, Environment::CleanUp, environment) != napi_ok) return nullptr;
-  const napi_property_descriptor hash = environment->Function("protocolHash", ProtocolHash);
-  const bool is_defined = napi_define_properties(env, exports, 1, &hash) == napi_ok &&
+  const napi_property_descriptor functions[] = {
+      environment->Function("protocolHash", ProtocolHash),
+      environment->Function("adjustExternalMemory", AdjustExternalMemory),
+  };
+  const bool is_defined = napi_define_properties(env, exports, std::size(functions), functions) == napi_ok &&
                           DefineOwner(*environment, exports) && DefineControl(*environment, exports) &&
                           DefineDeviceCalls(*environment, exports);
   if (!is_defined) return nullptr;

@@ -57,12 +57,13 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
 }
 
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<7> args(env, info);
+  Args<8> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
   const uint32_t max_pending = args.UpTo(5, protocol::kMaxPending);
   const bool is_guarded = args.Bool(6);
+  const uint64_t memory_limit = args.U53(7);
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = args.self();
@@ -89,6 +90,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   auto channel = Registry::Instance().Open(*backend, {.ordinal = ordinal,
                                                       .timeline = {slots, protocol::kMaxStreams},
                                                       .max_pending = max_pending,
+                                                      .memory_limit = memory_limit,
                                                       .is_guarded = is_guarded,
                                                       .memory = opened.pages});
   if (!channel.ok()) {

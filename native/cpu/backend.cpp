@@ -31,11 +31,17 @@ std::optional<uint32_t> DeviceCount(const char* text) {
   return count;
 }
 
+// What is left for the program and the system: if the device took it, the system would end the process.
+uint64_t DeviceMemory() {
+  const auto [total, available] = cpu::MemoryOfHost();
+  return std::min(total / 5 * 4, available / 10 * 9);
+}
+
 hal::DeviceInfo Describe(uint32_t ordinal) {
   hal::DeviceInfo info;
   info.ordinal = ordinal;
   info.name = cpu::ModelName();
-  info.total_memory_bytes = cpu::MemoryBytes();
+  info.total_memory_bytes = DeviceMemory();
   info.multiprocessors = std::max(kMinThreads, std::thread::hardware_concurrency());
   // The limits of a GPU, so that a launch that fits here also fits there.
   info.max_threads_per_block = 1024;

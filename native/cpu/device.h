@@ -1,6 +1,7 @@
 // A CPU device: a thread pool, a memory budget and streams.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <utility>
@@ -33,6 +34,11 @@ class CpuDevice final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
   [[nodiscard]] uint64_t FreeBytes() const override { return heap_->FreeBytes(); }
 
+  Status LimitMemory(uint64_t bytes) override {
+    info_.total_memory_bytes = std::min(info_.total_memory_bytes, bytes);
+    heap_->Limit(info_.total_memory_bytes);
+    return {};
+  }
   Status GuardMemory() override {
     heap_->Guard();
     return {};
@@ -81,7 +87,7 @@ class CpuDevice final : public hal::Device {
  private:
   static constexpr Status kOneProcess{StatusCode::kUnsupported, "sharing a CPU device's objects with other processes"};
 
-  const hal::DeviceInfo info_;
+  hal::DeviceInfo info_;
   const std::shared_ptr<ThreadPool> pool_;
   const std::shared_ptr<BlockThreads> block_threads_ = std::make_shared<BlockThreads>();
   const std::shared_ptr<Heap> heap_;

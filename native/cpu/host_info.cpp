@@ -19,19 +19,47 @@ uint64_t ReadLimit(const std::string& path) {
   return file >> limit ? limit : kNoLimit;
 }
 
-// The lowest limit from a group up to the root of its hierarchy. Missing files are skipped: a container may see its own
-// group as the root, so that its path names nothing.
-uint64_t LowestLimit(const std::string& root, std::string group, const char* file) {
-  uint64_t lowest = ReadLimit(root + '/' + file);
-  while (group.size() > 1) {
-    lowest = std::min(lowest, ReadLimit(root + group + '/' + file));
-    group.resize(group.rfind('/'));
+// The number behind this word at the start of a line; 0 if there is none.
+uint64_t ReadNumber(const std::string& path, std::string_view word) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  for (std::string key; file >> key; file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
+    if (key == word && file >> number) return number;
   }
-  return lowest;
+  return 0;
 }
 
-uint64_t ControlGroupBytes() {
-  uint64_t lowest = kNoLimit;
+/// The files of a version of control groups.
+struct GroupFiles {
+  const char* limit;
+  const char* usage;
+  const char* cached;  // The word of memory.stat for file pages that the system drops before it refuses memory.
+};
+constexpr GroupFiles kFirstVersion{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+constexpr GroupFiles kSecondVersion{"memory.max", "memory.current", "inactive_file"};
+
+/// Lowers the limits to those of a group.
+void Lower(HostMemory& memory, const std::string& folder, const GroupFiles& files) {
+  const uint64_t limit = ReadLimit(folder + files.limit);
+  if (limit == kNoLimit) return;
+  const uint64_t usage = ReadLimit(folder + files.usage);
+  const uint64_t held =
+      usage == kNoLimit ? 0 : usage - std::min(usage, ReadNumber(folder + "memory.stat", files.cached));
+  memory.total = std::min(memory.total, limit);
+  memory.available = std::min(memory.available, limit - std::min(limit, held));
+}
+
+// From a group up to the root of its hierarchy. Missing files are skipped: a container may see its own group as the
+// root, so that its path names nothing.
+void LowerToGroups(HostMemory& memory, const std::string& root, std::string group, const GroupFiles& files) {
+  Lower(memory, root + '/', files);
+  while (group.size() > 1) {
+    Lower(memory, root + group + '/', files);
+    group.resize(group.rfind('/'));
+  }
+}
+
+void LowerToControlGroups(HostMemory& memory) {
   std::ifstream groups("/proc/self/cgroup");
   // Each line: hierarchy ":" controllers ":" path. Version 2 names no controllers.
   for (std::string line; std::getline(groups, line);) {
@@ -41,12 +69,11 @@ uint64_t ControlGroupBytes() {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
     if (controllers.empty()) {
-      lowest = std::min(lowest, LowestLimit("/sys/fs/cgroup", group, "memory.max"));
+      LowerToGroups(memory, "/sys/fs/cgroup", group, kSecondVersion);
     } else if (("," + controllers + ",").find(",memory,") != std::string::npos) {
-      lowest = std::min(lowest, LowestLimit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
+      LowerToGroups(memory, "/sys/fs/cgroup/memory", group, kFirstVersion);
     }
   }
-  return lowest;
 }
 
 }  // namespace
@@ -62,10 +89,15 @@ std::string ModelName() {
   return "CPU";
 }
 
-uint64_t MemoryBytes() {
+HostMemory MemoryOfHost() {
   const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  return std::min(pages * page_bytes, ControlGroupBytes());
+  HostMemory memory{.total = pages * page_bytes, .available = pages * page_bytes};
+  if (const uint64_t kib = ReadNumber("/proc/meminfo", "MemAvailable:"); kib > 0) {
+    memory.available = std::min(memory.available, kib << 10);
+  }
+  LowerToControlGroups(memory);
+  return memory;
 }
 
 }  // namespace millrace::cpu

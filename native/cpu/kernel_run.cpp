@@ -66,7 +66,7 @@ constexpr uint64_t kPartOfMemory = 4;
 std::atomic<uint64_t> bytes_of_all_runs{0};
 
 uint64_t MostBytesOfAllRuns() {
-  static const uint64_t most = MemoryBytes() / kPartOfMemory;
+  static const uint64_t most = MemoryOfHost().total / kPartOfMemory;
   return most;
 }
 

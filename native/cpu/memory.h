@@ -53,6 +53,8 @@ class Heap : public std::enable_shared_from_this<Heap> {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
+  /// Before the first allocation.
+  void Limit(uint64_t budget_bytes) { budget_bytes_ = budget_bytes; }
   /// Allocates from now on between inaccessible pages, and caches nothing, so that accesses to freed memory fault as
   /// well. The rest of an array's first and last page has a pattern: see FindStrayWrite. Of very many arrays, the last
   /// ones are not guarded, since a process may have 65,530 mappings. Before the first allocation.
@@ -102,7 +104,7 @@ class Heap : public std::enable_shared_from_this<Heap> {
   /// Needs `mutex_`.
   void NoteHighWater();
 
-  const uint64_t budget_bytes_;
+  uint64_t budget_bytes_;    // Constant since the first allocation.
   bool is_guarded_ = false;  // Constant since the first allocation.
   AddressSpace space_;
   mutable std::mutex mutex_;

@@ -305,6 +305,8 @@ class Device {
   /// Free bytes now, for error messages. Thread: channel.
   [[nodiscard]] virtual uint64_t FreeBytes() const = 0;
 
+  /// Lowers the memory for arrays to so many bytes. Before the first allocation.
+  virtual Status LimitMemory(uint64_t) { return Status(StatusCode::kUnsupported, "limiting the memory of a GPU"); }
   /// Surrounds the memory of all arrays with pages that no kernel can access. Before the first allocation.
   virtual Status GuardMemory() { return Status(StatusCode::kUnsupported, "guarding the memory of a GPU"); }
 

@@ -25,7 +25,8 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   std::shared_ptr<Channel> channel(new Channel(backend, opening, id));
   MR_TRY(channel->device_.Open(opening.ordinal, opening.timeline));
   hal::Device& device = channel->device_.device();
-  Status started = opening.is_guarded ? device.GuardMemory() : Status();
+  Status started = opening.memory_limit == 0 ? Status() : device.LimitMemory(opening.memory_limit);
+  if (started.ok() && opening.is_guarded) started = device.GuardMemory();
   if (started.ok()) started = channel->faults_.Reserve();
   if (started.ok() && channel->device_.needs_polling()) started = CompletionWatcher::Instance().Start();
   // The thread keeps its channel alive, even after the environment that opened it has ended. Two may wait for its end

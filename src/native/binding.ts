@@ -51,6 +51,7 @@ export interface Binding {
     arenaBytes: number,
     maxPending: number,
     isGuarded: boolean,
+    memoryLimitBytes: number,
   ): number;
   /** The info of an open device, which is more complete than that of `enumerate`. */
   deviceInfo(channel: number): NativeDeviceInfo;
@@ -187,6 +188,8 @@ export interface Binding {
   busyStreams(channel: number): number[];
   /** Completes the HOLD record with this ticket: the owner's function has returned. */
   releaseHold(channel: number, stream: number, ticket: number): void;
+  /** Tells V8 of memory outside of its heap. */
+  adjustExternalMemory(bytes: number, isMore: boolean): void;
   streamHandle(channel: number, stream: number): bigint | undefined;
   memoryAddress(channel: number, handle: number): bigint | undefined;
 

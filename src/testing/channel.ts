@@ -113,6 +113,14 @@ export class TestChannel extends TestHostMemory implements Channel {
     return this.#failures.of(stream, from);
   }
 
+  collectGarbage(): void {
+    // Its memory is that of V8.
+  }
+
+  weigh(): void {
+    // Its arrays are in V8's own memory.
+  }
+
   releaseHold(stream: number, ticket: number): void {
     this.#released.add(`${stream}:${ticket}`);
     this.streams.issueWaitingSoon();

@@ -57,9 +57,9 @@ class WorkerDevice implements ControlledDevice {
   readonly #target: BuildTarget;
   #builds: Promise<DeviceBuilds> | undefined;
 
-  constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded, findsRaces }: OpenRequest) {
+  constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded, memoryLimitBytes, findsRaces }: OpenRequest) {
     const { channel, timeline, arena } = openOnFreshPages((...views) =>
-      binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded),
+      binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded, memoryLimitBytes),
     );
     this.channel = channel;
     this.isOnCpu = backend === 'cpu';

@@ -13,6 +13,8 @@ import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/r
 export interface OpenRequest {
   readonly maxPending: number;
   readonly isGuarded: boolean;
+  /** 0: all that the device has. */
+  readonly memoryLimitBytes: number;
   /** Kernels look for races of shared memory. */
   readonly findsRaces: boolean;
 }

@@ -18,6 +18,7 @@ import type { ControlLink } from './control-link.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { type Answers, type Request, WorkerRequests } from './worker-requests.js';
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
+import { collectGarbage } from './collect-garbage.js';
 
 /** A worker that has not exited this long after its 'closed' message is terminated. */
 const EXIT_MS = 2000;
@@ -199,6 +200,14 @@ export class WorkerChannel implements Channel {
 
   releaseHold(stream: number, ticket: number): void {
     this.#binding.releaseHold(this.id, stream, ticket);
+  }
+
+  collectGarbage(): void {
+    collectGarbage();
+  }
+
+  weigh(bytes: number): void {
+    this.#binding.adjustExternalMemory(Math.abs(bytes), bytes > 0);
   }
 
   streamHandle(stream: number): bigint | undefined {

@@ -59,6 +59,7 @@ import { launchArguments } from './launch-arguments.js';
 import { launches } from './launches.js';
 import { lifecycle } from './lifecycle.js';
 import { limits } from './limits.js';
+import { memoryLimits } from './memory-limits.js';
 import { guardedMemory } from './guarded-memory.js';
 import { halfNumbers } from './half-numbers.js';
 import { mathFunctions } from './math-functions.js';
@@ -164,6 +165,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   sharedMemoryRaces,
   tileShuffles,
   limits,
+  memoryLimits,
   lifecycle,
   sharing,
   derivedOfThreads,

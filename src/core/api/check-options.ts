@@ -1,5 +1,5 @@
 // Options of CPU devices that check what kernels do with memory.
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { UnsupportedError } from '../base/errors.js';
 
 /** Options of `openDevice` for CPU devices. */
@@ -14,6 +14,12 @@ export interface CheckOptions {
    * UnsupportedError on a GPU.
    */
   readonly guard?: boolean;
+  /**
+   * The memory of a CPU device for arrays, in bytes. The default is what the device has (`info.totalMemoryBytes`): four fifths of the memory of
+   * the machine or of the process's control group, but no more than nine tenths of what was available when the process first looked for
+   * devices. A larger value has no effect. UnsupportedError on a GPU.
+   */
+  readonly memoryLimitBytes?: number;
   /**
    * Finds races of shared memory in kernels on the CPU device, as `compute-sanitizer --tool racecheck` does on a GPU (default false): two
    * threads of a block access the same byte, at least one of them writes it, and no barrier lies between. The launch rejects with a
@@ -35,8 +41,9 @@ export function checksByDefault({ backend }: { readonly backend: string }): bool
   return backend === 'cpu' && (process.env['NODE_ENV'] === 'test' || process.env['VITEST'] !== undefined);
 }
 
-/** Throws ArgumentError for a value that is neither true nor false. */
+/** Throws ArgumentError for a value that is not of its kind. */
 export function checkCheckOptions(opts: CheckOptions): void {
+  if (opts.memoryLimitBytes !== undefined) checkInteger('memoryLimitBytes', opts.memoryLimitBytes, 1);
   for (const { option } of CHECKS) {
     const value: unknown = opts[option];
     if (value === undefined || typeof value === 'boolean') continue;
@@ -47,6 +54,10 @@ export function checkCheckOptions(opts: CheckOptions): void {
 /** The error of a GPU for an option that only CPU devices have; undefined if there is none. */
 export function refusedCheck(device: string, opts: CheckOptions): UnsupportedError | undefined {
   const check = CHECKS.find(({ option }) => opts[option] === true);
+  if (opts.memoryLimitBytes !== undefined) {
+    const message = `Device ${device} cannot limit its memory (memoryLimitBytes: ${opts.memoryLimitBytes}); only CPU devices can.`;
+    return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'memoryLimitBytes');
+  }
   if (check === undefined) return undefined;
   const { option, does, tool } = check;
   return new UnsupportedError(

@@ -118,6 +118,10 @@ export interface Channel {
 
   /** Completes the HOLD record with this ticket. */
   releaseHold(stream: number, ticket: number): void;
+  /** Tells V8 that this thread's objects hold so many bytes more, or less, outside of its heap. */
+  weigh(bytes: number): void;
+  /** Collects what this thread no longer uses, at once. */
+  collectGarbage(): void;
   /** The driver's stream; undefined until the device has created it. */
   streamHandle(stream: number): bigint | undefined;
   /** The device address of memory; undefined until the device has allocated it, or if the allocation failed. */

@@ -128,10 +128,10 @@ export class MultiStepCopy {
       }
       try {
         this.#follow(site, after);
-        site.core.frees.freeOn(site.timeline, storage.handle);
+        storage.freeOn(site.timeline);
       } catch (error) {
         // The copy itself was submitted; this waits for room as a disposed array does.
-        if (error instanceof LimitError) site.core.frees.free(storage.handle, [...storage.uses()]);
+        if (error instanceof LimitError) storage.free();
         else if (site.core.refuseIfOver() === undefined) throw error;
       }
     }

@@ -28,6 +28,7 @@ import { RetiredHandles } from './retired-handles.js';
 import { type FreeingDevice, StreamOrderedFrees } from './stream-ordered-frees.js';
 import { StreamSlots } from './stream-slots.js';
 import { clearTimeout, setImmediate, setTimeout } from '../base/timers.js';
+import { LiveMemory } from './live-memory.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 
@@ -64,6 +65,8 @@ export class DeviceCore implements FreeingDevice {
   home: Timeline | undefined = undefined;
   /** Frees of memory and events. */
   readonly frees: StreamOrderedFrees;
+  /** What arrays and textures of this thread hold. */
+  readonly live: LiveMemory;
   /** Streams of other devices that use its memory. */
   readonly peerUsers: PeerUsers;
   /** Streams for the parts of copies that only this device can do. */
@@ -108,6 +111,7 @@ export class DeviceCore implements FreeingDevice {
     this.eventHandles = table(HandleKind.EVENT);
     this.graphHandles = table(HandleKind.GRAPH);
     this.#slots = new StreamSlots(() => channel.reserveStream());
+    this.live = new LiveMemory(this);
     this.frees = new StreamOrderedFrees(this, this.memory, this.#internalStreams('frees'));
     this.copyStreams = this.#internalStreams('copies');
     this.interprocessStreams = this.#internalStreams('interprocess');
@@ -122,6 +126,8 @@ export class DeviceCore implements FreeingDevice {
       settle: () => void progress.drain(),
       hasSettled: (timeline, ticket) => progress.hasSettled(timeline, ticket),
       lost: () => this.#end(),
+      refused: (timeline, ticket) => this.live.refused(timeline, ticket),
+      largest: () => this.live.largest(),
       inContext: (tell) => this.context.runInAsyncScope(tell),
     });
     this.waits = new WaitPromises(name, channel, progress, this.failures, this.hostCompletions, clock);
@@ -312,6 +318,11 @@ export class DeviceCore implements FreeingDevice {
     );
   }
 
+  /** Submits a record that holds the stream until `channel.releaseHold`. */
+  holdStream(timeline: Timeline): number {
+    return this.submit(timeline, this.encoder.hold(timeline.slot));
+  }
+
   #tellState(): void {
     const { name, state } = this;
     if (devicesChannel.hasSubscribers) this.context.runInAsyncScope(() => devicesChannel.publish({ device: name, state }));
@@ -338,6 +349,7 @@ export class DeviceCore implements FreeingDevice {
   }
 
   #endTables(): void {
+    this.live.clear();
     for (const table of [this.memory, this.#kernels, this.#hostMemory, this.eventHandles, this.graphHandles]) table.end();
   }
 

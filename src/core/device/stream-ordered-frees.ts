@@ -36,17 +36,21 @@ export class StreamOrderedFrees {
     this.#streams = streams;
   }
 
-  /** Frees device memory after its uses. Called once for each handle. */
-  free(handle: number, uses: readonly Point[]): void {
-    this.freeAfter(uses, (timeline) => this.freeOn(timeline, handle));
+  /**
+   * Frees device memory after its uses. Called once for each handle. `isUrgent`: a stream waits for the memory, so the free does not come
+   * behind the records of a stream of user code unless it has to.
+   */
+  free(handle: number, uses: readonly Point[], isUrgent: boolean = false): void {
+    const isApart = isUrgent && uses.every(({ timeline, ticket }) => timeline.hasReached(ticket));
+    this.freeAfter(isApart ? [] : uses, (timeline) => this.freeOn(timeline, handle), isApart);
   }
 
   /** Calls `free` with a stream of the device that comes after the uses. Called once for each object. Never throws for want of room. */
-  freeAfter(uses: readonly Point[], free: (timeline: Timeline) => void): void {
+  freeAfter(uses: readonly Point[], free: (timeline: Timeline) => void, isApart: boolean = false): void {
     const device = this.#device;
     if (device.isGone) return;
     try {
-      const timeline = this.#freeingStream(uses);
+      const timeline = isApart ? this.#streams.take() : this.#freeingStream(uses);
       for (const use of uses) device.tracker.waitUncounted(device, timeline, use);
       free(timeline);
     } catch (error) {

@@ -24,12 +24,14 @@ export function bindMemory(site: StreamContext, byteLength: number, submit: (han
   }
   const storage = new Storage(MemorySpace.DEVICE, handle, 0, byteLength, core);
   core.tracker.allocated(storage, site, ticket);
+  core.live.add(storage, site.timeline, ticket);
   return { storage, ticket };
 }
 
 /** Submits the record that allocates the memory. If the device refuses it, this throws and nothing is left. */
 export function allocate(site: StreamContext, byteLength: number, kind: AllocKind): BoundMemory {
   const { core, timeline } = site;
+  core.live.makeRoom(timeline, byteLength);
   // An empty array has memory too, so that no code needs a case for it.
   return bindMemory(site, byteLength, (handle) =>
     core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind)),
@@ -65,6 +67,7 @@ function allocateLater(site: StreamContext, recording: StreamRecording, byteLeng
   const bind = (shared: number | undefined): void => {
     const { encoder } = core;
     const bytes = Math.max(byteLength, 1);
+    if (shared === undefined) core.live.makeRoom(on, byteLength);
     const ticket = core.submit(
       on,
       shared === undefined ? encoder.alloc(on.slot, handle, bytes, kind) : encoder.adopt(on.slot, handle, shared, bytes),
@@ -74,6 +77,7 @@ function allocateLater(site: StreamContext, recording: StreamRecording, byteLeng
     storage.whenUsed = undefined;
     core.tracker.allocated(storage, site, ticket);
     storage.madeAt = madeAt;
+    if (shared === undefined) core.live.add(storage, on, ticket);
   };
   recording.addAllocation(storage, { on, kind, bind });
   return storage;

@@ -24,8 +24,8 @@ const forgotten = new FinalizationRegistry<Leased>((leased) => {
   if (hasWarned || leased.core.state !== 'open') return;
   hasWarned = true;
   const message =
-    'An array was garbage-collected without being disposed. Declare arrays with `using`, or call [Symbol.dispose](): the ' +
-    'garbage collector does not see device memory, and pinned memory stays allocated. Later cases are not reported.';
+    `An array was garbage-collected without being disposed: ${leased.storage.description}. Declare arrays with \`using\`, or call ` +
+    '[Symbol.dispose](): the garbage collector frees device memory late, and pinned memory stays allocated. Later cases are not reported.';
   process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_FORGOTTEN' });
 });
 

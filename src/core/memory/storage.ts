@@ -4,7 +4,11 @@ import type { MemorySpace } from '../../protocol/protocol.gen.js';
 import { callSite } from '../base/call-site.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { DType } from '../elements/dtype.js';
+import type { Timeline } from '../timeline/timeline.js';
 import { TrackedMemory } from '../ordering/tracked-memory.js';
+
+/** The allocation of so many bytes takes much longer than finding its line. */
+const LARGE_BYTES = 2 ** 20;
 
 export class Storage extends TrackedMemory {
   readonly space: MemorySpace;
@@ -37,6 +41,12 @@ export class Storage extends TrackedMemory {
     return this.#dtype === undefined ? `${this.byteLength} bytes` : `${this.#dtype}[${this.#shape.join(', ')}]`;
   }
 
+  /** For messages about memory. */
+  get description(): string {
+    const place = this.madeAt === undefined ? '' : `, made at ${this.madeAt}`;
+    return this.#dtype === undefined ? `${this.label}${place}` : `${this.label} (${this.byteLength} bytes${place})`;
+  }
+
   override get isGone(): boolean {
     return this.isDisposed;
   }
@@ -65,13 +75,22 @@ export class Storage extends TrackedMemory {
   /** Gives the memory of the device back, after all uses. */
   free(): void {
     if (this.isUnbound) this.core.memory.giveBackNow(this.handle);
-    else this.core.frees.free(this.handle, [...this.uses()]);
+    else {
+      this.core.live.delete(this);
+      this.core.frees.free(this.handle, [...this.uses()], this.core.live.isAwaited);
+    }
+  }
+
+  /** As `free`, after what this stream of the device was given so far. */
+  freeOn(timeline: Timeline): void {
+    this.core.live.delete(this);
+    this.core.frees.freeOn(timeline, this.handle);
   }
 
   /** The storage is the memory of this array. */
   belongTo({ dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] }): void {
     this.#dtype = dtype;
     this.#shape = shape;
-    if (this.madeAt === undefined && this.core.isChecked) this.madeAt = callSite();
+    if (this.madeAt === undefined && (this.core.isChecked || this.byteLength >= LARGE_BYTES)) this.madeAt = callSite();
   }
 }

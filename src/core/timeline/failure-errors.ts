@@ -52,6 +52,8 @@ export interface KernelFacts {
 export interface FailureScene {
   /** The device of the operation that failed. */
   readonly device: string;
+  /** The largest arrays, in a sentence that follows others. */
+  readonly largest: () => string;
   /** The label of its stream. */
   readonly stream: string;
   readonly operation: OperationInfo | undefined;
@@ -82,7 +84,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
       const numbers = `(${record.requestedBytes} bytes) exceeds the free memory of device ${device} (${record.freeBytes} bytes)`;
       return new OutOfMemoryError(
         'ERR_MILLRACE_MEMORY',
-        `The requested memory ${numbers}.`,
+        `The requested memory ${numbers}.${scene.largest()}`,
         record.requestedBytes,
         record.freeBytes,
         facts,

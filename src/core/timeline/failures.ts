@@ -50,6 +50,10 @@ export interface FailureContext {
   readonly hasSettled: (timeline: Timeline, ticket: number) => boolean;
   /** The error of the device, for streams of other devices that find it lost or closed. */
   readonly lost: () => DeviceLostError;
+  /** As LiveMemory.refused. */
+  readonly refused: (timeline: Timeline, ticket: number) => void;
+  /** As LiveMemory.largest. */
+  readonly largest: () => string;
   /** Calls the function in the asynchronous context in which the device was opened. */
   readonly inContext: (tell: () => void) => void;
 }
@@ -134,6 +138,7 @@ export class FailureLog {
         known.record = record;
         continue;
       }
+      if (record.status === Status.OUT_OF_MEMORY) this.#context.refused(timeline, record.first);
       const entry = this.#enter(record, timeline, undefined);
       this.#untold.add(timeline, entry);
     }
@@ -282,6 +287,7 @@ export class FailureLog {
     const failed = node === undefined ? undefined : this.#entries.get(id)?.graph?.failedNode(node, record.kernel);
     return describeFailure(record, {
       device: this.#device,
+      largest: this.#context.largest,
       stream,
       operation,
       node: node === undefined ? undefined : (failed?.name ?? `node ${node} of a graph`),

@@ -56,7 +56,7 @@ const WRONG = [
 
 const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
-const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false);
+const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0);
 const channel = open();
 binding.attach(channel, false);
 const stream = binding.reserveStream(channel);
@@ -80,7 +80,7 @@ for (const [id, bytes] of [
 
 /** Right arguments, as far as a call of them does no harm. */
 const RIGHT = {
-  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000],
+  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0],
   deviceInfo: [channel],
   // Of a channel that is not there.
   closeDevice: [channel + 1000],
@@ -117,6 +117,7 @@ const RIGHT = {
   busyStreams: [channel],
   pendingPoints: [channel],
   releaseHold: [channel, stream, 1],
+  adjustExternalMemory: [0, true],
   streamHandle: [channel, stream],
   memoryAddress: [channel, 1 << 22],
   holdChannel: [channel, false],

@@ -216,6 +216,10 @@ export class FakeChannel implements Channel {
   /** Holds let go, as 'stream:ticket'. */
   readonly released: string[] = [];
 
+  weigh(): void {}
+
+  collectGarbage(): void {}
+
   releaseHold(stream: number, ticket: number): void {
     this.released.push(`${stream}:${ticket}`);
   }

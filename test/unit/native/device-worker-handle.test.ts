@@ -30,7 +30,12 @@ async function looked(): Promise<{ readonly worker: SpokenWorker; readonly threa
   return { worker, thread, detached };
 }
 const open = (thread: DeviceWorkerHandle): Promise<unknown> =>
-  thread.open('cpu', { ordinal: 0 } as NativeDeviceInfo, { maxPending: 1, isGuarded: false, findsRaces: false }, {} as Encoder);
+  thread.open(
+    'cpu',
+    { ordinal: 0 } as NativeDeviceInfo,
+    { maxPending: 1, isGuarded: false, memoryLimitBytes: 0, findsRaces: false },
+    {} as Encoder,
+  );
 
 test('an error of the worker between its two messages is no uncaught one, and the opening is refused with it', async () => {
   const { worker, thread } = await looked();

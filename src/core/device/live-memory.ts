@@ -1,0 +1,145 @@
+// The device memory that arrays and textures of this thread hold: V8 is told of it, so that it collects forgotten arrays; an allocation that
+// cannot fit waits for one collection; and the error of a failed allocation lists the largest arrays.
+// Thread: owner.
+import type { BackendName } from '../../protocol/reports.js';
+import { setImmediate } from '../base/timers.js';
+import type { Point, Timeline } from '../timeline/timeline.js';
+
+export interface LiveArray {
+  readonly byteLength: number;
+  readonly description: string;
+}
+
+export interface LiveDevice {
+  readonly channel: {
+    readonly backend: BackendName;
+    weigh(bytes: number): void;
+    collectGarbage(): void;
+    releaseHold(stream: number, ticket: number): void;
+  };
+  readonly info: { readonly totalMemoryBytes: number };
+  readonly isGone: boolean;
+  /** Submits a HOLD record. */
+  holdStream(timeline: Timeline): number;
+}
+
+/**
+ * V8 collects each time that it was told of 64 MiB more. A collection costs milliseconds. Filling the CPU device's memory takes longer than
+ * its collections; a full GPU counts as this much, so filling it causes 16.
+ */
+const FULL_GPU_BYTES = 2 ** 30;
+/** V8 is told late: of more memory in these steps, and of less in the larger ones, because pipelines allocate and free in turns. */
+const MORE_BYTES = 2 ** 24;
+const LESS_BYTES = 2 ** 28;
+/** There is less room for arrays than memory: blocks of the CPU device are up to a quarter larger, and a GPU has other users. */
+const FULL_PART = 3 / 4;
+/** After a collection, the next one comes at the earliest when so much more of the memory is used. */
+const AGAIN_PART = 1 / 64;
+/** The turns of the event loop in which V8 finalizes what it collected, and finalizers free it. */
+const TURNS = 4;
+const MOST_LISTED = 5;
+
+export class LiveMemory {
+  readonly #device: LiveDevice;
+  /** With the record that allocates each. */
+  readonly #arrays: Map<LiveArray, Point> = new Map();
+  readonly #byTicket: WeakMap<Timeline, Map<number, LiveArray>> = new WeakMap();
+  #bytes = 0;
+  #toldBytes = 0;
+  #fullBytes: number;
+  /** Streams that wait for the collection. */
+  #held: { readonly timeline: Timeline; readonly ticket: number }[] = [];
+
+  constructor(device: LiveDevice) {
+    this.#device = device;
+    this.#fullBytes = device.info.totalMemoryBytes * FULL_PART;
+  }
+
+  add(array: LiveArray, timeline: Timeline, ticket: number): void {
+    this.#arrays.set(array, { timeline, ticket });
+    const ofTimeline = this.#byTicket.get(timeline) ?? new Map<number, LiveArray>();
+    this.#byTicket.set(timeline, ofTimeline.set(ticket, array));
+    this.#count(array.byteLength);
+  }
+
+  /** The record allocated nothing. */
+  refused(timeline: Timeline, ticket: number): void {
+    const array = this.#byTicket.get(timeline)?.get(ticket);
+    if (array !== undefined) this.delete(array);
+  }
+
+  delete(array: LiveArray): void {
+    const point = this.#arrays.get(array);
+    if (point === undefined) return;
+    this.#arrays.delete(array);
+    this.#byTicket.get(point.timeline)?.delete(point.ticket);
+    this.#count(-array.byteLength);
+  }
+
+  /** The device is gone, and its memory with it. */
+  clear(): void {
+    this.#arrays.clear();
+    this.#count(-this.#bytes);
+    if (this.#toldBytes > 0) this.#tell(0);
+  }
+
+  /** Whether a stream waits for memory. */
+  get isAwaited(): boolean {
+    return this.#held.length > 0;
+  }
+
+  /** If so many bytes more do not fit, the stream waits for a collection of forgotten arrays. */
+  makeRoom(timeline: Timeline, byteLength: number): void {
+    const needed = this.#bytes + byteLength;
+    if (needed <= this.#fullBytes) return;
+    // One hold of a stream is enough: its allocations come one after another.
+    if (this.#held.some((held) => held.timeline === timeline)) return;
+    this.#held.push({ timeline, ticket: this.#device.holdStream(timeline) });
+    if (this.#held.length === 1) setImmediate(() => this.#collect());
+  }
+
+  /** For an error message. */
+  largest(): string {
+    const arrays = [...this.#arrays.keys()].toSorted((a, b) => b.byteLength - a.byteLength);
+    if (arrays.length === 0) return '';
+    const listed = arrays.slice(0, MOST_LISTED).map(({ description }) => description);
+    const rest = arrays.length - listed.length;
+    const others = rest === 0 ? '' : `; and ${rest} more, ${this.#bytes} bytes in all`;
+    return ` The largest arrays of this thread are ${listed.join('; ')}${others}.`;
+  }
+
+  #collect(): void {
+    this.#device.channel.collectGarbage();
+    let turns = 0;
+    const next = (): void => {
+      if (++turns < TURNS) setImmediate(next);
+      else this.#release();
+    };
+    setImmediate(next);
+  }
+
+  #release(): void {
+    const { channel, info, isGone } = this.#device;
+    const held = this.#held;
+    this.#held = [];
+    this.#fullBytes = Math.max(
+      info.totalMemoryBytes * FULL_PART,
+      Math.min(this.#bytes, info.totalMemoryBytes) + info.totalMemoryBytes * AGAIN_PART,
+    );
+    if (isGone) return;
+    for (const { timeline, ticket } of held) channel.releaseHold(timeline.slot, ticket);
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    const { channel, info } = this.#device;
+    const weight = channel.backend === 'cpu' ? 1 : Math.min(1, FULL_GPU_BYTES / info.totalMemoryBytes);
+    const weighed = Math.round(this.#bytes * weight);
+    if (weighed >= this.#toldBytes + MORE_BYTES || weighed <= this.#toldBytes - LESS_BYTES) this.#tell(weighed);
+  }
+
+  #tell(bytes: number): void {
+    this.#device.channel.weigh(bytes - this.#toldBytes);
+    this.#toldBytes = bytes;
+  }
+}
