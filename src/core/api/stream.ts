@@ -137,9 +137,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   // ── progress ──
 
-  /**
-   * Whether everything submitted has finished. One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`, `is_complete`.
-   */
+  /** True when everything submitted has finished. One atomic load, no driver call: `cuStreamQuery`, `cupy.cuda.Stream.done`. */
   get isComplete(): boolean {
     this.#refuseInCapture('query', "it has no 'isComplete'");
     const isComplete = this.timeline.isComplete && !this.#owed?.some(({ timeline, ticket }) => !timeline.hasReached(ticket));

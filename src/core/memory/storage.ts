@@ -8,7 +8,7 @@ import type { Timeline } from '../timeline/timeline.js';
 import { TrackedMemory } from '../ordering/tracked-memory.js';
 
 /** The allocation of so many bytes takes much longer than finding its line. */
-const LARGE_BYTES = 2 ** 20;
+const LARGE_BYTES = 2 ** 22;
 
 export class Storage extends TrackedMemory {
   readonly space: MemorySpace;
