@@ -45,6 +45,7 @@ Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const
 }
 
 Stream::~Stream() {
+  support_.copies->Forget(*this);
   if (is_foreign_) OwnStreams().Unwrap(context_, handle_);
   if (context_.is_lost()) return;
   const ContextScope scope(context_.handle());
@@ -123,6 +124,7 @@ Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_
                                             bytes);
     });
   }
+  support_.copies->Note(*this, ticket, bytes);
   // Unified addressing tells the driver the direction; both sides are page-locked or device memory.
   return Submit(ticket, [&] {
     return context_.Check(Cuda().cuMemcpyAsync(ToDevice(dst), ToDevice(src), bytes, handle_), "copying");
@@ -169,6 +171,7 @@ Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
   if (copy.bytes == 0) return Nop(ticket);
   const std::shared_ptr<Context>& to = static_cast<Device*>(copy.dst_device)->context();
   const std::shared_ptr<Context>& from = static_cast<Device*>(copy.src_device)->context();
+  support_.copies->Note(*this, ticket, copy.bytes);
   return Submit(ticket, [&]() -> Status {
     if (to->is_lost() || from->is_lost()) return {StatusCode::kUpstream, "copying from or to a lost device"};
     if (copy.route == protocol::PeerRoute::kStaged) {
@@ -308,6 +311,11 @@ Status Stream::Signal() {
     last = events_.last();
   }
   if (last == signalled_.load(std::memory_order_relaxed) || !support_.can_write_words) return {};
+  if (support_.copies->HasOtherThan(*this)) {
+    // Threads that wait ask for themselves; others only read the words.
+    const std::lock_guard lock(mutex_);
+    return LookBelow(last + 1);
+  }
   // After long work, words fill the driver's launch queue like launches, and a full queue blocks the channel. Waiting
   // threads can use the events; the channel signals again when it next checks the stream.
   Ticket& word = words_[words_written_ % words_.size()];

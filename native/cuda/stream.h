@@ -1,8 +1,8 @@
 // A CUDA stream and its progress: created by this library, or wrapped.
 //
 // Every record is a driver call followed by an untimed event (event_table.h). `Signal` makes the stream itself write
-// the timeline word; between two such writes, `Resolve` queries the events and raises the host's word. The stream's
-// progress is the larger of the two words.
+// the timeline word, unless that would hold up copies (copies_in_flight.h); between two such writes, `Resolve` queries
+// the events and raises the host's word. The stream's progress is the larger of the two words.
 //
 // Threads: submitting calls come from the device's channel. `Resolve` may run on the watcher at the same time, and a
 // `Wait` of another channel reads this stream's table; both lock `mutex_`. No call here holds two streams' mutexes.
@@ -15,6 +15,7 @@
 #include <shared_mutex>
 
 #include "cuda/context.h"
+#include "cuda/copies_in_flight.h"
 #include "cuda/copies_through_host.h"
 #include "cuda/event_table.h"
 #include "cuda/long_wait.h"
@@ -32,6 +33,7 @@ struct StreamSupport {
   BuiltIns built_ins;
   std::shared_ptr<Reaper> reaper;
   std::shared_ptr<PageableCopies> pageable;
+  std::shared_ptr<CopiesInFlight> copies = std::make_shared<CopiesInFlight>();
   bool has_pools = false;
   bool can_write_words = false;
 };
@@ -71,6 +73,9 @@ class Stream final : public hal::Stream {
   [[nodiscard]] hal::Ticket Completed() const noexcept override;
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket wanted) override;
   Status Check() override;
+
+  /// Whether the ticket has completed, after a query of the driver if no word says so. Thread: channel.
+  [[nodiscard]] bool HasCompleted(hal::Ticket ticket);
 
   [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(handle_); }
 

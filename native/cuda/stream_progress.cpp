@@ -52,6 +52,16 @@ Status Stream::LookBelow(Ticket ticket) {
   return {};
 }
 
+bool Stream::HasCompleted(Ticket ticket) {
+  if (Completed() >= ticket) return true;
+  const std::lock_guard lock(mutex_);
+  bool is_complete = false;
+  // Of a stream that was lost, nobody waits for a copy.
+  if (!Ask(ticket, &is_complete).ok()) return true;
+  if (is_complete) RaiseHostWord(ticket);
+  return is_complete;
+}
+
 Status Stream::Check() {
   MR_TRY(context_.Alive());
   const CUresult code = Cuda().cuStreamQuery(handle_);

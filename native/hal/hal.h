@@ -241,7 +241,8 @@ class Stream {
 
   /// Makes the timeline word reach the last accepted ticket. Called when the stream's backlog empties, every
   /// kTimelineWriteEvery records, when a thread asks, and periodically while work is unfinished. A backend with too
-  /// many writes in flight may skip a call, and one that reports every record ignores all.
+  /// many writes in flight, or whose writes would hold up copies, may skip a call; one that reports every record
+  /// ignores all.
   virtual Status Signal() = 0;
 
   /// The last completed ticket known without a query of the device. Thread: any.

@@ -93,6 +93,34 @@ MR_TEST(SignalMakesTheStreamWriteItsWord) {
   MR_EXPECT_EQ(opened.slots[2].host_word, 0u);
 }
 
+// A word would hold up the copy. What has completed is told all the same, for those that only read.
+MR_TEST(NoWordIsWrittenBesideALargeCopyOfAnotherStream) {
+  Opened opened(0);
+  constexpr uint64_t kBytes = uint64_t{1} << 20;
+  Pinned host(*opened.device, kBytes);
+  auto copying = opened.NewStream(0);
+  auto other = opened.NewStream(1);
+  auto memory = copying->Allocate(1, kBytes);
+  MR_REQUIRE(memory.ok());
+  Gate gate(opened);
+  MR_REQUIRE(gate.Launch(*copying, 2).ok());
+  MR_REQUIRE(copying->Copy(3, memory.value()->address(), host.data, kBytes).ok());
+  for (Ticket ticket = 1; ticket <= 3; ++ticket) MR_REQUIRE(other->Nop(ticket).ok());
+  MR_EXPECT(Eventually([&] { return other->Signal().ok() && other->Completed() == 3; }));
+  MR_EXPECT_EQ(std::atomic_ref(opened.slots[1].device_word).load(), 0u);
+  MR_EXPECT_EQ(std::atomic_ref(opened.slots[1].host_word).load(), 3u);
+
+  // The stream of the copy writes its own.
+  MR_REQUIRE(copying->Signal().ok());
+  gate.Open();
+  MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[0].device_word).load() == 3; }));
+  MR_REQUIRE(other->Nop(4).ok());
+  MR_REQUIRE(other->Signal().ok());
+  MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[1].device_word).load() == 4; }));
+  MR_EXPECT(copying->Free(4, std::move(memory).value()).ok());
+  MR_EXPECT(Finish(*copying, 4));
+}
+
 // Rule 4, with the watcher's queries concurrent to the channel's calls.
 MR_TEST(ProgressOnlyGrowsWhileAWatcherAsks) {
   Opened opened(0);
