@@ -9,31 +9,38 @@ namespace {
 
 /// Smaller copies take about as long as a word.
 constexpr uint64_t kLarge = uint64_t{64} << 10;
+/// Whoever waits for a smaller copy, with no other beside it, gains more by a word than by a query.
+constexpr uint64_t kOwnLarge = uint64_t{4} << 20;
 
 }  // namespace
 
 void CopiesInFlight::Note(Stream& stream, hal::Ticket ticket, uint64_t bytes) {
   if (bytes < kLarge) return;
-  const auto known = std::ranges::find(last_, &stream, &std::pair<Stream*, hal::Ticket>::first);
-  if (known == last_.end())
-    last_.emplace_back(&stream, ticket);
-  else
-    known->second = ticket;
+  const auto known = std::ranges::find(last_, &stream, &Copy::stream);
+  if (known == last_.end()) {
+    last_.push_back({&stream, ticket, bytes});
+    count_ = last_.size();
+  } else {
+    *known = {&stream, ticket, bytes};
+  }
 }
 
 void CopiesInFlight::Forget(const Stream& stream) {
-  std::erase_if(last_, [&](const auto& each) { return each.first == &stream; });
+  std::erase_if(last_, [&](const Copy& each) { return each.stream == &stream; });
+  count_ = last_.size();
 }
 
-bool CopiesInFlight::HasOtherThan(const Stream& stream) {
+bool CopiesInFlight::KeepWordsAway(const Stream& stream) {
   for (size_t n = 0; n < last_.size();) {
-    if (last_[n].first == &stream) {
+    const Copy& copy = last_[n];
+    if (copy.stream == &stream && copy.bytes < kOwnLarge) {
       ++n;
-    } else if (last_[n].first->HasCompleted(last_[n].second)) {
+    } else if (!copy.stream->HasCompleted(copy.ticket)) {
+      return true;
+    } else {
       last_[n] = last_.back();
       last_.pop_back();
-    } else {
-      return true;
+      count_ = last_.size();
     }
   }
   return false;

@@ -2,11 +2,13 @@
 //
 // A write of a timeline word waits until the copies of all streams before it have reached their memory, so while it is
 // in a queue, copies of several streams run one after the other: three streams that each send 16 MiB up and down took
-// 1.6 times as long. So no word is written while another stream copies much; the events tell the progress then.
+// 1.6 times as long. So no word is written while another stream copies, or this one copies much: its next copies may
+// run beside others. The events tell the progress then.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "hal/hal.h"
@@ -20,11 +22,20 @@ class CopiesInFlight {
  public:
   void Note(Stream& stream, hal::Ticket ticket, uint64_t bytes);
   void Forget(const Stream& stream);
-  /// Whether a stream other than this one has a large copy that has not completed. Asks the driver about one of them.
-  [[nodiscard]] bool HasOtherThan(const Stream& stream);
+  /// Whether a word of this stream would hold up copies. Asks the driver about one of them.
+  [[nodiscard]] bool KeepWordsAway(const Stream& stream);
+  /// Whether several streams may be copying, so that words written before come late. Thread: any.
+  [[nodiscard]] bool AreSeveral() const { return count_.load(std::memory_order_relaxed) > 1; }
 
  private:
-  std::vector<std::pair<Stream*, hal::Ticket>> last_;  // Of each stream that may have one.
+  struct Copy {
+    Stream* stream;
+    hal::Ticket ticket;
+    uint64_t bytes;
+  };
+
+  std::vector<Copy> last_;  // Of each stream that may have one.
+  std::atomic<size_t> count_{0};
 };
 
 }  // namespace millrace::cuda

@@ -311,7 +311,7 @@ Status Stream::Signal() {
     last = events_.last();
   }
   if (last == signalled_.load(std::memory_order_relaxed) || !support_.can_write_words) return {};
-  if (support_.copies->HasOtherThan(*this)) {
+  if (support_.copies->KeepWordsAway(*this)) {
     // Threads that wait ask for themselves; others only read the words.
     const std::lock_guard lock(mutex_);
     return LookBelow(last + 1);

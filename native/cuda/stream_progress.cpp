@@ -23,8 +23,9 @@ Result<Ticket> Stream::Resolve(Ticket wanted) {
   // Words are far apart, so after a long wait the events tell the stream's progress.
   const bool is_long = long_wait_.IsOver(wanted);
   // The word for this ticket arrives by itself: a query costs more than another check, and blocks the channel. A word
-  // for a later ticket may arrive much later.
-  if (!is_long && signalled_.load(std::memory_order_acquire) == wanted) return Completed();
+  // for a later ticket may arrive much later, and one beside copies waits for them.
+  if (!is_long && !support_.copies->AreSeveral() && signalled_.load(std::memory_order_acquire) == wanted)
+    return Completed();
   const ContextScope scope(context_.handle());
   MR_TRY(context_.Check(scope.code(), "making the context current"));
 

@@ -110,7 +110,7 @@ MR_TEST(NoWordIsWrittenBesideALargeCopyOfAnotherStream) {
   MR_EXPECT_EQ(std::atomic_ref(opened.slots[1].device_word).load(), 0u);
   MR_EXPECT_EQ(std::atomic_ref(opened.slots[1].host_word).load(), 3u);
 
-  // The stream of the copy writes its own.
+  // The stream of the only copy writes its own, as long as the copy is not so large that a word saves nothing.
   MR_REQUIRE(copying->Signal().ok());
   gate.Open();
   MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[0].device_word).load() == 3; }));
@@ -119,6 +119,24 @@ MR_TEST(NoWordIsWrittenBesideALargeCopyOfAnotherStream) {
   MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[1].device_word).load() == 4; }));
   MR_EXPECT(copying->Free(4, std::move(memory).value()).ok());
   MR_EXPECT(Finish(*copying, 4));
+}
+
+MR_TEST(NoWordIsWrittenBehindAVeryLargeCopyOfItsStream) {
+  Opened opened(0);
+  constexpr uint64_t kBytes = uint64_t{4} << 20;
+  Pinned host(*opened.device, kBytes);
+  auto stream = opened.NewStream(0);
+  auto memory = stream->Allocate(1, kBytes);
+  MR_REQUIRE(memory.ok());
+  Gate gate(opened);
+  MR_REQUIRE(gate.Launch(*stream, 2).ok());
+  MR_REQUIRE(stream->Copy(3, memory.value()->address(), host.data, kBytes).ok());
+  MR_REQUIRE(stream->Signal().ok());
+  gate.Open();
+  MR_EXPECT(Finish(*stream, 3));
+  MR_EXPECT_EQ(std::atomic_ref(opened.slots[0].device_word).load(), 0u);
+  MR_EXPECT(stream->Free(4, std::move(memory).value()).ok());
+  MR_EXPECT(Finish(*stream, 4));
 }
 
 // Rule 4, with the watcher's queries concurrent to the channel's calls.
