@@ -94,6 +94,10 @@ const used: WeakSet<object> = new WeakSet();
  * an error.
  */
 function unused<I>(source: object, opened: I): I {
+  if ((typeof opened !== 'object' && typeof opened !== 'function') || opened === null) {
+    const message = `The iterator that the source returned (${show(opened)}) is not an object with next().`;
+    throw badArgument('source', opened, message);
+  }
   if ((opened as unknown) !== source) return opened;
   if (used.has(source)) {
     const message = 'An earlier run has already read this generator: give a function that makes one for each run, such as () => frames().';

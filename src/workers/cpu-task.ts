@@ -12,6 +12,8 @@ type Exports = Readonly<Record<string, unknown>> & { readonly default?: Readonly
 /** Of the pool's one module; importing it again for each call would cost more than the rest of the call. */
 let exports: Exports | undefined;
 
+const isFunction = (value: unknown): value is (task: unknown) => unknown => typeof value === 'function';
+
 let port: MessagePort | undefined;
 
 export async function runTask({ path, name, task, begun, answers = port }: TaskCall): Promise<void> {
@@ -21,7 +23,7 @@ export async function runTask({ path, name, task, begun, answers = port }: TaskC
   try {
     exports ??= (await import(pathToFileURL(path).href)) as Exports;
     // The exports of a CommonJS module are the properties of its default export.
-    const call = [exports[name], exports.default?.[name]].find((found) => typeof found === 'function');
+    const call = [exports, Object(exports.default) as Exports].map((from) => Object.hasOwn(from, name) && from[name]).find(isFunction);
     if (call === undefined) {
       answer({ kind: 'no such export' });
       return;

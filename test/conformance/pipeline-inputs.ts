@@ -237,10 +237,16 @@ export function pipelineInputs(target: Target): void {
       await eventually('they are disposed', () => disposed(made).every((is) => is));
     });
 
-    rule('S947', 'a source whose next() returns no object ends the run', async () => {
+    rule('S947', 'a source whose next() or iterator is no object ends the run', async () => {
       for (const value of [undefined, null, 5, 'text']) {
         const next = (): IteratorResult<number> => value as never;
-        const sources = [{ [Symbol.iterator]: () => ({ next }) }, { [Symbol.asyncIterator]: () => ({ next: async () => next() }) }];
+        const none = (): AsyncIterator<number> & Iterator<number> => value as never;
+        const sources = [
+          { [Symbol.iterator]: () => ({ next }) },
+          { [Symbol.asyncIterator]: () => ({ next: async () => next() }) },
+          { [Symbol.iterator]: none },
+          { [Symbol.asyncIterator]: none },
+        ];
         for (const source of sources) {
           const error = await rejectionOf(lastValueFrom(overlap(chapter.device, source, echo)));
           expect(error).toBeInstanceOf(ArgumentError);

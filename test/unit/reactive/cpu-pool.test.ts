@@ -43,6 +43,7 @@ export const throws = {
   lateNothing() { return new Promise(() => setTimeout(() => { throw undefined; })); },
 };
 export function thrown(kind) { return throws[kind](); }
+export default { one: 1 };
 export function spin(begun) { Atomics.store(begun, 0, 1); for (;;); }
 `,
 );
@@ -181,6 +182,12 @@ describe('a pool of CPU threads', () => {
     expect(await pool.run(1, { name: 'one' })).toBe(1);
     expect((await warned).message).toContain('alone');
     expect(await pool.run(1, { name: 'one' })).toBe(1);
+  });
+
+  it('calls no inherited function of a module', async () => {
+    await using pool = createCpuPool(stages, { threads: 1 });
+    for (const name of ['absent', 'one', 'toString', 'constructor', '__proto__', 'hasOwnProperty'])
+      await expect(pool.run(1, { name })).rejects.toMatchObject({ name: 'ArgumentError', message: expect.stringContaining(`'${name}'`) });
   });
 
   it('throws for a bad filename and a bad number of threads', () => {
