@@ -30,11 +30,19 @@ function byLambda(i: number): number {
 }
 const deduced = (i: number): number => at(i ^ 1) + at(i ^ 2) + at(i ^ 4) - 2 * at(i);
 
+function pointed(i: number): number {
+  const [s, m, v] = [sum(part(i, LANES)), most(part(i, LANES)), at(i)];
+  const isFirst = i < BLOCK;
+  const both = s + m + 2 * v + 2 * v + m + s + 2 * m + s + m + 1;
+  return both + (isFirst ? 3 * s + s + m + 2 * v + 2 * v + 6 * v : 3 * m + 2 * m + s + s + s + 3 * s);
+}
+
 const KERNELS: readonly (readonly [kernel: string, of: (i: number) => number])[] = [
   ['by_name', byName],
   ['by_functor', byFunctor],
   ['by_lambda', byLambda],
   ['deduced', deduced],
+  ['pointed', pointed],
 ];
 
 function closures(i: number): number {
@@ -73,7 +81,7 @@ const INSTANCES: readonly TextCase[] = [
 
 export const CALLABLE_CASES: readonly TextCase[] = [
   ...KERNELS.map(([kernel, of]) => ({
-    file: 'callables/reductions',
+    file: kernel === 'pointed' ? 'callables/pointers' : 'callables/reductions',
     kernel,
     params: { x: input(f32), y: output(f32) },
     launch: { grid: 2, block: BLOCK },

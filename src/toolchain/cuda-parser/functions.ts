@@ -148,6 +148,8 @@ function headOf(
       return open < 0 || open >= end ? undefined : headAt(tokens, first, i, open, end, wordsOf(tokens, i, open));
     }
     if (kind === 'name' && tokens[i + 1]?.text === '(') {
+      // `float (*name)(float)`
+      if (tokens[i + 2]?.text === '*') return undefined;
       if (!NOT_A_NAME.has(text)) return headAt(tokens, first, i, i + 1, end, tokens[i - 1]?.text === '~' ? `~${text}` : text);
       i = closing(tokens, i + 1);
     } else if (text === '[') {

@@ -44,7 +44,8 @@ export function coroutineEdits(spec: BuildSpec, tokens: readonly Token[], beside
     waits: new Set([...found.waits].filter((i) => !besides.has(i))),
     calls: found.calls.filter((at) => !besides.has(found.owner[at]!)),
   };
-  const edits: Edit[] = waiting.callables.typeEdits(waiting.functions, waiting.owner, waiting.names);
+  const edits: Edit[] = waiting.callables.typeEdits(waiting.functions, waiting.names, waiting.pointers !== undefined);
+  edits.push(...(waiting.pointers?.edits() ?? []));
   const awaits = awaitsOf(tokens, waiting);
   for (const [i, fn] of waiting.functions.entries()) {
     if (waiting.waits.has(i)) edits.push(...functionEdits(spec, tokens, waiting, i, fn, awaits));
@@ -199,7 +200,10 @@ function replace({ start, end }: Token, text: string): Edit {
 }
 
 function awaitsOf(tokens: readonly Token[], waiting: Waiting): Await[] {
-  return waiting.calls.map((at) => ({ from: postfixStart(tokens, at), to: closing(tokens, waitingCallOpen(tokens, at, waiting)) }));
+  return waiting.calls.map((at) => {
+    const bracket = waiting.pointers?.calleeOpen(at) ?? -1;
+    return { from: bracket >= 0 ? bracket : postfixStart(tokens, at), to: closing(tokens, waitingCallOpen(tokens, at, waiting)) };
+  });
 }
 
 function functionEdits(

@@ -92,16 +92,14 @@ export class Callables {
     return this.#text(end + 1) === '(' ? end + 1 : -1;
   }
 
-  /** Gives the parameters and variables with these names, which may point to coroutines, the type of what they get. */
-  typeEdits(functions: readonly FunctionTokens[], owner: Int32Array, names: ReadonlySet<string>): Edit[] {
+  /** Gives the parameters with these names, which may point to coroutines, the type of what they get. */
+  typeEdits(functions: readonly FunctionTokens[], names: ReadonlySet<string>, isOnlyTemplates: boolean): Edit[] {
     const inFunctions = functions.flatMap(({ open, close, start, at }) =>
-      open < 0 || this.#tokens.slice(start, at).some(({ text }) => text === '__global__') ? [] : this.#pointersIn(open, close),
+      open < 0 || isOnlyTemplates || this.#tokens.slice(start, at).some(({ text }) => text === '__global__')
+        ? []
+        : this.#pointersIn(open, close),
     );
-    const variables = [...this.#tokens.keys()].flatMap((i): PointerParameter[] => {
-      if (owner[i]! < 0 || !this.#pointerTypes.has(this.#text(i)) || this.#text(i + 2) !== '=') return [];
-      return [{ name: this.#text(i + 1), from: i, to: i + 1 }];
-    });
-    return [...this.#templatePointers, ...inFunctions, ...variables]
+    return [...this.#templatePointers, ...inFunctions]
       .filter(({ name }) => names.has(name))
       .map(({ name, from, to }) => {
         const [first, last] = [this.#tokens[from]!, this.#tokens[to]!];

@@ -6,6 +6,7 @@ import type { CompileError } from '../../core/base/errors.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { callOpen, functionsOf, owners, type FunctionTokens } from '../cuda-parser/functions.js';
 import { closing, opening, type Token } from '../cuda-parser/tokenizer.js';
+import { FunctionPointers } from './function-pointers.js';
 import { hasCub, hasGates, hasGroups } from './library-headers.js';
 import { Callables } from './waiting-callables.js';
 
@@ -34,14 +35,18 @@ export interface Waiting {
   /** Classes whose operator() waits. */
   readonly classes: ReadonlySet<string>;
   readonly callables: Callables;
+  /** If some of them may point to a function that waits. */
+  readonly pointers: FunctionPointers | undefined;
 }
 
 /** The `(` of the arguments of a call that may wait. */
 export function waitingCallOpen(
   tokens: readonly Token[],
   at: number,
-  { classes, callables }: Pick<Waiting, 'classes' | 'callables'>,
+  { classes, callables, pointers }: Pick<Waiting, 'classes' | 'callables' | 'pointers'>,
 ): number {
+  const pointed = pointers?.callOpen(at) ?? -1;
+  if (pointed >= 0) return pointed;
   const made = classes.size === 0 ? -1 : callables.madeCallOpen(at, classes);
   return made >= 0 ? made : callOpen(tokens, at);
 }
@@ -80,10 +85,13 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
   /** Variables and parameters, which are called or declared. */
   const variables = new Set<string>();
   const classes = new Set<string>();
+  const declared = new FunctionPointers(tokens, functions, owner);
+  let pointers: FunctionPointers | undefined;
   const mayWait = (i: number): boolean => {
     const { kind, text } = tokens[i]!;
     if (kind !== 'name') return false;
     if (classes.size > 0 && callables.madeCallOpen(i, classes) >= 0) return true;
+    if (pointers !== undefined && pointers.callOpen(i) >= 0) return true;
     if (!names.has(text)) return isMember(i) && !aliases.has(`${owner[i]} ${text}`);
     return !aliases.has(`${owner[i]} ${text}`) && !(variables.has(text) && tokens[i + 1]?.text === '(' && !callables.isCall(i));
   };
@@ -94,9 +102,18 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
     const before = names.size + waits.size + classes.size;
     if (given.some((word) => names.has(word))) for (const name of callables.templatePointerNames()) names.add(name);
     for (const i of tokens.keys()) {
-      if (owner[i]! < 0 || !mayWait(i)) continue;
-      if (waitingCallOpen(tokens, i, { classes, callables }) >= 0) waits.add(owner[i]!);
-      else for (const name of [...passedOn(tokens, functions, i, i), ...callables.fromTemplateArgument(i)]) names.add(name);
+      if (pointers !== undefined && declared.isAddress(i)) names.add(tokens[i]!.text);
+      if (!mayWait(i)) continue;
+      const isCall = waitingCallOpen(tokens, i, { classes, callables, pointers }) >= 0;
+      if (isCall && owner[i]! >= 0) waits.add(owner[i]!);
+      if (isCall) continue;
+      const passed = owner[i]! < 0 ? [] : [...passedOn(tokens, functions, i, i), ...callables.fromTemplateArgument(i)];
+      for (const name of passed) names.add(name);
+      // A parameter that gets nothing else becomes `auto`.
+      const isArgument = passed.length > 0 && '(,<'.includes(tokens[tokens[i - 1]?.text === '&' ? i - 2 : i - 1]?.text ?? ' ');
+      const isStored = !isArgument || passed.some((name) => declared.functionParameters.has(name));
+      if (pointers !== undefined || !isStored || !declared.isAddress(i)) continue;
+      pointers = declared;
     }
     for (const [i, fn] of functions.entries()) {
       if (names.has(fn.name) && !PRIMITIVES.test(fn.name)) waits.add(i);
@@ -106,15 +123,17 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
         for (const name of variables) names.add(name);
       } else if (fn.name !== '') names.add(fn.name);
       if (fn.kind === 'lambda') {
+        if (declared.names.has(fn.name)) pointers = declared;
         for (const name of passedOn(tokens, functions, fn.at, fn.bodyEnd)) names.add(name);
         if (tokens[fn.bodyEnd + 1]?.text === '(' && owner[fn.at]! >= 0) waits.add(owner[fn.at]!);
       }
     }
+    for (const name of pointers?.names ?? []) names.add(name);
     isGrowing = names.size + waits.size + classes.size > before;
   }
   const calls: number[] = [];
   for (const [i, token] of tokens.entries()) {
-    if (!mayWait(i) || waitingCallOpen(tokens, i, { classes, callables }) < 0) continue;
+    if (!mayWait(i) || waitingCallOpen(tokens, i, { classes, callables, pointers }) < 0) continue;
     if (owner[i]! >= 0) calls.push(i);
     else if (PRIMITIVES.test(token.text)) throw unable(spec, token, `calls ${token.text} outside the body of a function`);
   }
@@ -122,7 +141,7 @@ export function findWaiting(spec: BuildSpec, tokens: readonly Token[]): Waiting 
     const reason = whyNot(functions[i]!);
     if (reason !== undefined) throw unable(spec, tokens[functions[i]!.at]!, reason);
   }
-  return { functions, owner, names, waits, calls, classes, callables };
+  return { functions, owner, names, waits, calls, classes, callables, pointers };
 }
 
 /** Types that functions give a name of their own, which a waiting function may have too: the function, and the name. */
@@ -142,9 +161,21 @@ function localAliases(tokens: readonly Token[], owner: Int32Array): Set<string> 
  * The other names of the callable in [from, to]: the parameter of the function that it is passed to, or the variable that it initialises.
  */
 function passedOn(tokens: readonly Token[], functions: readonly FunctionTokens[], from: number, to: number): string[] {
-  const first = tokens[from - 1]?.text === '&' && '(,='.includes(tokens[from - 2]?.text ?? ' ') ? from - 1 : from;
+  let first = tokens[from - 1]?.text === '&' && '(,=?:'.includes(tokens[from - 2]?.text ?? ' ') ? from - 1 : from;
+  let last = to;
+  while (tokens[last + 1]?.text === '[') last = closing(tokens, last + 1);
+  if (tokens[first - 1]?.text === '?' || (tokens[first - 1]?.text === ':' && tokens[first - 2]?.text !== ':')) {
+    // `c ? f : g`
+    const isEnd = (i: number): boolean =>
+      tokens[i]!.text === '='
+        ? tokens[i + 1]?.text !== '=' && !'=!<>'.includes(tokens[i - 1]?.text || ' ')
+        : ',;{}(['.includes(tokens[i]!.text);
+    while (first > 0 && !isEnd(first - 1)) first = ')]'.includes(tokens[first - 1]!.text) ? opening(tokens, first - 1) : first - 1;
+    while (last + 1 < tokens.length && !',;)}'.includes(tokens[last + 1]!.text))
+      last = '([{'.includes(tokens[last + 1]!.text) ? closing(tokens, last + 1) : last + 1;
+  }
   const before = tokens[first - 1]?.text;
-  const after = tokens[to + 1]?.text;
+  const after = tokens[last + 1]?.text;
   if (before === '=' && after === ';' && tokens[first - 2]?.kind === 'name') return [tokens[first - 2]!.text];
   if ((before !== '(' && before !== ',') || (after !== ')' && after !== ',')) return [];
   let position = 0;

@@ -126,7 +126,7 @@ test.each([
   ],
   [
     'using P = int (*)(int); __device__ int any(int v) { return __any_sync(~0u, v); } template <P p, int (*q)(int)> __device__ int of(int v) { return p(v) + q(v); } __device__ int by(int (*f)(int), P g) { P h = any; return f(1) + g(2) + h(3) + of<any, any>(4); } __device__ int all() { return by(any, &any); }',
-    'using P = int (*)(int); __device__ mr_dco<int> any(int v) { co_return (co_await __any_sync(~0u, v)); } template <auto p, auto q> __device__ mr_dco<int> of(int v) { co_return (co_await p(v)) + (co_await q(v)); } __device__ mr_dco<int> by(auto f, auto g) { auto h = any; co_return (co_await f(1)) + (co_await g(2)) + (co_await h(3)) + (co_await of<any, any>(4)); } __device__ mr_dco<int> all() { co_return (co_await by(any, &any)); }',
+    'using P = mr_dco<int> (*)(int); __device__ mr_dco<int> any(int v) { co_return (co_await __any_sync(~0u, v)); } template <auto p, auto q> __device__ mr_dco<int> of(int v) { co_return (co_await p(v)) + (co_await q(v)); } __device__ mr_dco<int> by(mr_dco<int> (*f)(int), P g) { P h = any; co_return (co_await f(1)) + (co_await g(2)) + (co_await h(3)) + (co_await of<any, any>(4)); } __device__ mr_dco<int> all() { co_return (co_await by(any, &any)); }',
   ],
   [
     '__device__ auto f(float v) { auto w = v * 2; const int n = 3; if (v > w) __syncwarp(); return __shfl_sync(1, w, n); }',
