@@ -3,11 +3,14 @@ import { badArgument, show } from './arguments.js';
 
 /** Throws ArgumentError for options that are no object, for an AbortSignal in their place, and for an unknown option. */
 export function checkOptionNames(opts: unknown, known: readonly string[], argument: string = 'opts'): void {
-  if (typeof opts !== 'object' || opts === null) {
+  if (typeof opts !== 'object' || opts === null || Array.isArray(opts)) {
     throw badArgument(argument, opts, `The options (${show(opts)}) are not an object.`);
   }
   const unknown = Object.keys(opts).find((name) => !known.includes(name));
   const options = known.length === 1 ? `the only option is ${known[0]}` : `the options are ${known.join(', ')}`;
+  // A stream or an array in place of the options: their own properties would be named as options.
+  const isOther = unknown !== undefined && ('uncloneable' in opts || ![Object.prototype, null].includes(Object.getPrototypeOf(opts)));
+  if (isOther) throw badArgument(argument, opts, `The options (${show(opts)}) are not an object with options; ${options}.`);
   if (unknown !== undefined) throw badArgument(argument, opts, `There is no option ${show(unknown)}; ${options}.`);
   if (typeof (opts as { readonly aborted?: unknown }).aborted !== 'boolean') return;
   const cure = known.includes('signal') ? 'pass { signal }' : options;

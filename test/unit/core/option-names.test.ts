@@ -65,6 +65,19 @@ describe.each(Object.entries(CALLS))('%s', (_, [known, call]) => {
     expect((error as Error).message).toBe(`There is no option 'delay'; ${options}.`);
   });
 
+  test('refuses another object in place of the options', async () => {
+    for (const [name, of] of [
+      ['Stream', ({ stream }: Made) => stream],
+      ['DeviceArray', ({ x }: Made) => x],
+      ['Float32Array', () => new Float32Array(1)],
+    ] as const) {
+      const its = made();
+      const error = await errorOf(() => call(its, of(its) as never));
+      expect(error).toBeInstanceOf(ArgumentError);
+      expect((error as Error).message).toBe(`The options (${name}) are not an object with options; ${options}.`);
+    }
+  });
+
   test('refuses an AbortSignal in place of the options', async () => {
     const error = await errorOf(() => call(made(), new AbortController().signal as never));
     expect(error).toBeInstanceOf(ArgumentError);
