@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
   last = submit(launch);
   is_open = true;
   wait(last);
-  const bool has_failed = !channel->Failures(stream, 0).empty();
+  const bool has_failed = !channel->Failures(stream, 0, 1).intervals.empty();
   channel->Close();
   Registry::Instance().Remove(channel->id());
   if (has_failed) std::fprintf(stderr, "A launch failed.\n");

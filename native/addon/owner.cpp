@@ -243,14 +243,14 @@ napi_value FaultValue(napi_env env, const protocol::FaultSlot& fault) {
 }
 
 napi_value Failures(napi_env env, napi_callback_info info) {
-  Args<3> args(env, info);
+  Args<4> args(env, info);
   Channel* channel = args.Attached(0);
   const uint32_t stream = args.U32(1);
   const uint32_t from = args.U32(2);
+  const uint32_t count = args.U32(3);
   if (!args.ok()) return args.Throw("failures");
-  if (channel == nullptr)
-    return ArrayValue(env, std::vector<Failure>(), [](const Failure&) -> napi_value { return nullptr; });
-  return ArrayValue(env, channel->Failures(stream, from), [&](const Failure& failure) {
+  const FailureLog::Part part = channel == nullptr ? FailureLog::Part{} : channel->Failures(stream, from, count);
+  const napi_value records = ArrayValue(env, part.intervals, [&](const Failure& failure) {
     ObjectValue value(env);
     value.Set("id", failure.id)
         .Set("first", static_cast<double>(failure.first))
@@ -269,6 +269,7 @@ napi_value Failures(napi_env env, napi_callback_info info) {
     if (failure.has_fault) value.Set("fault", FaultValue(env, failure.fault));
     return value.value();
   });
+  return ObjectValue(env).Set("records", records).Set("rest", static_cast<double>(part.rest)).value();
 }
 
 napi_value LostStatus(napi_env env, napi_callback_info info) {

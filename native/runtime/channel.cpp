@@ -57,12 +57,12 @@ bool Channel::Arm(uint32_t stream, Ticket ticket) {
   return true;
 }
 
-std::vector<Failure> Channel::Failures(uint32_t stream, uint32_t from) {
+FailureLog::Part Channel::Failures(uint32_t stream, uint32_t from, uint32_t count) {
   StreamState* state = FindStream(stream);
   if (state == nullptr) return {};
   if (FaultReports::IsAnyReported()) FaultReports::Collect();
   faults_.Told(*state);
-  return state->failures.From(from);
+  return state->failures.From(from, count);
 }
 
 ChannelStats Channel::Stats() {

@@ -76,7 +76,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   auto PendingPoints() { return submissions_.PendingPoints(); }
   /// Asks for a wake at `ticket`; false when there is nothing to wait for.
   bool Arm(uint32_t stream, Ticket ticket);
-  std::vector<Failure> Failures(uint32_t stream, uint32_t from);
+  FailureLog::Part Failures(uint32_t stream, uint32_t from, uint32_t count);
   [[nodiscard]] StatusCode LostStatus() const { return loss_.status(); }
   [[nodiscard]] ChannelStats Stats();
   /// The HOLD record with this ticket completes, whether it was issued already or not.

@@ -2,11 +2,15 @@
 // million operations that fail because of one poisoned array need one entry.
 //
 // The timeline slot's `failures` word is a version: it changes whenever an interval is added or grows, before the
-// ticket counts as completed. An owner that sees it change requests the intervals from the last one that it knows.
+// ticket counts as completed. An owner that sees it change requests the intervals from the last one that it knows, some
+// at a time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -42,6 +46,12 @@ inline uint32_t NextFailureId() {
 
 class FailureLog {
  public:
+  struct Part {
+    std::vector<Failure> intervals;
+    /// How many follow these.
+    size_t rest = 0;
+  };
+
   /// Adds a failure of one ticket. Extends the last interval if the ticket is adjacent to it and the cause is the same.
   /// Returns the id of the interval.
   uint32_t Add(const Failure& failure, protocol::TimelineSlot& slot) {
@@ -62,14 +72,15 @@ class FailureLog {
     dropped_ = 0;
   }
 
-  /// The intervals with numbers from `from` on; drops the earlier ones. Thread: owner.
-  [[nodiscard]] std::vector<Failure> From(uint32_t from) {
+  /// At most `count` intervals with numbers from `from` on; drops the earlier ones. Thread: owner.
+  [[nodiscard]] Part From(uint32_t from, uint32_t count) {
     std::lock_guard lock(mutex_);
     const size_t known = from > dropped_ ? from - dropped_ : 0;
     if (known >= intervals_.size()) return {};
     intervals_.erase(intervals_.begin(), intervals_.begin() + static_cast<ptrdiff_t>(known));
     dropped_ += static_cast<uint32_t>(known);
-    return intervals_;
+    const size_t read = std::min<size_t>(count, intervals_.size());
+    return {{intervals_.begin(), intervals_.begin() + static_cast<ptrdiff_t>(read)}, intervals_.size() - read};
   }
 
  private:
@@ -81,7 +92,7 @@ class FailureLog {
   }
 
   std::mutex mutex_;
-  std::vector<Failure> intervals_;
+  std::deque<Failure> intervals_;
   uint32_t dropped_ = 0;
 };
 

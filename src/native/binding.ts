@@ -5,7 +5,7 @@ import type {
   BackendName,
   BackendReport,
   ChannelStats,
-  FailureRecord,
+  FailurePart,
   KernelLimits,
   NativeDeviceInfo,
   PeerReport,
@@ -179,8 +179,8 @@ export interface Binding {
   submit(): void;
   /** Requests a wake when the stream reaches `ticket`. Returns true if it has already; then no wake follows. */
   arm(channel: number, stream: number, ticket: number): boolean;
-  /** Failures of a stream whose number (its order in the stream) is at least `from`. */
-  failures(channel: number, stream: number, from: number): FailureRecord[];
+  /** At most `count` failures of a stream whose number (its order in the stream) is at least `from`. */
+  failures(channel: number, stream: number, from: number, count: number): FailurePart;
   /** 0, or the Status with which the device was lost. */
   lostStatus(channel: number): number;
   stats(channel: number): ChannelStats;

@@ -32,6 +32,13 @@ export interface BackendReport {
   readonly driverVersion: string;
 }
 
+/** Some of a stream's failures, in the order in which they were noticed. */
+export interface FailurePart {
+  readonly records: readonly FailureRecord[];
+  /** How many follow these. */
+  readonly rest: number;
+}
+
 /** One interval of failed tickets of one stream. */
 export interface FailureRecord {
   /** Unique within the process and never 0: memory of one device can be poisoned by a failure on another. */

@@ -24,7 +24,7 @@ import {
   TimelineSlot,
   WaitRecord,
 } from '../protocol/protocol.gen.js';
-import type { ChannelStats, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
+import type { ChannelStats, FailurePart, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
 import { Failures } from './failures.js';
 import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGraph, withTimes } from './graphs.js';
 import { TestHostMemory } from './host-memory.js';
@@ -109,8 +109,8 @@ export class TestChannel extends TestHostMemory implements Channel {
     return this.streams.lastTicket(stream);
   }
 
-  failures(stream: number, from: number): readonly FailureRecord[] {
-    return this.#failures.of(stream, from);
+  failures(stream: number, from: number, count: number): FailurePart {
+    return this.#failures.of(stream, from, count);
   }
 
   collectGarbage(): void {

@@ -1,6 +1,6 @@
 // The failures on the streams of a test device, as core reads them.
 import { TimelineSlot } from '../protocol/protocol.gen.js';
-import type { FailureRecord } from '../protocol/reports.js';
+import type { FailurePart, FailureRecord } from '../protocol/reports.js';
 
 export class Failures {
   readonly #words: Int32Array;
@@ -10,8 +10,9 @@ export class Failures {
     this.#words = new Int32Array(timeline);
   }
 
-  of(stream: number, from: number): readonly FailureRecord[] {
-    return (this.#byStream.get(stream) ?? []).slice(from);
+  of(stream: number, from: number, count: number): FailurePart {
+    const list = this.#byStream.get(stream) ?? [];
+    return { records: list.slice(from, from + count), rest: Math.max(0, list.length - from - count) };
   }
 
   /** An operation has failed. */

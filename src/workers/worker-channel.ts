@@ -12,7 +12,7 @@ import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { HandleKind } from '../protocol/protocol.gen.js';
-import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
+import type { BackendName, ChannelStats, FailurePart, NativeDeviceInfo } from '../protocol/reports.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import type { ControlLink } from './control-link.js';
 import type { FromWorker, ToWorker } from './messages.js';
@@ -103,8 +103,8 @@ export class WorkerChannel implements Channel {
     return this.#binding.arm(this.id, stream, ticket);
   }
 
-  failures(stream: number, from: number): readonly FailureRecord[] {
-    return this.#binding.failures(this.id, stream, from);
+  failures(stream: number, from: number, count: number): FailurePart {
+    return this.#binding.failures(this.id, stream, from, count);
   }
 
   lostStatus(): number {

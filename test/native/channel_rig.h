@@ -178,7 +178,7 @@ class Rig {
   bool Logs(const std::string& line) {
     return Eventually([&] { return log->Find(line) >= 0; });
   }
-  std::vector<Failure> Failures(uint32_t stream) { return channel->Failures(stream, 0); }
+  std::vector<Failure> Failures(uint32_t stream) { return channel->Failures(stream, 0, UINT32_MAX).intervals; }
   RecordingStream& Backend(uint32_t index) { return *device->streams[index]; }
 
   std::shared_ptr<Channel> channel;

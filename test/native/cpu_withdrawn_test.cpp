@@ -131,7 +131,7 @@ MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndPoisonsAndTouchesNothing) {
     withdrawn.reset();
     flag.store(1);
     MR_REQUIRE(staying.Completes(written));
-    const auto failures = staying.channel->Failures(staying.stream, 0);
+    const auto failures = staying.channel->Failures(staying.stream, 0, UINT32_MAX).intervals;
     MR_REQUIRE(failures.size() == 2);
     MR_EXPECT(failures[0].first == read && failures[0].last == read && !failures[0].has_fault);
     MR_EXPECT(failures[1].first == written && failures[1].cause == failures[0].id);
@@ -148,7 +148,7 @@ MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndPoisonsAndTouchesNothing) {
     move();
     staying.Submit(protocol::FillRecord{.handle = Owner::kHandle, .element_bytes = 1, .count = size, .pattern = 5});
     MR_REQUIRE(staying.Completes(move()));
-    const auto after = staying.channel->Failures(staying.stream, 0);
+    const auto after = staying.channel->Failures(staying.stream, 0, UINT32_MAX).intervals;
     MR_REQUIRE(after.size() == 2);
     MR_EXPECT(after[1].status.code() == StatusCode::kUpstream && after[1].cause == failures[0].id);
   }

@@ -52,8 +52,9 @@ export class DeviceContext {
     const aborter = new AbortController();
     this.signal = aborter.signal;
     core.onLost = (error) => {
-      for (const stream of this.#streams.values()) stream.finish(error);
-      this.observation.end(error);
+      const told = [...this.#streams.values()].map((stream) => stream.finish(error)).filter((rest) => rest !== undefined);
+      if (told.length === 0) this.observation.end(error);
+      else void Promise.all(told).then(() => this.observation.end(error));
       this.#leave();
       aborter.abort(error);
     };
@@ -195,8 +196,9 @@ export class DeviceContext {
       await waitForDevices([core], undefined).catch(() => undefined);
       await core.peerUsers.left();
       await Promise.all(Array.from(this.#streams.values(), (stream) => stream.allReported()));
+      await core.failures.tellAll();
       if (core.lostError === undefined) core.finish();
-      for (const stream of this.#streams.values()) stream.finish();
+      for (const stream of this.#streams.values()) void stream.finish();
       this.#leave();
       this.observation.end(undefined);
     }

@@ -304,10 +304,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /** @internal The device is closed or lost, and with it the stream. */
-  finish(error?: DeviceLostError): void {
+  finish(error?: DeviceLostError): Promise<void> | undefined {
     this.#state = 'closed';
     this.core.tracker.interrupt();
-    this.#reports.end(error);
+    return this.#reports.end(error);
   }
 
   /** @internal */
@@ -374,7 +374,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     // The timeline of a lost device keeps its unfinished records.
     if (core.lostError === undefined) core.closeTimeline(timeline);
     this.context.forget(this);
-    this.finish();
+    void this.finish();
   }
 
   async #destroy(): Promise<number> {

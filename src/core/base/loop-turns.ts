@@ -8,6 +8,20 @@ export const WAITS_PER_TURN = 64;
 export const SETTLED_PER_TURN = 256;
 /** Operations reported, and errors made, in one turn: each costs 2 to 10 us. */
 export const TOLD_PER_TURN = 64;
+/** Failures read from devices in one turn: each costs 5 us. */
+export const READ_PER_TURN = 128;
+
+let reads = READ_PER_TURN;
+
+/** How many failures the present turn may still read. */
+export function readsLeft(): number {
+  return reads;
+}
+
+export function spendReads(count: number): void {
+  if (reads === READ_PER_TURN) setImmediate(() => void (reads = READ_PER_TURN));
+  reads -= count;
+}
 
 let left = WAITS_PER_TURN;
 let turn: Promise<void> | undefined;

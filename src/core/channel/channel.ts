@@ -5,7 +5,7 @@
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import type { HandleKind } from '../../protocol/protocol.gen.js';
-import type { BackendName, ChannelStats, FailureRecord, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
+import type { BackendName, ChannelStats, FailurePart, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Build, BuildSpec, FaultPlaces, FaultSource } from './build-spec.js';
@@ -55,8 +55,8 @@ export interface Channel {
   submit(bytes: number): number;
   /** Requests a wake when a stream reaches `ticket`. Returns true if the stream has reached it; then no wake follows. */
   arm(stream: number, ticket: number): boolean;
-  /** Failures of a stream from the `from`th on. */
-  failures(stream: number, from: number): readonly FailureRecord[];
+  /** At most `count` failures of a stream, from the `from`th on. */
+  failures(stream: number, from: number, count: number): FailurePart;
   /** 0, or the Status with which the device was lost. */
   lostStatus(): number;
   stats(): ChannelStats;

@@ -200,7 +200,7 @@ export class DeviceCore implements FreeingDevice {
   /** Closes a stream whose records have all finished. */
   closeTimeline(timeline: Timeline): void {
     if (!this.timelines.delete(timeline)) return;
-    this.failures.note(timeline);
+    this.failures.note(timeline, Infinity);
     timeline.retire();
     this.progress.leave(timeline);
     this.hostCompletions.forget(timeline);
@@ -241,25 +241,24 @@ export class DeviceCore implements FreeingDevice {
     this.waits.lose(error);
     this.#tellState();
     clearTimeout(this.#check);
-    for (const timeline of this.timelines) timeline.lose();
+    for (const timeline of this.timelines) {
+      timeline.lose();
+      this.failures.note(timeline, Infinity);
+    }
     // Promises of work that has finished settle first.
     this.progress.drain();
     this.context.runInAsyncScope(() => this.onLost?.(error));
-    for (const timeline of this.timelines) {
-      this.failures.note(timeline);
-      this.progress.lose(timeline, error);
-      // A later wait for the stream gets the error of the device.
-      this.progress.leave(timeline);
-      this.tracker.lose(timeline, error.reason === 'closed' ? undefined : timeline.completed);
-    }
+    // A later wait for a stream gets the error of the device.
+    const rejected = [...this.timelines].map((timeline) => this.progress.lose(timeline, error));
+    for (const timeline of this.timelines) this.tracker.lose(timeline, error.reason === 'closed' ? undefined : timeline.completed);
     this.#slots.tell();
     this.#endTables();
     this.#resolveLost(error);
-    // Promises of operations that failed before reject in this turn, and report their failures.
-    setImmediate(() => {
-      this.failures.tellRest(true);
-      this.errors.complete();
-    });
+    // Promises of operations that failed before reject in the turn of the last one, and report their failures.
+    void Promise.all(rejected)
+      .then(() => new Promise(setImmediate))
+      .then(() => this.failures.tellAll())
+      .then(() => this.errors.complete());
   }
 
   /** The device was destroyed, and some of its work does not end. Later calls throw the returned error. */
@@ -285,8 +284,8 @@ export class DeviceCore implements FreeingDevice {
 
   /** Every stream has drained: reports the remaining failures and closes the streams. */
   finish(): void {
-    for (const timeline of this.timelines) this.failures.note(timeline);
-    this.failures.tellRest(true);
+    for (const timeline of this.timelines) this.failures.note(timeline, Infinity);
+    this.failures.tellRest(true, Infinity);
     for (const timeline of this.timelines) this.closeTimeline(timeline);
     clearTimeout(this.#check);
     this.#endTables();
@@ -298,8 +297,8 @@ export class DeviceCore implements FreeingDevice {
   /** The process is about to exit: reports the failures that the next check would have found. */
   tellUnasked(): void {
     if (this.isGone) return;
-    for (const timeline of this.timelines) this.failures.note(timeline);
-    this.failures.tellRest(true);
+    for (const timeline of this.timelines) this.failures.note(timeline, Infinity);
+    this.failures.tellRest(true, Infinity);
   }
 
   // ── inside ──

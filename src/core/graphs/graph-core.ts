@@ -123,9 +123,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     if (!this.#isLaunched) for (const storage of [...withoutContents, ...writtenFirst]) storage.hasContents = true;
     this.#isLaunched = true;
     if (timeline.graphLaunches.add(ticket, this.#names)) {
-      const { completed } = timeline;
       this.core.failures.note(timeline);
-      timeline.graphLaunches.forget(completed);
+      timeline.graphLaunches.forget(timeline.known);
     }
     for (const event of this.session.events) event.noteLaunch(timeline, ticket);
     this.timers?.noteLaunch(timeline, ticket);

@@ -49,6 +49,8 @@ export class OperationReports {
   /** Called when all operations are reported. */
   #waiting: (() => void)[] = [];
   #endKeepAlive: (() => void) | undefined = undefined;
+  /** The stream has ended, and its last operations are being reported. */
+  #ending: Promise<void> | undefined = undefined;
   /** A turn was requested for operations that this one may not report. */
   #immediate: NodeJS.Immediate | undefined = undefined;
 
@@ -93,14 +95,33 @@ export class OperationReports {
     const { core } = this.#site;
     // The event loop may not have looked since the last operation finished.
     core.progress.drain();
-    if (this.#isEmpty) return Promise.resolve();
+    if (this.#isEmpty) return this.#ending ?? Promise.resolve();
     return core.channel.keepAlive(new Promise((resolve) => this.#waiting.push(resolve)));
   }
 
-  /** Ends the stream. If its device is lost, reports the finished operations, and to `activity$` also that the others failed with `error`. */
-  end(error: MillraceError | undefined): void {
-    const left = this.#followed.slice(this.#head);
+  /**
+   * Ends the stream. If its device is lost, reports the finished operations, and to `activity$` also that the others failed with `error`.
+   * With many of them the next turns go on; the promise resolves after that.
+   */
+  end(error: MillraceError | undefined): Promise<void> | undefined {
+    if (this.#ending !== undefined) return this.#ending;
+    const left = error === undefined ? [] : this.#followed.slice(this.#head);
     this.#clear(false);
+    if (left.length > TOLD_PER_TURN) this.#ending = this.#endLater(left, error as MillraceError);
+    else this.#end(left, error);
+    return this.#ending;
+  }
+
+  async #endLater(left: readonly Followed[], error: MillraceError): Promise<void> {
+    let next = 0;
+    for (; next + TOLD_PER_TURN < left.length; next += TOLD_PER_TURN) {
+      this.#lose(left.slice(next, next + TOLD_PER_TURN), error);
+      await new Promise(setImmediate);
+    }
+    this.#end(left.slice(next), error);
+  }
+
+  #end(left: readonly Followed[], error: MillraceError | undefined): void {
     if (error !== undefined) this.#lose(left, error);
     this.#activity.flush();
     this.#site.observation.end(error);
@@ -150,13 +171,13 @@ export class OperationReports {
   #advance(): void {
     const { core } = this.#site;
     const timeline = this.#timeline;
-    const { completed } = timeline;
     // The stream may have advanced since `drain`, and operations may have failed.
     core.failures.noteAndTell(timeline);
+    const { known } = timeline;
     const limit = this.#reached + TOLD_PER_TURN;
     for (
       let next = this.#followed[this.#reached];
-      next !== undefined && next.ticket <= completed && this.#reached < limit;
+      next !== undefined && next.ticket <= known && this.#reached < limit;
       next = this.#followed[this.#reached]
     ) {
       this.#reached++;

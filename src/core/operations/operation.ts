@@ -215,7 +215,7 @@ export class Operation implements OperationInfo {
     if (this.#ending !== undefined) return this.#ending;
     const [core, timeline] = [this.#core, this.#timeline];
     if (!this.isComplete) return core.lostError && this.lose(core.lostError);
-    core.failures.noteAndTell(timeline);
+    core.failures.noteAndTell(timeline, this.#ticket);
     const reported = this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
     const error = reported ?? this.hostCompletion?.error;
     const ending = { error: error instanceof Promise ? undefined : error, status: error === undefined ? 'finished' : 'failed' } as const;

@@ -3,6 +3,9 @@
 // Tickets are kept in pages. The stream references the pages with tickets that may still fail, and an operation references the page of
 // its ticket. When every ticket of a page has finished and its failures were read, the stream drops the page. Operations keep it alive, and
 // it is collected with the last of them. So a stream with a million failures takes no more memory than one without.
+//
+// Failures are read some at a time, in the order in which they were noticed, which need not be that of their tickets. So the failures
+// up to a ticket are known once all were read that there were when it was seen to have finished.
 // Thread: owner.
 import type { FailureRecord } from '../../protocol/reports.js';
 
@@ -49,23 +52,38 @@ export class FailedTickets {
   #newest: FailurePage = NO_PAGE;
   /** Everything up to this ticket has finished, its failures were read, and operations have asked for their pages. */
   #settled: number;
+  /** Everything up to this ticket has finished, and its failures were read. */
+  #known: number;
   /** The newest ticket that an operation has asked for. Failures of later ones may be read before their operations are made. */
   #asked: number;
   /** The failures of tickets after that. */
   #early: Interval[] = NONE;
   /** The newest failure, which may grow. */
   #grows: Interval | undefined = undefined;
-  /** How many failures there have been. */
+  /** How many failures were read. */
   #count = 0;
+  /** How many there are besides. */
+  #rest = 0;
+  /** The ticket that is settled once so many failures were read. */
+  #next: { readonly ticket: number; readonly count: number } | undefined = undefined;
 
   /** `origin`: the last ticket of the streams that had the slot before. */
   constructor(origin: number) {
-    this.#settled = this.#asked = origin;
+    this.#settled = this.#known = this.#asked = origin;
   }
 
   /** The index of the first failure to ask the device for: that of the newest known one, which may have grown. */
   get from(): number {
     return Math.max(0, this.#count - 1);
+  }
+
+  get known(): number {
+    return this.#known;
+  }
+
+  /** Not all failures were read. */
+  get isBehind(): boolean {
+    return this.#rest > 0;
   }
 
   /** The page that will have a failure of the ticket; undefined if the ticket has finished and has no page. */
@@ -97,8 +115,17 @@ export class FailedTickets {
     return fresh;
   }
 
+  /** After `add`: so many failures follow those that were added. Everything up to `completed` had finished before they were asked for. */
+  haveRead(rest: number, completed: number): void {
+    this.#rest = rest;
+    if (rest > 0 && this.#next !== undefined && this.#count < this.#next.count) return;
+    this.settle(rest === 0 ? completed : (this.#next?.ticket ?? 0));
+    this.#next = rest === 0 ? undefined : { ticket: completed, count: this.#count + rest };
+  }
+
   /** Everything up to the ticket has finished, and its failures were added. */
   settle(ticket: number): void {
+    if (ticket > this.#known) this.#known = ticket;
     const settled = Math.min(ticket, this.#asked);
     if (settled <= this.#settled) return;
     this.#settled = settled;

@@ -11,7 +11,7 @@ import { type DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
-import { TOLD_PER_TURN } from '../base/loop-turns.js';
+import { READ_PER_TURN, readsLeft, spendReads, TOLD_PER_TURN } from '../base/loop-turns.js';
 import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
@@ -102,6 +102,8 @@ export class FailureLog {
   /** The entries that were reported, the most recently used at the end. */
   readonly #told: Set<Entry> = new Set();
   readonly #untold: UnobservedFailures = new UnobservedFailures();
+  /** Streams with failures that were not read yet. */
+  readonly #behind: Set<Timeline> = new Set();
   #hasWarned = false;
   #isTelling = false;
 
@@ -130,9 +132,22 @@ export class FailureLog {
     this.noteAndTell(timeline);
   }
 
-  /** Reads the failures that are new on a stream. */
-  note(timeline: Timeline): void {
-    for (const record of timeline.newFailures()) {
+  /**
+   * Reads the failures that are new on a stream: as many as this turn may, and those of everything up to the ticket `through`. Further turns
+   * read the others.
+   */
+  note(timeline: Timeline, through: number = 0): void {
+    this.#read(timeline, readsLeft());
+    while (timeline.isBehind && timeline.known < through) this.#read(timeline, READ_PER_TURN);
+    if (!timeline.isBehind) return;
+    this.#behind.add(timeline);
+    this.#tellSoon();
+  }
+
+  #read(timeline: Timeline, count: number): void {
+    const fresh = timeline.newFailures(count);
+    if (fresh.length > 0) spendReads(fresh.length);
+    for (const record of fresh) {
       const known = this.#entries.get(record.id);
       if (known !== undefined) {
         known.record = record;
@@ -162,8 +177,8 @@ export class FailureLog {
   }
 
   /** As `note`. Promises reject in this turn of the event loop; `device.errors$` and the warning follow in the next. */
-  noteAndTell(timeline: Timeline): void {
-    this.note(timeline);
+  noteAndTell(timeline: Timeline, through?: number): void {
+    this.note(timeline, through);
     if (this.hasUntold) this.#tellSoon();
   }
 
@@ -172,6 +187,9 @@ export class FailureLog {
     this.#isTelling = true;
     setImmediate(() => {
       this.#isTelling = false;
+      const behind = [...this.#behind];
+      this.#behind.clear();
+      for (const timeline of behind) this.note(timeline);
       this.tellRest(false);
     });
   }
@@ -201,13 +219,26 @@ export class FailureLog {
     return operation.failure;
   }
 
-  /** Reports the failures that no promise has reported. `isFinal`: also those that a promise might still report. */
-  tellRest(isFinal: boolean): void {
+  /** As `tellRest(true)`, for all failures, in as many turns as it takes. */
+  async tellAll(): Promise<void> {
+    for (const timeline of this.#timelines) this.note(timeline);
+    this.tellRest(true);
+    while (this.hasUntold || this.#behind.size > 0) {
+      await new Promise(setImmediate);
+      this.tellRest(true);
+    }
+  }
+
+  /**
+   * Reports the failures that no promise has reported, at most `count`; a later turn reports the others. `isFinal`: also those that a
+   * promise might still report.
+   */
+  tellRest(isFinal: boolean, count: number = TOLD_PER_TURN): void {
     if (!this.hasUntold) return;
     // The device may have finished an operation whose promise has not been settled yet.
     this.#context.settle();
-    const due = isFinal ? this.#untold.takeAll() : this.#untold.take(TOLD_PER_TURN, this.#context.hasSettled);
-    if (due.length === TOLD_PER_TURN) this.#tellSoon();
+    const due = this.#untold.take(count, isFinal ? () => true : this.#context.hasSettled);
+    if (due.length === count) this.#tellSoon();
     for (const untold of due) if (!untold.isHeard) untold.tell();
   }
 
@@ -220,10 +251,14 @@ export class FailureLog {
   #logOf(cause: number): FailureLog | undefined {
     for (const failureLog of [this, ...[...logs].map((other) => other.deref())]) {
       if (failureLog === undefined) continue;
-      if (!failureLog.#entries.has(cause)) for (const timeline of failureLog.#timelines) failureLog.note(timeline);
+      if (!failureLog.#entries.has(cause)) for (const timeline of failureLog.#timelines) failureLog.#noteUntil(timeline, cause);
       if (failureLog.#entries.has(cause)) return failureLog;
     }
     return undefined;
+  }
+
+  #noteUntil(timeline: Timeline, cause: number): void {
+    for (this.note(timeline); timeline.isBehind && !this.#entries.has(cause); ) this.#read(timeline, READ_PER_TURN);
   }
 
   #tell(error: MillraceError): void {
@@ -307,7 +342,7 @@ export class FailureLog {
 
 /** Did the record fail? To be asked after the stream has reached it. */
 export function hasFailed({ failures, timeline, ticket, page }: FailingPart): boolean {
-  failures.note(timeline);
+  failures.note(timeline, ticket);
   return page?.at(ticket) !== undefined;
 }
 

@@ -5,7 +5,7 @@
 // JavaScript reads the high half before and after the low one, because it sees a 64-bit store as two halves.
 // Thread: owner.
 import { TimelineSlot } from '../../protocol/protocol.gen.js';
-import type { FailureRecord } from '../../protocol/reports.js';
+import type { FailurePart, FailureRecord } from '../../protocol/reports.js';
 import { type CaptureError, type CaptureReason, InternalError } from '../base/errors.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { Channel } from '../channel/channel.js';
@@ -24,6 +24,7 @@ const ASKS = TimelineSlot.ASKS >> 2;
 
 const NO_WORDS = new Int32Array(0);
 const NO_FAILURES: readonly FailureRecord[] = [];
+const NO_PART: FailurePart = { records: NO_FAILURES, rest: 0 };
 
 /** A stream's vector clock, which the AccessTracker makes and reads: src/core/ordering/vector-clock.ts. */
 export interface StreamClock {
@@ -172,7 +173,7 @@ export class Timeline {
 
   /** The timeline of a stream in a capture: its tickets count nodes, which never complete. */
   static ofCapture({ backend, info, id }: Channel, label: string, clockEntry: StreamClock, recording: StreamRecording): Timeline {
-    const channel: TimelineChannel = { backend, info, id, timeline: NEVER_COMPLETE, lastTicket: () => 0, failures: () => NO_FAILURES };
+    const channel: TimelineChannel = { backend, info, id, timeline: NEVER_COMPLETE, lastTicket: () => 0, failures: () => NO_PART };
     const timeline = new Timeline(channel, 0, label, clockEntry);
     timeline.recording = recording;
     return timeline;
@@ -268,24 +269,37 @@ export class Timeline {
     return this.#isRetired;
   }
 
+  /** Everything up to this ticket has finished, and its failures were returned by `newFailures`. Never behind in a closed stream. */
+  get known(): number {
+    return this.#failed.known;
+  }
+
+  /** There are failures that `newFailures` has not returned yet. */
+  get isBehind(): boolean {
+    return this.#failed.isBehind && !this.#isRetired;
+  }
+
   /**
-   * The failures that were added or have grown since the last call. A failure is reported before its tickets complete. The slot's word is a
-   * version number of the list. The newest interval may still grow, so it is read again.
+   * Failures that were added or have grown since the last call, about `count` of them if there are more. A failure is reported before its
+   * tickets complete. The slot's word is a version number of the list. The newest interval may still grow, so it is read again.
    */
-  newFailures(): readonly FailureRecord[] {
+  newFailures(count: number): readonly FailureRecord[] {
     if (this.#isRetired) return NO_FAILURES;
     const { completed } = this;
     // A kernel that faulted, on any stream, sets a word of the device. The call below turns its report into failures of all operations
     // that derive from it, before any of them settles. The word is cleared after that, so the version is read after the word.
     const isReported = (Atomics.load(this.#words, FAULT) | Atomics.load(this.#words, ASKS)) !== 0;
     const version = Atomics.load(this.#words, this.#base + FAILURES);
-    let fresh = NO_FAILURES;
-    if (isReported || version !== this.#failureVersion) {
+    const isNew = isReported || version !== this.#failureVersion;
+    if (isNew || (this.#failed.isBehind && count > 0)) {
       this.#failureVersion = version;
-      fresh = this.#failed.add(this.channel.failures(this.slot, this.#failed.from), this.#origin);
+      const { records, rest } = this.channel.failures(this.slot, this.#failed.from, Math.max(count, 0) + 1);
+      const fresh = this.#failed.add(records, this.#origin);
+      this.#failed.haveRead(rest, completed);
+      return fresh;
     }
-    this.#failed.settle(completed);
-    return fresh;
+    if (!this.#failed.isBehind) this.#failed.settle(completed);
+    return NO_FAILURES;
   }
 
   /** Where a failure of the ticket will be found. Ask when the ticket is submitted: later there may be no page for it. */

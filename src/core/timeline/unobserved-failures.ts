@@ -61,12 +61,4 @@ export class UnobservedFailures {
     }
     return due;
   }
-
-  /** Removes and returns all failures. */
-  takeAll(): readonly UnobservedFailure[] {
-    const all = [...[...this.#lines.values()].flatMap((line) => line.map(({ untold }) => untold)), ...this.#several.keys()];
-    this.#lines.clear();
-    this.#several.clear();
-    return all;
-  }
 }

@@ -5,7 +5,8 @@
 // skipped, except for one in PROBE_EVERY, so that polling returns when work becomes short again. Without a waiter nothing runs. The
 // waiters of a stream are sorted by ticket, because promises need not be read in the order of their tickets.
 //
-// A turn settles at most SETTLED_PER_TURN waiters; the others follow in the next turns.
+// A turn settles at most SETTLED_PER_TURN waiters, and none before the failures up to its ticket are known; the others follow in the next
+// turns.
 //
 // One CompletionPolling serves all devices of a thread. Measured and rejected: one wake per waiter (10,000 took 4 ms instead of 1), unbounded
 // polling (occupies a core), and Atomics.waitAsync (does not keep the process alive).
@@ -31,6 +32,14 @@ export interface Waiter {
   lose(error: Error): void;
 }
 
+/** A stream that advances no further. */
+interface Lost {
+  readonly error: Error;
+  readonly completed: number;
+  /** Called when it has no waiters any more. */
+  readonly tell: () => void;
+}
+
 /** The waiters of one stream. */
 class Line {
   readonly timeline: Timeline;
@@ -39,6 +48,7 @@ class Line {
   /** Sorted by ticket from `head` on. */
   waiters: Waiter[] = [];
   head = 0;
+  lost: Lost | undefined = undefined;
   /** The lowest ticket for which a wake was requested. */
   armed: number = NEVER;
   /** When the wait of the present first waiter began, and a running mean of the times of these waits. */
@@ -89,7 +99,9 @@ export class CompletionPolling {
   /** Removes a stream, after it has reached the tickets of its waiters or these were lost. */
   leave(timeline: Timeline): void {
     const line = this.#lines.get(timeline);
-    if (line !== undefined) this.#drain(line, true);
+    // A lost stream leaves with its last waiter.
+    if (line === undefined || line.lost !== undefined) return;
+    this.#drain(line, true);
     this.#lines.delete(timeline);
   }
 
@@ -150,40 +162,42 @@ export class CompletionPolling {
     return timeline.hasReached(ticket) && (first === undefined || first.ticket > ticket);
   }
 
-  /** The stream will advance no further: settles the waiters whose tickets were reached, and calls `lose` of the others. */
-  lose(timeline: Timeline, error: Error): void {
+  /**
+   * The stream will advance no further, and its failures are known: settles the waiters whose tickets were reached, and calls `lose` of the
+   * others, in this turn and the next ones. Then the stream leaves, and the promise resolves.
+   */
+  lose(timeline: Timeline, error: Error): Promise<void> {
     const line = this.#lines.get(timeline);
-    if (line === undefined) return;
-    this.#drain(line, true);
-    const rest = line.waiters.slice(line.head);
-    line.waiters = [];
-    line.head = 0;
-    this.#waiting.delete(line);
-    for (const waiter of rest) {
-      this.#release(waiter);
-      waiter.lose(error);
-    }
+    if (line === undefined) return Promise.resolve();
+    return new Promise((tell) => {
+      line.lost = { error, completed: timeline.completed, tell };
+      if (line.first === undefined) this.#compact(line);
+      else this.#drain(line);
+    });
   }
 
   #drain(line: Line, isAll: boolean = false): void {
     let first = line.first;
     if (first === undefined) return;
-    const { completed } = line.timeline;
-    if (first.ticket > completed) return;
+    const { lost } = line;
+    const { completed } = lost ?? line.timeline;
+    if (lost === undefined && first.ticket > completed) return;
     line.onMove();
     // `onMove` may have withdrawn the first waiter.
     first = line.first;
     const nowMs = performance.now();
     line.meanMs += (nowMs - line.sinceMs - line.meanMs) / 4;
     line.sinceMs = nowMs;
-    while (first !== undefined && first.ticket <= completed) {
-      if (!isAll && --this.#left < 0) {
+    const [known, last] = lost === undefined ? [line.timeline.known, completed] : [NEVER, NEVER];
+    while (first !== undefined && first.ticket <= last) {
+      if (!isAll && (first.ticket > known || --this.#left < 0)) {
         this.#goOnLater(line);
         break;
       }
       line.head++;
       this.#release(first);
-      first.settle();
+      if (first.ticket <= completed) first.settle();
+      else first.lose((lost as Lost).error);
       first = line.first;
     }
     this.#compact(line);
@@ -207,6 +221,9 @@ export class CompletionPolling {
       line.waiters = [];
       line.head = 0;
       this.#waiting.delete(line);
+      if (line.lost === undefined) return;
+      this.#lines.delete(line.timeline);
+      line.lost.tell();
     } else if (line.head > 1024 && line.head * 2 > line.waiters.length) {
       line.waiters = line.waiters.slice(line.head);
       line.head = 0;
@@ -214,7 +231,7 @@ export class CompletionPolling {
   }
 
   #watch(line: Line): void {
-    if (this.#isPolling) return;
+    if (this.#isPolling || line.lost !== undefined) return;
     if (line.isWorthPolling()) {
       this.#isPolling = true;
       this.#pollUntilMs = performance.now() + POLL_MS;
@@ -242,7 +259,8 @@ export class CompletionPolling {
   /** Requests a wake for every stream with waiters. If a first ticket is reached already, settles its waiters. */
   #arm(): void {
     for (const line of this.#waiting) {
-      while (!this.#isBehind && line.first !== undefined && this.#armLine(line)) this.#drain(line);
+      if (line.lost !== undefined) this.#drain(line);
+      while (!this.#isBehind && line.lost === undefined && line.first !== undefined && this.#armLine(line)) this.#drain(line);
     }
   }
 

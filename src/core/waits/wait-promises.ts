@@ -181,8 +181,9 @@ export class WaitPromises {
     operation: FailingOperation | undefined,
     withdrawals: (() => void)[] | undefined,
   ): Promise<void> {
-    if (timeline.hasReached(ticket)) {
-      this.#failures.noteAndTell(timeline);
+    const isReached = timeline.hasReached(ticket);
+    if (isReached) this.#failures.noteAndTell(timeline);
+    if (isReached && timeline.known >= ticket) {
       const rest = this.#reached(timeline, ticket, operation);
       const turn = turnOfWait();
       if (turn === undefined) return rest ?? Promise.resolve();

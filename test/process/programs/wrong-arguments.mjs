@@ -197,8 +197,8 @@ for (const priority of [100, -100]) {
   while (!binding.arm(channel, other, ticket)) await new Promise(setImmediate);
   console.log(
     binding
-      .failures(channel, other, 0)
-      .map(({ status }) => status === Status.ARGUMENT)
+      .failures(channel, other, 0, 1000)
+      .records.map(({ status }) => status === Status.ARGUMENT)
       .join(' '),
   );
 }

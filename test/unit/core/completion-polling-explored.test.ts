@@ -161,7 +161,7 @@ function run(scenario: Scenario, choose: Choose): void {
   };
   const lose = (): void => {
     device.isLost = true;
-    for (const timeline of timelines) progress.lose(timeline, LOST);
+    for (const timeline of timelines) void progress.lose(timeline, LOST);
   };
 
   // Choose the next event, one at a time, until the scenario's calls are made.

@@ -153,7 +153,10 @@ describe('progress', () => {
       settle: () => heard.push(name),
       lose: () => heard.push(`${name} lost`),
     });
-    progress.join(timeline, () => withdraw());
+    progress.join(timeline, () => {
+      timeline.newFailures(1);
+      withdraw();
+    });
     const withdraw = progress.add(timeline, waiter('first', 1));
     progress.add(timeline, waiter('second', 2));
     channel.complete(0, 2);

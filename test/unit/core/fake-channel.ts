@@ -14,7 +14,7 @@ import { growableSharedBuffer } from '../../../src/core/channel/host-buffers.js'
 import type { Stream } from '../../../src/core/api/stream.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import { HANDLE_INDEX_BITS, Opcode, Status, StreamCreateRecord, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
-import type { BackendName, ChannelStats, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
+import type { BackendName, ChannelStats, FailurePart, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
 import { turn } from '../../support/wait.js';
 
 export { turn };
@@ -102,8 +102,9 @@ export class FakeChannel implements Channel {
     return false;
   }
 
-  failures(stream: number, from: number): readonly FailureRecord[] {
-    return (this.#failures.get(stream) ?? []).slice(from);
+  failures(stream: number, from: number, count: number): FailurePart {
+    const list = (this.#failures.get(stream) ?? []).slice(from);
+    return { records: list.slice(0, count), rest: Math.max(0, list.length - count) };
   }
 
   lostStatus(): number {

@@ -4,7 +4,7 @@ import type { MillraceError } from '../../../src/core/base/errors.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
 import { FailedTickets } from '../../../src/core/timeline/failed-tickets.js';
 import { Status, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
-import type { FailureRecord } from '../../../src/protocol/reports.js';
+import type { FailurePart, FailureRecord } from '../../../src/protocol/reports.js';
 import { collectUntil } from '../../support/wait.js';
 import { FakeChannel, type Fixture, fixture, settle, turn } from './fake-channel.js';
 
@@ -13,10 +13,10 @@ class ForgettingChannel extends FakeChannel {
   #list: FailureRecord[] = [];
   #dropped = 0;
 
-  override failures(_stream: number, from: number): readonly FailureRecord[] {
+  override failures(_stream: number, from: number, count: number): FailurePart {
     this.#list.splice(0, from - this.#dropped);
     this.#dropped = Math.max(from, this.#dropped);
-    return [...this.#list];
+    return { records: this.#list.slice(0, count), rest: Math.max(0, this.#list.length - count) };
   }
 
   override fail(stream: number, failure: Partial<FailureRecord> & Pick<FailureRecord, 'id' | 'first' | 'last' | 'status'>): void {

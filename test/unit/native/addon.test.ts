@@ -105,7 +105,7 @@ describe('owner', () => {
     expect(binding.stats(channel).parked).toEqual([{ stream, reason: 'host', deferred: 2 }]);
     binding.releaseHold(channel, stream, held);
     await reached(after);
-    expect(binding.failures(channel, stream, 0)).toEqual([]);
+    expect(binding.failures(channel, stream, 0, 100).records).toEqual([]);
   });
 
   test('native handles are numbers of this process once there is something', async () => {
@@ -139,7 +139,7 @@ describe('owner', () => {
     await reached(submit(encoder.free(stream, memory)));
     expect([...to]).toEqual([...from]);
     for (const host of handles) binding.unregisterHost(channel, host, false);
-    expect(binding.failures(channel, stream, 0)).toEqual([]);
+    expect(binding.failures(channel, stream, 0, 100).records).toEqual([]);
   });
 
   test('a graph is defined by bytes, and its launches fail with the node that cannot run', async () => {
@@ -172,12 +172,19 @@ describe('owner', () => {
     binding.defineGraph(channel, graphs[1], bytes);
     const first = launchGraph(graphs[0]);
     await reached(launchGraph(graphs[1]));
-    const failures = binding.failures(channel, stream, 0).filter(({ last }) => last >= first);
+    const failures = binding.failures(channel, stream, 0, 100).records.filter(({ last }) => last >= first);
     expect(failures).toEqual([
       expect.objectContaining({ status: Status.COMPILE, kernel, node: 0 }),
       expect.objectContaining({ status: Status.INTERNAL, note: 'malformed record' }),
     ]);
     expect(failures[1]).not.toHaveProperty('node');
+    // Some at a time.
+    const { id } = failures[0]!;
+    const all = binding.failures(channel, stream, 0, 100).records;
+    const from = all.findIndex((each) => each.id === id);
+    const part = binding.failures(channel, stream, from, 1);
+    expect([part.records.map((each) => each.id), part.rest]).toEqual([[id], 1]);
+    expect(binding.failures(channel, stream, from + 1, 1)).toMatchObject({ records: [{ note: 'malformed record' }], rest: 0 });
   });
 
   test('events have handles of their own', async () => {

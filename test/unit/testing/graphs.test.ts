@@ -183,7 +183,7 @@ describe('the channel', () => {
     expect([runs, channel.arm(0, ticket)]).toEqual([0, false]);
     await clock.advance(1);
     expect([runs, channel.arm(0, ticket)]).toEqual([2, true]);
-    expect(channel.failures(0, 0)).toEqual([]);
+    expect(channel.failures(0, 0, 100).records).toEqual([]);
   });
 
   test('names the node that failed, and poisons all that the graph writes', async () => {
@@ -201,7 +201,7 @@ describe('the channel', () => {
     const ticket = launchGraph(1);
     await clock.advance(0);
     expect(channel.arm(0, ticket)).toBe(true);
-    expect(channel.failures(0, 0)).toEqual([expect.objectContaining({ status: Status.COMPILE, kernel: 4, node: 1 })]);
+    expect(channel.failures(0, 0, 100).records).toEqual([expect.objectContaining({ status: Status.COMPILE, kernel: 4, node: 1 })]);
     expect(written.poison).not.toBe(0);
     const freed = submit(record(Opcode.FREE_GRAPH, FreeGraphRecord.BYTE_SIZE, { [FreeGraphRecord.GRAPH]: 1 }));
     await clock.advance(0);
