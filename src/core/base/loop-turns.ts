@@ -6,22 +6,37 @@ import { setImmediate } from './timers.js';
 export const WAITS_PER_TURN = 64;
 /** Promises settled in one turn: each costs 1 to 3 us with the reactions in the library. */
 export const SETTLED_PER_TURN = 256;
-/** Operations reported, and errors made, in one turn: each costs 2 to 10 us. */
+/** Operations reported in one turn: each costs 2 to 10 us. */
 export const TOLD_PER_TURN = 64;
+/** Promises rejected with failures in one turn: each costs 20 us with its error. */
+export const REJECTED_PER_TURN = 64;
 /** Failures read from devices in one turn: each costs 5 us. */
 export const READ_PER_TURN = 128;
 
-let reads = READ_PER_TURN;
+/** What is left of a number of things that one turn may do. */
+export class Allowance {
+  readonly #limit: number;
+  #left: number;
 
-/** How many failures the present turn may still read. */
-export function readsLeft(): number {
-  return reads;
+  constructor(limit: number) {
+    this.#limit = limit;
+    this.#left = limit;
+  }
+
+  get left(): number {
+    return this.#left;
+  }
+
+  spend(count: number): void {
+    if (this.#left === this.#limit) setImmediate(() => void (this.#left = this.#limit));
+    this.#left -= count;
+  }
 }
 
-export function spendReads(count: number): void {
-  if (reads === READ_PER_TURN) setImmediate(() => void (reads = READ_PER_TURN));
-  reads -= count;
-}
+/** Failures that the present turn may still read. */
+export const reads: Allowance = new Allowance(READ_PER_TURN);
+/** Promises that the present turn may still reject with failures. */
+export const rejections: Allowance = new Allowance(REJECTED_PER_TURN);
 
 let left = WAITS_PER_TURN;
 let turn: Promise<void> | undefined;

@@ -11,7 +11,7 @@ import { type DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
-import { READ_PER_TURN, readsLeft, spendReads, TOLD_PER_TURN } from '../base/loop-turns.js';
+import { READ_PER_TURN, reads, rejections, TOLD_PER_TURN } from '../base/loop-turns.js';
 import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
@@ -137,7 +137,7 @@ export class FailureLog {
    * read the others.
    */
   note(timeline: Timeline, through: number = 0): void {
-    this.#read(timeline, readsLeft());
+    this.#read(timeline, reads.left);
     while (timeline.isBehind && timeline.known < through) this.#read(timeline, READ_PER_TURN);
     if (!timeline.isBehind) return;
     this.#behind.add(timeline);
@@ -146,7 +146,7 @@ export class FailureLog {
 
   #read(timeline: Timeline, count: number): void {
     const fresh = timeline.newFailures(count);
-    if (fresh.length > 0) spendReads(fresh.length);
+    if (fresh.length > 0) reads.spend(fresh.length);
     for (const record of fresh) {
       const known = this.#entries.get(record.id);
       if (known !== undefined) {
@@ -212,6 +212,7 @@ export class FailureLog {
     const failed = operation.parts?.filter(hasFailed).map((part) => part.failures.at(part.timeline, part.ticket, ofPart(part, operation)));
     const found = this.#find(ticket, operation);
     if (found !== undefined) {
+      rejections.spend(1);
       this.#markHeard(found.record.id);
       for (const id of [found.record.id, found.record.cause]) found.failureLog.#markHeard(id);
     }

@@ -1,6 +1,6 @@
 // How much one turn of the event loop gets to do: waits that are over, promises, reports, failures that no code awaits.
 import { expect, test } from 'vitest';
-import { READ_PER_TURN, SETTLED_PER_TURN, TOLD_PER_TURN, WAITS_PER_TURN } from '../../../src/core/base/loop-turns.js';
+import { READ_PER_TURN, REJECTED_PER_TURN, SETTLED_PER_TURN, TOLD_PER_TURN, WAITS_PER_TURN } from '../../../src/core/base/loop-turns.js';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { isSettled } from '../../support/wait.js';
@@ -144,6 +144,22 @@ test('one turn reads a bounded number of failures, on several streams, and no pr
   // Each part of a stream begins with the newest failure that was known, which may have grown.
   expect(read.total()).toBeGreaterThanOrEqual(2 * MANY);
   expect(read.most()).toBeLessThanOrEqual(4 * READ_PER_TURN);
+});
+
+test('one turn rejects a bounded number of promises with failures', async () => {
+  const { channel, device } = fixture();
+  const x = device.zeros(1);
+  const { note, total, most } = perTurn();
+  const { timeline } = device.stream;
+  const all = Array.from({ length: MANY }, (_, n) => {
+    const { done } = device.stream.fill(x, 1);
+    channel.fail(timeline.slot, { id: n + 1, first: timeline.last, last: timeline.last, status: Status.LAUNCH_FAILED });
+    return done.catch(note);
+  });
+  channel.completeAll();
+  await Promise.all(all);
+  expect(total()).toBe(MANY);
+  expect(most()).toBeLessThanOrEqual(2 * REJECTED_PER_TURN);
 });
 
 test('one turn rejects a bounded number of promises of a lost device, after those of work that has finished', async () => {
