@@ -127,6 +127,7 @@ napi_value End(napi_env env, Environment& self, uint32_t id, Begin begin) {
     // From here on, no native code accesses these bytes.
     if (Environment::Controlled* const closed = self.FindControlled(id)) {
       for (auto& [handle, held] : closed->host) self.Release(held);
+      for (HeldBytes& held : closed->locked) self.Release(held);
       self.Release(closed->timeline);
       self.Release(closed->arena);
       self.controlled.erase(id);
@@ -254,8 +255,12 @@ napi_value UnregisterHost(napi_env env, napi_callback_info info) {
   if (!args.ok()) return args.Throw("unregisterHost");
   if (controlled == nullptr) return NotControlled(env, "unregisterHost");
   const Status status = controlled->channel->UnregisterHost(handle);
-  // Kept forever if the driver does not unlock it: a leak is better than freeing pages that the driver maps.
-  if (!status.ok()) return ThrowStatus(env, "unregisterHost", status);
+  if (!status.ok()) {
+    // Kept while the device is open: a leak is better than freeing pages that the driver maps. The handle is free.
+    const auto found = controlled->host.extract(handle);
+    if (!found.empty()) controlled->locked.push_back(found.mapped());
+    return ThrowStatus(env, "unregisterHost", status);
+  }
   if (const auto held = controlled->host.find(handle); held != controlled->host.end()) {
     Environment& self = args.self();
     if (is_kept) {

@@ -71,6 +71,7 @@ class Environment {
     HeldBytes arena;
     std::shared_ptr<DevicePages> pages;
     std::unordered_map<uint32_t, HeldBytes> host;  // By handle.
+    std::vector<HeldBytes> locked;                 // The driver does not unlock them.
   };
 
   /// Null if this thread did not open the device.

@@ -35,11 +35,10 @@ SharedPages SharedPages::Map(std::byte* start, size_t used, size_t reserved) {
   }
   if (native != MAP_FAILED) {
     std::memcpy(native, start, used);
-    // Replaced by a single call, so that every address always has a page.
-    const bool is_replaced =
-        mmap(start, reserved, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) != MAP_FAILED &&
-        mprotect(start, used, PROT_READ | PROT_WRITE) == 0;
-    if (is_replaced) {
+    // Replaced by a single call, so that every address always has a page that it can use: if the second call fails,
+    // V8 merely finds the rest accessible already.
+    if (mmap(start, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) != MAP_FAILED) {
+      static_cast<void>(mprotect(start + used, reserved - used, PROT_NONE));
       pages.script_ = start;
       pages.native_ = static_cast<std::byte*>(native);
       pages.bytes_ = reserved;
@@ -68,8 +67,16 @@ bool IsWholePages(std::span<std::byte> bytes) {
 bool MapAlso(std::span<std::byte> target, std::span<std::byte> source) {
   if (!IsWholePages(target) || !IsWholePages(source) || target.size() != source.size()) return false;
   // An old size of 0 leaves the old mapping in place and maps its pages a second time. Linux refuses that for private
-  // mappings, such as an arena whose pages were not replaced.
-  return mremap(source.data(), 0, target.size(), MREMAP_MAYMOVE | MREMAP_FIXED, target.data()) != MAP_FAILED;
+  // mappings, such as an arena whose pages were not replaced; kernels before 6.17 then have unmapped a fixed target
+  // already. So the pages are mapped elsewhere first.
+  void* const made = mremap(source.data(), 0, target.size(), MREMAP_MAYMOVE);
+  if (made == MAP_FAILED) return false;
+  if (mremap(made, target.size(), target.size(), MREMAP_MAYMOVE | MREMAP_FIXED, target.data()) != MAP_FAILED)
+    return true;
+  munmap(made, target.size());
+  // In case the target was unmapped; its pages were empty.
+  static_cast<void>(MapApart(target));
+  return false;
 }
 
 bool MapApart(std::span<std::byte> target) {

@@ -37,7 +37,7 @@ class SharedPages {
 };
 
 /// Maps the pages of `source`, which a SharedPages has taken over, also at `target`, to which no other code has access
-/// yet. False where the system refuses; `target` then has the pages that it had. Both are whole pages of the same size.
+/// yet. False where the system refuses; `target` then has empty pages. Both are whole pages of the same size.
 [[nodiscard]] bool MapAlso(std::span<std::byte> target, std::span<std::byte> source);
 
 /// Gives `target` empty pages of its own. Later reads and writes of it no longer reach the former pages. False where

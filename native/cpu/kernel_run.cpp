@@ -16,7 +16,6 @@
 #include "cpu/division_traps.h"
 #include "cpu/host_info.h"
 #include "cpu/thread_variables.h"
-#include "hal/status.h"
 
 namespace millrace::cpu {
 
@@ -28,7 +27,8 @@ class KernelThread {
   KernelThread(const KernelThread&) = delete;
   KernelThread& operator=(const KernelThread&) = delete;
 
-  static KernelThread& Here();
+  /// Null if the system refuses the handler or a signal stack; the next call tries again.
+  static KernelThread* Here();
   /// Null on threads that run no kernels. Safe in a signal handler.
   static KernelThread* Find() { return static_cast<KernelThread*>(pthread_getspecific(key)); }
   static void OnSignal(int signal, siginfo_t* info, void* context);
@@ -38,12 +38,15 @@ class KernelThread {
   KernelRun* volatile run = nullptr;
 
  private:
-  static void Install();
+  [[nodiscard]] static bool Install();
+  [[nodiscard]] bool HasSignalStack();
   static void PassOn(int signal, siginfo_t* info, void* context);
   [[nodiscard]] bool IsBelowStack(uintptr_t address) const;
   void LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const;
 
   static pthread_key_t key;
+  static std::atomic<bool> is_installed;
+  bool has_signal_stack_ = false;
   uintptr_t stack_low_ = 0;
   uint64_t stack_bytes_ = 0;
   uint64_t guard_bytes_ = 0;
@@ -87,25 +90,33 @@ uint64_t SpinLimitMs() {
 }  // namespace
 
 pthread_key_t KernelThread::key;
+std::atomic<bool> KernelThread::is_installed{false};
 
-KernelThread& KernelThread::Here() {
-  static std::once_flag installed;
-  std::call_once(installed, &Install);
+KernelThread* KernelThread::Here() {
+  if (!is_installed.load(std::memory_order_acquire) && !Install()) return nullptr;
   thread_local KernelThread thread;
-  return thread;
+  return thread.HasSignalStack() ? &thread : nullptr;
 }
 
-void KernelThread::Install() {
-  MR_CHECK(pthread_key_create(&key, nullptr) == 0);
-  for (size_t n = 0; n < std::size(kSignals); ++n) {
+bool KernelThread::Install() {
+  static std::mutex mutex;
+  // What earlier attempts have done. Guarded by `mutex`.
+  static bool has_key = false;
+  static size_t handled = 0;
+  std::lock_guard lock(mutex);
+  has_key = has_key || pthread_key_create(&key, nullptr) == 0;
+  if (!has_key) return false;
+  for (; handled < std::size(kSignals); ++handled) {
     struct sigaction ours {};
     ours.sa_sigaction = &OnSignal;
     sigemptyset(&ours.sa_mask);
     // No deferral: the handler leaves by longjmp, after which the signal would stay blocked.
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    MR_CHECK(sigaction(kSignals[n], nullptr, &previous[n]) == 0);
-    MR_CHECK(sigaction(kSignals[n], &ours, nullptr) == 0);
+    if (sigaction(kSignals[handled], nullptr, &previous[handled]) != 0) return false;
+    if (sigaction(kSignals[handled], &ours, nullptr) != 0) return false;
   }
+  is_installed.store(true, std::memory_order_release);
+  return true;
 }
 
 KernelThread::KernelThread() {
@@ -121,27 +132,35 @@ KernelThread::KernelThread() {
     stack_bytes_ = bytes;
     guard_bytes_ = guard;
   }
-  // After a stack overflow, a handler can only run on an alternate stack.
-  stack_t present{};
-  sigaltstack(nullptr, &present);
-  if ((present.ss_flags & SS_DISABLE) != 0) {
-    signal_stack_bytes_ = std::max(kSignalStackBytes, static_cast<size_t>(std::max(0L, sysconf(_SC_MINSIGSTKSZ))) * 4);
-    void* made =
-        mmap(nullptr, signal_stack_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (made != MAP_FAILED) {
-      signal_stack_ = made;
-      stack_t stack{};
-      stack.ss_sp = made;
-      stack.ss_size = signal_stack_bytes_;
-      sigaltstack(&stack, nullptr);
-    }
-  }
   // If an instruction raises a blocked signal, the kernel ends the process.
   sigset_t raised;
   sigemptyset(&raised);
   for (const int signal : kSignals) sigaddset(&raised, signal);
   pthread_sigmask(SIG_UNBLOCK, &raised, nullptr);
   pthread_setspecific(key, this);
+}
+
+// After a stack overflow, a handler can only run on an alternate stack.
+bool KernelThread::HasSignalStack() {
+  if (has_signal_stack_) return true;
+  stack_t present{};
+  if (sigaltstack(nullptr, &present) != 0) return false;
+  if ((present.ss_flags & SS_DISABLE) != 0) {
+    const size_t bytes = std::max(kSignalStackBytes, static_cast<size_t>(std::max(0L, sysconf(_SC_MINSIGSTKSZ))) * 4);
+    void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (made == MAP_FAILED) return false;
+    stack_t stack{};
+    stack.ss_sp = made;
+    stack.ss_size = bytes;
+    if (sigaltstack(&stack, nullptr) != 0) {
+      munmap(made, bytes);
+      return false;
+    }
+    signal_stack_ = made;
+    signal_stack_bytes_ = bytes;
+  }
+  has_signal_stack_ = true;
+  return true;
 }
 
 KernelThread::~KernelThread() {
@@ -199,12 +218,13 @@ void KernelThread::PassOn(int signal, siginfo_t* info, void* context) {
 }
 
 KernelExit KernelRun::Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) {
-  KernelThread& thread = KernelThread::Here();
+  KernelThread* const thread = KernelThread::Here();
+  if (thread == nullptr) return {.fault = KernelFault::kNoHandler};
   if (sigsetjmp(place_, 0) == 0) {
-    thread.run = this;
+    thread->run = this;
     entry(&launch, first, end);
   }
-  thread.run = nullptr;
+  thread->run = nullptr;
   return exit_;
 }
 
@@ -259,7 +279,7 @@ void KernelRun::FindSpaces(void* run, const void* of, MrSpaces* found) {
   auto& self = *static_cast<KernelRun*>(run);
   self.is_paused_ = true;
   const ThreadVariables variables = FindThreadVariables(of);
-  const KernelThread& thread = KernelThread::Here();
+  const KernelThread& thread = *KernelThread::Find();
   *found = {.variables = variables.address,
             .variable_bytes = variables.bytes,
             .stack = reinterpret_cast<const char*>(thread.stack_low()),
@@ -279,7 +299,7 @@ void KernelRun::FailShuffle(void* run, const MrShuffle* shuffle) {
   static_cast<KernelRun*>(run)->Leave(KernelFault::kShuffle, 0, *shuffle);
 }
 
-KernelPause::KernelPause() : run_(KernelThread::Here().run) {
+KernelPause::KernelPause() : run_(KernelThread::Find()->run) {
   if (run_ != nullptr) run_->is_paused_ = true;
 }
 

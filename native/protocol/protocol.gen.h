@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "a6f533c6fdf9e887";
+inline constexpr char kHash[] = "93957afd1da28dc0";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -18,6 +18,8 @@ inline constexpr uint32_t kMaxParameterBytes = 32764;
 inline constexpr uint32_t kMaxStreams = 4096;
 /// Default limit of unissued records of one device (`maxPending`).
 inline constexpr uint32_t kMaxPending = 1048576;
+/// Limit of the bytes of unissued records of one device: 256 for each of MAX_PENDING.
+inline constexpr uint32_t kMaxPendingBytes = 268435456;
 /// Limit of issued and uncompleted records of one stream. A stream at the limit is parked, so that it cannot fill the driver's launch queue and block other streams.
 inline constexpr uint32_t kStreamWindow = 512;
 /// Largest number of records after which a busy stream writes its timeline word.

@@ -15,11 +15,13 @@ Submission SubmissionQueue::Submit(std::span<const std::byte> bytes) {
     if (stream == nullptr || !stream->is_reserved) return {0, StatusCode::kInternal};
     // Behind its end nothing of a stream is issued in order.
     if (is_closing_ || stream->is_ending) return {0, StatusCode::kState};
-    if (submitted_ - known_retired_ >= max_pending_) {
+    if (IsFull()) {
       known_retired_ = retired_.load(std::memory_order_relaxed);
-      if (submitted_ - known_retired_ >= max_pending_) return {0, StatusCode::kLimit};
+      known_retired_bytes_ = retired_bytes_.load(std::memory_order_relaxed);
+      if (IsFull()) return {0, StatusCode::kLimit};
     }
     ++submitted_;
+    submitted_bytes_ += bytes.size();
     ticket = ++stream->last_ticket;
     if (record->opcode() == protocol::Opcode::kStreamDestroy) stream->is_ending = true;
     ring_.Publish(bytes);

@@ -60,8 +60,11 @@ class SubmissionQueue {
   }
   void Advance(const Record& record) { ring_.Advance(record.bytes.size()); }
   [[nodiscard]] bool Empty() { return ring_.Empty(); }
-  /// One more record was issued or dropped.
-  void Retire() { retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  /// One more record, of so many bytes, was issued or dropped.
+  void Retire(size_t bytes) {
+    retired_bytes_.store(retired_bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   /// Its stream is destroyed, so the slot can be reserved again.
   void FreeSlot(StreamState& stream);
   struct OwnedStreams {
@@ -78,11 +81,18 @@ class SubmissionQueue {
     std::lock_guard lock(ring_.producer_mutex());
     stream.is_ending = true;
     ++submitted_;
+    submitted_bytes_ += sizeof(record);
     ++stream.last_ticket;
     ring_.Publish(std::as_bytes(std::span(&record, 1)));
   }
 
  private:
+  /// Whether more records than allowed are pending, as far as known. Needs the producer mutex.
+  [[nodiscard]] bool IsFull() const {
+    return submitted_ - known_retired_ >= max_pending_ ||
+           submitted_bytes_ - known_retired_bytes_ >= protocol::kMaxPendingBytes;
+  }
+
   StreamTable& streams_;
   const DeviceLoss& loss_;
   ThreadInbox& inbox_;
@@ -92,11 +102,15 @@ class SubmissionQueue {
   Ring ring_;
   bool is_closing_ = false;
   uint64_t submitted_ = 0;
-  uint64_t known_retired_ = 0;  // What `retired_` was when it was last looked at; looking costs a cache line.
+  uint64_t submitted_bytes_ = 0;
+  // What the two below were when they were last looked at; looking costs a cache line.
+  uint64_t known_retired_ = 0;
+  uint64_t known_retired_bytes_ = 0;
   uint32_t free_search_ = 0;
 
   /// Records issued or dropped. Written by the channel's thread only.
   alignas(64) std::atomic<uint64_t> retired_{0};
+  std::atomic<uint64_t> retired_bytes_{0};
 };
 
 }  // namespace millrace

@@ -119,11 +119,7 @@ export class WorkerClient {
     await binding.ownerLeft(channel, owner);
     if (this.#device.isClosing) return;
     for (const handle of this.#registered) {
-      try {
-        binding.unregisterHost(channel, handle, false);
-      } catch {
-        // The driver does not unlock the pages, so the device keeps them. Nobody is left to be told.
-      }
+      this.#release(handle, false);
     }
     this.#registered.clear();
     this.#lent.clear();
@@ -254,25 +250,43 @@ export class WorkerClient {
   }
 
   #register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
-    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    const { binding, channel, isOnCpu } = this.#device;
     this.#registered.add(handle);
     try {
-      this.#device.binding.registerHost(this.#device.channel, handle, bytes, isLocked && !this.#device.isOnCpu);
+      binding.registerHost(channel, handle, new Uint8Array(buffer, byteOffset, byteLength), isLocked && !isOnCpu);
     } catch (error) {
       this.#send({
         type: 'registerFailed',
         handle,
         error: encodeError(asMillraceError(error, `${byteLength} bytes cannot be page-locked`)),
       });
-      // Copies of pageable memory are slower but correct.
-      this.#device.binding.registerHost(this.#device.channel, handle, bytes, false);
+      this.#registerUnlocked(handle, buffer, byteOffset, byteLength);
+    }
+  }
+
+  /** Copies of pageable memory are slower but correct. Never fails: it may be another thread's mistake, and all use this worker. */
+  #registerUnlocked(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number): void {
+    const { binding, channel } = this.#device;
+    try {
+      binding.registerHost(channel, handle, new Uint8Array(buffer, byteOffset, byteLength), false);
+    } catch {
+      // Such as a buffer that is detached or too short: copies of it fail as out of bounds.
+      binding.registerHost(channel, handle, new Uint8Array(1), false);
     }
   }
 
   #unregister(handle: number): void {
     this.#registered.delete(handle);
-    this.#device.binding.unregisterHost(this.#device.channel, handle, false);
+    this.#release(handle, false);
     this.#send({ type: 'unregistered', handle });
+  }
+
+  #release(handle: number, isKept: boolean): void {
+    try {
+      this.#device.binding.unregisterHost(this.#device.channel, handle, isKept);
+    } catch {
+      // The driver does not unlock the pages, so the device keeps them until it closes.
+    }
   }
 
   #lend(handle: number, byteLength: number): void {
@@ -288,7 +302,7 @@ export class WorkerClient {
     const buffer = this.#lent.get(handle);
     this.#lent.delete(handle);
     this.#registered.delete(handle);
-    this.#device.binding.unregisterHost(this.#device.channel, handle, true);
+    this.#release(handle, true);
     if (buffer !== undefined) {
       this.#send({ type: 'collected', handle, buffer }, [buffer]);
       return;

@@ -1,6 +1,6 @@
 // Chapter 7: limits, and back-pressure for a loop that submits faster than the device works.
 import { describe, expect } from 'vitest';
-import { LimitError } from 'millrace';
+import { bytes, cudaKernel, LimitError, output, u32 } from 'millrace';
 import { hold } from '../support/latch.js';
 import { mixed, mixKernel, unbuiltKernel } from '../support/kernels.js';
 import { rulesOf, withDevice } from '../support/rule.js';
@@ -10,6 +10,13 @@ import { collectGarbage, isSettled, thrownBy } from '../support/wait.js';
 const MAX_PENDING = 256;
 const MILLION = 1_000_000;
 const MIB = 1 << 20;
+
+const largeArguments = cudaKernel(
+  'largeArguments',
+  { x: output(u32), values: bytes(32_000) },
+  `struct Values { unsigned char each[32000]; };
+extern "C" __global__ void largeArguments(unsigned* x, Values values) { x[0] = values.each[7]; }`,
+);
 
 export function limits(target: Target): void {
   describe('7 limits', () => {
@@ -37,6 +44,32 @@ export function limits(target: Target): void {
         await stream.close();
       });
     });
+
+    // It copies 500 MiB, so one target shows it.
+    if (target.name === 'cpu') {
+      rule('S708', 'records with large arguments are a LimitError before they fill the memory of the host', async () => {
+        await withDevice(target, {}, async (device) => {
+          const stream = device.createStream();
+          using x = stream.zeros(1, 'u32');
+          const values = new Uint8Array(32_000);
+          await stream.launch(largeArguments, { grid: 1, block: 1 }, { x, values }).done;
+          let open = (): void => undefined;
+          await new Promise<void>((held) => {
+            const isOpen = new Promise<void>((resolve) => (open = resolve));
+            stream.hold(() => (held(), isOpen), { timeoutMs: 60_000 });
+          });
+          const [accepted, error] = fillUp(() => stream.launch(largeArguments, { grid: 1, block: 1 }, { x, values }));
+          expect(error).toBeInstanceOf(LimitError);
+          expect(error.message).toContain('268435456 bytes');
+          expect(accepted).toBeGreaterThan(8000);
+          expect(accepted).toBeLessThan(8400);
+          open();
+          await stream.synchronize();
+          await stream.launch(largeArguments, { grid: 1, block: 1 }, { x, values }).done;
+          await stream.close();
+        });
+      });
+    }
 
     rule('S702', 'retryAfter resolves when there is room, not before', async () => {
       await withDevice(target, { maxPending: MAX_PENDING }, async (device) => {

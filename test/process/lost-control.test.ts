@@ -20,3 +20,12 @@ test('a graph with a copy whose pinned memory could not be page-locked rejects w
   expect(lines).toHaveLength(3);
   for (const line of lines) expect(line).toMatch(/^StateError Node 1 \(copy\) of graph default .*could not be page-locked/);
 });
+
+test('memory that the driver does not unlock stays with the device, which goes on', async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  // 1: an invalid value.
+  const env = { MILLRACE_FAKE_CUDA_FAIL: 'cuMemHostUnregister:1:1' };
+  const ending = await runProgram('refused-unlock', [], { env });
+  expect(ending).toMatchObject({ code: 0, signal: null });
+  expect(linesOf(ending)).toEqual(['1 1', '2 2', '3 3', 'open', 'closed']);
+});

@@ -31,7 +31,7 @@ Outcome Issuer::Issue(StreamState& stream, const Record& record) {
     stream.accepted = ticket;
   }
   stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
-  submissions_.Retire();
+  submissions_.Retire(record.bytes.size());
   stream.MarkIssued(ticket);
   progress_.NoteIssued(stream);
   return Outcome::kIssued;

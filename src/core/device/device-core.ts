@@ -3,7 +3,7 @@
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import type { Encoder } from '../../protocol/encoder.js';
-import { HandleKind, Status } from '../../protocol/protocol.gen.js';
+import { HandleKind, MAX_PENDING_BYTES, Status } from '../../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
 import { type Clock, realClock } from '../base/clock.js';
 import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from '../base/errors.js';
@@ -334,7 +334,7 @@ export class DeviceCore implements FreeingDevice {
     const { maxPending } = this.channel;
     switch (status) {
       case Status.LIMIT: {
-        const message = `The number of operations that wait to be issued on device ${name} has reached the limit (${maxPending}). Await the error's retryAfter, then submit again.`;
+        const message = `The number of operations that wait to be issued on device ${name} has reached the limit (${maxPending}), or their records have ${MAX_PENDING_BYTES} bytes. Await the error's retryAfter, then submit again.`;
         return new LimitError('ERR_MILLRACE_LIMIT', message, maxPending, () => this.waits.room(this.timelines), facts);
       }
       case Status.DEVICE_LOST:
