@@ -7,8 +7,10 @@ import type { DType } from '../elements/dtype.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { TrackedMemory } from '../ordering/tracked-memory.js';
 
-/** The allocation of so many bytes takes much longer than finding its line. */
+/** The allocation of so many bytes takes longer than finding its line (10 us). */
 const LARGE_BYTES = 2 ** 22;
+/** Of so many arrays of other sizes the line is known as well: a program that forgets arrays mostly forgets early ones. */
+let lines = 256;
 
 export class Storage extends TrackedMemory {
   readonly space: MemorySpace;
@@ -27,6 +29,8 @@ export class Storage extends TrackedMemory {
   #whenReleased: (() => void) | undefined = undefined;
   #dtype: DType | undefined = undefined;
   #shape: readonly number[] = [];
+  /** Where user code made it, for messages about memory. */
+  #place: string | undefined = undefined;
 
   constructor(space: MemorySpace, handle: number, base: number, byteLength: number, core: DeviceCore) {
     super(byteLength);
@@ -43,7 +47,8 @@ export class Storage extends TrackedMemory {
 
   /** For messages about memory. */
   get description(): string {
-    const place = this.madeAt === undefined ? '' : `, made at ${this.madeAt}`;
+    const at = this.madeAt ?? this.#place;
+    const place = at === undefined ? '' : `, made at ${at}`;
     return this.#dtype === undefined ? `${this.label}${place}` : `${this.label} (${this.byteLength} bytes${place})`;
   }
 
@@ -91,6 +96,8 @@ export class Storage extends TrackedMemory {
   belongTo({ dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] }): void {
     this.#dtype = dtype;
     this.#shape = shape;
-    if (this.madeAt === undefined && (this.core.isChecked || this.byteLength >= LARGE_BYTES)) this.madeAt = callSite();
+    if (this.madeAt !== undefined) return;
+    if (this.core.isChecked) this.madeAt = callSite();
+    else if (this.byteLength >= LARGE_BYTES || lines-- > 0) this.#place = callSite();
   }
 }

@@ -46,7 +46,9 @@ test.each([
 
 const frees = (channel: FakeChannel): number => channel.opcodes().filter((opcode) => opcode === 'FREE').length;
 
-test('memory is freed when the last of an array and its views is collected, with one warning', async () => {
+test('memory is freed when the last of an array and its views is collected, with one warning that names array and line', async () => {
+  const messages: string[] = [];
+  process.once('warning', ({ message }) => messages.push(message));
   const codes = await warningsOf(async () => {
     const { channel, device } = fixture();
     // In a scope of its own, so that only the views refer to the array's memory.
@@ -70,4 +72,5 @@ test('memory is freed when the last of an array and its views is collected, with
     expect(frees(channel)).toBe(2);
   });
   expect(codes).toEqual(['MILLRACE_FORGOTTEN']);
+  expect(messages).toEqual([expect.stringMatching(/: f32\[4, 4\] \(64 bytes, made at .*forgotten\.test\.ts:\d+:\d+\)\. Declare/)]);
 });
