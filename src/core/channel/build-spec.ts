@@ -27,7 +27,7 @@ export const KERNEL_FAULTS: readonly string[] = [
   'overflowed the stack of its thread (# bytes)',
   'exceeded the memory for the coroutines of its waiting threads (# bytes)',
   'accessed an address that is not mapped for that access (0x#)',
-  'accessed a non-canonical address',
+  'accessed a vector at an address that is not aligned for it, or used a non-canonical address',
   'reached a trap',
   'waited in a loop for another thread, or for another launch, for more than # ms (threads of a block run one after the other between barriers; of all launches with such loops, 1,024 blocks run at once)',
   'accessed memory before or behind its # bytes of dynamic shared memory',

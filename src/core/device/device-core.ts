@@ -230,7 +230,7 @@ export class DeviceCore implements FreeingDevice {
     const hasWorkerEnded = status === Status.STATE;
     if (hasWorkerEnded) return this.channel.endedError();
     const again = this.name.startsWith('cpu') ? 'openDevice gives a new one' : 'only a new process can open it again';
-    const message = `Device ${this.name} is lost (status ${status}): ${again}.`;
+    const message = `Device ${this.name} is lost: one of its operations faulted, and its error says how; ${again}.`;
     return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name });
   }
 

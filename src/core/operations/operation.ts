@@ -214,7 +214,10 @@ export class Operation implements OperationInfo {
   #end(): { readonly error: Error | undefined; readonly status: OperationStatus } | undefined {
     if (this.#ending !== undefined) return this.#ending;
     const [core, timeline] = [this.#core, this.#timeline];
-    if (!this.isComplete) return core.lostError && this.lose(core.lostError);
+    if (!this.isComplete) {
+      const own = core.lostError && this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
+      return core.lostError && this.lose(own instanceof Error ? own : core.lostError);
+    }
     core.failures.noteAndTell(timeline, this.#ticket);
     const reported = this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
     const error = reported ?? this.hostCompletion?.error;

@@ -21,12 +21,12 @@ import { checkWaitOptions, type WaitOptions, waitWith } from './wait.js';
 class PointWait implements Waiter {
   readonly ticket: number;
   readonly keepsAlive = true;
-  readonly lose: (error: Error) => void;
   readonly #waits: WaitPromises;
   readonly #timeline: Timeline;
   readonly #operation: FailingOperation | undefined;
   readonly #observed: readonly Point[];
   readonly #resolve: (outcome: Promise<void> | undefined) => void;
+  readonly #reject: (error: Error) => void;
 
   constructor(
     waits: WaitPromises,
@@ -38,12 +38,16 @@ class PointWait implements Waiter {
     reject: (error: Error) => void,
   ) {
     this.ticket = ticket;
-    this.lose = reject;
     this.#waits = waits;
     this.#timeline = timeline;
     this.#operation = operation;
     this.#observed = observed;
     this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  lose(error: Error): void {
+    this.#waits.lost(this.#timeline, this.ticket, this.#operation, error, this.#reject);
   }
 
   settle(): void {
@@ -153,6 +157,13 @@ export class WaitPromises {
     }
   }
 
+  /** Ends a wait that the device does not reach any more. The operation that lost the device has an error of its own. */
+  lost(timeline: Timeline, ticket: number, operation: FailingOperation | undefined, error: Error, reject: (error: Error) => void): void {
+    const own = operation && this.#failures.at(timeline, ticket, operation);
+    if (own === undefined) reject(error);
+    else this.#reject(own, reject);
+  }
+
   /** Rejects all waits: the device is lost. */
   lose(error: DeviceLostError): void {
     this.#lostError = error;
@@ -190,13 +201,17 @@ export class WaitPromises {
       rest?.catch(() => undefined);
       return turn.then(() => rest);
     }
-    if (this.#lostError !== undefined) return Promise.reject(this.#lostError);
     return new Promise((resolve, reject) => {
+      const lose = (error: Error): void => this.lost(timeline, ticket, operation, error, reject);
+      if (this.#lostError !== undefined) {
+        lose(this.#lostError);
+        return;
+      }
       const withdraw = this.#progress.add(timeline, {
         ticket,
         keepsAlive: true,
         settle: () => resolve(this.#reached(timeline, ticket, operation)),
-        lose: reject,
+        lose,
       });
       withdrawals?.push(withdraw);
     });

@@ -92,6 +92,32 @@ describe('losing a device', () => {
     expect(await device.lost).toMatchObject({ reason: 'worker-exit', restartNeeds: 'reopen' });
   });
 
+  test('the operation that faulted has its own error, also if it does not count as complete', async () => {
+    class Lost extends FakeChannel {
+      isLost = false;
+      override lostStatus(): number {
+        return this.isLost ? Status.DEVICE_LOST : Status.OK;
+      }
+    }
+    const channel = new Lost();
+    const { core, device } = fixture(channel);
+    const stream = device.createStream();
+    const x = stream.zeros(4);
+    const faulted = stream.fill(x, 1);
+    const { slot, last } = stream.timeline;
+    const behind = stream.fill(x, 2);
+    const dones = [faulted.done, faulted.synchronize({ timeoutMs: 10_000 }), behind.done];
+    for (const done of dones) done.catch(() => undefined);
+    channel.fail(slot, { id: 7, first: last, last, status: Status.DEVICE_LOST, note: 'it trapped' });
+    channel.isLost = true;
+    core.checkLost();
+    const own = /^The fill on stream .* failed: it trapped/;
+    await expect(dones[0]).rejects.toThrow(own);
+    await expect(dones[1]).rejects.toThrow(own);
+    await expect(dones[2]).rejects.toThrow(/one of its operations faulted/);
+    expect(faulted.error?.message).toMatch(own);
+  });
+
   test('leaves nothing of it in objects that serve other devices of the thread', async () => {
     const { device, progress } = fixture();
     const { timeline } = device.createStream();
