@@ -1,8 +1,11 @@
-// The public API. It also passes the factory of Observables from src/reactive to core.
+// The public API. It also passes to core the factory of Observables from src/reactive, and the layout of drawings from src/workers.
 import { installObservableFactory } from './core/base/observable.js';
+import { installLayOut } from './core/graphs/graph-svg.js';
 import { observableOf } from './reactive/index.js';
+import { layOutInWorker } from './workers/graph-layout.js';
 
 installObservableFactory(observableOf);
+installLayOut(layOutInWorker);
 
 export { listDevices, openDevice, openShared } from './open-device.js';
 export type { DeviceSpec, OpenOptions } from './open-device.js';

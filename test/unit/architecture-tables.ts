@@ -36,7 +36,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: ['core', 'protocol', 'reactive/index.ts'],
   'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
   'cuda-module.ts': ['core', 'compiler'],
-  'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'open-device.ts'],
+  'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'workers/graph-layout.ts', 'open-device.ts'],
 };
 
 /** Subfolders, lowest layer first, and which lower ones each imports, types included. docs/architecture.md says what is in them. */

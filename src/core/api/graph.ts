@@ -169,8 +169,8 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
 
   /**
    * The nodes and edges as a drawing, with a frame for each stream and each body of a condition: SVG for pages of light and dark colours.
-   * Graphviz lays it out on this thread, which takes seconds for some thousands of nodes. Rejects with UnavailableError if the package
-   * `@viz-js/viz` is not installed.
+   * Graphviz lays it out on a thread of its own, which takes seconds for some thousands of nodes. Rejects with UnavailableError if the
+   * package `@viz-js/viz` is not installed.
    * @example await writeFile('step.svg', await step.toSvg());
    */
   toSvg(): Promise<string> {

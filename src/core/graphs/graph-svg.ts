@@ -1,12 +1,29 @@
 // A graph as a drawing: SVG that Graphviz lays out, compiled to WebAssembly in the package @viz-js/viz, which users install if they draw.
 // Colours are in a style sheet with a light and a dark half.
 import { StateError, UnavailableError } from '../base/errors.js';
+import { setImmediate } from '../base/timers.js';
 import { drawingOf, escaped, KIND_SIZE } from './graph-drawing.js';
 import type { GraphEdge, GraphNode } from './graph-nodes.js';
 
-/** What this file uses of @viz-js/viz. */
-interface Graphviz {
-  renderString(dot: string, options: { readonly format: 'svg' }): string;
+const END_OF_GROUP = '</g>\n';
+/** Characters of a drawing that one turn of the event loop shapes: less than a millisecond. */
+const PART_LENGTH = 32_768;
+
+/** Lays out a text for Graphviz, as SVG, or tells why it cannot. Rejects if the package cannot be loaded. */
+export type LayOut = (dot: string) => Promise<{ readonly svg: string } | { readonly cause: unknown }>;
+
+let layOut: LayOut = async (dot) => {
+  const graphviz = await (await import('@viz-js/viz')).instance();
+  try {
+    return { svg: graphviz.renderString(dot, { format: 'svg' }) };
+  } catch (cause) {
+    return { cause };
+  }
+};
+
+/** Called when the library loads, so that drawings are laid out on a thread of their own. */
+export function installLayOut(own: LayOut): void {
+  layOut = own;
 }
 
 const STYLE = `
@@ -33,23 +50,40 @@ const STYLE = `
 `;
 
 /** The drawing. Rejects with UnavailableError if the package is not installed. */
-export async function svgOf(
-  label: string,
-  nodes: readonly GraphNode[],
-  edges: readonly GraphEdge[],
-  load: () => Promise<{ instance(): Promise<Graphviz> }> = () => import('@viz-js/viz'),
-): Promise<string> {
-  const graphviz = await graphvizOf(load);
+export async function svgOf(label: string, nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Promise<string> {
   const counted = `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}`;
   const { dot, tooltips } = drawingOf(nodes, edges);
-  const drawn = layOut(graphviz, dot, `graph ${label} (${counted}, ${edges.length} edges)`);
-  return drawn
-    .slice(drawn.indexOf('<svg'))
+  const drawn = await laidOut(dot, `graph ${label} (${counted}, ${edges.length} edges)`);
+  const [first = '', ...rest] = partsOf(drawn.slice(drawn.indexOf('<svg')));
+  const parts = [
+    shaped(first, tooltips)
+      .replace('<svg', '<svg class="millrace-graph" role="img"')
+      .replace(/(<svg[^>]*>)/, (head) => `${head}\n<title>${escaped(`Graph ${label} (${counted})`)}</title>\n<style>${STYLE}</style>`)
+      .replace(/(<g id="graph0"[^>]*>)\n<title>.*?<\/title>/, '$1'),
+  ];
+  for (const part of rest) {
+    // A large drawing takes several turns of the event loop.
+    await new Promise(setImmediate);
+    parts.push(shaped(part, tooltips));
+  }
+  return parts.join('');
+}
+
+/** The parts of a drawing, each of whole nodes, edges and frames. */
+function partsOf(drawn: string): string[] {
+  const parts: string[] = [];
+  for (let from = 0, to = 0; from < drawn.length; from = to) {
+    const end = drawn.indexOf(END_OF_GROUP, from + PART_LENGTH);
+    to = end < 0 ? drawn.length : end + END_OF_GROUP.length;
+    parts.push(drawn.slice(from, to));
+  }
+  return parts;
+}
+
+function shaped(part: string, tooltips: ReadonlyMap<string, string>): string {
+  return part
     .replaceAll(/<!--.*?-->\n?/gs, '')
-    .replace('<svg', '<svg class="millrace-graph" role="img"')
     .replaceAll(/ font-family="[^"]*"/g, '')
-    .replace(/(<svg[^>]*>)/, (head) => `${head}\n<title>${escaped(`Graph ${label} (${counted})`)}</title>\n<style>${STYLE}</style>`)
-    .replace(/(<g id="graph0"[^>]*>)\n<title>.*?<\/title>/, '$1')
     .replaceAll(/<title>cluster_\w+<\/title>\n?/g, '')
     .replaceAll(/<title>(n\w+)(?:(?::\w+)?&#45;&gt;(n\w+)(?::\w+)?)?<\/title>/g, (_, name: string, to?: string) => {
       const tooltip = tooltips.get(to === undefined ? name : `${name}->${to}`);
@@ -58,14 +92,15 @@ export async function svgOf(
     .replaceAll(/<g id="[^"]*" class="(?:node|cluster)\b.*?<\/g>/gs, centred);
 }
 
-function layOut(graphviz: Graphviz, drawing: string, what: string): string {
-  try {
-    return graphviz.renderString(drawing, { format: 'svg' });
-  } catch (cause) {
-    // WebAssembly has less memory than the process.
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new StateError('ERR_MILLRACE_STATE', `Graphviz cannot lay out ${what}: ${reason}`, { cause });
-  }
+async function laidOut(drawing: string, what: string): Promise<string> {
+  const answer = await layOut(drawing).catch((cause: unknown) => {
+    throw withoutGraphviz(cause);
+  });
+  if ('svg' in answer) return answer.svg;
+  // WebAssembly has less memory than the process.
+  const { cause } = answer;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  throw new StateError('ERR_MILLRACE_STATE', `Graphviz cannot lay out ${what}: ${reason}`, { cause });
 }
 
 /** The texts of a node or frame, in the middle of its shape. An empty node has its text beside a dot. */
@@ -90,16 +125,12 @@ function halfOf(points: number): string {
   return String(Math.round(points * 50) / 100);
 }
 
-async function graphvizOf(load: () => Promise<{ instance(): Promise<Graphviz> }>): Promise<Graphviz> {
-  try {
-    const { instance } = await load();
-    return await instance();
-  } catch (cause) {
-    throw new UnavailableError(
-      'ERR_MILLRACE_UNAVAILABLE',
-      'Drawings of graphs need the package @viz-js/viz, which cannot be loaded.',
-      ['Install it beside millrace: npm install @viz-js/viz', 'Or give the text of toDot() to Graphviz.'],
-      { cause },
-    );
-  }
+/** The error of a program without the package. */
+function withoutGraphviz(cause: unknown): UnavailableError {
+  return new UnavailableError(
+    'ERR_MILLRACE_UNAVAILABLE',
+    'Drawings of graphs need the package @viz-js/viz, which cannot be loaded.',
+    ['Install it beside millrace: npm install @viz-js/viz', 'Or give the text of toDot() to Graphviz.'],
+    { cause },
+  );
 }

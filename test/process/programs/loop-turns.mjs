@@ -2,14 +2,28 @@
 // together with the garbage collections in it, in milliseconds. Turns in which the case itself makes many calls do not count. Each case runs
 // several times; the best run counts, because compilation of JavaScript and other processes disturb some of them.
 //   node loop-turns.mjs [device] [part of a case's name]...
+// With MILLRACE_MOST_MS, a case runs until a run has no turn that is longer, at most RUNS times, and only the cases without such a run
+// are printed: test/process/loop-turns.test.ts.
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { PerformanceObserver } from 'node:perf_hooks';
-import { f32, i32, inout, input, kernel, openDevice, operationsOf, output, overlap, synchronize } from 'millrace';
+import { f32, i32, inout, input, kernel, listDevices, openDevice, operationsOf, output, overlap, synchronize } from 'millrace';
 
-const RUNS = 3;
+const MOST_MS = Number(process.env['MILLRACE_MOST_MS'] ?? 0);
+const RUNS = MOST_MS > 0 ? 8 : 3;
 const [spec = 'cpu', ...wanted] = process.argv.slice(2);
+const SCHEDSTAT = `/proc/self/task/${process.pid}/schedstat`;
+const schedstat = existsSync(SCHEDSTAT) ? openSync(SCHEDSTAT) : undefined;
+const SECOND = spec.startsWith('cpu') ? 'cpu:1' : 'cuda:1';
+const text = Buffer.alloc(128);
+/** CPU time of the loop's thread, in steps of the clock tick: less than the wall time where other processes had the core. */
+const cpuMs = () =>
+  schedstat === undefined ? performance.now() : Number.parseInt(text.toString('latin1', 0, readSync(schedstat, text, 0, 128, 0))) / 1e6;
+
 const collections = [];
 new PerformanceObserver((list) => collections.push(...list.getEntries())).observe({ entryTypes: ['gc'] });
 
+// The second device is for what ends devices.
+process.env['MILLRACE_CPU_DEVICES'] ??= '2';
 const device = await openDevice(spec);
 device.errors$.subscribe(() => undefined);
 const step = kernel('step', { y: inout(f32) }, ({ y }, { i }) => {
@@ -30,14 +44,14 @@ let isOfCase = false;
 async function turns(work) {
   const all = [];
   let isOver = false;
-  let from = performance.now();
+  let [from, cpu] = [performance.now(), cpuMs()];
   isOfCase = false;
   const over = new Promise((resolve) => {
     const beat = () => {
-      const to = performance.now();
-      if (!isOfCase) all.push({ from, to });
+      const [to, cpuNow] = [performance.now(), cpuMs()];
+      if (!isOfCase) all.push({ from, to, cpu: cpuNow - cpu });
       isOfCase = false;
-      from = performance.now();
+      [from, cpu] = [performance.now(), cpuMs()];
       if (isOver) resolve();
       else setImmediate(beat);
     };
@@ -52,9 +66,10 @@ async function turns(work) {
   // The observer learns of collections later.
   await new Promise((resolve) => setTimeout(resolve, 5));
   const inTurn = collections.splice(0);
-  const times = all.map(({ from: begin, to: end }) => {
+  const times = all.map(({ from: begin, to: end, cpu: used }) => {
     const parts = inTurn.map(({ startTime, duration }) => Math.min(end, startTime + duration) - Math.max(begin, startTime));
-    return { whole: end - begin, own: end - begin - parts.reduce((sum, part) => sum + Math.max(0, part), 0) };
+    const whole = Math.min(used, end - begin);
+    return { whole, own: Math.max(0, whole - parts.reduce((sum, part) => sum + Math.max(0, part), 0)) };
   });
   const sorted = (of) => times.map(of).toSorted((one, two) => one - two);
   return { own: sorted(({ own }) => own), whole: sorted(({ whole }) => whole) };
@@ -158,8 +173,8 @@ const cases = {
     await stream.close();
   },
   'destroy() of a device with 20,000 pending promises and 5,000 failures': async () => {
-    const own = await openDevice(spec === 'cpu' ? 'cpu:1' : spec).catch(() => undefined);
-    if (own === undefined || own === device) return;
+    const own = await openDevice(SECOND).catch(() => undefined);
+    if (own === undefined) return;
     own.errors$.subscribe(() => undefined);
     const z = own.zeros(64);
     await own.compile(step, gather);
@@ -171,6 +186,52 @@ const cases = {
     isOfCase = true;
     await own.destroy();
     await all;
+  },
+  'close() of a device with 5,000 pending operations and 5,000 failures': async () => {
+    const own = await openDevice(SECOND).catch(() => undefined);
+    if (own === undefined) return;
+    own.errors$.subscribe(() => undefined);
+    const z = own.zeros(64);
+    await own.compile(step, gather);
+    await sliced(5000, () => own.stream.launch(gather, 64, { at: 5000, x: z, y: z }));
+    await sliced(5000, () => own.stream.launch(step, 64, { y: z }));
+    await own.close();
+  },
+  'listDevices() and openDevice() 5 times': () =>
+    many(5, async () => {
+      await listDevices();
+      await (await openDevice(SECOND).catch(() => openDevice(spec))).close();
+    }),
+  'arrays, events and streams made and given up 2,000 times': () =>
+    many(2000, async () => {
+      const [z, event] = [device.zeros(64), device.createEvent({ timing: true })];
+      const copy = z.clone();
+      device.stream.record(event);
+      for (const each of [z, copy, event]) each[Symbol.dispose]();
+      await device.stream.ready();
+    }),
+  'pinned memory made, copied from and given up 500 times': () =>
+    many(500, async () => {
+      const pinned = device.pinned(64);
+      await device.stream.copy(y, pinned).done;
+      pinned[Symbol.dispose]();
+    }),
+  'texture made, written, read and given up 200 times': () =>
+    many(200, async () => {
+      const texture = device.createTexture({ shape: [8, 8], dtype: 'f32' });
+      await device.stream.copy(texture, y.reshape([8, 8])).done;
+      await texture.read();
+      texture[Symbol.dispose]();
+    }),
+  'compile() of 20 kernels': async () => {
+    isOfCase = true;
+    const kernels = Array.from({ length: 20 }, (_, n) =>
+      kernel(`compiled${n}`, { y: inout(f32) }, ({ y: z }, { i }) => {
+        z[i] = z[i] * 2 + i;
+      }),
+    );
+    await nextTurn();
+    await device.compile(...kernels);
   },
   // Many bytes.
   'from(1,000,000 numbers)': async () => device.from(numbers).read(),
@@ -190,6 +251,22 @@ const cases = {
     await nextTurn();
     await graph.upload().done;
     await graph.launch().done;
+    await graph.close();
+  },
+  'update, launch and nodeTimes of 200 nodes, 20 times': async () => {
+    isOfCase = true;
+    const body = (s) => {
+      for (let n = 0; n < 200; n++) s.fill(y, n);
+    };
+    const graph = device.stream.capture(body, { timing: true });
+    await nextTurn();
+    for (let n = 0; n < 20; n++) {
+      isOfCase = true;
+      graph.update(body);
+      await nextTurn();
+      device.stream.launch(graph);
+      await graph.nodeTimes();
+    }
     await graph.close();
   },
   'toSvg() of 200 nodes': async () => {
@@ -226,8 +303,11 @@ for (const [name, work] of Object.entries(cases)) {
     const { own, whole } = await turns(work);
     const row = { turns: own.length, p99: at(own, 0.99), worst: at(own, 1), whole: at(whole, 1) };
     if (best === undefined || row.worst < best.worst) best = row;
+    if (best.worst < MOST_MS) break;
   }
+  if (best.worst < MOST_MS) continue;
   const [p99, worst, whole] = [best.p99, best.worst, best.whole].map((ms) => ms.toFixed(2).padStart(8));
   console.log(`${p99} ${worst} ${whole}  ${name} (${best.turns} turns)`);
 }
 await device.close();
+if (schedstat !== undefined) closeSync(schedstat);
