@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const program = join(root, 'test/process/programs/loop-turns.mjs');
 
 /** CPU time of the loop's thread without garbage collections: a loop without turns takes several times as long. */
-const MOST_MS = 25;
+const MOST_MS = 20;
 
 /** Calls that submit at most some records or look something up, however much is pending. */
 const SHORT = new Set([

@@ -35,7 +35,7 @@ const gather = kernel('gather', { at: i32, x: input(f32), y: output(f32) }, ({ a
 await device.compile(step, gather);
 const y = device.zeros(64);
 const other = device.zeros(64);
-const large = device.zeros(4 << 20);
+const large = device.zeros(2 << 20);
 
 /** This turn makes calls of the case itself. */
 let isOfCase = false;
@@ -110,26 +110,26 @@ await finished.done;
 const reached = device.stream.record();
 await reached.done;
 const numbers = Array.from({ length: 1_000_000 }, (_, n) => n);
-const floats = new Float32Array(4 << 20);
+const floats = new Float32Array(2 << 20);
 
 const cases = {
   // Waits that are over at the call.
-  'await stream.ready() before each of 20,000 launches': () =>
-    many(20_000, async () => {
+  'await stream.ready() before each of 40,000 launches': () =>
+    many(40_000, async () => {
       await device.stream.ready();
       device.stream.launch(step, 64, { y });
     }),
-  'await stream.synchronize() 10,000 times, nothing pending': () => many(10_000, () => device.stream.synchronize()),
-  'await device.synchronize() 10,000 times, nothing pending': () => many(10_000, () => device.synchronize()),
-  'await synchronize() 10,000 times, nothing pending': () => many(10_000, () => synchronize()),
-  'await operation.synchronize() 10,000 times, finished': () => many(10_000, () => finished.synchronize({ timeoutMs: 1000 })),
-  'await event.synchronize() 10,000 times, reached': () => many(10_000, () => reached.synchronize({ timeoutMs: 1000 })),
-  'await stream.record().done 5,000 times': () => many(5000, () => device.stream.record().done),
-  'await array.read() of 64 elements 2,000 times': () => many(2000, () => y.read()),
-  'await array.item() 2,000 times': () => many(2000, () => y.item(0)),
-  'await stream.host() 2,000 times': () => many(2000, () => device.stream.host(() => undefined).done),
-  'await stream.hold() 500 times': () => many(500, () => device.stream.hold(() => undefined, { timeoutMs: 60_000 }).done),
-  'await createStream().close() 500 times': () => many(500, () => device.createStream().close()),
+  'await stream.synchronize() 50,000 times, nothing pending': () => many(50_000, () => device.stream.synchronize()),
+  'await device.synchronize() 50,000 times, nothing pending': () => many(50_000, () => device.synchronize()),
+  'await synchronize() 50,000 times, nothing pending': () => many(50_000, () => synchronize()),
+  'await operation.synchronize() 50,000 times, finished': () => many(50_000, () => finished.synchronize({ timeoutMs: 1000 })),
+  'await event.synchronize() 50,000 times, reached': () => many(50_000, () => reached.synchronize({ timeoutMs: 1000 })),
+  'await stream.record().done 20,000 times': () => many(20_000, () => device.stream.record().done),
+  'await array.read() of 64 elements 500 times': () => many(500, () => y.read()),
+  'await array.item() 500 times': () => many(500, () => y.item(0)),
+  'await stream.host() 500 times': () => many(500, () => device.stream.host(() => undefined).done),
+  'await stream.hold() 200 times': () => many(200, () => device.stream.hold(() => undefined, { timeoutMs: 60_000 }).done),
+  'await createStream().close() 200 times': () => many(200, () => device.createStream().close()),
   // Much that ends at once.
   '20,000 promises of one stream': ofStream(20_000, () => device.stream.launch(step, 64, { y }).done),
   '20,000 promises of four streams': async () => {
@@ -137,17 +137,17 @@ const cases = {
     await ofStream(20_000, (n) => streams[n % 4].fill(other, n).done)();
     for (const stream of streams) await stream.close();
   },
-  '20,000 failures that code awaits': ofStream(20_000, () => device.stream.launch(gather, 64, { at: 5000, x: y, y: other }).done),
+  '10,000 failures that code awaits': ofStream(10_000, () => device.stream.launch(gather, 64, { at: 5000, x: y, y: other }).done),
   '20,000 failures that no code awaits': async () => {
     await sliced(20_000, () => device.stream.launch(gather, 64, { at: 5000, x: y, y: other }));
     await device.synchronize();
   },
-  '20,000 device.synchronize() at once': async () => {
+  '10,000 device.synchronize() at once': async () => {
     device.stream.launch(step, 64, { y });
-    await ofStream(20_000, () => device.synchronize())();
+    await ofStream(10_000, () => device.synchronize())();
   },
   '5,000 reads at once': ofStream(5000, () => y.read()),
-  '5,000 host functions at once': ofStream(5000, () => device.stream.host(() => undefined).done),
+  '2,000 host functions at once': ofStream(2000, () => device.stream.host(() => undefined).done),
   'operations$ of 10,000 launches': async () => {
     const { all, note } = settled(10_000);
     const stop = device.stream.operations$.subscribe(note);
@@ -210,14 +210,14 @@ const cases = {
       for (const each of [z, copy, event]) each[Symbol.dispose]();
       await device.stream.ready();
     }),
-  'pinned memory made, copied from and given up 500 times': () =>
-    many(500, async () => {
+  'pinned memory made, copied from and given up 200 times': () =>
+    many(200, async () => {
       const pinned = device.pinned(64);
       await device.stream.copy(y, pinned).done;
       pinned[Symbol.dispose]();
     }),
-  'texture made, written, read and given up 200 times': () =>
-    many(200, async () => {
+  'texture made, written, read and given up 50 times': () =>
+    many(50, async () => {
       const texture = device.createTexture({ shape: [8, 8], dtype: 'f32' });
       await device.stream.copy(texture, y.reshape([8, 8])).done;
       await texture.read();
@@ -234,14 +234,20 @@ const cases = {
     await device.compile(...kernels);
   },
   // Many bytes.
-  'from(1,000,000 numbers)': async () => device.from(numbers).read(),
-  'from(16 MiB)': async () => device.from(floats).item(0),
-  'copy of 16 MiB to and from ordinary memory': async () => {
+  'from(1,000,000 numbers)': async () => {
+    // One synchronous call.
+    isOfCase = true;
+    const z = device.from(numbers);
+    await nextTurn();
+    await z.read();
+  },
+  'from(8 MiB)': async () => device.from(floats).item(0),
+  'copy of 8 MiB to and from ordinary memory': async () => {
     await device.stream.copy(large, floats).done;
     await device.stream.copy(floats, large).done;
   },
-  'read() of 16 MiB': () => large.read(),
-  'toReadable() of 16 MiB': async () => {
+  'read() of 8 MiB': () => large.read(),
+  'toReadable() of 8 MiB': async () => {
     for await (const _ of large.toReadable());
   },
   // Graphs.
@@ -253,14 +259,14 @@ const cases = {
     await graph.launch().done;
     await graph.close();
   },
-  'update, launch and nodeTimes of 200 nodes, 20 times': async () => {
+  'update, launch and nodeTimes of 200 nodes, 5 times': async () => {
     isOfCase = true;
     const body = (s) => {
       for (let n = 0; n < 200; n++) s.fill(y, n);
     };
     const graph = device.stream.capture(body, { timing: true });
     await nextTurn();
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < 5; n++) {
       isOfCase = true;
       graph.update(body);
       await nextTurn();
@@ -277,7 +283,7 @@ const cases = {
     await graph.close();
   },
   // Pipelines.
-  'overlap of 2,000 items': async () => {
+  'overlap of 500 items': async () => {
     const stage = async (item, lane) => {
       const z = lane.stream.zeros(64);
       await lane.stream.launch(step, 64, { y: z }).done;
@@ -287,11 +293,11 @@ const cases = {
     let count = 0;
     for await (const _ of overlap(
       device,
-      Array.from({ length: 2000 }, (__, n) => n),
+      Array.from({ length: 500 }, (__, n) => n),
       stage,
     ))
       count++;
-    if (count !== 2000) throw new Error(`${count} items`);
+    if (count !== 500) throw new Error(`${count} items`);
   },
 };
 
