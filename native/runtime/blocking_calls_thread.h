@@ -21,10 +21,9 @@ struct BlockingCall {
   std::unique_ptr<hal::Memory> memory;  // The result of an allocation.
   bool is_last_try = false;             // No free was pending when it began.
   bool is_staging = false;              // It allocates staging memory for a copy that the channel issues afterwards.
-  // Of a copy: the device memory that it reads or writes, whether it overwrites all of it, and the host memory.
-  MemoryRef read;
-  MemoryRef written;
-  bool is_whole = false;
+  // Of a copy: the device memory that it uses, which it keeps, and the host memory.
+  std::vector<MemoryUse> uses;
+  std::vector<MemoryRef> held;
   std::vector<HostUse> host;
 };
 

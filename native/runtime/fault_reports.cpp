@@ -10,9 +10,6 @@
 namespace millrace {
 namespace {
 
-/// A stream drops completed records when it has this many.
-constexpr size_t kRetireAt = 32;
-
 /// The order in which records of all devices are issued.
 std::atomic<uint64_t> next_order{1};
 /// Records in flight that may fail. While there are none, a record that cannot fail need not be noted.
@@ -62,8 +59,7 @@ Status FaultReports::Reserve() {
   return slots_.Reserve(device_.device());
 }
 
-protocol::FaultSlot* FaultReports::Take(StreamState& stream) {
-  if (stream.in_flight.size() >= kRetireAt) Retire(stream);
+protocol::FaultSlot* FaultReports::Take() {
   return slots_.Take(device_.device());
 }
 
@@ -100,65 +96,87 @@ void FaultReports::Clear() {
 
 // ── Records in flight ──────────────────────────────────────────────────────────────────────────────────────────────
 
-uint32_t FaultReports::Enter(StreamState& stream, const Entering& record) {
-  // If nothing can fail late, no walk poisons anything.
-  if (!record.may_fail && fallible.load(std::memory_order_acquire) == 0) {
-    for (const auto& [entry, use] : record.memory) {
-      if (IsUsed(use, Use::kOverwrite)) (*entry)->poison.Clear();
-    }
-    OverwriteHost(record);
-    return 0;
+bool FaultReports::IsMissed(bool may_fail) {
+  return !may_fail && fallible.load(std::memory_order_acquire) == 0;
+}
+
+void FaultReports::Overwrite(std::span<const MemoryUse> memory) {
+  for (const auto& [entry, use] : memory) {
+    if (IsUsed(use, Use::kOverwrite)) entry->poison.Clear();
   }
-  if (stream.in_flight.size() >= kRetireAt) Retire(stream);
+}
+
+void FaultReports::Overwrite(std::span<const HostUse> host) {
+  for (const HostUse& use : host) {
+    if (use.is_write) use.range.Overwrite();
+  }
+}
+
+void FaultReports::MakeRoom(StreamState& stream) {
+  Retire(stream);
+  if (!stream.in_flight.IsFull()) return;
   std::lock_guard lock(mutex_);
-  InFlight& noted = stream.in_flight.Push();
-  noted.memory.resize(record.memory.size());
-  InFlight::Memory* next = noted.memory.data();
-  for (const auto& [ref, use] : record.memory) {
-    MemoryEntry* const entry = ref->get();
-    // A walk of another thread may have poisoned it just now.
-    if (IsUsed(use, Use::kRead)) {
-      if (const uint32_t cause = entry->poison.by(); cause != 0) return Leave(stream, cause);
-    } else if (IsUsed(use, Use::kOverwrite)) {
-      entry->poison.Clear();
-    }
-    *next++ = {entry, use};
-  }
-  for (const HostUse& use : record.host) {
-    if (use.is_write) continue;
-    if (const uint32_t cause = use.range.poisoned_by(); cause != 0) return Leave(stream, cause);
-  }
-  noted.order = next_order.fetch_add(1, std::memory_order_relaxed);
-  noted.ticket = record.ticket;
-  noted.kernel = record.kernel;
-  noted.failure = 0;
-  noted.slot = record.slot;
-  noted.may_fail = record.may_fail;
-  noted.must_ask = record.is_foreign;
-  noted.is_plain = record.host.empty() && record.graph == nullptr && !record.is_foreign;
-  if (record.may_fail) fallible.fetch_add(1, std::memory_order_release);
-  if (noted.is_plain) {
-    for (const InFlight::Memory& each : noted.memory) ++each.entry->in_flight;
-    return 0;
-  }
-  OverwriteHost(record);
-  if (record.graph != nullptr) noted.graph = *record.graph;
-  noted.must_ask |= noted.graph != nullptr && noted.graph->word() != nullptr;
-  for (const MemoryUse& use : record.memory) noted.held.push_back(*use.entry);
-  noted.host.assign(record.host.begin(), record.host.end());
-  if (noted.must_ask) AddAsking();
+  stream.in_flight.Grow();
+}
+
+uint32_t FaultReports::Enter(StreamState& stream, InFlight& next) {
+  if (!IsMissed(next.may_fail)) return Note(stream, next);
+  Overwrite(next.memory());
   return 0;
 }
 
-uint32_t FaultReports::Leave(StreamState& stream, uint32_t cause) {
-  stream.in_flight.Drop();
-  return cause;
+uint32_t FaultReports::Enter(StreamState& stream, const Entering& record) {
+  if (IsMissed(record.may_fail)) {
+    Overwrite(record.memory);
+    Overwrite(record.host);
+    return 0;
+  }
+  InFlight& next = Next(stream);
+  std::ranges::copy(record.memory, next.Room(record.memory.size()));
+  next.use_count = static_cast<uint32_t>(record.memory.size());
+  next.ticket = record.ticket;
+  next.kernel = record.kernel;
+  next.slot = record.slot;
+  next.may_fail = record.may_fail;
+  next.is_plain = record.host.empty() && record.graph == nullptr && !record.is_foreign;
+  if (!next.is_plain) {
+    if (record.graph != nullptr) next.graph = *record.graph;
+    next.must_ask = record.is_foreign || (next.graph != nullptr && next.graph->word() != nullptr);
+    for (const MemoryUse& use : record.memory) next.held.push_back(use.entry->shared_from_this());
+    next.host.assign(record.host.begin(), record.host.end());
+  }
+  return Note(stream, next);
 }
 
-void FaultReports::OverwriteHost(const Entering& record) {
-  for (const HostUse& use : record.host) {
-    if (use.is_write) use.range.Overwrite();
+uint32_t FaultReports::Note(StreamState& stream, InFlight& next) {
+  const auto leave = [&](uint32_t cause) {
+    if (!next.is_plain) next.BecomePlain();
+    return cause;
+  };
+  std::lock_guard lock(mutex_);
+  for (const auto& [entry, use] : next.memory()) {
+    // A walk of another thread may have poisoned it just now.
+    if (IsUsed(use, Use::kRead)) {
+      if (const uint32_t cause = entry->poison.by(); cause != 0) return leave(cause);
+    } else if (IsUsed(use, Use::kOverwrite)) {
+      entry->poison.Clear();
+    }
   }
+  if (!next.is_plain) {
+    for (const HostUse& use : next.host) {
+      if (use.is_write) continue;
+      if (const uint32_t cause = use.range.poisoned_by(); cause != 0) return leave(cause);
+    }
+    Overwrite(next.host);
+    if (next.must_ask) AddAsking();
+  }
+  next.order = next_order.fetch_add(1, std::memory_order_relaxed);
+  if (next.may_fail) fallible.fetch_add(1, std::memory_order_release);
+  if (next.is_plain) {
+    for (const MemoryUse& use : next.memory()) ++use.entry->in_flight;
+  }
+  stream.in_flight.Push();
+  return 0;
 }
 
 void FaultReports::KeepFreed(const MemoryRef& entry) {
@@ -169,21 +187,21 @@ void FaultReports::Pop(StreamState& stream) {
   InFlight& oldest = stream.in_flight.front();
   if (oldest.slot != nullptr) slots_.GiveBack(oldest.slot);
   if (oldest.may_fail) fallible.fetch_sub(1, std::memory_order_relaxed);
+  oldest.failure = 0;
   if (oldest.is_plain) {
-    for (const InFlight::Memory& each : oldest.memory) --each.entry->in_flight;
+    for (const MemoryUse& use : oldest.memory()) --use.entry->in_flight;
   } else {
     if (oldest.must_ask) RemoveAsking();
-    oldest.graph.reset();
-    oldest.held.clear();
-    oldest.host.clear();
+    oldest.BecomePlain();
   }
   stream.in_flight.Pop();
 }
 
 void FaultReports::Retire(StreamState& stream) {
   // Only this thread adds and drops records. What has completed by now has written its reports.
+  if (stream.in_flight.empty()) return;
   const Ticket completed = stream.Completed();
-  if (stream.in_flight.empty() || stream.in_flight.front().ticket > completed) return;
+  if (stream.in_flight.front().ticket > completed) return;
   if (IsAnyReported()) Collect();
   std::lock_guard lock(mutex_);
   while (!stream.in_flight.empty() && stream.in_flight.front().ticket <= completed) Pop(stream);
@@ -233,7 +251,7 @@ void FaultReports::Collect() {
   // Keep the words set until the reports are failures: an owner that saw a word cleared would treat the launch as a
   // success. A kernel that reports meanwhile sets its word to 1 again.
   constexpr uint32_t kCollecting = 2;
-  std::vector<std::unique_lock<std::mutex>> locks;
+  std::vector<std::unique_lock<QuickMutex>> locks;
   for (FaultReports* const each : all.open) {
     locks.emplace_back(each->mutex_);
     if (each->HasReport()) std::atomic_ref(*each->word_).store(kCollecting, std::memory_order_seq_cst);
@@ -257,7 +275,7 @@ void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::K
   {
     Devices& all = Devices::All();
     std::lock_guard list(all.mutex);
-    std::vector<std::unique_lock<std::mutex>> locks;
+    std::vector<std::unique_lock<QuickMutex>> locks;
     for (FaultReports* const each : all.open) locks.emplace_back(each->mutex_);
     InFlight* const record = stream.in_flight.Find(ticket);
     if (record == nullptr) {

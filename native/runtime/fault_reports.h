@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "runtime/channel_parts.h"
 #include "runtime/fault_slots.h"
 #include "runtime/graph_faults.h"
+#include "runtime/quick_mutex.h"
 #include "runtime/stream_state.h"
 
 namespace millrace {
@@ -34,7 +36,7 @@ class FaultReports {
   /// The first slots. Thread: control, before the channel's thread starts.
   Status Reserve();
   /// A slot for a record that the stream issues. Null when no memory for reports could be had. Thread: channel.
-  protocol::FaultSlot* Take(StreamState& stream);
+  protocol::FaultSlot* Take();
   /// Slots for the nodes of a graph, until GiveBack. Nothing when Take would return null. Thread: channel.
   std::optional<GraphFaults::Slots> TakeForGraph(size_t count);
   void GiveBack(const GraphFaults::Slots& slots);
@@ -43,9 +45,15 @@ class FaultReports {
   /// All streams have ended, and the device closes. Thread: channel.
   void Clear();
 
+  /// The record to be noted next, to be filled in and given to Enter. It is plain. Thread: channel.
+  [[nodiscard]] InFlight& Next(StreamState& stream) {
+    if (stream.in_flight.size() % InFlightQueue::kStep == 0) MakeRoom(stream);
+    return stream.in_flight.Next();
+  }
   /// Notes what the record uses, and clears the poison of what it overwrites, before it is given to the backend: a
   /// report may arrive before the backend's call returns. If it reads what is poisoned, nothing is noted and the result
   /// is the failure; otherwise 0. Thread: channel.
+  [[nodiscard]] uint32_t Enter(StreamState& stream, InFlight& next);
   [[nodiscard]] uint32_t Enter(StreamState& stream, const Entering& record);
   /// The memory was freed. Records in flight may still name it. Thread: channel.
   void KeepFreed(const MemoryRef& entry);
@@ -99,8 +107,11 @@ class FaultReports {
   /// Fails the records that have a report, and those in flight that derive from them. All locks are held.
   static void Walk(const std::vector<FaultReports*>& devices, const Known& known);
   static void Step(const Sight& sight, const Known& known, Tainted& tainted);
-  static void OverwriteHost(const Entering& record);
-  static uint32_t Leave(StreamState& stream, uint32_t cause);
+  /// Whether it need not be noted: if nothing can fail late, no walk poisons anything.
+  static bool IsMissed(bool may_fail);
+  static void Overwrite(std::span<const MemoryUse> memory);
+  static void Overwrite(std::span<const HostUse> host);
+  uint32_t Note(StreamState& stream, InFlight& next);
   [[nodiscard]] bool HasWordOfGraph();
   /// The owner of the stream does not know yet that this host memory is poisoned. All locks are held.
   void AddUntold(StreamState& stream, Ticket ticket, const HostRange& range);
@@ -109,6 +120,7 @@ class FaultReports {
   void AddAsking();
   void RemoveAsking();
   void Pop(StreamState& stream);
+  void MakeRoom(StreamState& stream);
 
   DeviceAccess& device_;
   StreamTable& streams_;
@@ -118,7 +130,7 @@ class FaultReports {
   uint32_t* word_ = nullptr;
   uint32_t* asks_word_ = nullptr;
 
-  std::mutex mutex_;
+  QuickMutex mutex_;
   // Guarded by mutex_, as are the records in flight of the streams.
   uint32_t asking_ = 0;  // Records in flight that must_ask, and host memory that an owner does not know to be poisoned.
 };

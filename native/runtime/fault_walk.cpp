@@ -21,7 +21,7 @@ struct FaultReports::Tainted {
 
   /// The failure that poisoned what the record reads, or 0.
   [[nodiscard]] uint32_t CauseOf(const InFlight& record) const {
-    for (const auto& [entry, use] : record.memory) {
+    for (const auto& [entry, use] : record.memory()) {
       if (!IsUsed(use, Use::kRead)) continue;
       if (const auto found = memory.find(entry); found != memory.end()) return found->second;
     }
@@ -109,7 +109,7 @@ void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted
       record->failure = stream->failures.Add(FailureOf(*record, *report), stream->slot());
     }
   }
-  for (const auto& [entry, use] : record->memory) {
+  for (const auto& [entry, use] : record->memory()) {
     if (!IsUsed(use, Use::kWrite)) continue;
     if (record->failure != 0) {
       tainted.memory.insert_or_assign(entry, record->failure);

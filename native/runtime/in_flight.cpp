@@ -6,9 +6,16 @@
 
 namespace millrace {
 
+void InFlight::BecomePlain() {
+  graph.reset();
+  held.clear();
+  host.clear();
+  must_ask = false;
+  is_plain = true;
+}
+
 void InFlightQueue::Grow() {
-  constexpr size_t kFirst = 16;
-  std::vector<InFlight> grown(std::max(kFirst, 2 * records_.size()));
+  std::vector<InFlight> grown(std::max(kStep, 2 * records_.size()));
   for (size_t n = 0; n < count_; ++n) grown[n] = std::move(At(n));
   records_ = std::move(grown);
   first_ = 0;

@@ -29,7 +29,7 @@ constexpr bool IsUsed(Use use, Use how) {
   return (static_cast<uint8_t>(use) & static_cast<uint8_t>(how)) == static_cast<uint8_t>(how);
 }
 struct MemoryUse {
-  MemoryRef* entry = nullptr;
+  MemoryEntry* entry = nullptr;
   Use use = Use::kRead;
 };
 struct HostUse {
@@ -50,51 +50,58 @@ struct Entering {
 };
 
 struct InFlight {
-  struct Memory {
-    MemoryEntry* entry = nullptr;
-    Use use = Use::kRead;
-  };
-
   uint64_t order = 0;  // Among the records of all devices.
   hal::Ticket ticket = 0;
   uint32_t kernel = 0;
   uint32_t failure = 0;  // The first failure of those that made it fail; 0 as long as none is known.
-  bool may_fail = false;
-  bool must_ask = false;  // No fault word of its device tells of everything that it may fail for.
   protocol::FaultSlot* slot = nullptr;
-  std::shared_ptr<GraphFaults> graph;
-  std::vector<Memory> memory;
+  bool may_fail = false;
   // A plain record uses only memory of its own device, which counts it (MemoryEntry::in_flight). Others keep it.
   bool is_plain = true;
+  bool must_ask = false;  // No fault word of its device tells of everything that it may fail for.
+  uint32_t use_count = 0;
+  std::vector<MemoryUse> uses;  // The first use_count; the rest is room that an earlier record needed.
+
+  // Of records that are not plain.
+  std::shared_ptr<GraphFaults> graph;
   std::vector<MemoryRef> held;
   std::vector<HostUse> host;
+
+  [[nodiscard]] std::span<const MemoryUse> memory() const { return {uses.data(), use_count}; }
+  /// Where its uses of memory are to be written.
+  [[nodiscard]] MemoryUse* Room(size_t most) {
+    if (uses.size() < most) uses.resize(most);
+    return uses.data();
+  }
+  void BecomePlain();
 };
 
-/// A queue whose records keep their vectors' memory when they are used again. Guarded by the lock of FaultReports.
+/// A queue whose records keep their vectors' memory when they are used again. Its thread changes it, with the lock of
+/// FaultReports; what is behind the last record is its thread's alone.
 class InFlightQueue {
  public:
+  /// It is full only at a multiple of this size.
+  static constexpr size_t kStep = 32;
+
   [[nodiscard]] size_t size() const { return count_; }
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] InFlight& At(size_t n) { return records_[(first_ + n) & (records_.size() - 1)]; }
   [[nodiscard]] InFlight& front() { return At(0); }
-  /// A record with the values of an earlier one.
-  [[nodiscard]] InFlight& Push() {
-    if (count_ == records_.size()) Grow();
-    return At(count_++);
-  }
+  [[nodiscard]] bool IsFull() const { return count_ == records_.size(); }
+  void Grow();
+  /// Behind the last record: a plain one with the values of an earlier one. It must not be full.
+  [[nodiscard]] InFlight& Next() { return At(count_); }
+  /// What Next returned is the last record.
+  void Push() { ++count_; }
   void Pop() {
     first_ = (first_ + 1) & (records_.size() - 1);
     --count_;
   }
-  /// Drops the record of the last Push.
-  void Drop() { --count_; }
   void Clear();
   /// The record with this ticket; null if there is none.
   [[nodiscard]] InFlight* Find(hal::Ticket ticket);
 
  private:
-  void Grow();
-
   std::vector<InFlight> records_;  // A power of two, or none.
   size_t first_ = 0;
   size_t count_ = 0;

@@ -26,7 +26,7 @@ class Poison {
   std::atomic<uint32_t> failure_{0};
 };
 
-struct MemoryEntry {
+struct MemoryEntry : std::enable_shared_from_this<MemoryEntry> {
   /// How many handles name it; the last FREE gives it back. Thread: its channel.
   uint32_t handles = 1;
   /// The FREE records of other handles: those threads' uses come before them. Thread: its channel.

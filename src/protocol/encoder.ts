@@ -64,7 +64,6 @@ const BLOCK_Z_WORD = LaunchRecord.BLOCK_Z >> WORD;
 const SHARED_BYTES_WORD = LaunchRecord.SHARED_BYTES >> WORD;
 const FLAGS_WORD = LaunchRecord.FLAGS >> WORD;
 const OPCODE_WORD = RecordHeader.OPCODE >> WORD;
-const OPCODE_MASK = 0xffff;
 const SIZE_WORD = RecordHeader.SIZE >> WORD;
 const CALL_CHANNEL_WORD = (MAX_RECORD_BYTES + SubmitCall.CHANNEL) >> WORD;
 const CALL_BYTES_WORD = (MAX_RECORD_BYTES + SubmitCall.BYTES) >> WORD;
@@ -77,6 +76,8 @@ export class Encoder {
   readonly block: Uint8Array<ArrayBuffer>;
   /** The records of textures, in the same block. */
   readonly textures: TextureEncoder;
+  /** Of the record that was encoded last. */
+  opcode: Opcode = Opcode.NOP;
   readonly #u16: Uint16Array;
   readonly #u32: Uint32Array;
   readonly #f32: Float32Array;
@@ -90,11 +91,6 @@ export class Encoder {
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);
     this.#f64 = new Float64Array(buffer);
-  }
-
-  /** Of the record in the block. */
-  get opcode(): number {
-    return (this.#u32[OPCODE_WORD] as number) & OPCODE_MASK;
   }
 
   /** Says what the next call of the addon's `submit` submits. */
@@ -376,6 +372,7 @@ export class Encoder {
     u32[SIZE_WORD] = size;
     u32[STREAM_WORD] = stream;
     u32[STREAM_WORD + 1] = 0;
+    this.opcode = opcode;
     return size;
   }
 

@@ -105,6 +105,37 @@ MR_TEST(a_write_that_is_refused_poisons_anew) {
   MR_EXPECT(failures[2].first == read && failures[2].cause == failures[1].id);
 }
 
+MR_TEST(a_late_failure_reaches_all_records_in_flight_that_derive_from_it) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  for (const uint32_t n : {0u, 1u}) rig.Alloc(a, Handle(n), kBytes);
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  std::vector<Ticket> expected;
+  // More and more at once, each time from another place of the queue on.
+  for (const int count : {5, 20, 40, 70, 150, 300}) {
+    rig.Fill(a, Handle(0), kBytes);
+    for (int n = 0; n < 45; ++n) rig.Launch(a, Handle(0), Handle(0), Access::kReadWrite);
+    MR_EXPECT(rig.Completes(a, rig.Nop(a).ticket));
+    backend.controls.completes_at_once = false;
+    std::vector<Ticket> launched;
+    for (int n = 0; n < count; ++n)
+      launched.push_back(rig.Launch(a, Handle(0), Handle(n % 3 == 1 ? 1 : 0), Access::kReadWrite));
+    MR_EXPECT(rig.Logs("a0 " + std::to_string(launched.back()) + " launch"));
+    for (int n = 3; n < count; ++n) {
+      if (n % 3 != 1) expected.push_back(launched[n]);
+    }
+    rig.Backend(0).sink().Failed(launched[3], {.status = Status(StatusCode::kBounds, "by the test")});
+    backend.controls.completes_at_once = true;
+    rig.Backend(0).Complete(launched.back());
+  }
+  std::vector<Ticket> failed;
+  for (const Failure& failure : rig.Failures(a)) {
+    for (Ticket ticket = failure.first; ticket <= failure.last; ++ticket) failed.push_back(ticket);
+  }
+  MR_EXPECT(failed == expected);
+}
+
 }  // namespace
 }  // namespace millrace::testing
 

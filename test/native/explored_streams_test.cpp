@@ -4,6 +4,7 @@
 #include "explorer/sleeper.h"
 #include "no_kernel_failures.h"
 #include "runtime/doorbell.h"
+#include "runtime/quick_mutex.h"
 #include "runtime/stream_state.h"
 
 namespace explorer {
@@ -147,6 +148,25 @@ MR_TEST(ABellWakesAThreadThatGoesToSleep) {
     for (int seen = 0; seen < 2; seen = work.load(std::memory_order_acquire)) {
       bell.Sleep([&] { return work.load(std::memory_order_acquire) != seen; });
     }
+    Join(first);
+    Join(second);
+  });
+}
+
+// Each holds it for some steps. So others find it held, and must be woken.
+MR_TEST(AQuickMutexAdmitsOneThreadAndWakesTheOthers) {
+  ExpectNoneFails({.switches = 4, .delays = 2}, [] {
+    QuickMutex lock;
+    std::atomic<int> inside{0};
+    Window window;
+    const auto enter = [&] {
+      std::lock_guard guard(lock);
+      Expect(inside.fetch_add(1, std::memory_order_relaxed) == 0, "two threads hold it");
+      inside.fetch_sub(1, std::memory_order_relaxed);
+    };
+    const uint32_t first = Spawn("first", enter);
+    const uint32_t second = Spawn("second", enter);
+    enter();
     Join(first);
     Join(second);
   });

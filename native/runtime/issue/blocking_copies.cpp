@@ -31,9 +31,8 @@ Outcome CopyRecords::CopyOnBlockingThread(StreamState& stream, Ticket ticket, co
   const CopyEnd& dst = copy.dst;
   const CopyEnd& src = copy.src;
   auto record = std::make_shared<BlockingCall>();
-  if (dst.entry != nullptr) record->written = *dst.entry;
-  record->is_whole = copy.IsWhole();
-  if (src.entry != nullptr) record->read = *src.entry;
+  record->uses.assign(copy.Memory().begin(), copy.Memory().end());
+  for (const MemoryUse& use : record->uses) record->held.push_back(use.entry->shared_from_this());
   record->host.assign(copy.Host().begin(), copy.Host().end());
   // A copy within host memory needs no backend.
   hal::Stream* const backend = dst.entry == nullptr && src.entry == nullptr ? nullptr : stream.backend.get();
@@ -69,18 +68,12 @@ Outcome CopyRecords::StageOnBlockingThread(StreamState& stream, uint64_t bytes) 
 Outcome CopyRecords::EndBlockingCopy(StreamState& stream, Ticket ticket) {
   if (!stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kBlockingCall);
   const std::shared_ptr<BlockingCall> blocking_call = std::exchange(stream.blocking_call, nullptr);
-  MemoryRef* const written[] = {&blocking_call->written};
-  Outputs outputs{.host = blocking_call->host};
-  if (blocking_call->written != nullptr) outputs.memory = written;
+  const Outputs outputs{.memory = blocking_call->uses, .host = blocking_call->host};
   if (blocking_call->status.code() == StatusCode::kUpstream) return ends_.FailGone(stream, ticket, outputs, 0);
   if (!blocking_call->status.ok()) return ends_.FailDriver(stream, ticket, blocking_call->status, 0, outputs);
   // What it read has completed, so all reports of that are there.
   if (FaultReports::IsAnyReported()) FaultReports::Collect();
-  std::vector<MemoryUse> uses;
-  if (blocking_call->read != nullptr) uses.push_back({&blocking_call->read, Use::kRead});
-  const Use use = blocking_call->is_whole ? Use::kOverwrite : Use::kWrite;
-  if (blocking_call->written != nullptr) uses.push_back({&blocking_call->written, use});
-  if (const uint32_t cause = faults_.Enter(stream, {.ticket = ticket, .memory = uses, .host = blocking_call->host}))
+  if (const uint32_t cause = faults_.Enter(stream, {.ticket = ticket, .memory = outputs.memory, .host = outputs.host}))
     return ends_.FailUpstream(stream, ticket, cause, outputs);
   return ends_.CloseTicket(stream, ticket);
 }

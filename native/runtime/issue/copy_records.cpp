@@ -71,6 +71,7 @@ CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, CopyW
     if (end.entry == nullptr) return Sight::kMalformed;
     end.address = (*end.entry)->address;
     size = (*end.entry)->bytes;
+    copy.AddMemory(end);
   } else {
     if (end.home == &channel_) {
       if (const HostEntry* found = tables_.host.Find(end.handle)) {
@@ -105,14 +106,14 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
     if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
     // The thread that submitted it left before it registered the memory.
     const bool is_never = stream.has_owner_left && !end->IsDevice() && end->home == &channel_;
-    if (sight == Sight::kLater && is_never) return ends_.FailGone(stream, ticket, copy.Writes(), 0);
+    if (sight == Sight::kLater && is_never) return ends_.FailGone(stream, ticket, copy.Uses(), 0);
     if (sight == Sight::kLater)
       return waits_.ParkFor(stream, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
   }
   const uint64_t bytes = copy.bytes;
   const CopyEnd& dst = copy.dst;
   const CopyEnd& src = copy.src;
-  const Outputs outputs = copy.Writes();
+  const Outputs outputs = copy.Uses();
   for (const CopyEnd* end : {&dst, &src})
     if (end->home == nullptr) return ends_.FailGone(stream, ticket, outputs, end->device);
   if (const auto failed = ends_.FailUnready(stream, ticket, copy.Cause(), outputs)) return *failed;
@@ -134,7 +135,7 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
     if (device_.needs_locked_memory() && !(is_locked(dst) && is_locked(src)))
       return CopyOnBlockingThread(stream, ticket, copy);
     // The other device's owner may end while this device continues.
-    if (is_of_others) host.report = faults_.Take(stream);
+    if (is_of_others) host.report = faults_.Take();
     if (is_of_others && host.report == nullptr)
       return ends_.Fail(stream, ticket, {.status = FaultReports::NoSlot()}, outputs);
     host.fault_word = faults_.word();
@@ -158,13 +159,8 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
 }
 
 uint32_t CopyRecords::Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report) {
-  MemoryUse uses[2];
-  size_t count = 0;
-  MemoryRef* const ends[] = {copy.src.entry, copy.dst.entry};
-  if (ends[0] != nullptr) uses[count++] = {ends[0], Use::kRead};
-  if (ends[1] != nullptr) uses[count++] = {ends[1], copy.IsWhole() ? Use::kOverwrite : Use::kWrite};
   return faults_.Enter(stream, {.ticket = ticket,
-                                .memory = {uses, count},
+                                .memory = copy.Memory(),
                                 .host = copy.Host(),
                                 .slot = report,
                                 .may_fail = report != nullptr,
@@ -196,13 +192,12 @@ Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReade
       !StridesFit(axes, &hal::StridedAxis::src_stride, size, record.src_offset, (*src)->bytes)) {
     return ends_.FailMalformed(stream, ticket);
   }
-  MemoryRef* const written[] = {dst};
-  const Outputs outputs{.memory = written};
+  const MemoryUse uses[] = {{src->get(), Use::kRead},
+                            {dst->get(), CoversAll(axes, size, (*dst)->bytes) ? Use::kOverwrite : Use::kWrite}};
+  const Outputs outputs{.memory = uses};
   uint32_t cause = (*src)->poison.by();
   if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->poison.by();
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  const MemoryUse uses[] = {{src, Use::kRead},
-                            {dst, CoversAll(axes, size, (*dst)->bytes) ? Use::kOverwrite : Use::kWrite}};
   if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
     return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyStrided(ticket, (*dst)->address + record.dst_offset,

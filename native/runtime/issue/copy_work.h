@@ -42,7 +42,10 @@ struct CopyWork {
   uint32_t flags = 0;
   CopyEnd dst;
   CopyEnd src;
-  std::array<HostUse, 2> host_uses;  // Its ends that are host memory, once they were found.
+  // Its ends, once they were found.
+  std::array<MemoryUse, 2> memory_uses;
+  size_t memory_count = 0;
+  std::array<HostUse, 2> host_uses;
   size_t host_count = 0;
 
   [[nodiscard]] bool Is(protocol::CopyFlag flag) const { return (flags & static_cast<uint32_t>(flag)) != 0; }
@@ -52,9 +55,12 @@ struct CopyWork {
     if (cause != 0 || dst.entry == nullptr || (*dst.entry)->address != nullptr) return cause;
     return (*dst.entry)->poison.by();
   }
-  [[nodiscard]] Outputs Writes() const {
-    return {.memory = {&dst.entry, dst.entry == nullptr ? size_t{0} : size_t{1}}, .host = Host()};
+  [[nodiscard]] Outputs Uses() const { return {.memory = Memory(), .host = Host()}; }
+  void AddMemory(const CopyEnd& end) {
+    const Use use = &end == &src ? Use::kRead : IsWhole() ? Use::kOverwrite : Use::kWrite;
+    memory_uses[memory_count++] = {end.entry->get(), use};
   }
+  [[nodiscard]] std::span<const MemoryUse> Memory() const { return {memory_uses.data(), memory_count}; }
   [[nodiscard]] std::span<const HostUse> Host() const { return {host_uses.data(), host_count}; }
   /// Whether it overwrites the whole destination, alone or with the pieces that follow.
   [[nodiscard]] bool IsWhole() const {

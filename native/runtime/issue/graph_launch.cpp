@@ -132,7 +132,7 @@ MemoryRef& GraphLaunch::MemoryOf(uint32_t number) {
 void GraphLaunch::ListOutputs() {
   for (const uint32_t number : plan_->outputs) {
     MemoryRef& memory = MemoryOf(number);
-    if (memory != nullptr) scratch_.outputs.push_back(&memory);
+    if (memory != nullptr) scratch_.outputs.push_back({memory.get(), Use::kWrite});
   }
 }
 
@@ -285,7 +285,7 @@ Outcome GraphLaunch::Launch() {
 uint32_t GraphLaunch::Enter() {
   std::vector<MemoryUse>& uses = scratch_.uses;
   uses.clear();
-  const auto add = [&](uint32_t number, Use use) { uses.push_back({&MemoryOf(number), use}); };
+  const auto add = [&](uint32_t number, Use use) { uses.push_back({MemoryOf(number).get(), use}); };
   for (const uint32_t number : plan_->inputs) add(number, Use::kRead);
   for (size_t n = 0; n < slots_.size(); ++n) {
     if (LeavesRest(n)) add(static_cast<uint32_t>(GraphPlan::kFirstSlot + n), Use::kRead);

@@ -27,7 +27,7 @@ struct GraphParts : IssueParts {
 
 /// Lists of the launch that is being issued; they keep their memory.
 struct GraphScratch {
-  std::vector<MemoryRef*> outputs;
+  std::vector<MemoryUse> outputs;
   std::vector<MemoryUse> uses;
 };
 

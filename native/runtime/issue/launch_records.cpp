@@ -61,9 +61,9 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
   void* params[protocol::kMaxLaunchArgs + 2];
   uint32_t count = 0;
   uint32_t cause = 0;
-  outputs_.clear();
-  uses_.clear();
   wide_.clear();
+  InFlight& noted = faults_.Next(stream);
+  MemoryUse* next_use = noted.Room(record.arg_count);
   const std::span<const std::byte> bytes = reader.Behind(record.arg_count * sizeof(protocol::LaunchArg));
   if (!bytes.empty()) bytes_ = WordsOf(bytes);
   for (uint32_t n = 0; n < record.arg_count; ++n) {
@@ -81,16 +81,20 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
       params[count++] = &bytes_[arg.value / sizeof(uint64_t)];
       continue;
     }
-    if (waits_.WaitsForMemory(stream, arg.handle)) return waits_.Park(stream, ParkReason::kPoint);
-    MemoryRef* entry = tables_.memory.Find(arg.handle);
-    if (entry == nullptr || arg.value > (*entry)->bytes) return ends_.FailMalformed(stream, ticket);
-    if (kind == ArgKind::kVariable && (*entry)->memory == nullptr) continue;
-    if (Writes(arg.access)) outputs_.push_back(entry);
-    const bool is_needed = Reads(arg.access) || (*entry)->memory == nullptr;
-    if (cause == 0 && is_needed) cause = (*entry)->poison.by();
-    uses_.push_back({entry, UseOf(arg.access, is_needed)});
+    const MemoryRef* const found_memory = tables_.memory.Find(arg.handle);
+    if (found_memory == nullptr) {
+      if (waits_.WaitsForMemory(stream, arg.handle)) return waits_.Park(stream, ParkReason::kPoint);
+      return ends_.FailMalformed(stream, ticket);
+    }
+    MemoryEntry* const entry = found_memory->get();
+    if (arg.value > entry->bytes) return ends_.FailMalformed(stream, ticket);
+    const bool is_allocated = entry->memory != nullptr;
+    if (kind == ArgKind::kVariable && !is_allocated) continue;
+    const bool is_needed = Reads(arg.access) || !is_allocated;
+    if (cause == 0 && is_needed) cause = entry->poison.by();
+    *next_use++ = {entry, UseOf(arg.access, is_needed)};
     if (kind == ArgKind::kVariable) continue;
-    const uintptr_t base = (*entry)->memory == nullptr ? 0 : reinterpret_cast<uintptr_t>((*entry)->memory->address());
+    const auto base = reinterpret_cast<uintptr_t>(entry->address);
     if (kind == ArgKind::kMember) {
       if (wide_.empty() || !IsMemberOf(arg, wide_.back())) return ends_.FailMalformed(stream, ticket);
       static_cast<uint64_t*>(params[wide_.back().index])[arg.size / sizeof(uint64_t)] = base + arg.value;
@@ -99,7 +103,8 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     params[count] = &values[count];
     values[count++] = base + arg.value;
   }
-  const Outputs outputs{.memory = outputs_};
+  noted.use_count = static_cast<uint32_t>(next_use - noted.uses.data());
+  const Outputs outputs{.memory = noted.memory()};
   if (kernel.kernel == nullptr)
     return ends_.Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
@@ -108,7 +113,7 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
 
   protocol::FaultSlot* slot = nullptr;
   if (kernel.is_checked) {
-    slot = faults_.Take(stream);
+    slot = faults_.Take();
     if (slot == nullptr)
       return ends_.Fail(stream, ticket, {.status = FaultReports::NoSlot(), .kernel = record.kernel}, outputs);
     values[count] = reinterpret_cast<uintptr_t>(slot);
@@ -117,11 +122,11 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     params[count + 1] = &values[count + 1];
     count += 2;
   }
-  cause = faults_.Enter(stream, {.ticket = ticket,
-                                 .memory = uses_,
-                                 .kernel = record.kernel,
-                                 .slot = slot,
-                                 .may_fail = slot != nullptr || !device_.needs_polling()});
+  noted.ticket = ticket;
+  noted.kernel = record.kernel;
+  noted.slot = slot;
+  noted.may_fail = slot != nullptr || !device_.needs_polling();
+  cause = faults_.Enter(stream, noted);
   if (cause != 0) {
     if (slot != nullptr) faults_.GiveBack({slot});
     return ends_.FailUpstream(stream, ticket, cause, outputs);

@@ -33,8 +33,6 @@ class LaunchRecords {
   StreamWaits& waits_;
   RecordEnds& ends_;
   // Of the launch that is being issued; they keep their memory.
-  std::vector<MemoryRef*> outputs_;
-  std::vector<MemoryUse> uses_;
   std::vector<uint64_t> bytes_;       // Of its parameters by value.
   std::vector<hal::WideParam> wide_;  // These.
 };

@@ -107,7 +107,7 @@ Outcome MemoryRecords::FailAlloc(StreamState& stream, Ticket ticket, const proto
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = record.bytes;
   entry->kind = static_cast<AllocKind>(record.kind);
-  MemoryRef* outputs[] = {&entry};
+  const MemoryUse outputs[] = {{entry.get(), Use::kWrite}};
   const uint64_t free_bytes = why.code() == StatusCode::kOutOfMemory ? device_.device().FreeBytes() : 0;
   ends_.RecordFailure(stream, ticket,
                       {.status = why,
@@ -188,15 +188,14 @@ Outcome MemoryRecords::Free(StreamState& stream, Ticket ticket, RecordReader& re
 // ── Fills ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 template <typename Call>
-Outcome MemoryRecords::FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call) {
-  MemoryRef* const written[] = {&entry};
-  const Outputs outputs{.memory = written};
-  const uint32_t cause = entry->address == nullptr ? entry->poison.by() : 0;
+Outcome MemoryRecords::FillEntry(StreamState& stream, Ticket ticket, MemoryEntry& entry, bool is_whole, Call call) {
+  const MemoryUse uses[] = {{&entry, is_whole ? Use::kOverwrite : Use::kWrite}};
+  const Outputs outputs{.memory = uses};
+  const uint32_t cause = entry.address == nullptr ? entry.poison.by() : 0;
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  const MemoryUse use{&entry, is_whole ? Use::kOverwrite : Use::kWrite};
-  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = {&use, 1}}))
+  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
     return ends_.FailUpstream(stream, ticket, found, outputs);
-  const Status status = call(entry->address);
+  const Status status = call(entry.address);
   return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);
 }
 
@@ -211,7 +210,7 @@ Outcome MemoryRecords::Fill(StreamState& stream, Ticket ticket, RecordReader& re
     return ends_.FailMalformed(stream, ticket);
   }
   const bool is_whole = record.offset == 0 && record.count * size == (*entry)->bytes;
-  return FillEntry(stream, ticket, *entry, is_whole, [&](std::byte* base) {
+  return FillEntry(stream, ticket, **entry, is_whole, [&](std::byte* base) {
     return stream.backend->Fill(ticket, base + record.offset, size, record.pattern, record.count);
   });
 }
@@ -230,7 +229,7 @@ Outcome MemoryRecords::FillStrided(StreamState& stream, Ticket ticket, RecordRea
       !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.offset, (*entry)->bytes)) {
     return ends_.FailMalformed(stream, ticket);
   }
-  return FillEntry(stream, ticket, *entry, CoversAll(axes, size, (*entry)->bytes), [&](std::byte* base) {
+  return FillEntry(stream, ticket, **entry, CoversAll(axes, size, (*entry)->bytes), [&](std::byte* base) {
     return stream.backend->FillStrided(ticket, base + record.offset, size, record.pattern, axes.span());
   });
 }

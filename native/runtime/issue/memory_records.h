@@ -39,7 +39,7 @@ class MemoryRecords {
                                 std::function<Result<std::unique_ptr<hal::Memory>>(hal::Device&)> make);
   Outcome FailAlloc(StreamState& stream, Ticket ticket, const protocol::AllocRecord& record, Status why);
   template <typename Call>
-  Outcome FillEntry(StreamState& stream, Ticket ticket, MemoryRef& entry, bool is_whole, Call call);
+  Outcome FillEntry(StreamState& stream, Ticket ticket, MemoryEntry& entry, bool is_whole, Call call);
 
   DeviceAccess& device_;
   ResourceTables& tables_;

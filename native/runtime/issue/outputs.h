@@ -9,8 +9,9 @@
 namespace millrace {
 
 struct Outputs {
-  std::span<MemoryRef* const> memory = {};
-  std::span<const HostUse> host = {};  // Those of them that are written count.
+  // Those of them that are written count.
+  std::span<const MemoryUse> memory = {};
+  std::span<const HostUse> host = {};
 };
 
 }  // namespace millrace

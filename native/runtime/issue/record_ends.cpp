@@ -30,12 +30,10 @@ Outcome RecordEnds::FailDriver(StreamState& stream, Ticket ticket, Status status
   return Outcome::kIssued;
 }
 
-std::optional<Outcome> RecordEnds::FailUnready(StreamState& stream, Ticket ticket, uint32_t cause,
-                                               const Outputs& outputs) {
+Outcome RecordEnds::EndUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs) {
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, outputs);
   if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
-  if (stream.backend == nullptr) return Fail(stream, ticket, {.status = NoStream()}, outputs);
-  return std::nullopt;
+  return Fail(stream, ticket, {.status = NoStream()}, outputs);
 }
 
 Outcome RecordEnds::FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs) {
@@ -77,7 +75,9 @@ uint32_t RecordEnds::RecordFailure(StreamState& stream, Ticket ticket, Failure f
   const uint32_t id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
   const uint32_t cause = failure.cause != 0 ? failure.cause : id;
-  for (MemoryRef* const entry : outputs.memory) (*entry)->poison.Set(cause);
+  for (const auto& [entry, use] : outputs.memory) {
+    if (IsUsed(use, Use::kWrite)) entry->poison.Set(cause);
+  }
   for (const HostUse& use : outputs.host) {
     if (use.is_write) faults_.PoisonHost(stream, ticket, use.range, cause);
   }

@@ -24,7 +24,10 @@ class RecordEnds {
   Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, const Outputs& outputs);
   /// The end of a record that cannot run although all it names was found: its stream is poisoned or could not be
   /// created, or `cause` poisoned what it reads. Nothing when it can.
-  std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
+  std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs) {
+    if (stream.poisoned_by == 0 && cause == 0 && stream.backend != nullptr) return std::nullopt;
+    return EndUnready(stream, ticket, cause, outputs);
+  }
   /// Something that it reads was poisoned by the failure `cause`.
   Outcome FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
@@ -43,6 +46,8 @@ class RecordEnds {
   [[nodiscard]] static Status NoStream();
 
  private:
+  Outcome EndUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
+
   DeviceLoss& loss_;
   FaultReports& faults_;
 };

@@ -48,7 +48,7 @@ Outcome TextureRecords::Create(StreamState& stream, Ticket ticket, RecordReader&
   if (source == nullptr || !Reaches(record, **source)) return ends_.FailMalformed(stream, ticket);
 
   auto made = std::make_shared<MemoryEntry>();
-  MemoryRef* const written[] = {&made};
+  const MemoryUse written[] = {{made.get(), Use::kWrite}};
   const Outputs outputs{.memory = written};
   const auto bind_failed = [&](Outcome outcome) {
     tables_.owned.AddMemory(stream.owner_id, record.handle);
@@ -90,14 +90,13 @@ Outcome TextureRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& r
       (*array)->bytes != bytes) {
     return ends_.FailMalformed(stream, ticket);
   }
-  MemoryRef* const dst = record.is_upload != 0 ? array : memory;
-  MemoryRef* const src = record.is_upload != 0 ? memory : array;
-  MemoryRef* const written[] = {dst};
-  const Outputs outputs{.memory = written};
-  uint32_t cause = (*src)->poison.by();
-  if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->poison.by();
+  MemoryEntry* const dst = (record.is_upload != 0 ? array : memory)->get();
+  MemoryEntry* const src = (record.is_upload != 0 ? memory : array)->get();
+  const MemoryUse uses[] = {{src, Use::kRead}, {dst, dst->bytes == bytes ? Use::kOverwrite : Use::kWrite}};
+  const Outputs outputs{.memory = uses};
+  uint32_t cause = src->poison.by();
+  if (cause == 0 && dst->address == nullptr) cause = dst->poison.by();
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  const MemoryUse uses[] = {{src, Use::kRead}, {dst, (*dst)->bytes == bytes ? Use::kOverwrite : Use::kWrite}};
   if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
     return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyArray(ticket, {.array = (*array)->address,

@@ -14,7 +14,7 @@ import { StridedArray } from './strided-array.js';
 /** The array; undefined for a slot, and for null where the parameter allows it. */
 export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray | undefined {
   const isArray = value instanceof StridedArray;
-  if (isArray && value.kind === param.taken && value.kind !== undefined && !value.isDisposed) return value;
+  if (isArray && value.kind === param.taken && !value.isDisposed) return value;
   if (
     isArray &&
     value.core === core &&

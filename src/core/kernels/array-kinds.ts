@@ -8,6 +8,9 @@ export interface ArrayKind {
   readonly rank: number;
 }
 
+/** Of no array. */
+export const NO_KIND: ArrayKind = { dtype: 'f32', rank: -1 };
+
 /** The kinds of one device. */
 export class ArrayKinds {
   /** By the number of dimensions. */

@@ -5,7 +5,7 @@ import { badArgument, show } from '../base/arguments.js';
 import type { KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { BuildReport, Channel } from '../channel/channel.js';
 import type { FaultPlaces, FaultSource } from '../channel/build-spec.js';
-import type { ArrayKind } from './array-kinds.js';
+import { type ArrayKind, NO_KIND } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
 import { DEFAULT_BLOCK, defaultBlocks, type DefaultBlocks, fullestBlock, WARP } from './default-block.js';
@@ -28,7 +28,7 @@ export interface PlanParam {
   readonly access: number;
   readonly rank: number;
   /** The kind of the array that the parameter took last. */
-  taken: ArrayKind | undefined;
+  taken: ArrayKind;
   /** The launch may pass null. */
   readonly isOptional: boolean;
   /** The struct, vector or bytes of Form.VALUE. */
@@ -193,7 +193,7 @@ function planParam(name: string, param: CudaParam, place: number): PlanParam {
 
 /** A parameter that is neither an array nor behind the entries. */
 function plainParam(name: string, form: Form, dtype: DType, byteSize: number): PlanParam {
-  return { name, form, dtype, byteSize, access: 0, rank: 0, taken: undefined, isOptional: false, value: undefined, place: 0 };
+  return { name, form, dtype, byteSize, access: 0, rank: 0, taken: NO_KIND, isOptional: false, value: undefined, place: 0 };
 }
 
 /** An array parameter, or a pointer in a struct, whose name is then its path. */
