@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import type * as Acorn from 'acorn';
 import type { ArrowFunctionExpression, Expression, FunctionExpression } from 'acorn';
 import { removeToolInsertions } from './remove-tool-insertions.js';
-import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
+import { isTooDeep, refuseNested, tooDeep } from '../diagnostics/depth.js';
 import { KernelTextError } from '../diagnostics/diagnostics.js';
 
 export type FunctionNode = ArrowFunctionExpression | FunctionExpression;
@@ -22,23 +22,12 @@ interface Attempt {
   readonly error: unknown;
 }
 
-/**
- * V8 ends the process if it has to compile a regular expression of the parser when a source has recursed to the end of the stack. A few
- * lines that use all of them, parsed before a source that is long enough to recurse so far, have them compiled.
- */
-const SAMPLE =
-  "(function f(a, { b }, [c] = []) {\n// line\n/* block */ let d = a.b?.c[0] ** 2 + 'e' + `${b}`, g = 0x1f + 1.5e3;\n" +
-  'if (a in b || a instanceof c && /r/u.test(d)) for (const h of c) { continue; } else while (!d) { break; }\nreturn d ? g : (h) => h; })';
-const DEEP_CHARS = 1000;
-const SAMPLES = 3;
-
 let acorn: typeof Acorn | undefined;
 
 function attempt(source: string, shift: number): Attempt {
   // Loaded with the first kernel, because an import of this library should not take 15 ms longer.
   const { parseExpressionAt } = (acorn ??= createRequire(import.meta.url)('acorn') as typeof Acorn);
   try {
-    for (let n = 0; n < SAMPLES && source.length > DEEP_CHARS; n++) parseExpressionAt(SAMPLE, 0, { ecmaVersion: 'latest' });
     return { node: shiftOffsets(parseExpressionAt(source, 0, { ecmaVersion: 'latest' }), -shift), error: undefined };
   } catch (error) {
     return { node: undefined, error };
@@ -111,6 +100,7 @@ export function parseFunction(body: unknown): ParsedFunction {
       'Split the kernel into several kernels.',
     );
   }
+  refuseNested(text);
   const plain = attempt(`(${text})`, 1);
   const node = functionOf(plain.node) ?? functionOf(attempt(`({${text}})`, 2).node);
   if (!node) throw unreadable(plain.error);
