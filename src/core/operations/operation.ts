@@ -215,7 +215,8 @@ export class Operation implements OperationInfo {
     if (this.#ending !== undefined) return this.#ending;
     const [core, timeline] = [this.#core, this.#timeline];
     if (!this.isComplete) {
-      const own = core.lostError && this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
+      // An operation that did not end is lost, unless it is the one that lost the device.
+      const own = core.lostError?.reason === 'fault' && this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
       return core.lostError && this.lose(own instanceof Error ? own : core.lostError);
     }
     core.failures.noteAndTell(timeline, this.#ticket);

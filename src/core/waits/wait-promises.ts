@@ -2,7 +2,7 @@
 // functions have been called; for an operation they report its failure.
 // Thread: owner.
 import type { Clock } from '../base/clock.js';
-import type { DeviceLostError, MillraceError } from '../base/errors.js';
+import { DeviceLostError, type MillraceError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import type { FailingOperation, FailureLog } from '../timeline/failures.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
@@ -159,7 +159,8 @@ export class WaitPromises {
 
   /** Ends a wait that the device does not reach any more. The operation that lost the device has an error of its own. */
   lost(timeline: Timeline, ticket: number, operation: FailingOperation | undefined, error: Error, reject: (error: Error) => void): void {
-    const own = operation && this.#failures.at(timeline, ticket, operation);
+    const isFault = error instanceof DeviceLostError && error.reason === 'fault';
+    const own = isFault && operation !== undefined ? this.#failures.at(timeline, ticket, operation) : undefined;
     if (own === undefined) reject(error);
     else this.#reject(own, reject);
   }
