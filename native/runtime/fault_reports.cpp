@@ -245,15 +245,20 @@ bool FaultReports::IsAnyReported() {
   return std::ranges::any_of(all.open, [](FaultReports* each) { return each->HasReport() || each->HasWordOfGraph(); });
 }
 
+FaultReports::Locks FaultReports::LockAll(const std::vector<FaultReports*>& devices) {
+  Locks locks;
+  for (FaultReports* const each : devices) locks.emplace_back(each->mutex_);
+  return locks;
+}
+
 void FaultReports::Collect() {
   Devices& all = Devices::All();
   std::lock_guard list(all.mutex);
   // Keep the words set until the reports are failures: an owner that saw a word cleared would treat the launch as a
   // success. A kernel that reports meanwhile sets its word to 1 again.
   constexpr uint32_t kCollecting = 2;
-  std::vector<std::unique_lock<QuickMutex>> locks;
+  const Locks locks = LockAll(all.open);
   for (FaultReports* const each : all.open) {
-    locks.emplace_back(each->mutex_);
     if (each->HasReport()) std::atomic_ref(*each->word_).store(kCollecting, std::memory_order_seq_cst);
   }
   Walk(all.open, {});
@@ -275,8 +280,7 @@ void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::K
   {
     Devices& all = Devices::All();
     std::lock_guard list(all.mutex);
-    std::vector<std::unique_lock<QuickMutex>> locks;
-    for (FaultReports* const each : all.open) locks.emplace_back(each->mutex_);
+    const Locks locks = LockAll(all.open);
     InFlight* const record = stream.in_flight.Find(ticket);
     if (record == nullptr) {
       stream.failures.Add(failure, stream.slot());

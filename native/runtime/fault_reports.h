@@ -101,7 +101,10 @@ class FaultReports {
     const Failure* failure = nullptr;
   };
   class Devices;
+  using Locks = std::vector<std::unique_lock<QuickMutex>>;
 
+  /// The lock of the list is held.
+  [[nodiscard]] static Locks LockAll(const std::vector<FaultReports*>& devices);
   static std::optional<GraphFaults::Report> ReportOf(const Sight& sight);
   static Failure FailureOf(const InFlight& record, const GraphFaults::Report& report);
   /// Fails the records that have a report, and those in flight that derive from them. All locks are held.

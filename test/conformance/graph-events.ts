@@ -230,7 +230,7 @@ export function graphEvents(target: Target): void {
       await Promise.all([stream.close(), other.close()]);
     });
 
-    rule('S1025', 'events that nobody keeps are collected, and their graph goes on', async (context) => {
+    rule('S1025', 'events that nobody keeps are collected, and their graph goes on', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.zeros(1, 'u32');
@@ -241,7 +241,7 @@ export function graphEvents(target: Target): void {
         });
       const graphs = [make(), make()];
       for (let n = 0; n < 20; n++) for (const graph of graphs) stream.launch(graph);
-      if (!collectGarbage()) context.skip('The garbage collector cannot be called.');
+      collectGarbage();
       await eventually('a turn of the event loop has passed', () => true);
       for (let n = 0; n < 20; n++) for (const graph of graphs) stream.launch(graph);
       await stream.synchronize();

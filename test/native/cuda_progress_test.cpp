@@ -93,50 +93,51 @@ MR_TEST(SignalMakesTheStreamWriteItsWord) {
   MR_EXPECT_EQ(opened.slots[2].host_word, 0u);
 }
 
+/// A stream that allocated memory, and whose copy to it (ticket 3) waits until the gate is opened.
+struct CopyBehindGate {
+  CopyBehindGate(Opened& opened, uint64_t bytes)
+      : host(*opened.device, bytes), stream(opened.NewStream(0)), gate(opened) {
+    auto allocated = stream->Allocate(1, bytes);
+    MR_CHECK(allocated.ok());
+    memory = std::move(allocated).value();
+    MR_CHECK(gate.Launch(*stream, 2).ok());
+    MR_CHECK(stream->Copy(3, memory->address(), host.data, bytes).ok());
+  }
+  [[nodiscard]] bool Free() { return stream->Free(4, std::move(memory)).ok() && Finish(*stream, 4); }
+  Pinned host;
+  std::unique_ptr<hal::Stream> stream;
+  Gate gate;
+  std::unique_ptr<hal::Memory> memory;
+};
+
 // A word would hold up the copy. What has completed is told all the same, for those that only read.
 MR_TEST(NoWordIsWrittenBesideALargeCopyOfAnotherStream) {
   Opened opened(0);
-  constexpr uint64_t kBytes = uint64_t{1} << 20;
-  Pinned host(*opened.device, kBytes);
-  auto copying = opened.NewStream(0);
+  CopyBehindGate copy(opened, uint64_t{1} << 20);
   auto other = opened.NewStream(1);
-  auto memory = copying->Allocate(1, kBytes);
-  MR_REQUIRE(memory.ok());
-  Gate gate(opened);
-  MR_REQUIRE(gate.Launch(*copying, 2).ok());
-  MR_REQUIRE(copying->Copy(3, memory.value()->address(), host.data, kBytes).ok());
   for (Ticket ticket = 1; ticket <= 3; ++ticket) MR_REQUIRE(other->Nop(ticket).ok());
   MR_EXPECT(Eventually([&] { return other->Signal().ok() && other->Completed() == 3; }));
   MR_EXPECT_EQ(std::atomic_ref(opened.slots[1].device_word).load(), 0u);
   MR_EXPECT_EQ(std::atomic_ref(opened.slots[1].host_word).load(), 3u);
 
   // The stream of the only copy writes its own, as long as the copy is not so large that a word saves nothing.
-  MR_REQUIRE(copying->Signal().ok());
-  gate.Open();
+  MR_REQUIRE(copy.stream->Signal().ok());
+  copy.gate.Open();
   MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[0].device_word).load() == 3; }));
   MR_REQUIRE(other->Nop(4).ok());
   MR_REQUIRE(other->Signal().ok());
   MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[1].device_word).load() == 4; }));
-  MR_EXPECT(copying->Free(4, std::move(memory).value()).ok());
-  MR_EXPECT(Finish(*copying, 4));
+  MR_EXPECT(copy.Free());
 }
 
 MR_TEST(NoWordIsWrittenBehindAVeryLargeCopyOfItsStream) {
   Opened opened(0);
-  constexpr uint64_t kBytes = uint64_t{4} << 20;
-  Pinned host(*opened.device, kBytes);
-  auto stream = opened.NewStream(0);
-  auto memory = stream->Allocate(1, kBytes);
-  MR_REQUIRE(memory.ok());
-  Gate gate(opened);
-  MR_REQUIRE(gate.Launch(*stream, 2).ok());
-  MR_REQUIRE(stream->Copy(3, memory.value()->address(), host.data, kBytes).ok());
-  MR_REQUIRE(stream->Signal().ok());
-  gate.Open();
-  MR_EXPECT(Finish(*stream, 3));
+  CopyBehindGate copy(opened, uint64_t{4} << 20);
+  MR_REQUIRE(copy.stream->Signal().ok());
+  copy.gate.Open();
+  MR_EXPECT(Finish(*copy.stream, 3));
   MR_EXPECT_EQ(std::atomic_ref(opened.slots[0].device_word).load(), 0u);
-  MR_EXPECT(stream->Free(4, std::move(memory).value()).ok());
-  MR_EXPECT(Finish(*stream, 4));
+  MR_EXPECT(copy.Free());
 }
 
 // Rule 4, with the watcher's queries concurrent to the channel's calls.

@@ -1,7 +1,8 @@
 // Small helpers for asynchronous tests. Time is an upper bound only: nothing here sleeps to let work finish.
 import { setTimeout as delay } from 'node:timers/promises';
-import v8 from 'node:v8';
-import vm from 'node:vm';
+import { collectGarbage } from '../../src/workers/collect-garbage.js';
+
+export { collectGarbage };
 
 /** Turns the event loop once. */
 export function turn(): Promise<void> {
@@ -53,24 +54,11 @@ export async function rejectionOf(promise: PromiseLike<unknown>): Promise<Error>
   throw new Error('The promise resolved.');
 }
 
-/** Collects garbage; true when it could. */
-export function collectGarbage(): boolean {
-  const gc: unknown = globalThis.gc ?? exposedGc();
-  if (typeof gc !== 'function') return false;
-  gc();
-  return true;
-}
-
 /** Collects garbage until it shows what is looked for, or the rounds are over: the caller looks once more. */
 export async function collectUntil(isOver: () => boolean, rounds = 200): Promise<void> {
   for (let n = 0; n < rounds && !isOver(); n++) {
     // What was looked at is kept until the turn ends, and finalizers have turns of their own.
     await delay(2);
-    if (!collectGarbage()) throw new Error('This process cannot collect garbage.');
+    collectGarbage();
   }
-}
-
-function exposedGc(): unknown {
-  v8.setFlagsFromString('--expose-gc');
-  return vm.runInNewContext('gc');
 }

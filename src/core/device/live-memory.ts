@@ -44,6 +44,8 @@ export class LiveMemory {
   /** With the record that allocates each. */
   readonly #arrays: Map<LiveArray, Point> = new Map();
   readonly #byTicket: WeakMap<Timeline, Map<number, LiveArray>> = new WeakMap();
+  /** What V8 is told of each byte. */
+  readonly #weight: number;
   #bytes = 0;
   #toldBytes = 0;
   #fullBytes: number;
@@ -52,7 +54,9 @@ export class LiveMemory {
 
   constructor(device: LiveDevice) {
     this.#device = device;
-    this.#fullBytes = device.info.totalMemoryBytes * FULL_PART;
+    const { totalMemoryBytes } = device.info;
+    this.#fullBytes = totalMemoryBytes * FULL_PART;
+    this.#weight = device.channel.backend === 'cpu' ? 1 : Math.min(1, FULL_GPU_BYTES / totalMemoryBytes);
   }
 
   add(array: LiveArray, timeline: Timeline, ticket: number): void {
@@ -132,9 +136,7 @@ export class LiveMemory {
 
   #count(bytes: number): void {
     this.#bytes += bytes;
-    const { channel, info } = this.#device;
-    const weight = channel.backend === 'cpu' ? 1 : Math.min(1, FULL_GPU_BYTES / info.totalMemoryBytes);
-    const weighed = Math.round(this.#bytes * weight);
+    const weighed = Math.round(this.#bytes * this.#weight);
     if (weighed >= this.#toldBytes + MORE_BYTES || weighed <= this.#toldBytes - LESS_BYTES) this.#tell(weighed);
   }
 

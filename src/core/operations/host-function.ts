@@ -134,7 +134,7 @@ export class HostCall extends HostCompletion {
 
   /** Whether the device passed it by without reaching it. Then the failure of its ticket is reported. */
   protected isPassed(timeline: Timeline): boolean {
-    timeline.failureLog?.note(timeline);
+    timeline.noteFailures(this.ticket);
     return this.#page?.at(this.ticket) !== undefined;
   }
 

@@ -21,7 +21,7 @@ export function waitOnDevice(device: OrderedDevice, timeline: Timeline, other: T
   }
   if (other.hasReached(ticket)) {
     // If the record faulted, what derives from it is poisoned before this stream reads it, also on another device.
-    other.failureLog?.note(other);
+    other.noteFailures(ticket);
     entry.noteWait(entryOf(other), ticket);
     return false;
   }

@@ -274,6 +274,11 @@ export class Timeline {
     return this.#failed.known;
   }
 
+  /** The ticket was reached: reads its failures unless they are known, so that what derives from them on any device is poisoned. */
+  noteFailures(ticket: number): void {
+    if (this.known < ticket) this.failureLog?.note(this);
+  }
+
   /** There are failures that `newFailures` has not returned yet. */
   get isBehind(): boolean {
     return this.#failed.isBehind && !this.#isRetired;

@@ -8,7 +8,7 @@ import type { Point } from '../timeline/timeline.js';
  * other devices use it without a wait.
  */
 export function noteObserved({ timeline, ticket, clock }: Point): void {
-  timeline.failureLog?.note(timeline);
+  timeline.noteFailures(ticket);
   timeline.clockEntry.observe(ticket, clock);
 }
 

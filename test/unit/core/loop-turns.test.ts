@@ -4,9 +4,22 @@ import { READ_PER_TURN, REJECTED_PER_TURN, SETTLED_PER_TURN, TOLD_PER_TURN, WAIT
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { isSettled } from '../../support/wait.js';
-import { finish, fixture, turn } from './fake-channel.js';
+import type { Operation } from '../../../src/core/operations/operation.js';
+import { finish, type Fixture, fixture, turn } from './fake-channel.js';
 
 const MANY = 2000;
+
+/** Many operations of the device's stream that the device will find failed. */
+function manyThatFail({ channel, device }: Fixture): Operation[] {
+  const { stream } = device;
+  const x = device.zeros(1);
+  return Array.from({ length: MANY }, (_, n) => {
+    const operation = stream.fill(x, 1);
+    const { slot, last } = stream.timeline;
+    channel.fail(slot, { id: n + 1, first: last, last, status: Status.LAUNCH_FAILED, note: `${n}` });
+    return operation;
+  });
+}
 
 /** Counts calls by the turn in which they happen. */
 function perTurn(): { readonly note: () => void; readonly total: () => number; readonly most: () => number } {
@@ -147,16 +160,10 @@ test('one turn reads a bounded number of failures, on several streams, and no pr
 });
 
 test('one turn rejects a bounded number of promises with failures', async () => {
-  const { channel, device } = fixture();
-  const x = device.zeros(1);
+  const fixed = fixture();
   const { note, total, most } = perTurn();
-  const { timeline } = device.stream;
-  const all = Array.from({ length: MANY }, (_, n) => {
-    const { done } = device.stream.fill(x, 1);
-    channel.fail(timeline.slot, { id: n + 1, first: timeline.last, last: timeline.last, status: Status.LAUNCH_FAILED });
-    return done.catch(note);
-  });
-  channel.completeAll();
+  const all = manyThatFail(fixed).map(({ done }) => done.catch(note));
+  fixed.channel.completeAll();
   await Promise.all(all);
   expect(total()).toBe(MANY);
   expect(most()).toBeLessThanOrEqual(2 * REJECTED_PER_TURN);
@@ -215,15 +222,10 @@ test('one turn tells observers of a bounded number of operations of a lost devic
 
 test('close tells a bounded number of failures in one turn', async () => {
   const all = fixture();
-  const { channel, core, device } = all;
-  const x = device.zeros(1);
+  const { core, device } = all;
   const { note, total, most } = perTurn();
   core.errors.add({ next: note });
-  const { timeline } = device.stream;
-  for (let n = 0; n < MANY; n++) {
-    device.stream.fill(x, 1);
-    channel.fail(timeline.slot, { id: n + 1, first: timeline.last, last: timeline.last, status: Status.LAUNCH_FAILED });
-  }
+  manyThatFail(all);
   const closing = device.close();
   while (!(await isSettled(closing))) finish(all);
   expect(total()).toBe(MANY);
@@ -247,15 +249,11 @@ test('a status that is asked for knows its failure at once', async () => {
 });
 
 test('one turn tells a bounded number of failures that no code awaits, and none is lost', async () => {
-  const { channel, core, device } = fixture();
-  const x = device.zeros(1);
+  const all = fixture();
+  const { channel, core, device } = all;
   const { note, total, most } = perTurn();
   core.errors.add({ next: note });
-  const { timeline } = device.stream;
-  for (let n = 0; n < MANY; n++) {
-    device.stream.fill(x, 1);
-    channel.fail(timeline.slot, { id: n + 1, first: timeline.last, last: timeline.last, status: Status.LAUNCH_FAILED, note: `${n}` });
-  }
+  manyThatFail(all);
   channel.completeAll();
   await device.stream.synchronize();
   while (core.failures.hasUntold) await turn();
