@@ -164,7 +164,9 @@ export function derivedOfThreads(target: Target): void {
             stream.launch(plus, LENGTH, { y: back, z: w });
             const takes = { failed: failed.done, back: back.read(), w: w.read() };
             release();
-            for (const [name, promise] of Object.entries(takes)) note(await upstreamOf(name, promise, name !== 'failed'));
+            await Promise.all(
+              Object.entries(takes).map(async ([name, promise]) => note(await upstreamOf(name, promise, name !== 'failed'))),
+            );
             for (const text of await next<readonly string[]>()) if (!text.includes(' UpstreamError of ')) note(`other thread: ${text}`);
             back[Symbol.dispose]();
             // The other thread's kernel fails.
@@ -174,7 +176,9 @@ export function derivedOfThreads(target: Target): void {
             const launched = stream.launch(plus, LENGTH, { y: adopted, z: w });
             const taken = { adopted: adopted.read(), launched: launched.done, w: w.read() };
             worker.postMessage({ part: 'release' });
-            for (const [name, promise] of Object.entries(taken)) note(await upstreamOf(`of the other thread: ${name}`, promise, true));
+            await Promise.all(
+              Object.entries(taken).map(async ([name, promise]) => note(await upstreamOf(`of the other thread: ${name}`, promise, true))),
+            );
             for (const text of await next<readonly string[]>()) if (text.endsWith('fulfilled')) note(`other thread: ${text}`);
             adopted[Symbol.dispose]();
             // Healed, the memory is good in both threads.
