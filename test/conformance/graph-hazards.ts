@@ -1,8 +1,10 @@
-// Chapter 10, thirteenth part: hazards of launches on checked streams.
+// Chapter 10, thirteenth part: hazards of launches on checked streams, and arrays that very many graphs use.
 import { describe, expect } from 'vitest';
-import { inout, StreamHazardError, u32, type DeviceArray, type Stream } from 'millrace';
-import { ONE, weaveKernel } from '../support/graphs.js';
+import { inout, StreamHazardError, u32, type DeviceArray, type Recorder, type Stream } from 'millrace';
+import { ONE, weaveKernel, woven } from '../support/graphs.js';
 import { mixKernel } from '../support/kernels.js';
+import { hold } from '../support/latch.js';
+import { witness } from '../support/order.js';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { thrownBy } from '../support/wait.js';
@@ -122,6 +124,65 @@ export function graphHazards(target: Target): void {
         a.waitStream(b);
         await a.launch(graph).done;
         await graph.close();
+      });
+    });
+
+    rule('S1013', 'launches of a hundred graphs of one array are ordered with each other and with other operations', async () => {
+      const { device } = chapter;
+      const streams = [device.createStream(), device.createStream()] as const;
+      using x = device.full(8, 3, 'u32');
+      using y = device.zeros(8, 'u32');
+      using z = device.zeros(4, 'u32');
+      const half = y.subarray(0, 4);
+      let expected = 0;
+      const weave = (stream: Recorder, k: number): unknown => stream.launch(weaveKernel, { grid: 1, block: 4 }, { x, y: half, k });
+      // Most are launched before all of them use the array, and each of them once more.
+      const graphs = Array.from({ length: 100 }, (_, n) => {
+        const graph = streams[n % 2]!.capture((s) => void weave(s, n));
+        for (const use of n % 3 > 0 ? [] : [() => streams[0].launch(graph), () => weave(streams[1], n)]) {
+          use();
+          expected = woven(3, expected, n);
+        }
+        return graph;
+      });
+      for (const [n, graph] of graphs.entries()) {
+        streams[(n >> 1) % 2]!.launch(graph);
+        expected = woven(3, expected, n);
+      }
+      expect([...(await y.read())]).toEqual([expected, expected, expected, expected, 0, 0, 0, 0]);
+      for (const [first, second] of [
+        [() => streams[0].launch(graphs[4]!), () => streams[1].copy(z, half)],
+        [() => streams[0].copy(z, half), () => streams[1].launch(graphs[99]!)],
+        [() => streams[0].launch(graphs[98]!), () => streams[1].launch(graphs[4]!)],
+      ] as const) {
+        await using latch = await hold(target, streams[0]);
+        first();
+        await streams[1].fill(y.subarray(4), 1).done;
+        const operation = second();
+        await witness(streams[1]);
+        expect(operation.isComplete).toBe(false);
+        latch.open();
+        await operation.done;
+      }
+      await Promise.all(graphs.map((graph) => graph.close()));
+      await Promise.all(streams.map((stream) => stream.close()));
+    });
+
+    rule('S1027', 'an array that a hundred graphs use', async () => {
+      await withPair(async (a, b, make) => {
+        const [x, y] = [make(1), make(2)];
+        const graphs = Array.from({ length: 100 }, (_, n) =>
+          a.capture((s) => void s.launch(weaveKernel, { ...ONE, label: `node ${n}` }, { x, y, k: 1 }), { label: `graph ${n}` }),
+        );
+        a.launch(graphs[7]!);
+        const first = { access: 'write', node: { graph: 'graph 7', label: 'node 7' } };
+        expect(hazardOf(() => b.fill(y, 1))).toMatchObject({ array: y.label, first });
+        expect(hazardOf(() => b.launch(graphs[9]!))).toMatchObject({ first, second: { node: { graph: 'graph 9', label: 'node 9' } } });
+        b.waitStream(a);
+        b.fill(x, 1);
+        const second = { access: 'read', node: { graph: 'graph 7' } };
+        expect(hazardOf(() => a.launch(graphs[7]!))).toMatchObject({ array: x.label, first: { access: 'write' }, second });
+        await Promise.all(graphs.map((graph) => graph.close()));
       });
     });
 

@@ -33,6 +33,7 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
     graph.checkOpen();
     record.add(graph.memory, 0, graph.memory.byteLength, true);
     for (const other of graph.memory.conflicts) record.add(other, 0, other.byteLength, false);
+    for (const { memory, start, end, isWrite } of graph.memory.crowded) record.add(memory, start, end, isWrite, false);
     record.order('graph', graph.label, core.tracker.areClocksKept ? new LaunchedNodes(graph, given) : undefined);
     graph.timers?.begin(timeline);
     const ticket = core.submit(timeline, core.encoder.launchGraph(timeline.slot, graph.handle, entries));

@@ -2,10 +2,7 @@
 // been submitted: it must order the nodes among themselves and nothing else. Afterwards the stand-ins tell which bytes the graph uses.
 // Thread: owner.
 import type { OrderedDevice } from '../ordering/ordered-stream.js';
-import { type GraphLaunch, type GraphUse, TrackedMemory } from '../ordering/tracked-memory.js';
-
-/** Bytes that the nodes read only, or write. */
-export type CapturedUse = Omit<GraphUse, 'graph' | 'seen'>;
+import { type GraphLaunch, type GraphUse, TrackedMemory, type UsedBytes } from '../ordering/tracked-memory.js';
 
 /** The stand-in of a memory. */
 export class CapturedMemory extends TrackedMemory {
@@ -28,7 +25,7 @@ export class CapturedMemory extends TrackedMemory {
   }
 
   /** The ranges of bytes that the nodes read only, and those that they write. */
-  used(): CapturedUse[] {
+  used(): UsedBytes[] {
     const uses: { start: number; end: number; isWrite: boolean }[] = [];
     this.history.visit(0, this.byteLength, ({ start, end, writes, reads }) => {
       const isWrite = writes.timeline !== undefined;
@@ -46,8 +43,9 @@ export class GraphMemory extends TrackedMemory {
   readonly core: OrderedDevice;
   readonly label: string;
   launch: GraphLaunch | undefined = undefined;
-  /** Other graphs that use the same bytes, one of the two writing. */
+  /** Other graphs that use the same bytes of a memory that is not crowded, one of the two writing. */
   readonly conflicts: Set<GraphMemory> = new Set();
+  readonly crowded: GraphUse['graph']['crowded'] = [];
 
   constructor(core: OrderedDevice, label: string) {
     super(1);

@@ -2,15 +2,16 @@
 //
 // The tracker sees one memory per graph, GraphMemory, which a launch writes. Every memory that the graph uses lists it (GraphUse), so a
 // record outside of the graph that uses such bytes counts as a reader of that one memory. A launch therefore costs the same however much
-// the graph uses, and a record pays for the graphs that use its memory.
+// the graph uses, and a record pays for the graphs that use its memory. A memory that very many graphs use lists none of them: their
+// launches access it as other records do (TrackedMemory.isCrowded).
 // Thread: owner.
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Storage } from '../memory/storage.js';
-import type { GraphLaunch } from '../ordering/tracked-memory.js';
+import type { GraphLaunch, UsedBytes } from '../ordering/tracked-memory.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { BarrierSlots } from './barrier-slots.js';
-import { type CapturedUse, GraphMemory } from './captured-memory.js';
+import { GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
 import { encodeDefinition } from './graph-definition.js';
 import { NamedNodes } from './graph-nodes.js';
@@ -78,7 +79,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   }
 
   /** The memories that it uses, and how. */
-  *uses(): Iterable<CapturedUse & { readonly storage: Storage }> {
+  *uses(): Iterable<UsedBytes & { readonly storage: Storage }> {
     for (const [storage, captured] of this.session.memories) for (const use of captured.used()) yield { ...use, storage };
   }
 
@@ -134,7 +135,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
 
   /** Does the graph use bytes of this memory in a way that conflicts with an access? */
   conflictsWith(memory: Storage, start: number, end: number, isWrite: boolean): boolean {
-    return memory.graphUses.some((use) => use.graph === this.memory && use.start < end && start < use.end && (isWrite || use.isWrite));
+    const captured = this.session.memories.get(memory);
+    return captured?.used().some((use) => use.start < end && start < use.end && (isWrite || use.isWrite)) === true;
   }
 
   /** Refuses further launches, and lets the device free what the graph keeps after the launches that were submitted. Idempotent. */
@@ -153,22 +155,19 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     for (const { timeline, ticket, info } of this.#uploads)
       for (const storage of this.session.memories.keys()) storage.access(timeline, ticket, 0, storage.byteLength, 'readback', info, false);
     this.session.release();
-    for (const storage of this.session.memories.keys()) {
-      // The history takes up the last launch. Memory that was never written stays marked by the graph.
-      if (!storage.hasContents) continue;
-      storage.uses();
-      storage.graphUses = storage.graphUses.filter(({ graph }) => graph !== memory);
-    }
+    for (const storage of this.session.memories.keys()) storage.dropGraph(memory);
   }
 
-  #use(storage: Storage, uses: readonly CapturedUse[]): void {
+  #use(storage: Storage, uses: readonly UsedBytes[]): void {
+    const others = storage.graphUses;
+    storage.addGraph(this.memory, uses);
+    if (storage.isCrowded) return;
     // What was submitted before the graph existed counts as a reader of its memory.
     this.memory.takeUsersOf(storage, false);
-    for (const { graph, start, end, isWrite } of storage.graphUses) {
+    for (const { graph, start, end, isWrite } of others) {
       const isConflict = uses.some((use) => use.start < end && start < use.end && (use.isWrite || isWrite));
       if (isConflict && graph instanceof GraphMemory) this.#conflictWith(graph);
     }
-    storage.graphUses = [...storage.graphUses, ...uses.map((use) => ({ ...use, graph: this.memory, seen: 0 }))];
   }
 
   #conflictWith(other: GraphMemory): void {

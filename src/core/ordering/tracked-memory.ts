@@ -11,12 +11,19 @@ import type { OrderedDevice } from './ordered-stream.js';
 import { entryOf } from './vector-clock.js';
 
 /** Bytes of a memory that the launches of a graph use. */
-export interface GraphUse {
-  /** Stands for everything that the graph uses: a launch writes it, and a record that conflicts with a launch reads it. */
-  readonly graph: TrackedMemory & { readonly launch: GraphLaunch | undefined };
+export interface UsedBytes {
   readonly start: number;
   readonly end: number;
   readonly isWrite: boolean;
+}
+
+export interface GraphUse extends UsedBytes {
+  /** Stands for everything that the graph uses: a launch writes it, and a record that conflicts with a launch reads it. */
+  readonly graph: TrackedMemory & {
+    readonly launch: GraphLaunch | undefined;
+    /** Bytes of crowded memories, which each launch accesses as other records do. */
+    readonly crowded: (UsedBytes & { readonly memory: TrackedMemory })[];
+  };
   /** The number of the launch that the history of the memory contains. */
   seen: number;
 }
@@ -33,12 +40,20 @@ export interface GraphLaunch {
 }
 
 const NO_GRAPHS: readonly GraphUse[] = [];
-const NO_GRAPH = { launch: undefined } as unknown as GraphUse['graph'];
+const NO_GRAPH = { launch: undefined, crowded: [] as const } as unknown as GraphUse['graph'];
+/** Makes records look at a memory that no graph is listed for. */
+const MARKED: readonly GraphUse[] = [{ graph: NO_GRAPH, start: 0, end: 0, isWrite: false, seen: 0 }];
+/**
+ * A record pays for every listed graph, and a listed graph for every other one; a launch pays for every crowded memory. A graph for each
+ * of a few dozen batch sizes, all with the same weights, is still listed.
+ */
+const MOST_LISTED = 64;
 
 export abstract class TrackedMemory {
   readonly byteLength: number;
-  /** The graphs that use it. The list is replaced and never changed. */
+  /** The graphs that use it, unless it is crowded. The list is replaced and never changed. */
   graphUses: readonly GraphUse[] = NO_GRAPHS;
+  #isCrowded = false;
   readonly #history: AccessHistory;
   readonly #users: LatestAccesses = new LatestAccesses();
   // While one stream alone uses the memory, and all of it each time, its last write and the read after that are kept here: noting an access
@@ -89,7 +104,33 @@ export abstract class TrackedMemory {
   set whenUsed(called: (() => void) | undefined) {
     this.#whenUsed = called;
     // A record looks at the graphs of a memory only if it has some.
-    this.graphUses = called === undefined ? NO_GRAPHS : [{ graph: NO_GRAPH, start: 0, end: 0, isWrite: false, seen: 0 }];
+    this.graphUses = called === undefined ? NO_GRAPHS : MARKED;
+  }
+
+  /** Have so many graphs used it that they are not listed, and their launches access it as other records do? */
+  get isCrowded(): boolean {
+    return this.#isCrowded;
+  }
+
+  /** Launches of the graph will use these bytes. */
+  addGraph(graph: GraphUse['graph'], bytes: readonly UsedBytes[]): void {
+    const uses = bytes.map(({ start, end, isWrite }) => ({ graph, start, end, isWrite, seen: 0 }));
+    if (!this.#isCrowded) {
+      this.graphUses = [...this.graphUses, ...uses];
+      if (this.graphUses.length <= MOST_LISTED || new Set(this.graphUses.map((use) => use.graph)).size <= MOST_LISTED) return;
+      this.#isCrowded = true;
+      this.#addLaunches();
+      uses.splice(0, uses.length, ...this.graphUses);
+      this.graphUses = this.hasContents ? NO_GRAPHS : MARKED;
+    }
+    for (const use of uses) if (use.graph !== NO_GRAPH) use.graph.crowded.push({ memory: this, ...use });
+  }
+
+  /** The graph is launched no more. Its last launch is in the history. */
+  dropGraph(graph: GraphUse['graph']): void {
+    this.#addLaunches();
+    // Memory that was never written stays marked by the graph.
+    if (this.hasContents && this.graphUses.length > 0) this.graphUses = this.graphUses.filter((use) => use.graph !== graph);
   }
 
   /** Was its array disposed? */

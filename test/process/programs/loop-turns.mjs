@@ -259,6 +259,25 @@ const cases = {
     await graph.launch().done;
     await graph.close();
   },
+  'capture, launch and close of 100 graphs, and a record, beside 4,000 graphs of the array': async () => {
+    const z = device.zeros(64);
+    const one = () => device.stream.capture((s) => void s.launch(step, 64, { y: z }));
+    const others = [];
+    await sliced(4000, () => others.push(one()));
+    await many(100, async (n) => {
+      const graph = one();
+      await nextTurn();
+      device.stream.launch(graph);
+      device.stream.launch(others[n * 40]);
+      device.stream.launch(step, 64, { y: z });
+      await nextTurn();
+      void graph.close();
+      await nextTurn();
+    });
+    await sliced(4000, (n) => void others[n].close());
+    z[Symbol.dispose]();
+    await device.synchronize();
+  },
   'update, launch and nodeTimes of 200 nodes, 5 times': async () => {
     isOfCase = true;
     const body = (s) => {
