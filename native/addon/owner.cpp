@@ -5,9 +5,7 @@
 
 #include "addon/args.h"
 #include "addon/environment.h"
-#include "addon/shared_pages.h"
 #include "addon/values.h"
-#include "runtime/host_copy.h"
 #include "runtime/registry.h"
 
 namespace millrace {
@@ -98,49 +96,6 @@ napi_value CountShared(napi_env env, napi_callback_info info) {
                napi_get_value_double(env, length, &most) == napi_ok && static_cast<double>(bytes) <= most);
   if (!args.ok()) return args.Throw("countShared");
   args.self().CountShared(args[0], bytes);
-  return nullptr;
-}
-
-/// The bytes of an argument that is a view of a whole SharedArrayBuffer or of a part; the call may write them.
-template <size_t N>
-std::span<std::byte> WritableBytes(Args<N>& args, size_t n) {
-  const std::span<const std::byte> bytes = args.Bytes(n);
-  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
-}
-
-napi_value MapHost(napi_env env, napi_callback_info info) {
-  Args<2> args(env, info);
-  const std::span<std::byte> target = WritableBytes(args, 0);
-  const std::span<std::byte> source = WritableBytes(args, 1);
-  // Mapping more pages than the buffer has would take pages from other buffers.
-  args.Require(args.ok() && IsWholeGrowable(env, args[0], target.size()));
-  if (!args.ok()) return args.Throw("mapHost");
-  return BoolValue(env, MapAlso(target, source));
-}
-
-napi_value UnmapHost(napi_env env, napi_callback_info info) {
-  Args<1> args(env, info);
-  const std::span<std::byte> target = WritableBytes(args, 0);
-  args.Require(args.ok() && IsWholeGrowable(env, args[0], target.size()));
-  if (!args.ok()) return args.Throw("unmapHost");
-  return BoolValue(env, MapApart(target));
-}
-
-napi_value CopyHostBytes(napi_env env, napi_callback_info info) {
-  Args<2> args(env, info);
-  const std::span<std::byte> target = WritableBytes(args, 0);
-  const std::span<const std::byte> source = args.Bytes(1);
-  args.Require(source.size() == target.size());
-  if (!args.ok()) return args.Throw("copyHost");
-  CopyHost(target, source);
-  return nullptr;
-}
-
-napi_value AdviseHuge(napi_env env, napi_callback_info info) {
-  Args<1> args(env, info);
-  const std::span<std::byte> bytes = WritableBytes(args, 0);
-  if (!args.ok()) return args.Throw("adviseHugePages");
-  AdviseHugePages(bytes);
   return nullptr;
 }
 
@@ -365,10 +320,6 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("attach", Attach),
       self.Function("detach", Detach),
       self.Function("countShared", CountShared),
-      self.Function("mapHost", MapHost),
-      self.Function("unmapHost", UnmapHost),
-      self.Function("copyHost", CopyHostBytes),
-      self.Function("adviseHugePages", AdviseHuge),
       self.Function("reserveHandles", ReserveHandles),
       self.Function("defineGraph", DefineGraph),
       self.Function("reserveStream", ReserveStream),

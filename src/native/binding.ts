@@ -162,6 +162,11 @@ export interface Binding {
   unmapHost(target: Uint8Array): boolean;
   /** Copies `source` to `target`, which have the same size and do not overlap. Several threads share a large copy. Blocks. */
   copyHost(target: Uint8Array, source: Uint8Array): void;
+  /**
+   * The same on other threads, into memory that no code has accessed yet and that none detaches meanwhile. The promise keeps the event loop
+   * alive.
+   */
+  copyHostApart(target: Uint8Array, source: Uint8Array): Promise<void>;
   /** Asks the system for huge pages, whose first touch is fast, for memory that no code has accessed yet. */
   adviseHugePages(bytes: Uint8Array): void;
   /** Reserves a contiguous run of unused handle indices for this environment and returns the first one. */

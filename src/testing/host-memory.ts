@@ -27,6 +27,11 @@ export abstract class TestHostMemory {
     target.set(source);
   }
 
+  copyHostApart(target: Uint8Array, source: Uint8Array): Promise<void> {
+    target.set(source);
+    return Promise.resolve();
+  }
+
   adviseHugePages(): void {}
 
   lend(handle: number, byteLength: number): void {

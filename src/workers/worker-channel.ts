@@ -172,6 +172,10 @@ export class WorkerChannel implements Channel {
     this.#binding.copyHost(target, source);
   }
 
+  copyHostApart(target: Uint8Array, source: Uint8Array): Promise<void> {
+    return this.#binding.copyHostApart(target, source);
+  }
+
   adviseHugePages(bytes: Uint8Array): void {
     this.#binding.adviseHugePages(bytes);
   }

@@ -1,11 +1,14 @@
 // Devices, copies and watches when the system refuses threads. cpu_cooperative_test.cpp tests those of cooperative
 // launches, cuda_pageable_copies_test.cpp and cuda_deferred_frees_test.cpp those of the CUDA backend.
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <vector>
 
 #include "channel_rig.h"
 #include "cpu/device.h"
 #include "refused_threads.h"
+#include "runtime/host_copy.h"
 
 namespace millrace::testing {
 namespace {
@@ -101,6 +104,23 @@ MR_TEST(an_allocation_fails_without_the_thread_for_blocking_calls) {
   MR_EXPECT_EQ(rig.Failures(a)[0].status.driver_code(), EAGAIN);
   MR_EXPECT(rig.Completes(a, rig.Alloc(a, Handle(1), 16, protocol::AllocKind::kInterprocess)));
   MR_EXPECT_EQ(rig.Failures(a).size(), size_t{1});
+}
+
+MR_TEST(pieces_of_a_copy_into_fresh_memory_meet_wherever_it_begins) {
+  constexpr size_t kHugePage = 2 << 20;
+  std::vector<std::byte> src(3 * kHugePage + 77);
+  for (size_t n = 0; n < src.size(); ++n) src[n] = static_cast<std::byte>(n * 31 + n / 4096);
+  std::vector<std::byte> room(src.size() + 2 * kHugePage + 2);
+  std::byte* const huge = room.data() + (kHugePage - reinterpret_cast<uintptr_t>(room.data()) % kHugePage);
+  for (const size_t skew : {size_t{0}, size_t{1}, size_t{16}, kHugePage - 1}) {
+    for (const size_t bytes : {size_t{0}, size_t{1}, kHugePage, kHugePage + 1, src.size()}) {
+      std::fill(room.begin(), room.end(), std::byte{0xee});
+      std::byte* const dst = huge + skew;
+      CopyToFresh({dst, bytes}, {src.data(), bytes});
+      MR_EXPECT(std::equal(dst, dst + bytes, src.begin()));
+      MR_EXPECT(dst[-1] == std::byte{0xee} && dst[bytes] == std::byte{0xee});
+    }
+  }
 }
 
 MR_TEST(a_cpu_device_does_not_open_with_fewer_threads_than_it_has_cores) {

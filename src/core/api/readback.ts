@@ -1,7 +1,7 @@
 // `array.read`: copies an array to the host, on a stream that waits for nothing but the array's last writer.
 //
-// A large result without `into` is a buffer that the device's worker makes and transfers when it is complete, so this thread copies
-// nothing. Every other result goes through page-locked memory, from where this thread copies it in slices.
+// A very large result without `into` is a buffer that the device's worker makes and transfers when it is complete. Every other result goes
+// through page-locked memory: from there other threads copy it if it is new and large, else this one in slices.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
 import { isDetached } from '../base/buffers.js';
@@ -14,7 +14,7 @@ import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import type { Operation } from '../operations/operation.js';
 import type { StridedArray } from './strided-array.js';
 
-/** Smaller results are copied on this thread: that costs less than two messages to the worker. */
+/** Smaller results go through page-locked memory of their size: that costs less than two messages to the worker. */
 const LEAST_LENT = 32 * 2 ** 20;
 
 /** The stream that a read is submitted to. */

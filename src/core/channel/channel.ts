@@ -101,6 +101,8 @@ export interface Channel {
   unmapHost(buffer: SharedArrayBuffer): boolean;
   /** Copies `source` to `target`, which have the same size and do not overlap. Several threads share a large copy. Blocks. */
   copyHost(target: Uint8Array, source: Uint8Array): void;
+  /** The same on other threads, into memory that no code has accessed yet and that none detaches meanwhile. */
+  copyHostApart(target: Uint8Array, source: Uint8Array): Promise<void>;
   /** Asks the system for huge pages, whose first touch is fast, for memory that no code has accessed yet. */
   adviseHugePages(bytes: Uint8Array): void;
   /** Allocates an ordinary buffer in the device's worker and binds it to the handle, not page-locked. `collect` transfers it here. */

@@ -1,9 +1,10 @@
-// The two ways to read bytes to the host. Small reads go through page-locked memory, from which this thread copies them in slices.
-// Large reads go into a buffer of the device's worker, which transfers it when it is complete, so this thread copies nothing.
+// The two ways to read bytes to the host. Small reads go through page-locked memory, from which this thread copies them in slices, or other
+// threads where the buffer is new and takes longer. Large reads go into a buffer of the device's worker, which transfers it when it is complete, so this thread copies nothing.
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { OutOfMemoryError } from '../base/errors.js';
 import type { HostBlock } from '../device/host-block.js';
+import { LEAST_LARGE } from '../device/large-host-blocks.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { Storage } from '../memory/storage.js';
 import type { FailingOperation } from '../timeline/failures.js';
@@ -43,6 +44,11 @@ export class HostRead {
     try {
       const into = given ?? core.arena.resultBytes(this.#byteLength);
       await core.waits.until(timeline, ticket, operation, opts, sources);
+      // No other code knows the new buffer, so threads may fill it while the event loop goes on.
+      if (given === undefined && this.#byteLength >= LEAST_LARGE) {
+        await core.channel.copyHostApart(into, this.#stage.bytes);
+        return into.buffer;
+      }
       const error = await new Promise<Error | undefined>((resolve) => core.hostCopies.copyToHost(this.#stage.bytes, into, resolve));
       if (error !== undefined) throw error;
       return into.buffer;

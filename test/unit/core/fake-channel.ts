@@ -190,6 +190,11 @@ export class FakeChannel implements Channel {
     target.set(source);
   }
 
+  copyHostApart(target: Uint8Array, source: Uint8Array): Promise<void> {
+    this.copyHost(target, source);
+    return Promise.resolve();
+  }
+
   adviseHugePages(_bytes: Uint8Array): void {}
 
   unmapHost(_buffer: SharedArrayBuffer): boolean {
