@@ -14,7 +14,7 @@ const DEFAULT_DEPTH = 3;
 /** Each lane uses a stream; a larger number is probably meant as a queue length. */
 const MAX_DEPTH = 1024;
 /** `depth: 'auto'` starts with `first` lanes per device and adds lanes up to `most`. */
-const AUTO_DEPTH = { first: 2, most: 64 } as const;
+const AUTO_DEPTH = { first: DEFAULT_DEPTH, most: 64 } as const;
 
 export interface LaneLayout {
   readonly devices: readonly Device[];
@@ -58,6 +58,8 @@ interface DeviceLanes {
   readonly device: Device;
   readonly streams: readonly Stream[] | undefined;
   readonly free: Slot[];
+  /** Lanes that were dropped, for `grow`. */
+  readonly spare: Slot[];
   count: number;
   busy: number;
   /** Lanes to drop when they are next released. */
@@ -74,7 +76,7 @@ export class LanePool {
   constructor({ devices, depth, streams }: LaneLayout) {
     this.#lanes = devices.map((device) => {
       const own = streams?.filter((stream) => stream.device.core === device.core);
-      return { device, streams: own, free: [], count: 0, busy: 0, surplus: 0 };
+      return { device, streams: own, free: [], spare: [], count: 0, busy: 0, surplus: 0 };
     });
     try {
       for (let at = 0; at < depth; at++) for (const lanes of this.#lanes) this.#add(lanes);
@@ -112,13 +114,18 @@ export class LanePool {
     lanes.busy--;
     if (lanes.surplus === 0) return void lanes.free.push(slot);
     lanes.surplus--;
-    lanes.count--;
+    this.#drop(lanes, slot);
   }
 
   /** Adds lanes to each device, up to the limit of 'auto'. False if the limit is reached already. */
   grow(by: number): boolean {
-    const lanes = this.#lanes.filter(({ count }) => count < AUTO_DEPTH.most);
-    for (const each of lanes) for (let n = Math.min(by, AUTO_DEPTH.most - each.count); n > 0; n--) this.#add(each);
+    const lanes = this.#lanes.filter(({ count, surplus }) => count - surplus < AUTO_DEPTH.most);
+    for (const each of lanes) {
+      for (let n = Math.min(by, AUTO_DEPTH.most - each.count + each.surplus); n > 0; n--) {
+        if (each.surplus > 0) each.surplus--;
+        else this.#add(each);
+      }
+    }
     return lanes.length > 0;
   }
 
@@ -126,7 +133,8 @@ export class LanePool {
   shrink(by: number): void {
     for (const lanes of this.#lanes) {
       for (let n = by; n > 0; n--) {
-        if (lanes.free.pop()) lanes.count--;
+        const slot = lanes.free.pop();
+        if (slot) this.#drop(lanes, slot);
         else lanes.surplus++;
       }
     }
@@ -146,7 +154,17 @@ export class LanePool {
     await Promise.all(streams.map((stream) => stream.close()));
   }
 
+  #drop(lanes: DeviceLanes, slot: Slot): void {
+    lanes.count--;
+    lanes.spare.push(slot);
+  }
+
   #add(lanes: DeviceLanes): void {
+    const spare = lanes.spare.pop();
+    if (spare !== undefined) {
+      lanes.count++;
+      return void lanes.free.push(spare);
+    }
     const index = this.#nextIndex++;
     let stream = lanes.streams?.[lanes.count % lanes.streams.length];
     if (!stream) this.#ownStreams.add((stream = lanes.device.createStream({ label: `lane ${String(index)}` })));

@@ -20,7 +20,7 @@ import { checkStage, type Stage } from './stage.js';
 /** Options of lanes: how many items are in flight, on which streams, and what happens on errors. */
 export interface LaneOptions<T = unknown> extends ErrorOptions<T> {
   /**
-   * Items in flight on each device, 1 to 1024. 'auto' starts with 2 lanes and adds more while all are occupied and the throughput grows.
+   * Items in flight on each device, 1 to 1024. 'auto' starts with 3 lanes and adds more while all are occupied and the throughput grows.
    * Default: the number of `streams`, or 3 without them.
    */
   readonly depth?: number | 'auto';

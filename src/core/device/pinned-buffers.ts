@@ -12,8 +12,8 @@ import type { Channel } from '../channel/channel.js';
 import { type HostBlock, PAGE, roundUp } from './host-block.js';
 import { type HostPages, ownBuffer } from './host-pages.js';
 
-/** The kept buffers of one device. Their pages stay locked and cannot be used for anything else. */
-const MOST_KEPT_BYTES = 64 * 2 ** 20;
+/** The kept buffers of one device: two of 64 MiB for each of two lanes. Their pages stay locked and cannot be used for anything else. */
+const MOST_KEPT_BYTES = 256 * 2 ** 20;
 const MOST_KEPT = 1024;
 /**
  * Each mapped buffer is an entry of the process's memory map. Linux allows 65,530 by default (vm.max_map_count), and V8 ends the process

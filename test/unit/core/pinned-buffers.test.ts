@@ -102,8 +102,8 @@ describe('the buffer of a pinned array', () => {
 
   test('is unmapped when too many bytes are kept, and at once when it alone has too many', () => {
     const { channel, arena } = open();
-    const [large, small] = [arena.takePinned(65 * MIB), arena.takePinned(MIB)];
-    const rest = Array.from({ length: 32 }, () => arena.takePinned(2 * MIB));
+    const [large, small] = [arena.takePinned(257 * MIB), arena.takePinned(MIB)];
+    const rest = Array.from({ length: 32 }, () => arena.takePinned(8 * MIB));
     arena.giveBack(large, []);
     expect(channel.unmapped).toEqual([large.buffer]);
     arena.giveBack(small, []);
