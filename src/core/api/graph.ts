@@ -174,7 +174,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
    * @example await writeFile('step.svg', await step.toSvg());
    */
   toSvg(): Promise<string> {
-    return svgOf(this.label, this.nodes, this.edges);
+    return svgOf(this.label, this.core.session.nodes);
   }
 
   /**

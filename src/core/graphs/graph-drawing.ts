@@ -2,7 +2,8 @@
 //
 // Graphviz has no fonts here and guesses the width of a text. So every label is a table cell of at least the width that the text takes in
 // the monospaced fonts of the style sheet: no label is wider than its shape.
-import { bodyName, nameOf, type GraphBody, type GraphEdge, type GraphNode } from './graph-nodes.js';
+import type { CapturedNode } from './captured-node.js';
+import { bodyName, nameOf } from './graph-nodes.js';
 
 /** The attributes of a node by kind; others are boxes. */
 const SHAPES: ReadonlyMap<string, string> = new Map([
@@ -25,38 +26,20 @@ const ADVANCE = 0.625;
 /** Longer labels are cut in the drawing; its tooltips have them whole. */
 const MAX_LABEL = 48;
 
-/** The text for Graphviz, and the tooltips of its nodes and edges by the titles that Graphviz gives them: 'n0', 'n0->n1'. */
+/** One node or stream of a graph takes several lines. */
 export interface Drawing {
-  readonly dot: string;
+  /** The text for Graphviz, in parts of some lines. */
+  readonly dot: Iterable<string>;
+  /** Once `dot` was read: the tooltips of nodes and edges by the titles that Graphviz gives them, 'n0', 'n0->n1'. */
   readonly tooltips: ReadonlyMap<string, string>;
 }
 
+type Nodes = readonly CapturedNode[];
+
 /** One cluster for each stream, and in it one for each body of a condition. */
-export function drawingOf(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Drawing {
-  const isOnOneDevice = nodes.every(({ device }) => device === nodes[0]?.device);
-  const streams = new Map<string, GraphNode[]>();
-  for (const node of nodes) {
-    const key = isOnOneDevice ? node.stream : `${node.device} ${node.stream}`;
-    const members = streams.get(key);
-    if (members === undefined) streams.set(key, [node]);
-    else members.push(node);
-  }
-  const drawer = new Drawer();
-  // Without newrank, Graphviz ranks each cluster by itself, and arrows between clusters may point upwards.
-  drawer.add(
-    'digraph {',
-    '  graph [rankdir=TB, newrank=true, compound=true, nodesep=0.35, ranksep=0.4, pad=0.15, bgcolor=white, fontname=Courier];',
-  );
-  drawer.add('  node [fontname=Courier, margin="0.12,0.06"]; edge [arrowsize=0.7];');
-  let cluster = 0;
-  for (const [stream, members] of streams) {
-    drawer.add(`  subgraph cluster_${cluster++} {`, `    style="rounded,filled"; margin=12; label=<${table([[stream, NAME_SIZE]])}>;`);
-    for (const node of members) drawer.addNode(node, TOP);
-    drawer.add('  }');
-  }
-  drawer.addEdges({ nodes, edges }, TOP);
-  drawer.add('}');
-  return { dot: `${drawer.lines.join('\n')}\n`, tooltips: drawer.tooltips };
+export function drawingOf(nodes: Nodes): Drawing {
+  const tooltips = new Map<string, string>();
+  return { dot: new Drawer(tooltips).graph(nodes), tooltips };
 }
 
 /** Where nodes are: in the graph or in a body. */
@@ -70,47 +53,67 @@ interface Place {
 const TOP: Place = { prefix: 'n', where: '' };
 
 class Drawer {
-  readonly lines: string[] = [];
-  readonly tooltips = new Map<string, string>();
+  readonly #tooltips: Map<string, string>;
 
-  add(...lines: readonly string[]): void {
-    this.lines.push(...lines);
+  constructor(tooltips: Map<string, string>) {
+    this.#tooltips = tooltips;
   }
 
-  addNode(node: GraphNode, place: Place): void {
-    const { id, kind, device, stream } = node;
+  *graph(nodes: Nodes): Generator<string> {
+    const isOnOneDevice = nodes.every(({ stream }) => stream.core === nodes[0]?.stream.core);
+    const streams = new Map<string, number[]>();
+    for (const [id, { stream }] of nodes.entries()) {
+      const key = isOnOneDevice ? stream.label : `${stream.core.name} ${stream.label}`;
+      const members = streams.get(key);
+      if (members === undefined) streams.set(key, [id]);
+      else members.push(id);
+    }
+    // Without newrank, Graphviz ranks each cluster by itself, and arrows between clusters may point upwards.
+    yield 'digraph {\n  graph [rankdir=TB, newrank=true, compound=true, nodesep=0.35, ranksep=0.4, pad=0.15, bgcolor=white, fontname=Courier];\n';
+    yield '  node [fontname=Courier, margin="0.12,0.06"]; edge [arrowsize=0.7];\n';
+    let cluster = 0;
+    for (const [stream, members] of streams) {
+      yield `  subgraph cluster_${cluster++} {\n    style="rounded,filled"; margin=12; label=<${table([[stream, NAME_SIZE]])}>;\n`;
+      for (const id of members) yield* this.#node(nodes, id, TOP);
+      yield '  }\n';
+    }
+    yield* this.#edges(nodes, TOP);
+    yield '}\n';
+  }
+
+  *#node(nodes: Nodes, id: number, place: Place): Generator<string> {
+    const node = nodes[id] as CapturedNode;
+    const { kind, stream, condition } = node;
     const name = place.prefix + id;
-    this.tooltips.set(name, `${id}: ${nameOf(node)} on stream ${stream} of ${device}${place.where}`);
-    this.add(`    ${name} [class="kind_${kind}", shape=${SHAPES.get(kind) ?? 'box, style=filled'}, label=<${labelOf(node)}>];`);
-    for (const [n, body] of node.bodies?.entries() ?? []) this.#addBody(node, n, body, place);
+    this.#tooltips.set(name, `${id}: ${nameOf(node)} on stream ${stream.label} of ${stream.core.name}${place.where}`);
+    yield `    ${name} [class="kind_${kind}", shape=${SHAPES.get(kind) ?? 'box, style=filled'}, label=<${labelOf(node)}>];\n`;
+    for (const [n, body] of condition?.bodies.entries() ?? []) yield* this.#body(name, id, bodyName(kind, n), n, body, place);
   }
 
-  addEdges({ nodes, edges }: GraphBody, { prefix, where }: Place): void {
-    for (const [from, to] of edges) {
-      const [before, after] = [nodes[from] as GraphNode, nodes[to] as GraphNode];
-      this.add(`  ${tailOf(before, prefix)} -> ${headOf(after, prefix)};`);
-      this.tooltips.set(`${prefix}${from}->${prefix}${to}`, `${to} after ${from}${where}`);
-      // What comes after a condition is drawn below its bodies.
-      if (before.bodies === undefined) continue;
-      for (const end of endsOf(before, prefix)) this.add(`  ${end} -> ${prefix}${to} [style=invis, weight=0];`);
+  *#edges(nodes: Nodes, { prefix, where }: Place): Generator<string> {
+    for (const [to, { after }] of nodes.entries()) {
+      for (const from of after) {
+        this.#tooltips.set(`${prefix}${from}->${prefix}${to}`, `${to} after ${from}${where}`);
+        yield `  ${endOf(nodes, from, prefix, 's')} -> ${endOf(nodes, to, prefix, 'n')};\n`;
+        // What comes after a condition is drawn below its bodies.
+        if (nodes[from]?.condition === undefined) continue;
+        for (const end of endsOf(nodes, from, prefix)) yield `  ${end} -> ${prefix}${to} [style=invis, weight=0];\n`;
+      }
     }
   }
 
-  #addBody(node: GraphNode, n: number, body: GraphBody, { prefix, where }: Place): void {
-    const [condition, title] = [`${prefix}${node.id}`, bodyName(node.kind, n)];
+  *#body(condition: string, id: number, title: string, n: number, nodes: Nodes, { where }: Place): Generator<string> {
     const frame = `${condition}_${n}`;
-    const inside: Place = { prefix: `${frame}_`, where: `, in ${title} of node ${node.id}${where}` };
-    this.add(`    subgraph cluster_${frame} {`);
-    this.add(`    class=body; style="rounded,dashed"; margin=10; label=<${table([[title, KIND_SIZE]])}>;`);
-    for (const inner of body.nodes) this.addNode(inner, inside);
-    this.addEdges(body, inside);
+    const inside: Place = { prefix: `${frame}_`, where: `, in ${title} of node ${id}${where}` };
+    yield `    subgraph cluster_${frame} {\n    class=body; style="rounded,dashed"; margin=10; label=<${table([[title, KIND_SIZE]])}>;\n`;
+    for (const inner of nodes.keys()) yield* this.#node(nodes, inner, inside);
+    yield* this.#edges(nodes, inside);
     // Graphviz draws no cluster without a node.
-    if (body.nodes.length === 0) this.add(`    ${inside.prefix} [shape=box, style=invis, label="", width=0.5, height=0.5];`);
-    this.add('    }');
-    for (const [nth, first] of firstsOf(body, inside.prefix).entries()) {
-      const shown = nth === 0 ? `style=dashed, lhead=cluster_${frame}` : 'style=invis';
-      this.add(`    ${condition} -> ${first} [${shown}, minlen=2];`);
-      if (nth === 0) this.tooltips.set(`${condition}->${topOf(first)}`, `node ${node.id} runs ${title}${where}`);
+    if (nodes.length === 0) yield `    ${inside.prefix} [shape=box, style=invis, label="", width=0.5, height=0.5];\n`;
+    yield '    }\n';
+    for (const [nth, first] of firstsOf(nodes, inside.prefix).entries()) {
+      if (nth === 0) this.#tooltips.set(`${condition}->${topOf(first)}`, `node ${id} runs ${title}${where}`);
+      yield `    ${condition} -> ${first} [${nth === 0 ? `style=dashed, lhead=cluster_${frame}` : 'style=invis'}, minlen=2];\n`;
     }
   }
 }
@@ -121,31 +124,28 @@ function topOf(end: string): string {
 }
 
 /** What of a body comes after no other node of it. */
-function firstsOf({ nodes, edges }: GraphBody, prefix: string): readonly string[] {
-  const later = new Set(edges.map(([, to]) => to));
-  return nodes.length === 0 ? [prefix] : nodes.filter(({ id }) => !later.has(id)).map((node) => headOf(node, prefix));
+function firstsOf(nodes: Nodes, prefix: string): readonly string[] {
+  if (nodes.length === 0) return [prefix];
+  return [...nodes.keys()].filter((id) => nodes[id]?.after.length === 0).map((id) => endOf(nodes, id, prefix, 'n'));
 }
 
 /** The lowest nodes of the drawing of a node: itself, or in its bodies what nothing comes after. */
-function endsOf({ id, bodies }: GraphNode, prefix: string): readonly string[] {
-  if (bodies === undefined) return [`${prefix}${id}`];
-  return bodies.flatMap(({ nodes, edges }, n) => {
+function endsOf(nodes: Nodes, id: number, prefix: string): readonly string[] {
+  const { condition } = nodes[id] as CapturedNode;
+  if (condition === undefined) return [`${prefix}${id}`];
+  return condition.bodies.flatMap((body, n) => {
     const inner = `${prefix}${id}_${n}_`;
-    const earlier = new Set(edges.map(([from]) => from));
-    return nodes.length === 0 ? [inner] : nodes.filter((node) => !earlier.has(node.id)).flatMap((node) => endsOf(node, inner));
+    const earlier = new Set(body.flatMap(({ after }) => after));
+    return body.length === 0 ? [inner] : [...body.keys()].filter((at) => !earlier.has(at)).flatMap((at) => endsOf(body, at, inner));
   });
 }
 
-/** Where an arrow to the node ends: for an empty one at its dot, not at the label beside it. */
-function headOf({ id, kind }: GraphNode, prefix: string): string {
-  return `${prefix}${id}${kind === 'empty' ? ':dot:n' : ''}`;
+/** Where an arrow to or from the node ends: for an empty one above ('n') or below ('s') its dot, not at the label beside it. */
+function endOf(nodes: Nodes, id: number, prefix: string, side: 'n' | 's'): string {
+  return `${prefix}${id}${nodes[id]?.kind === 'empty' ? `:dot:${side}` : ''}`;
 }
 
-function tailOf({ id, kind }: GraphNode, prefix: string): string {
-  return `${prefix}${id}${kind === 'empty' ? ':dot:s' : ''}`;
-}
-
-function labelOf({ kind, label }: GraphNode): string {
+function labelOf({ kind, label }: CapturedNode): string {
   const isNamed = label !== undefined && label !== kind;
   if (kind === 'empty') {
     const dot = `<TD PORT="dot" FIXEDSIZE="TRUE" WIDTH="${DOT_SIZE}" HEIGHT="${DOT_SIZE}" BORDER="1" STYLE="ROUNDED"></TD>`;

@@ -1,23 +1,28 @@
 // A graph as a drawing: SVG that Graphviz lays out, compiled to WebAssembly in the package @viz-js/viz, which users install if they draw.
 // Colours are in a style sheet with a light and a dark half.
 import { StateError, UnavailableError } from '../base/errors.js';
-import { setImmediate } from '../base/timers.js';
+import { performance, setImmediate } from '../base/timers.js';
+import type { CapturedNode } from './captured-node.js';
 import { drawingOf, escaped, KIND_SIZE } from './graph-drawing.js';
-import type { GraphEdge, GraphNode } from './graph-nodes.js';
+import { edgesOf } from './graph-nodes.js';
 
 const END_OF_GROUP = '</g>\n';
 /** Characters of a drawing that one turn of the event loop shapes: less than a millisecond. */
-const PART_LENGTH = 32_768;
+const PIECE_LENGTH = 32_768;
+/** How long one turn writes the text for Graphviz. */
+const WRITE_MS = 0.5;
 
-/** Lays out a text for Graphviz, as SVG, or tells why it cannot. Rejects if the package cannot be loaded. */
-export type LayOut = (dot: string) => Promise<{ readonly svg: string } | { readonly cause: unknown }>;
+/** Lays out a text for Graphviz as SVG. Its parts, or why there is none. Rejects if the package cannot be loaded. */
+export type LayOut = (dot: AsyncIterable<string>) => AsyncIterable<string | { readonly cause: unknown }>;
 
-let layOut: LayOut = async (dot) => {
+let layOut: LayOut = async function* (dot) {
   const graphviz = await (await import('@viz-js/viz')).instance();
+  let text = '';
+  for await (const part of dot) text += part;
   try {
-    return { svg: graphviz.renderString(dot, { format: 'svg' }) };
+    yield graphviz.renderString(text, { format: 'svg' });
   } catch (cause) {
-    return { cause };
+    yield { cause };
   }
 };
 
@@ -50,34 +55,53 @@ const STYLE = `
 `;
 
 /** The drawing. Rejects with UnavailableError if the package is not installed. */
-export async function svgOf(label: string, nodes: readonly GraphNode[], edges: readonly GraphEdge[]): Promise<string> {
+export async function svgOf(label: string, nodes: readonly CapturedNode[]): Promise<string> {
   const counted = `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}`;
-  const { dot, tooltips } = drawingOf(nodes, edges);
-  const drawn = await laidOut(dot, `graph ${label} (${counted}, ${edges.length} edges)`);
-  const [first = '', ...rest] = partsOf(drawn.slice(drawn.indexOf('<svg')));
-  const parts = [
-    shaped(first, tooltips)
-      .replace('<svg', '<svg class="millrace-graph" role="img"')
-      .replace(/(<svg[^>]*>)/, (head) => `${head}\n<title>${escaped(`Graph ${label} (${counted})`)}</title>\n<style>${STYLE}</style>`)
-      .replace(/(<g id="graph0"[^>]*>)\n<title>.*?<\/title>/, '$1'),
-  ];
-  for (const part of rest) {
-    // A large drawing takes several turns of the event loop.
-    await new Promise(setImmediate);
-    parts.push(shaped(part, tooltips));
+  const { dot, tooltips } = drawingOf(nodes);
+  let drawing = '';
+  for await (const part of wholeGroups(laidOut(partsOf(dot), () => `graph ${label} (${counted}, ${edgesOf(nodes).length} edges)`))) {
+    const isFirst = drawing === '';
+    drawing += isFirst ? headed(shaped(part.slice(part.indexOf('<svg')), tooltips), `Graph ${label} (${counted})`) : shaped(part, tooltips);
   }
-  return parts.join('');
+  return drawing;
 }
 
-/** The parts of a drawing, each of whole nodes, edges and frames. */
-function partsOf(drawn: string): string[] {
-  const parts: string[] = [];
-  for (let from = 0, to = 0; from < drawn.length; from = to) {
-    const end = drawn.indexOf(END_OF_GROUP, from + PART_LENGTH);
-    to = end < 0 ? drawn.length : end + END_OF_GROUP.length;
-    parts.push(drawn.slice(from, to));
+/** The text for Graphviz: a large one takes several turns of the event loop. */
+async function* partsOf(dot: Iterable<string>): AsyncGenerator<string> {
+  let part = '';
+  let endMs = performance.now() + WRITE_MS;
+  for (const lines of dot) {
+    part += lines;
+    if (performance.now() < endMs) continue;
+    yield part;
+    part = '';
+    await new Promise(setImmediate);
+    endMs = performance.now() + WRITE_MS;
   }
-  return parts;
+  yield part;
+}
+
+/** The parts of a drawing, each of whole nodes, edges and frames. A large drawing takes several turns of the event loop. */
+async function* wholeGroups(drawn: AsyncIterable<string>): AsyncGenerator<string> {
+  let rest = '';
+  for await (const text of drawn) {
+    for (let from = 0; from < text.length; from += PIECE_LENGTH) {
+      if (from > 0) await new Promise(setImmediate);
+      rest += text.slice(from, from + PIECE_LENGTH);
+      const end = rest.lastIndexOf(END_OF_GROUP) + END_OF_GROUP.length;
+      if (end < END_OF_GROUP.length) continue;
+      yield rest.slice(0, end);
+      rest = rest.slice(end);
+    }
+  }
+  yield rest;
+}
+
+function headed(svg: string, title: string): string {
+  return svg
+    .replace('<svg', '<svg class="millrace-graph" role="img"')
+    .replace(/(<svg[^>]*>)/, (head) => `${head}\n<title>${escaped(title)}</title>\n<style>${STYLE}</style>`)
+    .replace(/(<g id="graph0"[^>]*>)\n<title>.*?<\/title>/, '$1');
 }
 
 function shaped(part: string, tooltips: ReadonlyMap<string, string>): string {
@@ -92,15 +116,26 @@ function shaped(part: string, tooltips: ReadonlyMap<string, string>): string {
     .replaceAll(/<g id="[^"]*" class="(?:node|cluster)\b.*?<\/g>/gs, centred);
 }
 
-async function laidOut(drawing: string, what: string): Promise<string> {
-  const answer = await layOut(drawing).catch((cause: unknown) => {
-    throw withoutGraphviz(cause);
-  });
-  if ('svg' in answer) return answer.svg;
-  // WebAssembly has less memory than the process.
-  const { cause } = answer;
+async function* laidOut(dot: AsyncIterable<string>, what: () => string): AsyncGenerator<string> {
+  const pieces = layOut(dot)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { value, done } = await pieces.next().catch((cause: unknown) => {
+        throw withoutGraphviz(cause);
+      });
+      if (done === true) return;
+      if (typeof value === 'string') yield value;
+      else throw notLaidOut(what(), value.cause);
+    }
+  } finally {
+    await pieces.return?.();
+  }
+}
+
+/** WebAssembly has less memory than the process. */
+function notLaidOut(what: string, cause: unknown): StateError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  throw new StateError('ERR_MILLRACE_STATE', `Graphviz cannot lay out ${what}: ${reason}`, { cause });
+  return new StateError('ERR_MILLRACE_STATE', `Graphviz cannot lay out ${what}: ${reason}`, { cause });
 }
 
 /** The texts of a node or frame, in the middle of its shape. An empty node has its text beside a dot. */
