@@ -47,6 +47,7 @@ export async function* layOutInWorker(dot: AsyncIterable<string>): AsyncGenerato
     worker.postMessage(null);
     for (let piece = await next(); piece !== null; piece = await next()) {
       yield piece;
+      if (typeof piece !== 'string') return;
       worker.postMessage(null);
     }
   } catch (thrown) {

@@ -16,6 +16,7 @@ import { type CapturedAllocation, type RecordedEvent, type SlotUse, type StreamR
 import { CapturedAllocations } from './captured-allocations.js';
 import { CapturedMemory } from './captured-memory.js';
 import { type CapturedNode, type CapturedStream, type Condition, copyNode, type SlotNeed, KINDS, REFUSED } from './captured-node.js';
+import { KeptRecords } from './kept-records.js';
 import { fillIn } from './slot-entries.js';
 import { type ArraySlot, entriesOf, type ScalarSlot } from './slots.js';
 
@@ -46,10 +47,11 @@ class SessionStream implements CapturedStream {
     this.outside = outside;
   }
 
-  /** The nodes that its next node comes after. */
-  before(): Set<number> {
+  /** The nodes that its next node comes after, in order. */
+  before(): number[] {
     const last = this.nodes.at(-1);
-    return last === undefined ? this.after : new Set(this.after).add(last);
+    if (last === undefined) return inOrder(this.after);
+    return this.after.size === 0 ? [last] : inOrder(new Set(this.after).add(last));
   }
 }
 
@@ -85,6 +87,7 @@ export class CaptureSession implements StreamRecording {
   /** Of the conditions among its nodes. */
   readonly #bodies: CaptureSession[] = [];
   #isOver = false;
+  readonly #records: KeptRecords = new KeptRecords();
 
   /** Of the graph; for a condition outside of a capture, the name of the call. */
   readonly label: string;
@@ -154,7 +157,7 @@ export class CaptureSession implements StreamRecording {
     }
     const stream = this.#of(timeline);
     if (kind === 'record') this.#checkEvent(stream, block);
-    return this.#put(stream, { kind, record: block.slice(), label: undefined }, stream.before());
+    return this.#put(stream, kind, this.#records.keep(block), stream.before());
   }
 
   name(timeline: Timeline, kind: OperationKind, label: string | undefined): void {
@@ -206,7 +209,7 @@ export class CaptureSession implements StreamRecording {
    */
   embed(timeline: Timeline, graph: CaptureSession, entries: Uint8Array, nop: Uint8Array): number {
     const stream = this.#of(timeline);
-    const before = [...stream.before()];
+    const before = stream.before();
     const first = this.nodes.length;
     const leaves = new Set<number>();
     const streams = new Map<CapturedStream, CapturedStream>();
@@ -214,7 +217,7 @@ export class CaptureSession implements StreamRecording {
       const { after, slots, record } = node;
       leaves.add(this.nodes.length);
       for (const earlier of after) leaves.delete(first + earlier);
-      const given = record.slice();
+      const given = this.#records.keep(record);
       for (const { arg, entry } of slots)
         fillIn(given, arg, entries.subarray(entry * LaunchArg.BYTE_SIZE, (entry + 1) * LaunchArg.BYTE_SIZE));
       this.nodes.push({
@@ -228,7 +231,7 @@ export class CaptureSession implements StreamRecording {
     for (const event of graph.events) this.addEvent(event);
     for (const memory of graph.readFirst) this.useWithoutContents(memory, true);
     for (const memory of graph.withoutContents) this.withoutContents.add(memory);
-    const ticket = this.#put(stream, { kind: 'empty', record: nop.slice(), label: undefined }, leaves);
+    const ticket = this.#put(stream, 'empty', this.#records.keep(nop), inOrder(leaves));
     this.#embedded.set(this.nodes.at(-1) as CapturedNode, graph);
     return ticket;
   }
@@ -247,7 +250,7 @@ export class CaptureSession implements StreamRecording {
       for (const memory of withoutContents) this.withoutContents.add(memory);
     }
     const given = { ...condition, bodies: bodies.map(({ nodes }) => nodes) };
-    return this.#put(stream, { kind, record: NO_RECORD, label: undefined, condition: given }, stream.before());
+    return this.#put(stream, kind, NO_RECORD, stream.before(), given);
   }
 
   awaited(timeline: Timeline): readonly number[] {
@@ -333,14 +336,20 @@ export class CaptureSession implements StreamRecording {
     throw refuse(`with timing on another device than that of its first stream (${first.core.name})`);
   }
 
-  /** `after`: the nodes that it comes after. */
-  #put(stream: SessionStream, node: Pick<CapturedNode, 'kind' | 'record' | 'label' | 'condition'>, after: Iterable<number>): number {
+  /** `after`: the nodes that it comes after, in order. */
+  #put(
+    stream: SessionStream,
+    kind: CapturedNode['kind'],
+    record: CapturedNode['record'],
+    after: readonly number[],
+    condition?: Condition,
+  ): number {
     const { timeline } = stream;
-    this.nodes.push({ ...node, stream, after: [...after].toSorted((a, b) => a - b), slots: NO_SLOTS });
-    stream.nodes.push(this.nodes.length - 1);
-    stream.after = new Set();
+    stream.nodes.push(this.nodes.length);
+    this.nodes.push({ kind, record, label: undefined, stream, after, slots: NO_SLOTS, condition, barrierArg: undefined });
+    if (stream.after.size > 0) stream.after = new Set();
     timeline.last++;
-    timeline.log.add(timeline.last, node.record[0] ?? Opcode.NOP);
+    timeline.log.add(timeline.last, record[0] ?? Opcode.NOP);
     return timeline.last;
   }
 
@@ -383,4 +392,8 @@ export class CaptureSession implements StreamRecording {
     const joins = 'to make the stream part of the capture, let it wait for a captured one first';
     return `it cannot wait for stream ${outside.label}, which is not part of the capture; ${joins}; to order launches after its work, ${instead}`;
   }
+}
+
+function inOrder(nodes: Iterable<number>): number[] {
+  return [...nodes].toSorted((a, b) => a - b);
 }

@@ -33,14 +33,14 @@ export interface CapturedNode {
   readonly stream: CapturedStream;
   /** Empty for a condition. */
   readonly record: Uint8Array<ArrayBuffer>;
-  readonly condition?: Condition;
+  readonly condition?: Condition | undefined;
   /** The nodes that it comes after, by number, all smaller than its own. */
   readonly after: readonly number[];
   kind: GraphNodeKind;
   label: string | undefined;
   slots: readonly SlotUse[];
   /** The argument that tells a kernel with grid barriers its slot. BarrierSlots has the slot. */
-  barrierArg?: number;
+  barrierArg?: number | undefined;
 }
 
 /** A node of a graph that is embedded. `streams`: the streams of the graph's nodes, with their copies. */

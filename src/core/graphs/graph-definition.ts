@@ -44,6 +44,7 @@ export function encodeDefinition(
 /** Writes the nodes of a graph or of a body at `at`, and returns where they end. */
 function writeNodes(view: DataView, at: number, nodes: readonly DefinedNode[], slotOf: (node: DefinedNode) => number | undefined): number {
   const word = (offset: number, value: number): void => view.setUint32(at + offset, value, true);
+  const bytes = new Uint8Array(view.buffer);
   for (const node of nodes) {
     const { stream, after, record, condition, barrierArg } = node;
     word(GraphNodeHead.DEVICE, stream.core.channel.id);
@@ -52,7 +53,7 @@ function writeNodes(view: DataView, at: number, nodes: readonly DefinedNode[], s
     at += GraphNodeHead.BYTE_SIZE;
     after.forEach((earlier, index) => word(4 * index, earlier));
     at += afterBytes(after);
-    new Uint8Array(view.buffer).set(record, at);
+    bytes.set(record, at);
     const slot = barrierArg === undefined ? undefined : slotOf(node);
     if (barrierArg !== undefined && slot !== undefined)
       view.setBigUint64(at + LaunchRecord.BYTE_SIZE + barrierArg * LaunchArg.BYTE_SIZE + LaunchArg.VALUE, BigInt(slot), true);

@@ -110,17 +110,18 @@ export function differenceOf(one: readonly CapturedNode[], other: readonly Captu
   for (const [id, node] of other.entries()) {
     const { kind, stream, after, condition } = node;
     const former = one[id] as CapturedNode;
-    const what = `node ${id} (${nameOf(node)})`;
-    if (kind !== former.kind) return `${what} is ${withArticle(kind)} instead of ${withArticle(former.kind)}`;
-    if (stream.core !== former.stream.core) return `${what} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
+    const what = (): string => `node ${id} (${nameOf(node)})`;
+    if (kind !== former.kind) return `${what()} is ${withArticle(kind)} instead of ${withArticle(former.kind)}`;
+    if (stream.core !== former.stream.core) return `${what()} is on device ${stream.core.name} instead of ${former.stream.core.name}`;
     if (after.length !== former.after.length || after.some((earlier, n) => earlier !== former.after[n]))
-      return `${what} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
+      return `${what()} comes after nodes [${after.join(', ')}] instead of [${former.after.join(', ')}]`;
+    if (condition === undefined && former.condition === undefined) continue;
     const [bodies, formerBodies] = [condition?.bodies ?? [], former.condition?.bodies ?? []];
     if (bodies.length !== formerBodies.length)
-      return `${what} has ${bodies.length} ${bodies.length === 1 ? 'body' : 'bodies'} instead of ${formerBodies.length}`;
+      return `${what()} has ${bodies.length} ${bodies.length === 1 ? 'body' : 'bodies'} instead of ${formerBodies.length}`;
     for (const [n, body] of bodies.entries()) {
       const difference = differenceOf(formerBodies[n] as readonly CapturedNode[], body);
-      if (difference !== undefined) return `in body ${n} of ${what}, ${difference}`;
+      if (difference !== undefined) return `in body ${n} of ${what()}, ${difference}`;
     }
   }
   return undefined;
@@ -165,5 +166,6 @@ function dotOfNode({ id, kind, label, bodies }: GraphNode, prefix: string, inden
 }
 
 function quote(text: string): string {
+  if (!/["\\\n]/.test(text)) return `"${text}"`;
   return `"${text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll('\n', String.raw`\n`)}"`;
 }
