@@ -227,6 +227,27 @@ napi_value Failures(napi_env env, napi_callback_info info) {
   return ObjectValue(env).Set("records", records).Set("rest", static_cast<double>(part.rest)).value();
 }
 
+napi_value Told(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t stream = args.U32(1);
+  const uint64_t through = args.U53(2);
+  if (!args.ok()) return args.Throw("told");
+  if (channel != nullptr) channel->Told(stream, through);
+  return nullptr;
+}
+
+napi_value ToldOf(napi_env env, napi_callback_info info) {
+  Args<4> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t handle = args.U32(1);
+  const uint64_t offset = args.U53(2);
+  const uint64_t bytes = args.U53(3);
+  if (!args.ok()) return args.Throw("toldOf");
+  if (channel != nullptr) channel->ToldOf(handle, offset, bytes);
+  return nullptr;
+}
+
 napi_value LostStatus(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Channel* channel = args.Attached(0);
@@ -328,6 +349,8 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("submit", Submit),
       self.Function("arm", Arm),
       self.Function("failures", Failures),
+      self.Function("told", Told),
+      self.Function("toldOf", ToldOf),
       self.Function("lostStatus", LostStatus),
       self.Function("stats", Stats),
       self.Function("busyStreams", BusyStreams),

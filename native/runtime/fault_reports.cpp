@@ -17,6 +17,15 @@ std::atomic<uint32_t> fallible{0};
 
 }  // namespace
 
+/// Host memory that a record of the stream should have written, and code was not told of it.
+struct FaultReports::Untold {
+  FaultReports* device = nullptr;
+  StreamState* stream = nullptr;
+  Ticket ticket = 0;
+  HostRange range;
+  uint32_t failure = 0;
+};
+
 /// The open devices.
 class FaultReports::Devices {
  public:
@@ -25,13 +34,6 @@ class FaultReports::Devices {
     static auto* all = new Devices;
     return *all;
   }
-
-  /// Host memory that a record of the stream should have written, which the owner of the stream does not know yet.
-  struct Untold {
-    StreamState* stream = nullptr;
-    Ticket ticket = 0;
-    HostRange range;
-  };
 
   std::mutex mutex;
   // Guarded by mutex.
@@ -88,8 +90,12 @@ void FaultReports::Clear() {
     StreamState& stream = streams_.At(n);
     while (!stream.in_flight.empty()) Pop(stream);
     stream.in_flight.Clear();
-    ForgetUntold(stream, UINT64_MAX);
   }
+  std::erase_if(all.untold, [&](const Untold& each) {
+    if (each.device == this) Forget(each);
+    return each.device == this;
+  });
+  all.has_untold.store(!all.untold.empty());
   freed_.clear();
   slots_.Clear();
 }
@@ -165,7 +171,7 @@ uint32_t FaultReports::Note(StreamState& stream, InFlight& next) {
   if (!next.is_plain) {
     for (const HostUse& use : next.host) {
       if (use.is_write) continue;
-      if (const uint32_t cause = use.range.poisoned_by(); cause != 0) return leave(cause);
+      if (const uint32_t cause = use.range.poisoned_by(use.told); cause != 0) return leave(cause);
     }
     Overwrite(next.host);
     if (next.must_ask) AddAsking();
@@ -210,7 +216,8 @@ void FaultReports::Retire(StreamState& stream) {
 
 void FaultReports::End(StreamState& stream) {
   Retire(stream);
-  Told(stream);
+  // Otherwise a thread of JavaScript tells when it knows.
+  if (stream.has_owner_left) Told(stream, UINT64_MAX);
 }
 
 void FaultReports::RetireGraph(GraphFaults& faults) {
@@ -299,33 +306,48 @@ void FaultReports::PoisonHost(StreamState& stream, Ticket ticket, const HostRang
   Devices& all = Devices::All();
   std::lock_guard list(all.mutex);
   std::lock_guard lock(mutex_);
-  AddUntold(stream, ticket, range);
+  AddUntold(stream, ticket, range, failure);
 }
 
-void FaultReports::AddUntold(StreamState& stream, Ticket ticket, const HostRange& range) {
+void FaultReports::AddUntold(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure) {
   Devices& all = Devices::All();
-  all.untold.push_back({&stream, ticket, range});
+  all.untold.push_back({this, &stream, ticket, range, failure});
   all.has_untold.store(true);
   AddAsking();
 }
 
-void FaultReports::Told(StreamState& stream) {
-  Devices& all = Devices::All();
-  if (!all.has_untold.load()) return;
-  std::lock_guard list(all.mutex);
-  std::lock_guard lock(mutex_);
-  ForgetUntold(stream, stream.Completed());
+bool FaultReports::HasUntold() {
+  return Devices::All().has_untold.load();
 }
 
-void FaultReports::ForgetUntold(StreamState& stream, Ticket completed) {
+void FaultReports::Told(StreamState& stream, Ticket through) {
+  if (HasUntold()) Tell([&](const Untold& each) { return each.stream == &stream && each.ticket <= through; });
+}
+
+void FaultReports::Told(const HostRange& range) {
+  Tell([&](const Untold& each) { return each.range.Overlaps(range); });
+}
+
+void FaultReports::Tell(const std::function<bool(const Untold&)>& is) {
   Devices& all = Devices::All();
-  std::erase_if(all.untold, [&](const Devices::Untold& each) {
-    if (each.stream != &stream || each.ticket > completed) return false;
-    each.range.Overwrite();
-    RemoveAsking();
-    return true;
+  std::lock_guard list(all.mutex);
+  const Locks locks = LockAll(all.open);
+  std::erase_if(all.untold, [&](const Untold& each) {
+    const bool is_told = is(each);
+    if (is_told) Forget(each);
+    return is_told;
   });
   all.has_untold.store(!all.untold.empty());
+}
+
+void FaultReports::Forget(const Untold& untold) {
+  const uint32_t told = HostPoison::Tell();
+  untold.range.Tell(untold.failure, told);
+  // A later walk finds it there.
+  if (InFlight* const record = untold.stream->in_flight.Find(untold.ticket)) {
+    for (HostUse& use : record->host) use.range.told_at = told;
+  }
+  untold.device->RemoveAsking();
 }
 
 void FaultReports::AddAsking() {

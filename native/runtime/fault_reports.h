@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,9 +75,13 @@ class FaultReports {
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed);
   /// Poisons host memory that a record of the stream should have written.
   void PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
-  /// The owner of the stream asks for its failures: it may write to the host memory that completed records should have
-  /// written.
-  void Told(StreamState& stream);
+  /// Code was told of the failures of the stream up to the ticket: it may write to the host memory that these records
+  /// should have written.
+  static void Told(StreamState& stream, Ticket through);
+  /// The same of all failures of host memory.
+  static void Told(const HostRange& range);
+  /// Whether there are failures of host memory of which code was not told.
+  [[nodiscard]] static bool HasUntold();
 
   /// Take returned null.
   [[nodiscard]] static Status NoSlot();
@@ -116,10 +121,12 @@ class FaultReports {
   static void Overwrite(std::span<const HostUse> host);
   uint32_t Note(StreamState& stream, InFlight& next);
   [[nodiscard]] bool HasWordOfGraph();
-  /// The owner of the stream does not know yet that this host memory is poisoned. All locks are held.
-  void AddUntold(StreamState& stream, Ticket ticket, const HostRange& range);
+  /// Code was not told yet that this host memory is poisoned. The locks of the list and of the device are held.
+  void AddUntold(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
+  struct Untold;
+  static void Tell(const std::function<bool(const Untold&)>& is);
   // The lock of the device is held.
-  void ForgetUntold(StreamState& stream, Ticket completed);
+  static void Forget(const Untold& untold);
   void AddAsking();
   void RemoveAsking();
   void Pop(StreamState& stream);
@@ -135,7 +142,7 @@ class FaultReports {
 
   QuickMutex mutex_;
   // Guarded by mutex_, as are the records in flight of the streams.
-  uint32_t asking_ = 0;  // Records in flight that must_ask, and host memory that an owner does not know to be poisoned.
+  uint32_t asking_ = 0;  // Records in flight that must_ask, and poisoned host memory of which code was not told.
 };
 
 }  // namespace millrace

@@ -28,7 +28,7 @@ struct FaultReports::Tainted {
     for (const HostUse& use : record.host) {
       if (use.is_write) continue;
       for (const Host& each : host) {
-        if (each.range.is_lasting && !use.range.is_lasting) continue;
+        if (use.told >= each.range.told_at || (each.range.is_lasting && !use.range.is_lasting)) continue;
         if (each.range.Overlaps(use.range)) return each.failure;
       }
     }
@@ -90,8 +90,8 @@ void FaultReports::Walk(const std::vector<FaultReports*>& devices, const Known& 
   for (const auto& [entry, failure] : tainted.memory) entry->poison.Set(failure);
   for (const Tainted::Host& each : tainted.host) {
     each.range.Poison(each.failure);
-    if (each.range.is_lasting) continue;
-    each.writer.device->AddUntold(*each.writer.stream, each.writer.record->ticket, each.range);
+    if (each.range.is_lasting || each.range.told_at != HostPoison::kUntold) continue;
+    each.writer.device->AddUntold(*each.writer.stream, each.writer.record->ticket, each.range, each.failure);
   }
 }
 

@@ -1,8 +1,8 @@
 // Registered host memory: its address, whether it may still be accessed, and which parts of it a failure poisoned.
 //
 // Staging memory stays poisoned for copies through it until one overwrites it. JavaScript writes to pinned arrays
-// without the runtime's knowledge, so their poison ends when the owner of the stream whose record failed knows of that.
-// Other host memory is private to an owner's copies and is never poisoned.
+// without the runtime's knowledge, so their poison ends when code is told of the failure: records that were submitted
+// before that, issued or not, still fail. Other host memory is private to an owner's copies and is never poisoned.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,29 @@
 
 namespace millrace {
 
+/// Counts how often code was told of failures that poisoned pinned arrays, in the whole process. Thread: any.
+class HostPoison {
+ public:
+  /// Nobody was told.
+  static constexpr uint32_t kUntold = UINT32_MAX;
+  [[nodiscard]] static uint32_t Told() { return told_.load(std::memory_order_relaxed); }
+  /// The count from this time on.
+  [[nodiscard]] static uint32_t Tell() { return told_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+ private:
+  static inline std::atomic<uint32_t> told_{0};
+};
+
 /// Poisoned byte ranges: the operations that should have written them failed. Thread: any.
 class PoisonedRanges {
  public:
-  /// The first of the failures that poisoned any of these bytes, or 0. Lasting poison counts only `with_lasting`.
-  [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes, bool with_lasting);
-  /// Poisons these bytes.
-  void Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting);
+  /// The first of the failures that poisoned any of these bytes for a record of this count of HostPoison, or 0. Lasting
+  /// poison counts only `with_lasting`.
+  [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes, bool with_lasting, uint32_t told);
+  /// Poisons these bytes for records of a lower count.
+  void Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting, uint32_t told_at);
+  /// Code was told of this failure of these bytes.
+  void Tell(uint64_t start, uint64_t bytes, uint32_t failure, uint32_t told_at);
   /// Clears the poison of these bytes, which a record overwrites.
   void Overwrite(uint64_t start, uint64_t bytes);
 
@@ -33,6 +49,7 @@ class PoisonedRanges {
     uint64_t end = 0;
     uint32_t failure = 0;
     bool is_lasting = false;
+    uint32_t told_at = HostPoison::kUntold;
   };
   using Ranges = std::map<uint64_t, Range>;
   Ranges::iterator FirstBehind(uint64_t start);
@@ -63,6 +80,8 @@ struct HostRange {
   uint64_t start = 0;
   uint64_t bytes = 0;
   bool is_lasting = false;  // It is staging memory.
+  /// Of a range that a failed record should have written: when code was told.
+  uint32_t told_at = HostPoison::kUntold;
 
   [[nodiscard]] uint64_t end() const { return start + bytes; }
   [[nodiscard]] bool Overlaps(const HostRange& other) const {
@@ -71,12 +90,14 @@ struct HostRange {
   /// The parts of it that are not in the other range.
   [[nodiscard]] std::vector<HostRange> Without(const HostRange& other) const;
 
-  [[nodiscard]] uint32_t poisoned_by() const {
-    return state == nullptr ? 0 : state->poisoned.by(start, bytes, is_lasting);
+  /// For a record of this count.
+  [[nodiscard]] uint32_t poisoned_by(uint32_t told) const {
+    return state == nullptr ? 0 : state->poisoned.by(start, bytes, is_lasting, told);
   }
   void Poison(uint32_t failure) const {
-    if (state != nullptr) state->poisoned.Set(start, bytes, failure, is_lasting);
+    if (state != nullptr) state->poisoned.Set(start, bytes, failure, is_lasting, told_at);
   }
+  void Tell(uint32_t failure, uint32_t told) const { state->poisoned.Tell(start, bytes, failure, told); }
   void Overwrite() const {
     if (state != nullptr) state->poisoned.Overwrite(start, bytes);
   }

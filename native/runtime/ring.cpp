@@ -1,6 +1,9 @@
 #include "runtime/ring.h"
 
+#include <cstddef>
 #include <utility>
+
+#include "runtime/host_entry.h"
 
 namespace millrace {
 
@@ -28,7 +31,10 @@ void Ring::Publish(std::span<const std::byte> record) {
     tail_ = segment;
     at = 0;
   }
-  std::memcpy(tail_->data + at, record.data(), record.size());
+  std::byte* const place = tail_->data + at;
+  std::memcpy(place, record.data(), record.size());
+  const uint32_t told = HostPoison::Told();
+  std::memcpy(place + offsetof(protocol::RecordHeader, told), &told, sizeof(told));
   tail_->committed.store(at + static_cast<uint32_t>(record.size()), std::memory_order_release);
 }
 

@@ -113,6 +113,10 @@ export class TestChannel extends TestHostMemory implements Channel {
     return this.#failures.of(stream, from, count);
   }
 
+  told(): void {}
+
+  toldOf(): void {}
+
   collectGarbage(): void {
     // Its memory is that of V8.
   }

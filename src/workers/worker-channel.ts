@@ -107,6 +107,14 @@ export class WorkerChannel implements Channel {
     return this.#binding.failures(this.id, stream, from, count);
   }
 
+  told(stream: number, through: number): void {
+    this.#binding.told(this.id, stream, through);
+  }
+
+  toldOf(handle: number, offset: number, bytes: number): void {
+    this.#binding.toldOf(this.id, handle, offset, bytes);
+  }
+
   lostStatus(): number {
     return this.#binding.lostStatus(this.id);
   }

@@ -15,6 +15,7 @@ import {
   struct,
   UpstreamError,
   type Operation,
+  type Stream,
 } from 'millrace';
 import { isPositive, leakOf, LENGTH, leaksOf, pick, plus, plusHere, withDerived, type Derived, type Takes } from '../support/derived.js';
 import { IS_LONG } from '../support/long.js';
@@ -56,6 +57,50 @@ const together = kernel('together', { x: input(f32), y: output(f32), at: i32, wh
 const BLOCKS = { grid: LENGTH / 256, block: 256 } as const;
 
 const CASES: Readonly<Record<string, readonly [RuleNumber, Case]>> = {
+  'copies out of pinned memory that are issued after the failure was told': [
+    'S611',
+    async ({ device, streams, x, y, z, w }, at) => {
+      const [one, late] = streams as [Stream, Stream];
+      using pinned = device.pinned(LENGTH);
+      await using graph = one.capture((captured) => captured.copy(w, pinned));
+      let release = (): void => undefined;
+      const isReleased = new Promise<void>((resolve) => (release = resolve));
+      late.hold(() => isReleased, { timeoutMs: 20_000 });
+      one.launch(pick, LENGTH, { x, at, y });
+      const failed = one.copy(pinned, y);
+      const takes = { failed, copied: late.copy(z, pinned), next: late.launch(plus, LENGTH, { y: z, z: y }), launched: late.launch(graph) };
+      await failed.done.catch(() => undefined);
+      pinned.data.fill(8);
+      using good = device.zeros(LENGTH);
+      one.copy(good, pinned);
+      const value = await good.item(0);
+      release();
+      if (value !== 8) throw new Error(`what was written after the failure is ${value}`);
+      return takes;
+    },
+  ],
+  'a copy out of pinned memory before anything told of the failure': [
+    'S611',
+    async ({ device, streams, x, y, z, w }, at) => {
+      const [one, other] = streams as [Stream, Stream];
+      let isTold = false;
+      const errors = device.errors$.subscribe(() => (isTold = true));
+      const pinned = device.pinned(LENGTH);
+      one.launch(pick, LENGTH, { x, at, y });
+      one.copy(pinned, y);
+      await other.fill(w, 1).done;
+      const takes: Takes = isTold ? {} : { copied: one.copy(z, pinned), next: one.launch(plus, LENGTH, { y: z, z: w }) };
+      errors.unsubscribe();
+      pinned[Symbol.dispose]();
+      // A later array of the same memory has nothing to do with it.
+      await one.synchronize();
+      using next = device.pinned(LENGTH);
+      next.data.fill(9);
+      using good = other.zeros(LENGTH);
+      await other.copy(good, next).done;
+      return takes;
+    },
+  ],
   'a read after the failure was reported': [
     'S605',
     async ({ device: { stream }, x, y, z, w }, at) => {

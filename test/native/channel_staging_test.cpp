@@ -12,30 +12,30 @@ using protocol::CopyFlag;
 
 MR_TEST(poisoned_ranges_are_told_apart_by_their_bytes) {
   PoisonedRanges ranges;
-  MR_EXPECT_EQ(ranges.by(0, 100, false), 0u);
-  ranges.Set(10, 10, 7, false);
-  ranges.Set(30, 10, 5, false);
-  MR_EXPECT_EQ(ranges.by(0, 10, false), 0u);
-  MR_EXPECT_EQ(ranges.by(19, 1, false), 7u);
-  MR_EXPECT_EQ(ranges.by(20, 10, false), 0u);
-  MR_EXPECT_EQ(ranges.by(0, 31, false), 5u);  // The first failure.
+  MR_EXPECT_EQ(ranges.by(0, 100, false, 0), 0u);
+  ranges.Set(10, 10, 7, false, HostPoison::kUntold);
+  ranges.Set(30, 10, 5, false, HostPoison::kUntold);
+  MR_EXPECT_EQ(ranges.by(0, 10, false, 0), 0u);
+  MR_EXPECT_EQ(ranges.by(19, 1, false, 0), 7u);
+  MR_EXPECT_EQ(ranges.by(20, 10, false, 0), 0u);
+  MR_EXPECT_EQ(ranges.by(0, 31, false, 0), 5u);  // The first failure.
   // Overwriting the middle of a range leaves its ends poisoned.
   ranges.Overwrite(12, 4);
-  MR_EXPECT_EQ(ranges.by(12, 4, false), 0u);
-  MR_EXPECT_EQ(ranges.by(11, 1, false), 7u);
-  MR_EXPECT_EQ(ranges.by(16, 1, false), 7u);
+  MR_EXPECT_EQ(ranges.by(12, 4, false, 0), 0u);
+  MR_EXPECT_EQ(ranges.by(11, 1, false, 0), 7u);
+  MR_EXPECT_EQ(ranges.by(16, 1, false, 0), 7u);
   // A range across two, and one that replaces others.
   ranges.Overwrite(18, 15);
-  MR_EXPECT_EQ(ranges.by(18, 15, false), 0u);
-  MR_EXPECT_EQ(ranges.by(33, 1, false), 5u);
-  ranges.Set(0, 100, 9, false);
-  MR_EXPECT_EQ(ranges.by(15, 1, false), 9u);
+  MR_EXPECT_EQ(ranges.by(18, 15, false, 0), 0u);
+  MR_EXPECT_EQ(ranges.by(33, 1, false, 0), 5u);
+  ranges.Set(0, 100, 9, false, HostPoison::kUntold);
+  MR_EXPECT_EQ(ranges.by(15, 1, false, 0), 9u);
   ranges.Overwrite(0, 100);
-  MR_EXPECT_EQ(ranges.by(0, 100, false), 0u);
+  MR_EXPECT_EQ(ranges.by(0, 100, false, 0), 0u);
   // Lasting poison is seen only by those that ask for it, also what is left of it.
-  ranges.Set(0, 10, 3, true);
+  ranges.Set(0, 10, 3, true, HostPoison::kUntold);
   ranges.Overwrite(4, 2);
-  MR_EXPECT(ranges.by(0, 10, false) == 0 && ranges.by(0, 1, true) == 3 && ranges.by(9, 1, true) == 3);
+  MR_EXPECT(ranges.by(0, 10, false, 0) == 0 && ranges.by(0, 1, true, 0) == 3 && ranges.by(9, 1, true, 0) == 3);
 }
 
 /// A device of each backend with 16 bytes and a stream, and 64 bytes of staging memory that the first one created.
@@ -70,18 +70,20 @@ struct Route {
     MR_EXPECT(first.Completes(a, left));
     return left;
   }
+  Ticket SubmitArrival(uint64_t at, uint64_t bytes, uint32_t flags = Staged, uint64_t to = 0) {
+    return second.Submit(b, protocol::CopyRecord{.dst_handle = Handle(0),
+                                                 .src_handle = Handle(0),
+                                                 .dst_space = static_cast<uint16_t>(MemorySpace::kDevice),
+                                                 .src_space = static_cast<uint16_t>(MemorySpace::kHost),
+                                                 .dst_device = second.channel->id(),
+                                                 .src_device = first.channel->id(),
+                                                 .flags = flags,
+                                                 .dst_offset = to,
+                                                 .src_offset = at,
+                                                 .bytes = bytes});
+  }
   Ticket Arrive(uint64_t at, uint64_t bytes, uint32_t flags = Staged, uint64_t to = 0) {
-    const Ticket arrived =
-        second.Submit(b, protocol::CopyRecord{.dst_handle = Handle(0),
-                                              .src_handle = Handle(0),
-                                              .dst_space = static_cast<uint16_t>(MemorySpace::kDevice),
-                                              .src_space = static_cast<uint16_t>(MemorySpace::kHost),
-                                              .dst_device = second.channel->id(),
-                                              .src_device = first.channel->id(),
-                                              .flags = flags,
-                                              .dst_offset = to,
-                                              .src_offset = at,
-                                              .bytes = bytes});
+    const Ticket arrived = SubmitArrival(at, bytes, flags, to);
     MR_EXPECT(second.Completes(b, arrived));
     return arrived;
   }
@@ -131,14 +133,24 @@ MR_TEST(what_could_not_leave_poisons_its_staging_memory_and_what_it_would_have_a
   MR_EXPECT(!route.IsPoisoned());
 }
 
-MR_TEST(pinned_memory_is_poisoned_until_its_owner_asks_and_private_host_memory_never) {
+MR_TEST(pinned_memory_is_poisoned_until_code_is_told_and_private_host_memory_never) {
   Route route;
   route.Poison();
-  route.Leave(16, 16, Route::Pinned);
+  const Ticket left = route.Leave(16, 16, Route::Pinned);
   route.Arrive(16, 16, Route::Pinned);
   MR_EXPECT_EQ(route.second.Failures(route.b).size(), size_t{1});
   MR_EXPECT(route.IsPoisoned());
   MR_EXPECT_EQ(route.first.Failures(route.a).size(), size_t{2});
+  // That the failures were read tells nobody, and neither does another operation's failure.
+  route.first.channel->Told(route.a, left - 1);
+  route.Arrive(16, 16, Route::Pinned);
+  MR_EXPECT(route.IsPoisoned());
+  // A copy that was submitted before fails, also if it is issued afterwards.
+  const Ticket held = route.second.Hold(route.b);
+  const Ticket early = route.SubmitArrival(16, 16, Route::Pinned);
+  route.first.channel->Told(route.a, left);
+  route.second.channel->ReleaseHold(route.b, held);
+  MR_EXPECT(route.second.Completes(route.b, early) && route.IsPoisoned());
   const size_t failures = route.second.Failures(route.b).size();
   route.Arrive(16, 16, Route::Pinned);
   MR_EXPECT(route.second.Failures(route.b).size() == failures && !route.IsPoisoned());

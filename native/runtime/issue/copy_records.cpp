@@ -23,7 +23,7 @@ Outcome CopyRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& read
   if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_staging) return EndBlockingCopy(stream, ticket);
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kPeer);
-  CopyWork copy{.bytes = record.bytes, .flags = record.flags};
+  CopyWork copy{.bytes = record.bytes, .flags = record.flags, .told = record.header.told};
   copy.dst = {.home = &channel_,
               .device = record.dst_device,
               .space = record.dst_space,
@@ -94,7 +94,7 @@ CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, CopyW
   if (end.address != nullptr) end.address += end.offset;
   if (!end.IsDevice() && (copy.Is(protocol::CopyFlag::kStaged) || copy.Is(protocol::CopyFlag::kPinned))) {
     end.range = {end.host.state, end.offset, copy.bytes, copy.Is(protocol::CopyFlag::kStaged)};
-    copy.host_uses[copy.host_count++] = {end.range, &end == &copy.dst};
+    copy.host_uses[copy.host_count++] = {end.range, &end == &copy.dst, copy.told};
   }
   return Sight::kFound;
 }

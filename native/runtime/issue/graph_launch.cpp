@@ -49,6 +49,7 @@ Outcome GraphLaunch::Issue(const GraphRef& graph) {
   if (!is_upload_) {
     if (const Ended ended = FindSlots()) return *ended;
     ListOutputs();
+    ListHostUses();
   }
   if (const Ended ended = CheckFixed()) return *ended;
   if (gone_) {
@@ -136,6 +137,11 @@ void GraphLaunch::ListOutputs() {
   }
 }
 
+void GraphLaunch::ListHostUses() {
+  scratch_.host = plan_->host;
+  for (HostUse& use : scratch_.host) use.told = told_;
+}
+
 uint32_t GraphLaunch::Cause() {
   if (is_upload_) {
     // It reads nothing, but the nodes need addresses.
@@ -153,9 +159,9 @@ uint32_t GraphLaunch::Cause() {
     if (slot->address == nullptr) return slot->poison.by();
     if (LeavesRest(n) && slot->poison.by() != 0) return slot->poison.by();
   }
-  for (const HostUse& use : plan_->host) {
+  for (const HostUse& use : scratch_.host) {
     if (use.is_write) continue;
-    if (const uint32_t cause = use.range.poisoned_by(); cause != 0) return cause;
+    if (const uint32_t cause = use.range.poisoned_by(told_); cause != 0) return cause;
   }
   return 0;
 }
@@ -300,7 +306,7 @@ uint32_t GraphLaunch::Enter() {
   if (graph_.faults != nullptr) graph_.faults->Watch(stream_, ticket_, fault_set_);
   return parts_.faults.Enter(stream_, {.ticket = ticket_,
                                        .memory = uses,
-                                       .host = plan_->host,
+                                       .host = scratch_.host,
                                        .graph = &graph_.faults,
                                        .may_fail = graph_.faults != nullptr || !parts_.device.needs_polling(),
                                        .is_foreign = is_foreign});

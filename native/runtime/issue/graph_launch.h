@@ -29,19 +29,22 @@ struct GraphParts : IssueParts {
 struct GraphScratch {
   std::vector<MemoryUse> outputs;
   std::vector<MemoryUse> uses;
+  std::vector<HostUse> host;
 };
 
 /// Thread: channel. Holds the streams_mutex() of each other device that the graph names, in the order of their ids.
 class GraphLaunch {
  public:
   /// `entries`: of a launch; none for an upload.
-  GraphLaunch(const GraphParts& parts, GraphScratch& scratch, StreamState& stream, Ticket ticket, GraphEntry& graph,
+  GraphLaunch(const GraphParts& parts, GraphScratch& scratch, StreamState& stream, Ticket ticket,
+              const protocol::RecordHeader& header, GraphEntry& graph,
               std::optional<std::vector<protocol::LaunchArg>> entries)
       : parts_(parts),
         channel_(parts.channel),
         scratch_(scratch),
         stream_(stream),
         ticket_(ticket),
+        told_(header.told),
         graph_(graph),
         is_upload_(!entries),
         entries_(std::move(entries).value_or(std::vector<protocol::LaunchArg>())) {}
@@ -102,6 +105,8 @@ class GraphLaunch {
   Ended CheckFixed();
   MemoryRef& MemoryOf(uint32_t number);
   void ListOutputs();
+  /// What it uses of host memory.
+  void ListHostUses();
   uint32_t Cause();
   /// Whether a copy or fill that should overwrite the memory of the slot overwrites only a part: the rest counts as
   /// read.
@@ -135,6 +140,7 @@ class GraphLaunch {
   GraphScratch& scratch_;
   StreamState& stream_;
   const Ticket ticket_;
+  const uint32_t told_;  // From the header of the record.
   GraphEntry& graph_;
   const bool is_upload_;
   const std::vector<protocol::LaunchArg> entries_;

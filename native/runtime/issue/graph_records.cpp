@@ -25,7 +25,7 @@ Outcome GraphRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& r
   for (protocol::LaunchArg& entry : entries) {
     if (!reader.Read(entry)) return parts_.ends.FailMalformed(stream, ticket);
   }
-  return GraphLaunch(parts_, scratch_, stream, ticket, *graph, std::move(entries)).Issue(graph);
+  return GraphLaunch(parts_, scratch_, stream, ticket, record.header, *graph, std::move(entries)).Issue(graph);
 }
 
 Outcome GraphRecords::Upload(StreamState& stream, Ticket ticket, RecordReader& reader) {
@@ -33,7 +33,7 @@ Outcome GraphRecords::Upload(StreamState& stream, Ticket ticket, RecordReader& r
   if (!reader.ReadFields(record)) return parts_.ends.FailMalformed(stream, ticket);
   const GraphRef graph = Find(record.graph);
   if (graph == nullptr) return parts_.ends.FailMalformed(stream, ticket);
-  return GraphLaunch(parts_, scratch_, stream, ticket, *graph, std::nullopt).Issue(graph);
+  return GraphLaunch(parts_, scratch_, stream, ticket, record.header, *graph, std::nullopt).Issue(graph);
 }
 
 Outcome GraphRecords::Free(StreamState& stream, Ticket ticket, RecordReader& reader) {

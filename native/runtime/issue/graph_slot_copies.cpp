@@ -28,7 +28,7 @@ void GraphLaunch::AddSlotWrite(uint32_t slot, bool is_whole) {
 GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined) {
   if (home.is_gone) return std::nullopt;
   plan_->has_slot_copies = true;
-  auto& [bytes, flags, dst, src, memory_uses, memory_count, host_uses, host_count] = copy;
+  auto& [bytes, flags, told, dst, src, memory_uses, memory_count, host_uses, host_count] = copy;
   for (CopyEnd* const end : {&dst, &src}) {
     const bool is_dst = end == &dst;
     const uint32_t entry = is_dst ? defined.dst_entry : defined.src_entry;

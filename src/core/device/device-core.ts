@@ -123,6 +123,7 @@ export class DeviceCore implements FreeingDevice {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
       keepAlive: (reason) => void channel.keepAlive(reason),
       channel: channel.id,
+      told: (stream, through) => channel.told(stream, through),
       settle: () => void progress.drain(),
       hasSettled: (timeline, ticket) => progress.hasSettled(timeline, ticket),
       lost: () => this.#end(),

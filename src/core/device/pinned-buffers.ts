@@ -78,6 +78,8 @@ export class PinnedBuffers {
     if (same?.length === 0) this.#kept.delete(size);
     this.#keptBytes -= size;
     this.#keptCount--;
+    // What should have been written to the earlier array does not concern this one.
+    this.#channel.toldOf(block.handle, block.handleOffset, size);
     return block;
   }
 

@@ -198,7 +198,12 @@ export class Operation implements OperationInfo {
     if (hostCompletion !== undefined) hostCompletion.isAwaited = true;
     const options = hostCompletion?.givenUp === undefined ? opts : withSignal(opts, hostCompletion.givenUp);
     const through = hostCompletion?.ticket;
-    await this.#core.waits.until(this.#timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point], through);
+    try {
+      await this.#core.waits.until(this.#timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point], through);
+    } catch (error) {
+      if (this.failure !== undefined) this.#core.failures.told(this.#timeline, this.#ticket, this.parts);
+      throw error;
+    }
     const error = hostCompletion?.error ?? this.#ending?.error;
     if (error !== undefined) throw error;
     const timing = { submittedAt: this.#submittedAt, finishedAt: performance.now() };
@@ -221,6 +226,7 @@ export class Operation implements OperationInfo {
     }
     core.failures.noteAndTell(timeline, this.#ticket);
     const reported = this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
+    if (reported !== undefined) core.failures.told(timeline, this.#ticket, this.parts);
     const error = reported ?? this.hostCompletion?.error;
     const ending = { error: error instanceof Promise ? undefined : error, status: error === undefined ? 'finished' : 'failed' } as const;
     this.#ending = ending;

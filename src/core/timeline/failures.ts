@@ -44,6 +44,8 @@ export interface FailureContext {
   readonly kernel: (handle: number) => KernelFacts | undefined;
   /** Keeps the process alive until a failure's error, which is still being made, was reported. */
   readonly keepAlive: (reason: Promise<void>) => void;
+  /** As Channel.told. */
+  readonly told: (stream: number, through: number) => void;
   /** Settles promises whose tickets have been reached. */
   readonly settle: () => void;
   /** Whether the stream has reached the ticket, and the promises up to there are settled. */
@@ -65,6 +67,7 @@ interface Entry extends UnobservedFailure {
   /** The graph whose node failed. */
   readonly graph: FailingGraph | undefined;
   isHeard: boolean;
+  end?: () => void;
   error: MillraceError | Promise<MillraceError> | undefined;
 }
 
@@ -220,6 +223,12 @@ export class FailureLog {
     return operation.failure;
   }
 
+  /** Code was told of the failure of the operation that has this record and these parts. */
+  told(timeline: Timeline, ticket: number, parts: readonly FailingPart[] | undefined): void {
+    this.#context.told(timeline.slot, ticket);
+    for (const part of parts ?? []) part.failures.told(part.timeline, part.ticket, undefined);
+  }
+
   /** As `tellRest(true)`, for all failures, in as many turns as it takes. */
   async tellAll(): Promise<void> {
     for (const timeline of this.#timelines) this.note(timeline);
@@ -240,7 +249,10 @@ export class FailureLog {
     this.#context.settle();
     const due = this.#untold.take(count, isFinal ? () => true : this.#context.hasSettled);
     if (due.length === count) this.#tellSoon();
-    for (const untold of due) if (!untold.isHeard) untold.tell();
+    for (const untold of due) {
+      if (!untold.isHeard) untold.tell();
+      untold.end?.();
+    }
   }
 
   #find(ticket: number, { page }: FailingOperation): Found | undefined {
@@ -280,6 +292,7 @@ export class FailureLog {
   #enter(record: FailureRecord, timeline: Timeline | undefined, error: Entry['error']): Entry {
     const graph = record.node === undefined ? undefined : timeline?.graphLaunches.at(record.first);
     const entry: Entry = { record, timeline, graph, error, isHeard: false, tell: () => this.#tellEntry(entry) };
+    if (timeline !== undefined) entry.end = () => this.told(timeline, entry.record.last, undefined);
     this.#entries.set(record.id, entry);
     return entry;
   }

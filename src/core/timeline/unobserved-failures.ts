@@ -8,6 +8,8 @@ export interface UnobservedFailure {
   readonly isHeard: boolean;
   /** Reports it to `device.errors$`, or as a warning. */
   tell(): void;
+  /** Called when a promise has reported it, or after `tell`. */
+  readonly end?: () => void;
 }
 
 interface Waiting {
@@ -39,15 +41,14 @@ export class UnobservedFailures {
   }
 
   /**
-   * Removes the failures that need wait no longer, and returns those that no promise has reported, at most `count`. `hasSettled`: whether
-   * the promises up to a point are settled.
+   * Removes and returns the failures that need wait no longer, at most `count`. `hasSettled`: whether the promises up to a point are settled.
    */
   take(count: number, hasSettled: (timeline: Timeline, ticket: number) => boolean): readonly UnobservedFailure[] {
     const due: UnobservedFailure[] = [];
     for (const [timeline, line] of this.#lines) {
       let taken = 0;
       for (let next = line[0]; next !== undefined && due.length < count && hasSettled(timeline, next.ticket); next = line[taken]) {
-        if (!next.untold.isHeard) due.push(next.untold);
+        due.push(next.untold);
         taken++;
       }
       if (taken === line.length) this.#lines.delete(timeline);

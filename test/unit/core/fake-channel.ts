@@ -107,6 +107,10 @@ export class FakeChannel implements Channel {
     return { records: list.slice(0, count), rest: Math.max(0, list.length - count) };
   }
 
+  told(): void {}
+
+  toldOf(): void {}
+
   lostStatus(): number {
     return 0;
   }
