@@ -9,9 +9,11 @@ export const SETTLED_PER_TURN = 256;
 /** Operations reported in one turn: each costs 2 to 10 us. */
 export const TOLD_PER_TURN = 64;
 /** Promises rejected with failures in one turn: each costs 20 us with its error. */
-export const REJECTED_PER_TURN = 64;
+export const REJECTED_PER_TURN = 32;
 /** Failures read from devices in one turn: each costs 5 us. */
-export const READ_PER_TURN = 128;
+export const READ_PER_TURN = 64;
+/** Failures that no promise has reported, reported in one turn: each costs 15 us with its error. */
+export const REPORTED_PER_TURN = 32;
 
 /** What is left of a number of things that one turn may do. */
 export class Allowance {
@@ -37,6 +39,8 @@ export class Allowance {
 export const reads: Allowance = new Allowance(READ_PER_TURN);
 /** Promises that the present turn may still reject with failures. */
 export const rejections: Allowance = new Allowance(REJECTED_PER_TURN);
+/** Failures that the present turn may still report. */
+export const reports: Allowance = new Allowance(REPORTED_PER_TURN);
 
 let left = WAITS_PER_TURN;
 let turn: Promise<void> | undefined;

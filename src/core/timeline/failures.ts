@@ -11,7 +11,7 @@ import { type DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
-import { READ_PER_TURN, reads, rejections, TOLD_PER_TURN } from '../base/loop-turns.js';
+import { READ_PER_TURN, reads, rejections, reports } from '../base/loop-turns.js';
 import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
@@ -243,11 +243,12 @@ export class FailureLog {
    * Reports the failures that no promise has reported, at most `count`; a later turn reports the others. `isFinal`: also those that a
    * promise might still report.
    */
-  tellRest(isFinal: boolean, count: number = TOLD_PER_TURN): void {
+  tellRest(isFinal: boolean, count: number = Math.max(0, reports.left)): void {
     if (!this.hasUntold) return;
     // The device may have finished an operation whose promise has not been settled yet.
     this.#context.settle();
     const due = this.#untold.take(count, isFinal ? () => true : this.#context.hasSettled);
+    if (due.length > 0) reports.spend(due.length);
     if (due.length === count) this.#tellSoon();
     for (const untold of due) {
       if (!untold.isHeard) untold.tell();

@@ -1,6 +1,13 @@
 // How much one turn of the event loop gets to do: waits that are over, promises, reports, failures that no code awaits.
 import { expect, test } from 'vitest';
-import { READ_PER_TURN, REJECTED_PER_TURN, SETTLED_PER_TURN, TOLD_PER_TURN, WAITS_PER_TURN } from '../../../src/core/base/loop-turns.js';
+import {
+  READ_PER_TURN,
+  REJECTED_PER_TURN,
+  REPORTED_PER_TURN,
+  SETTLED_PER_TURN,
+  TOLD_PER_TURN,
+  WAITS_PER_TURN,
+} from '../../../src/core/base/loop-turns.js';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { isSettled } from '../../support/wait.js';
@@ -229,7 +236,7 @@ test('close tells a bounded number of failures in one turn', async () => {
   const closing = device.close();
   while (!(await isSettled(closing))) finish(all);
   expect(total()).toBe(MANY);
-  expect(most()).toBeLessThanOrEqual(4 * TOLD_PER_TURN);
+  expect(most()).toBeLessThanOrEqual(2 * REPORTED_PER_TURN);
 });
 
 test('a status that is asked for knows its failure at once', async () => {
@@ -258,5 +265,5 @@ test('one turn tells a bounded number of failures that no code awaits, and none 
   await device.stream.synchronize();
   while (core.failures.hasUntold) await turn();
   expect(total()).toBe(MANY);
-  expect(most()).toBeLessThanOrEqual(4 * TOLD_PER_TURN);
+  expect(most()).toBeLessThanOrEqual(2 * REPORTED_PER_TURN);
 });
