@@ -30,6 +30,45 @@ export function copies(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
+    rule('S310', 'the getters of a subclass of a typed array are not called', async () => {
+      const { device } = chapter;
+      let calls = 0;
+      const arrays: Disposable[] = [];
+      const called = (): never => {
+        calls++;
+        for (const array of arrays) array[Symbol.dispose]();
+        throw new Error('A getter was called.');
+      };
+      class Other extends Float32Array {}
+      for (const name of ['length', 'byteLength', 'byteOffset', 'buffer', Symbol.iterator, 'set', 'subarray', 'slice'])
+        Object.defineProperty(Other.prototype, name, { get: called });
+      const make = (): Float32Array<SharedArrayBuffer> => {
+        const made = new Float32Array(new SharedArrayBuffer(64), 16, 4);
+        made.set([1, 2, 3, 4]);
+        return Object.setPrototypeOf(made, Other.prototype) as typeof made;
+      };
+      using x = device.from(make());
+      using y = device.from(make(), { shape: [2, 2] });
+      using z = device.zeros(8);
+      using pinned = device.pin(make());
+      arrays.push(x, y, z, pinned);
+      device.stream.copy(z, make(), { dstOffset: 4 });
+      device.stream.copy(z.view([0, 8, 2]), make());
+      device.stream.copy(pinned, make());
+      const [read, copied] = [make().fill(0), make().fill(0)];
+      await device.stream.copy(copied, y.transpose()).done;
+      expect(await x.read({ into: read })).toBe(read);
+      expect([0, 1, 2, 3].map((n) => [read[n], copied[n]])).toEqual([
+        [1, 1],
+        [2, 3],
+        [3, 2],
+        [4, 4],
+      ]);
+      expect([...(await z.read())]).toEqual([1, 0, 2, 0, 3, 2, 4, 4]);
+      expect(thrownBy(() => device.stream.copy(z.subarray(0, 3), make())).message).toContain('[4]');
+      expect(calls).toBe(0);
+    });
+
     for (const dtype of Object.keys(SOURCES) as DType[]) {
       rule('S310', `${dtype}: host to device, device to device, to pinned and back to the host`, async () => {
         const { device } = chapter;

@@ -1,6 +1,7 @@
 // The methods that make arrays. Device (which uses its current stream) and Stream share them. The order of arguments is NumPy's: shape,
 // then dtype, which is f32 by default.
 import { badArgument, show } from '../base/arguments.js';
+import { plainView } from '../base/buffers.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { checkTransfer } from '../copies/upload.js';
 import {
@@ -116,7 +117,13 @@ export abstract class ArrayFactory {
     checkOptionNames(opts, ['dtype', 'shape', 'transfer']);
     const dtype = checkDType(opts.dtype, data instanceof PinnedArray ? data.dtype : dtypeOfHost(data));
     const source = sourceOf(data, dtype);
-    const shape = opts.shape === undefined ? source.shape : checkReshape(opts.shape, source.data.length);
+    const shape =
+      opts.shape === undefined
+        ? source.shape
+        : checkReshape(
+            opts.shape,
+            source.shape.reduce((length, extent) => length * extent, 1),
+          );
     const { transfer = false } = opts;
     if (transfer) checkTransfer(data, source.data === data && !(data instanceof PinnedArray));
     return this.#make(shape, dtype, (array) => this.target.copy(array, source.data as never, { transfer }));
@@ -142,7 +149,7 @@ export abstract class ArrayFactory {
 /** What `from` copies: the data itself if it is an array of the dtype, else a new array of its values. */
 function sourceOf(data: unknown, dtype: DType): { readonly data: HostArray | PinnedArray; readonly shape: readonly number[] } {
   if (data instanceof PinnedArray) return { data, shape: data.shape };
-  if (isHostOf(data, dtype)) return { data, shape: [data.length] };
+  if (isHostOf(data, dtype)) return { data, shape: [plainView(data).length] };
   if (dtypeOfHost(data) !== undefined || typeof data !== 'object' || data === null || !(Symbol.iterator in data)) {
     throw badArgument('data', data, `The data (${show(data)}) is neither an array of dtype ${dtype} nor an iterable of its values.`, dtype);
   }

@@ -4,7 +4,7 @@
 // ordinary typed array has no shape and takes the shape of the other end.
 // Thread: owner.
 import { checkInteger, show } from '../base/arguments.js';
-import { isDetached } from '../base/buffers.js';
+import { isDetached, plainView } from '../base/buffers.js';
 import { MAX_HOST_BYTES, tooManyBytes } from '../base/host-bytes.js';
 import { checkOptionNames } from '../base/option-names.js';
 import type { ArgumentError } from '../base/errors.js';
@@ -59,7 +59,8 @@ export function planCopy(dst: unknown, src: unknown, opts: CopyOptions): CopyPla
     throw badCopy('dst', dst, `Neither dst (${show(dst)}) nor src (${show(src)}) is a device array or a pinned array.`);
   }
   const { byteSize } = DTYPES[checkSameDType(to, from)];
-  const moved = isFlat(to) && isFlat(from) ? flatMove(to, from, opts, byteSize) : stridedMove(to, from, opts, byteSize);
+  const move = isFlat(to) && isFlat(from) ? flatMove : stridedMove;
+  const moved = move(isReachable(to) ? to : plainView(to), isReachable(from) ? from : plainView(from), opts, byteSize);
   checkApart(moved, src);
   const isTransfer = opts.transfer === true;
   if (isTransfer) checkTransfer(src, moved.src.bytes !== undefined && moved.dst.bytes === undefined);
@@ -165,7 +166,7 @@ function rankOf(operand: Operand): number {
 }
 
 function describe(operand: Operand): string {
-  return isReachable(operand) ? `${operand.dtype}[${operand.shape.join(', ')}]` : `${show(operand)}[${operand.length}]`;
+  return isReachable(operand) ? `${operand.dtype}[${operand.shape.join(', ')}]` : `${show(operand)}[${plainView(operand).length}]`;
 }
 
 function checkEnd(name: string, operand: unknown): Operand {

@@ -4,7 +4,7 @@
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
-import { typedArrayName } from '../base/buffers.js';
+import { plainView, typedArrayName } from '../base/buffers.js';
 import { didYouMean } from '../base/nearest-name.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { type DType, DTYPES, type HostArray } from '../elements/dtype.js';
@@ -111,7 +111,7 @@ export class ValueWriter {
   /** Writes a typed array of the element type as it is: f16 as raw bits. Returns false for another list. */
   #host(dtype: DType, list: ArrayLike<unknown>, at: number): boolean {
     if (typedArrayName(list) !== DTYPES[dtype].make.name) return false;
-    const { buffer, byteOffset, byteLength } = list as HostArray;
+    const { buffer, byteOffset, byteLength } = plainView(list as HostArray);
     const given = new Uint8Array(buffer, byteOffset, byteLength);
     this.bytes.set(dtype === 'bool' ? given.map((byte) => (byte === 0 ? 0 : 1)) : given, this.#place + at);
     return true;
@@ -133,7 +133,8 @@ export class ValueWriter {
     const axes = AXES.slice(0, DIM3_AXES);
     let given: ArrayLike<unknown> = [value];
     if (isList(value)) {
-      given = value.length > DIM3_AXES ? this.#list(value, path, DIM3_AXES, '') : value;
+      given = plain(value);
+      if (given.length > DIM3_AXES) this.#list(value, path, DIM3_AXES, '');
     } else if (typeof value === 'object' && value !== null && !isSlot(value)) {
       this.#refuseOthers(value, axes, path);
       given = axes.map((axis) => (value as Readonly<Record<string, unknown>>)[axis]);
@@ -147,7 +148,7 @@ export class ValueWriter {
   #bytes(byteSize: number, value: unknown, path: string, at: number): void {
     const name = typedArrayName(value);
     if (name !== 'Uint8Array' && name !== 'Uint8ClampedArray') throw this.#wrong(value, path, `a Uint8Array of ${byteSize} bytes`);
-    const given = value as Uint8Array;
+    const given = plainView(value as Uint8Array);
     if (given.length !== byteSize) {
       const message = `Argument ${path} of kernel ${this.#plan.name} has ${given.length} bytes; the kernel takes ${byteSize}.`;
       throw badArgument(path, given.length, message, byteSize);
@@ -183,9 +184,10 @@ export class ValueWriter {
   /** A list of exactly this length. */
   #list(value: unknown, path: string, length: number, what: string): ArrayLike<unknown> {
     if (!isList(value)) throw this.#wrong(value, path, `a list of ${what}`);
-    if (value.length === length) return value;
-    const message = `Argument ${path} of kernel ${this.#plan.name} has ${value.length} elements; the kernel takes ${length}.`;
-    throw badArgument(path, value.length, message, length);
+    const list = plain(value);
+    if (list.length === length) return list;
+    const message = `Argument ${path} of kernel ${this.#plan.name} has ${list.length} elements; the kernel takes ${length}.`;
+    throw badArgument(path, list.length, message, length);
   }
 
   /** The members with these names, which are all that the object has. */
@@ -235,4 +237,8 @@ function isSlot(value: unknown): boolean {
 
 function isList(value: unknown): value is ArrayLike<unknown> {
   return Array.isArray(value) || typedArrayName(value) !== undefined;
+}
+
+function plain(list: ArrayLike<unknown>): ArrayLike<unknown> {
+  return typedArrayName(list) === undefined ? list : (plainView(list as HostArray) as ArrayLike<unknown>);
 }

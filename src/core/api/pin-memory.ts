@@ -3,6 +3,7 @@
 import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
+import { plainView } from '../base/buffers.js';
 import { checkHostBytes } from '../base/host-bytes.js';
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
@@ -17,7 +18,7 @@ import { PinnedArray } from './pinned.js';
 export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
   const dtype = dtypeOfHost(data);
   if (dtype === undefined) throw badArgument('data', data, `The data to pin (${show(data)}) is not a typed array.`);
-  const { buffer, byteOffset, byteLength, length } = data as HostArray;
+  const { buffer, byteOffset, byteLength, length } = plainView(data as HostArray);
   if (!types.isSharedArrayBuffer(buffer)) {
     const why = 'JavaScript could detach or resize it while the device uses it';
     throw badArgument('data', data, `The data to pin (${show(data)}) is a view of an ArrayBuffer, not of a SharedArrayBuffer: ${why}.`);

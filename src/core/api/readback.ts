@@ -4,7 +4,7 @@
 // through page-locked memory: from there other threads copy it if it is new and large, else this one in slices.
 // Thread: owner.
 import { badArgument, show } from '../base/arguments.js';
-import { isDetached } from '../base/buffers.js';
+import { isDetached, plainView } from '../base/buffers.js';
 import { checkHostBytes } from '../base/host-bytes.js';
 import { HostRead, Loan } from '../copies/download.js';
 import { submitCopy } from '../copies/transfer.js';
@@ -39,8 +39,10 @@ export async function readArray<D extends DType>(
   if (into !== undefined && !isHostOf(into, array.dtype)) {
     throw badArgument('into', into, `The option into (${show(into)}) is not a typed array for ${array.dtype}.`, array.dtype);
   }
-  if (into !== undefined && into.length !== array.length) {
-    throw badArgument('into', into, `The length of into (${into.length}) differs from that of the array (${array.length}).`, array.length);
+  const target = into && plainView(into);
+  if (target !== undefined && target.length !== array.length) {
+    const message = `The length of into (${target.length}) differs from that of the array (${array.length}).`;
+    throw badArgument('into', into, message, array.length);
   }
   if (into !== undefined && isDetached(into))
     throw badArgument('into', into, `The option into (${show(into)}) is detached: its memory was transferred to another ArrayBuffer.`);
@@ -50,13 +52,13 @@ export async function readArray<D extends DType>(
   const sources = storage.lastWrites(...array.byteRange);
   const site: StreamContext = { core: stream.core, timeline: stream.timeline, ordering: 'tracked', isReadback: true };
   const isLent = into === undefined && byteLength > LEAST_LENT;
-  const target = isLent ? new Loan(site, byteLength) : new HostRead(site, byteLength);
-  const { ticket, parts } = target.submit((dst) => {
+  const copied = isLent ? new Loan(site, byteLength) : new HostRead(site, byteLength);
+  const { ticket, parts } = copied.submit((dst) => {
     if (byteLength > 0) return submitCopy(site, dst, array.region, array.elements, undefined);
     return { ticket: site.core.submit(site.timeline, site.core.encoder.nop(site.timeline.slot)), parts: undefined };
   });
   const operation = stream.readBack(ticket, byteLength).moves(undefined, parts);
-  const bytes = into && new Uint8Array(into.buffer, into.byteOffset, byteLength);
-  const buffer = await target.take({ operation, ticket, sources }, opts, bytes);
+  const bytes = target && new Uint8Array(target.buffer, target.byteOffset, byteLength);
+  const buffer = await copied.take({ operation, ticket, sources }, opts, bytes);
   return into ?? (new DTYPES[array.dtype].make(buffer) as HostOf[D]);
 }

@@ -1,6 +1,7 @@
 // Copies between a texture and an array: checks the ends, and submits the record of a copy within the device.
 // Thread: owner.
 import { belongsTo, show } from '../base/arguments.js';
+import { plainView } from '../base/buffers.js';
 import { badCopy } from '../copies/copy-plan.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -40,8 +41,9 @@ export function planTextureCopy({ core, timeline }: StreamContext, dst: unknown,
       `The ${name} of the copy has dtype ${other.dtype}; the ${texture.label} has ${texture.dtype}.`,
       texture.dtype,
     );
-  if (other.length !== texture.length) {
-    const message = `The ${name} of the copy has ${other.length} values; the ${texture.label} has ${texture.length}.`;
+  const { length } = isArray ? other : plainView(other);
+  if (length !== texture.length) {
+    const message = `The ${name} of the copy has ${length} values; the ${texture.label} has ${texture.length}.`;
     throw badCopy(name, other, message, texture.length);
   }
   return { texture, other, isUpload, label: opts.label };

@@ -7,6 +7,7 @@
 import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { show } from '../base/arguments.js';
+import { plainView } from '../base/buffers.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import { Storage } from '../memory/storage.js';
@@ -136,7 +137,7 @@ export function detached(buffer: ArrayBuffer): ArrayBuffer {
 /** Throws ArgumentError for a source that `transfer: true` does not accept. */
 export function checkTransfer(src: unknown, isHost: boolean): void {
   if (!isHost) throw badCopy('transfer', true, `The option transfer is for an ordinary typed array as the source, not ${show(src)}.`);
-  const { buffer } = src as ArrayBufferView;
+  const { buffer } = plainView(src as ArrayBufferView);
   if (!types.isArrayBuffer(buffer)) {
     throw badCopy(
       'transfer',

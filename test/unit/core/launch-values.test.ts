@@ -48,7 +48,7 @@ describe('a launch', () => {
     device.stream.launch(step, 1, {
       n: 5,
       p: { tag: -1, x: x.subarray(2, 4), none: null, y, o: [1, 2, 3] },
-      b: Uint8Array.of(7, 8, 9),
+      b: Object.defineProperty(Uint8Array.of(7, 8, 9), 'length', { get: () => expect.unreachable() }),
       bias: null,
     });
     const { view } = channel.records.findLast(({ opcode }) => opcode === 'LAUNCH')!;
