@@ -6,6 +6,8 @@ import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Device } from '../core/api/device.js';
 import type { Stream } from '../core/api/stream.js';
 import type { Slot } from './lane.js';
+import { LaneMemory } from './lane-memory.js';
+import { clearTimeout, setTimeout } from '../core/base/timers.js';
 
 /** One device, or several. */
 export type Devices = Device | readonly Device[];
@@ -13,6 +15,8 @@ export type Devices = Device | readonly Device[];
 const DEFAULT_DEPTH = 3;
 /** Each lane uses a stream; a larger number is probably meant as a queue length. */
 const MAX_DEPTH = 1024;
+/** A free lane keeps the memory of its last item at least for this time. */
+const IDLE_MS = 20;
 /** `depth: 'auto'` starts with `first` lanes per device and adds lanes up to `most`. */
 const AUTO_DEPTH = { first: DEFAULT_DEPTH, most: 64 } as const;
 
@@ -70,7 +74,9 @@ export class LanePool {
   readonly #lanes: DeviceLanes[];
   readonly #ownStreams: Set<Stream> = new Set();
   readonly #abandoned: Set<Stream> = new Set();
+  readonly #memories: LaneMemory[] = [];
   #nextIndex = 0;
+  #idleTimer: NodeJS.Timeout | undefined = undefined;
 
   /** Creates the streams. If `createStream` throws, closes the streams created so far and throws its error. */
   constructor({ devices, depth, streams }: LaneLayout) {
@@ -105,14 +111,21 @@ export class LanePool {
   acquire(): Slot | undefined {
     let least: DeviceLanes | undefined;
     for (const lanes of this.#lanes) if (lanes.free.length > 0 && (!least || lanes.busy < least.busy)) least = lanes;
-    if (least) least.busy++;
-    return least?.free.pop();
+    const slot = least?.free.pop();
+    if (least === undefined || slot === undefined) return undefined;
+    least.busy++;
+    slot.memory.isIdle = false;
+    return slot;
   }
 
   release(slot: Slot): void {
     const lanes = this.#lanes.find(({ device }) => device === slot.device) as DeviceLanes;
     lanes.busy--;
-    if (lanes.surplus === 0) return void lanes.free.push(slot);
+    if (lanes.surplus === 0) {
+      lanes.free.push(slot);
+      if (!slot.memory.isEmpty) this.#clearIdleSoon();
+      return;
+    }
     lanes.surplus--;
     this.#drop(lanes, slot);
   }
@@ -147,6 +160,8 @@ export class LanePool {
 
   /** Closes the streams that the lanes created, after their operations. */
   async close(): Promise<void> {
+    clearTimeout(this.#idleTimer);
+    for (const memory of this.#memories) memory.close();
     for (const stream of this.#abandoned) stream.close().catch(() => undefined);
     this.#abandoned.clear();
     const streams = [...this.#ownStreams];
@@ -156,7 +171,24 @@ export class LanePool {
 
   #drop(lanes: DeviceLanes, slot: Slot): void {
     lanes.count--;
+    slot.memory.clear();
     lanes.spare.push(slot);
+  }
+
+  /** Frees the memory of lanes that stay free for IDLE_MS or up to twice as long. */
+  #clearIdleSoon(): void {
+    this.#idleTimer ??= setTimeout(() => {
+      this.#idleTimer = undefined;
+      let areAllCleared = true;
+      for (const { free } of this.#lanes) {
+        for (const { memory } of free) {
+          if (memory.isIdle) memory.clear();
+          memory.isIdle = true;
+          areAllCleared &&= memory.isEmpty;
+        }
+      }
+      if (!areAllCleared) this.#clearIdleSoon();
+    }, IDLE_MS).unref();
   }
 
   #add(lanes: DeviceLanes): void {
@@ -169,7 +201,9 @@ export class LanePool {
     let stream = lanes.streams?.[lanes.count % lanes.streams.length];
     if (!stream) this.#ownStreams.add((stream = lanes.device.createStream({ label: `lane ${String(index)}` })));
     lanes.count++;
-    lanes.free.push({ index, device: lanes.device, stream });
+    const memory = new LaneMemory();
+    this.#memories.push(memory);
+    lanes.free.push({ index, device: lanes.device, stream, memory });
   }
 
   #sum(of: (lanes: DeviceLanes) => number): number {

@@ -1,20 +1,21 @@
 // A lane: one of the N slots of a run, with a stream. One item at a time uses it.
 //
 // Arrays that a stage makes with its lane belong to the item: they are disposed when the item's turn ends. A reference that
-// survives the turn throws a StateError when it is used, so no item can see another item's bytes. Device memory goes back to
-// the stream-ordered pool and pinned memory to the arena, so the next item's arrays cost about as much as reused ones.
+// survives the turn throws a StateError when it is used, so no item can see another item's bytes. Their memory serves the next
+// item (lane-memory.ts).
 //
 // Thread: owner.
 import { ArgumentError, StateError } from '../core/base/errors.js';
 import { Operation } from '../core/operations/operation.js';
-import type { DType, DTypeLike } from '../core/elements/dtype.js';
-import type { Shape } from '../core/elements/shape.js';
+import { checkDType, type DType, type DTypeLike } from '../core/elements/dtype.js';
+import { checkShape, type Shape } from '../core/elements/shape.js';
 import { DeviceArray } from '../core/api/array.js';
 import { ArrayFactory, type ArrayTarget } from '../core/api/array-factory.js';
 import type { Device } from '../core/api/device.js';
 import { PinnedArray } from '../core/api/pinned.js';
 import type { Stream } from '../core/api/stream.js';
 import type { KernelPlan } from '../core/kernels/kernel-plan.js';
+import type { LaneMemory } from './lane-memory.js';
 import type { Meter } from './meter.js';
 
 /**
@@ -52,6 +53,7 @@ export interface Slot {
   readonly index: number;
   readonly device: Device;
   readonly stream: Stream;
+  readonly memory: LaneMemory;
 }
 
 /** The search of a result for the lane's memory stops after this many values, so that large results stay cheap. */
@@ -95,6 +97,9 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly signal: AbortSignal;
   readonly attempt: number;
   readonly #meter: Meter;
+  readonly #memory: LaneMemory;
+  /** The failures of the device that were known before. */
+  readonly #failures: number;
   readonly #arrays: Set<DeviceArray | PinnedArray> = new Set();
   /** Those that no result contains yet. */
   readonly #detached: Set<DeviceArray | PinnedArray> = new Set();
@@ -114,13 +119,15 @@ export class LaneTurn extends ArrayFactory implements Lane {
     this.signal = signal;
     this.attempt = attempt;
     this.#meter = meter;
+    this.#memory = slot.memory;
+    this.#failures = slot.stream.core.failures.count;
   }
 
   /** @internal Creates arrays on the stream, and registers them with the turn. */
   protected readonly target: ArrayTarget = {
     allocate: (shape, dtype) => {
       this.#checkTurn();
-      return this.#keep(this.stream.allocate(shape, dtype));
+      return this.#keep(this.#memory.array(this.stream, shape, dtype) ?? this.stream.allocate(shape, dtype));
     },
     fill: (array, value) => this.stream.fill(array, value),
     copy: (array, data, opts) => this.stream.copy(array, data, opts),
@@ -130,7 +137,8 @@ export class LaneTurn extends ArrayFactory implements Lane {
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   pinned<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): PinnedArray<D> {
     this.#checkTurn();
-    return this.#keep(this.device.pinned(shape, (dtype ?? 'f32') as DTypeLike<D>));
+    const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
+    return this.#keep(this.#memory.pinned(this.device, dimensions, type) ?? this.device.pinned(dimensions, type));
   }
 
   detach<A extends DeviceArray | PinnedArray>(array: A): A {
@@ -223,12 +231,13 @@ export class LaneTurn extends ArrayFactory implements Lane {
   }
 
   /**
-   * Disposes the turn's arrays; after a failure also those that were detached, and that no result contains. The device frees them after the
-   * operations that still use them.
+   * Disposes the turn's arrays, whose memory the lane's next item may get; after a failure also those that were detached, and that no result
+   * contains. The device frees them after the operations that still use them.
    */
   end(hasFailed: boolean = false): void {
     this.#hasEnded = true;
-    for (const array of hasFailed ? [...this.#arrays, ...this.#detached] : this.#arrays) array[Symbol.dispose]();
+    if (hasFailed) for (const array of [...this.#arrays, ...this.#detached]) array[Symbol.dispose]();
+    else this.#memory.keep(this.stream, this.#arrays, this.#failures);
     this.#arrays.clear();
   }
 

@@ -84,6 +84,7 @@ import { pinnedBuffers } from './pinned-buffers.js';
 import { pickedKernels } from './picked-kernels.js';
 import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
+import { laneMemory } from './lane-memory.js';
 import { stageValues } from './stage-values.js';
 import { sharedMemoryRaces } from './shared-memory-races.js';
 import { sharing } from './sharing.js';
@@ -179,6 +180,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   pipelineErrors,
   derivedPipelines,
   stageValues,
+  laneMemory,
   pipelineEnds,
   cpuTaskFailures,
   requests,

@@ -133,6 +133,12 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     if (!this.#isView) this.#lease.end();
   }
 
+  /** @internal Disposes the array, and gives its memory to another one: only if its storage `isUnused`. */
+  handOver(): { readonly storage: Storage; readonly block: HostBlock } {
+    this.#isDisposed = true;
+    return { storage: this.#lease.handOver(), block: this.#block };
+  }
+
   /** @internal */
   disposedError(): StateError {
     return disposedError('A pinned array', this.core.name);

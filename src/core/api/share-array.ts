@@ -10,6 +10,7 @@ import type { StridedArray } from './strided-array.js';
 export function shareArray<D extends DType>(array: StridedArray<D>): ArrayToken<D> {
   const { core, dtype, shape, storage, byteOffset, isContiguous } = array;
   storage.whenUsed?.();
+  storage.isExposed = true;
   const uses = [];
   for (const { timeline, ticket } of storage.uses()) {
     // A stream that is closed has finished.

@@ -106,6 +106,7 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
   get nativePointer(): bigint {
     this.checkUsable();
     this.storage.whenUsed?.();
+    this.storage.isExposed = true;
     const address = this.core.channel.memoryAddress(this.storage.handle);
     if (address === undefined) {
       const device = this.core.name;
@@ -129,6 +130,12 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
     if (this.isDisposed) return;
     this.#isDisposed = true;
     if (!this.#isView) this.lease.end();
+  }
+
+  /** @internal Disposes the array, and gives its memory to another one: only if its storage `isUnused`. */
+  handOver(): Storage {
+    this.#isDisposed = true;
+    return this.#lease.handOver();
   }
 
   /** @internal The bytes of the storage from its first element to its last, with the gaps between them. */

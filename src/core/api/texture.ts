@@ -99,6 +99,7 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
     this.byteLength = plan.byteLength;
     this.array = plan.array;
     this.#storage = memory ?? (plan.array as StridedArray).storage;
+    this.#storage.isExposed = true;
     this.byteOffset = plan.array?.byteOffset ?? 0;
     if (memory !== undefined) {
       memory.belongTo({ dtype: plan.dtype, shape: this.#elements });

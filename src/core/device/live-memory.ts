@@ -80,6 +80,15 @@ export class LiveMemory {
     this.#count(-array.byteLength);
   }
 
+  /** Another array has the memory now. */
+  replace(array: LiveArray, next: LiveArray): void {
+    const point = this.#arrays.get(array);
+    if (point === undefined) return;
+    this.#arrays.delete(array);
+    this.#arrays.set(next, point);
+    this.#byTicket.get(point.timeline)?.set(point.ticket, next);
+  }
+
   /** The device is gone, and its memory with it. */
   clear(): void {
     this.#arrays.clear();

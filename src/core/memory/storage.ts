@@ -24,6 +24,8 @@ export class Storage extends TrackedMemory {
   isPinned: boolean = false;
   /** The handle names no memory yet. */
   isUnbound: boolean = false;
+  /** Its address, a token of it or a texture was given out, so the thread does not know of all uses. */
+  isExposed: boolean = false;
   /** How many graphs and captures keep the memory after its array was disposed. */
   #keepers = 0;
   #whenReleased: (() => void) | undefined = undefined;
@@ -52,6 +54,17 @@ export class Storage extends TrackedMemory {
     return this.#dtype === undefined ? `${this.label}${place}` : `${this.label} (${this.byteLength} bytes${place})`;
   }
 
+  /** Everything that used the memory has finished, with its failures known, and nothing else can use it. */
+  get isUnused(): boolean {
+    if (this.isExposed || this.isUnbound || this.#keepers > 0 || this.graphUses.length > 0) return false;
+    for (const { timeline, ticket } of this.uses()) {
+      if (!this.core.timelines.has(timeline) || !timeline.hasReached(ticket)) return false;
+      timeline.noteFailures(ticket);
+      if (timeline.known < ticket) return false;
+    }
+    return true;
+  }
+
   override get isGone(): boolean {
     return this.isDisposed;
   }
@@ -77,6 +90,16 @@ export class Storage extends TrackedMemory {
     else free();
   }
 
+  /** Ends this, and returns the same memory without its past: for another array, if `isUnused`. */
+  successor(): Storage {
+    const next = new Storage(this.space, this.handle, this.base, this.byteLength, this.core);
+    next.isPinned = this.isPinned;
+    next.#place = this.#place;
+    this.core.live.replace(this, next);
+    this.freeBy(() => undefined);
+    return next;
+  }
+
   /** Gives the memory of the device back, after all uses. */
   free(): void {
     if (this.isUnbound) this.core.memory.giveBackNow(this.handle);
@@ -96,7 +119,7 @@ export class Storage extends TrackedMemory {
   belongTo({ dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] }): void {
     this.#dtype = dtype;
     this.#shape = shape;
-    if (this.madeAt !== undefined) return;
+    if (this.madeAt !== undefined || this.#place !== undefined) return;
     if (this.core.isChecked) this.madeAt = callSite();
     else if (this.byteLength >= LARGE_BYTES || lines-- > 0) this.#place = callSite();
   }

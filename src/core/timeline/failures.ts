@@ -107,6 +107,7 @@ export class FailureLog {
   readonly #untold: UnobservedFailures = new UnobservedFailures();
   /** Streams with failures that were not read yet. */
   readonly #behind: Set<Timeline> = new Set();
+  #count = 0;
   #hasWarned = false;
   #isTelling = false;
 
@@ -118,6 +119,11 @@ export class FailureLog {
     this.#context = context;
     for (const failureLog of logs) if (failureLog.deref() === undefined) logs.delete(failureLog);
     logs.add(new WeakRef(this));
+  }
+
+  /** How many failures were read so far. */
+  get count(): number {
+    return this.#count;
   }
 
   get hasUntold(): boolean {
@@ -150,6 +156,7 @@ export class FailureLog {
   #read(timeline: Timeline, count: number): void {
     const fresh = timeline.newFailures(count);
     if (fresh.length > 0) reads.spend(fresh.length);
+    this.#count += fresh.length;
     for (const record of fresh) {
       const known = this.#entries.get(record.id);
       if (known !== undefined) {

@@ -80,7 +80,8 @@ export function fakeDevice(): FakeDevice {
     return stream;
   }
 
-  const core = { name: 'fake', clock: realClock };
+  // Of a device that is gone, lanes keep no memory.
+  const core = { name: 'fake', clock: realClock, isGone: true, failures: { count: 0 } };
   const fake: FakeDevice = { device: undefined as never, streams, arrays, state: 'open' };
   const device = {
     get state() {

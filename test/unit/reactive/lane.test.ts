@@ -1,6 +1,7 @@
 // A turn's arrays: they are disposed with it, must not be results, and may be refused by the device.
 import { describe, expect, it } from 'vitest';
 import { LimitError, StateError } from '../../../src/core/base/errors.js';
+import { LaneMemory } from '../../../src/reactive/lane-memory.js';
 import { LaneTurn } from '../../../src/reactive/lane.js';
 import { Meter } from '../../../src/reactive/meter.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
@@ -11,7 +12,7 @@ import { fixture, shiftKernel } from '../core/fake-channel.js';
 function open() {
   const made = fixture();
   const { device } = made;
-  const slot = { index: 0, device, stream: device.stream };
+  const slot = { index: 0, device, stream: device.stream, memory: new LaneMemory() };
   return { ...made, slot, lane: new LaneTurn(slot, new AbortController().signal, 1, new Meter(() => 0)) };
 }
 
