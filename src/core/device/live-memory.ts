@@ -66,8 +66,9 @@ export class LiveMemory {
     this.#count(array.byteLength);
   }
 
-  /** The record allocated nothing. */
+  /** The record allocated nothing. The program may drop arrays now, so the next allocation without room waits for a collection again. */
   refused(timeline: Timeline, ticket: number): void {
+    this.#fullBytes = this.#device.info.totalMemoryBytes * FULL_PART;
     const array = this.#byTicket.get(timeline)?.get(ticket);
     if (array !== undefined) this.delete(array);
   }
