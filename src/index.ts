@@ -19,6 +19,7 @@ export type { OperationInfo, OperationKind, StreamSnapshot, WaitKind } from './c
 export type { MemoryPool, MemoryStats } from './core/memory/memory-pool.js';
 export type { PeerAccess } from './core/api/peers.js';
 export type { Recorder } from './core/api/recorder.js';
+export type { Schedule } from './core/api/schedule.js';
 export type { RunOptions } from './core/api/current-stream.js';
 export type { HoldOptions } from './core/operations/hold-function.js';
 export type { HostOptions, HostResult } from './core/operations/host-function.js';

@@ -16,6 +16,7 @@ import { AbortError, DeviceLostError, StateError, UnavailableError } from './cor
 import { checkOptionNames } from './core/base/option-names.js';
 import { CompletionPolling } from './core/waits/completion-polling.js';
 import { checkCheckOptions, type CheckOptions, checksByDefault, refusedCheck } from './core/api/check-options.js';
+import { checkSchedule, type Schedule, scheduleCode } from './core/api/schedule.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
 import { diagnoseWait } from './core/waits/wait-diagnosis.js';
@@ -42,6 +43,8 @@ export interface OpenOptions extends CheckOptions {
    * The most operations that may be submitted and not yet issued to the device, 1 to 2^20 (default). A call beyond it throws LimitError.
    */
   readonly maxPending?: number;
+  /** What the device's thread does after its last work, 'auto' by default. See `Schedule`. */
+  readonly schedule?: Schedule;
 }
 
 interface Environment {
@@ -54,15 +57,21 @@ interface Environment {
 }
 
 /** An open or opening device. `users` counts the `Device` objects of it that are not closed. */
-interface Entry {
+interface Entry extends Settings {
   readonly context: Promise<DeviceContext>;
+  users: number;
+}
+
+/** The options that a later opening of the device cannot change. */
+interface Settings {
   readonly ordering: Ordering;
   readonly maxPending: number;
   readonly guard: boolean;
   readonly memoryLimitBytes: number | undefined;
   readonly racecheck: boolean;
-  users: number;
+  readonly schedule: Schedule;
 }
+const SETTINGS = ['ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck', 'schedule'] as const satisfies (keyof Settings)[];
 
 /** How long `openDevice` waits for a device that is being closed. A closing device drains its streams, which may never end. */
 const CLOSING_MS = 5000;
@@ -135,8 +144,8 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   // The chosen device was open already, or another call opened it meanwhile.
   if (opened !== undefined) return join(opened, opts);
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
-  const { memoryLimitBytes } = opts;
-  const chosen = { ordering, maxPending, guard, memoryLimitBytes, racecheck };
+  const { memoryLimitBytes, schedule = 'auto' } = opts;
+  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, schedule };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -166,15 +175,8 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   let entry = sharedEntries.get(address.channel);
   if (entry === undefined) {
     const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
-    entry = {
-      context,
-      ordering: ordering as Ordering,
-      maxPending: 0,
-      guard: false,
-      memoryLimitBytes: undefined,
-      racecheck: false,
-      users: 0,
-    };
+    const settings = { maxPending: 0, guard: false, memoryLimitBytes: undefined, racecheck: false, schedule: 'auto' } as const;
+    entry = { context, ordering: ordering as Ordering, ...settings, users: 0 };
     sharedEntries.set(address.channel, entry);
     const opening = entry;
     context.catch(() => forget(sharedEntries, address.channel, opening));
@@ -184,7 +186,7 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
 
 async function join(entry: Entry, opts: OpenOptions): Promise<Device> {
   const { signal } = opts;
-  for (const option of ['ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck'] as const) {
+  for (const option of SETTINGS) {
     if (opts[option] !== undefined && opts[option] !== entry[option]) throw openOtherwise(option, opts[option], entry[option]);
   }
   entry.users++;
@@ -209,11 +211,12 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(
   env: Environment,
   candidate: Candidate,
-  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck }: Omit<Entry, 'context' | 'users'>,
+  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck, schedule }: Settings,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const channel = await openChannel(env, info, native, { maxPending, isGuarded: guard, memoryLimitBytes, findsRaces: racecheck });
+  const request = { maxPending, isGuarded: guard, memoryLimitBytes, findsRaces: racecheck, schedule: scheduleCode(schedule) };
+  const channel = await openChannel(env, info, native, request);
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);
   };
@@ -386,9 +389,10 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
     throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
   }
-  checkOptionNames(opts, ['signal', 'ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck']);
+  checkOptionNames(opts, ['signal', ...SETTINGS]);
   if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
   if (opts.ordering !== undefined) checkOrdering(opts.ordering);
+  if (opts.schedule !== undefined) checkSchedule(opts.schedule);
   checkCheckOptions(opts);
 }

@@ -57,13 +57,15 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
 }
 
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<8> args(env, info);
+  Args<9> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
   const uint32_t max_pending = args.UpTo(5, protocol::kMaxPending);
   const bool is_guarded = args.Bool(6);
   const uint64_t memory_limit = args.U53(7);
+  const auto schedule =
+      static_cast<protocol::Schedule>(args.UpTo(8, static_cast<uint32_t>(protocol::Schedule::kBlocking)));
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = args.self();
@@ -92,6 +94,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
                                                       .max_pending = max_pending,
                                                       .memory_limit = memory_limit,
                                                       .is_guarded = is_guarded,
+                                                      .schedule = schedule,
                                                       .memory = opened.pages});
   if (!channel.ok()) {
     give_up();

@@ -311,11 +311,7 @@ Status Stream::Signal() {
     last = events_.last();
   }
   if (last == signalled_.load(std::memory_order_relaxed) || !support_.can_write_words) return {};
-  if (support_.copies->KeepWordsAway(*this)) {
-    // Threads that wait ask for themselves; others only read the words.
-    const std::lock_guard lock(mutex_);
-    return LookBelow(last + 1);
-  }
+  if (support_.copies->KeepWordsAway(*this)) return {};
   // After long work, words fill the driver's launch queue like launches, and a full queue blocks the channel. Waiting
   // threads can use the events; the channel signals again when it next checks the stream.
   Ticket& word = words_[words_written_ % words_.size()];

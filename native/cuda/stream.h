@@ -1,11 +1,11 @@
 // A CUDA stream and its progress: created by this library, or wrapped.
 //
-// Every record is a driver call followed by an untimed event (event_table.h). `Signal` makes the stream itself write
-// the timeline word, unless that would hold up copies (copies_in_flight.h); between two such writes, `Resolve` queries
-// the events and raises the host's word. The stream's progress is the larger of the two words.
+// Every record is a driver call followed by an untimed event (event_table.h). `Query` and `Resolve` ask about the
+// events and raise the host's word; `Signal` makes the stream itself write the other word, unless that would hold up
+// copies (copies_in_flight.h). The stream's progress is the larger of the two words.
 //
-// Threads: submitting calls come from the device's channel. `Resolve` may run on the watcher at the same time, and a
-// `Wait` of another channel reads this stream's table; both lock `mutex_`. No call here holds two streams' mutexes.
+// Threads: submitting calls come from the device's channel. A `Wait` or `Resolve` of another channel reads this
+// stream's table at the same time, so all lock `mutex_`. No call here holds two streams' mutexes.
 #pragma once
 
 #include <array>
@@ -70,6 +70,7 @@ class Stream final : public hal::Stream {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(hal::Ticket ticket, uint64_t bytes) override;
   Status Free(hal::Ticket ticket, std::unique_ptr<hal::Memory> memory) override;
   Status Signal() override;
+  Status Query() override;
   [[nodiscard]] hal::Ticket Completed() const noexcept override;
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket wanted) override;
   Status Check() override;
@@ -101,6 +102,9 @@ class Stream final : public hal::Stream {
   Status WaitFor(Stream& other, hal::Ticket until);
   /// Whether a ticket's event has completed. Needs `mutex_` and the current context.
   Status Ask(hal::Ticket ticket, bool* is_complete);
+  /// Whether the word for this ticket arrives soon by itself: a query costs more than another look at it. A word for a
+  /// later ticket may arrive much later, and one beside copies waits for them.
+  [[nodiscard]] bool WritesItself(hal::Ticket ticket) const noexcept;
   /// Finds the last complete ticket below an incomplete one. Needs `mutex_` and the current context.
   Status LookBelow(hal::Ticket ticket);
   void RaiseHostWord(hal::Ticket completed) noexcept;

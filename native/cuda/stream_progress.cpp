@@ -1,4 +1,4 @@
-// How far a CUDA stream has come: from the words that it and the watcher write, and from its events.
+// How far a CUDA stream has come: from its words and its events.
 
 #include <algorithm>
 #include <atomic>
@@ -22,10 +22,7 @@ Result<Ticket> Stream::Resolve(Ticket wanted) {
   if (const Ticket completed = Completed(); completed >= wanted) return completed;
   // Words are far apart, so after a long wait the events tell the stream's progress.
   const bool is_long = long_wait_.IsOver(wanted);
-  // The word for this ticket arrives by itself: a query costs more than another check, and blocks the channel. A word
-  // for a later ticket may arrive much later, and one beside copies waits for them.
-  if (!is_long && !support_.copies->AreSeveral() && signalled_.load(std::memory_order_acquire) == wanted)
-    return Completed();
+  if (!is_long && WritesItself(wanted)) return Completed();
   const ContextScope scope(context_.handle());
   MR_TRY(context_.Check(scope.code(), "making the context current"));
 
@@ -39,17 +36,29 @@ Result<Ticket> Stream::Resolve(Ticket wanted) {
   return Completed();
 }
 
+Status Stream::Query() {
+  MR_TRY(context_.Alive());
+  const std::lock_guard lock(mutex_);
+  return WritesItself(events_.last()) ? Status() : LookBelow(events_.last() + 1);
+}
+
+bool Stream::WritesItself(Ticket ticket) const noexcept {
+  return !support_.copies->AreSeveral() && signalled_.load(std::memory_order_acquire) == ticket;
+}
+
 Status Stream::LookBelow(Ticket ticket) {
-  Ticket low = Completed();  // Complete.
-  Ticket high = ticket;      // Not complete.
-  // Checks the next ticket first: for a blocked stream, that one query suffices.
-  for (Ticket next = low + 1; next < high; next = low + (high - low + 1) / 2) {
+  const Ticket known = Completed();
+  Ticket low = known;    // Complete.
+  Ticket high = ticket;  // Not complete.
+  // Checks the next ticket first, and then the last: for a stream that is blocked, or at its end, these suffice.
+  for (Ticket next = low + 1; next < high;) {
     bool is_complete = false;
     MR_TRY(Ask(next, &is_complete));
     (is_complete ? low : high) = next;
+    next = low == known + 1 && high == ticket ? std::max(high - 1, low + 1) : low + (high - low + 1) / 2;
     if (high - low <= 1) break;
   }
-  RaiseHostWord(low);
+  if (low > known) RaiseHostWord(low);
   return {};
 }
 

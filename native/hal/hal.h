@@ -15,8 +15,8 @@
 //     nothing was queued and the ticket is still open: the channel closes it with `Nop(ticket)`.
 //  4. `Completed()` never decreases, and never passes a ticket whose memory effects other threads cannot see yet.
 //  5. A backend whose work ends on threads of its own (the CPU) calls `ProgressSink::Progress` after each advance. One
-//     whose work ends elsewhere (a GPU) returns true from `Device::NeedsPolling()`; the process's watcher then calls
-//     `Stream::Resolve` while a thread waits.
+//     whose work ends elsewhere (a GPU) returns true from `Device::NeedsPolling()`; the channel then calls
+//     `Stream::Query` after work, and `Stream::Resolve` while a thread waits.
 //  6. A sink is called with no lock held, from any thread, and never blocks.
 //  7. No call blocks for the device. Those that may take long (opening, building, page-locking, closing) come from the
 //     device's control thread and say so.
@@ -240,15 +240,17 @@ class Stream {
   virtual Status Free(Ticket ticket, std::unique_ptr<Memory> memory) = 0;
 
   /// Makes the timeline word reach the last accepted ticket. Called when the stream's backlog empties, every
-  /// kTimelineWriteEvery records, when a thread asks, and periodically while work is unfinished. A backend with too
-  /// many writes in flight, or whose writes would hold up copies, may skip a call; one that reports every record
-  /// ignores all.
+  /// kTimelineWriteEvery records, and periodically while work is unfinished. A backend with too many writes in flight,
+  /// or whose writes would hold up copies, may skip a call; one that reports every record ignores all.
   virtual Status Signal() = 0;
+  /// Asks the device how far the stream has come, for Completed(), unless the word says it soon. Only for a device that
+  /// NeedsPolling.
+  virtual Status Query() { return {}; }
 
   /// The last completed ticket known without a query of the device. Thread: any.
   [[nodiscard]] virtual Ticket Completed() const noexcept = 0;
   /// Like Completed(), after a query of the device about `wanted`, which it has accepted; without a query if the device
-  /// will write that word itself. Thread: the watcher, or the channel.
+  /// will write that word itself. Thread: the channel, or one that closes another.
   [[nodiscard]] virtual Result<Ticket> Resolve(Ticket wanted) = 0;
   /// Asks the device whether the stream can still make progress: kDeviceLost after a fault. Thread: channel.
   virtual Status Check() = 0;

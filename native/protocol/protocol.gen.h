@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "12191c76f3fac368";
+inline constexpr char kHash[] = "a9258d062ae3efba";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -185,6 +185,14 @@ enum class PeerRoute : uint16_t {
 enum class PeerWhat : uint16_t {
   kMemory = 0,  // Separate allocations, enabled by cuCtxEnablePeerAccess.
   kPool = 1,  // Memory of the pool, enabled by cuMemPoolSetAccess.
+};
+
+/// What the device's thread does after its last work.
+enum class Schedule : uint16_t {
+  kAuto = 0,  // Looks for 50 us, on 4 or more cores; sleeps in naps for 5 ms, then sleeps.
+  kSpin = 1,  // Looks for 5 ms, and while somebody waits.
+  kYield = 2,  // As SPIN, but offers its core to other threads between two looks.
+  kBlocking = 3,  // Sleeps at once.
 };
 
 /// The first fields of every record. `size` includes the header and is a multiple of 8. The addon writes `told`: how often code of the process had been told of failed copies into pinned arrays when the record was submitted.

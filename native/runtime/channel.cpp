@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "hal/thread.h"
-#include "runtime/completion_watcher.h"
 
 namespace millrace {
 
@@ -19,7 +18,7 @@ Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
       owners_(streams_, submissions_, tables_, peers_.users, loss_, inbox_),
       thread_(
           {*this, device_, streams_, inbox_, tables_, peers_, loss_, submissions_, faults_, owners_, blocking_calls_},
-          locks_) {}
+          locks_, opening.schedule) {}
 
 Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Opening& opening, uint32_t id) {
   std::shared_ptr<Channel> channel(new Channel(backend, opening, id));
@@ -28,7 +27,6 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   Status started = opening.memory_limit == 0 ? Status() : device.LimitMemory(opening.memory_limit);
   if (started.ok() && opening.is_guarded) started = device.GuardMemory();
   if (started.ok()) started = channel->faults_.Reserve();
-  if (started.ok() && channel->device_.needs_polling()) started = CompletionWatcher::Instance().Start();
   // The thread keeps its channel alive, even after the environment that opened it has ended. Two may wait for its end
   // at once (a close and the end of the environment), so its end is a flag and not a join.
   Thread thread;
@@ -53,7 +51,7 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
 bool Channel::Arm(uint32_t stream, Ticket ticket) {
   StreamState* state = FindStream(stream);
   if (state == nullptr || !state->ArmOwner(ticket) || loss_.is_lost()) return false;
-  WatchIfPolled(*state);
+  AskIfPolled();
   return true;
 }
 
@@ -138,8 +136,8 @@ void Channel::Abandon(std::chrono::milliseconds deadline) {
 
 // ── Other threads ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-void Channel::WatchIfPolled(StreamState& stream) {
-  if (device_.needs_polling()) CompletionWatcher::Instance().Watch(shared_from_this(), stream);
+void Channel::AskIfPolled() {
+  if (device_.needs_polling()) inbox_.Ask();
 }
 
 void Channel::WakeStream(uint32_t stream) noexcept {

@@ -48,6 +48,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     uint32_t max_pending = 0;
     uint64_t memory_limit = 0;  // Bytes for arrays of a CPU device; 0: all that it has.
     bool is_guarded = false;    // See hal::Device::GuardMemory.
+    protocol::Schedule schedule = protocol::Schedule::kAuto;
     /// Keeps the timeline, and host memory that copies use, for as long as the channel or its thread lives.
     std::shared_ptr<const void> memory;
   };
@@ -141,7 +142,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// BeginAbandon, and waits for the thread until `deadline`.
   void Abandon(std::chrono::milliseconds deadline);
 
-  // ── Other channels and the watcher. Thread: any. ──
+  // ── Other channels. Thread: any. ──
   void WakeStream(uint32_t stream) noexcept override;
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failure) noexcept override {
     faults_.KernelFailed(stream, ticket, failure);
@@ -151,8 +152,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   [[nodiscard]] ResourceTables& tables() { return tables_; }
   [[nodiscard]] Peers& peers() { return peers_; }
   void MarkLost(Status why) { loss_.Mark(why); }
-  /// Somebody waits for progress of a stream of this channel; on a polled device somebody has to look.
-  void WatchIfPolled(StreamState& stream);
+  /// Somebody began to wait for progress of a stream of this channel, which may sleep.
+  void AskIfPolled();
 
  private:
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);

@@ -17,7 +17,7 @@ class ThreadInbox;
 struct Peers;
 
 struct ChannelParts {
-  Channel& channel;  // Other channels and the watcher know the channel, and keep it.
+  Channel& channel;  // Other channels know the channel, and keep it.
   DeviceAccess& device;
   StreamTable& streams;
   ThreadInbox& inbox;

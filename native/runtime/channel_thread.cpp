@@ -1,7 +1,10 @@
 #include "runtime/channel_thread.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "runtime/channel.h"
@@ -10,16 +13,48 @@
 namespace millrace {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using protocol::Schedule;
 
 /// How often a channel asks a device with unfinished work whether it is still alive. No word moves after a fault.
 constexpr auto kHealthCheck = std::chrono::milliseconds(5);
+/// How long kSpin and kYield stay awake after the last work, and for how long kAuto sleeps in naps: the core of a
+/// thread that has slept for longer takes 50 us more to wake it.
+constexpr auto kWarm = std::chrono::milliseconds(5);
+constexpr std::chrono::nanoseconds kWarmNap = std::chrono::microseconds(50);
+constexpr auto kLongestNap = std::chrono::nanoseconds(1'000'000);
+/// While somebody waits, the thread sleeps for this fraction of the time waited so far before it looks again: 1/20.
+constexpr int kNapShare = 20;
+/// While it has waited for less than kShortWait, it sleeps no longer than this. A look at a stream takes about 1 us.
+constexpr auto kLongestShortNap = std::chrono::nanoseconds(50'000);
+constexpr auto kShortWait = std::chrono::milliseconds(20);
+/// How much later than asked a sleep may end. The default, 50 us, would double the short naps.
+constexpr unsigned long kTimerSlackNs = 1000;
 /// Deferred records of one stream issued in one go, so that a woken flood does not starve the other streams.
 constexpr uint32_t kProceedBatch = 256;
 
+/// How long the thread stays awake after its last work.
+std::chrono::microseconds SpinTime(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kAuto:
+      return MaySpin() ? kSpin : std::chrono::microseconds::zero();
+    case Schedule::kSpin:
+    case Schedule::kYield:
+      return kWarm;
+    case Schedule::kBlocking:
+      break;
+  }
+  return std::chrono::microseconds::zero();
+}
+
+/// How long the thread sleeps while somebody waits.
+std::chrono::nanoseconds Nap(std::chrono::nanoseconds waited) {
+  return std::min(waited / kNapShare + std::chrono::microseconds(1),
+                  waited < kShortWait ? kLongestShortNap : kLongestNap);
+}
+
 }  // namespace
 
-ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks)
+ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks, Schedule schedule)
     : device_(parts.device),
       streams_(parts.streams),
       inbox_(parts.inbox),
@@ -31,9 +66,11 @@ ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks)
       owners_(parts.owners),
       blocking_calls_(parts.blocking_calls),
       locks_(locks),
+      schedule_(schedule),
       issuer_(parts) {}
 
 void ChannelThread::Run() {
+  std::ignore = prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
   bool is_recent = false;
   while (true) {
     // Looked at first: what an abandoned device still has queued is not issued any more.
@@ -61,6 +98,7 @@ bool ChannelThread::DrainNotices() {
   }
   issuer_.graphs().EndFreed();
   issuer_.progress().Signal();
+  issuer_.progress().Query([this] { return !submissions_.Empty(); });
   return true;
 }
 
@@ -86,6 +124,8 @@ bool ChannelThread::DrainRing() {
     }
   }
   if (read > 0) issuer_.progress().Signal();
+  // In a flood of records the thread does not come to Idle for long.
+  if (read == protocol::kTimelineWriteEvery) issuer_.progress().Query([] { return false; });
   return read > 0;
 }
 
@@ -119,17 +159,40 @@ bool ChannelThread::HasWork() {
 }
 
 void ChannelThread::Idle(bool is_recent) {
-  if (is_recent && MaySpin()) {
-    for (const auto until = Clock::now() + kSpin; Clock::now() < until;) {
-      if (HasWork()) return;
-      // A device that writes its words by itself tells nobody; while this thread is awake, it saves waking the watcher.
-      issuer_.progress().TellWritten();
+  DeviceProgress& progress = issuer_.progress();
+  if (is_recent) {
+    if (Spin()) return;
+    idle_since_ = Clock::now();
+    next_check_ = idle_since_;
+  }
+  inbox_.BeginListening();
+  const bool is_awaited = progress.ServeWaiters();
+  const auto now = Clock::now();
+  if (now >= next_check_) next_check_ = progress.Check() ? now + kHealthCheck : Clock::time_point::max();
+  auto timeout = std::chrono::nanoseconds::zero();  // No limit.
+  if (is_awaited) {
+    timeout = Nap(now - idle_since_);
+  } else if (schedule_ == Schedule::kAuto && now - idle_since_ < kWarm) {
+    timeout = kWarmNap;
+  } else if (next_check_ != Clock::time_point::max()) {
+    timeout = kHealthCheck;
+  }
+  inbox_.Sleep([&] { return HasWork() || inbox_.IsAsked(); }, timeout);
+}
+
+bool ChannelThread::Spin() {
+  const auto spin = SpinTime(schedule_);
+  const auto has_work = [this] { return HasWork(); };
+  for (auto since = Clock::now(); Clock::now() - since < spin;) {
+    if (HasWork()) return true;
+    if (issuer_.progress().Query(has_work) && schedule_ != Schedule::kAuto) since = Clock::now();
+    if (schedule_ == Schedule::kYield) {
+      std::this_thread::yield();
+    } else {
       __builtin_ia32_pause();
     }
   }
-  const auto timeout =
-      issuer_.progress().Poll() ? std::chrono::nanoseconds(kHealthCheck) : std::chrono::nanoseconds::zero();
-  inbox_.Sleep([&] { return HasWork(); }, timeout);
+  return false;
 }
 
 bool ChannelThread::HasBusyStream() {

@@ -22,7 +22,7 @@ namespace millrace {
 /// exit_mutex_ guards who waits for the end; everything else is the channel's thread's.
 class ChannelThread {
  public:
-  ChannelThread(const ChannelParts& parts, PageLocks& locks);
+  ChannelThread(const ChannelParts& parts, PageLocks& locks, protocol::Schedule schedule);
 
   /// The thread's function. Returns when the device is closed.
   void Run();
@@ -34,6 +34,8 @@ class ChannelThread {
   void AwaitExit(std::chrono::milliseconds deadline);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   bool DrainNotices();
   void RunChanges();
   bool DrainRing();
@@ -41,7 +43,10 @@ class ChannelThread {
   void Proceed(StreamState& stream);
   bool IsDrained();
   bool HasWork();
+  /// Stays awake for a while after work, then sleeps; while somebody waits for a device that has to be asked, in naps.
   void Idle(bool is_recent);
+  /// True as soon as there is work.
+  bool Spin();
   void AwaitEnds();
   bool HasBusyStream();
   void Finish();
@@ -57,8 +62,11 @@ class ChannelThread {
   OwnerCleanup& owners_;
   BlockingCallsThread& blocking_calls_;
   PageLocks& locks_;
+  const protocol::Schedule schedule_;
   Issuer issuer_;
   bool is_draining_ = false;  // The thread has read the request to stop.
+  Clock::time_point idle_since_;
+  Clock::time_point next_check_ = Clock::time_point::max();  // Of whether the device is still alive.
 
   std::mutex exit_mutex_;
   std::condition_variable exit_;

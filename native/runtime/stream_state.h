@@ -85,7 +85,8 @@ class StreamState final : public hal::ProgressSink {
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
   Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
-  bool is_dirty = false;        // Records were issued since the last Signal.
+  bool is_unfinished = false;   // It is on its channel's list of streams to ask the device about.
+  bool needs_word = false;      // Records were issued since the last Signal.
   uint32_t poisoned_by = 0;     // A wait that cannot be kept: the failure that every later record repeats,
   Status poison;                // with this status.
   uint32_t lost_device = 0;     // The channel of that lost device.
@@ -102,7 +103,6 @@ class StreamState final : public hal::ProgressSink {
   // ── Any thread. ──
   alignas(64) FailureLog failures;
   std::atomic<ParkReason> park{ParkReason::kNone};  // Written by the channel, read by any thread.
-  std::atomic<bool> is_watched{false};              // It is on the watcher's list.
   std::atomic<bool> has_blocking_call{false};       // The blocking-calls thread has or runs work of it.
   std::atomic<bool> is_notified{false};             // It is on its channel's list of streams to continue.
 

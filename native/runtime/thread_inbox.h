@@ -24,6 +24,11 @@ class ThreadInbox {
   /// Post, and waits for the end of `change`. Thread: any but the channel's.
   void RunOnThread(const std::function<void()>& change);
   void Ring() noexcept { bell_.Ring(); }
+  /// Somebody began to wait for a device that has to be asked.
+  void Ask() noexcept {
+    is_asked_.store(true, std::memory_order_seq_cst);
+    bell_.Ring();
+  }
   /// While it is on, no record is read.
   void Hold(bool on);
   /// The thread runs what is queued, and ends. Also ends a hold.
@@ -47,6 +52,9 @@ class ThreadInbox {
   Changes TakeChanges();
   /// The changes that came last: Post refuses all later ones.
   Changes TakeLastChanges();
+  /// From here on, IsAsked tells whether somebody asked.
+  void BeginListening() { is_asked_.store(false, std::memory_order_seq_cst); }
+  [[nodiscard]] bool IsAsked() const { return is_asked_.load(std::memory_order_seq_cst); }
   /// Sleeps until rung, unless `has_work()` returns true. A zero `timeout` means no limit.
   template <typename HasWork>
   void Sleep(HasWork has_work, std::chrono::nanoseconds timeout) {
@@ -56,6 +64,7 @@ class ThreadInbox {
  private:
   alignas(64) Bell bell_;
   std::atomic<bool> has_notices_{false};
+  std::atomic<bool> is_asked_{false};
   std::atomic<bool> is_held_{false};
   std::atomic<bool> stop_when_drained_{false};
   std::atomic<bool> is_abandoned_{false};

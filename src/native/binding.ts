@@ -52,6 +52,7 @@ export interface Binding {
     maxPending: number,
     isGuarded: boolean,
     memoryLimitBytes: number,
+    schedule: number,
   ): number;
   /** The info of an open device, which is more complete than that of `enumerate`. */
   deviceInfo(channel: number): NativeDeviceInfo;

@@ -57,9 +57,13 @@ class WorkerDevice implements ControlledDevice {
   readonly #target: BuildTarget;
   #builds: Promise<DeviceBuilds> | undefined;
 
-  constructor(backend: BackendName, info: NativeDeviceInfo, { maxPending, isGuarded, memoryLimitBytes, findsRaces }: OpenRequest) {
+  constructor(
+    backend: BackendName,
+    info: NativeDeviceInfo,
+    { maxPending, isGuarded, memoryLimitBytes, findsRaces, schedule }: OpenRequest,
+  ) {
     const { channel, timeline, arena } = openOnFreshPages((...views) =>
-      binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded, memoryLimitBytes),
+      binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded, memoryLimitBytes, schedule),
     );
     this.channel = channel;
     this.isOnCpu = backend === 'cpu';

@@ -17,6 +17,8 @@ export interface OpenRequest {
   readonly memoryLimitBytes: number;
   /** Kernels look for races of shared memory. */
   readonly findsRaces: boolean;
+  /** A value of the protocol's `Schedule`. */
+  readonly schedule: number;
 }
 
 export type ToWorker =

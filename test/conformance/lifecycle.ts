@@ -150,7 +150,7 @@ export function lifecycle(target: Target): void {
 
     rule('S802', 'options of a later opening must equal those of the first, else it is a StateError', async () => {
       await withDevice(target, { ordering: 'explicit', maxPending: 1000 }, async (device) => {
-        for (const other of [{ ordering: 'tracked' }, { maxPending: 999 }] as const) {
+        for (const other of [{ ordering: 'tracked' }, { maxPending: 999 }, { schedule: 'spin' }] as const) {
           expect(await rejectionOf(target.open(other))).toBeInstanceOf(StateError);
         }
         const again = await target.open({ ordering: 'explicit', maxPending: 1000 });

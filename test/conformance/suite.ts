@@ -86,6 +86,7 @@ import { platform } from './platform.js';
 import { randomKernels } from './random-kernels.js';
 import { laneMemory } from './lane-memory.js';
 import { stageValues } from './stage-values.js';
+import { schedules } from './schedules.js';
 import { sharedMemoryRaces } from './shared-memory-races.js';
 import { sharing } from './sharing.js';
 import { spinningThreads } from './spinning.js';
@@ -155,6 +156,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   moduleVariables,
   deviceLaunches,
   waiting,
+  schedules,
   hostFunctions,
   badArguments,
   failures,

@@ -1,4 +1,4 @@
-// Explores every order of the steps of a whole device, within a bound: owners, channels, the watcher, the
+// Explores every order of the steps of a whole device, within a bound: owners, channels, the
 // blocking-calls thread and the device. Runs native/runtime unchanged, on the explorer's atomics and locks.
 #include "explorer/explored_test.h"
 #include "explorer/manual_backend.h"
@@ -120,7 +120,7 @@ MR_TEST(AStreamParkedForAnotherDevicesPointGoesOn) {
   });
 }
 
-MR_TEST(WhoWaitsForAPolledDeviceIsWokenByTheWatcher) {
+MR_TEST(WhoWaitsForAPolledDeviceIsWoken) {
   ExpectNoneFails({.switches = 1, .delays = 1}, [] {
     ManualBackend backend({.is_polled = true});
     Rig rig(backend);
@@ -138,7 +138,7 @@ MR_TEST(WhoWaitsForAPolledDeviceIsWokenByTheWatcher) {
   });
 }
 
-// The watcher releases a stream that ends while a thread already waits for the slot's next stream.
+// The channel lets go of a stream that ends while a thread already waits for the slot's next stream.
 MR_TEST(TheNextStreamOfASlotIsWatchedToo) {
   ExpectNoneFails({.switches = 2, .delays = 0}, [] {
     ManualBackend backend({.is_polled = true});

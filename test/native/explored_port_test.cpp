@@ -35,7 +35,7 @@ struct Owner {
     function->finalize(nullptr, function->finalize_data, nullptr);
     delete function;
   }
-  /// Like a channel or the watcher: writes the completed ticket, then rings.
+  /// Like a channel: writes the completed ticket, then rings.
   void Reach(int ticket) {
     word.store(ticket, std::memory_order_release);
     port->Ring();
@@ -66,13 +66,13 @@ MR_TEST(TwoThreadsRingAtOnce) {
     };
     Window window;
     const uint32_t device = Spawn("device", [&] { owner.Reach(1); });
-    const uint32_t watcher = Spawn("watcher", [&] {
+    const uint32_t channel = Spawn("channel", [&] {
       other.store(1, std::memory_order_release);
       owner.port->Ring();
     });
     RunLoop(last_function, [&] { return owner.seen == 1 && seen == 1; });
     Join(device);
-    Join(watcher);
+    Join(channel);
   });
 }
 

@@ -124,13 +124,13 @@ MR_TEST(WakeAllReachesEarlierWaiters) {
     Slot slot;
     std::atomic<bool> is_lost{false};
     Window window;
-    const uint32_t watcher = Spawn("watcher", [&] {
+    const uint32_t device = Spawn("device", [&] {
       is_lost.store(true, std::memory_order_release);
       slot.stream.WakeAll();
     });
     // As Channel::Arm does.
     if (slot.stream.ArmOwner(1) && !is_lost.load(std::memory_order_acquire)) slot.owner->Sleep();
-    Join(watcher);
+    Join(device);
   });
 }
 

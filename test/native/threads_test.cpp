@@ -1,4 +1,4 @@
-// Devices, copies and watches when the system refuses threads. cpu_cooperative_test.cpp tests those of cooperative
+// Devices and copies when the system refuses threads. cpu_cooperative_test.cpp tests those of cooperative
 // launches, cuda_pageable_copies_test.cpp and cuda_deferred_frees_test.cpp those of the CUDA backend.
 #include <algorithm>
 #include <array>
@@ -42,21 +42,6 @@ MR_TEST(a_device_does_not_open_without_its_channels_thread_and_is_closed_again) 
   RecordingBackend backend;
   {
     const RefusedThreads refused("mr-channel");
-    ExpectRefused(Open(backend).status());
-    MR_EXPECT_EQ(refused.count(), 1);
-  }
-  MR_EXPECT(backend.controls.log.Find("closes a") >= 0);
-  Rig rig(backend);
-  const uint32_t a = rig.Stream();
-  MR_EXPECT(rig.Completes(a, rig.Nop(a).ticket));
-}
-
-// The first polled device of this process: later ones find the watcher running.
-MR_TEST(a_polled_device_does_not_open_without_the_watcher_and_is_closed_again) {
-  RecordingBackend backend;
-  backend.controls.is_polled = true;
-  {
-    const RefusedThreads refused("mr-watcher");
     ExpectRefused(Open(backend).status());
     MR_EXPECT_EQ(refused.count(), 1);
   }

@@ -2,59 +2,60 @@
 
 #include <utility>
 
-#include "runtime/channel.h"
+#include "runtime/device_access.h"
+#include "runtime/device_loss.h"
 
 namespace millrace {
 
 void DeviceProgress::NoteIssued(StreamState& stream) {
   if (!device_.needs_polling()) return;
-  // Nobody looks after a record before it is issued.
-  if (stream.IsWantedOfDevice()) channel_.WatchIfPolled(stream);
-  if (!std::exchange(stream.is_dirty, true)) dirty_.push_back(&stream);
+  stream.needs_word = true;
+  if (!std::exchange(stream.is_unfinished, true)) unfinished_.push_back(&stream);
 }
 
 void DeviceProgress::Signal() {
-  if (!dirty_.empty()) recent_ = dirty_;
-  for (StreamState* stream : dirty_) {
-    stream->is_dirty = false;
-    if (stream->backend != nullptr) SignalStream(*stream);
-  }
-  dirty_.clear();
-}
-
-void DeviceProgress::SignalStream(StreamState& stream) {
-  if (const Status status = stream.backend->Signal(); status.code() == StatusCode::kDeviceLost) loss_.Mark(status);
-}
-
-void DeviceProgress::TellWritten() {
-  if (!device_.needs_polling()) return;
-  for (StreamState* stream : recent_) {
-    const Ticket wanted = stream->Wanted();
-    if (wanted == 0) continue;
-    if (const Ticket completed = stream->Completed(); completed >= wanted) stream->Progress(completed);
+  for (StreamState* const stream : unfinished_) {
+    if (stream->backend == nullptr || !std::exchange(stream->needs_word, false)) continue;
+    if (stream->Completed() < stream->accepted) Note(stream->backend->Signal());
   }
 }
 
-bool DeviceProgress::Poll() {
-  if (!device_.needs_polling() || loss_.is_lost()) return false;
-  bool is_unfinished = false;
-  for (uint32_t n = 0; n < streams_.count(); ++n) {
-    StreamState& stream = streams_.At(n);
-    if (stream.backend == nullptr) continue;
-    if (stream.Completed() < stream.accepted) {
-      if (const Status status = stream.backend->Check(); status.code() == StatusCode::kDeviceLost) {
-        loss_.Mark(status);
-        return false;
-      }
+bool DeviceProgress::ServeWaiters() {
+  bool is_awaited = false;
+  std::erase_if(unfinished_, [&](StreamState* stream) {
+    if (const Ticket wanted = stream->Wanted(); wanted != 0 && wanted <= stream->accepted && stream->backend != nullptr)
+      Note(stream->backend->Resolve(wanted).status());
+    const bool is_unfinished = IsUnfinished(*stream);
+    is_awaited |= is_unfinished && stream->IsWantedOfDevice();
+    return !is_unfinished;
+  });
+  return is_awaited && !loss_.is_lost();
+}
+
+bool DeviceProgress::Check() {
+  if (loss_.is_lost()) return false;
+  std::erase_if(unfinished_, [&](StreamState* stream) {
+    if (stream->backend != nullptr && stream->Completed() < stream->accepted) {
+      Note(stream->backend->Check());
+      Note(stream->backend->Query());
       // It may have had too many words on their way when it was signalled last.
-      SignalStream(stream);
+      Note(stream->backend->Signal());
     }
-    // Told also when there was nothing to ask: the device may have written its word since somebody asked for a wake.
-    const Ticket completed = stream.Completed();
-    stream.Progress(completed);
-    is_unfinished |= completed < stream.accepted;
-  }
-  return is_unfinished;
+    return !IsUnfinished(*stream);
+  });
+  return !unfinished_.empty() && !loss_.is_lost();
+}
+
+bool DeviceProgress::IsUnfinished(StreamState& stream) {
+  const Ticket completed = stream.Completed();
+  stream.Progress(completed);
+  // A ticket that the host completed, or a destroyed stream's last, is no ticket of the device's.
+  stream.is_unfinished = stream.backend != nullptr && completed < stream.accepted;
+  return stream.is_unfinished;
+}
+
+void DeviceProgress::Note(const Status& status) {
+  if (status.code() == StatusCode::kDeviceLost) loss_.Mark(status);
 }
 
 }  // namespace millrace

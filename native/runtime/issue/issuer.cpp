@@ -11,7 +11,7 @@ Issuer::Issuer(const ChannelParts& parts)
       faults_(parts.faults),
       submissions_(parts.submissions),
       progress_(parts),
-      waits_(parts, progress_),
+      waits_(parts),
       ends_(parts),
       frees_(parts, waits_),
       streams_({parts, progress_, waits_, ends_, frees_}),

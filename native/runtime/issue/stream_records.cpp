@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/channel.h"
-#include "runtime/issue/device_progress.h"
 #include "runtime/issue/record_ends.h"
 #include "runtime/issue/stream_waits.h"
 #include "runtime/registry.h"
@@ -96,8 +95,7 @@ Outcome StreamRecords::Wait(StreamState& stream, Ticket ticket, RecordReader& re
   // devices of two kinds, which know nothing of each other's streams.
   if (!target->AddWaiter(record.ticket, true, channel_.shared_from_this(), stream.index()))
     return waits_.LookAgain(stream);
-  if (other.get() == &channel_) progress_.Signal();  // Or the word that is waited for might never be written.
-  other->WatchIfPolled(*target);
+  other->AskIfPolled();
   return waits_.ParkFor(stream, *other, ParkReason::kPoint);
 }
 

@@ -16,7 +16,6 @@ class StreamRecords {
         submissions_(parts.submissions),
         owners_(parts.owners),
         faults_(parts.faults),
-        progress_(parts.progress),
         waits_(parts.waits),
         ends_(parts.ends) {}
 
@@ -33,7 +32,6 @@ class StreamRecords {
   SubmissionQueue& submissions_;
   OwnerCleanup& owners_;
   FaultReports& faults_;
-  DeviceProgress& progress_;
   StreamWaits& waits_;
   RecordEnds& ends_;
 };

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runtime/channel.h"
-#include "runtime/issue/device_progress.h"
 
 namespace millrace {
 
@@ -52,8 +51,6 @@ Outcome StreamWaits::RunOnBlockingThread(StreamState& stream, ParkReason reason,
 bool StreamWaits::WaitsForEnd(StreamState& stream, StreamState& of, Ticket ticket) {
   if (of.Completed() >= ticket || !of.AddWaiter(ticket, true, channel_.shared_from_this(), stream.index()))
     return false;
-  progress_.Signal();  // Or the word that is waited for might never be written.
-  channel_.WatchIfPolled(of);
   return true;
 }
 

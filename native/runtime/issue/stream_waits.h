@@ -15,12 +15,8 @@ namespace millrace {
 /// Thread: channel.
 class StreamWaits {
  public:
-  StreamWaits(const ChannelParts& parts, DeviceProgress& progress)
-      : channel_(parts.channel),
-        tables_(parts.tables),
-        inbox_(parts.inbox),
-        blocking_calls_(parts.blocking_calls),
-        progress_(progress) {}
+  explicit StreamWaits(const ChannelParts& parts)
+      : channel_(parts.channel), tables_(parts.tables), inbox_(parts.inbox), blocking_calls_(parts.blocking_calls) {}
 
   Outcome Park(StreamState& stream, ParkReason reason);
   /// Parks for something that `other` will do, unless it never will.
@@ -46,7 +42,6 @@ class StreamWaits {
   ResourceTables& tables_;
   ThreadInbox& inbox_;
   BlockingCallsThread& blocking_calls_;
-  DeviceProgress& progress_;
   std::vector<StreamState*> awaiting_frees_;  // Parked for memory; they count on a parked stream's free.
 };
 

@@ -31,7 +31,6 @@ struct Fiber {
   ucontext_t context{};
   std::unique_ptr<char[]> stack;
   bool is_over = false;
-  bool is_daemon = false;  // May wait forever.
   const void* waits_on = nullptr;
   int64_t until_ns = -1;  // Of a wait with a limit.
   bool has_timed_out = false;
@@ -135,7 +134,7 @@ void Run(const std::function<void()>& scenario) {
   current = nullptr;
   if (!failure.empty()) return;
   for (const auto& fiber : fibers) {
-    if (fiber->is_over || fiber->is_daemon) continue;
+    if (fiber->is_over) continue;
     failure = "every thread waits, " + fiber->name + " for what never comes";
     return;
   }
@@ -281,8 +280,6 @@ void WakeAll(const void* object) {
 void NameThread(const char* name) {
   if (current == nullptr) return;
   current->name = name;
-  // The one thread that outlives every device.
-  current->is_daemon = current->name == "mr-watcher";
 }
 
 int64_t NowNs() {

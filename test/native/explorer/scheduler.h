@@ -6,7 +6,7 @@
 // one or two). It also chooses how long a store that is not sequentially consistent stays in the thread's store buffer,
 // as on x86: until the thread's next read-modify-write, fence or lock. So it finds missing fences too.
 //
-// If every thread waits in a run and one of them is not a daemon, a wake was lost. Time is virtual: a wait with a time
+// If every thread waits in a run, a wake was lost. Time is virtual: a wait with a time
 // limit ends by the limit only when no other thread can run.
 //
 // The code under test includes sync.h, which replaces the standard library's threads by these functions.
