@@ -30,7 +30,17 @@ void CopiesInFlight::Forget(const Stream& stream) {
   count_ = last_.size();
 }
 
+CopiesInFlight::Unqueued::Unqueued(CopiesInFlight& copies, uint64_t bytes)
+    : copies_(copies), count_(bytes < kLarge ? 0 : 1) {
+  copies_.unqueued_ += count_;
+}
+
+CopiesInFlight::Unqueued::~Unqueued() {
+  copies_.unqueued_ -= count_;
+}
+
 bool CopiesInFlight::KeepWordsAway(const Stream& stream) {
+  if (unqueued_.load(std::memory_order_relaxed) > 0) return true;
   for (size_t n = 0; n < last_.size();) {
     const Copy& copy = last_[n];
     if (copy.stream == &stream && copy.bytes < kOwnLarge) {

@@ -41,6 +41,10 @@ Result<std::unique_ptr<hal::Graph>> Graph::Build(std::shared_ptr<Context> home, 
 }
 
 Status Graph::Make(std::vector<hal::GraphNode> nodes) {
+  for (const hal::GraphNode& node : nodes) {
+    if (const auto* copy = std::get_if<hal::GraphCopy>(&node.work)) copied_bytes_ += copy->bytes;
+    if (const auto* copy = std::get_if<hal::GraphPeerCopy>(&node.work)) copied_bytes_ += copy->copy.bytes;
+  }
   MR_TRY(CheckBuilding(*home_, Cuda().cuGraphCreate(&graph_, 0), "making a graph"));
   MR_TRY(GraphWriter(home_, parts_).WriteWhole(graph_, std::move(nodes)));
   return CheckBuilding(*home_, Cuda().cuGraphInstantiateWithFlags(&exec_, graph_, 0), "instantiating a graph");

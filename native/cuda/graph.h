@@ -24,6 +24,8 @@ class Graph final : public hal::Graph {
   Graph& operator=(const Graph&) = delete;
 
   [[nodiscard]] const Context& home() const { return *home_; }
+  /// The bytes that the copies of a launch move, without those in bodies of conditions.
+  [[nodiscard]] uint64_t copied_bytes() const { return copied_bytes_; }
   /// Queues a launch. With the home's context current. Thread: channel of the home.
   Status Launch(CUstream stream, std::span<const hal::GraphPatch> patches);
   /// Queues the upload that the first launch would do. As Launch.
@@ -40,6 +42,7 @@ class Graph final : public hal::Graph {
 
   const std::shared_ptr<Context> home_;
   GraphParts parts_;
+  uint64_t copied_bytes_ = 0;
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
   std::vector<uint32_t> changed_;   // Nodes whose parameters the executable graph does not have yet.

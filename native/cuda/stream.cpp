@@ -105,6 +105,7 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
 Status Stream::LaunchGraph(Ticket ticket, const hal::GraphLaunchRequest& request) {
   auto& graph = static_cast<Graph&>(*request.graph);
   MR_CHECK(&graph.home() == &context_);
+  support_.copies->Note(*this, ticket, graph.copied_bytes());
   return Submit(ticket, [&] { return graph.Launch(handle_, request.patches); });
 }
 
@@ -194,7 +195,10 @@ Status Stream::CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes
     other = OtherOwner(dst, src);
     MR_TRY(other.status());
   }
-  if (other.value() == nullptr) return support_.pageable->Copy(handle_, dst, src, bytes);
+  if (other.value() == nullptr) {
+    const CopiesInFlight::Unqueued copying(*support_.copies, bytes);
+    return support_.pageable->Copy(handle_, dst, src, bytes);
+  }
   // This stream is not involved: it is idle, and stays idle until the copy is complete.
   const Status status = PageableCopies::Of(other.value())->Copy(std::nullopt, dst, src, bytes);
   return status.code() == StatusCode::kDeviceLost

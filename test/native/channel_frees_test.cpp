@@ -146,6 +146,8 @@ MR_TEST(of_two_allocations_that_wait_for_each_others_frees_one_fails_and_the_oth
   const Ticket made_b = rig.Alloc(full.b, Handle(3), 50);
   rig.Free(full.b, Handle(1));
   MR_EXPECT(rig.Parks(full.a, ParkReason::kHold) && rig.Parks(full.b, ParkReason::kHold));
+  // The free of b has been read when a later record has ended.
+  MR_EXPECT(rig.Completes(rig.Stream(), 1));
   rig.channel->ReleaseHold(full.a, held_a);
   MR_EXPECT(rig.Parks(full.a, ParkReason::kMemory));
   rig.channel->ReleaseHold(full.b, held_b);

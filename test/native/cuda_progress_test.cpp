@@ -2,7 +2,10 @@
 // on this machine's (see cuda_backend_test.cpp).
 #include <thread>
 
+#include "cuda/copies_in_flight.h"
+#include "cuda/stream.h"
 #include "cuda_fixture.h"
+#include "hal/graph.h"
 
 namespace {
 
@@ -128,6 +131,43 @@ MR_TEST(NoWordIsWrittenBesideALargeCopyOfAnotherStream) {
   MR_REQUIRE(other->Signal().ok());
   MR_EXPECT(Eventually([&] { return std::atomic_ref(opened.slots[1].device_word).load() == 4; }));
   MR_EXPECT(copy.Free());
+}
+
+MR_TEST(NoWordIsWrittenBesideTheCopiesOfAGraph) {
+  Opened opened(0);
+  constexpr uint64_t kHalf = uint64_t{1} << 16;
+  Pinned host(*opened.device, kHalf);
+  auto stream = opened.NewStream(0);
+  auto memory = stream->Allocate(1, kHalf);
+  MR_REQUIRE(memory.ok());
+  std::vector<hal::GraphNode> nodes;
+  nodes.push_back({.device = opened.device.get(),
+                   .work = hal::GraphCopy{.dst = memory.value()->address(), .src = host.data, .bytes = kHalf}});
+  auto graph = opened.device->BuildGraph(std::move(nodes));
+  MR_REQUIRE(graph.ok());
+  Gate gate(opened);
+  MR_REQUIRE(gate.Launch(*stream, 2).ok());
+  MR_REQUIRE(stream->LaunchGraph(3, {.graph = graph.value().get()}).ok());
+  auto other = opened.NewStream(1);
+  MR_REQUIRE(other->Nop(1).ok());
+  MR_EXPECT(Eventually([&] { return other->Signal().ok() && other->Query().ok() && other->Completed() == 1; }));
+  MR_EXPECT_EQ(std::atomic_ref(opened.slots[1].device_word).load(), 0u);
+  gate.Open();
+  MR_EXPECT(stream->Free(4, std::move(memory).value()).ok() && Finish(*stream, 4));
+}
+
+MR_TEST(NoWordIsWrittenBesideACopyOfPageableMemory) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  const auto& one = static_cast<cuda::Stream&>(*stream);
+  cuda::CopiesInFlight copies;
+  {
+    const cuda::CopiesInFlight::Unqueued small(copies, 1000);
+    MR_EXPECT(!copies.KeepWordsAway(one));
+    const cuda::CopiesInFlight::Unqueued large(copies, uint64_t{1} << 20);
+    MR_EXPECT(copies.KeepWordsAway(one) && copies.AreSeveral());
+  }
+  MR_EXPECT(!copies.KeepWordsAway(one) && !copies.AreSeveral());
 }
 
 MR_TEST(NoWordIsWrittenBehindAVeryLargeCopyOfItsStream) {
