@@ -10,6 +10,7 @@ import { openDevice, type DeviceSpec } from 'millrace';
 import { arrays } from './groups/arrays.js';
 import { awaits } from './groups/awaits.js';
 import { devices } from './groups/devices.js';
+import { frames, plain } from './groups/frames.js';
 import { graphs } from './groups/graphs.js';
 import { kernels } from './groups/kernels.js';
 import { launches } from './groups/launches.js';
@@ -17,6 +18,7 @@ import { pipelines } from './groups/overlap.js';
 import { pinned } from './groups/pinned.js';
 import { queued } from './groups/queued.js';
 import { starts } from './groups/starts.js';
+import { streams } from './groups/streams.js';
 import { NativeKernels } from './kernels/native.js';
 import { printReport } from './suite/console-table.js';
 import { machineLine } from './suite/machine.js';
@@ -34,6 +36,9 @@ const MEASURES: Readonly<Record<string, (run: Run, native: NativeKernels | undef
   pinned,
   queued,
   graphs,
+  streams,
+  frames,
+  plain,
   overlap: pipelines,
   devices,
   kernels,

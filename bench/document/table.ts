@@ -49,7 +49,7 @@ export function groupTable(group: RowGroup, backend: 'cpu' | 'cuda', reports: re
   });
   if (rows.length === 0) return undefined;
   const peers = [...new Set(rows.flatMap(({ results }) => results.flatMap((result) => Object.keys(result.peers))))];
-  const hasP99 = rows.some(({ row }) => row.goals?.[backend]?.some(({ of }) => of === 'p99'));
+  const hasP99 = rows.some(({ row }) => row.goals?.[backend]?.some(({ of = 'p50' }) => of !== 'p50'));
   const head = ['', 'unit', 'Millrace', ...(hasP99 ? ['p99'] : []), ...peers, 'goal'];
   const lines = rows.map(({ row, results }) => [
     row.what,

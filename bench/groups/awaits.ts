@@ -1,8 +1,8 @@
 // From a launch to the continuation of its `await`, events awaited by the thousand, and what the device costs a loop that does other things.
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Device } from 'millrace';
 import { empty, ONE, saxpyOne } from '../suite/kernels.js';
+import { LoopDelay } from '../suite/loop-delay.js';
 import { onGpu, type Run, secondsOf, us } from '../suite/run.js';
 
 const ROUNDS = 5;
@@ -10,7 +10,6 @@ const HOT = 2000;
 const IDLE = 60;
 const EVENTS = 10_000;
 const LOAD_MS = 2000;
-const RESOLUTION_MS = 1;
 
 export async function awaits(run: Run): Promise<void> {
   const { device } = run;
@@ -50,14 +49,10 @@ export async function awaits(run: Run): Promise<void> {
   run.add('idle.cpu', await idleShares(run.times(5)));
 }
 
-/** Milliseconds by which ticks of the loop came late: the percentiles 0 to 99, because the histogram keeps no single values. */
 async function delays(work: () => Promise<unknown>): Promise<number[]> {
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  histogram.enable();
-  await work();
-  histogram.disable();
-  // The histogram has the time between two ticks, of which the resolution is no delay.
-  return Array.from({ length: 100 }, (_, at) => Math.max(0, histogram.percentile(Math.max(at, 0.1)) / 1e6 - RESOLUTION_MS));
+  const delay = new LoopDelay();
+  await delay.during(work);
+  return delay.percentiles();
 }
 
 /** Three streams that always have an upload, launches and a download in flight. */

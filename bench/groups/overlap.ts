@@ -1,8 +1,7 @@
-// How busy the slowest part of a pipeline is: parts on the event loop that take one frame at a time, and the three parts of the device.
+// How busy the slowest part of a pipeline is whose parts on the event loop take one frame at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Device, download, i32, inout, kernel, type Lane, launch, overlap, upload } from 'millrace';
 import { lastValueFrom, of } from 'rxjs';
-import { ONE, spin } from '../suite/kernels.js';
 import type { Run } from '../suite/run.js';
 
 const FRAMES = 1000;
@@ -33,13 +32,12 @@ class Part {
 }
 
 export async function pipelines(run: Run): Promise<void> {
-  await run.device.compile(plusOne, spin);
+  await run.device.compile(plusOne);
   for (const lanes of [4, 3]) {
     const shares: number[] = [];
     for (let round = 0; round < run.times(2); round++) shares.push(await busyShare(run.device, run.times(FRAMES), lanes));
     run.add(`overlap.${lanes}`, shares);
   }
-  if (run.isGpu) run.add('overlap.device', await deviceShares(run));
 }
 
 async function busyShare(device: Device, frames: number, lanes: number): Promise<number> {
@@ -64,53 +62,4 @@ async function busyShare(device: Device, frames: number, lanes: number): Promise
   const { bottleneckBusy } = results.report();
   if (bottleneckBusy === undefined) throw new Error('The report has no busiest stage.');
   return bottleneckBusy;
-}
-
-/** Uploads, kernels and downloads that take the same time, on three streams: the longest of them alone, divided by all together. */
-async function deviceShares(run: Run): Promise<number[]> {
-  const { device } = run;
-  const length = 4 * 2 ** 20;
-  const streams = Array.from({ length: 3 }, () => device.createStream({ ordering: 'explicit' }));
-  const lanes = streams.map((stream) => ({
-    stream,
-    source: device.pinned(length),
-    target: device.pinned(length),
-    x: stream.zeros(length),
-    y: stream.zeros(1),
-  }));
-  type Step = (lane: (typeof lanes)[number]) => void;
-  const timed = async (count: number, steps: readonly Step[]): Promise<number> => {
-    await device.synchronize();
-    const start = performance.now();
-    for (let n = 0; n < count; n++) for (const step of steps) step(lanes[n % lanes.length]!);
-    await device.synchronize();
-    return (performance.now() - start) / count;
-  };
-  const up: Step = ({ stream, x, source }) => void stream.copy(x, source);
-  const down: Step = ({ stream, x, target }) => void stream.copy(target, x);
-  // A kernel of one thread: kernels of several streams run side by side, so their time is that of one after another, on one stream.
-  let steps = 10_000;
-  const work: Step = ({ stream, y }) => void stream.launch(spin, ONE, { x: y, steps });
-  await timed(6, [up, work, down]);
-  const copyMs = await timed(60, [up]);
-  const [first] = lanes;
-  const alone = async (): Promise<number> => {
-    await device.synchronize();
-    const start = performance.now();
-    for (let n = 0; n < 20; n++) work(first!);
-    await device.synchronize();
-    return (performance.now() - start) / 20;
-  };
-  for (let round = 0; round < 4; round++) steps = Math.max(1, Math.round((steps * copyMs) / (await alone())));
-  const shares: number[] = [];
-  for (let round = -1; round < run.times(7); round++) {
-    const longest = Math.max(await timed(120, [up]), await timed(120, [down]));
-    const all = await timed(120, [up, work, down]);
-    if (round >= 0) shares.push(longest / all);
-  }
-  for (const { stream, source, target, x, y } of lanes) {
-    for (const array of [source, target, x, y]) array[Symbol.dispose]();
-    await stream.close();
-  }
-  return shares;
 }

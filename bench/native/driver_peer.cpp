@@ -1,6 +1,5 @@
-// The CUDA driver alone, without Millrace: the peer "C++ driver" of bench/main.ts. It reads one request a line and
-// answers each with one line of JSON, {"seconds": [...]} or {"error": "..."}, so that the benchmark can measure both
-// sides in turn.
+// The CUDA driver alone, without Millrace: the peer "C++ driver" of bench/main.ts, with these requests
+// (conversation.h):
 //
 //   driver_peer [ordinal]
 //
@@ -12,29 +11,22 @@
 //   up MIB, down MIB  ordinary memory
 //   pinned up|down MIB clock|events N
 //   peer MIB N        from the second GPU to this one, access granted
+//   streams KIB N     N frames on three streams, nothing awaited: one of them up, down, up and kernel and down, up and
+//   down frames KIB N, graphs KIB N, plain KIB N
+//                     a loop over N frames on three streams, page-locked; the same as graphs; ordinary memory
 #include <array>
 #include <cstring>
-#include <iostream>
-#include <sstream>
+#include <map>
 #include <thread>
 
 #include "cuda/driver.h"
+#include "driver_frames.h"
 #include "kernel_image.h"
 
 namespace {
 
 using namespace millrace::bench;  // NOLINT: the program is a benchmark
 using namespace millrace::cuda;   // NOLINT: the program speaks of little else
-
-/// The first failed call of the request that is being answered.
-std::string failure;
-
-void Check(CUresult code, const char* what) {
-  if (code != CUDA_SUCCESS && failure.empty())
-    failure = std::string(what) + " failed with code " + std::to_string(static_cast<int>(code));
-}
-
-#define MR_CALL(function, ...) Check(Cuda().function(__VA_ARGS__), #function)
 
 class Peer {
  public:
@@ -47,10 +39,9 @@ class Peer {
     MR_CALL(cuDevicePrimaryCtxRetain, &context_, device_);
     MR_CALL(cuCtxSetCurrent, context_);
     const std::string image = CudaImage();
-    CUmodule module = nullptr;
-    MR_CALL(cuModuleLoadData, &module, image.c_str());
-    MR_CALL(cuModuleGetFunction, &empty_, module, "empty");
-    MR_CALL(cuModuleGetFunction, &three_, module, "three");
+    MR_CALL(cuModuleLoadData, &module_, image.c_str());
+    MR_CALL(cuModuleGetFunction, &empty_, module_, "empty");
+    MR_CALL(cuModuleGetFunction, &three_, module_, "three");
     MR_CALL(cuStreamCreateWithPriority, &stream_, CU_STREAM_NON_BLOCKING, 0);
     void* word = nullptr;
     MR_CALL(cuMemHostAlloc, &word, 4096, kMapped);
@@ -161,6 +152,8 @@ class Peer {
     return seconds;
   }
 
+  DriverFrames& Frames(size_t bytes) { return frames_.try_emplace(bytes, context_, module_, bytes).first->second; }
+
  private:
   static constexpr unsigned kMapped = 2;  // CU_MEMHOSTALLOC_DEVICEMAP
 
@@ -180,6 +173,7 @@ class Peer {
 
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
+  CUmodule module_ = nullptr;
   CUfunction empty_ = nullptr;
   CUfunction three_ = nullptr;
   CUstream stream_ = nullptr;
@@ -193,38 +187,34 @@ class Peer {
   size_t pinned_bytes_ = 0;
   CUcontext other_context_ = nullptr;
   CUdeviceptr other_memory_ = 0;
+  std::map<size_t, DriverFrames> frames_;
 };
 
-std::vector<double> Answer(Peer& peer, std::istringstream& line) {
-  const auto number = [&] {
-    int value = 0;
-    line >> value;
-    return value;
-  };
-  const auto word = [&] {
-    std::string value;
-    line >> value;
-    return value;
-  };
-  const auto bytes = [&] { return static_cast<size_t>(number()) << 20; };
-  const std::string what = word();
-  if (what == "burst") return peer.Burst(number());
-  if (what == "sustained") return peer.Sustained(number());
-  if (what == "events") return peer.Events(number());
+std::vector<double> Answer(Peer& peer, const std::string& what, std::istringstream& line) {
+  const auto bytes = [&] { return static_cast<size_t>(NextNumber(line)) << 20; };
+  if (what == "burst") return peer.Burst(NextNumber(line));
+  if (what == "sustained") return peer.Sustained(NextNumber(line));
+  if (what == "events") return peer.Events(NextNumber(line));
   if (what == "up" || what == "down") return peer.Ordinary(what == "up", bytes());
   if (what == "round_trip" || what == "blocking") {
-    const int count = number();
-    return peer.RoundTrip(count, number(), what == "blocking");
+    const int count = NextNumber(line);
+    return peer.RoundTrip(count, NextNumber(line), what == "blocking");
   }
   if (what == "pinned") {
-    const bool is_up = word() == "up";
+    const bool is_up = NextWord(line) == "up";
     const size_t size = bytes();
-    const bool by_events = word() == "events";
-    return peer.Pinned(is_up, size, by_events, number());
+    const bool by_events = NextWord(line) == "events";
+    return peer.Pinned(is_up, size, by_events, NextNumber(line));
   }
   if (what == "peer") {
     const size_t size = bytes();
-    return peer.PeerCopy(size, number());
+    return peer.PeerCopy(size, NextNumber(line));
+  }
+  if (what == "streams" || what == "frames" || what == "graphs" || what == "plain") {
+    DriverFrames& frames = peer.Frames(static_cast<size_t>(NextNumber(line)) << 10);
+    const int count = NextNumber(line);
+    if (what == "streams") return frames.Streams(count);
+    return what == "plain" ? frames.Plain(count) : frames.Loop(count, what == "graphs");
   }
   return {};
 }
@@ -233,25 +223,6 @@ std::vector<double> Answer(Peer& peer, std::istringstream& line) {
 
 int main(int argc, char** argv) {
   Peer peer(argc > 1 ? std::atoi(argv[1]) : 0);
-  if (!failure.empty()) {
-    std::printf("{\"error\": \"%s\"}\n", failure.c_str());
-    return 2;
-  }
-  std::printf("{\"version\": \"%s\"}\n", DriverVersionText(LoadDriver().version).c_str());
-  std::fflush(stdout);
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    failure.clear();
-    const std::vector<double> seconds = Answer(peer, words);
-    if (seconds.empty()) failure = "the C++ driver program has no request " + line;
-    if (!failure.empty()) {
-      std::printf("{\"error\": \"%s\"}\n", failure.c_str());
-    } else {
-      std::printf("{\"seconds\": [");
-      for (size_t i = 0; i < seconds.size(); ++i) std::printf("%s%.9g", i == 0 ? "" : ", ", seconds[i]);
-      std::printf("]}\n");
-    }
-    std::fflush(stdout);
-  }
-  return 0;
+  return Converse(DriverVersionText(LoadDriver().version),
+                  [&](const std::string& what, std::istringstream& line) { return Answer(peer, what, line); });
 }

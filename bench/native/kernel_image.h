@@ -1,5 +1,5 @@
-// The image of the kernels `empty` and `three` (empty_kernel.cpp) for each device, and what the native benchmarks share
-// besides.
+// The image of the kernels `empty`, `three`, `increment` and `spin` (empty_kernel.cpp) for each device, and what the
+// native benchmarks share besides.
 #pragma once
 
 #include <unistd.h>
@@ -26,10 +26,54 @@ inline double Quantile(std::vector<double>& values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
-inline constexpr char kPtx[] =
-    ".version 6.0\n.target sm_52\n.address_size 64\n"
-    ".visible .entry empty() { ret; }\n"
-    ".visible .entry three(.param .f32 a, .param .u64 x, .param .u64 y) { ret; }\n";
+inline constexpr char kPtx[] = R"(.version 6.0
+.target sm_52
+.address_size 64
+.visible .entry empty() { ret; }
+.visible .entry three(.param .f32 a, .param .u64 x, .param .u64 y) { ret; }
+.visible .entry increment(.param .u64 x, .param .u32 length) {
+  .reg .pred %outside;
+  .reg .b32 %i, %block, %size, %thread, %length;
+  .reg .f32 %value;
+  .reg .b64 %x, %offset;
+  ld.param.u64 %x, [x];
+  ld.param.u32 %length, [length];
+  mov.u32 %block, %ctaid.x;
+  mov.u32 %size, %ntid.x;
+  mov.u32 %thread, %tid.x;
+  mad.lo.s32 %i, %block, %size, %thread;
+  setp.ge.s32 %outside, %i, %length;
+  @%outside bra DONE;
+  cvta.to.global.u64 %x, %x;
+  mul.wide.s32 %offset, %i, 4;
+  add.s64 %x, %x, %offset;
+  ld.global.f32 %value, [%x];
+  add.f32 %value, %value, 0f3F800000;
+  st.global.f32 [%x], %value;
+DONE:
+  ret;
+}
+.visible .entry spin(.param .u64 x, .param .u32 steps) {
+  .reg .pred %over;
+  .reg .b32 %n, %steps;
+  .reg .f32 %value;
+  .reg .b64 %x;
+  ld.param.u64 %x, [x];
+  ld.param.u32 %steps, [steps];
+  cvta.to.global.u64 %x, %x;
+  mov.f32 %value, 0f00000000;
+  mov.u32 %n, 0;
+NEXT:
+  setp.ge.s32 %over, %n, %steps;
+  @%over bra DONE;
+  fma.rn.f32 %value, %value, 0f3F000000, 0f3F800000;
+  add.s32 %n, %n, 1;
+  bra NEXT;
+DONE:
+  st.global.f32 [%x], %value;
+  ret;
+}
+)";
 
 /// The library of empty_kernel.cpp, which is built into the folder of the running program. A program that was moved to
 /// another machine together with the library finds it there.

@@ -12,6 +12,7 @@ import cupyx
 import numpy
 
 from conversation import MIB, SAXPY, after_idle, converse, mean, timed
+from frames import Frames
 
 device = cupy.cuda.Device(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 device.use()
@@ -116,6 +117,67 @@ def events(count):
     return [(time.perf_counter() - start) / len(made)]
 
 
+FRAMES = """
+extern "C" __global__ void increment(float* x, int length) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < length) x[i] += 1;
+}
+extern "C" __global__ void spin(float* x, int steps) {
+  float value = 0;
+  for (int n = 0; n < steps; n++) value = value * 0.5f + 1;
+  x[0] = value;
+}
+"""
+frame_kernels = cupy.RawModule(code=FRAMES)
+increment, spin = frame_kernels.get_function("increment"), frame_kernels.get_function("spin")
+
+
+class Lane:
+    def __init__(self, size):
+        self.size = size
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.source, self.target = (cupyx.zeros_pinned(size // 4, dtype=numpy.float32) for _ in range(2))
+        self.addresses = self.source.ctypes.data, self.target.ctypes.data
+        self.ordinary = numpy.ones(size // 4, dtype=numpy.float32)
+        self.x, self.y = cupy.zeros(size // 4, dtype=cupy.float32), cupy.zeros(1, dtype=cupy.float32)
+        self.length = numpy.int32(size // 4)
+        self.blocks = ((size // 4 + 255) // 256,)
+        self.captured = None
+
+    def up(self):
+        self.x.data.copy_from_host_async(self.addresses[0], self.size, self.stream)
+
+    def down(self):
+        self.x.data.copy_to_host_async(self.addresses[1], self.size, self.stream)
+
+    def increment(self):
+        with self.stream:
+            increment(self.blocks, (256,), (self.x, self.length))
+
+    def spin(self, steps):
+        with self.stream:
+            spin((1,), (1,), (self.y, numpy.int32(steps)))
+
+    def graph(self):
+        if self.captured is None:
+            with self.stream:
+                self.stream.begin_capture()
+                self.up()
+                self.increment()
+                self.down()
+                self.captured = self.stream.end_capture()
+        self.captured.launch(self.stream)
+
+    def synchronize(self):
+        self.stream.synchronize()
+
+    def plain(self):
+        with self.stream:
+            x = cupy.asarray(self.ordinary)
+            increment(self.blocks, (256,), (x, self.length))
+            return cupy.asnumpy(x)
+
+
 round_trip()
 runtime = cupy.cuda.runtime.runtimeGetVersion()
 converse(
@@ -129,5 +191,6 @@ converse(
         "up": up,
         "down": down,
         "pinned": copy_pinned,
+        **Frames(Lane, device.synchronize).requests(),
     },
 )

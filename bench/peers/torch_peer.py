@@ -7,6 +7,7 @@ import sys
 import torch
 
 from conversation import MIB, after_idle, converse, mean, timed
+from frames import Frames
 
 device = torch.device("cuda", int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 torch.cuda.set_device(device)
@@ -73,6 +74,49 @@ def copy_pinned(direction, mib, clock, count):
     return seconds
 
 
+class Lane:
+    def __init__(self, size):
+        self.stream = torch.cuda.Stream()
+        self.pinned = [torch.zeros(size // 4).pin_memory() for _ in range(2)]
+        self.source, self.target = (tensor.numpy() for tensor in self.pinned)
+        self.ordinary = torch.ones(size // 4)
+        self.x = torch.zeros(size // 4, device=device)
+        self.captured = None
+
+    def up(self):
+        with torch.cuda.stream(self.stream):
+            self.x.copy_(self.pinned[0], non_blocking=True)
+
+    def down(self):
+        with torch.cuda.stream(self.stream):
+            self.pinned[1].copy_(self.x, non_blocking=True)
+
+    def increment(self):
+        with torch.cuda.stream(self.stream):
+            self.x.add_(1)
+
+    def spin(self, steps):
+        with torch.cuda.stream(self.stream):
+            torch.cuda._sleep(steps)
+
+    def graph(self):
+        if self.captured is None:
+            self.captured = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.captured, stream=self.stream):
+                self.up()
+                self.increment()
+                self.down()
+        with torch.cuda.stream(self.stream):
+            self.captured.replay()
+
+    def synchronize(self):
+        self.stream.synchronize()
+
+    def plain(self):
+        with torch.cuda.stream(self.stream):
+            return self.ordinary.to(device).add_(1).cpu()
+
+
 round_trip()
 converse(
     torch.__version__,
@@ -83,5 +127,6 @@ converse(
         "up": up,
         "down": down,
         "pinned": copy_pinned,
+        **Frames(Lane, torch.cuda.synchronize).requests(),
     },
 )

@@ -6,7 +6,7 @@ export interface Goal {
   readonly least?: number;
   readonly most?: number;
   /** Of `least` and `most`: p50 if left out. */
-  readonly of?: 'p50' | 'p99';
+  readonly of?: 'p50' | 'p99' | 'p99/p50';
   /** `least` and `most` are ratios to this peer's median. */
   readonly peer?: string;
 }
@@ -16,6 +16,7 @@ export type Verdict = 'met' | 'missed' | 'open';
 /** As a word or two beside a table's figures: `≤ 9 us`, `≥ 0.99 of CuPy`. */
 export function goalText({ least, most, of = 'p50', peer }: Goal, unit: string): string {
   const limit = least === undefined ? `≤ ${most}` : `≥ ${least}`;
+  if (of === 'p99/p50') return `p99 ${limit} × p50`;
   const which = of === 'p99' ? 'p99 ' : '';
   return `${which}${limit} ${peer === undefined ? unit : `of ${peer}`}`.trim();
 }
@@ -29,6 +30,7 @@ export function judge({ least, most, of = 'p50', peer }: Goal, result: Result): 
   const ours = figure(result.ours);
   const theirs = peer === undefined ? undefined : figure(result.peers[peer]);
   if (ours === undefined || (peer !== undefined && theirs === undefined)) return 'open';
-  const value = theirs === undefined ? ours[of] : ours[of] / theirs.p50;
+  const own = of === 'p99/p50' ? ours.p99 / ours.p50 : ours[of];
+  const value = theirs === undefined ? own : own / theirs.p50;
   return (least === undefined || value >= least) && (most === undefined || value <= most) ? 'met' : 'missed';
 }

@@ -20,11 +20,11 @@ export function peerScript(name: string): string {
   return fileURLToPath(new URL(`../../../../bench/peers/${name}`, import.meta.url));
 }
 
-/** Starts the peers of a GPU all at once. They take seconds, and nothing is measured meanwhile. The CPU device has none that talk. */
+/** Starts the peers of a device all at once. They take seconds, and nothing is measured meanwhile. */
 export async function startPeers(backend: 'cpu' | 'cuda', ordinal: string): Promise<Peers> {
   const programs: (readonly [name: string, program: string, args: readonly string[]])[] =
     backend === 'cpu'
-      ? []
+      ? [['C++ threads', `${NATIVE}thread_peer`, []]]
       : [
           ['C++ driver', `${NATIVE}driver_peer`, [ordinal]],
           ...PYTHON.map(([name, script]) => [name, 'python3', [peerScript(script), ordinal]] as const),

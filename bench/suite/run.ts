@@ -4,19 +4,21 @@ import { type Absent, figureOf, type Result } from './report.js';
 import type { Peers } from './peers.js';
 import { rowOf } from './rows.js';
 
-/** Seconds of one thing, several times or once. */
-export type Measure = () => readonly number[] | Promise<readonly number[]>;
+/** Seconds of one thing, several times or once. The round before the first counted one is -1. */
+export type Measure = (round: number) => readonly number[] | Promise<readonly number[]>;
 /** A peer's request, that of a peer whose column has another name, or a program that runs once a round. */
 export type Side = string | { readonly of: string; readonly request: string } | Measure;
 /** Measurements in the row's unit, or the reason why there are none. */
 export type Values = readonly number[] | Absent;
+/** The seconds of each counted round, or the reason why there are none. */
+export type Answers = readonly (readonly number[])[] | Absent;
 
 export interface Comparison {
   /** Counted rounds. One more warms up all sides. */
   readonly rounds: number;
   /** From seconds to the row's unit. */
   readonly unit: (seconds: number) => number;
-  readonly ours: (round: number) => readonly number[] | Promise<readonly number[]>;
+  readonly ours: Measure;
   readonly peers?: Readonly<Record<string, Side>>;
   readonly note?: string;
 }
@@ -66,30 +68,44 @@ export class Run {
     this.#log(`${what}, ${unit}: ${shown.join(', ')}`);
   }
 
-  /** Measures all sides in turn, each round beginning with another one. */
   async compare(id: string, { rounds, unit, ours, peers = {}, note }: Comparison): Promise<void> {
-    const names = ['', ...Object.keys(peers)];
-    const taken = new Map<string, number[]>(names.map((name) => [name, []]));
-    const absent = new Map<string, string>();
+    const { '': own, ...others } = mapValues(await this.takeTurns(rounds, { '': ours, ...peers }), (taken) => inUnit(taken, unit));
+    this.add(id, own, others, note);
+  }
+
+  /** Measures all sides in turn, each round beginning with another one. Gives what each side answered in the counted rounds. */
+  async takeTurns<S extends string>(rounds: number, sides: Readonly<Record<S, Side>>): Promise<Readonly<Record<S, Answers>>> {
+    const names = Object.keys(sides) as S[];
+    const answers = new Map<S, readonly number[][]>(names.map((name) => [name, []]));
+    const absent = new Map<S, string>();
     for (let round = -1; round < this.times(rounds); round++) {
       for (let turn = 0; turn < names.length; turn++) {
         const name = names[(round + 1 + turn) % names.length]!;
         if (absent.has(name)) continue;
-        const seconds = name === '' ? await ours(round) : await this.#ask(name, peers[name]!);
+        const seconds = await this.#ask(name, sides[name], round);
         if (typeof seconds === 'string') absent.set(name, seconds);
-        else if (round >= 0) taken.get(name)!.push(...seconds.map(unit));
+        else if (round >= 0) answers.set(name, [...answers.get(name)!, [...seconds]]);
       }
     }
-    const values = (name: string): Values => (absent.has(name) ? { absent: absent.get(name)! } : taken.get(name)!);
-    this.add(id, values(''), Object.fromEntries(names.slice(1).map((name) => [name, values(name)])), note);
+    const answersOf = (name: S): Answers => (absent.has(name) ? { absent: absent.get(name)! } : answers.get(name)!);
+    return Object.fromEntries(names.map((name) => [name, answersOf(name)])) as Record<S, Answers>;
   }
 
-  async #ask(name: string, side: Side): Promise<readonly number[] | string> {
-    if (typeof side === 'function') return side();
+  async #ask(name: string, side: Side, round: number): Promise<readonly number[] | string> {
+    if (typeof side === 'function') return side(round);
     const { of, request } = typeof side === 'string' ? { of: name, request: side } : side;
     const peer = this.peers.present.get(of);
     return peer === undefined ? (this.peers.absent.get(of) ?? 'not started') : peer.ask(request);
   }
+}
+
+/** All seconds of a side in a row's unit. */
+export function inUnit(answers: Answers, unit: (seconds: number) => number): Values {
+  return 'absent' in answers ? answers : answers.flat().map(unit);
+}
+
+export function mapValues<S extends string, A, B>(of: Readonly<Record<S, A>>, map: (value: A) => B): Record<S, B> {
+  return Object.fromEntries(Object.entries<A>(of).map(([name, value]) => [name, map(value)])) as Record<S, B>;
 }
 
 /** The requests of GPU peers, none on the CPU device. */

@@ -39,12 +39,15 @@ test('a goal is met or missed by the median, the 99th percentile or the ratio to
   expect(judge({ most: 10 }, one)).toBe('met');
   expect(judge({ most: 9 }, one)).toBe('missed');
   expect(judge({ most: 20, of: 'p99' }, one)).toBe('missed');
+  expect(judge({ most: 3, of: 'p99/p50' }, one)).toBe('met');
+  expect(judge({ most: 2.9, of: 'p99/p50' }, one)).toBe('missed');
   expect(judge({ least: 1.25, peer: 'CuPy' }, one)).toBe('met');
   expect(judge({ least: 1.3, peer: 'CuPy' }, one)).toBe('missed');
   expect(judge({ least: 1, peer: 'PyTorch' }, one)).toBe('open');
   expect(judge({ least: 1, peer: 'cuda.core' }, one)).toBe('open');
   expect(judge({ least: 1 }, { ...one, ours: { absent: 'one GPU' } })).toBe('open');
   expect(goalText({ most: 20, of: 'p99' }, 'us')).toBe('p99 ≤ 20 us');
+  expect(goalText({ most: 3, of: 'p99/p50' }, 'us')).toBe('p99 ≤ 3 × p50');
   expect(goalText({ least: 0.99, peer: 'CuPy' }, 'GB/s')).toBe('≥ 0.99 of CuPy');
 });
 

@@ -1,0 +1,125 @@
+// How many calls of the driver an item costs in a pipeline that is running: counted in the log of the fake driver, which needs neither a GPU
+// nor a quiet machine. The bounds are what the library needs now; a change that needs fewer calls lowers them.
+import { readFileSync, rmSync, statSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { afterAll, describe, expect, test } from 'vitest';
+import { type Device, download, f32, inout, kernel, launch, openDevice, overlap, upload } from 'millrace';
+import { of } from 'rxjs';
+
+const log = path.join(os.tmpdir(), `millrace-calls-${process.pid}.log`);
+process.env['MILLRACE_FAKE_CUDA_LOG'] = log;
+afterAll(() => rmSync(log, { force: true }));
+
+const LANES = 3;
+/** Before the count begins: afterwards every lane has its memory. */
+const FIRST_ITEMS = 4 * LANES;
+const ITEMS = 150;
+
+const CALLS = {
+  words: /^cuStream(?:WriteValue|BatchMemOp)/,
+  newEvents: /^cuEventCreate/,
+  recordedEvents: /^cuEventRecord/,
+  waits: /^cuStreamWaitEvent/,
+  memory: /^cuMem(?:Alloc|Free)/,
+  pages: /^cuMemHost/,
+  work: /^cu(?:Memcpy|Memset|Launch)/,
+} as const;
+type Counts = Readonly<Record<keyof typeof CALLS, number>>;
+
+/** An item. The count begins and ends while items are in flight, so it has a few calls more or less. */
+const MOST: Omit<Counts, 'words'> = { newEvents: 0.1, recordedEvents: 3.1, waits: 0, memory: 0.1, pages: 0.1, work: 3.1 };
+
+const increment = kernel('increment', { x: inout(f32) }, ({ x }, { i }) => {
+  x[i] = x[i]! + 1;
+});
+
+interface Pipeline {
+  /** It depends on which thread is faster, up to 3. The most that was seen, on a machine with busy cores: 1.6, 1.9 and 2.5. */
+  readonly mostWords: number;
+  /** Passes items 0, 1, ... through; gives the result of each when the loop takes it. */
+  readonly results: (device: Device, length: number) => AsyncIterable<number>;
+}
+
+function* numbers(): Generator<number> {
+  for (let n = 0; n < FIRST_ITEMS + ITEMS + LANES; n++) yield n;
+}
+
+async function* byHand(device: Device, length: number): AsyncGenerator<number> {
+  const lanes = Array.from({ length: LANES }, () => ({
+    stream: device.createStream(),
+    x: device.empty(length),
+    source: device.pinned(length),
+    target: device.pinned(length),
+    last: undefined as Promise<unknown> | undefined,
+  }));
+  for (const n of numbers()) {
+    const lane = lanes[n % LANES]!;
+    await lane.last;
+    if (n >= LANES) yield lane.target.data[0]!;
+    lane.source.data[0] = n;
+    lane.stream.copy(lane.x, lane.source);
+    lane.stream.launch(increment, length, { x: lane.x });
+    lane.last = lane.stream.copy(lane.target, lane.x).done;
+  }
+  await device.synchronize();
+}
+
+const PIPELINES: Readonly<Record<string, Pipeline>> = {
+  'a loop by hand': { mostWords: 2, results: byHand },
+  '`overlap` with pinned arrays of the lane': {
+    mostWords: 2.4,
+    results: (device, length) =>
+      overlap(device, numbers(), async (n, lane) => {
+        const [x, source, target] = [lane.empty(length), lane.pinned(length), lane.pinned(length)];
+        source.data[0] = n;
+        lane.stream.copy(x, source);
+        lane.stream.launch(increment, length, { x });
+        await lane.stream.copy(target, x).done;
+        return target.data[0]!;
+      }),
+  },
+  '`overlap` with ordinary arrays': {
+    mostWords: 2.8,
+    results: async function* (device, length) {
+      const items = Array.from(numbers(), (n) => new Float32Array(length).fill(n));
+      const results = overlap(device, items, (item, lane) =>
+        of(item).pipe(
+          upload(lane),
+          launch(lane, increment, length, (x) => ({ x })),
+          download(lane),
+        ),
+      );
+      for await (const result of results) yield result[0]!;
+    },
+  },
+};
+
+function callsOf(bytes: Buffer): Counts {
+  const names = Array.from(bytes.toString().matchAll(/thread=\d+ (\w+)/g), ([, name]) => name!);
+  return Object.fromEntries(
+    Object.entries(CALLS).map(([what, some]) => [what, names.filter((name) => some.test(name)).length / ITEMS]),
+  ) as unknown as Counts;
+}
+
+const SIZES = { '4 KiB': 2 ** 10, '256 KiB': 2 ** 16 } as const;
+
+describe.each(Object.entries(SIZES))('items of %s', (_, length) => {
+  test.for(Object.entries(PIPELINES))('%s calls the driver no more often than it must', async ([, { mostWords, results }], context) => {
+    if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+    await using device = await openDevice('cuda:0');
+    await device.compile(increment);
+    let n = 0;
+    let from = 0;
+    let counts: Counts | undefined;
+    for await (const result of results(device, length)) {
+      expect(result).toBe(++n);
+      if (n === FIRST_ITEMS) from = statSync(log).size;
+      if (n === FIRST_ITEMS + ITEMS) counts = callsOf(readFileSync(log).subarray(from));
+    }
+    const over = Object.entries({ ...MOST, words: mostWords }).filter(([what, most]) => counts![what as keyof Counts] > most);
+    expect(over.map(([what, most]) => `${what}: ${counts![what as keyof Counts]} an item, more than ${most}`)).toEqual([]);
+    expect(counts!.work).toBeGreaterThan(2.9);
+  });
+});
