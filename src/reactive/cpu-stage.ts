@@ -1,6 +1,7 @@
 // A stage on a pool of CPU threads, as an operator: piscina's, or what `createCpuPool` returns.
 import type { OperatorFunction } from 'rxjs';
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 import { onAbort } from '../core/waits/abort-listeners.js';
 import { type Lane, LaneTurn } from './lane.js';
 import { observable, rx } from './observe.js';
@@ -39,8 +40,10 @@ export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
     get threads() {
       return typeof pool.threads === 'number' ? pool.threads : (pool.options?.maxThreads ?? 1);
     },
-    run: async <K extends TaskName<M>>(name: K, arg: TaskArg<M, K>, opts: { readonly signal?: AbortSignal } = {}) =>
-      (await pool.run(arg, { ...opts, name })) as TaskResult<M, K>,
+    run: async <K extends TaskName<M>>(name: K, arg: TaskArg<M, K>, opts: { readonly signal?: AbortSignal } = {}) => {
+      checkOptionNames(opts, ['signal']);
+      return (await pool.run(arg, { ...opts, name })) as TaskResult<M, K>;
+    },
   };
 }
 

@@ -6,7 +6,9 @@ import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AbortError, ArgumentError, StateError, UnavailableError } from '../core/base/errors.js';
+import { badArgument, show } from '../core/base/arguments.js';
+import { AbortError, StateError, UnavailableError } from '../core/base/errors.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 import { isAbortSignal, onAbort } from '../core/waits/abort-listeners.js';
 import { PoolThread } from './pool-thread.js';
 
@@ -39,9 +41,10 @@ export interface CpuThreads extends AsyncDisposable {
  */
 export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {}): CpuThreads {
   const path = pathOf(filename);
+  checkOptionNames(opts, ['threads']);
   const { threads = availableParallelism() } = opts;
   if (!Number.isInteger(threads) || threads < 1) {
-    throw badArgument('threads', threads, `The number of threads (${String(threads)}) is not a positive whole number.`, 1);
+    throw badArgument('threads', threads, `The number of threads (${show(threads)}) is not a positive whole number.`, 1);
   }
   const pool = new Queue(path, threads);
   let isThere = false;
@@ -49,7 +52,10 @@ export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {})
   const close = (): Promise<void> => (closed ??= pool.close());
   return {
     threads,
-    run: async (task, { name, signal } = {}) => {
+    run: async (task, given = {}) => {
+      checkOptionNames(given, ['name', 'signal']);
+      const { name, signal } = given;
+      if (name !== undefined && typeof name !== 'string') throw badArgument('name', name, `The name (${show(name)}) is not a string.`);
       if (closed !== undefined) throw new StateError('ERR_MILLRACE_STATE', `The pool for ${path} is closed.`);
       if (!isThere) checkThere(path);
       isThere = true;
@@ -145,7 +151,7 @@ function pathOf(filename: unknown): string {
   try {
     return fileURLToPath(filename as string | URL);
   } catch {
-    throw badArgument('filename', filename, `The filename (${String(filename)}) is neither a path nor a file: URL.`);
+    throw badArgument('filename', filename, `The filename (${show(filename)}) is neither a path nor a file: URL.`);
   }
 }
 
@@ -159,8 +165,4 @@ function checkThere(path: string): void {
   throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The module of the pool does not exist: ${path} (${reason}).`, [
     'The threads run JavaScript: give the path of the compiled file.',
   ]);
-}
-
-function badArgument(argument: string, value: unknown, message: string, limit?: number): ArgumentError {
-  return new ArgumentError('ERR_MILLRACE_ARGUMENT', message, limit === undefined ? { argument, value } : { argument, value, limit });
 }

@@ -4,11 +4,14 @@ import { fileURLToPath } from 'node:url';
 import { MessageChannel, type MessagePort, receiveMessageOnPort, type Transferable, type Worker } from 'node:worker_threads';
 import type * as PiscinaModule from 'piscina';
 import { AbortError, ArgumentError, UnavailableError } from '../core/base/errors.js';
+import { clearTimeout, setTimeout } from '../core/base/timers.js';
 import { onAbort } from '../core/waits/abort-listeners.js';
 import { decodeThrow, moved, type TaskAnswer, type TaskCall } from './task-messages.js';
 
 /** How often a task is given to a thread that ends before the task begins. */
 const MAX_ATTEMPTS = 3;
+/** Stages run in bursts: a thread stays between them, with the modules that it loaded. */
+const IDLE_MS = 10_000;
 const WORKER = fileURLToPath(new URL('./cpu-task.cjs', import.meta.url));
 
 export interface PoolCall {
@@ -29,8 +32,10 @@ interface Attempt {
 }
 
 export class PoolThread {
-  readonly #piscina: PiscinaModule.Piscina;
   readonly #path: string;
+  /** While it has a thread or a call. */
+  #piscina: PiscinaModule.Piscina | undefined;
+  #idle: NodeJS.Timeout | undefined;
   #attempt: Attempt | undefined;
   /** The thread of the last call. */
   #worker: Worker | undefined;
@@ -40,35 +45,48 @@ export class PoolThread {
 
   constructor(path: string) {
     this.#path = path;
+  }
+
+  #start(): PiscinaModule.Piscina {
     const { Piscina } = createRequire(import.meta.url)('piscina') as typeof PiscinaModule;
-    this.#piscina = new Piscina({
+    const piscina = new Piscina({
       filename: WORKER,
       name: 'runTask',
       minThreads: 0,
       maxThreads: 1,
-      // Stages run in bursts; keep a thread between them, with the modules that it loaded.
-      idleTimeout: 10_000,
+      // Piscina's timer is the global one, which fake timers of tests replace.
+      idleTimeout: Infinity,
       // With piscina's default an idle thread sleeps outside its event loop: timers and native callbacks of the modules it
       // loaded do not run, and it cannot be stopped cleanly. It would save a few microseconds per task.
       atomics: 'disabled',
       recordTiming: false,
     });
-    this.#piscina.on('workerDestroy', () => {
+    piscina.on('workerDestroy', () => {
       const attempt = this.#attempt;
-      if (attempt === undefined) return;
+      if (attempt === undefined || piscina !== this.#piscina) return;
       attempt.isLost = true;
       // Piscina first rejects what it gave to the thread, in this turn.
       void Promise.resolve().then(() => attempt.stop.abort(attempt.failure ?? this.#endsFirst()));
     });
     // A thread can fail between tasks, in a timer of the module. The next task gets a new thread.
-    this.#piscina.on('error', (error: unknown) => {
-      if (this.#attempt === undefined) this.#warn(error);
+    piscina.on('error', (error: unknown) => {
+      if (this.#attempt === undefined || piscina !== this.#piscina) this.#warn(error);
       else this.#attempt.failure = error;
     });
+    return piscina;
   }
 
   /** Runs a call while no other one runs. */
   async run(call: PoolCall, signal: AbortSignal | undefined): Promise<unknown> {
+    clearTimeout(this.#idle);
+    try {
+      return await this.#run(call, signal);
+    } finally {
+      this.#idle = setTimeout(() => void this.#stop(), IDLE_MS).unref();
+    }
+  }
+
+  async #run(call: PoolCall, signal: AbortSignal | undefined): Promise<unknown> {
     const { value, transferList } = moved(call.task);
     const taken = { ...call, task: value };
     for (let attempts = 1; ; attempts++) {
@@ -117,15 +135,16 @@ export class PoolThread {
 
   #post({ path, name = 'default', task }: PoolCall, transferList: readonly Transferable[], { begun, stop }: Attempt): Promise<void> {
     let channel: MessageChannel | undefined;
-    if (this.#connected === undefined || this.#piscina.threads[0] !== this.#connected) {
+    const piscina = (this.#piscina ??= this.#start());
+    if (this.#connected === undefined || piscina.threads[0] !== this.#connected) {
       channel = new MessageChannel();
       this.#answers?.close();
       this.#answers = channel.port1;
     }
     const call: TaskCall = { path, name, task, begun, answers: channel?.port2 };
     const list = channel === undefined ? [...transferList] : [...transferList, channel.port2];
-    const run = this.#piscina.run(call, { transferList: list, signal: stop.signal });
-    [this.#worker] = this.#piscina.threads;
+    const run = piscina.run(call, { transferList: list, signal: stop.signal });
+    [this.#worker] = piscina.threads;
     return run;
   }
 
@@ -136,7 +155,7 @@ export class PoolThread {
   /** Resolves once no ended thread uses memory of its task. */
   async ended(): Promise<void> {
     const worker = this.#worker;
-    if (worker === undefined || this.#piscina.threads.includes(worker) || worker.threadId === -1) return;
+    if (worker === undefined || this.#piscina?.threads.includes(worker) === true || worker.threadId === -1) return;
     worker.ref();
     await new Promise((resolve) => {
       worker.once('exit', resolve);
@@ -144,9 +163,16 @@ export class PoolThread {
   }
 
   async close(): Promise<void> {
-    this.#answers?.close();
+    clearTimeout(this.#idle);
+    await this.#stop();
     await this.ended();
-    await this.#piscina.close();
+  }
+
+  async #stop(): Promise<void> {
+    const piscina = this.#piscina;
+    this.#piscina = undefined;
+    this.#answers?.close();
+    await piscina?.destroy();
   }
 
   #endsFirst(): UnavailableError {

@@ -4,7 +4,8 @@ import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { Device } from '../../../src/core/api/device.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
-import { download, overlap, upload } from '../../../src/reactive/index.js';
+import { cpuTasks, download, overlap, upload } from '../../../src/reactive/index.js';
+import { createCpuPool } from '../../../src/workers/cpu-pool.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { fixture, shiftKernel } from './fake-channel.js';
@@ -35,6 +36,9 @@ const CALLS: Record<string, readonly [known: string, call: (made: Made, opts: ne
     'threads, grid, block, sharedBytes, cooperative, label',
     ({ stream, x }, opts) => stream.launch(shiftKernel(inout(f32)), opts, { y: x as DeviceArray<'f32'> }),
   ],
+  createCpuPool: ['threads', (_, opts) => createCpuPool('stages.js', opts)],
+  'pool.run': ['name, signal', (_, opts) => createCpuPool('stages.js').run(1, opts)],
+  'tasks.run': ['signal', (_, opts) => cpuTasks<{ one(): 1 }>(createCpuPool('stages.js')).run('one', undefined as never, opts)],
   download: ['pinned', ({ stream }, opts) => download(stream, opts)],
   upload: ['shape', ({ stream }, opts) => upload(stream, opts)],
   'onError of overlap': [
@@ -63,6 +67,13 @@ describe.each(Object.entries(CALLS))('%s', (_, [known, call]) => {
     const error = await errorOf(() => call(made(), { delay: 10 } as never));
     expect(error).toBeInstanceOf(ArgumentError);
     expect((error as Error).message).toBe(`There is no option 'delay'; ${options}.`);
+  });
+
+  test('refuses null', async () => {
+    expect(await errorOf(() => call(made(), null as never))).toMatchObject({
+      name: 'ArgumentError',
+      message: expect.stringContaining('null'),
+    });
   });
 
   test('refuses another object in place of the options', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { AbortError, ArgumentError, cpuTasks, createCpuPool, StateError, UnavailableError } from 'millrace';
 import { move } from 'piscina';
 
@@ -182,6 +182,21 @@ describe('a pool of CPU threads', () => {
     expect(await pool.run(1, { name: 'one' })).toBe(1);
     expect((await warned).message).toContain('alone');
     expect(await pool.run(1, { name: 'one' })).toBe(1);
+  });
+
+  it('keeps an idle thread while the time of fake timers moves on', async () => {
+    vi.useFakeTimers();
+    try {
+      await using pool = createCpuPool(stages, { threads: 1 });
+      const first = await pool.run(new Uint8Array(1), { name: 'addOne' });
+      for (let n = 0; n < 3; n++) {
+        vi.advanceTimersByTime(60_000);
+        expect(await pool.run(new Uint8Array(1), { name: 'addOne' })).toBe(first);
+      }
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('calls no inherited function of a module', async () => {
