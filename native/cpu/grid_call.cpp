@@ -156,7 +156,9 @@ std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) 
 
 void GridCall::DescribeStray(const StrayByte& stray, protocol::FaultSlot& report) const {
   report.index = stray.byte;
-  report.thread_x = ParameterOf(stray.array);
+  const auto [parameter, offset] = PointerTo(stray.array);
+  report.thread_x = parameter;
+  report.places = offset;
   report.thread_y = static_cast<uint32_t>(stray.array.bytes);
   report.thread_z = static_cast<uint32_t>(stray.array.bytes >> 32);
 }
@@ -186,7 +188,7 @@ void GridCall::DescribeRace(const RaceReport& race, protocol::FaultSlot& report)
   report.places = race.first.place | uint64_t{race.second.place} << 32;
 }
 
-uint32_t GridCall::ParameterOf(const ArrayPlace& array) const {
+GridCall::PointerPlace GridCall::PointerTo(const ArrayPlace& array) const {
   for (size_t n = 0; n < words().size(); ++n) {
     if (!array.IsPointedTo(words()[n])) continue;
     // The last parameter that begins here or before. Parameters that the image does not take are null.
@@ -194,9 +196,11 @@ uint32_t GridCall::ParameterOf(const ArrayPlace& array) const {
     for (uint32_t i = 0; i < params_.size(); ++i) {
       if (params_[i] != nullptr && params_[i] <= &words()[n]) parameter = i;
     }
-    return parameter;
+    const uint64_t* const begin =
+        params_[parameter] == nullptr ? words().data() : static_cast<const uint64_t*>(params_[parameter]);
+    return {.parameter = parameter, .offset = static_cast<uint32_t>((&words()[n] - begin) * sizeof(uint64_t))};
   }
-  return kNoParameter;
+  return {.parameter = kNoParameter, .offset = 0};
 }
 
 uint64_t GridCall::block_count() const {

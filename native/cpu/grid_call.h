@@ -56,8 +56,12 @@ class GridCall {
  private:
   /// The parameters, each from the start of a word.
   [[nodiscard]] std::span<const uint64_t> words() const { return values_; }
-  /// The number of the parameter that is, or holds, a pointer into the array.
-  [[nodiscard]] uint32_t ParameterOf(const ArrayPlace& array) const;
+  struct PointerPlace {
+    uint32_t parameter;
+    uint32_t offset;  // In a parameter that holds the pointer beside other values.
+  };
+  /// Where a pointer into the array is.
+  [[nodiscard]] PointerPlace PointerTo(const ArrayPlace& array) const;
   /// Turns an access of an address, or the end of a kernel that changed bytes beside an array, into a kGuard.
   void FindStray(KernelExit& exit) const;
   void DescribeStray(const StrayByte& stray, protocol::FaultSlot& report) const;

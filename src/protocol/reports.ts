@@ -70,7 +70,10 @@ export interface FailureRecord {
     readonly limit: number;
     readonly block: readonly [x: number, y: number, z: number];
     readonly thread: readonly [x: number, y: number, z: number];
-    /** Of a race of shared memory: the offsets of both accesses in the image. Of a shuffle: the source ranks of both threads. */
+    /**
+     * Of a race of shared memory: the offsets of both accesses in the image. Of a shuffle: the source ranks of both threads. Of an access
+     * outside an array: where the array's pointer is in its parameter.
+     */
     readonly places: readonly [first: number, second: number];
   };
 }

@@ -1,6 +1,6 @@
 // Chapter 6: accesses outside of arrays on a device with guarded memory.
 import { describe, expect } from 'vitest';
-import { bytes, cudaKernel, f32, i32, inout, input, kernel, LaunchError, openDevice, output, struct, u8 } from 'millrace';
+import { arrayOf, bytes, cudaKernel, f32, i32, inout, input, kernel, LaunchError, openDevice, output, struct, u8 } from 'millrace';
 import { chapterDevice, rulesOf } from '../support/rule.js';
 import type { Target } from '../support/target.js';
 import { rejectionOf } from '../support/wait.js';
@@ -16,10 +16,18 @@ const shifted = cudaKernel(
 
 const stamped = cudaKernel(
   'stamped',
-  { header: bytes(12), to: struct({ count: i32, values: inout(i32) }), at: i32 },
+  {
+    header: bytes(12),
+    to: struct({ count: i32, values: inout(i32), more: arrayOf(struct({ n: i32, lines: arrayOf(inout(i32), 2) }), 2) }),
+    at: i32,
+  },
   `struct Header { char name[12]; };
-struct Target { int count; int* values; };
-extern "C" __global__ void stamped(Header header, Target to, int at) { to.values[at] = to.count + header.name[0]; }`,
+struct Lines { int n; int* lines[2]; };
+struct Target { int count; int* values; Lines more[2]; };
+extern "C" __global__ void stamped(Header header, Target to, int at) {
+  if (at >= 0) to.values[at] = to.count + header.name[0];
+  else to.more[1].lines[0][-at] = to.more[1].n;
+}`,
 );
 
 const put = cudaKernel('put', { y: output(u8), at: i32 }, 'extern "C" __global__ void put(unsigned char* y, int at) { y[at] = 7; }');
@@ -108,14 +116,22 @@ export function guardedMemory(target: Target): void {
       expect(error.message).toMatch(accessed('shifted', -4, 'x', 4096));
     });
 
-    rule('S622', 'an array in a struct is named by the parameter that holds it', async () => {
+    rule('S622', 'an array in a struct is named by its field', async () => {
       const { device } = chapter;
       using values = device.zeros(4, 'i32');
+      using line = device.zeros(4, 'i32');
       const header = new Uint8Array(12).fill(1);
-      const launch = (at: number) => device.stream.launch(stamped, { grid: 1, block: 1 }, { header, to: { count: 6, values }, at }).done;
+      const more = [
+        { n: 1, lines: [values, values] },
+        { n: 2, lines: [line, values] },
+      ];
+      const launch = (at: number) =>
+        device.stream.launch(stamped, { grid: 1, block: 1 }, { header, to: { count: 6, values, more }, at }).done;
       await launch(3);
       expect([...(await values.read())]).toEqual([0, 0, 0, 7]);
-      expect((await rejectionOf(launch(4))).message).toMatch(accessed('stamped', 16, 'to', 16));
+      expect((await rejectionOf(launch(4))).message).toMatch(accessed('stamped', 16, 'to.values', 16));
+      for (const array of [values, line]) device.stream.fill(array, 0);
+      expect((await rejectionOf(launch(-4))).message).toMatch(accessed('stamped', 16, 'to.more\\[1\\].lines\\[0\\]', 16));
     });
 
     rule('S622', 'a write beside an array of any size is found, before and behind it, also in a graph', async () => {

@@ -24,7 +24,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   workers: [
     'core/channel',
+    'core/base/arguments.ts',
     'core/base/errors.ts',
+    'core/base/option-names.ts',
     'core/base/device-token.ts',
     'core/base/timers.ts',
     'core/waits/abort-listeners.ts',

@@ -13,7 +13,7 @@ import { type CudaParam, type Kernel, MADE } from './kernel.js';
 import { LaunchGeometry } from './launch-geometry.js';
 import type { ModulePlan } from './module-plan.js';
 import type { ArrayParam } from './params.js';
-import { bytesOfAll, type Field, type ValueParam } from './value-params.js';
+import { bytesOfAll, type Field, pathAt, type ValueParam } from './value-params.js';
 
 /** How a parameter's value is encoded. */
 export const Form = { ARRAY: 0, F32: 1, F64: 2, I32: 3, U32: 4, OTHER: 5, VALUE: 6, TEXTURE: 7, SURFACE: 8 } as const;
@@ -113,10 +113,14 @@ export class KernelPlan implements KernelFacts {
     this.#isOfBlocks = kernel.build.isOfBlocks ?? false;
   }
 
-  /** The parameter to which an argument of the compiled kernel belongs: with the `shaped` ABI an array has one argument per dimension more. */
-  parameterOf(argument: number): string | undefined {
+  /**
+   * What is at this byte of an argument of the compiled kernel: a parameter, or a field of one. With the `shaped` ABI an array has one
+   * argument per dimension more.
+   */
+  parameterOf(argument: number, byte: number): string | undefined {
     let next = 0;
-    return this.params.find((param) => (next += this.isShaped && param.form === Form.ARRAY ? 1 + param.rank : 1) > argument)?.name;
+    const found = this.params.find((param) => (next += this.isShaped && param.form === Form.ARRAY ? 1 + param.rank : 1) > argument);
+    return found && `${found.name}${found.value === undefined ? '' : pathAt(found.value, byte)}`;
   }
 
   locate(places: FaultPlaces): Promise<FaultSource> {

@@ -245,3 +245,15 @@ function alignOf(opts: unknown, least: number, fallback: number): number {
   if ((align & (align - 1)) !== 0) throw badArgument('align', align, `The align (${align}) is not a power of two.`);
   return align;
 }
+
+/** What messages write behind the name of a value for what begins at this byte of it: `.x`, `.lines[2]`. */
+export function pathAt(field: Field, byte: number): string {
+  if (field.kind === 'fixed') {
+    const { byteSize } = spaceOf(field.element);
+    const index = Math.floor(byte / byteSize);
+    return `[${index}]${pathAt(field.element, byte - index * byteSize)}`;
+  }
+  if (field.kind !== 'struct') return '';
+  const [name, offset] = Object.entries(field.offsets).findLast(([, at]) => at <= byte) as [string, number];
+  return `.${name}${pathAt(field.fields[name] as Field, byte - offset)}`;
+}

@@ -36,8 +36,8 @@ export interface KernelFacts {
   readonly name: string;
   /** Parameter names, in order. */
   readonly parameters: readonly string[];
-  /** The parameter to which an argument of the compiled kernel belongs. */
-  parameterOf(argument: number): string | undefined;
+  /** The parameter, or the field of one, that is at this byte of an argument of the compiled kernel. */
+  parameterOf(argument: number, byte: number): string | undefined;
   /** Arrays that it declares. */
   readonly arrays: readonly string[];
   /** The conditions that it asserts. */
@@ -178,7 +178,7 @@ function kernelFault(fault: NonNullable<FailureRecord['fault']>, kernel: KernelF
 function accessOutside(fault: NonNullable<FailureRecord['fault']>, kernel: KernelFacts | undefined): string {
   const [argument, low, high] = fault.thread;
   const byteLength = high * 2 ** 32 + low;
-  const name = argument === NO_PARAMETER ? undefined : kernel?.parameterOf(argument);
+  const name = argument === NO_PARAMETER ? undefined : kernel?.parameterOf(argument, fault.places[0]);
   const array = name === undefined ? 'an array that is not an argument' : `array ${name}`;
   const [verb, end] = fault.limit === 0 ? ['wrote', ''] : ['accessed', ','];
   return `${verb} byte ${fault.index} of ${array}, which has ${byteLength} bytes${end}`;
