@@ -135,12 +135,16 @@ class Peer {
       CUdevice other = 0;
       MR_CALL(cuDeviceGet, &other, 1);
       MR_CALL(cuDevicePrimaryCtxRetain, &other_context_, other);
-      MR_CALL(cuCtxSetCurrent, other_context_);
-      MR_CALL(cuMemAlloc, &other_memory_, bytes);
-      MR_CALL(cuCtxSetCurrent, context_);
       int can = 0;
       MR_CALL(cuDeviceCanAccessPeer, &can, device_, other);
       if (can != 0) MR_CALL(cuCtxEnablePeerAccess, other_context_, 0);
+    }
+    if (other_bytes_ < bytes) {
+      MR_CALL(cuCtxSetCurrent, other_context_);
+      if (other_memory_ != 0) MR_CALL(cuMemFree, other_memory_);
+      MR_CALL(cuMemAlloc, &other_memory_, bytes);
+      MR_CALL(cuCtxSetCurrent, context_);
+      other_bytes_ = bytes;
     }
     std::vector<double> seconds;
     for (int i = 0; i < count; ++i) {
@@ -187,6 +191,7 @@ class Peer {
   size_t pinned_bytes_ = 0;
   CUcontext other_context_ = nullptr;
   CUdeviceptr other_memory_ = 0;
+  size_t other_bytes_ = 0;
   std::map<size_t, DriverFrames> frames_;
 };
 

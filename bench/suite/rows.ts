@@ -248,13 +248,13 @@ const devices: RowGroup = {
   title: 'Two GPUs',
   rows: [
     { id: 'devices.two', what: 'the work of one GPU on two GPUs: speed-up', unit: '', isRate: true, goals: cuda({ least: 1.97 }) },
-    {
-      id: 'devices.peer',
-      what: 'copy between two GPUs, 256 MiB',
+    ...(['16', '256'] as const).map((mib) => ({
+      id: `devices.peer.${mib}`,
+      what: `copy between two GPUs, ${mib} MiB`,
       unit: 'GB/s',
       isRate: true,
       goals: cuda({ least: 0.97, peer: 'C++ driver' }),
-    },
+    })),
   ],
 };
 
