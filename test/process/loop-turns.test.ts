@@ -4,9 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import * as millrace from 'millrace';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const program = join(root, 'test/process/programs/loop-turns.mjs');
+const text = [program, join(root, 'test/process/programs/loop-turns-pipelines.mjs')].map((file) => readFileSync(file, 'utf8')).join('\n');
 
 /** CPU time of the loop's thread without garbage collections: a loop without turns takes several times as long. */
 const MOST_MS = 20;
@@ -30,7 +32,6 @@ const SHORT = new Set([
   'openIpcArray',
   'openIpcEvent',
   'pin',
-  'run', // As its function.
   'setCurrentStream',
   'share',
   'subarray',
@@ -42,8 +43,27 @@ const SHORT = new Set([
   'wrapStream',
 ]);
 
+/** Declarations, conversions of the caller's values, and the same as methods of a device. */
+const SHORT_FUNCTIONS = new Set([
+  'arrayOf',
+  'bitsFromFloats',
+  'bytes',
+  'cudaKernel',
+  'cudaModule',
+  'floatsFromBits',
+  'func',
+  'getDefaultDevice',
+  'openShared', // As openDevice.
+  'optional',
+  'recordEvent',
+  'setDefaultDevice',
+  'struct',
+  'vec',
+  'waitEvent',
+  'waitStream',
+]);
+
 test('each method of the public classes is in a case of the program, or is a short call', () => {
-  const text = readFileSync(program, 'utf8');
   const files = ['device', 'stream', 'recorder', 'array-factory', 'array', 'pinned', 'event', 'graph', 'texture', 'cuda-module'];
   const names = new Set(
     [...files.map((file) => `api/${file}`), 'operations/operation'].flatMap((file) => {
@@ -56,6 +76,16 @@ test('each method of the public classes is in a case of the program, or is a sho
   const isInCase = (name: string): boolean => new RegExp(`\\.${name}\\(`).test(text);
   expect([...names].filter((name) => !isInCase(name) && !SHORT.has(name))).toEqual([]);
   expect([...SHORT].filter((name) => isInCase(name))).toEqual([]);
+});
+
+test('each exported function is in a case of the program, or is a short call', () => {
+  const isFunction = (value: unknown): boolean =>
+    typeof value === 'function' && !Function.prototype.toString.call(value).startsWith('class');
+  const names = Object.entries(millrace).flatMap(([name, value]) => (isFunction(value) ? [name] : []));
+  expect(names.length).toBeGreaterThan(30);
+  const isInCase = (name: string): boolean => new RegExp(`[^.\\w]${name}\\(`).test(text);
+  expect(names.filter((name) => !isInCase(name) && !SHORT_FUNCTIONS.has(name))).toEqual([]);
+  expect([...SHORT_FUNCTIONS].filter((name) => isInCase(name))).toEqual([]);
 });
 
 test(`S509 no turn of the event loop takes ${MOST_MS} ms of the thread, whatever is called`, { timeout: 120_000 }, () => {

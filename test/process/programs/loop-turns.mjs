@@ -6,7 +6,11 @@
 // are printed: test/process/loop-turns.test.ts.
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { PerformanceObserver } from 'node:perf_hooks';
-import { f32, i32, inout, input, kernel, listDevices, openDevice, operationsOf, output, overlap, synchronize } from 'millrace';
+import * as millrace from 'millrace';
+import * as rxjs from 'rxjs';
+import { pipelineCases } from './loop-turns-pipelines.mjs';
+
+const { elapsed, f32, i32, inout, input, kernel, listDevices, openDevice, operationsOf, output, synchronize } = millrace;
 
 const MOST_MS = Number(process.env['MILLRACE_MOST_MS'] ?? 0);
 const RUNS = MOST_MS > 0 ? 8 : 3;
@@ -210,6 +214,14 @@ const cases = {
       for (const each of [z, copy, event]) each[Symbol.dispose]();
       await device.stream.ready();
     }),
+  'elapsed(first, last) 200 times': () =>
+    many(200, async () => {
+      const [first, last] = [device.createEvent({ timing: true }), device.createEvent({ timing: true })];
+      device.stream.record(first);
+      device.stream.record(last);
+      await elapsed(first, last);
+      for (const event of [first, last]) event[Symbol.dispose]();
+    }),
   'pinned memory made, copied from and given up 200 times': () =>
     many(200, async () => {
       const pinned = device.pinned(64);
@@ -301,23 +313,7 @@ const cases = {
     await graph.toSvg();
     await graph.close();
   },
-  // Pipelines.
-  'overlap of 500 items': async () => {
-    const stage = async (item, lane) => {
-      const z = lane.stream.zeros(64);
-      await lane.stream.launch(step, 64, { y: z }).done;
-      z[Symbol.dispose]();
-      return item;
-    };
-    let count = 0;
-    for await (const _ of overlap(
-      device,
-      Array.from({ length: 500 }, (__, n) => n),
-      stage,
-    ))
-      count++;
-    if (count !== 500) throw new Error(`${count} items`);
-  },
+  ...pipelineCases(millrace, rxjs, { device, step, gather, numbers, nextTurn, settled, sliced }),
 };
 
 for (const [name, work] of Object.entries(cases)) {
