@@ -94,7 +94,7 @@ const used: WeakSet<object> = new WeakSet();
  * an error.
  */
 function unused<I>(source: object, opened: I): I {
-  if ((typeof opened !== 'object' && typeof opened !== 'function') || opened === null) {
+  if (typeof (opened as { readonly next?: unknown } | null | undefined)?.next !== 'function') {
     const message = `The iterator that the source returned (${show(opened)}) is not an object with next().`;
     throw badArgument('source', opened, message);
   }

@@ -253,6 +253,9 @@ export function pipelineInputs(target: Target): void {
           expect(error).toMatchObject({ argument: 'source', value });
         }
       }
+      for (const source of [{ [Symbol.iterator]: () => ({}) }, { [Symbol.asyncIterator]: () => ({ next: 5 }) }]) {
+        expect(await rejectionOf(lastValueFrom(overlap(chapter.device, source as never, echo)))).toBeInstanceOf(ArgumentError);
+      }
     });
   });
 }

@@ -24,6 +24,11 @@ using Image = cv::Mat;
 typedef torch::Tensor Tensor;
 using Several = std::optional<Settings>;
 static Image shown;
+#define MAIN int main(int argc, char** argv)
+REGISTER_OP("scale").Input("values: float").SetShapeFn([](Context* c) { return c->same(); });
+TEST_CASE("scale", "[cpu]") { SECTION("one") { REQUIRE(total(1) == 3); } }
+BENCHMARK(total)->Range(1, 8);
+DEFINE_int32(count, 10, "how many");
 Several several();
 
 struct Scale {
@@ -53,3 +58,9 @@ Tensor forward(Tensor x) {
   return x;
 }
 LAUNCHER(launch_float, float)
+
+MAIN {
+  float* values;
+  cudaMalloc(&values, 40);
+  return 0;
+}

@@ -97,7 +97,7 @@ export function onlyFor(source: string, roots: readonly string[], isModule = fal
   const text = withoutComments(source);
   const keep = (one: DeclarationText, head: readonly string[]): Fate => {
     const isFunction = one.kind === 'function' || one.kind === 'prototype';
-    if (one.kind === 'other') return isOfAbsentNamespace(head, text) ? 'removed' : 'kept';
+    if (one.kind === 'other') return isOfAbsentNamespace(head, text) || isOfAbsentMacro(one, head) ? 'removed' : 'kept';
     if (one.isMember && one.scope === '') return 'kept';
     if (isFunction) return words.has(one.name) || (isModule && isOfDevice(head)) ? 'kept' : 'named';
     // The names of enumerators and variables are not followed.
@@ -112,6 +112,15 @@ function isOfAbsentNamespace(head: readonly string[], text: string): boolean {
   const [first, second, name = ''] = head;
   if (first !== 'using' || second !== 'namespace' || /^(?:std|cuda|cub|thrust|cooperative_groups|nvcuda|nv)$/.test(name)) return false;
   return !new RegExp(`\\bnamespace\\s+(?:\\w+::)*${name}\\b\\s*(?:\\{|=|::)`).test(text);
+}
+
+/** `TEST_CASE("sum") { ... }` or `BENCHMARK(sum)->Range(1, 8);`, a call of a macro that the source does not define. */
+function isOfAbsentMacro({ isMember }: DeclarationText, head: readonly string[]): boolean {
+  const [name = '', open] = head;
+  // The words of a macro that the source defines stand behind its name.
+  return (
+    !isMember && open === '(' && /^[A-Za-z]\w*$/.test(name) && !/^(?:static_assert|asm|alignas|decltype)$/.test(name) && !isOfDevice(head)
+  );
 }
 
 /** `fateOf` decides on each declaration. */
@@ -281,7 +290,8 @@ function hostMacros(text: string, macros: ReadonlyMap<string, ReadonlySet<string
   const found = new Set<string>();
   for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)/gm)) {
     const ofStd = [...body.matchAll(/\bstd\s*::\s*(\w+)/g)].some(([, word = '']) => OF_STD.has(word));
-    const isOfHost = ofStd || body.includes('<<<') || [...macros.get(name)!].some((word) => OF_HOST.has(word) || API.test(word));
+    const isOfHost =
+      ofStd || body.includes('<<<') || [...macros.get(name)!].some((word) => word === 'main' || OF_HOST.has(word) || API.test(word));
     if (isOfHost && ![...macros.get(name)!].some((word) => OF_DEVICE.has(word))) found.add(name);
   }
   return found;

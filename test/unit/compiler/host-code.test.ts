@@ -156,6 +156,23 @@ __global__ void two(int* y) { y[0] = b(); one<<<1, 1>>>(y); }`;
   expect(of('two')).toEqual(lines);
 });
 
+test('calls of macros of absent headers go from a source for one kernel', () => {
+  const kept = `#define MAKE(T) __device__ T zero() { return 0; }
+MAKE(int)
+__global__ void k(int* y) { y[0] = zero(); }`;
+  const calls = `TEST_CASE("sum") { REQUIRE(1 == 1); }
+BENCHMARK(sum)->Range(1, 8);
+REGISTER_OP("X").Input("a: float").Shape([](Context* c) { return 1; });
+DEFINE_int32(n, 10, "count");`;
+  const lines = onlyFor(`${calls}\n${kept}`, ['k']).split('\n');
+  expect(lines.filter((line) => line.trim() !== '')).toEqual(kept.split('\n'));
+});
+
+test('main goes if a macro stands for its head', () => {
+  const macro = '#define MAIN int main(int argc, char** argv)';
+  expect(left(`${macro}\n${KERNEL}\nMAIN { k<<<1, 1>>>(0); }`)).toEqual([macro, KERNEL]);
+});
+
 test('includes of cuRAND go if no code of a device uses it', () => {
   const include = '#include <curand_kernel.h>';
   expect(left(`${include}\n${KERNEL}\nint main() { curandGenerator_t g; k<<<1, 1>>>(0); }`)).toEqual([KERNEL]);
