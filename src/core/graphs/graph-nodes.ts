@@ -58,7 +58,9 @@ export function nodesOf(nodes: readonly CapturedNode[]): readonly GraphNode[] {
 
 /** The edges, without those that follow from others. */
 export function edgesOf(nodes: readonly CapturedNode[]): readonly GraphEdge[] {
-  return nodes.flatMap(({ after }, to) => after.map((from) => Object.freeze([from, to] as const)));
+  const edges: GraphEdge[] = [];
+  for (const [to, { after }] of nodes.entries()) for (const from of after) edges.push(Object.freeze([from, to] as const));
+  return edges;
 }
 
 /** A node in messages: 'launch blur', 'fill'. */
@@ -141,7 +143,7 @@ export function dotOf(label: string, nodes: readonly GraphNode[], edges: readonl
   let cluster = 0;
   for (const [stream, members] of streams) {
     lines.push(`  subgraph cluster_${cluster++} {`, `    label=${quote(stream)};`);
-    for (const node of members) lines.push(...dotOfNode(node, 'n', '    '));
+    for (const node of members) addDotOfNode(lines, node, 'n', '    ');
     lines.push('  }');
   }
   for (const [from, to] of edges) lines.push(`  n${from} -> n${to};`);
@@ -150,19 +152,19 @@ export function dotOf(label: string, nodes: readonly GraphNode[], edges: readonl
 }
 
 /** A node with the clusters of its bodies, to which dashed edges lead. `prefix`: of the names of the nodes beside it. */
-function dotOfNode({ id, kind, label, bodies }: GraphNode, prefix: string, indent: string): string[] {
+function addDotOfNode(lines: string[], { id, kind, label, bodies }: GraphNode, prefix: string, indent: string): void {
   const name = `${prefix}${id}`;
   const shape = bodies === undefined ? '' : ', shape=diamond';
-  const lines = [`${indent}${name} [label=${quote(nameOf({ kind, label }))}${shape}];`];
-  for (const [n, { nodes, edges }] of bodies?.entries() ?? []) {
+  lines.push(`${indent}${name} [label=${quote(nameOf({ kind, label }))}${shape}];`);
+  if (bodies === undefined) return;
+  for (const [n, { nodes, edges }] of bodies.entries()) {
     const inner = `${name}_${n}_`;
     lines.push(`${indent}subgraph cluster_${name}_${n} {`, `${indent}  label=${quote(bodyName(kind, n))}; style=dashed;`);
-    for (const node of nodes) lines.push(...dotOfNode(node, inner, `${indent}  `));
+    for (const node of nodes) addDotOfNode(lines, node, inner, `${indent}  `);
     for (const [from, to] of edges) lines.push(`${indent}  ${inner}${from} -> ${inner}${to};`);
     lines.push(`${indent}}`);
     if (nodes.length > 0) lines.push(`${indent}${name} -> ${inner}0 [style=dashed, lhead=cluster_${name}_${n}];`);
   }
-  return lines;
 }
 
 function quote(text: string): string {
