@@ -9,7 +9,7 @@
 //
 // Thread: owner. Nothing here rejects without a reader: stages, pulls and the end of the run each have a handler.
 import { AbortError } from '../core/base/errors.js';
-import { setImmediate } from '../core/base/timers.js';
+import { performance, setImmediate } from '../core/base/timers.js';
 import { onAbort } from '../core/waits/abort-listeners.js';
 import { AutoDepth } from './auto-depth.js';
 import type { ErrorPolicy } from './error-policy.js';
@@ -52,8 +52,9 @@ interface OpenItem<R> {
   failure: { readonly error: unknown } | undefined;
 }
 
-/** Items after which the event loop turns once, at the latest. */
+/** The event loop turns once, at the latest, after so many items, or when stages have kept it busy for so long, as with snapshots of large arrays. */
 const PULLS_OF_A_TURN = 64;
+const BUSY_MS_OF_A_TURN = 1;
 
 type RunState = 'idle' | 'running' | 'closing';
 
@@ -71,6 +72,8 @@ export class OverlapRun<T, R> {
   /** A call of the source's `next` is pending. */
   #isAsked = false;
   #pulls = 0;
+  /** How long stages have kept the event loop busy since the last turn. */
+  #busyMs = 0;
   /** Values, none or one, that the source has given and that have no lane yet. */
   #taken = 0;
   /** No further item will be taken: the source ended or failed, or an item failed. */
@@ -222,8 +225,10 @@ export class OverlapRun<T, R> {
   async #pullOne(iterator: Opened<T>): Promise<void> {
     try {
       // The source and the stage may do without the event loop, which turns all the same, for timers and signals.
-      if (++this.#pulls % PULLS_OF_A_TURN === 0) {
+      if (++this.#pulls >= PULLS_OF_A_TURN || this.#busyMs >= BUSY_MS_OF_A_TURN) {
         await new Promise((resolve) => void setImmediate(resolve));
+        this.#pulls = 0;
+        this.#busyMs = 0;
         if (this.#isExhausted || this.#state !== 'running') return;
       }
       this.#isAsked = true;
@@ -257,7 +262,10 @@ export class OverlapRun<T, R> {
     let end = (): void => undefined;
     const work = new Promise<void>((resolve) => (end = resolve));
     this.#working.add(work);
-    void staged.run().then((outcome) => {
+    const beganMs = performance.now();
+    const ended = staged.run();
+    this.#busyMs += performance.now() - beganMs;
+    void ended.then((outcome) => {
       this.#working.delete(work);
       item.isWorking = false;
       if (outcome.kind === 'done') this.counts.items++;

@@ -308,6 +308,26 @@ export function pipelineEnds(target: Target): void {
       }
     });
 
+    rule('S941', 'timers get their turns between items whose stages keep the event loop busy', async () => {
+      let turns = 0;
+      let isOver = false;
+      const count = (): void => {
+        turns++;
+        if (!isOver) setImmediate(count);
+      };
+      const seen: number[] = [];
+      // Longer than a run keeps a turn.
+      const busy = (): Promise<void> => {
+        seen.push(turns);
+        for (const end = performance.now() + 1.1; performance.now() < end; );
+        return Promise.resolve();
+      };
+      setImmediate(count);
+      for await (const _ of overlap(chapter.device, Array(20).keys(), busy));
+      isOver = true;
+      expect(new Set(seen).size).toBe(20);
+    });
+
     rule('S941', 'a stage may end its run before it returns', async () => {
       const { device } = chapter;
       const before = device.inspect().streams.length;
