@@ -14,7 +14,10 @@ export const REFUSED_LAUNCH: readonly string[] = [
   'bytes of dynamic shared memory',
 ];
 /** The memory that an argument may not point into, in the order of the further refusals; their index is the number of the argument. */
-export const REFUSED_ARGUMENT: readonly string[] = ['shared memory of the launching block', 'local memory of the launching thread'];
+export const REFUSED_ARGUMENT: readonly string[] = [
+  'shared memory of the launching block',
+  'local memory of the launching thread or shared memory of its block',
+];
 
 /**
  * The parameter number of a fault report about an aborted kernel; its dimension is then an index into KERNEL_FAULTS, its index the address,
