@@ -17,6 +17,7 @@ import { launches } from './groups/launches.js';
 import { pipelines } from './groups/overlap.js';
 import { pinned } from './groups/pinned.js';
 import { queued } from './groups/queued.js';
+import { schedules } from './groups/schedules.js';
 import { starts } from './groups/starts.js';
 import { streams } from './groups/streams.js';
 import { NativeKernels } from './kernels/native.js';
@@ -31,6 +32,7 @@ import { Run } from './suite/run.js';
 const MEASURES: Readonly<Record<string, (run: Run, native: NativeKernels | undefined) => Promise<void>>> = {
   launches,
   awaits,
+  schedules,
   starts,
   arrays,
   pinned,

@@ -111,6 +111,24 @@ const awaits: RowGroup = {
   ],
 };
 
+/** Of `openDevice`. */
+export const SCHEDULES = ['auto', 'spin', 'yield', 'blocking'] as const;
+
+const schedules: RowGroup = {
+  name: 'schedules',
+  title: 'What a device does when nothing is left to submit',
+  rows: SCHEDULES.flatMap((schedule) => [
+    { id: `schedule.hot.${schedule}`, what: `launch and await, hot, schedule '${schedule}'`, unit: 'us' },
+    {
+      id: `schedule.idle.${schedule}`,
+      what: `launch and await after 2 ms idle, schedule '${schedule}'`,
+      unit: 'us',
+      ...(schedule === 'spin' && { goals: cuda({ most: 1.3, peer: 'C++ driver, spinning' }) }),
+    },
+    { id: `schedule.load.${schedule}`, what: `processor time of such launches, schedule '${schedule}'`, unit: '% of a core' },
+  ]),
+};
+
 const starts: RowGroup = {
   name: 'starts',
   title: 'Start of a process',
@@ -276,6 +294,7 @@ export const GROUPS: readonly RowGroup[] = [
   pinned,
   launches,
   awaits,
+  schedules,
   starts,
   queued,
   graphs,
