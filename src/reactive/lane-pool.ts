@@ -142,15 +142,9 @@ export class LanePool {
     return lanes.length > 0;
   }
 
-  /** Drops this many lanes of each device as they become free. */
+  /** Drops this many lanes of each device when they are next released. Whoever saw a free lane may still count on it. */
   shrink(by: number): void {
-    for (const lanes of this.#lanes) {
-      for (let n = by; n > 0; n--) {
-        const slot = lanes.free.pop();
-        if (slot) this.#drop(lanes, slot);
-        else lanes.surplus++;
-      }
-    }
+    for (const lanes of this.#lanes) lanes.surplus += by;
   }
 
   /** Excludes the lane's stream from `close`, which would wait for operations of a stage that exceeded its time limit. */
