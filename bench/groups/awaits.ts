@@ -49,10 +49,10 @@ export async function awaits(run: Run): Promise<void> {
   run.add('idle.cpu', await idleShares(run.times(5)));
 }
 
-async function delays(work: () => Promise<unknown>): Promise<number[]> {
+async function delays(work: () => Promise<unknown>): Promise<readonly number[]> {
   const delay = new LoopDelay();
   await delay.during(work);
-  return delay.percentiles();
+  return delay.milliseconds;
 }
 
 /** Three streams that always have an upload, launches and a download in flight. */

@@ -157,6 +157,6 @@ export async function plain(run: Run): Promise<void> {
       ours: (round) => (round < 0 ? pass() : delay.during(pass)),
       peers: framePeers(run, 'plain', size, count, GPU_PEERS),
     });
-    run.add(`plain.delay.${size}`, delay.percentiles(), { 'no load': rest.percentiles() });
+    run.add(`plain.delay.${size}`, delay.milliseconds, { 'no load': rest.milliseconds });
   }
 }

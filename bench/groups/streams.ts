@@ -24,38 +24,46 @@ export async function streams(run: Run): Promise<void> {
   for (const size of FRAME_SIZES) await framesOf(run, size);
 }
 
-/** Seconds of a frame: only up, only down, up and kernel and down, up and down. Peers answer them in this order. */
-function partsOf([up, down, three, two]: readonly number[]): Readonly<Record<'up' | 'down' | 'three' | 'two', number>> {
-  return { up: up!, down: down!, three: three!, two: two! };
+/** Seconds of a frame: only up, only down, up and kernel and down, up and down, only the kernel. Peers answer them in this order. */
+function partsOf([up, down, three, two, kernel]: readonly number[]): Readonly<Record<'up' | 'down' | 'three' | 'two' | 'kernel', number>> {
+  return { up: up!, down: down!, three: three!, two: two!, kernel: kernel! };
 }
-type Parts = ReturnType<typeof partsOf>;
 
 async function framesOf(run: Run, size: FrameSize): Promise<void> {
   const count = frameCount(run, size, MIB, MOST_FRAMES);
-  const explicit = await Frames.open(run, size, 'explicit');
-  const tracked = await Frames.open(run, size, 'tracked');
-  const {
-    explicit: ofExplicit,
-    tracked: ofTracked,
-    ...peers
-  } = await run.takeTurns<string>(ROUNDS, {
-    explicit: () => explicit.parts(count),
-    tracked: () => tracked.parts(count),
-    ...framePeers(run, 'streams', size, count, GPU_PEERS),
-  });
-  const add = (id: string, ours: Answers, value: (parts: Parts) => number): void => {
-    const values = (answers: Answers): Values => ('absent' in answers ? answers : answers.map((round) => value(partsOf(round))));
-    run.add(`streams.${id}.${size}`, values(ours), mapValues(peers, values));
-  };
-  add('frame', ofExplicit!, ({ two }) => ms(two));
-  if (run.isGpu) {
-    for (const [ordering, ours] of Object.entries({ explicit: ofExplicit!, tracked: ofTracked! })) {
-      add(`three.${ordering}`, ours, ({ up, down, three }) => Math.max(up, down) / three);
-      add(`two.${ordering}`, ours, ({ up, down, two }) => Math.max(up, down) / two);
-    }
+  const explicit = new Frames(run, size, 'explicit');
+  const tracked = new Frames(run, size, 'tracked');
+  if (run.isGpu) await shares(run, size, count, { explicit, tracked });
+  else {
+    await run.compare(`streams.frame.${size}`, {
+      rounds: ROUNDS,
+      unit: ms,
+      ours: async () => [await explicit.two(count)],
+      peers: framePeers(run, 'both', size, count, []),
+    });
   }
   await explicit.close();
   await tracked.close();
+}
+
+type Frame = ReturnType<typeof partsOf>;
+
+async function shares(run: Run, size: FrameSize, count: number, frames: Readonly<Record<'explicit' | 'tracked', Frames>>): Promise<void> {
+  for (const each of Object.values(frames)) await each.calibrate();
+  const { explicit, tracked, ...peers } = await run.takeTurns<string>(ROUNDS, {
+    explicit: () => frames.explicit.parts(count),
+    tracked: () => frames.tracked.parts(count),
+    ...framePeers(run, 'streams', size, count, GPU_PEERS),
+  });
+  const add = (id: string, ours: Answers, value: (frame: Frame) => number): void => {
+    const values = (answers: Answers): Values => ('absent' in answers ? answers : answers.map((round) => value(partsOf(round))));
+    run.add(`streams.${id}.${size}`, values(ours), mapValues(peers, values));
+  };
+  add('frame', explicit!, ({ two }) => ms(two));
+  for (const [ordering, ours] of Object.entries({ explicit: explicit!, tracked: tracked! })) {
+    add(`three.${ordering}`, ours, ({ up, down, three, kernel }) => Math.max(up, down, kernel) / three);
+    add(`two.${ordering}`, ours, ({ up, down, two }) => Math.max(up, down) / two);
+  }
 }
 
 interface SpunLane extends FrameLane {
@@ -68,21 +76,17 @@ class Frames {
   readonly #lanes: readonly SpunLane[];
   #steps = 10_000;
 
-  private constructor(run: Run, size: FrameSize, ordering: 'tracked' | 'explicit') {
+  constructor(run: Run, size: FrameSize, ordering: 'tracked' | 'explicit') {
     this.#run = run;
     this.#lanes = openLanes(run.device, lengthOf(size), ordering).map((lane) => ({ ...lane, spun: lane.stream.zeros(1) }));
   }
 
-  /** With a kernel that takes as long as a copy. */
-  static async open(run: Run, size: FrameSize, ordering: 'tracked' | 'explicit'): Promise<Frames> {
-    const frames = new Frames(run, size, ordering);
-    const up = await frames.#timed(60, frames.#up);
-    for (let round = 0; round < 4; round++) {
-      // Kernels of several streams run side by side, so the time of a kernel is that of one after another, on one stream.
-      const alone = await frames.#timed(20, () => frames.#spin(frames.#lanes[0]!));
-      frames.#steps = Math.max(1, Math.round((frames.#steps * up) / alone));
-    }
-    return frames;
+  /** Makes the kernel take as long as a copy. */
+  async calibrate(): Promise<void> {
+    let up = Infinity;
+    // The first copies take longer.
+    for (let round = 0; round < 3; round++) up = Math.min(up, await this.#timed(60, this.#up));
+    for (let round = 0; round < 4; round++) this.#steps = Math.max(1, Math.round((this.#steps * up) / (await this.#kernel())));
   }
 
   async parts(count: number): Promise<number[]> {
@@ -90,8 +94,18 @@ class Frames {
       await this.#timed(count, this.#up),
       await this.#timed(count, this.#down),
       await this.#timed(count, this.#up, this.#spin, this.#down),
-      await this.#timed(count, this.#up, this.#down),
+      await this.two(count),
+      await this.#kernel(),
     ];
+  }
+
+  two(count: number): Promise<number> {
+    return this.#timed(count, this.#up, this.#down);
+  }
+
+  /** Kernels of several streams run side by side, so the time of a kernel is that of one after another, on one stream. */
+  #kernel(): Promise<number> {
+    return this.#timed(20, () => this.#spin(this.#lanes[0]!));
   }
 
   async close(): Promise<void> {

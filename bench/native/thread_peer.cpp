@@ -1,10 +1,9 @@
 // Threads of C++ that copy and compute without Millrace: the peer "C++ threads" of bench/main.ts on the CPU device,
 // with these requests (conversation.h), as driver_peer.cpp has them. Each of three threads does the work of one stream.
 //
-//   streams KIB N     N frames, nothing awaited: one of them up, down, up and kernel and down, up and down
+//   both KIB N        N frames up and down, nothing looked at
 //   frames KIB N      N frames that each thread fills, sends up, through a kernel and down, and looks at
 //   plain KIB N       the same from one ordinary array, to a new array each time
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -24,27 +23,13 @@ class ThreadFrames {
     for (Lane& lane : lanes_) {
       for (auto* memory : {&lane.source, &lane.target, &lane.x}) memory->assign(length_, 0.0f);
     }
-    const double copy = Timed(60, [this](Lane& lane, int) { Up(lane); });
-    for (int round = 0; round < 4; ++round) {
-      const auto start = Clock::now();
-      for (int n = 0; n < 20; ++n) Spin(lanes_[0]);
-      steps_ = std::max(1, static_cast<int>(steps_ * copy / (Seconds(start) / 20)));
-    }
   }
 
-  std::vector<double> Streams(int count) {
-    const auto up = [this](Lane& lane, int) { Up(lane); };
-    const auto down = [this](Lane& lane, int) { Down(lane); };
-    const auto all = [this](Lane& lane, int) {
-      Up(lane);
-      Spin(lane);
-      Down(lane);
-    };
-    const auto both = [this](Lane& lane, int) {
+  std::vector<double> Both(int count) {
+    return {Timed(count, [this](Lane& lane, int) {
       Up(lane);
       Down(lane);
-    };
-    return {Timed(count, up), Timed(count, down), Timed(count, all), Timed(count, both)};
+    })};
   }
 
   std::vector<double> Loop(int count) {
@@ -74,17 +59,11 @@ class ThreadFrames {
     std::vector<float> source;
     std::vector<float> target;
     std::vector<float> x;
-    volatile float y = 0;
     bool is_right = true;
   };
 
   void Up(Lane& lane) { std::memcpy(lane.x.data(), lane.source.data(), bytes_); }
   void Down(Lane& lane) { std::memcpy(lane.target.data(), lane.x.data(), bytes_); }
-  void Spin(Lane& lane) {
-    float value = 0;
-    for (int n = 0; n < steps_; ++n) value = value * 0.5f + 1;
-    lane.y = value;
-  }
 
   /// Of one frame: each thread works on its own frames.
   template <typename Work>
@@ -109,7 +88,6 @@ class ThreadFrames {
 
   size_t bytes_;
   size_t length_;
-  int steps_ = 10'000;
   std::vector<float> ordinary_;
   std::array<Lane, 3> lanes_;
 };
@@ -123,7 +101,7 @@ int main() {
     const int count = NextNumber(line);
     if (bytes == 0 || count == 0) return {};
     ThreadFrames& frames = sizes.try_emplace(bytes, bytes).first->second;
-    if (what == "streams") return frames.Streams(count);
+    if (what == "both") return frames.Both(count);
     if (what == "frames") return frames.Loop(count);
     if (what == "plain") return frames.Plain(count);
     return {};

@@ -160,13 +160,22 @@ class Lane:
 
     def graph(self):
         if self.captured is None:
-            with self.stream:
-                self.stream.begin_capture()
-                self.up()
-                self.increment()
-                self.down()
-                self.captured = self.stream.end_capture()
+            self.captured = self.capture()
         self.captured.launch(self.stream)
+
+    def capture(self):
+        # The copies of `cupy.ndarray` refuse to be captured, those of the runtime do not.
+        copy, kinds = cupy.cuda.runtime.memcpyAsync, cupy.cuda.runtime
+        x, (source, target) = self.x.data.ptr, self.addresses
+        with self.stream:
+            self.stream.begin_capture()
+            try:
+                copy(x, source, self.size, kinds.memcpyHostToDevice, self.stream.ptr)
+                increment(self.blocks, (256,), (self.x, self.length))
+                copy(target, x, self.size, kinds.memcpyDeviceToHost, self.stream.ptr)
+            finally:
+                graph = self.stream.end_capture()
+        return graph
 
     def synchronize(self):
         self.stream.synchronize()
