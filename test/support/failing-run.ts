@@ -81,6 +81,7 @@ class Run {
     }
     for (const [n, step] of this.#program.steps.entries()) {
       const waiting = this.#perform(step, n);
+      if (waiting !== undefined || this.#program.isCalm) for (const one of this.#pinned) one.open();
       if (waiting !== undefined) await waiting;
       if (this.#program.isCalm) await this.#submitted.at(-1)?.operation.done.catch(() => undefined);
     }

@@ -8,7 +8,7 @@ export const MODULUS = 1009;
 /**
  * What an element is, worst last. GOOD: it has the value of the model. EITHER: it has that value, or what uses it rejects: the rules do not say
  * whether the good part of a poisoned array can be read (S605 is about arrays). OPEN: nothing is known: it came from host memory to which a
- * failed copy wrote. FAILED: what uses it rejects.
+ * failed copy wrote, and code may have been told of the failure (S611). FAILED: what uses it rejects.
  */
 export const [GOOD, EITHER, OPEN, FAILED] = [0, 1, 2, 3] as const;
 export type State = typeof GOOD | typeof EITHER | typeof OPEN | typeof FAILED;
@@ -40,6 +40,8 @@ export class ModelArray {
   isTainted = false;
   /** Memory of the host. */
   readonly isHost: boolean;
+  /** Code may have been told of what failed in it. */
+  isOpen = false;
 
   constructor(isHost = false) {
     this.isHost = isHost;
@@ -47,6 +49,7 @@ export class ModelArray {
 
   copy(): ModelArray {
     const copy = new ModelArray(this.isHost);
+    copy.isOpen = this.isOpen;
     copy.become(this);
     return copy;
   }
@@ -57,6 +60,12 @@ export class ModelArray {
     this.roots.clear();
     for (const root of roots) this.roots.add(root);
     this.isTainted = isTainted;
+  }
+
+  /** Code may have been told of what failed so far, and may be told of what fails later. */
+  open(): void {
+    this.isOpen = true;
+    for (const [n, state] of this.states.entries()) if (state === FAILED) this.states[n] = OPEN;
   }
 
   stateOf(part: Part): State {
@@ -81,7 +90,8 @@ export class ModelArray {
   /** An operation with this outcome wrote a part. `heals`: a good one clears an earlier failure if it wrote all. */
   write(part: Part, values: ArrayLike<number>, { state: given, roots }: Outcome, heals = true): void {
     // Whether a copy that failed wrote anything to host memory is not known, and JavaScript may have overwritten it.
-    const state = this.isHost && given !== GOOD ? OPEN : given;
+    const isUnknown = this.isHost && given !== GOOD && (this.isOpen || given !== FAILED);
+    const state = isUnknown ? OPEN : given;
     for (let n = 0; n < part.count; n++) this.values[indexIn(part, n)] = values[n]!;
     if (state === GOOD && isWhole(part) && heals) {
       this.isTainted = false;
