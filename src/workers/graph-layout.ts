@@ -5,7 +5,6 @@ import { Worker } from 'node:worker_threads';
 
 /**
  * What the thread runs: it takes the parts of the text, and from the end of the text (null) on gives one piece of the drawing for each message.
- * Each piece arrives in a turn of its own.
  */
 const PROGRAM = `
 const { parentPort, workerData: { module, pieceLength } } = require('node:worker_threads');
@@ -35,7 +34,7 @@ type Piece = string | { readonly cause: unknown };
 /** The `LayOut` of src/core/graphs/graph-svg.ts. */
 export async function* layOutInWorker(dot: AsyncIterable<string>): AsyncGenerator<Piece> {
   // The thread has no file, relative to which it could find the package.
-  const workerData = { module: import.meta.resolve('@viz-js/viz'), pieceLength: 32_768 };
+  const workerData = { module: import.meta.resolve('@viz-js/viz'), pieceLength: 16_384 };
   const worker = new Worker(PROGRAM, { eval: true, execArgv: [], name: 'millrace drawing', workerData });
   const ended = new AbortController();
   worker.once('exit', (code) => ended.abort(new Error(`The thread of the layout ended with exit code ${code}.`)));

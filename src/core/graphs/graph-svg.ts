@@ -7,8 +7,8 @@ import { drawingOf, escaped, KIND_SIZE } from './graph-drawing.js';
 import { edgesOf } from './graph-nodes.js';
 
 const END_OF_GROUP = '</g>\n';
-/** Characters of a drawing that one turn of the event loop shapes: less than a millisecond. */
-const PIECE_LENGTH = 32_768;
+/** Characters of a drawing that one turn of the event loop shapes: less than half a millisecond. */
+const PIECE_LENGTH = 16_384;
 /** How long one turn writes the text for Graphviz. */
 const WRITE_MS = 0.5;
 
@@ -86,7 +86,8 @@ async function* wholeGroups(drawn: AsyncIterable<string>): AsyncGenerator<string
   let rest = '';
   for await (const text of drawn) {
     for (let from = 0; from < text.length; from += PIECE_LENGTH) {
-      if (from > 0) await new Promise(setImmediate);
+      // One turn of the event loop may receive several texts.
+      await new Promise(setImmediate);
       rest += text.slice(from, from + PIECE_LENGTH);
       const end = rest.lastIndexOf(END_OF_GROUP) + END_OF_GROUP.length;
       if (end < END_OF_GROUP.length) continue;
