@@ -161,6 +161,7 @@ bool ChannelThread::HasWork() {
 void ChannelThread::Idle(bool is_recent) {
   DeviceProgress& progress = issuer_.progress();
   if (is_recent) {
+    next_check_ = Clock::now() + kHealthCheck;
     if (Spin()) return;
     idle_since_ = Clock::now();
     next_check_ = idle_since_;
@@ -168,7 +169,7 @@ void ChannelThread::Idle(bool is_recent) {
   inbox_.BeginListening();
   const bool is_awaited = progress.ServeWaiters();
   const auto now = Clock::now();
-  if (now >= next_check_) next_check_ = progress.Check() ? now + kHealthCheck : Clock::time_point::max();
+  CheckIfDue(now);
   auto timeout = std::chrono::nanoseconds::zero();  // No limit.
   if (is_awaited) {
     timeout = Nap(now - idle_since_);
@@ -183,9 +184,10 @@ void ChannelThread::Idle(bool is_recent) {
 bool ChannelThread::Spin() {
   const auto spin = SpinTime(schedule_);
   const auto has_work = [this] { return HasWork(); };
-  for (auto since = Clock::now(); Clock::now() - since < spin;) {
+  for (auto since = Clock::now(), now = since; now - since < spin; now = Clock::now()) {
     if (HasWork()) return true;
-    if (issuer_.progress().Query(has_work) && schedule_ != Schedule::kAuto) since = Clock::now();
+    if (issuer_.progress().Query(has_work) && schedule_ != Schedule::kAuto) since = now;
+    CheckIfDue(now);
     if (schedule_ == Schedule::kYield) {
       std::this_thread::yield();
     } else {
@@ -193,6 +195,11 @@ bool ChannelThread::Spin() {
     }
   }
   return false;
+}
+
+void ChannelThread::CheckIfDue(Clock::time_point now) {
+  if (now < next_check_) return;
+  next_check_ = issuer_.progress().Check() ? now + kHealthCheck : Clock::time_point::max();
 }
 
 bool ChannelThread::HasBusyStream() {

@@ -47,6 +47,7 @@ class ChannelThread {
   void Idle(bool is_recent);
   /// True as soon as there is work.
   bool Spin();
+  void CheckIfDue(Clock::time_point now);
   void AwaitEnds();
   bool HasBusyStream();
   void Finish();

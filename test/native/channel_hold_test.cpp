@@ -181,6 +181,22 @@ MR_TEST(a_foreign_stream_reaches_the_backend_and_handles_are_known_while_a_strea
   MR_EXPECT(!rig.channel->StreamHandle(4000));
 }
 
+// No word tells it, so somebody must ask, also while the thread only waits for a word.
+MR_TEST(a_fault_is_found_whatever_the_thread_does_after_its_work) {
+  using enum protocol::Schedule;
+  for (const protocol::Schedule schedule : {kAuto, kSpin, kYield, kBlocking}) {
+    RecordingBackend backend;
+    backend.controls.is_polled = true;
+    Rig rig(backend, 0, 1 << 20, schedule);
+    const uint32_t a = rig.Stream();
+    MR_EXPECT(rig.Completes(a, rig.Nop(a).ticket));
+    backend.controls.has_faulted = true;
+    MR_EXPECT(rig.channel->Arm(a, rig.channel->LastTicket(a) + 1));
+    rig.Nop(a);
+    MR_EXPECT(Eventually([&] { return rig.channel->LostStatus() == StatusCode::kDeviceLost; }));
+  }
+}
+
 }  // namespace
 }  // namespace millrace::testing
 

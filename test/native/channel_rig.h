@@ -26,10 +26,14 @@ std::span<const std::byte> Bytes(const T& record) {
 
 class Rig {
  public:
-  explicit Rig(RecordingBackend& backend, uint32_t ordinal = 0, uint32_t max_pending = 1 << 20)
+  explicit Rig(RecordingBackend& backend, uint32_t ordinal = 0, uint32_t max_pending = 1 << 20,
+               protocol::Schedule schedule = protocol::Schedule::kAuto)
       : timeline_(std::make_shared<std::vector<protocol::TimelineSlot>>(protocol::kMaxStreams)) {
-    auto opened = Registry::Instance().Open(
-        backend, {.ordinal = ordinal, .timeline = *timeline_, .max_pending = max_pending, .memory = timeline_});
+    auto opened = Registry::Instance().Open(backend, {.ordinal = ordinal,
+                                                      .timeline = *timeline_,
+                                                      .max_pending = max_pending,
+                                                      .schedule = schedule,
+                                                      .memory = timeline_});
     MR_CHECK(opened.ok());
     channel = opened.value();
     device = backend.devices.back();

@@ -146,7 +146,9 @@ class RecordingStream final : public hal::Stream {
     return std::atomic_ref(slot_->device_word).load(std::memory_order_acquire);
   }
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket) override { return Completed(); }
-  Status Check() override { return {}; }
+  Status Check() override {
+    return controls_.has_faulted.load() ? Status(StatusCode::kDeviceLost, "by the test") : Status();
+  }
 
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
   [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return bytes <= staging_; }
@@ -212,7 +214,9 @@ class RecordingStream final : public hal::Stream {
   Status Take(hal::Ticket ticket, const std::string& what) {
     const std::string line = name_ + " " + std::to_string(ticket) + " " + what;
     controls_.log.Add(line);
-    if (controls_.is_polled.load()) {
+    if (controls_.has_faulted.load()) {
+      // No word moves any more.
+    } else if (controls_.is_polled.load()) {
       // Within a few microseconds, from the moment of the call on to well after it: each time a little later.
       const auto due =
           std::chrono::steady_clock::now() + std::chrono::nanoseconds(controls_.delay_ns.fetch_add(37) % 6000);

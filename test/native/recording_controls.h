@@ -53,6 +53,7 @@ struct BackendControls {
   std::atomic<bool> completes_at_once{true};
   /// Like a GPU: the stream writes its word a little later, without a notification.
   std::atomic<bool> is_polled{false};
+  std::atomic<bool> has_faulted{false};  // Of a polled device: what is submitted never ends, and Check tells why.
   std::atomic<uint64_t> delay_ns{0};
   LateWriter gpu;
   std::atomic<int> refuse_launches{0};  // The next so many launches are refused.
