@@ -103,21 +103,38 @@ test('every exported name and every public member of it has a docstring', () => 
 describe('files that the documentation names', () => {
   const repository = join(root, '..');
   // gpu-runs.md reports earlier commits, and names files as they were then.
-  const docs = readdirSync(join(repository, 'docs')).filter((name) => name.endsWith('.md') && name !== 'gpu-runs.md');
-  const pages = ['README.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)];
+  const pagesOf = (folder: string): string[] =>
+    readdirSync(join(repository, folder))
+      .filter((name) => name.endsWith('.md') && name !== 'gpu-runs.md')
+      .map((name) => posix.join(folder, name));
+  const pages = [...pagesOf('.').filter((page) => page !== 'CHANGELOG.md'), ...pagesOf('docs'), ...pagesOf('docs/decisions')];
+  const files = ['src', 'native', 'test', 'bench', 'scripts', 'examples'].flatMap((folder) =>
+    readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' }).map((path) => `/${folder}/${path}`),
+  );
 
-  /** A path, or one whose last part has a wildcard, as in `test/native/explored_*`. */
+  /** Names of files that are not in the repository: a file that a program writes, and a header of the system. */
+  const others = new Set(['timeline.json', 'dirent.h']);
+
+  /** A path, or the last parts of one, which may have a wildcard, as in `test/native/explored_*`. */
   function exists(path: string): boolean {
-    if (!path.includes('*')) return existsSync(join(repository, path));
-    const folder = join(repository, dirname(path));
-    const pattern = new RegExp(`^${posix.basename(path).replaceAll('.', '\\.').replaceAll('*', '.*')}$`);
-    return existsSync(folder) && readdirSync(folder).some((name) => pattern.test(name));
+    if (others.has(path) || existsSync(join(repository, path))) return true;
+    const pattern = new RegExp(`/${path.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}$`);
+    return files.some((file) => pattern.test(file));
   }
+  const linksOf = (page: string): string[] =>
+    [...read(join('..', page)).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target]) => posix.join(dirname(page), target!));
 
   test.each(pages)('of %s exist', (page) => {
-    const text = read(join('..', page));
-    const named = [...text.matchAll(/`((?:src|native|test|bench|scripts|examples|docs)\/[\w./*-]+)`/g)].map(([, path]) => path!);
-    const linked = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target]) => posix.join(dirname(page), target!));
-    expect([...new Set([...named, ...linked])].filter((path) => !exists(path))).toEqual([]);
+    const named = [
+      ...read(join('..', page)).matchAll(
+        /`([\w./*-]+\.(?:cpp|h|cu|ts|mjs|md|json|txt|def)|(?:src|native|test|bench|scripts|examples|docs)\/[\w./*-]+)`/g,
+      ),
+    ];
+    expect([...new Set([...named.map(([, path]) => path!), ...linksOf(page)])].filter((path) => !exists(path))).toEqual([]);
+  });
+
+  test('every page of docs is linked from another one', () => {
+    const linked = new Set([...pages, 'CHANGELOG.md', 'docs/gpu-runs.md'].flatMap(linksOf));
+    expect([...pagesOf('docs'), 'docs/gpu-runs.md'].filter((page) => !linked.has(page))).toEqual([]);
   });
 });
