@@ -166,10 +166,15 @@ class Run {
     return on;
   }
 
-  /** A new tracked stream. Explicit streams cannot wait for it later, so tracked ones are used instead. */
-  #brief(beside: number, uses: readonly number[]): Stream {
-    for (const n of uses) this.#uses[n]!.isForeign = true;
-    return this.#bench.devices[Math.floor(beside / STREAMS)]!.createStream();
+  /**
+   * A new tracked stream, which has waited as `#ordered` says. Explicit streams cannot wait for it later, so tracked ones are used instead.
+   */
+  #brief(beside: number, reads: readonly number[], writes: readonly number[]): Stream {
+    const stream = this.#bench.devices[Math.floor(beside / STREAMS)]!.createStream();
+    for (const n of [...reads, ...writes]) this.#uses[n]!.isForeign = true;
+    const before = new Set(writes.flatMap((n) => [...this.#uses[n]!.writers, ...this.#uses[n]!.readers]));
+    for (const other of before) stream.waitStream(this.#bench.streams[other]!);
+    return stream;
   }
 
   #perform(step: Step, n: number): Promise<unknown> | undefined {
@@ -203,7 +208,7 @@ class Run {
       case 'launch': {
         const { reads, writes } = usesOf(step.call);
         const on = step.isBrief ? undefined : this.#ordered(step.on, reads, writes, isEvent);
-        const stream = on === undefined ? this.#brief(step.on, [...reads, ...writes]) : streams[on]!;
+        const stream = on === undefined ? this.#brief(step.on, reads, writes) : streams[on]!;
         const operation = launchOf(stream, step.call, (which) => arrays[which]!, farOf(n), farOf(n));
         if (on === undefined) this.#checks.push(stream.close());
         const outcome = runKernel(step.call, (which) => this.#models[which]!, n);
