@@ -258,7 +258,7 @@ export class FailureLog {
     if (due.length > 0) reports.spend(due.length);
     if (due.length === count) this.#tellSoon();
     for (const untold of due) {
-      if (!untold.isHeard) untold.tell();
+      untold.tell();
       untold.end?.();
     }
   }

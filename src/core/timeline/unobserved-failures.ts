@@ -41,14 +41,16 @@ export class UnobservedFailures {
   }
 
   /**
-   * Removes and returns the failures that need wait no longer, at most `count`. `hasSettled`: whether the promises up to a point are settled.
+   * Removes the failures that need wait no longer, and returns those that no promise has reported, at most `count`. `hasSettled`: whether
+   * the promises up to a point are settled.
    */
   take(count: number, hasSettled: (timeline: Timeline, ticket: number) => boolean): readonly UnobservedFailure[] {
     const due: UnobservedFailure[] = [];
     for (const [timeline, line] of this.#lines) {
       let taken = 0;
       for (let next = line[0]; next !== undefined && due.length < count && hasSettled(timeline, next.ticket); next = line[taken]) {
-        due.push(next.untold);
+        if (next.untold.isHeard) next.untold.end?.();
+        else due.push(next.untold);
         taken++;
       }
       if (taken === line.length) this.#lines.delete(timeline);
@@ -58,7 +60,8 @@ export class UnobservedFailures {
       if (due.length === count) break;
       if (!points.every(({ timeline, ticket }) => hasSettled(timeline, ticket))) continue;
       this.#several.delete(untold);
-      due.push(untold);
+      if (untold.isHeard) untold.end?.();
+      else due.push(untold);
     }
     return due;
   }

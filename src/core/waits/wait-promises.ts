@@ -97,11 +97,24 @@ export class WaitPromises {
     const refused = refuseDeadlock(timeline, ticket);
     if (refused !== undefined) return Promise.reject(refused);
     if (opts !== undefined) return this.#untilGivenUp(timeline, ticket, operation, opts, observed, through);
-    if (through > ticket || timeline.hasReached(ticket) || this.#lostError !== undefined)
+    if (through > ticket || timeline.hasReached(ticket) || this.#lostError !== undefined) {
+      if (through === ticket && this.#isOver(timeline, ticket, operation)) {
+        for (const point of observed) noteObserved(point);
+        return turnOfWait() ?? Promise.resolve();
+      }
       return observedAfter(this.#reachBoth(timeline, ticket, operation, undefined, through), observed);
+    }
     return new Promise((resolve, reject) => {
       this.#progress.keep(timeline, new PointWait(this, timeline, ticket, operation, observed, resolve, reject));
     });
+  }
+
+  /** Has all of it ended at the call, without a failure? By far the most frequent case of a wait for what was reached. */
+  #isOver(timeline: Timeline, ticket: number, operation: FailingOperation | undefined): boolean {
+    if (!timeline.hasReached(ticket)) return false;
+    this.#failures.noteAndTell(timeline);
+    if (timeline.known < ticket || this.#hostCompletions.hostCompleted(timeline, ticket) !== undefined) return false;
+    return operation === undefined || this.#failures.at(timeline, ticket, operation) === undefined;
   }
 
   /** What the promise of a wait resolves to that has reached its ticket; undefined if the wait is over. */
