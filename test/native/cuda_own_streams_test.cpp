@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "cuda/device.h"
 #include "cuda/driver.h"
+#include "cuda/own_streams.h"
 #include "cuda_fixture.h"
 #include "fake_controls.h"
 
@@ -142,6 +144,9 @@ MR_TEST(AClosedStreamIsStillNobodyElses) {
 MR_TEST(MoreThanAFewDozenAreNotKept) {
   if (!OnFake()) return;
   Opened opened(0);
+  // A stream that an earlier test left busy would be taken later than newer ones.
+  cuda::Context& context = *static_cast<cuda::Device&>(*opened.device).context();
+  MR_REQUIRE(Eventually([&] { return cuda::OwnStreams().AreIdle(context); }));
   std::vector<std::unique_ptr<hal::Stream>> open;
   std::vector<uint64_t> first;
   for (int i = 0; i < 200; ++i) {
