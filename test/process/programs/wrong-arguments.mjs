@@ -56,7 +56,7 @@ const WRONG = [
 
 const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
-const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0);
+const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0);
 const channel = open();
 binding.attach(channel, false);
 const stream = binding.reserveStream(channel);
@@ -80,7 +80,7 @@ for (const [id, bytes] of [
 
 /** Right arguments, as far as a call of them does no harm. */
 const RIGHT = {
-  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0],
+  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0],
   deviceInfo: [channel],
   // Of a channel that is not there.
   closeDevice: [channel + 1000],
@@ -98,6 +98,7 @@ const RIGHT = {
   mapHost: [new Uint8Array(growable(PAGE, PAGE), 0, PAGE), arena()],
   unmapHost: [new Uint8Array(growable(PAGE, PAGE), 0, PAGE)],
   copyHost: [new Uint8Array(8), new Uint8Array(8)],
+  copyHostApart: [new Uint8Array(8), new Uint8Array(8)],
   adviseHugePages: [new Uint8Array(8)],
   compileNvrtc: ['text', 'name', ['--x'], ['a.h'], ['text'], ['k']],
   linkDevice: [0, new Uint8Array(8), 'library', 'sm_90'],
@@ -112,6 +113,8 @@ const RIGHT = {
   submit: [],
   arm: [channel, stream, 1],
   failures: [channel, stream, 0],
+  told: [channel, stream, 0],
+  toldOf: [channel, 1 << 22, 0, 4],
   lostStatus: [channel],
   stats: [channel],
   busyStreams: [channel],

@@ -60,7 +60,7 @@ test('a real noexec folder: the image goes to the temporary folder; without one 
   const path = run('MILLRACE_TEST=1');
   expect(path).toMatch(/\/a\.so$/);
   expect(path.startsWith(scratch)).toBe(false);
-  const error = run('TMPDIR=/nonexistent');
+  const error = run('TMPDIR=/proc/nonexistent');
   expect(error).toContain(`UnavailableError K707: No folder can store the built kernels: ${join(scratch, 'kernels')}`);
   expect(error).toContain(`(${join(scratch, 'kernels')} is mounted noexec); `);
 });
