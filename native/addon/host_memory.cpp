@@ -58,9 +58,7 @@ napi_value CopyHostApart(napi_env env, napi_callback_info info) {
   return deliveries->PromiseOff(env, copy, copy, [&self, target, source](napi_env own) mutable {
     self.Release(target);
     self.Release(source);
-    napi_value undefined = nullptr;
-    napi_get_undefined(own, &undefined);
-    return undefined;
+    return Undefined(own);
   });
 }
 

@@ -227,14 +227,20 @@ napi_value Failures(napi_env env, napi_callback_info info) {
   return ObjectValue(env).Set("records", records).Set("rest", static_cast<double>(part.rest)).value();
 }
 
-napi_value Told(napi_env env, napi_callback_info info) {
+/// A call with a stream and a ticket. A closed device has no such stream any more.
+napi_value CallWithPoint(napi_env env, napi_callback_info info, const char* name,
+                         void (Channel::*call)(uint32_t, Ticket)) {
   Args<3> args(env, info);
   Channel* channel = args.Attached(0);
   const uint32_t stream = args.U32(1);
-  const uint64_t through = args.U53(2);
-  if (!args.ok()) return args.Throw("told");
-  if (channel != nullptr) channel->Told(stream, through);
+  const uint64_t ticket = args.U53(2);
+  if (!args.ok()) return args.Throw(name);
+  if (channel != nullptr) (channel->*call)(stream, ticket);
   return nullptr;
+}
+
+napi_value Told(napi_env env, napi_callback_info info) {
+  return CallWithPoint(env, info, "told", &Channel::Told);
 }
 
 napi_value ToldOf(napi_env env, napi_callback_info info) {
@@ -289,14 +295,7 @@ napi_value BusyStreams(napi_env env, napi_callback_info info) {
 }
 
 napi_value ReleaseHold(napi_env env, napi_callback_info info) {
-  Args<3> args(env, info);
-  Channel* channel = args.Attached(0);
-  const uint32_t stream = args.U32(1);
-  const uint64_t ticket = args.U53(2);
-  if (!args.ok()) return args.Throw("releaseHold");
-  // A closed device has no held streams.
-  if (channel != nullptr) channel->ReleaseHold(stream, ticket);
-  return nullptr;
+  return CallWithPoint(env, info, "releaseHold", &Channel::ReleaseHold);
 }
 
 /// A bigint, or undefined for no address.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/cpu_pause.h"
 #include "cpu/device.h"
+#include "hal/spin.h"
 
 namespace millrace::cpu {
 namespace {

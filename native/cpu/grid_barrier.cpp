@@ -7,7 +7,7 @@
 #include <climits>
 #include <thread>
 
-#include "cpu/cpu_pause.h"
+#include "hal/spin.h"
 
 namespace millrace::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "cpu/cpu_pause.h"
+#include "hal/spin.h"
 #include "hal/thread.h"
 
 namespace millrace::cpu {
@@ -20,10 +20,7 @@ namespace {
 // 4.85 to 1.43 ms).
 constexpr int kNice = 10;
 
-// Spinning pays only if the submitter has another core; with fewer cores it would take the submitter's.
-constexpr unsigned kSpinCores = 4;
 constexpr uint32_t kMaxSpinners = 2;
-constexpr std::chrono::microseconds kSpinTime{50};
 
 // For the variables of kernels (src/toolchain/compilers/stack-usage.ts relies on it), independent of the process's
 // limit. Pages are allocated when touched.
@@ -63,7 +60,6 @@ ThreadPool::~ThreadPool() {
 }
 
 Status ThreadPool::Start(uint32_t count) {
-  may_spin_ = std::thread::hardware_concurrency() >= kSpinCores;
   starts_.resize(count);
   threads_.reserve(count);
 
@@ -206,10 +202,10 @@ uint32_t ThreadPool::Grant(uint32_t wanted) {
 }
 
 bool ThreadPool::Spin(std::unique_lock<std::mutex>& lock) {
-  if (!may_spin_ || spinners_ == kMaxSpinners) return false;
+  if (!MaySpin() || spinners_ == kMaxSpinners) return false;
   ++spinners_;
   lock.unlock();
-  const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
   while (!has_work_.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < deadline) RelaxCore();
   lock.lock();
   --spinners_;

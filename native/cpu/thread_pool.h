@@ -105,7 +105,6 @@ class ThreadPool {
   const std::unique_ptr<ScheduleFuzzer> fuzzer_;
   std::vector<pthread_t> threads_;  // Written by Start and Join only.
   std::vector<ThreadStart> starts_;
-  bool may_spin_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;

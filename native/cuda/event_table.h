@@ -4,9 +4,8 @@
 // slower work follows. Events are pooled: once its ticket is known to be complete, an event returns to the pool. Waits
 // that were queued on it earlier refer to the record at that time, so a new record does not affect them.
 //
-// Lock: other channels read the table, for a wait, so its owner guards it with a mutex,
-// and holds the mutex across the driver call that uses an event found here. Otherwise the event might be recorded again
-// in between.
+// Lock: other channels read the table, for a wait, so its owner guards it with a mutex, and holds the mutex across the
+// driver call that uses an event found here. Otherwise the event might be recorded again in between.
 #pragma once
 
 #include <array>

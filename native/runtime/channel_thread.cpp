@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "hal/spin.h"
 #include "runtime/channel.h"
-#include "runtime/spin.h"
 
 namespace millrace {
 namespace {
@@ -191,7 +191,7 @@ bool ChannelThread::Spin() {
     if (schedule_ == Schedule::kYield) {
       std::this_thread::yield();
     } else {
-      __builtin_ia32_pause();
+      RelaxCore();
     }
   }
   return false;

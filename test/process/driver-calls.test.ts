@@ -4,9 +4,9 @@ import { readFileSync, rmSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { ordinaryFrame, pinnedFrame, plusOne } from '../support/frame-stages.js';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type Device, download, f32, inout, kernel, launch, openDevice, overlap, upload } from 'millrace';
-import { of } from 'rxjs';
+import { type Device, openDevice, overlap } from 'millrace';
 
 const log = path.join(os.tmpdir(), `millrace-calls-${process.pid}.log`);
 process.env['MILLRACE_FAKE_CUDA_LOG'] = log;
@@ -34,10 +34,6 @@ type Counts = Readonly<Record<keyof typeof CALLS, number>>;
 /** An item. The count begins and ends while items are in flight, so it has a few calls more or less. */
 const MOST: Omit<Counts, 'words'> = { newEvents: 0.1, recordedEvents: 3.1, waits: 0, memory: 0.1, pages: 0.1, work: 3.1 };
 
-const increment = kernel('increment', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = x[i]! + 1;
-});
-
 interface Pipeline {
   /** For small and for large items. It depends on which thread is faster, up to 3. With busy cores 1.5, 1.6 and 2.2 were seen for small ones. */
   readonly mostWords: Readonly<Record<keyof typeof SIZES, number>>;
@@ -63,7 +59,7 @@ async function* byHand(device: Device, length: number): AsyncGenerator<number> {
     if (n >= LANES) yield lane.target.data[0]!;
     lane.source.data[0] = n;
     lane.stream.copy(lane.x, lane.source);
-    lane.stream.launch(increment, length, { x: lane.x });
+    lane.stream.launch(plusOne, length, { x: lane.x });
     lane.last = lane.stream.copy(lane.target, lane.x).done;
   }
   await device.synchronize();
@@ -73,28 +69,12 @@ const PIPELINES: Readonly<Record<string, Pipeline>> = {
   'a loop by hand': { mostWords: { '4 KiB': 2, '256 KiB': 1.7 }, results: byHand },
   '`overlap` with pinned arrays of the lane': {
     mostWords: { '4 KiB': 2, '256 KiB': 1.3 },
-    results: (device, length) =>
-      overlap(device, numbers(), async (n, lane) => {
-        const [x, source, target] = [lane.empty(length), lane.pinned(length), lane.pinned(length)];
-        source.data[0] = n;
-        lane.stream.copy(x, source);
-        lane.stream.launch(increment, length, { x });
-        await lane.stream.copy(target, x).done;
-        return target.data[0]!;
-      }),
+    results: (device, length) => overlap(device, numbers(), pinnedFrame(length)),
   },
   '`overlap` with ordinary arrays': {
     mostWords: { '4 KiB': 2.6, '256 KiB': 1.7 },
     results: async function* (device, length) {
-      const items = Array.from(numbers(), (n) => new Float32Array(length).fill(n));
-      const results = overlap(device, items, (item, lane) =>
-        of(item).pipe(
-          upload(lane),
-          launch(lane, increment, length, (x) => ({ x })),
-          download(lane),
-        ),
-      );
-      for await (const result of results) yield result[0]!;
+      for await (const result of overlap(device, numbers(), ordinaryFrame(length))) yield result[0]!;
     },
   },
 };
@@ -110,7 +90,7 @@ describe.each(Object.keys(SIZES) as (keyof typeof SIZES)[])('items of %s', (size
   test.for(Object.entries(PIPELINES))('%s calls the driver no more often than it must', async ([, { mostWords, results }], context) => {
     if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
     await using device = await openDevice('cuda:0');
-    await device.compile(increment);
+    await device.compile(plusOne);
     let n = 0;
     let from = 0;
     let counts: Counts | undefined;

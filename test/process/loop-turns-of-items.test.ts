@@ -1,9 +1,9 @@
 // How many turns of the event loop an item of a pipeline costs, on a device that is slower than the event loop polls: one wake, and for a
 // result in an ordinary array at most one more. driver-calls.test.ts counts the calls of the driver.
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { ordinaryFrame, pinnedFrame, plusOne } from '../support/frame-stages.js';
 import { expect, test } from 'vitest';
-import { of } from 'rxjs';
-import { download, f32, inout, kernel, launch, openDevice, overlap, upload, type Stage } from 'millrace';
+import { openDevice, overlap, type Stage } from 'millrace';
 
 process.env['MILLRACE_FAKE_CUDA_DELAY_US'] = '500';
 
@@ -11,25 +11,10 @@ const ITEMS = 60;
 const LENGTH = 2 ** 16;
 /** A busy machine may add polls. */
 const MOST_TURNS = 3;
-const plusOne = kernel('plus_one', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = x[i]! + 1;
-});
 
 const STAGES: Readonly<Record<string, Stage<number, number | Float32Array>>> = {
-  'pinned arrays of the lane': async (n, lane) => {
-    const [x, a, b] = [lane.empty(LENGTH), lane.pinned(LENGTH), lane.pinned(LENGTH)];
-    a.data[0] = n;
-    lane.stream.copy(x, a);
-    lane.stream.launch(plusOne, LENGTH, { x });
-    await lane.stream.copy(b, x).done;
-    return b.data[0]!;
-  },
-  'ordinary arrays': (n, lane) =>
-    of(new Float32Array(LENGTH).fill(n)).pipe(
-      upload(lane),
-      launch(lane, plusOne, LENGTH, (x) => ({ x })),
-      download(lane),
-    ),
+  'pinned arrays of the lane': pinnedFrame(LENGTH),
+  'ordinary arrays': ordinaryFrame(LENGTH),
 };
 
 test.for(Object.entries(STAGES))('an item with %s takes few turns', { timeout: 60_000 }, async ([, stage], context) => {

@@ -16,7 +16,7 @@ import {
   isHostOf,
 } from '../elements/dtype.js';
 import { hostElement } from '../elements/scalar-bits.js';
-import { checkReshape, checkShape, type Shape } from '../elements/shape.js';
+import { checkReshape, checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import type { DeviceArray } from './array.js';
 import { PinnedArray } from './pinned.js';
 import type { CopyOptions } from './copy.js';
@@ -117,13 +117,7 @@ export abstract class ArrayFactory {
     checkOptionNames(opts, ['dtype', 'shape', 'transfer']);
     const dtype = checkDType(opts.dtype, data instanceof PinnedArray ? data.dtype : dtypeOfHost(data));
     const source = sourceOf(data, dtype);
-    const shape =
-      opts.shape === undefined
-        ? source.shape
-        : checkReshape(
-            opts.shape,
-            source.shape.reduce((length, extent) => length * extent, 1),
-          );
+    const shape = opts.shape === undefined ? source.shape : checkReshape(opts.shape, lengthOf(source.shape));
     const { transfer = false } = opts;
     if (transfer) checkTransfer(data, source.data === data && !(data instanceof PinnedArray));
     return this.#make(shape, dtype, (array) => this.target.copy(array, source.data as never, { transfer }));

@@ -1,5 +1,6 @@
 // The two ways to read bytes to the host. Small reads go through page-locked memory, from which this thread copies them in slices, or other
-// threads where the buffer is new and takes longer. Large reads go into a buffer of the device's worker, which transfers it when it is complete, so this thread copies nothing.
+// threads where the buffer is new and takes longer. Large reads go into a buffer of the device's worker, which transfers it when it is
+// complete, so this thread copies nothing.
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { OutOfMemoryError } from '../base/errors.js';

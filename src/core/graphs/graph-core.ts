@@ -8,7 +8,7 @@
 import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Storage } from '../memory/storage.js';
-import type { GraphLaunch, UsedBytes } from '../ordering/tracked-memory.js';
+import { areInConflict, type GraphLaunch, type UsedBytes } from '../ordering/tracked-memory.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { BarrierSlots } from './barrier-slots.js';
 import { GraphMemory } from './captured-memory.js';
@@ -136,7 +136,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   /** Does the graph use bytes of this memory in a way that conflicts with an access? */
   conflictsWith(memory: Storage, start: number, end: number, isWrite: boolean): boolean {
     const captured = this.session.memories.get(memory);
-    return captured?.used().some((use) => use.start < end && start < use.end && (isWrite || use.isWrite)) === true;
+    return captured?.used().some((use) => areInConflict(use, { start, end, isWrite })) === true;
   }
 
   /** Refuses further launches, and lets the device free what the graph keeps after the launches that were submitted. Idempotent. */
@@ -164,9 +164,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     if (storage.isCrowded) return;
     // What was submitted before the graph existed counts as a reader of its memory.
     this.memory.takeUsersOf(storage, false);
-    for (const { graph, start, end, isWrite } of others) {
-      const isConflict = uses.some((use) => use.start < end && start < use.end && (use.isWrite || isWrite));
-      if (isConflict && graph instanceof GraphMemory) this.#conflictWith(graph);
+    for (const other of others) {
+      if (other.graph instanceof GraphMemory && uses.some((use) => areInConflict(use, other))) this.#conflictWith(other.graph);
     }
   }
 

@@ -17,6 +17,11 @@ export interface UsedBytes {
   readonly isWrite: boolean;
 }
 
+/** Do the two overlap, at least one of them writing? */
+export function areInConflict(one: UsedBytes, other: UsedBytes): boolean {
+  return one.start < other.end && other.start < one.end && (one.isWrite || other.isWrite);
+}
+
 export interface GraphUse extends UsedBytes {
   /** Stands for everything that the graph uses: a launch writes it, and a record that conflicts with a launch reads it. */
   readonly graph: TrackedMemory & {
@@ -173,7 +178,8 @@ export abstract class TrackedMemory {
    */
   beginAccess(start: number, end: number, isWrite: boolean, use: (graph: TrackedMemory) => void): void {
     this.#addLaunches();
-    for (const { graph, ...bytes } of this.graphUses) if (bytes.start < end && start < bytes.end && (isWrite || bytes.isWrite)) use(graph);
+    const access = { start, end, isWrite };
+    for (const each of this.graphUses) if (areInConflict(each, access)) use(each.graph);
   }
 
   /** Adds the last launches of its graphs to the history, in the order of the launches. */

@@ -46,11 +46,14 @@ export class UnobservedFailures {
    */
   take(count: number, hasSettled: (timeline: Timeline, ticket: number) => boolean): readonly UnobservedFailure[] {
     const due: UnobservedFailure[] = [];
+    const leave = (untold: UnobservedFailure): void => {
+      if (untold.isHeard) untold.end?.();
+      else due.push(untold);
+    };
     for (const [timeline, line] of this.#lines) {
       let taken = 0;
       for (let next = line[0]; next !== undefined && due.length < count && hasSettled(timeline, next.ticket); next = line[taken]) {
-        if (next.untold.isHeard) next.untold.end?.();
-        else due.push(next.untold);
+        leave(next.untold);
         taken++;
       }
       if (taken === line.length) this.#lines.delete(timeline);
@@ -60,8 +63,7 @@ export class UnobservedFailures {
       if (due.length === count) break;
       if (!points.every(({ timeline, ticket }) => hasSettled(timeline, ticket))) continue;
       this.#several.delete(untold);
-      if (untold.isHeard) untold.end?.();
-      else due.push(untold);
+      leave(untold);
     }
     return due;
   }

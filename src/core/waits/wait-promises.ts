@@ -97,24 +97,19 @@ export class WaitPromises {
     const refused = refuseDeadlock(timeline, ticket);
     if (refused !== undefined) return Promise.reject(refused);
     if (opts !== undefined) return this.#untilGivenUp(timeline, ticket, operation, opts, observed, through);
-    if (through > ticket || timeline.hasReached(ticket) || this.#lostError !== undefined) {
-      if (through === ticket && this.#isOver(timeline, ticket, operation)) {
-        for (const point of observed) noteObserved(point);
-        return turnOfWait() ?? Promise.resolve();
-      }
+    if (through === ticket && this.#isKnown(timeline, ticket)) return inItsTurn(this.outcome(timeline, ticket, operation, observed));
+    if (through > ticket || timeline.hasReached(ticket) || this.#lostError !== undefined)
       return observedAfter(this.#reachBoth(timeline, ticket, operation, undefined, through), observed);
-    }
     return new Promise((resolve, reject) => {
       this.#progress.keep(timeline, new PointWait(this, timeline, ticket, operation, observed, resolve, reject));
     });
   }
 
-  /** Has all of it ended at the call, without a failure? By far the most frequent case of a wait for what was reached. */
-  #isOver(timeline: Timeline, ticket: number, operation: FailingOperation | undefined): boolean {
+  /** Was the ticket reached, and are the failures up to it known? */
+  #isKnown(timeline: Timeline, ticket: number): boolean {
     if (!timeline.hasReached(ticket)) return false;
     this.#failures.noteAndTell(timeline);
-    if (timeline.known < ticket || this.#hostCompletions.hostCompleted(timeline, ticket) !== undefined) return false;
-    return operation === undefined || this.#failures.at(timeline, ticket, operation) === undefined;
+    return timeline.known >= ticket;
   }
 
   /** What the promise of a wait resolves to that has reached its ticket; undefined if the wait is over. */
@@ -206,15 +201,7 @@ export class WaitPromises {
     operation: FailingOperation | undefined,
     withdrawals: (() => void)[] | undefined,
   ): Promise<void> {
-    const isReached = timeline.hasReached(ticket);
-    if (isReached) this.#failures.noteAndTell(timeline);
-    if (isReached && timeline.known >= ticket) {
-      const rest = this.#reached(timeline, ticket, operation);
-      const turn = turnOfWait();
-      if (turn === undefined) return rest ?? Promise.resolve();
-      rest?.catch(() => undefined);
-      return turn.then(() => rest);
-    }
+    if (this.#isKnown(timeline, ticket)) return inItsTurn(this.#reached(timeline, ticket, operation));
     return new Promise((resolve, reject) => {
       const lose = (error: Error): void => this.lost(timeline, ticket, operation, error, reject);
       if (this.#lostError !== undefined) {
@@ -249,4 +236,12 @@ export class WaitPromises {
     // A host completion does not keep the process alive; a wait for it does.
     return hostCompleted && this.#channel.keepAlive(hostCompleted.then(() => undefined));
   }
+}
+
+/** The promise of a wait whose ticket was reached at the call, with what is left of it. */
+function inItsTurn(rest: Promise<void> | undefined): Promise<void> {
+  const turn = turnOfWait();
+  if (rest === undefined || turn === undefined) return rest ?? turn ?? Promise.resolve();
+  rest.catch(() => undefined);
+  return turn.then(() => rest);
 }
