@@ -66,6 +66,7 @@ class NullStream final : public hal::Stream {
     return Complete(ticket);
   }
   Status CopyPageable(std::byte*, const std::byte*, uint64_t) override { return {}; }
+  Status CopyBatch(hal::Ticket ticket, std::span<const hal::BatchedCopy>) override { return Complete(ticket); }
   Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override { return Complete(ticket); }
   Status Wait(hal::Ticket ticket, hal::Stream&, hal::Ticket) override { return Complete(ticket); }
   Status Record(hal::Ticket ticket, hal::EventHandle&) override { return Complete(ticket); }

@@ -39,6 +39,19 @@ void FillElements(const Fill& fill) {
   }
 }
 
+uint64_t BytesOf(std::span<const hal::BatchedCopy> copies) {
+  uint64_t bytes = 0;
+  for (const hal::BatchedCopy& copy : copies) bytes += copy.bytes;
+  return bytes;
+}
+
+uint64_t BlockCount(std::span<const hal::BatchedCopy> copies) {
+  if (BytesOf(copies) < kSweepBytes) return 1;
+  uint64_t blocks = 0;
+  for (const hal::BatchedCopy& copy : copies) blocks += BlockCount(copy.bytes);
+  return blocks;
+}
+
 }  // namespace
 
 void RunFill(const Fill& fill) {
@@ -85,6 +98,29 @@ void ParallelCopy::RunBlocks(uint64_t first, uint64_t end) {
   for (uint64_t block = first; block < end; ++block) {
     const uint64_t begin = block * kBlockBytes;
     copy_.RunPart(begin, std::min(kBlockBytes, copy_.bytes() - begin));
+  }
+}
+
+BatchCopy::BatchCopy(std::span<const hal::BatchedCopy> copies, int32_t priority)
+    : ParallelItem(BlockCount(copies), priority), bytes_(BytesOf(copies)) {
+  uint64_t blocks = 0;
+  for (const hal::BatchedCopy& copy : copies) {
+    copies_.emplace_back(Copy{copy.dst, copy.src, copy.bytes}, copy.host);
+    first_blocks_.push_back(blocks);
+    blocks += BlockCount(copy.bytes);
+  }
+}
+
+void BatchCopy::RunBlocks(uint64_t first, uint64_t end) {
+  if (block_count() == 1) {
+    for (const HostCopy& copy : copies_) copy.Run();
+    return;
+  }
+  for (uint64_t block = first; block < end; ++block) {
+    const auto behind = std::upper_bound(first_blocks_.begin(), first_blocks_.end(), block);
+    const HostCopy& copy = copies_[static_cast<size_t>(behind - first_blocks_.begin()) - 1];
+    const uint64_t begin = (block - *(behind - 1)) * kBlockBytes;
+    copy.RunPart(begin, std::min(kBlockBytes, copy.bytes() - begin));
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "cpu/parallel_item.h"
 #include "hal/hal.h"
@@ -72,6 +74,19 @@ class ParallelCopy final : public ParallelItem {
  private:
   void RunBlocks(uint64_t first, uint64_t end) override;
   HostCopy copy_;
+};
+
+/// Several copies, in any order. Few bytes are one block, which one thread copies.
+class BatchCopy final : public ParallelItem {
+ public:
+  BatchCopy(std::span<const hal::BatchedCopy> copies, int32_t priority);
+  [[nodiscard]] bool IsLight() const override { return bytes_ <= kLightBytes; }
+
+ private:
+  void RunBlocks(uint64_t first, uint64_t end) override;
+  std::vector<HostCopy> copies_;
+  std::vector<uint64_t> first_blocks_;  // Of each copy.
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace millrace::cpu

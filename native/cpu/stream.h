@@ -176,6 +176,7 @@ class CpuStream final : public hal::Stream {
   Status LaunchGraph(hal::Ticket ticket, const hal::GraphLaunchRequest& request) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
               const hal::HostLeases& host = {}) override;
+  Status CopyBatch(hal::Ticket ticket, std::span<const hal::BatchedCopy> copies) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override;
   Status Nop(hal::Ticket ticket) override;

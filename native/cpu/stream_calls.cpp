@@ -60,6 +60,11 @@ Status CpuStream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint
   return {};
 }
 
+Status CpuStream::CopyBatch(Ticket ticket, std::span<const hal::BatchedCopy> copies) {
+  core_->Submit(ticket, std::make_shared<BatchCopy>(copies, core_->priority()));
+  return {};
+}
+
 Status CpuStream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) {
   const cpu::Fill fill{dst, element_bytes, pattern, count};
   if (count * element_bytes < kSweepBytes) {

@@ -169,6 +169,17 @@ struct CUmemLocation {
   int id;
 };
 
+enum CUmemcpySrcAccessOrder : unsigned int {
+  CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+};
+
+struct CUmemcpyAttributes {
+  CUmemcpySrcAccessOrder srcAccessOrder;
+  CUmemLocation srcLocHint;
+  CUmemLocation dstLocHint;
+  unsigned int flags;
+};
+
 struct CUmemAccessDesc {
   CUmemLocation location;
   CUmemAccess_flags flags;

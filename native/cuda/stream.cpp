@@ -5,6 +5,7 @@
 #include <shared_mutex>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "cuda/context_scope.h"
 #include "cuda/device.h"
@@ -129,6 +130,36 @@ Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_
   // Unified addressing tells the driver the direction; both sides are page-locked or device memory.
   return Submit(ticket, [&] {
     return context_.Check(Cuda().cuMemcpyAsync(ToDevice(dst), ToDevice(src), bytes, handle_), "copying");
+  });
+}
+
+Status Stream::CopyBatch(Ticket ticket, std::span<const hal::BatchedCopy> copies) {
+  std::vector<CUdeviceptr> dsts;
+  std::vector<CUdeviceptr> srcs;
+  std::vector<size_t> sizes;
+  uint64_t bytes = 0;
+  for (const hal::BatchedCopy& copy : copies) {
+    dsts.push_back(ToDevice(copy.dst));
+    srcs.push_back(ToDevice(copy.src));
+    sizes.push_back(copy.bytes);
+    bytes += copy.bytes;
+  }
+  support_.copies->Note(*this, ticket, bytes);
+  return Submit(ticket, [&]() -> Status {
+    // The driver's default stream takes no batch.
+    CUresult code = CUDA_ERROR_NOT_FOUND;
+    if (handle_ != nullptr && copies.size() > 1) {
+      CUmemcpyAttributes attributes{.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+      size_t first = 0;
+      size_t failed = 0;
+      code = Cuda().cuMemcpyBatchAsync(dsts.data(), srcs.data(), sizes.data(), copies.size(), &attributes, &first, 1,
+                                       &failed, handle_);
+    }
+    if (code != CUDA_ERROR_NOT_FOUND && code != CUDA_ERROR_NOT_SUPPORTED)
+      return context_.Check(code, "copying a batch");
+    for (size_t n = 0; n < copies.size(); ++n)
+      MR_TRY(context_.Check(Cuda().cuMemcpyAsync(dsts[n], srcs[n], sizes[n], handle_), "copying"));
+    return {};
   });
 }
 

@@ -53,6 +53,7 @@ class Stream final : public hal::Stream {
   Status UploadGraph(hal::Ticket ticket, hal::Graph& graph) override;
   Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
               const hal::HostLeases& host = {}) override;
+  Status CopyBatch(hal::Ticket ticket, std::span<const hal::BatchedCopy> copies) override;
   Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern, uint64_t count) override;
   Status CopyPeer(hal::Ticket ticket, const hal::PeerCopy& copy) override;
   [[nodiscard]] bool HasStaging(uint64_t bytes) const override { return copies_through_host_.HasRoom(bytes); }

@@ -190,6 +190,14 @@ struct PeerCopy {
   protocol::PeerRoute route = protocol::PeerRoute::kDirect;
 };
 
+/// One copy of a batch. As in Stream::Copy, without memory of other devices.
+struct BatchedCopy {
+  std::byte* dst = nullptr;
+  const std::byte* src = nullptr;
+  uint64_t bytes = 0;
+  HostLeases host;
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -204,6 +212,8 @@ class Stream {
   /// host memory, the other may belong to another device of this backend, as in CopyPeer.
   virtual Status Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
                       const HostLeases& host = {}) = 0;
+  /// Several copies in any order. What one of them writes, no other one reads or writes. There is at least one.
+  virtual Status CopyBatch(Ticket ticket, std::span<const BatchedCopy> copies) = 0;
   /// Between devices of this backend. The channel keeps the devices open until the call returns, and the memory until
   /// the ticket completes.
   virtual Status CopyPeer(Ticket ticket, const PeerCopy& copy) = 0;

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "a9258d062ae3efba";
+inline constexpr char kHash[] = "1dc412686d66b8ba";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -24,6 +24,8 @@ inline constexpr uint32_t kMaxPendingBytes = 268435456;
 inline constexpr uint32_t kStreamWindow = 512;
 /// Largest number of records after which a busy stream writes its timeline word.
 inline constexpr uint32_t kTimelineWriteEvery = 64;
+/// Largest number of copies in one COPY_BATCH record. A driver without batches queues each of them, and blocks the caller at about a thousand.
+inline constexpr uint32_t kMaxBatchCopies = 512;
 /// Largest number of dimensions of an array, and of axes in a strided record.
 inline constexpr uint32_t kMaxRank = 8;
 /// Size of the handle with which another process opens an event or memory.
@@ -57,6 +59,7 @@ enum class Opcode : uint16_t {
   kAllocArray = 20,  // Allocates the memory of a texture: on a GPU a CUDA array.
   kCreateTexture = 21,  // Creates the value that a kernel gets for a texture or a surface, and binds the value to a memory handle. FREE ends it.
   kCopyArray = 22,  // Copies all elements between the memory of a texture and linear device memory.
+  kCopyBatch = 23,  // Copies bytes between several pairs of places, in any order. All memory is of this device: device memory, or page-locked host memory.
 };
 
 /// How an operation ended, and the class of the JavaScript error.
@@ -317,6 +320,43 @@ static_assert(offsetof(CopyRecord, flags) == 36);
 static_assert(offsetof(CopyRecord, dst_offset) == 40);
 static_assert(offsetof(CopyRecord, src_offset) == 48);
 static_assert(offsetof(CopyRecord, bytes) == 56);
+
+/// `count` entries of BatchedCopy follow, at most MAX_BATCH_COPIES. What one of them writes, no other one reads or writes. If one cannot be made, the whole record fails.
+struct CopyBatchRecord {
+  static constexpr Opcode kOpcode = Opcode::kCopyBatch;
+  RecordHeader header;
+  uint32_t count;
+  uint32_t reserved;
+};
+static_assert(sizeof(CopyBatchRecord) == 24);
+static_assert(offsetof(CopyBatchRecord, header) == 0);
+static_assert(offsetof(CopyBatchRecord, count) == 16);
+static_assert(offsetof(CopyBatchRecord, reserved) == 20);
+
+/// One copy of a batch: a CopyRecord without its header.
+struct BatchedCopy {
+  uint32_t dst_handle;
+  uint32_t src_handle;
+  uint16_t dst_space;
+  uint16_t src_space;
+  uint32_t dst_device;
+  uint32_t src_device;
+  uint32_t flags;
+  uint64_t dst_offset;
+  uint64_t src_offset;
+  uint64_t bytes;
+};
+static_assert(sizeof(BatchedCopy) == 48);
+static_assert(offsetof(BatchedCopy, dst_handle) == 0);
+static_assert(offsetof(BatchedCopy, src_handle) == 4);
+static_assert(offsetof(BatchedCopy, dst_space) == 8);
+static_assert(offsetof(BatchedCopy, src_space) == 10);
+static_assert(offsetof(BatchedCopy, dst_device) == 12);
+static_assert(offsetof(BatchedCopy, src_device) == 16);
+static_assert(offsetof(BatchedCopy, flags) == 20);
+static_assert(offsetof(BatchedCopy, dst_offset) == 24);
+static_assert(offsetof(BatchedCopy, src_offset) == 32);
+static_assert(offsetof(BatchedCopy, bytes) == 40);
 
 /// The offsets are in bytes. `rank` entries of StridedAxis follow, the fastest axis last.
 struct CopyStridedRecord {

@@ -35,6 +35,7 @@ import {
   WaitEventRecord,
   WaitRecord,
 } from './protocol.gen.js';
+import { BatchEncoder } from './batch-encoder.js';
 import { TextureEncoder } from './texture-encoder.js';
 
 const TWO_32 = 4294967296;
@@ -76,6 +77,8 @@ export class Encoder {
   readonly block: Uint8Array<ArrayBuffer>;
   /** The records of textures, in the same block. */
   readonly textures: TextureEncoder;
+  /** Batches of copies, in the same block. */
+  readonly batches: BatchEncoder;
   /** Of the record that was encoded last. */
   opcode: Opcode = Opcode.NOP;
   readonly #u16: Uint16Array;
@@ -86,7 +89,9 @@ export class Encoder {
   constructor() {
     const buffer = new ArrayBuffer(MAX_RECORD_BYTES + SubmitCall.BYTE_SIZE);
     this.block = new Uint8Array(buffer);
-    this.textures = new TextureEncoder(buffer, (opcode, size, stream) => this.#header(opcode, size, stream));
+    const header = (opcode: Opcode, size: number, stream: number): number => this.#header(opcode, size, stream);
+    this.textures = new TextureEncoder(buffer, header);
+    this.batches = new BatchEncoder(buffer, header);
     this.#u16 = new Uint16Array(buffer);
     this.#u32 = new Uint32Array(buffer);
     this.#f32 = new Float32Array(buffer);

@@ -30,7 +30,7 @@ import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGr
 import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { TestStreams, type Step, type Submitted } from './streams.js';
-import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, stridedCopyEffect } from './memory.js';
+import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
 import type { DeviceGroup } from './device-group.js';
 
 const SLOTS = 2048;
@@ -141,6 +141,7 @@ export class TestChannel extends TestHostMemory implements Channel {
       case Opcode.FILL:
       case Opcode.FILL_STRIDED:
       case Opcode.COPY:
+      case Opcode.COPY_BATCH:
       case Opcode.COPY_STRIDED:
       case Opcode.LAUNCH:
         return this.#carryOut(record, this.#nodeStep(opcode, view));
@@ -196,8 +197,9 @@ export class TestChannel extends TestHostMemory implements Channel {
     const taking = (ms: number, effect: Effect | undefined): NodeStep | undefined => (effect === undefined ? undefined : { ms, effect });
     switch (opcode) {
       case Opcode.COPY:
+      case Opcode.COPY_BATCH:
         return taking(
-          this.#copyMs(view),
+          ofCopies(view, (copy) => this.#copyMs(copy)),
           copyEffect(view, (...at) => this.#group.block(...at)),
         );
       case Opcode.COPY_STRIDED:

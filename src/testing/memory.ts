@@ -1,5 +1,7 @@
 // The memory of a test device: bytes by handle, and the effects of copies and fills on them.
 import {
+  BatchedCopy,
+  CopyBatchRecord,
   CopyRecord,
   CopyStridedRecord,
   FillRecord,
@@ -36,8 +38,19 @@ type Axis = readonly [extent: number, stride: number];
 
 export const long = (view: DataView, at: number): number => Number(view.getBigUint64(at, true));
 
-/** Undefined while memory that the record names is not allocated. */
+/** Of a copy or a batch. Undefined while memory that the record names is not allocated. */
 export function copyEffect(view: DataView, find: FindBlock): Effect | undefined {
+  const effects = copiesOf(view).map((copy) => effectOf(copy, find));
+  if (!effects.every((effect) => effect !== undefined)) return undefined;
+  return {
+    reads: effects.flatMap(({ reads }) => reads),
+    writes: effects.flatMap(({ writes }) => writes),
+    isWhole: effects.every(({ isWhole }) => isWhole),
+    run: () => effects.forEach(({ run }) => run()),
+  };
+}
+
+function effectOf(view: DataView, find: FindBlock): Effect | undefined {
   const dst = copyEnd(view, 'DST', find);
   const src = copyEnd(view, 'SRC', find);
   if (dst === undefined || src === undefined) return undefined;
@@ -49,6 +62,20 @@ export function copyEffect(view: DataView, find: FindBlock): Effect | undefined 
     isWhole: byteLength === dst.bytes.length,
     run: () => dst.bytes.set(src.bytes.subarray(from, from + byteLength), long(view, CopyRecord.DST_OFFSET)),
   };
+}
+
+/** The sum over the copies of a record. */
+export function ofCopies(view: DataView, msOf: (copy: DataView) => number): number {
+  return copiesOf(view).reduce((sum, copy) => sum + msOf(copy), 0);
+}
+
+/** The copies of a batch, each as a view of a COPY record, or a COPY record itself. */
+function copiesOf(view: DataView): DataView[] {
+  if (view.getUint16(RecordHeader.OPCODE, true) !== Opcode.COPY_BATCH) return [view];
+  const first = CopyBatchRecord.BYTE_SIZE - RecordHeader.BYTE_SIZE;
+  return Array.from({ length: view.getUint32(CopyBatchRecord.COUNT, true) }, (_, n) => {
+    return new DataView(view.buffer, view.byteOffset + first + n * BatchedCopy.BYTE_SIZE, CopyRecord.BYTE_SIZE);
+  });
 }
 
 function copyEnd(view: DataView, end: 'DST' | 'SRC', find: FindBlock): Block | undefined {

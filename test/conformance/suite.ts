@@ -18,6 +18,7 @@ import { conditions } from './conditions.js';
 import { contexts } from './contexts.js';
 import { cooperative } from './cooperative.js';
 import { copies } from './copies.js';
+import { copyBatches } from './copy-batches.js';
 import { cpuTaskFailures } from './cpu-tasks.js';
 import { cudaAssertions } from './cuda-assertions.js';
 import { cudaCode } from './cuda-code.js';
@@ -120,6 +121,7 @@ const CHAPTERS: readonly ((target: Target) => void)[] = [
   timing,
   arrays,
   copies,
+  copyBatches,
   views,
   stridedCopies,
   transfers,

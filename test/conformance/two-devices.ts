@@ -12,6 +12,32 @@ export function twoDevices(target: Target): void {
     const rule = rulesOf(target);
     const chapter = chapterDevices(target);
 
+    rule('S317', 'a batch refuses arrays of another device by their pair', async () => {
+      const { device, other } = chapter;
+      const stream = device.createStream();
+      using x = device.zeros(4);
+      using far = other.zeros(4);
+      using farPinned = other.pinned(4);
+      using y = device.zeros(4);
+      for (const [dst, src] of [
+        [far, x],
+        [x, far],
+        [x, farPinned],
+      ] as const) {
+        const error = thrownBy(() =>
+          stream.copyBatch([
+            [y.subarray(0, 0), x.subarray(0, 0)],
+            [dst, src],
+          ]),
+        );
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error.message).toContain('Pair 1');
+        expect(error.message).toMatch(/memory of device \S+, and the stream belongs to/);
+        expect(error.message).toContain('copy');
+      }
+      await stream.close();
+    });
+
     rule('S208', 'a stream waits for an event of another device, without blocking the host', async () => {
       const { device, other } = chapter;
       const source = device.createStream();

@@ -136,6 +136,66 @@ MR_TEST(a_late_failure_reaches_all_records_in_flight_that_derive_from_it) {
   MR_EXPECT(failed == expected);
 }
 
+MR_TEST(a_batch_fails_as_a_whole_and_poisons_all_that_it_writes) {
+  RecordingBackend backend;
+  backend.controls.needs_locked_memory = true;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  for (const uint32_t n : {0u, 1u, 2u, 3u}) rig.Alloc(a, Handle(n), kBytes);
+  std::array<std::byte, 4 * kBytes> host{};
+  MR_EXPECT(rig.channel->RegisterHost(Handle(0), host, false).ok());
+  struct Batch {
+    protocol::CopyBatchRecord head;
+    protocol::BatchedCopy copies[2];
+  };
+  const auto pair = [&](uint32_t dst, uint32_t src, uint64_t bytes, MemorySpace src_space = MemorySpace::kDevice) {
+    return protocol::BatchedCopy{.dst_handle = Handle(dst),
+                                 .src_handle = Handle(src),
+                                 .dst_space = static_cast<uint16_t>(MemorySpace::kDevice),
+                                 .src_space = static_cast<uint16_t>(src_space),
+                                 .dst_device = rig.channel->id(),
+                                 .src_device = rig.channel->id(),
+                                 .bytes = bytes};
+  };
+  const auto submit = [&](protocol::BatchedCopy one, protocol::BatchedCopy two, uint32_t count = 2) {
+    Batch batch{.head = {.count = count}, .copies = {one, two}};
+    rig.Head(batch.head, a);
+    batch.head.header.size = sizeof(batch);
+    const Ticket ticket = rig.channel->Submit(Bytes(batch)).ticket;
+    MR_EXPECT(rig.Completes(a, ticket));
+    return ticket;
+  };
+  const auto failures = [&] {
+    size_t count = 0;
+    for (const Failure& interval : rig.Failures(a)) count += interval.last - interval.first + 1;
+    return count;
+  };
+  const Ticket first = submit(pair(2, 0, kBytes), pair(3, 1, 4));
+  MR_EXPECT_EQ(failures(), size_t{0});
+  MR_EXPECT(backend.controls.log.Find("a0 " + std::to_string(first) + " batch of 2") >= 0);
+  // Refused by the backend: both targets are poisoned, the sources are not.
+  backend.controls.refuse_fills = 1;
+  submit(pair(2, 0, kBytes), pair(3, 1, 4));
+  MR_EXPECT_EQ(failures(), size_t{1});
+  submit(pair(0, 2, 4), pair(1, 1, 0));
+  MR_EXPECT_EQ(failures(), size_t{2});
+  // The first pair overwrites 3, but the second one reads 2: nothing is cleared, and 1 is poisoned too.
+  submit(pair(3, 0, kBytes), pair(1, 2, 4));
+  MR_EXPECT_EQ(failures(), size_t{3});
+  submit(pair(0, 3, 4), pair(0, 3, 0));
+  submit(pair(0, 1, 4), pair(0, 1, 0));
+  MR_EXPECT_EQ(failures(), size_t{5});
+  // Host memory that is not page-locked; memory beyond the end; more entries than the record has.
+  for (const uint32_t n : {0u, 1u, 2u, 3u}) MR_EXPECT(rig.Completes(a, rig.Fill(a, Handle(n), kBytes)));
+  MR_EXPECT_EQ(failures(), size_t{5});
+  submit(pair(0, 0, 4, MemorySpace::kHost), pair(1, 2, 4));
+  MR_EXPECT_EQ(failures(), size_t{6});
+  submit(pair(2, 3, kBytes + 1), pair(1, 3, 4));
+  submit(pair(2, 3, 4), pair(1, 3, 4), 3);
+  submit(pair(2, 3, 4), pair(1, 3, 4), 0);
+  MR_EXPECT_EQ(failures(), size_t{9});
+}
+
 }  // namespace
 }  // namespace millrace::testing
 

@@ -107,6 +107,26 @@ MR_TEST(StridedCopiesDoWhatTheModelDoes) {
   }
 }
 
+MR_TEST(ABatchCopiesEachPair) {
+  auto device = OpenDevice(4);
+  Lane lane(*device);
+  // One block for all, and blocks of all sizes around the size of a block.
+  for (const std::vector<uint64_t>& sizes :
+       {std::vector<uint64_t>{0, 1, 4096, 7}, {3 * kMiB + 5, 1, 128 << 10, 0, (128 << 10) + 1, 2 * kMiB - 1}}) {
+    std::vector<Bytes> sources;
+    std::vector<Bytes> targets;
+    std::vector<hal::BatchedCopy> copies;
+    for (const uint64_t size : sizes) {
+      sources.push_back(Pattern(size));
+      targets.emplace_back(size);
+      copies.push_back({targets.back().data(), sources.back().data(), size, {}});
+    }
+    MR_EXPECT(lane.stream->CopyBatch(++lane.last, copies).ok());
+    MR_REQUIRE(lane.Drained());
+    MR_EXPECT(targets == sources);
+  }
+}
+
 MR_TEST(StridedFillsDoWhatTheModelDoes) {
   auto device = OpenDevice(3);
   Lane lane(*device);

@@ -86,32 +86,36 @@ MR_TEST(ModulesAreLoadedEagerlyUnlessTheUserChose) {
 
 // Without pools, memory is allocated and freed synchronously; without word writes, only events tell the progress.
 MR_TEST(MissingOptionalFunctionsAreDoneWithout) {
-  MR_EXPECT(InChild(
-      {{"MILLRACE_FAKE_CUDA_MISSING", "cuMemAllocAsync,cuMemFreeAsync,cuDeviceGetDefaultMemPool,cuStreamWriteValue64"}},
-      [] {
-        const auto backend = MakeCudaBackend();
-        static protocol::TimelineSlot slots[4];
-        auto opened = backend->Open(0, slots);
-        MR_REQUIRE(opened.ok());
-        hal::Device& device = *opened.value();
-        MR_REQUIRE(device.BindChannelThread().ok());
-        {
-          auto created = device.CreateStream({.priority = 0, .slot = &slots[0], .sink = nullptr});
-          MR_REQUIRE(created.ok());
-          hal::Stream& stream = *created.value();
-          const uint64_t before = device.FreeBytes();
-          auto memory = stream.Allocate(1, 1 << 20);
-          MR_REQUIRE(memory.ok());
-          MR_EXPECT_EQ(before - device.FreeBytes(), 1u << 20);
-          MR_EXPECT(stream.Fill(2, memory.value()->address(), 8, 0x0102030405060708, 1 << 17).ok());
-          MR_EXPECT(stream.Free(3, std::move(memory).value()).ok());
-          MR_EXPECT_EQ(device.FreeBytes(), before);
-          MR_EXPECT(stream.Signal().ok());
-          MR_EXPECT(testing::Eventually([&] { return stream.Resolve(3).value() == 3; }));
-          MR_EXPECT_EQ(slots[0].device_word, 0u);
-        }
-        device.Close();
-      }));
+  MR_EXPECT(
+      InChild({{"MILLRACE_FAKE_CUDA_MISSING",
+                "cuMemAllocAsync,cuMemFreeAsync,cuDeviceGetDefaultMemPool,cuStreamWriteValue64,cuMemcpyBatchAsync"}},
+              [] {
+                const auto backend = MakeCudaBackend();
+                static protocol::TimelineSlot slots[4];
+                auto opened = backend->Open(0, slots);
+                MR_REQUIRE(opened.ok());
+                hal::Device& device = *opened.value();
+                MR_REQUIRE(device.BindChannelThread().ok());
+                {
+                  auto created = device.CreateStream({.priority = 0, .slot = &slots[0], .sink = nullptr});
+                  MR_REQUIRE(created.ok());
+                  hal::Stream& stream = *created.value();
+                  const uint64_t before = device.FreeBytes();
+                  auto memory = stream.Allocate(1, 1 << 20);
+                  MR_REQUIRE(memory.ok());
+                  MR_EXPECT_EQ(before - device.FreeBytes(), 1u << 20);
+                  MR_EXPECT(stream.Fill(2, memory.value()->address(), 8, 0x0102030405060708, 1 << 17).ok());
+                  std::byte* const at = memory.value()->address();
+                  const hal::BatchedCopy copies[] = {{at, at + 512, 8, {}}, {at + 8, at + 512, 8, {}}};
+                  MR_EXPECT(stream.CopyBatch(3, copies).ok());
+                  MR_EXPECT(stream.Free(4, std::move(memory).value()).ok());
+                  MR_EXPECT_EQ(device.FreeBytes(), before);
+                  MR_EXPECT(stream.Signal().ok());
+                  MR_EXPECT(testing::Eventually([&] { return stream.Resolve(4).value() == 4; }));
+                  MR_EXPECT_EQ(slots[0].device_word, 0u);
+                }
+                device.Close();
+              }));
 }
 
 MR_TEST(CodesMeanWhatTheUserCanDo) {

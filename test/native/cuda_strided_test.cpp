@@ -1,5 +1,5 @@
-// Strided copies and fills of the CUDA backend: merged axes, and results compared with a plain loop. On the fake
-// driver, which runs the kernels' own sources, or on this machine's driver:
+// Strided copies and fills, and batches of copies of the CUDA backend: merged axes, and results compared with a plain
+// loop. On the fake driver, which runs the kernels' own sources, or on this machine's driver:
 //
 //   nvcc -cubin -arch=sm_90 -o cuda_kernels.cubin cuda_kernels.cu && cuda_strided_test cuda_kernels.cubin
 #include <cstdint>
@@ -188,6 +188,45 @@ MR_TEST(WideKernelsAgreeWithNarrowOnes) {
     }
     MR_EXPECT_EQ(wrong, 0);
   }
+}
+
+MR_TEST(BatchesAreMadeInOneCallOrInSeveral) {
+  Opened opened(0);
+  auto stream = opened.NewStream(0);
+  Pinned host(*opened.device, 1 << 16);
+  std::iota(host.As<uint16_t>(), host.As<uint16_t>() + (1 << 15), uint16_t{1});
+  auto memory = stream->Allocate(1, 1 << 15);
+  MR_REQUIRE(memory.ok());
+  std::byte* const device = memory.value()->address();
+  std::byte* const behind = host.data + (1 << 15);
+  Ticket ticket = 1;
+  // Up in two pieces that change places, then down in three.
+  const auto round = [&] {
+    std::memset(behind, 0, 1 << 15);
+    const hal::BatchedCopy up[] = {{device, host.data + (1 << 14), 1 << 14, {}},
+                                   {device + (1 << 14), host.data, 1 << 14, {}}};
+    const hal::BatchedCopy down[] = {{behind, device, 5, {}},
+                                     {behind + 5, device + 5, (1 << 15) - 12, {}},
+                                     {behind + (1 << 15) - 7, device + (1 << 15) - 7, 7, {}}};
+    MR_REQUIRE(stream->CopyBatch(++ticket, up).ok());
+    MR_REQUIRE(stream->CopyBatch(++ticket, down).ok());
+    MR_REQUIRE(Finish(*stream, ticket));
+    MR_EXPECT(std::memcmp(behind, host.data + (1 << 14), 1 << 14) == 0);
+    MR_EXPECT(std::memcmp(behind + (1 << 14), host.data, 1 << 14) == 0);
+  };
+  round();
+  if (!OnFake()) return;
+  // A driver that knows the function but not on this device.
+  FailCalls("cuMemcpyBatchAsync:0:801");
+  round();
+  // What is refused leaves the ticket open.
+  FailCalls("cuMemcpyBatchAsync:1:1");
+  const hal::BatchedCopy copies[] = {{device, host.data, 4, {}}, {device + 4, host.data, 4, {}}};
+  MR_EXPECT_EQ(static_cast<int>(stream->CopyBatch(++ticket, copies).code()),
+               static_cast<int>(StatusCode::kLaunchFailed));
+  FailCalls("");
+  MR_EXPECT(stream->Nop(ticket).ok());
+  round();
 }
 
 }  // namespace

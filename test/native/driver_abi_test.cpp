@@ -41,6 +41,10 @@ static_assert(sizeof(ours::CUmemoryPool) == sizeof(::CUmemoryPool) && std::is_po
 static_assert(sizeof(ours::CUmemLocation) == sizeof(::CUmemLocation));
 static_assert(offsetof(ours::CUmemLocation, type) == offsetof(::CUmemLocation, type));
 static_assert(offsetof(ours::CUmemLocation, id) == offsetof(::CUmemLocation, id));
+static_assert(sizeof(ours::CUmemcpyAttributes) == sizeof(::CUmemcpyAttributes));
+static_assert(offsetof(ours::CUmemcpyAttributes, srcAccessOrder) == offsetof(::CUmemcpyAttributes, srcAccessOrder));
+static_assert(offsetof(ours::CUmemcpyAttributes, flags) == offsetof(::CUmemcpyAttributes, flags));
+static_assert(int{ours::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM} == int{::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM});
 static_assert(sizeof(ours::CUmemAccessDesc) == sizeof(::CUmemAccessDesc));
 static_assert(offsetof(ours::CUmemAccessDesc, location) == offsetof(::CUmemAccessDesc, location));
 static_assert(offsetof(ours::CUmemAccessDesc, flags) == offsetof(::CUmemAccessDesc, flags));

@@ -116,6 +116,13 @@ class RecordingStream final : public hal::Stream {
   Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostLeases&) override {
     return Take(ticket, "copy");
   }
+  Status CopyBatch(hal::Ticket ticket, std::span<const hal::BatchedCopy> copies) override {
+    if (controls_.refuse_fills.load() > 0) {
+      controls_.refuse_fills.fetch_sub(1);
+      return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
+    }
+    return Take(ticket, "batch of " + std::to_string(copies.size()));
+  }
   Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override {
     if (controls_.refuse_fills.load() > 0) {
       controls_.refuse_fills.fetch_sub(1);

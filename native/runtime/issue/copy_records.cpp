@@ -99,16 +99,19 @@ CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, CopyW
   return Sight::kFound;
 }
 
+Outcome CopyRecords::ParkOrFail(StreamState& stream, Ticket ticket, const CopyEnd& end, const Outputs& outputs) {
+  // The thread that submitted it left before it registered the memory.
+  const bool is_never = stream.has_owner_left && !end.IsDevice() && end.home == &channel_;
+  if (is_never) return ends_.FailGone(stream, ticket, outputs, 0);
+  return waits_.ParkFor(stream, *end.home, end.IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
+}
+
 Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy) {
   const std::shared_ptr<BlockingCall> staging = std::exchange(stream.blocking_call, nullptr);
   for (CopyEnd* end : {&copy.dst, &copy.src}) {
     const Sight sight = FindEnd(stream, *end, copy);
     if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
-    // The thread that submitted it left before it registered the memory.
-    const bool is_never = stream.has_owner_left && !end->IsDevice() && end->home == &channel_;
-    if (sight == Sight::kLater && is_never) return ends_.FailGone(stream, ticket, copy.Uses(), 0);
-    if (sight == Sight::kLater)
-      return waits_.ParkFor(stream, *end->home, end->IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
+    if (sight == Sight::kLater) return ParkOrFail(stream, ticket, *end, copy.Uses());
   }
   const uint64_t bytes = copy.bytes;
   const CopyEnd& dst = copy.dst;

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "runtime/issue/issue_parts.h"
+#include "runtime/issue/outputs.h"
 #include "runtime/record_reader.h"
 #include "runtime/stream_state.h"
 
@@ -34,6 +35,7 @@ class CopyRecords {
         ends_(parts.ends) {}
 
   Outcome Copy(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome CopyBatch(StreamState& stream, Ticket ticket, RecordReader& reader);
   Outcome CopyStrided(StreamState& stream, Ticket ticket, RecordReader& reader);
 
   // Graphs find the ends of their copies in the same way.
@@ -45,6 +47,8 @@ class CopyRecords {
   Sight FindEnd(StreamState& stream, CopyEnd& end, CopyWork& copy);
 
  private:
+  /// The memory of an end comes later.
+  Outcome ParkOrFail(StreamState& stream, Ticket ticket, const CopyEnd& end, const Outputs& outputs);
   Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
   /// As FaultReports::Enter.
   uint32_t Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report);

@@ -71,6 +71,8 @@ Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& recor
       return memory_.FillStrided(stream, ticket, reader);
     case Opcode::kCopy:
       return copies_.Copy(stream, ticket, reader);
+    case Opcode::kCopyBatch:
+      return copies_.CopyBatch(stream, ticket, reader);
     case Opcode::kCopyStrided:
       return copies_.CopyStrided(stream, ticket, reader);
     case Opcode::kLaunch:

@@ -2,7 +2,9 @@
 // Thread: the one that made it.
 import type { AllocKind } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
-import { submitTransfer } from '../copies/transfer.js';
+import { submitBatch } from '../copies/batch.js';
+import type { CopyPlan } from '../copies/copy-plan.js';
+import { refuseOrdinary, submitTransfer } from '../copies/transfer.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Ordering } from '../device/stream-context.js';
 import type { DType, HostArray, HostOf, ScalarInput } from '../elements/dtype.js';
@@ -13,6 +15,7 @@ import type { Timeline } from '../timeline/timeline.js';
 import type { WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import type { DeviceArray } from './array.js';
+import { type CopyBatchOptions, planBatch, readBatch } from './copy-batch.js';
 import { type CopyOptions, planCopy, readCopyOptions } from './copy.js';
 import { submitFill } from './fill.js';
 import type { PinnedArray } from './pinned.js';
@@ -20,6 +23,14 @@ import { submitSlotCopy, submitSlotFill } from './slot-copies.js';
 import { isDirect, planTextureCopy, submitArrayCopy } from './texture-copy.js';
 import { type LinearTextureOptions, planTexture, type TextureDType, type TextureOptions } from './texture-options.js';
 import { Texture } from './texture.js';
+
+/** A pair of `stream.copyBatch`, the destination first, as in `stream.copy`. At most one of the two is an ordinary typed array. */
+export type CopyPair = {
+  readonly [D in DType]: readonly [
+    dst: DeviceArray<D> | PinnedArray<D> | HostOf[D],
+    src: DeviceArray<NoInfer<D>> | PinnedArray<NoInfer<D>> | HostOf[NoInfer<D>],
+  ];
+}[DType];
 
 /** The part of a stream that moves elements. */
 export abstract class CopyRecorder extends ArrayFactory {
@@ -131,9 +142,29 @@ export abstract class CopyRecorder extends ArrayFactory {
       const copied = submitSlotCopy(this, dst, src, opts);
       return this.operation('copy', copied.ticket, opts.label, copied.byteLength);
     }
-    const plan = planCopy(dst, src, opts);
-    const { ticket, byteLength, hostCompletion, parts } = submitTransfer(this, plan);
-    return this.operation('copy', ticket, plan.label, byteLength).moves(hostCompletion, parts);
+    return this.#submitCopy(planCopy(dst, src, opts));
+  }
+
+  /**
+   * Copies several pairs `[dst, src]` as one operation: `cudaMemcpyBatchAsync` (CUDA 12.8 and newer; with older drivers one
+   * copy after the other), `torch._foreach_copy_`. One `done`, one label and one entry of `operations$` stand for all pairs. The copies run in any
+   * order, after the earlier operations of the stream and before its later ones. Each pair is as in `copy`, without options: pass
+   * `subarray` for a part. Arrays are contiguous and of this device; `copy` takes others. If one pair fails, the batch fails. In a capture, each
+   * pair is a node. Throws ArgumentError that names the pair if `copy` would refuse it, if one pair writes what another one reads or writes, and
+   * for more than 512 pairs.
+   * @example await stream.copyBatch([[keys, hostKeys], [values, hostValues]]).done;
+   */
+  copyBatch(pairs: readonly CopyPair[], opts?: CopyBatchOptions): Operation {
+    const given = readBatch(pairs, opts);
+    this.checkOpen();
+    const plan = planBatch(this.core, given);
+    const { timeline } = this;
+    if (timeline.recording !== undefined && plan.copies.length > 0) {
+      for (const { dst, src } of plan.copies) refuseOrdinary(timeline.recording, timeline, dst, src);
+      return plan.copies.map((copy) => this.#submitCopy(copy)).at(-1) as Operation;
+    }
+    const { ticket, byteLength, hostCompletion } = submitBatch(this, plan);
+    return this.operation('copy', ticket, plan.label, byteLength).moves(hostCompletion);
   }
 
   /**
@@ -150,6 +181,11 @@ export abstract class CopyRecorder extends ArrayFactory {
       return this.operation('fill', submitSlotFill(this, dst, value), undefined, undefined);
     const ticket = submitFill(this, dst, value);
     return this.operation('fill', ticket, undefined, dst.byteLength);
+  }
+
+  #submitCopy(plan: CopyPlan): Operation {
+    const { ticket, byteLength, hostCompletion, parts } = submitTransfer(this, plan);
+    return this.operation('copy', ticket, plan.label, byteLength).moves(hostCompletion, parts);
   }
 
   #copyTexture(dst: unknown, src: unknown, opts: CopyOptions): Operation {

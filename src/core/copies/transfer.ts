@@ -8,8 +8,9 @@
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { type FailingPart, hasFailed } from '../timeline/failures.js';
+import type { StreamRecording, Timeline } from '../timeline/timeline.js';
 import { HostCompletion } from '../waits/host-completion.js';
-import type { CopyPlan } from './copy-plan.js';
+import type { CopyPlan, End } from './copy-plan.js';
 import { probePeer } from './peer-route-probe.js';
 import { type Elements, isOnDevice, type Region } from './memory-region.js';
 import { MultiStepCopy, submitArrange, submitMove } from './multi-step-copy.js';
@@ -49,10 +50,7 @@ export function submitTransfer(site: StreamContext, plan: CopyPlan): Transfer {
 function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLength'> {
   const { dst, src, label, isTransfer } = plan;
   const { recording } = site.timeline;
-  if (recording !== undefined && (src.region === undefined || dst.region === undefined)) {
-    const [end, reason] = src.region === undefined ? (['from', 'unsupported-node'] as const) : (['to', 'readback'] as const);
-    throw recording.refusal(site.timeline, reason, `a graph cannot copy ${end} an ordinary typed array; copy ${end} a pinned one`);
-  }
+  if (recording !== undefined) refuseOrdinary(recording, site.timeline, dst, src);
   if (src.region === undefined) {
     // planCopy ensures that a device can access one end.
     const to = dst.region as Region;
@@ -63,17 +61,34 @@ function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLe
   if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), hostCompletion: undefined };
   const stage = HostStage.locked(from.storage.core, plan.byteLength);
   const moved = stage.useLonger(() => submitCopy(site, stage.region, from, plan, label));
-  return { ...moved, hostCompletion: copyToHost(site, stage, dst.bytes, moved) };
+  return { ...moved, hostCompletion: copyToHost(site, [{ stage, into: dst.bytes }], moved) };
 }
 
-/** Copies the bytes to an ordinary array after the operation, whether or not a promise waits for it. */
-function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: Uint8Array, { ticket, parts }: Moved): HostCompletion {
+/** Throws if a graph would have to copy from or to an ordinary array. */
+export function refuseOrdinary(recording: StreamRecording, timeline: Timeline, dst: End, src: End): void {
+  if (src.region !== undefined && dst.region !== undefined) return;
+  const [end, reason] = src.region === undefined ? (['from', 'unsupported-node'] as const) : (['to', 'readback'] as const);
+  throw recording.refusal(timeline, reason, `a graph cannot copy ${end} an ordinary typed array; copy ${end} a pinned one`);
+}
+
+/** Copies the bytes to ordinary arrays after the operation, whether or not a promise waits for it. */
+export function copyToHost(
+  { core, timeline }: StreamContext,
+  targets: readonly { readonly stage: HostStage; readonly into: Uint8Array }[],
+  { ticket, parts }: Moved,
+): HostCompletion {
   const hostCompletion = new HostCompletion(ticket);
   const page = timeline.failurePage(ticket);
   core.hostCompletions.expect(timeline, hostCompletion);
-  const finish = (error?: Error): void => {
+  let left = targets.length;
+  let first: Error | undefined;
+  const finishOne = (stage: HostStage, error?: Error): void => {
     stage.giveBack();
-    hostCompletion.settle(error);
+    first ??= error;
+    if (--left === 0) hostCompletion.settle(first);
+  };
+  const finish = (): void => {
+    for (const { stage } of targets) finishOne(stage);
   };
   core.progress.add(timeline, {
     ticket,
@@ -81,9 +96,9 @@ function copyToHost({ core, timeline }: StreamContext, stage: HostStage, into: U
     // The operation failed: there is nothing to copy to the host. Waits for the ticket report the failure.
     settle: () => {
       if (page?.at(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
-      else core.hostCopies.copyToHost(stage.bytes, into, finish);
+      else for (const { stage, into } of targets) core.hostCopies.copyToHost(stage.bytes, into, (error) => finishOne(stage, error));
     },
-    lose: () => finish(),
+    lose: finish,
   });
   return hostCompletion;
 }

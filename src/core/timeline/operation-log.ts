@@ -34,7 +34,7 @@ for (const [kind, opcodes] of [
   ['alloc', [Opcode.ALLOC, Opcode.ADOPT]],
   ['free', [Opcode.FREE, Opcode.FREE_EVENT, Opcode.FREE_GRAPH]],
   ['fill', [Opcode.FILL, Opcode.FILL_STRIDED]],
-  ['copy', [Opcode.COPY, Opcode.COPY_STRIDED]],
+  ['copy', [Opcode.COPY, Opcode.COPY_STRIDED, Opcode.COPY_BATCH]],
   ['launch', [Opcode.LAUNCH]],
   ['graph', [Opcode.LAUNCH_GRAPH]],
   ['upload-graph', [Opcode.UPLOAD_GRAPH]],

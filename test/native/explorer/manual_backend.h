@@ -44,6 +44,7 @@ class ManualStream final : public hal::Stream {
     Step("copies", this);
     return {};
   }
+  Status CopyBatch(hal::Ticket ticket, std::span<const hal::BatchedCopy>) override { return Take(ticket); }
   Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override { return Take(ticket); }
   Status Wait(hal::Ticket ticket, hal::Stream&, hal::Ticket) override { return Take(ticket); }
   Status Record(hal::Ticket ticket, hal::EventHandle&) override { return Take(ticket); }

@@ -275,6 +275,37 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                            CUmemcpyAttributes* attributes, size_t* attribute_indices, size_t attribute_count,
+                            size_t* failed, CUstream stream) {
+  MR_ENTER("cuMemcpyBatchAsync", "count=" + std::to_string(count) + " " + Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  if (stream == nullptr || count == 0 || attribute_count != 1 || attribute_indices[0] != 0 ||
+      attributes[0].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  struct Move {
+    CUdeviceptr dst, src;
+    size_t bytes;
+  };
+  // The last one first: they have no order.
+  std::vector<Move> moves;
+  for (size_t n = count; n-- > 0;) {
+    if (Reaches(*device, dsts[n], sizes[n]) && Reaches(*device, srcs[n], sizes[n]) && sizes[n] > 0) {
+      moves.push_back({dsts[n], srcs[n], sizes[n]});
+      continue;
+    }
+    *failed = n;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  PushWork(*queue, [moves = std::move(moves)] {
+    for (const auto& [dst, src, bytes] : moves)
+      std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes);
+  });
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
   MR_ENTER("cuMemsetD8Async", Name(stream));
   MR_CURRENT(device);

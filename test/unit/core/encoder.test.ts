@@ -7,12 +7,15 @@ import {
   AllocKind,
   CopyArrayRecord,
   CopyFlag,
+  BatchedCopy,
+  CopyBatchRecord,
   CopyRecord,
   CreateTextureRecord,
   LaunchArg,
   LaunchRecord,
   MemorySpace,
   Opcode,
+  RecordHeader,
   TextureFormat,
   TextureShape,
   WaitRecord,
@@ -75,6 +78,27 @@ describe('encoder', () => {
     expect([view.getUint32(CopyArrayRecord.ARRAY, true), view.getUint32(CopyArrayRecord.MEMORY, true)]).toEqual([7, 9]);
     expect([u64(CopyArrayRecord.OFFSET), view.getUint32(CopyArrayRecord.IS_UPLOAD, true)]).toEqual([2n ** 34n, 1]);
     expect(shapeAt(CopyArrayRecord.SHAPE)).toEqual([70_000, 3, 0, TextureFormat.F16, 4, 0]);
+  });
+
+  test('a batch has copies like those of COPY records', () => {
+    const one = { device: 5, space: MemorySpace.HOST, handle: 11, offset: 2 ** 33 };
+    const two = { device: 6, space: MemorySpace.DEVICE, handle: 12, offset: 8 };
+    encoder.batches.copy(0, one, two, 2 ** 34, 0);
+    encoder.batches.copy(1, two, one, 16, CopyFlag.PINNED);
+    const size = CopyBatchRecord.BYTE_SIZE + 2 * BatchedCopy.BYTE_SIZE;
+    expect(encoder.batches.batch(4, 2)).toBe(size);
+    header(Opcode.COPY_BATCH, size, 4);
+    expect(view.getUint32(CopyBatchRecord.COUNT, true)).toBe(2);
+    const entry = (n: number): Uint8Array => {
+      const start = CopyBatchRecord.BYTE_SIZE + n * BatchedCopy.BYTE_SIZE;
+      return encoder.block.slice(start, start + BatchedCopy.BYTE_SIZE);
+    };
+    const [first, second] = [entry(0), entry(1)];
+    const fieldsOfCopy = (): Uint8Array => encoder.block.slice(RecordHeader.BYTE_SIZE, CopyRecord.BYTE_SIZE);
+    encoder.copy(4, 5, MemorySpace.HOST, 11, 2 ** 33, 6, MemorySpace.DEVICE, 12, 8, 2 ** 34);
+    expect(first).toEqual(fieldsOfCopy());
+    encoder.copy(4, 6, MemorySpace.DEVICE, 12, 8, 5, MemorySpace.HOST, 11, 2 ** 33, 16, CopyFlag.PINNED);
+    expect(second).toEqual(fieldsOfCopy());
   });
 
   test('a copy names both ends with their spaces', () => {

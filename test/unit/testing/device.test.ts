@@ -78,6 +78,24 @@ describe('a test device', () => {
     expect([...(await x.read())]).toEqual([0.5, 1, 1.5, 2, 2.5, 3]);
   });
 
+  test('copies a batch in the time of its copies from and to the host', async () => {
+    const { clock, device } = bench({ uploadMs: 2, downloadMs: (bytes) => bytes });
+    const [x, y] = [device.full(4, 7, i32), device.zeros(4, i32)];
+    const [up, down, pinned] = [Int32Array.of(1, 2), new Int32Array(4), device.pinned(2, i32)];
+    await clock.run(() => device.synchronize());
+    const before = clock.now;
+    const batch = device.stream.copyBatch([
+      [down, x],
+      [y.subarray(0, 2), up],
+      [y.subarray(2), x.subarray(2)],
+      [pinned, x.subarray(0, 2)],
+    ]);
+    await clock.run(() => batch.done);
+    expect(clock.now - before).toBe(2 + 16 + 8);
+    expect([...down, ...pinned.data]).toEqual([7, 7, 7, 7, 7, 7]);
+    await clock.run(async () => expect([...(await y.read())]).toEqual([1, 2, 7, 7]));
+  });
+
   test('reads more than the library copies through its staging memory', async () => {
     const { device } = bench();
     const large = new Int32Array(3 * 2 ** 20).map((_, at) => at);

@@ -1,0 +1,74 @@
+// Turns a batch of copies into one record. (A graph has each of them as a node.) Bytes of ordinary arrays go through page-locked memory.
+// Thread: owner.
+import { CopyFlag } from '../../protocol/protocol.gen.js';
+import type { CopyEnd } from '../../protocol/batch-encoder.js';
+import type { StreamContext } from '../device/stream-context.js';
+import type { HostCompletion } from '../waits/host-completion.js';
+import type { CopyPlan } from './copy-plan.js';
+import type { Region } from './memory-region.js';
+import { copyToHost, type Transfer } from './transfer.js';
+import { HostStage } from './upload.js';
+
+/** Checked copies of at least one byte each, which may run in any order. */
+export interface BatchedPlan {
+  readonly copies: readonly CopyPlan[];
+  readonly label: string | undefined;
+}
+
+/** A copy between memory that the device can access. */
+interface Move {
+  readonly dst: Region;
+  readonly src: Region;
+  readonly byteLength: number;
+}
+
+/** `stream.copyBatch`. */
+export function submitBatch(site: StreamContext, { copies, label }: BatchedPlan): Transfer {
+  const { core, timeline } = site;
+  const byteLength = copies.reduce((sum, copy) => sum + copy.byteLength, 0);
+  if (byteLength === 0)
+    return { ticket: core.submit(timeline, core.encoder.nop(timeline.slot)), byteLength, hostCompletion: undefined, parts: undefined };
+  const sources: HostStage[] = [];
+  const targets: { readonly stage: HostStage; readonly into: Uint8Array }[] = [];
+  try {
+    const moves = copies.map(({ dst, src, byteLength: bytes }): Move => {
+      if (src.region === undefined) {
+        const stage = new HostStage(core, core.arena.snapshot(src.bytes));
+        sources.push(stage);
+        return { dst: dst.region as Region, src: stage.region, byteLength: bytes };
+      }
+      if (dst.region !== undefined) return { dst: dst.region, src: src.region, byteLength: bytes };
+      const stage = HostStage.locked(core, bytes);
+      targets.push({ stage, into: dst.bytes });
+      return { dst: stage.region, src: src.region, byteLength: bytes };
+    });
+    const ticket = submitMoves(site, moves, label);
+    let hostCompletion: HostCompletion | undefined;
+    if (targets.length > 0) hostCompletion = copyToHost(site, targets.splice(0), { ticket, parts: undefined });
+    return { ticket, byteLength, hostCompletion, parts: undefined };
+  } finally {
+    // After the record, or at once if it was refused.
+    for (const stage of sources) stage.giveBack();
+    for (const { stage } of targets) stage.giveBack();
+  }
+}
+
+function submitMoves(site: StreamContext, moves: readonly Move[], label: string | undefined): number {
+  const { core, timeline } = site;
+  const record = core.tracker.begin(site);
+  for (const { dst, src } of moves) {
+    record.add(dst.storage, dst.start, dst.end, true);
+    record.add(src.storage, src.start, src.end, false);
+  }
+  return record.submit('copy', label, () => {
+    for (const [n, { dst, src, byteLength }] of moves.entries()) {
+      const flags = dst.storage.isPinned || src.storage.isPinned ? CopyFlag.PINNED : 0;
+      core.encoder.batches.copy(n, endOf(dst), endOf(src), byteLength, flags);
+    }
+    return core.encoder.batches.batch(timeline.slot, moves.length);
+  });
+}
+
+function endOf({ storage, offset }: Region): CopyEnd {
+  return { device: storage.core.channel.id, space: storage.space, handle: storage.handle, offset: storage.base + offset };
+}
