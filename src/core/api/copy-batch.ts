@@ -57,7 +57,8 @@ export function planBatch(core: DeviceCore, { pairs, label }: GivenBatch): Batch
     }
   });
   checkApart(copies.map(({ dst, src }) => [dst, src]));
-  return { copies: copies.filter(({ byteLength }) => byteLength > 0), label };
+  const byteLength = copies.reduce((sum, copy) => sum + copy.byteLength, 0);
+  return { copies: copies.filter((copy) => copy.byteLength > 0), byteLength, label };
 }
 
 /** A record copies contiguous memory of its own device. */

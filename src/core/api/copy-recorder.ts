@@ -163,8 +163,8 @@ export abstract class CopyRecorder extends ArrayFactory {
       for (const { dst, src } of plan.copies) refuseOrdinary(timeline.recording, timeline, dst, src);
       return plan.copies.map((copy) => this.#submitCopy(copy)).at(-1) as Operation;
     }
-    const { ticket, byteLength, hostCompletion } = submitBatch(this, plan);
-    return this.operation('copy', ticket, plan.label, byteLength).moves(hostCompletion);
+    const { ticket, hostCompletion } = submitBatch(this, plan);
+    return this.operation('copy', ticket, plan.label, plan.byteLength).moves(hostCompletion);
   }
 
   /**
@@ -184,8 +184,8 @@ export abstract class CopyRecorder extends ArrayFactory {
   }
 
   #submitCopy(plan: CopyPlan): Operation {
-    const { ticket, byteLength, hostCompletion, parts } = submitTransfer(this, plan);
-    return this.operation('copy', ticket, plan.label, byteLength).moves(hostCompletion, parts);
+    const { ticket, hostCompletion, parts } = submitTransfer(this, plan);
+    return this.operation('copy', ticket, plan.label, plan.byteLength).moves(hostCompletion, parts);
   }
 
   #copyTexture(dst: unknown, src: unknown, opts: CopyOptions): Operation {

@@ -37,9 +37,6 @@ export interface CopyOptions {
 type Reachable = StridedArray | PinnedArray;
 type Operand = Reachable | HostArray | Uint8ClampedArray;
 
-/** The elements of a copy and its two ends. */
-type Move = Omit<CopyPlan, 'label' | 'isTransfer'>;
-
 const NO_OPTIONS: CopyOptions = {};
 const OPTIONS: readonly string[] = ['dstOffset', 'srcOffset', 'count', 'label', 'transfer'];
 
@@ -59,31 +56,30 @@ export function planCopy(dst: unknown, src: unknown, opts: CopyOptions): CopyPla
     throw badCopy('dst', dst, `Neither dst (${show(dst)}) nor src (${show(src)}) is a device array or a pinned array.`);
   }
   const { byteSize } = DTYPES[checkSameDType(to, from)];
-  const move = isFlat(to) && isFlat(from) ? flatMove : stridedMove;
-  const moved = move(isReachable(to) ? to : plainView(to), isReachable(from) ? from : plainView(from), opts, byteSize);
-  checkApart(moved, src);
-  const isTransfer = opts.transfer === true;
-  if (isTransfer) checkTransfer(src, moved.src.bytes !== undefined && moved.dst.bytes === undefined);
-  return { ...moved, label: opts.label, isTransfer };
+  const planOf = isFlat(to) && isFlat(from) ? flatPlan : stridedPlan;
+  const plan = planOf(isReachable(to) ? to : plainView(to), isReachable(from) ? from : plainView(from), opts, byteSize);
+  checkApart(plan, src);
+  if (plan.isTransfer) checkTransfer(src, plan.src.bytes !== undefined && plan.dst.bytes === undefined);
+  return plan;
 }
 
-function flatMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): Move {
+/** Written out, because a spread of an object takes longer than the rest of the plan. */
+function makePlan({ shape, byteSize, byteLength }: Elements, dst: End, src: End, opts: CopyOptions): CopyPlan {
+  return { shape, byteSize, byteLength, dst, src, label: opts.label, isTransfer: opts.transfer === true };
+}
+
+function flatPlan(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): CopyPlan {
   const { dstOffset, srcOffset, count } = checkRange(to, from, opts);
   const byteLength = count * byteSize;
-  return {
-    shape: [count],
-    byteSize,
-    byteLength,
-    dst: flatEnd(to, dstOffset * byteSize, byteLength),
-    src: flatEnd(from, srcOffset * byteSize, byteLength),
-  };
+  const [dst, src] = [flatEnd(to, dstOffset * byteSize, byteLength), flatEnd(from, srcOffset * byteSize, byteLength)];
+  return makePlan({ shape: [count], byteSize, byteLength }, dst, src, opts);
 }
 
-function stridedMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): Move {
+function stridedPlan(to: Operand, from: Operand, opts: CopyOptions, byteSize: number): CopyPlan {
   if (rankOf(to) === 1 && rankOf(from) === 1) {
     const { dstOffset, srcOffset, count } = checkRange(to, from, opts);
     const elements = { shape: [count], byteSize, byteLength: count * byteSize };
-    return { ...elements, dst: endOf(to, dstOffset, elements), src: endOf(from, srcOffset, elements) };
+    return makePlan(elements, endOf(to, dstOffset, elements), endOf(from, srcOffset, elements), opts);
   }
   for (const name of ['dstOffset', 'srcOffset', 'count'] as const) {
     if (opts[name] === undefined || (name !== 'count' && opts[name] === 0)) continue;
@@ -108,7 +104,7 @@ function stridedMove(to: Operand, from: Operand, opts: CopyOptions, byteSize: nu
     );
   }
   const elements = { shape, byteSize, byteLength: (isReachable(to) ? to : from).length * byteSize };
-  return { ...elements, dst: endOf(to, 0, elements), src: endOf(from, 0, elements) };
+  return makePlan(elements, endOf(to, 0, elements), endOf(from, 0, elements), opts);
 }
 
 /** The first elements and the number of elements to copy. */
@@ -204,7 +200,7 @@ function endOf(operand: Operand, first: number, { shape, byteSize, byteLength }:
 }
 
 /** Throws if the ends overlap: devices copy elements in any order, so the result would be undefined. */
-function checkApart({ dst, src, shape, byteSize }: Move, value: unknown): void {
+function checkApart({ dst, src, shape, byteSize }: CopyPlan, value: unknown): void {
   const [to, from] = [dst.region, src.region];
   if (to === undefined || from === undefined || to.storage !== from.storage || to.start >= from.end || from.start >= to.end) return;
   const placed = (region: Region): Parameters<typeof areApart>[0] => ({

@@ -6,12 +6,14 @@ import type { StreamContext } from '../device/stream-context.js';
 import type { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan } from './copy-plan.js';
 import type { Region } from './memory-region.js';
-import { copyToHost, type Transfer } from './transfer.js';
+import { copyToHost, type Moved } from './transfer.js';
 import { HostStage } from './upload.js';
 
 /** Checked copies of at least one byte each, which may run in any order. */
 export interface BatchedPlan {
   readonly copies: readonly CopyPlan[];
+  /** Of all copies. */
+  readonly byteLength: number;
   readonly label: string | undefined;
 }
 
@@ -23,11 +25,9 @@ interface Move {
 }
 
 /** `stream.copyBatch`. */
-export function submitBatch(site: StreamContext, { copies, label }: BatchedPlan): Transfer {
+export function submitBatch(site: StreamContext, { copies, label }: BatchedPlan): Moved {
   const { core, timeline } = site;
-  const byteLength = copies.reduce((sum, copy) => sum + copy.byteLength, 0);
-  if (byteLength === 0)
-    return { ticket: core.submit(timeline, core.encoder.nop(timeline.slot)), byteLength, hostCompletion: undefined, parts: undefined };
+  if (copies.length === 0) return { ticket: core.submit(timeline, core.encoder.nop(timeline.slot)), parts: undefined };
   const sources: HostStage[] = [];
   const targets: { readonly stage: HostStage; readonly into: Uint8Array }[] = [];
   try {
@@ -45,7 +45,7 @@ export function submitBatch(site: StreamContext, { copies, label }: BatchedPlan)
     const ticket = submitMoves(site, moves, label);
     let hostCompletion: HostCompletion | undefined;
     if (targets.length > 0) hostCompletion = copyToHost(site, targets.splice(0), { ticket, parts: undefined });
-    return { ticket, byteLength, hostCompletion, parts: undefined };
+    return { ticket, parts: undefined, hostCompletion };
   } finally {
     // After the record, or at once if it was refused.
     for (const stage of sources) stage.giveBack();

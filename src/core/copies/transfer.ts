@@ -18,50 +18,38 @@ import { recordsThroughHost, submitThroughHost } from './host-staging.js';
 import { detached, HostStage, upload } from './upload.js';
 
 /** A submitted copy. */
-export interface Transfer {
-  readonly ticket: number;
-  readonly byteLength: number;
-  /** Set if the destination is an ordinary array. */
-  readonly hostCompletion: HostCompletion | undefined;
-  /** Its records, if there are several. */
-  readonly parts: readonly FailingPart[] | undefined;
-}
-
 export interface Moved {
   readonly ticket: number;
+  /** Its records, if there are several. */
   readonly parts: readonly FailingPart[] | undefined;
+  /** Set if the destination is an ordinary array. */
+  readonly hostCompletion?: HostCompletion | undefined;
 }
 
 /** The most records of a copy in several steps on one stream: the steps, a wait before each, and the frees. */
 const STEP_RECORDS = 16;
 
 /** `stream.copy`. */
-export function submitTransfer(site: StreamContext, plan: CopyPlan): Transfer {
+export function submitTransfer(site: StreamContext, plan: CopyPlan): Moved {
   const { core, timeline } = site;
-  const { byteLength, isTransfer, src } = plan;
-  if (byteLength === 0) {
+  const { dst, src, label, isTransfer } = plan;
+  if (plan.byteLength === 0) {
     const ticket = core.submit(timeline, core.encoder.nop(timeline.slot));
     if (isTransfer && src.bytes !== undefined) detached(src.bytes.buffer as ArrayBuffer);
-    return { ticket, byteLength, hostCompletion: undefined, parts: undefined };
+    return { ticket, parts: undefined };
   }
-  return { byteLength, ...submitPlan(site, plan) };
-}
-
-function submitPlan(site: StreamContext, plan: CopyPlan): Omit<Transfer, 'byteLength'> {
-  const { dst, src, label, isTransfer } = plan;
-  const { recording } = site.timeline;
-  if (recording !== undefined) refuseOrdinary(recording, site.timeline, dst, src);
+  if (timeline.recording !== undefined) refuseOrdinary(timeline.recording, timeline, dst, src);
   if (src.region === undefined) {
     // planCopy ensures that a device can access one end.
     const to = dst.region as Region;
-    const moved = upload(to.storage.core, src.bytes, to, isTransfer, (from) => submitCopy(site, to, from, plan, label));
-    return { ...moved, hostCompletion: undefined };
+    return upload(to.storage.core, src.bytes, to, isTransfer, (from) => submitCopy(site, to, from, plan, label));
   }
   const from = src.region;
-  if (dst.region !== undefined) return { ...submitCopy(site, dst.region, from, plan, label), hostCompletion: undefined };
+  if (dst.region !== undefined) return submitCopy(site, dst.region, from, plan, label);
   const stage = HostStage.locked(from.storage.core, plan.byteLength);
   const moved = stage.useLonger(() => submitCopy(site, stage.region, from, plan, label));
-  return { ...moved, hostCompletion: copyToHost(site, [{ stage, into: dst.bytes }], moved) };
+  const hostCompletion = copyToHost(site, [{ stage, into: dst.bytes }], moved);
+  return { ticket: moved.ticket, parts: moved.parts, hostCompletion };
 }
 
 /** Throws if a graph would have to copy from or to an ordinary array. */

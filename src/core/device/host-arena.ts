@@ -9,7 +9,7 @@ import type { Channel } from '../channel/channel.js';
 import { unfilledBytes } from '../channel/host-buffers.js';
 import type { Point } from '../timeline/timeline.js';
 import type { HandleTable } from './handles.js';
-import type { HostBlock } from './host-block.js';
+import { type HostBlock, resized } from './host-block.js';
 import { HostPages } from './host-pages.js';
 import { LargeHostBlocks, LEAST_LARGE } from './large-host-blocks.js';
 import { PinnedBuffers } from './pinned-buffers.js';
@@ -19,6 +19,8 @@ const GRAIN = 256;
 const SLAB = 256 * 1024;
 const LARGEST_SMALL = 64 * 1024;
 const EMPTY = new ArrayBuffer(0);
+/** How many returned blocks a call looks at: more than it returns, and not all, because thousands may wait for a stream that stands still. */
+const LOOKS = 4;
 
 interface Retiring {
   readonly block: HostBlock;
@@ -33,7 +35,9 @@ export class HostArena {
   readonly #large: LargeHostBlocks;
   /** Free small blocks by the exponent of their size. */
   readonly #small: Map<number, HostBlock[]> = new Map();
-  #retiring: Retiring[] = [];
+  readonly #retiring: Retiring[] = [];
+  /** Where the next look at `#retiring` begins. */
+  #next = 0;
   #liveBytes = 0;
 
   constructor(channel: Channel, handles: HandleTable) {
@@ -65,7 +69,7 @@ export class HostArena {
 
   /** A block for the library itself. Throws OutOfMemoryError. */
   take(byteLength: number): HostBlock {
-    this.reclaim();
+    this.#reclaim(LOOKS);
     const block = this.#taken(byteLength);
     this.#liveBytes += byteLength;
     return block;
@@ -79,7 +83,7 @@ export class HostArena {
       new Uint8Array(block.buffer, block.byteOffset, byteLength).set(bytes);
       return block;
     }
-    this.reclaim();
+    this.#reclaim(LOOKS);
     const block = this.#large.snapshot(bytes);
     this.#liveBytes += byteLength;
     return block;
@@ -94,7 +98,7 @@ export class HostArena {
 
   /** A block with a SharedArrayBuffer that no other live array uses. Throws OutOfMemoryError. */
   takePinned(byteLength: number): HostBlock {
-    this.reclaim();
+    this.#reclaim(LOOKS);
     const block = this.#pinned.take(byteLength);
     this.#liveBytes += byteLength;
     return block;
@@ -102,7 +106,7 @@ export class HostArena {
 
   /** A block of existing memory. Copies that name it wait, on the device, until it is registered. */
   adopt(buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): HostBlock {
-    this.reclaim();
+    this.#reclaim(LOOKS);
     const block = this.promise(byteLength);
     try {
       return this.keep(block, buffer, byteOffset, isLocked);
@@ -157,8 +161,10 @@ export class HostArena {
 
   /** Is one of these bytes already page-locked for this device? */
   isLocked(buffer: ArrayBufferLike, byteOffset: number, byteLength: number): boolean {
+    const isLocked = (): boolean => this.#pinned.isLocked(buffer) || this.#pages.isLocked(buffer, byteOffset, byteLength);
+    if (!isLocked()) return false;
     this.reclaim();
-    return this.#pinned.isLocked(buffer) || this.#pages.isLocked(buffer, byteOffset, byteLength);
+    return isLocked();
   }
 
   /** Returns a block. It is used again after these points. */
@@ -171,13 +177,23 @@ export class HostArena {
 
   /** Makes the returned blocks available that the device has finished with. */
   reclaim(): void {
-    if (this.#retiring.length === 0) return;
-    const rest: Retiring[] = [];
-    for (const retiring of this.#retiring) {
-      if (retiring.uses.every((use) => use.timeline.hasReached(use.ticket))) this.#release(retiring.block);
-      else rest.push(retiring);
+    this.#reclaim(this.#retiring.length);
+  }
+
+  /** Looks at so many blocks, beginning where the last call ended. */
+  #reclaim(looks: number): void {
+    const retiring = this.#retiring;
+    for (let left = Math.min(looks, retiring.length); left > 0; left--) {
+      if (this.#next >= retiring.length) this.#next = 0;
+      const { block, uses } = retiring[this.#next] as Retiring;
+      if (!uses.every((use) => use.timeline.hasReached(use.ticket))) {
+        this.#next++;
+        continue;
+      }
+      const last = retiring.pop() as Retiring;
+      if (this.#next < retiring.length) retiring[this.#next] = last;
+      this.#release(block);
     }
-    this.#retiring = rest;
   }
 
   #taken(byteLength: number): HostBlock {
@@ -195,7 +211,7 @@ export class HostArena {
       for (let offset = 0; offset < SLAB; offset += size) stack.push(part(slab, offset, size));
       block = stack.pop() as HostBlock;
     }
-    return { ...block, byteLength };
+    return resized(block, byteLength);
   }
 
   #smallStack(exponent: number): HostBlock[] {

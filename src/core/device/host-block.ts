@@ -13,9 +13,9 @@ export interface HostBlock {
   readonly cutBytes: number;
   readonly chunk: Chunk | undefined;
   /** For a pinned array: the size of `buffer`, which serves a later pinned array of as many pages. */
-  readonly pinnedBytes?: number;
+  readonly pinnedBytes?: number | undefined;
   /** For a large block: the size of `buffer`, which serves a later one. */
-  readonly largeBytes?: number;
+  readonly largeBytes?: number | undefined;
 }
 
 /** A part of the arena that was registered with the device in one call. */
@@ -23,6 +23,12 @@ export interface Chunk {
   readonly handle: number;
   /** The offset in the arena. */
   readonly start: number;
+}
+
+/** The block with another size. Each copy of an ordinary array makes one, and a spread would take longer than its other steps. */
+export function resized(block: HostBlock, byteLength: number): HostBlock {
+  const { buffer, byteOffset, handle, handleOffset, cutBytes, chunk, pinnedBytes, largeBytes } = block;
+  return { buffer, byteOffset, byteLength, handle, handleOffset, cutBytes, chunk, pinnedBytes, largeBytes };
 }
 
 export const PAGE = 4096;

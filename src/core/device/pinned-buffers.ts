@@ -9,7 +9,7 @@
 // is used again.
 // Thread: owner.
 import type { Channel } from '../channel/channel.js';
-import { type HostBlock, PAGE, roundUp } from './host-block.js';
+import { type HostBlock, PAGE, resized, roundUp } from './host-block.js';
 import { type HostPages, ownBuffer } from './host-pages.js';
 
 /** The kept buffers of one device: two of 64 MiB for each of two lanes. Their pages stay locked and cannot be used for anything else. */
@@ -46,7 +46,7 @@ export class PinnedBuffers {
     // A thread that gets `data` gets the whole buffer, so bytes of an earlier array beyond `data` are cleared.
     const rest = size - byteLength;
     if (rest > 0) new Uint8Array(block.buffer, byteLength, rest).set(ZEROS.subarray(0, rest));
-    return { ...block, byteLength };
+    return resized(block, byteLength);
   }
 
   /** Is this the mapped buffer of a pinned array, live or disposed? */

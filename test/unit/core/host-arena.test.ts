@@ -1,8 +1,9 @@
-// Refused allocations of host memory: nothing leaks, and nothing counts as allocated.
+// Host memory: refused allocations leak nothing and count nothing, and a call looks at few of the blocks that wait for the device.
 import { describe, expect, test, vi } from 'vitest';
 import { LimitError, OutOfMemoryError } from '../../../src/core/base/errors.js';
 import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
+import type { Timeline } from '../../../src/core/timeline/timeline.js';
 import { thrownBy } from '../../support/wait.js';
 import { FakeChannel, fixture } from './fake-channel.js';
 import { World } from './simulated.js';
@@ -35,6 +36,27 @@ function open(channel = new FakeChannel()) {
   };
   return { channel, handles, arena: new HostArena(channel, handles), refuse };
 }
+
+describe('blocks that wait for a stream that stands still', () => {
+  test.each(['take', 'takePinned'] as const)('make %s no slower, and are used again after it goes on', (name) => {
+    const { arena } = open();
+    let isReached = false;
+    let looks = 0;
+    const timeline = { hasReached: () => (looks++, isReached) } as unknown as Timeline;
+    const blocks = Array.from({ length: 500 }, () => arena[name](4096));
+    for (const block of blocks) arena.giveBack(block, [{ timeline, ticket: 1 }]);
+    looks = 0;
+    arena.giveBack(arena[name](4096), []);
+    expect(looks).toBeLessThan(10);
+    isReached = true;
+    const buffers = new Set(blocks.map(({ buffer, byteOffset }) => `${buffer.byteLength} ${byteOffset}`));
+    for (let n = 0; n < 500; n++) {
+      const { buffer, byteOffset } = arena[name](4096);
+      expect(buffers).toContain(`${buffer.byteLength} ${byteOffset}`);
+    }
+    expect(arena.isSettling).toBe(false);
+  });
+});
 
 describe('a block that is refused', () => {
   test.each([100, MIB, 100 * MIB])('is not counted, and the arena has not grown (%i bytes)', (byteLength) => {

@@ -1,12 +1,12 @@
-// For step_counter (bench/native/step_counter.cpp), which counts instructions between marks on this thread: no launch, tracked launches and
-// explicit launches, in regions of LAUNCHES, round by round.
-//   step_counter node --single-threaded launch-steps.mjs <rounds>
+// For step_counter (bench/native/step_counter.cpp), which counts instructions between marks on this thread: nothing, then each of the
+// operations that scripts/gate.mjs names, in regions of CALLS, round by round.
+//   step_counter node --single-threaded call-steps.mjs <rounds>
 import { readSync, writeSync } from 'node:fs';
 import { cudaKernel, f32, inout, input, openDevice } from 'millrace';
 
-/** Single steps are slow: few launches, each of which is the same. */
-const LAUNCHES = 5;
-/** Enough that V8 has compiled what a launch calls for good: it does so again when a counter outgrows a small integer, for example. */
+/** Single steps are slow: few calls, each of which is the same. */
+const CALLS = 5;
+/** Enough that V8 has compiled what a call needs for good: it does so again when a counter outgrows a small integer, for example. */
 const WARM = 4000;
 const PASSES = 6;
 const ONE = { grid: 1, block: 1 };
@@ -23,14 +23,17 @@ const explicit = device.createStream({ ordering: 'explicit' });
 // No array is used on two streams, which would order them.
 const ofTracked = { a: 2, x: tracked.ones(1), y: tracked.zeros(1) };
 const ofExplicit = { a: 2, x: explicit.ones(1), y: explicit.zeros(1) };
+const pinned = device.pinned(1);
+const ordinary = new Float32Array(1);
+const repeat = (call) => () => {
+  for (let n = 0; n < CALLS; n++) call();
+};
 const kinds = [
   () => undefined,
-  () => {
-    for (let n = 0; n < LAUNCHES; n++) tracked.launch(saxpy, ONE, ofTracked);
-  },
-  () => {
-    for (let n = 0; n < LAUNCHES; n++) explicit.launch(saxpy, ONE, ofExplicit);
-  },
+  repeat(() => tracked.launch(saxpy, ONE, ofTracked)),
+  repeat(() => explicit.launch(saxpy, ONE, ofExplicit)),
+  repeat(() => tracked.copy(ofTracked.y, pinned)),
+  repeat(() => explicit.copy(ofExplicit.y, ordinary)),
 ];
 
 /** The same function warms up and is counted: V8 compiles each caller by itself. */
@@ -41,7 +44,7 @@ function region(submit, begin, end) {
 }
 
 const mask = process.umask();
-// What the device does cannot disturb the launches of streams that do not run.
+// What the device does cannot disturb the calls of streams that do not run.
 function hold() {
   let release;
   const released = new Promise((resolve) => (release = resolve));
