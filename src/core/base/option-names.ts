@@ -7,12 +7,13 @@ export function checkOptionNames(opts: unknown, known: readonly string[], argume
     throw badArgument(argument, opts, `The options (${show(opts)}) are not an object.`);
   }
   const unknown = Object.keys(opts).find((name) => !known.includes(name));
+  const isSignal = typeof (opts as { readonly aborted?: unknown }).aborted === 'boolean';
+  if (unknown === undefined && !isSignal) return;
   const options = known.length === 1 ? `the only option is ${known[0]}` : `the options are ${known.join(', ')}`;
   // A stream or an array in place of the options: their own properties would be named as options.
   const isOther = unknown !== undefined && ('uncloneable' in opts || ![Object.prototype, null].includes(Object.getPrototypeOf(opts)));
   if (isOther) throw badArgument(argument, opts, `The options (${show(opts)}) are not an object with options; ${options}.`);
   if (unknown !== undefined) throw badArgument(argument, opts, `There is no option ${show(unknown)}; ${options}.`);
-  if (typeof (opts as { readonly aborted?: unknown }).aborted !== 'boolean') return;
   const cure = known.includes('signal') ? 'pass { signal }' : options;
   throw badArgument(argument, opts, `The options are an AbortSignal: ${cure}.`);
 }
