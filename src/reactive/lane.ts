@@ -15,6 +15,7 @@ import type { Device } from '../core/api/device.js';
 import { PinnedArray } from '../core/api/pinned.js';
 import type { Stream } from '../core/api/stream.js';
 import type { KernelPlan } from '../core/kernels/kernel-plan.js';
+import type { LaneAbort } from './lane-abort.js';
 import type { LaneMemory } from './lane-memory.js';
 import type { Meter } from './meter.js';
 
@@ -87,15 +88,13 @@ function overlaps(one: ArrayBufferView, other: ArrayBufferView): boolean {
   return one.byteOffset < other.byteOffset + other.byteLength && other.byteOffset < one.byteOffset + one.byteLength;
 }
 
-const settled = Promise.resolve();
-
 /** One attempt of one item on a slot. */
 export class LaneTurn extends ArrayFactory implements Lane {
   readonly index: number;
   readonly device: Device;
   readonly stream: Stream;
-  readonly signal: AbortSignal;
   readonly attempt: number;
+  readonly #abort: Pick<LaneAbort, 'signal'>;
   readonly #meter: Meter;
   readonly #memory: LaneMemory;
   /** The failures of the device that were known before. */
@@ -109,18 +108,22 @@ export class LaneTurn extends ArrayFactory implements Lane {
   readonly #tasks: Map<Promise<unknown>, () => void> = new Map();
   #hasEnded = false;
   /** Settles when the operations that operators have submitted so far have finished. */
-  #submitted: Promise<unknown> = settled;
+  #submitted: Promise<unknown> | undefined = undefined;
 
-  constructor(slot: Slot, signal: AbortSignal, attempt: number, meter: Meter) {
+  constructor(slot: Slot, abort: Pick<LaneAbort, 'signal'>, attempt: number, meter: Meter) {
     super();
     this.index = slot.index;
     this.device = slot.device;
     this.stream = slot.stream;
-    this.signal = signal;
+    this.#abort = abort;
     this.attempt = attempt;
     this.#meter = meter;
     this.#memory = slot.memory;
     this.#failures = slot.stream.core.failures.count;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
   }
 
   /** @internal Creates arrays on the stream, and registers them with the turn. */
@@ -145,6 +148,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
     this.#checkTurn();
     if (!array.isDisposed && this.#arrays.delete(array)) {
       this.#detached.add(array);
+      array.watch();
       return array;
     }
     const reason = array.isDisposed
@@ -169,7 +173,7 @@ export class LaneTurn extends ArrayFactory implements Lane {
    * build counts as a stage of its own.
    */
   addOperation(name: string, done: Promise<unknown>, plan?: KernelPlan): void {
-    const before = this.#submitted;
+    const before = this.#submitted ?? Promise.resolve();
     this.#submitted = before.then(async () => {
       // The launch reports a failure of the build. It may finish before the message that tells of the build arrives, and nothing but the
       // launch keeps the process alive.
@@ -187,14 +191,18 @@ export class LaneTurn extends ArrayFactory implements Lane {
     done.then(remove, remove);
   }
 
+  get hasTasks(): boolean {
+    return this.#tasks.size > 0;
+  }
+
   /** Resolves when no task of a pool uses the turn's memory. `hasFailed`: nobody needs their results. */
   async tasksEnded(hasFailed: boolean): Promise<void> {
     if (hasFailed) for (const abort of this.#tasks.values()) abort();
     while (this.#tasks.size > 0) await Promise.allSettled(this.#tasks.keys());
   }
 
-  /** Settles when all operations that operators submitted have finished; rejects with the first failure. */
-  get finished(): Promise<unknown> {
+  /** Settles when all operations that operators submitted have finished; rejects with the first failure. Undefined if there are none. */
+  get finished(): Promise<unknown> | undefined {
     return this.#submitted;
   }
 

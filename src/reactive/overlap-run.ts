@@ -65,7 +65,10 @@ export class OverlapRun<T, R> {
   #auto: AutoDepth | undefined;
   /** In the order of the source. */
   readonly #open: OpenItem<R>[] = [];
-  readonly #working: Set<Promise<void>> = new Set();
+  /** Items whose stages have not ended. */
+  #working = 0;
+  /** Called when there are none any more. */
+  #whenIdle: (() => void) | undefined;
   /** Undefined before the first pull, and after the source has ended. */
   #iterator: Opened<T> | undefined;
   #isPulling = false;
@@ -84,7 +87,9 @@ export class OverlapRun<T, R> {
   #abortFailure: { readonly error: unknown } | undefined;
   #stopListening: (() => void) | undefined;
   #wake: (() => void) | undefined;
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Calls of `next` that are pending, and the last of them. */
+  #asked = 0;
+  #turn: Promise<unknown> | undefined;
   /** What `next` returned last. */
   #last: Result<R> | undefined;
   #state: RunState = 'idle';
@@ -115,9 +120,11 @@ export class OverlapRun<T, R> {
   next(): Promise<IteratorResult<R, undefined>> {
     // A source that does not wait is subscribed to at once, or its next value would be missed.
     if (this.#state === 'idle') this.#start();
-    const result = this.#turn.then(() => this.#take());
-    // Calls are answered in order; a failed call must not stop the later ones.
-    this.#turn = result.then(undefined, () => undefined);
+    // Calls are answered in order; a failed call does not stop the later ones.
+    const take = (): Promise<IteratorResult<R, undefined>> => this.#take();
+    this.#asked++;
+    const result = this.#turn === undefined ? take() : this.#turn.then(take, take);
+    this.#turn = this.#asked > 0 ? result : undefined;
     return result;
   }
 
@@ -134,6 +141,21 @@ export class OverlapRun<T, R> {
 
   async #take(): Promise<IteratorResult<R, undefined>> {
     this.#settings.meter.set('consumer', false);
+    try {
+      for (;;) {
+        const taken = this.#tryTake();
+        if (taken !== undefined) return taken instanceof Promise ? await taken : taken;
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    } finally {
+      if (--this.#asked === 0) this.#turn = undefined;
+    }
+  }
+
+  /** The next result, or how the run ends; undefined: neither is known yet. */
+  #tryTake(): IteratorResult<R, undefined> | Promise<IteratorResult<R, undefined>> | undefined {
     for (;;) {
       if (this.#state === 'closing') return { done: true, value: undefined };
       if (this.#abortFailure) return this.#fail(this.#abortFailure.error);
@@ -150,13 +172,8 @@ export class OverlapRun<T, R> {
       } else if (this.#open.length === 0 && this.#sourceFailure) {
         return this.#fail(this.#sourceFailure.error);
       } else if (this.#open.length === 0 && this.#isExhausted && !this.#isPulling) {
-        await this.close();
-        return { done: true, value: undefined };
-      } else {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-      }
+        return this.close().then(() => ({ done: true, value: undefined }));
+      } else return undefined;
     }
   }
 
@@ -214,12 +231,7 @@ export class OverlapRun<T, R> {
     if (!iterator || this.#isPulling || this.#isExhausted || this.#state !== 'running' || this.#slots?.free === 0) return;
     this.#isPulling = true;
     this.#settings.meter.set('source', true);
-    void this.#pullOne(iterator).then(() => {
-      this.#isPulling = false;
-      this.#settings.meter.set('source', false);
-      this.#pull();
-      this.#notify();
-    });
+    void this.#pullOne(iterator);
   }
 
   async #pullOne(iterator: Opened<T>): Promise<void> {
@@ -229,19 +241,23 @@ export class OverlapRun<T, R> {
         await new Promise((resolve) => void setImmediate(resolve));
         this.#pulls = 0;
         this.#busyMs = 0;
-        if (this.#isExhausted || this.#state !== 'running') return;
       }
-      this.#isAsked = true;
-      const pulled = checkPulled(await iterator.next());
-      this.#taken = 0;
-      if (pulled.done) this.#endSource();
-      else if (!this.#isExhausted && this.#state === 'running') this.#begin(pulled.value);
+      if (!this.#isExhausted && this.#state === 'running') {
+        this.#isAsked = true;
+        const pulled = checkPulled(await iterator.next());
+        this.#taken = 0;
+        if (pulled.done) this.#endSource();
+        else if (!this.#isExhausted && this.#state === 'running') this.#begin(pulled.value);
+      }
     } catch (error) {
       this.#endSource();
       this.#sourceFailure = { error };
-    } finally {
-      this.#isAsked = false;
     }
+    this.#isAsked = false;
+    this.#isPulling = false;
+    this.#settings.meter.set('source', false);
+    this.#pull();
+    this.#notify();
   }
 
   #endSource(): void {
@@ -259,14 +275,12 @@ export class OverlapRun<T, R> {
     const item: OpenItem<R> = { slot, abort: (reason) => staged.abort(reason), results, isWorking: true, failure: undefined };
     this.#open.push(item);
     // Noted before the stage runs, which may end the run.
-    let end = (): void => undefined;
-    const work = new Promise<void>((resolve) => (end = resolve));
-    this.#working.add(work);
+    this.#working++;
     const beganMs = performance.now();
     const ended = staged.run();
     this.#busyMs += performance.now() - beganMs;
     void ended.then((outcome) => {
-      this.#working.delete(work);
+      this.#working--;
       item.isWorking = false;
       if (outcome.kind === 'done') this.counts.items++;
       if (outcome.kind === 'skipped') this.counts.skipped++;
@@ -274,13 +288,13 @@ export class OverlapRun<T, R> {
       this.#noteOccupied();
       this.#auto?.countItem();
       this.#notify();
-      end();
+      if (this.#working === 0) this.#whenIdle?.();
     });
     this.#noteOccupied();
   }
 
   #noteOccupied(): void {
-    const isOccupied = this.#working.size >= (this.#slots?.count ?? 0);
+    const isOccupied = this.#working >= (this.#slots?.count ?? 0);
     this.#settings.meter.set('lanes', isOccupied);
     this.#auto?.setOccupied(isOccupied);
   }
@@ -304,7 +318,8 @@ export class OverlapRun<T, R> {
     meter.set('consumer', false);
     for (const item of this.#open) item.abort();
     this.#notify();
-    const [source] = await Promise.allSettled([closeIterator(this.#iterator, this.#isAsked), ...this.#working]);
+    const idle = new Promise<void>((resolve) => (this.#working === 0 ? resolve() : (this.#whenIdle = resolve)));
+    const [source] = await Promise.allSettled([closeIterator(this.#iterator, this.#isAsked), idle]);
     meter.stop();
     for (const { results } of this.#open) for (const { value, turn } of results.splice(0)) turn.discard(value);
     await this.#slots?.close();

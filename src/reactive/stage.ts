@@ -5,10 +5,10 @@ import type { Clock } from '../core/base/clock.js';
 import { WaitTimeoutError, ArgumentError, DeviceLostError } from '../core/base/errors.js';
 import { badArgument, show } from '../core/base/arguments.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
-import { onAbort } from '../core/waits/abort-listeners.js';
 import type { Observable } from 'rxjs';
 import { type ErrorPolicy, firstCause } from './error-policy.js';
 import { type Lane, LaneTurn, type Slot } from './lane.js';
+import { LaneAbort } from './lane-abort.js';
 import type { Meter } from './meter.js';
 import { isObservable, type Sink } from './observe.js';
 import { setImmediate } from '../core/base/timers.js';
@@ -48,7 +48,7 @@ export class StagedItem<T, R> {
   readonly #item: T;
   readonly #slot: Slot;
   readonly #emit: Emit<R>;
-  #attempt: AbortController | undefined;
+  #attempt: LaneAbort | undefined;
   #isAborted = false;
 
   /** `emit` gets the results. */
@@ -68,9 +68,9 @@ export class StagedItem<T, R> {
   async run(): Promise<Outcome> {
     const { policy, clock, onRetry } = this.#settings;
     for (let attempt = 1; ; attempt++) {
-      const controller = new AbortController();
-      this.#attempt = controller;
-      const error = await this.#try(attempt, controller);
+      const abort = new LaneAbort();
+      this.#attempt = abort;
+      const error = await this.#try(attempt, abort);
       if (error === undefined) return { kind: 'done' };
       if (this.#isAborted || this.#isDeviceGone(error.value)) return { kind: 'failed', error: error.value };
       try {
@@ -83,15 +83,15 @@ export class StagedItem<T, R> {
         return { kind: 'failed', error: thrown };
       }
       onRetry();
-      await pause(clock, policy.delayMs(attempt), controller.signal);
+      await pause(clock, policy.delayMs(attempt), abort);
       if (this.#isAborted) return { kind: 'failed', error: error.value };
     }
   }
 
   /** Undefined when the attempt succeeded. */
-  async #try(number: number, controller: AbortController): Promise<{ readonly value: unknown } | undefined> {
+  async #try(number: number, abort: LaneAbort): Promise<{ readonly value: unknown } | undefined> {
     const { policy, stage, meter } = this.#settings;
-    const turn = new LaneTurn(this.#slot, controller.signal, number, meter);
+    const turn = new LaneTurn(this.#slot, abort, number, meter);
     // If the attempt may be repeated, keep its results until it succeeds, so that no result is emitted twice.
     const held: R[] = [];
     const isHolding = policy.retries > 0;
@@ -104,9 +104,9 @@ export class StagedItem<T, R> {
       if (isHolding) held.push(value);
       else this.#emit(value, turn);
     };
-    const work = settle(() => stage(this.#item, turn), turn, give);
+    const work = settle(() => stage(this.#item, turn), turn, abort, give);
     try {
-      await (policy.stageTimeoutMs === undefined ? work : this.#withLimit(work, policy.stageTimeoutMs, controller));
+      await (policy.stageTimeoutMs === undefined ? work : this.#withLimit(work, policy.stageTimeoutMs, abort));
       for (const value of held) this.#emit(value, turn);
       return undefined;
     } catch (error) {
@@ -117,11 +117,12 @@ export class StagedItem<T, R> {
       isOver = true;
       // A stage that still runs may write to the arrays, for example from a pool's thread, so dispose them when it settles.
       const end = (): void => turn.end(hasFailed);
-      work.then(end, end);
+      if (policy.stageTimeoutMs === undefined) end();
+      else work.then(end, end);
     }
   }
 
-  async #withLimit(work: Promise<void>, limitMs: number, controller: AbortController): Promise<void> {
+  async #withLimit(work: Promise<void>, limitMs: number, abort: LaneAbort): Promise<void> {
     let cancelTimer: (() => void) | undefined;
     const late = new Promise<never>((_, reject) => {
       cancelTimer = this.#settings.clock.after(limitMs, () => {
@@ -129,7 +130,7 @@ export class StagedItem<T, R> {
         const error = new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, limitMs, [], { device: this.#slot.device.core.name });
         reject(error);
         this.#settings.onLate(this.#slot);
-        controller.abort(error);
+        abort.abort(error);
       });
     });
     try {
@@ -150,15 +151,15 @@ export class StagedItem<T, R> {
  * Resolves when the stage has passed all its results to `give` and the operations that its operators submitted have finished. Unsubscribes
  * from an Observable when the signal aborts.
  */
-async function settle<R>(run: () => Staged<R>, turn: LaneTurn, give: (value: R) => void): Promise<void> {
+async function settle<R>(run: () => Staged<R>, turn: LaneTurn, abort: LaneAbort, give: (value: R) => void): Promise<void> {
   try {
     const staged: unknown = run();
     if (isPromiseLike<R>(staged)) {
       const value = await staged;
-      await turn.finished;
+      if (turn.finished !== undefined) await turn.finished;
       give(value);
     } else if (isObservable<R>(staged)) {
-      await drain(staged, give, turn.signal);
+      await drain(staged, give, abort);
       await turn.finished;
     } else {
       const message = `A stage must return a promise or an Observable, not ${describe(staged)}.`;
@@ -168,10 +169,10 @@ async function settle<R>(run: () => Staged<R>, turn: LaneTurn, give: (value: R) 
     await turn.tasksEnded(true);
     throw error;
   }
-  await turn.tasksEnded(false);
+  if (turn.hasTasks) await turn.tasksEnded(false);
 }
 
-function drain<R>(values: Observable<R>, give: (value: R) => void, signal: AbortSignal): Promise<void> {
+function drain<R>(values: Observable<R>, give: (value: R) => void, abort: LaneAbort): Promise<void> {
   return new Promise((resolve, reject) => {
     let subscription: { unsubscribe(): void } | undefined = undefined;
     let isOver = false;
@@ -182,8 +183,8 @@ function drain<R>(values: Observable<R>, give: (value: R) => void, signal: Abort
       end();
       subscription?.unsubscribe();
     };
-    const abort = (): void => finish(() => reject(signal.reason));
-    const stopListening = onAbort(signal, abort);
+    const giveUp = (): void => finish(() => reject(abort.signal.reason));
+    const stopListening = abort.onAbort(giveUp);
     const sink: Pick<Sink<R>, 'next' | 'error' | 'complete'> = {
       next: (value) => {
         try {
@@ -197,13 +198,13 @@ function drain<R>(values: Observable<R>, give: (value: R) => void, signal: Abort
     };
     subscription = values.subscribe(sink);
     if (isOver) subscription.unsubscribe();
-    else if (signal.aborted) abort();
+    else if (abort.isAborted) giveUp();
   });
 }
 
 /** Resolves after the delay, or when the signal aborts. Without a delay the event loop turns once, so that attempts never hold it up. */
-function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
+function pause(clock: Clock, delayMs: number, abort: LaneAbort): Promise<void> {
+  if (abort.isAborted) return Promise.resolve();
   if (delayMs === 0) return new Promise((resolve) => void setImmediate(resolve));
   return new Promise((resolve) => {
     const end = (): void => {
@@ -212,7 +213,7 @@ function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void
       resolve();
     };
     const cancelTimer = clock.after(delayMs, end);
-    const stopListening = onAbort(signal, end);
+    const stopListening = abort.onAbort(end);
   });
 }
 

@@ -133,6 +133,11 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     if (!this.#isView) this.#lease.end();
   }
 
+  /** @internal It was detached from a lane's item, which refers to it no more. */
+  watch(): void {
+    this.#lease.watch();
+  }
+
   /** @internal Disposes the array, and gives its memory to another one: only if its storage `isUnused`. */
   handOver(): { readonly storage: Storage; readonly block: HostBlock } {
     this.#isDisposed = true;

@@ -132,6 +132,11 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
     if (!this.#isView) this.lease.end();
   }
 
+  /** @internal It was detached from a lane's item, which refers to it no more. */
+  watch(): void {
+    this.#lease.watch();
+  }
+
   /** @internal Disposes the array, and gives its memory to another one: only if its storage `isUnused`. */
   handOver(): Storage {
     this.#isDisposed = true;

@@ -39,29 +39,42 @@ function giveBack({ storage, core, block }: Leased): void {
 
 export class Lease {
   readonly #leased: Leased;
+  #isWatched = false;
 
   /** `block`: host memory, which returns to the arena. */
   constructor(storage: Storage, core: DeviceCore, block?: HostBlock) {
     this.#leased = { storage, core, block };
+    if (!storage.isHeld) this.watch();
+  }
+
+  /** Lets a finalizer free the memory. */
+  watch(): void {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
     forgotten.register(this, this.#leased, this.#leased);
   }
 
   /** The lease of memory that the device keeps while it is open: collecting the array frees nothing. */
   static ofDevice(storage: Storage, core: DeviceCore): Lease {
     const lease = new Lease(storage, core);
-    forgotten.unregister(lease.#leased);
+    lease.#unwatch();
     return lease;
   }
 
   end(): void {
-    forgotten.unregister(this.#leased);
+    this.#unwatch();
     giveBack(this.#leased);
   }
 
   /** As `end`, but another array gets the memory. Only if the storage `isUnused`. */
   handOver(): Storage {
-    forgotten.unregister(this.#leased);
+    this.#unwatch();
     return this.#leased.storage.successor();
+  }
+
+  #unwatch(): void {
+    if (this.#isWatched) forgotten.unregister(this.#leased);
+    this.#isWatched = false;
   }
 }
 

@@ -22,6 +22,8 @@ export class Storage extends TrackedMemory {
   isDisposed: boolean = false;
   /** It is the memory of a pinned array. */
   isPinned: boolean = false;
+  /** Its array belongs to a lane's item, which refers to it: no finalizer has to find it. */
+  isHeld: boolean = false;
   /** The handle names no memory yet. */
   isUnbound: boolean = false;
   /** Its address, a token of it or a texture was given out, so the thread does not know of all uses. */
@@ -57,12 +59,11 @@ export class Storage extends TrackedMemory {
   /** Everything that used the memory has finished, with its failures known, and nothing else can use it. */
   get isUnused(): boolean {
     if (this.isExposed || this.isUnbound || this.#keepers > 0 || this.graphUses.length > 0) return false;
-    for (const { timeline, ticket } of this.uses()) {
+    return this.everyUse((timeline, ticket) => {
       if (!this.core.timelines.has(timeline) || !timeline.hasReached(ticket)) return false;
       timeline.noteFailures(ticket);
-      if (timeline.known < ticket) return false;
-    }
-    return true;
+      return timeline.known >= ticket;
+    });
   }
 
   override get isGone(): boolean {
@@ -90,10 +91,11 @@ export class Storage extends TrackedMemory {
     else free();
   }
 
-  /** Ends this, and returns the same memory without its past: for another array, if `isUnused`. */
+  /** Ends this, and returns the same memory without its past: for another array of a lane, if `isUnused`. */
   successor(): Storage {
     const next = new Storage(this.space, this.handle, this.base, this.byteLength, this.core);
     next.isPinned = this.isPinned;
+    next.isHeld = true;
     next.#place = this.#place;
     this.core.live.replace(this, next);
     this.freeBy(() => undefined);

@@ -59,7 +59,8 @@ export abstract class TrackedMemory {
   /** The graphs that use it, unless it is crowded. The list is replaced and never changed. */
   graphUses: readonly GraphUse[] = NO_GRAPHS;
   #isCrowded = false;
-  readonly #history: AccessHistory;
+  /** Made when it is asked for: most memory is used by one stream alone. */
+  #history: AccessHistory | undefined = undefined;
   readonly #users: LatestAccesses = new LatestAccesses();
   // While one stream alone uses the memory, and all of it each time, its last write and the read after that are kept here: noting an access
   // takes a fifth of the instructions. `history` and `users` get them when something asks for these.
@@ -78,13 +79,12 @@ export abstract class TrackedMemory {
 
   constructor(byteLength: number) {
     this.byteLength = byteLength;
-    this.#history = new AccessHistory(byteLength);
   }
 
   /** Which records used which bytes. */
   get history(): AccessHistory {
     if (this.#alone !== undefined) this.#endAlone(this.#alone);
-    return this.#history;
+    return (this.#history ??= new AccessHistory(this.byteLength));
   }
 
   /** The last access by each stream, to any bytes, except those that an ordered write of all bytes came after. */
@@ -162,6 +162,13 @@ export abstract class TrackedMemory {
     return this.users;
   }
 
+  /** Do all streams that used it pass the test, with their last tickets? */
+  everyUse(test: (timeline: Timeline, ticket: number) => boolean): boolean {
+    if (this.graphUses.length === 0 && this.#alone !== undefined) return test(this.#alone, Math.max(this.#lastWrite, this.#lastRead));
+    for (const { timeline, ticket } of this.uses()) if (!test(timeline, ticket)) return false;
+    return true;
+  }
+
   /** Counts the users of another memory as users of all bytes of this one. */
   takeUsersOf(other: TrackedMemory, isWrite: boolean): void {
     if (other.graphUses.length > 0) other.#addLaunches();
@@ -218,9 +225,14 @@ export abstract class TrackedMemory {
   }
 
   #beginAlone(timeline: Timeline): boolean {
-    const { whole } = this.#history;
     // While another stream is the only one, `users` and `history` do not have its accesses.
-    if (this.#alone !== undefined || !this.#users.isOnly(timeline) || whole?.isOnly(timeline) !== true) return false;
+    if (this.#alone !== undefined || !this.#users.isOnly(timeline)) return false;
+    if (this.#history === undefined) {
+      this.#alone = timeline;
+      return true;
+    }
+    const { whole } = this.#history;
+    if (whole?.isOnly(timeline) !== true) return false;
     const { writes, reads } = whole;
     this.#alone = timeline;
     this.#lastWrite = writes.timeline === undefined ? 0 : writes.ticket;
@@ -233,6 +245,7 @@ export abstract class TrackedMemory {
   /** `history` and `users` get the accesses of the stream that alone used the memory. */
   #endAlone(timeline: Timeline): void {
     this.#alone = undefined;
+    this.#history ??= new AccessHistory(this.byteLength);
     const whole = this.#history.whole as AccessInterval;
     const [writeInfo, readInfo] = [this.#writeInfo as AccessInfo, this.#readInfo as AccessInfo];
     whole.reads.clear();

@@ -5,6 +5,10 @@ import { expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Storage } from '../../../src/core/memory/storage.js';
+import { LaneAbort } from '../../../src/reactive/lane-abort.js';
+import { LaneMemory } from '../../../src/reactive/lane-memory.js';
+import { LaneTurn } from '../../../src/reactive/lane.js';
+import { Meter } from '../../../src/reactive/meter.js';
 import { collectUntil, turn } from '../../support/wait.js';
 import { type FakeChannel, finish, type Fixture, fixture } from './fake-channel.js';
 
@@ -40,6 +44,30 @@ test.each([
     await collectUntil(() => storages.every((storage) => storage.isDisposed));
     expect(storages.map((storage) => storage.isDisposed)).toEqual([true, true]);
     if (state === 'closing') await all.device.destroy();
+  });
+  expect(codes).toEqual([]);
+});
+
+test('an array that was detached from a lane is collected, also in the memory of the item before', async () => {
+  const codes = await warningsOf(async () => {
+    const all = fixture();
+    const slot = { index: 0, device: all.device, stream: all.device.stream, memory: new LaneMemory() };
+    const makeTurn = (): LaneTurn => new LaneTurn(slot, new LaneAbort(), 1, new Meter(() => 0));
+    const first = makeTurn();
+    const before = first.empty(4).storage;
+    finish(all);
+    first.end();
+    const storage = ((): Storage => {
+      const second = makeTurn();
+      const detached = second.detach(second.empty(4));
+      second.end();
+      return detached.storage;
+    })();
+    expect([storage.handle, storage === before, storage.isDisposed]).toEqual([before.handle, false, false]);
+    void all.device.close();
+    await collectUntil(() => storage.isDisposed);
+    expect(storage.isDisposed).toBe(true);
+    await all.device.destroy();
   });
   expect(codes).toEqual([]);
 });

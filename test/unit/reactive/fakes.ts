@@ -10,6 +10,7 @@ export interface FakeArray {
   readonly length: number;
   readonly data: Float32Array;
   isDisposed: boolean;
+  watch(): void;
   subarray(start: number, end: number): FakeArray;
   reshape(shape: Shape): FakeArray;
   [Symbol.dispose](): void;
@@ -51,6 +52,7 @@ export function fakeDevice(): FakeDevice {
       reshape(to) {
         return { ...this, shape: typeof to === 'number' ? [to] : to };
       },
+      watch: () => undefined,
       [Symbol.dispose]: () => {
         array.isDisposed = true;
       },

@@ -1,6 +1,7 @@
 // A turn's arrays: they are disposed with it, must not be results, and may be refused by the device.
 import { describe, expect, it } from 'vitest';
 import { LimitError, StateError } from '../../../src/core/base/errors.js';
+import { LaneAbort } from '../../../src/reactive/lane-abort.js';
 import { LaneMemory } from '../../../src/reactive/lane-memory.js';
 import { LaneTurn } from '../../../src/reactive/lane.js';
 import { Meter } from '../../../src/reactive/meter.js';
@@ -13,8 +14,35 @@ function open() {
   const made = fixture();
   const { device } = made;
   const slot = { index: 0, device, stream: device.stream, memory: new LaneMemory() };
-  return { ...made, slot, lane: new LaneTurn(slot, new AbortController().signal, 1, new Meter(() => 0)) };
+  return { ...made, slot, lane: new LaneTurn(slot, new AbortController(), 1, new Meter(() => 0)) };
 }
+
+describe('the signal of a turn', () => {
+  it('is made when it is asked for, and tells of an earlier abort', () => {
+    const { slot } = open();
+    const reason = new Error('enough');
+    const early = new LaneAbort();
+    const late = new LaneAbort();
+    const lanes = [early, late].map((abort) => new LaneTurn(slot, abort, 1, new Meter(() => 0)));
+    const calls: string[] = [];
+    const { signal } = lanes[0]!;
+    signal.addEventListener('abort', () => calls.push('signal'));
+    early.onAbort(() => calls.push('first'));
+    early.onAbort(() => calls.push('removed'))();
+    for (const abort of [early, late]) abort.abort(reason);
+    early.abort(new Error('later'));
+    expect(calls).toEqual(['signal', 'first']);
+    expect(lanes.map((lane) => [lane.signal.aborted, lane.signal.reason])).toEqual([
+      [true, reason],
+      [true, reason],
+    ]);
+    expect(lanes[0]!.signal).toBe(signal);
+    late.abort();
+    const plain = new LaneAbort();
+    plain.abort();
+    expect(plain.signal.reason).toBeInstanceOf(DOMException);
+  });
+});
 
 describe('an array of a turn', () => {
   it('is made as on the stream', () => {
