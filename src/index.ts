@@ -26,7 +26,7 @@ export type { HostOptions, HostResult } from './core/operations/host-function.js
 export type { Stream } from './core/api/stream.js';
 export type { Graph, GraphValues } from './core/api/graph.js';
 export type { CaptureOptions } from './core/api/capture.js';
-export type { GraphBody, GraphEdge, GraphNode, NodeTime } from './core/graphs/graph-nodes.js';
+export type { GraphBody, GraphEdge, GraphNode, NodeTime } from './core/graphs/graph-view.js';
 export type { CaptureBody } from './core/api/condition.js';
 export type { GraphNodeKind } from './core/graphs/captured-node.js';
 export type { ArraySlot, GraphSlots, ScalarSlot } from './core/graphs/slots.js';

@@ -32,7 +32,7 @@ class DeviceControl {
   DeviceControl(DeviceAccess& device, ResourceTables& tables, PeerRoutes& routes, PageLocks& locks, ThreadInbox& inbox)
       : device_(device), tables_(tables), routes_(routes), locks_(locks), inbox_(inbox) {}
 
-  // ── Kernels, modules and their variables (module_control.cpp). ──
+  // ── Kernels, modules and their variables. ──
   Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
   void FailKernel(uint32_t handle, Status why);
   /// Keeps it under a number that the owner chose, until the device closes.

@@ -50,9 +50,10 @@ const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
   addon: ['runtime', 'hal', 'protocol', 'cuda/backend.h', 'cuda/nvrtc.h', 'cuda/device_link.h', 'cpu/backend.h'],
 };
 
-const MAX_LINES = 400;
-/** Longer files, each with its reason. */
-const LONG_FILES: Readonly<Record<string, string>> = {};
+const USUAL_LINES = 400;
+const MAX_LINES = 600;
+/** What a file with more than the usual number of lines says in its head. */
+const REASON = /^\/\/ More than 400 lines: \S/m;
 
 function filesUnder(folder: string, pattern: RegExp): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -343,8 +344,12 @@ describe('every file', () => {
   );
 
   test('is short, or says why not', () => {
-    const long = paths.filter((path) => !isGenerated(path) && read(path).split('\n').length - 1 > MAX_LINES);
-    expect(long.toSorted()).toEqual(Object.keys(LONG_FILES).toSorted());
+    const isLong = (path: string): boolean => {
+      const lines = read(path).split('\n');
+      const most = REASON.test(lines.slice(0, 20).join('\n')) ? MAX_LINES : USUAL_LINES;
+      return lines.length - 1 > most;
+    };
+    expect(paths.filter((path) => !isGenerated(path) && isLong(path))).toEqual([]);
   });
 
   test('has no note without a reference', () => {

@@ -1,17 +1,23 @@
 #include "runtime/issue/copy_records.h"
-#include "runtime/fault_reports.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "runtime/blocking_calls_thread.h"
 #include "runtime/channel.h"
+#include "runtime/device_access.h"
+#include "runtime/fault_reports.h"
 #include "runtime/issue/copy_work.h"
+#include "runtime/issue/device_progress.h"
 #include "runtime/issue/record_ends.h"
 #include "runtime/issue/stream_waits.h"
 #include "runtime/registry.h"
 #include "runtime/strided.h"
+#include "runtime/thread_inbox.h"
 
 namespace millrace {
 
@@ -205,6 +211,129 @@ Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReade
     return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyStrided(ticket, (*dst)->address + record.dst_offset,
                                                     (*src)->address + record.src_offset, size, axes.span());
+  return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);
+}
+
+// ── Copies and allocations of the blocking-calls thread. The stream is parked meanwhile ────────────────────────────
+
+namespace {
+
+/// The blocking-calls thread checks after this many bytes whether it must stop. Copying them takes much less time than
+/// the end of an environment may wait.
+constexpr uint64_t kCopyChunk = 256ull << 20;
+
+}  // namespace
+
+Outcome CopyRecords::CopyOnBlockingThread(StreamState& stream, Ticket ticket, const CopyWork& copy) {
+  if (waits_.WaitsForEnd(stream, stream, ticket - 1)) return waits_.Park(stream, ParkReason::kBlockingCall);
+  progress_.Signal();  // Flush now: nothing is issued to the stream while the blocking-calls thread works for it.
+  NoteForeignUse(stream, ticket, copy);
+  const CopyEnd& dst = copy.dst;
+  const CopyEnd& src = copy.src;
+  auto record = std::make_shared<BlockingCall>();
+  record->uses.assign(copy.Memory().begin(), copy.Memory().end());
+  for (const MemoryUse& use : record->uses) record->held.push_back(use.entry->shared_from_this());
+  record->host.assign(copy.Host().begin(), copy.Host().end());
+  // A copy within host memory needs no backend.
+  hal::Stream* const backend = dst.entry == nullptr && src.entry == nullptr ? nullptr : stream.backend.get();
+  return waits_.RunOnBlockingThread(
+      stream, ParkReason::kBlockingCall, std::move(record),
+      [this, backend, to = dst.address, from = src.address, size = copy.bytes,
+       host = hal::HostLeases{.dst = dst.Lease(), .src = src.Lease()}](BlockingCall& call) {
+        for (uint64_t done = 0; done < size && call.status.ok();) {
+          const uint64_t count = std::min(size - done, kCopyChunk);
+          if (blocking_calls_.IsStopping() || inbox_.IsAbandoned()) {
+            call.status = DeviceAccess::Closed();
+          } else if (host.IsWithdrawn()) {
+            call.status = Status(StatusCode::kUpstream, "the thread that owns the host memory ended");
+          } else if (backend != nullptr) {
+            call.status = backend->CopyPageable(to + done, from + done, count);
+          } else {
+            std::memcpy(to + done, from + done, count);
+          }
+          done += count;
+        }
+      });
+}
+
+Outcome CopyRecords::StageOnBlockingThread(StreamState& stream, uint64_t bytes) {
+  auto record = std::make_shared<BlockingCall>();
+  record->is_staging = true;
+  progress_.Signal();  // Flush now: nothing is issued to the stream while the blocking-calls thread works for it.
+  return waits_.RunOnBlockingThread(
+      stream, ParkReason::kPeer, std::move(record),
+      [backend = stream.backend.get(), bytes](BlockingCall& made) { made.status = backend->MakeStaging(bytes); });
+}
+
+Outcome CopyRecords::EndBlockingCopy(StreamState& stream, Ticket ticket) {
+  if (!stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kBlockingCall);
+  const std::shared_ptr<BlockingCall> blocking_call = std::exchange(stream.blocking_call, nullptr);
+  const Outputs outputs{.memory = blocking_call->uses, .host = blocking_call->host};
+  if (blocking_call->status.code() == StatusCode::kUpstream) return ends_.FailGone(stream, ticket, outputs, 0);
+  if (!blocking_call->status.ok()) return ends_.FailDriver(stream, ticket, blocking_call->status, 0, outputs);
+  // What it read has completed, so all reports of that are there.
+  if (FaultReports::IsAnyReported()) FaultReports::Collect();
+  if (const uint32_t cause = faults_.Enter(stream, {.ticket = ticket, .memory = outputs.memory, .host = outputs.host}))
+    return ends_.FailUpstream(stream, ticket, cause, outputs);
+  return ends_.CloseTicket(stream, ticket);
+}
+
+// ── COPY_BATCH: several copies with one ticket, which fail together ────────────────────────────────────────────────
+
+Outcome CopyRecords::CopyBatch(StreamState& stream, Ticket ticket, RecordReader& reader) {
+  protocol::CopyBatchRecord record;
+  if (!reader.ReadFields(record) || record.count == 0 || record.count > protocol::kMaxBatchCopies)
+    return ends_.FailMalformed(stream, ticket);
+  std::vector<CopyWork> works(record.count);
+  for (CopyWork& copy : works) {
+    protocol::BatchedCopy entry;
+    if (!reader.Read(entry) || entry.dst_device != device_.id() || entry.src_device != device_.id())
+      return ends_.FailMalformed(stream, ticket);
+    copy.bytes = entry.bytes;
+    copy.flags = entry.flags;
+    copy.told = record.header.told;
+    copy.dst = {.home = &channel_,
+                .device = device_.id(),
+                .space = entry.dst_space,
+                .handle = entry.dst_handle,
+                .offset = entry.dst_offset};
+    copy.src = {.home = &channel_,
+                .device = device_.id(),
+                .space = entry.src_space,
+                .handle = entry.src_handle,
+                .offset = entry.src_offset};
+    for (CopyEnd* end : {&copy.dst, &copy.src}) {
+      const Sight sight = FindEnd(stream, *end, copy);
+      if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
+      if (sight == Sight::kLater) return ParkOrFail(stream, ticket, *end, copy.Uses());
+    }
+  }
+  std::vector<MemoryUse> memory;
+  std::vector<HostUse> host;
+  std::vector<hal::BatchedCopy> copies;
+  uint32_t cause = 0;
+  bool is_locked = true;
+  for (const CopyWork& copy : works) {
+    std::ranges::copy(copy.Memory(), std::back_inserter(memory));
+    std::ranges::copy(copy.Host(), std::back_inserter(host));
+    if (cause == 0) cause = copy.Cause();
+    for (const CopyEnd* end : {&copy.dst, &copy.src}) is_locked &= end->entry != nullptr || end->host.is_page_locked;
+    copies.push_back(
+        {copy.dst.address, copy.src.address, copy.bytes, {.dst = copy.dst.Lease(), .src = copy.src.Lease()}});
+  }
+  // Nothing may be overwritten, in the notes of what is poisoned, before all reads were checked.
+  std::ranges::stable_partition(memory, [](const MemoryUse& use) { return IsUsed(use.use, Use::kRead); });
+  const Outputs outputs{.memory = memory, .host = host};
+  if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
+  if (device_.needs_locked_memory() && !is_locked) {
+    const Status status(StatusCode::kState,
+                        "its host memory could not be page-locked, which a batch needs: make smaller arrays, or use "
+                        "`copy`");
+    return ends_.Fail(stream, ticket, {.status = status}, outputs);
+  }
+  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = memory, .host = host}))
+    return ends_.FailUpstream(stream, ticket, found, outputs);
+  const Status status = stream.backend->CopyBatch(ticket, copies);
   return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);
 }
 

@@ -54,7 +54,6 @@ class CopyRecords {
   uint32_t Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report);
   void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
 
-  // blocking_copies.cpp
   /// Host memory that is not page-locked: the blocking-calls thread copies it once the stream has run what came before.
   Outcome CopyOnBlockingThread(StreamState& stream, Ticket ticket, const CopyWork& copy);
   Outcome EndBlockingCopy(StreamState& stream, Ticket ticket);

@@ -1,3 +1,4 @@
+// More than 400 lines: all of one class.
 #include "runtime/issue/graph_launch.h"
 
 #include <algorithm>
@@ -6,6 +7,8 @@
 #include <utility>
 
 #include "runtime/channel.h"
+#include "runtime/device_access.h"
+#include "runtime/fault_reports.h"
 #include "runtime/issue/copy_records.h"
 #include "runtime/issue/record_ends.h"
 #include "runtime/issue/stream_waits.h"
@@ -31,6 +34,17 @@ Status BuildOnBlockingThread(hal::Device& device, std::vector<hal::GraphNode> no
   auto graph = device.BuildGraph(std::move(nodes));
   if (graph.ok()) built->Set(std::move(graph).value());
   return graph.status();
+}
+
+constexpr uint32_t kNoEntry = GraphDefinition::kNoEntry;
+
+void StopLoopsAt(const uint32_t* word, std::vector<hal::GraphNode>& nodes) {
+  for (hal::GraphNode& node : nodes) {
+    auto* const condition = std::get_if<hal::GraphCondition>(&node.work);
+    if (condition == nullptr) continue;
+    condition->stop = word;
+    for (std::vector<hal::GraphNode>& body : condition->bodies) StopLoopsAt(word, body);
+  }
 }
 
 }  // namespace
@@ -328,6 +342,149 @@ Outcome GraphLaunch::FailOfCall(Status status) {
 void GraphLaunch::NoteUse() {
   for (const Home& home : homes_) {
     if (!IsOwn(home)) home.channel->peers().users.Add(channel_.weak_from_this(), stream_, ticket_);
+  }
+}
+
+// ── Copies and fills whose memory each launch gives ────────────────────────────────────────────────────────────────
+
+void GraphLaunch::AddPatch(uint32_t param, uint32_t entry, std::optional<uint32_t> slot, uint64_t offset) {
+  const auto node = static_cast<uint32_t>(plan_->nodes.size() - 1);
+  plan_->patches.push_back({.node = node, .param = param, .entry = entry, .slot = slot, .offset = offset});
+}
+
+void GraphLaunch::AddSlotWrite(uint32_t slot, bool is_whole) {
+  const uint32_t number = GraphPlan::kFirstSlot + slot;
+  if (is_whole) plan_->slots[slot].is_covered |= plan_->IsUnused(number);
+  accesses_.writes.push_back({number, is_whole});
+}
+
+GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined) {
+  if (home.is_gone) return std::nullopt;
+  plan_->has_slot_copies = true;
+  auto& [bytes, flags, told, dst, src, memory_uses, memory_count, host_uses, host_count] = copy;
+  for (CopyEnd* const end : {&dst, &src}) {
+    const bool is_dst = end == &dst;
+    const uint32_t entry = is_dst ? defined.dst_entry : defined.src_entry;
+    // The owner makes no node of a copy between devices, and none without bytes.
+    if (bytes == 0 || (end->IsDevice() && end->device != home.id)) return Malformed();
+    if (entry == kNoEntry) {
+      if (const Ended ended = FindCopyEnd(copy, *end)) return ended;
+      if (end->home == nullptr) return std::nullopt;
+      if (end->entry != nullptr && is_dst) AddWrite(home, *end->entry, end->handle, copy.IsWhole());
+      if (end->entry != nullptr && !is_dst) AddRead(home, *end->entry, end->handle);
+      continue;
+    }
+    if (!end->IsDevice() || end->offset > UINT64_MAX - bytes) return Malformed();
+    end->home = home.channel.get();
+    const uint32_t slot = plan_->SlotOf(home.id, entry);
+    uint64_t& reach = plan_->slots[slot].reach;
+    reach = std::max(reach, end->offset + bytes);
+    AddPatch(is_dst ? hal::GraphPatch::kDst : hal::GraphPatch::kSrc, entry, slot, end->offset);
+    if (is_dst) {
+      AddSlotWrite(slot, end->offset == 0);
+    } else {
+      accesses_.reads.push_back(GraphPlan::kFirstSlot + slot);
+    }
+  }
+  AddHostUses(copy);
+  hal::GraphCopy work{.dst = dst.address, .src = src.address, .bytes = bytes};
+  work.host = {.dst = dst.Lease(), .src = src.Lease()};
+  Node().work = std::move(work);
+  return CheckHostMemory(copy);
+}
+
+GraphLaunch::Ended GraphLaunch::AddSlotFill(Home& home, const GraphDefinition::Fill& fill) {
+  if (home.is_gone) return std::nullopt;
+  plan_->has_slot_copies = true;
+  const protocol::FillRecord& record = fill.record;
+  const uint32_t slot = plan_->SlotOf(home.id, fill.memory_entry);
+  GraphPlan::Slot& filled = plan_->slots[slot];
+  filled.element_bytes = record.element_bytes;
+  filled.count = fill.count_entry;
+  AddSlotWrite(slot, true);
+  Node().work = hal::GraphFill{.element_bytes = record.element_bytes, .pattern = record.pattern, .is_patched = true};
+  AddPatch(hal::GraphPatch::kDst, fill.memory_entry, slot);
+  AddPatch(hal::GraphPatch::kCount, fill.count_entry);
+  if (fill.pattern_entry != kNoEntry) AddPatch(hal::GraphPatch::kPattern, fill.pattern_entry);
+  return std::nullopt;
+}
+
+uint64_t GraphLaunch::ReachOf(const GraphPlan::Slot& slot) const {
+  if (slot.element_bytes == 0) return slot.reach;
+  const uint64_t count = entries_[slot.count].value;
+  if (count > UINT64_MAX / slot.element_bytes) return UINT64_MAX;
+  return std::max(slot.reach, count * slot.element_bytes);
+}
+
+// ── Fault slots of the nodes ───────────────────────────────────────────────────────────────────────────────────────
+
+bool GraphLaunch::TakeFaultSlots() {
+  std::vector<GraphFaults::Node> nodes;
+  for (const GraphPlan::Checked& checked : plan_->checked) nodes.push_back({checked.node, checked.kernel});
+  for (const auto& copy : plan_->reporting_copies) nodes.push_back({copy.node, 0});
+  const bool has_bodies =
+      std::ranges::any_of(plan_->checked, [](const auto& each) { return !each.body.empty(); }) ||
+      std::ranges::any_of(plan_->reporting_copies, [](const auto& each) { return !each.body.empty(); });
+  if (nodes.empty()) return true;
+  const size_t count = nodes.size();
+  std::optional<GraphFaults::Slots> slots = parts_.faults.TakeForGraph(has_bodies ? count + 1 : count);
+  if (!slots) return false;
+  protocol::FaultSlot* word = nullptr;
+  if (has_bodies) {
+    word = slots->back();
+    slots->pop_back();
+  }
+  graph_.faults = std::make_shared<GraphFaults>(std::move(nodes), word);
+  auto slot = slots->begin();
+  for (const GraphPlan::Checked& checked : plan_->checked) {
+    auto& kernel = std::get<hal::GraphKernel>(plan_->NodeAt(checked.node, checked.body).work);
+    kernel.params[checked.param] = reinterpret_cast<uintptr_t>(*slot++);
+    uint32_t* const own_word = graph_.faults->word();
+    kernel.params[checked.param + 1] =
+        reinterpret_cast<uintptr_t>(own_word != nullptr ? own_word : parts_.faults.word());
+  }
+  for (const auto& [node, body] : plan_->reporting_copies) {
+    hal::HostLeases& host = std::get<hal::GraphCopy>(plan_->NodeAt(node, body).work).host;
+    host.report = *slot++;
+    host.fault_word = parts_.faults.word();
+  }
+  if (has_bodies) StopLoopsAt(graph_.faults->word(), plan_->nodes);
+  plan_->fault_set = graph_.faults->AddSet(std::move(*slots));
+  return true;
+}
+
+/// While the earlier launches have all the sets that a graph may have, the stream waits for the oldest of them. No
+/// later record of the stream could begin before that one has completed.
+GraphLaunch::Ended GraphLaunch::FindFaultSet() {
+  if (graph_.faults == nullptr) return std::nullopt;
+  GraphFaults& faults = *graph_.faults;
+  const size_t count = faults.nodes().size();
+  while (true) {
+    FaultReports::RetireGraph(faults);
+    if (const std::optional<uint32_t> free = faults.FindFree(graph_.plan->fault_set)) {
+      fault_set_ = *free;
+      return std::nullopt;
+    }
+    if (faults.MayGrow()) {
+      if (std::optional<GraphFaults::Slots> slots = parts_.faults.TakeForGraph(count)) {
+        fault_set_ = faults.AddSet(std::move(*slots));
+        return std::nullopt;
+      }
+    }
+    const auto [launching, ticket] = *faults.Oldest();
+    if (parts_.waits.WaitsForEnd(stream_, *launching, ticket)) return parts_.waits.Park(stream_, ParkReason::kWindow);
+  }
+}
+
+void GraphLaunch::AddFaultPatches(std::vector<hal::GraphPatch>& patches) {
+  // With nodes in bodies there is one set.
+  if (graph_.faults == nullptr || plan_->fault_set == fault_set_) return;
+  auto slot = graph_.faults->SlotsOf(fault_set_).begin();
+  for (const auto& [node, param, kernel, body] : plan_->checked) {
+    patches.push_back({node, param, reinterpret_cast<uintptr_t>(*slot++)});
+  }
+  for (const auto& [copy, body] : plan_->reporting_copies) {
+    patches.push_back({copy, hal::GraphPatch::kReport, reinterpret_cast<uintptr_t>(*slot++)});
   }
 }
 

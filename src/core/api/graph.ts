@@ -9,7 +9,7 @@ import { GRAPH_STAYS, STREAM_STAYS } from '../base/uncloneable.js';
 import { NodeTimers } from '../events/node-timers.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { GraphCore } from '../graphs/graph-core.js';
-import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf, type NodeTime, timesOf } from '../graphs/graph-nodes.js';
+import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf, type NodeTime, timesOf } from '../graphs/graph-view.js';
 import { svgOf } from '../graphs/graph-svg.js';
 import type { ArraySlot, GraphSlots, ScalarSlot } from '../graphs/slots.js';
 import type { ArrayParam, Params } from '../kernels/kernel.js';

@@ -14,7 +14,7 @@ import { BarrierSlots } from './barrier-slots.js';
 import { GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
 import { encodeDefinition } from './graph-definition.js';
-import { NamedNodes } from './graph-nodes.js';
+import { NamedNodes } from './graph-view.js';
 import type { ArraySlot, ScalarSlot } from './slots.js';
 
 /** Of all graphs of the thread. */

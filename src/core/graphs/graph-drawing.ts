@@ -3,7 +3,7 @@
 // Graphviz has no fonts here and guesses the width of a text. So every label is a table cell of at least the width that the text takes in
 // the monospaced fonts of the style sheet: no label is wider than its shape.
 import type { CapturedNode } from './captured-node.js';
-import { bodyName, nameOf } from './graph-nodes.js';
+import { bodyName, nameOf } from './graph-view.js';
 
 /** The attributes of a node by kind; others are boxes. */
 const SHAPES: ReadonlyMap<string, string> = new Map([

@@ -4,7 +4,7 @@ import { StateError, UnavailableError } from '../base/errors.js';
 import { performance, setImmediate } from '../base/timers.js';
 import type { CapturedNode } from './captured-node.js';
 import { drawingOf, escaped, KIND_SIZE } from './graph-drawing.js';
-import { edgesOf } from './graph-nodes.js';
+import { edgesOf } from './graph-view.js';
 
 const END_OF_GROUP = '</g>\n';
 /** Characters of a drawing that one turn of the event loop shapes: less than half a millisecond. */

@@ -1,7 +1,7 @@
 // Descriptions and drawings of graphs with many nodes.
 import { expect, test } from 'vitest';
 import type { CapturedNode } from '../../../src/core/graphs/captured-node.js';
-import { dotOf, type GraphNode } from '../../../src/core/graphs/graph-nodes.js';
+import { dotOf, type GraphNode } from '../../../src/core/graphs/graph-view.js';
 import { installLayOut, svgOf } from '../../../src/core/graphs/graph-svg.js';
 
 test('the text for Graphviz takes a time in proportion to the nodes', () => {
