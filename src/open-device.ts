@@ -2,6 +2,7 @@
 //
 // A thread has one environment: the addon, one record block, and one CompletionPolling for all its devices. A worker enumerates the
 // machine's devices, because the driver may take long to answer; this file chooses one of them.
+import { availableParallelism } from 'node:os';
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
 import { DeviceContext } from './core/api/device-context.js';
@@ -14,7 +15,7 @@ import { badArgument, checkInteger, show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
 import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
-import { CompletionPolling } from './core/waits/completion-polling.js';
+import { CompletionPolling, longestPoll } from './core/waits/completion-polling.js';
 import { checkCheckOptions, type CheckOptions, checksByDefault, refusedCheck } from './core/api/check-options.js';
 import { checkSchedule, type Schedule, scheduleCode } from './core/api/schedule.js';
 import { checkOrdering } from './core/api/stream-options.js';
@@ -324,7 +325,7 @@ function makeEnvironment(): Environment {
   const binding = loadBinding();
   const encoder = new Encoder();
   const cores: Set<DeviceCore> = new Set();
-  const progress = new CompletionPolling((on) => binding.refPort(on));
+  const progress = new CompletionPolling((on) => binding.refPort(on), longestPoll(availableParallelism()));
   binding.openPort(encoder.block, () => {
     progress.wake();
     for (const core of cores) {

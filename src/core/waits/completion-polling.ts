@@ -1,8 +1,9 @@
 // The only code that settles waits: the waiters of each stream by ticket, and how the event loop notices that a ticket was reached.
 //
 // After a waiter is added, setImmediate polls the timeline words for at most POLL_MS, which finds the end of short work within 2 us.
-// Then the device is asked for one wake at the lowest ticket with a waiter. If recent waits lasted longer than the poll, the poll is
-// skipped, except for one in PROBE_EVERY, so that polling returns when work becomes short again. Without a waiter nothing runs. The
+// Then the device is asked for one wake at the lowest ticket with a waiter. If recent waits of the stream lasted a little longer, the poll
+// lasts as long as they did. If they lasted longer than `longestPollMs`, the poll is skipped, except for one in PROBE_EVERY, so that polling
+// returns when work becomes short again. Without a waiter nothing runs. The
 // waiters of a stream are sorted by ticket, because promises need not be read in the order of their tickets.
 //
 // A turn settles at most SETTLED_PER_TURN waiters, of them about REJECTED_PER_TURN with failures, and none before the failures up to its
@@ -18,9 +19,19 @@ import { performance, queueMicrotask, setImmediate } from '../base/timers.js';
 /** Covers short kernels. A longer wait costs at most this much time of the event loop. */
 const POLL_MS = 0.05;
 const PROBE_EVERY = 16;
+/** Of the mean of the last waits. */
+const POLL_SHARE = 1.25;
 /** Polls per turn of the event loop: a poll costs 0.1 us, a turn with its system calls ten times that. */
 const LOOKS_PER_TURN = 8;
 const NEVER = Number.POSITIVE_INFINITY;
+
+/**
+ * The longest waits that are worth a poll. A wake of the event loop takes 30 to 70 us on virtual machines with a GPU, as much again as a copy of
+ * 16 MiB between two of them. With few cores, the poll would take its time from the device's thread.
+ */
+export function longestPoll(cores: number): number {
+  return cores >= 4 ? 0.2 : POLL_MS;
+}
 
 export interface Waiter {
   readonly ticket: number;
@@ -65,16 +76,17 @@ class Line {
     return this.waiters[this.head];
   }
 
-  /** Whether the poll will probably see the first waiter's ticket reached. */
-  isWorthPolling(): boolean {
-    if (this.meanMs <= POLL_MS) return true;
+  /** How long a poll will probably see the first waiter's ticket reached; 0: no poll is worth its time. */
+  pollMs(longestMs: number): number {
+    if (this.meanMs <= longestMs) return Math.max(POLL_MS, POLL_SHARE * this.meanMs);
     this.skipped = (this.skipped + 1) % PROBE_EVERY;
-    return this.skipped === 0;
+    return this.skipped === 0 ? POLL_MS : 0;
   }
 }
 
 export class CompletionPolling {
   readonly #keepAlive: (on: boolean) => void;
+  readonly #longestPollMs: number;
   readonly #lines: Map<Timeline, Line> = new Map();
   /** Lines with waiters. */
   readonly #waiting: Set<Line> = new Set();
@@ -86,9 +98,10 @@ export class CompletionPolling {
   /** A turn was requested for reached waiters that this one may not settle. */
   #isBehind = false;
 
-  /** `keepAlive` keeps the process alive while promises wait. */
-  constructor(keepAlive: (on: boolean) => void) {
+  /** `keepAlive` keeps the process alive while promises wait. Polls last for at most 1.25 of `longestPollMs`. */
+  constructor(keepAlive: (on: boolean) => void, longestPollMs: number = POLL_MS) {
     this.#keepAlive = keepAlive;
+    this.#longestPollMs = longestPollMs;
   }
 
   /** Adds a stream. `onMove` runs each time before its waiters are settled. */
@@ -232,9 +245,10 @@ export class CompletionPolling {
 
   #watch(line: Line): void {
     if (this.#isPolling || line.lost !== undefined) return;
-    if (line.isWorthPolling()) {
+    const pollMs = line.pollMs(this.#longestPollMs);
+    if (pollMs > 0) {
       this.#isPolling = true;
-      this.#pollUntilMs = performance.now() + POLL_MS;
+      this.#pollUntilMs = performance.now() + pollMs;
       setImmediate(this.#poll);
     } else if (this.#armLine(line)) {
       // The ticket was reached meanwhile. Settle on a later turn, so that `add` never settles a waiter itself.

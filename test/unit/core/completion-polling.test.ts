@@ -141,6 +141,32 @@ describe('progress', () => {
     await Promise.all([other, next]);
   });
 
+  test.each([
+    [0.05, 40],
+    [1000, 39],
+  ])('with polls of up to %d ms, waits of 1 ms need a wake in at most %d of 40 cases', async (longestPollMs, most) => {
+    const channel = new FakeChannel();
+    const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
+    const progress = new CompletionPolling(() => undefined, longestPollMs);
+    progress.join(timeline, () => void timeline.newFailures(1));
+    const armed: number[] = [];
+    for (let n = 1; n <= 40; n++) {
+      timeline.last = n;
+      const settled = new Promise<void>((settle) => {
+        progress.keep(timeline, { ticket: n, keepsAlive: false, settle, lose: () => undefined });
+      });
+      for (const until = performance.now() + 1; performance.now() < until; ) await turn();
+      armed.push(channel.armed.length);
+      channel.complete(0, n);
+      if (channel.armed.at(-1)?.ticket === n) progress.wake();
+      await settled;
+    }
+    const last = armed.at(-1)!;
+    expect(last).toBeGreaterThan(0);
+    if (most === 40) expect(last).toBe(40);
+    else expect(last).toBeLessThanOrEqual(most);
+  });
+
   test('if a listener withdraws the first waiter when the stream advances, the second one is still settled', () => {
     const channel = new FakeChannel();
     const timeline = new Timeline(channel, 0, 's', new AccessTracker().newClock());
