@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { keptCompiler } from './test/support/kept-compiler.js';
 
 // Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
 const LONG = process.env['MILLRACE_LONG'] === '1' ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
@@ -35,6 +36,8 @@ export default defineConfig({
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     execArgv: ['--expose-gc'],
+    env: keptCompiler(),
+    setupFiles: ['test/support/usual-compiler.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [

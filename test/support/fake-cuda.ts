@@ -14,7 +14,7 @@ export const FAKE_DRIVER_MISSING = `libfake_cuda.so was not built (looked for ${
 
 if (FAKE_DRIVER !== undefined) {
   process.env['MILLRACE_CUDA_DRIVER'] = FAKE_DRIVER;
-  process.env['MILLRACE_NVCC'] = path.join(ROOT, 'test/native/fake_cuda/nvcc.mjs');
+  process.env['MILLRACE_NVCC'] = process.env['MILLRACE_FAKE_NVCC'] ?? path.join(ROOT, 'test/native/fake_cuda/nvcc.mjs');
   process.env['MILLRACE_NVRTC'] = '/nonexistent';
   // Any file: the fake driver has the device runtime itself.
   process.env['MILLRACE_CUDADEVRT'] = process.env['MILLRACE_NVCC'];

@@ -1,0 +1,76 @@
+// A compiler that keeps what it has made by content, so that no text is compiled twice: not by two workers, two projects or two runs,
+// whatever else of the library has changed. It stands before the system's g++ on the PATH of tests.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import envPaths from 'env-paths';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const SHIM = path.join(ROOT, 'native/cpu/shim');
+const HEADERS = path.join(ROOT, 'native/kernel_headers');
+/** CI may keep this folder between its runs. */
+const STORE = path.resolve(process.env['MILLRACE_TEST_CACHE'] || path.join(envPaths('millrace', { suffix: '' }).cache, 'tests'));
+/** Results that no run has used for so long are removed. */
+const MOST_DAYS = 7;
+
+/** The variables with which tests find this compiler. None where there is no g++, or where MILLRACE_TEST_CACHE is off. */
+export function keptCompiler(): Readonly<Record<string, string>> {
+  const { status, stdout } = spawnSync('g++', ['--version'], { encoding: 'utf8' });
+  // While files are watched, headers may change without a new digest.
+  if (status !== 0 || process.env['MILLRACE_TEST_CACHE'] === 'off' || !process.argv.includes('run')) return {};
+  const folder = path.join(ROOT, 'build/kept-compiler');
+  mkdirSync(folder, { recursive: true });
+  const body = readFileSync(path.join(import.meta.dirname, 'kept-compiler.sh'), 'utf8');
+  const store = path.join(STORE, digestOf([stdout, body]));
+  mkdirSync(store, { recursive: true });
+  utimesSync(store, new Date(), new Date());
+  removeOld();
+  const facts = Object.entries({ root: ROOT, shim: SHIM, headers: HEADERS, own: folder, store });
+  const script = `${facts.map(([name, value]) => `${name}=${quoted(value)}`).join('\n')}\n${body}`;
+  writeFileSync(path.join(folder, 'g++'), `#!/bin/sh\n${script}`, { mode: 0o755 });
+  return { PATH: `${folder}:${process.env['PATH']}`, ...quickVersion(folder) };
+}
+
+/** The fake driver's compiler, for which each device asks its version, as a script that knows it. */
+function quickVersion(folder: string): Readonly<Record<string, string>> {
+  const compiler = path.join(ROOT, 'test/native/fake_cuda/nvcc.mjs');
+  const { status, stdout } = spawnSync(process.execPath, [compiler, '--version'], { encoding: 'utf8' });
+  if (status !== 0) return {};
+  const script = path.join(folder, 'fake-nvcc');
+  const version = `case $1 in --version) printf '%s' ${quoted(stdout)}; exit ;; esac`;
+  writeFileSync(script, `#!/bin/sh\n${version}\nexec ${quoted(process.execPath)} ${quoted(compiler)} "$@"\n`, { mode: 0o755 });
+  return { MILLRACE_FAKE_NVCC: script };
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Changes with the compiler, the processor that it compiles for, and the headers. */
+function digestOf(others: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const one of [...others, processor()]) hash.update(one).update('\0');
+  for (const folder of [SHIM, HEADERS]) {
+    for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted()) {
+      const file = path.join(folder, name);
+      if (statSync(file).isFile()) hash.update(`${name}\0`).update(readFileSync(file)).update('\0');
+    }
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+function processor(): string {
+  const [first = ''] = readFileSync('/proc/cpuinfo', 'utf8').split('\n\n');
+  return first
+    .split('\n')
+    .filter((line) => /^(?:vendor_id|cpu family|model|stepping|flags|Features)\b/.test(line))
+    .join('\n');
+}
+
+function removeOld(): void {
+  for (const name of readdirSync(STORE)) {
+    const folder = path.join(STORE, name);
+    if (Date.now() - statSync(folder).mtimeMs > MOST_DAYS * 24 * 3600_000) rmSync(folder, { recursive: true, force: true });
+  }
+}
