@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { openDevice, type DeviceSpec } from 'millrace';
 import { arrays } from './groups/arrays.js';
 import { awaits } from './groups/awaits.js';
+import { batches } from './groups/batches.js';
 import { devices } from './groups/devices.js';
 import { frames, plain } from './groups/frames.js';
 import { graphs } from './groups/graphs.js';
@@ -36,6 +37,7 @@ const MEASURES: Readonly<Record<string, (run: Run, native: NativeKernels | undef
   starts,
   arrays,
   pinned,
+  batches,
   queued,
   graphs,
   streams,

@@ -6,6 +6,8 @@ import type { Row, RowGroup } from '../suite/rows.js';
 
 const WIDTH = 860;
 const LABEL = 330;
+/** A line of a label ends at least two letters before the bars. */
+const LABEL_LETTERS = 44;
 const FIGURE = 110;
 const BAR = 15;
 const GAP = 14;
@@ -79,7 +81,7 @@ export function groupChart(group: RowGroup, reports: readonly Report[]): string 
     text(LABEL, y, `${unit}, ${panel[0]!.row.isRate ? 'more' : 'less'} is better`, ' class="unit"');
     y += 10;
     for (const { row, bars } of panel) {
-      const lines = wrapped(row.what, 50);
+      const lines = wrapped(row.what, LABEL_LETTERS);
       for (const [at, line] of lines.entries()) text(16, y + 12 + at * 15, line);
       for (const [at, { side, value, low, high }] of bars.entries()) {
         const top = y + at * BAR;

@@ -1,10 +1,14 @@
 // Two GPUs of one host: the same work on one and on both, and copies between them.
 import { cudaKernel, type Device, f32, i32, inout, listDevices, openDevice } from 'millrace';
+import { closeLanes, frameCount, increment, lengthOf, openLanes } from '../suite/lanes.js';
 import { gigabytesPerSecond, type Run, secondsOf } from '../suite/run.js';
+import { secondsByHand, submitFrame } from './frames.js';
 
 const PEER_MIB = [16, 256] as const;
 const LENGTH = 2 ** 20;
 const LAUNCHES = 200;
+const FRAME_SIZE = '16';
+const FRAMES_MIB = 3072;
 
 /** Long enough that a launch is a small part of it. */
 const LAUNCH_MS = 1;
@@ -24,12 +28,38 @@ const busy = cudaKernel(
 export async function devices(run: Run): Promise<void> {
   const other = (await listDevices()).find(({ id }) => id.startsWith('cuda:') && id !== run.device.info.id);
   if (other === undefined) {
-    for (const id of ['devices.two', ...PEER_MIB.map((mib) => `devices.peer.${mib}`)]) run.add(id, { absent: 'this machine has one GPU' });
+    for (const id of ['devices.frames', 'devices.two', ...PEER_MIB.map((mib) => `devices.peer.${mib}`)])
+      run.add(id, { absent: 'this machine has one GPU' });
     return;
   }
   await using second = await openDevice(other.id);
+  await framesOfTwo(run, [run.device, second]);
   await two(run, [run.device, second]);
   await peerCopies(run, second);
+}
+
+/** Each GPU has lanes and a loop of its own. */
+async function framesOfTwo(run: Run, pair: readonly [Device, Device]): Promise<void> {
+  await Promise.all(pair.map((device) => device.compile(increment)));
+  const lanes = pair.map((device) => openLanes(device, lengthOf(FRAME_SIZE), 'tracked'));
+  const count = frameCount(run, FRAME_SIZE, FRAMES_MIB, 1000);
+  const loop = (at: number): Promise<number[]> => secondsByHand(lanes[at]!, count, submitFrame);
+  const both = async (): Promise<number> => {
+    const start = performance.now();
+    await Promise.all([loop(0), loop(1)]);
+    return (performance.now() - start) / 1e3 / (2 * count);
+  };
+  const gain = async (): Promise<number[]> => {
+    const alone = ((await loop(0))[0]! + (await loop(1))[0]!) / 2;
+    return [alone / (await both())];
+  };
+  await run.compare('devices.frames', {
+    rounds: 5,
+    unit: (ratio) => ratio,
+    ours: gain,
+    peers: { 'C++ driver': `two ${Number(FRAME_SIZE) * 1024} ${count}` },
+  });
+  for (const own of lanes) await closeLanes(own);
 }
 
 async function two(run: Run, pair: readonly [Device, Device]): Promise<void> {

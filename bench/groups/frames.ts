@@ -34,7 +34,7 @@ interface Recorded extends Omit<FrameLane, 'stream'> {
   readonly stream: Recorder;
 }
 
-function submitFrame({ stream, x, source, target }: Recorded): Operation {
+export function submitFrame({ stream, x, source, target }: Recorded): Operation {
   stream.copy(x, source);
   stream.launch(increment, geometry(x.length), { x, length: x.length });
   return stream.copy(target, x);
@@ -74,7 +74,7 @@ async function graphs(run: Run, size: FrameSize, count: number, lanes: readonly 
 }
 
 /** Of one frame. */
-async function secondsByHand(lanes: readonly FrameLane[], count: number, submit: (lane: FrameLane) => Operation): Promise<number[]> {
+export async function secondsByHand(lanes: readonly FrameLane[], count: number, submit: (lane: FrameLane) => Operation): Promise<number[]> {
   const last: Promise<unknown>[] = [];
   const start = performance.now();
   for (let n = 0; n < count; n++) {

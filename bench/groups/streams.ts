@@ -1,4 +1,4 @@
-// What the device makes of three streams whose frames go up, through a kernel and down while nothing is awaited.
+// What the device makes of three streams, or of many, whose frames go up, through a kernel and down while nothing is awaited.
 import type { DeviceArray } from 'millrace';
 import {
   closeLanes,
@@ -18,10 +18,36 @@ const ROUNDS = 5;
 /** In one direction, of one timed part. */
 const MIB = 1920;
 const MOST_FRAMES = 1000;
+const MANY = 32;
+const SIZE_OF_MANY = '4';
 
 export async function streams(run: Run): Promise<void> {
   await run.device.compile(spin);
   for (const size of FRAME_SIZES) await framesOf(run, size);
+  if (run.isGpu) await manyStreams(run);
+}
+
+/** Frames of many streams, in the same way. */
+async function manyStreams(run: Run): Promise<void> {
+  const count = frameCount(run, SIZE_OF_MANY, MIB, MOST_FRAMES);
+  const frames = new Frames(run, SIZE_OF_MANY, 'tracked', MANY);
+  await frames.calibrate();
+  const { tracked, ...peers } = await run.takeTurns<string>(ROUNDS, {
+    tracked: () => frames.parts(count),
+    'C++ driver': `many ${Number(SIZE_OF_MANY) * 1024} ${count} ${MANY}`,
+  });
+  addShares(run, `${MANY}.tracked.${SIZE_OF_MANY}`, tracked!, peers);
+  await frames.close();
+}
+
+/** The share of the longest part, with the kernel and without it. */
+function addShares(run: Run, id: string, ours: Answers, peers: Readonly<Record<string, Answers>>): void {
+  const add = (part: string, value: (frame: Frame) => number): void => {
+    const values = (answers: Answers): Values => ('absent' in answers ? answers : answers.map((round) => value(partsOf(round))));
+    run.add(`streams.${part}.${id}`, values(ours), mapValues(peers, values));
+  };
+  add('three', ({ up, down, three, kernel }) => Math.max(up, down, kernel) / three);
+  add('two', ({ up, down, two }) => Math.max(up, down) / two);
 }
 
 /** Seconds of a frame: only up, only down, up and kernel and down, up and down, only the kernel. Peers answer them in this order. */
@@ -55,15 +81,10 @@ async function shares(run: Run, size: FrameSize, count: number, frames: Readonly
     tracked: () => frames.tracked.parts(count),
     ...framePeers(run, 'streams', size, count, GPU_PEERS),
   });
-  const add = (id: string, ours: Answers, value: (frame: Frame) => number): void => {
-    const values = (answers: Answers): Values => ('absent' in answers ? answers : answers.map((round) => value(partsOf(round))));
-    run.add(`streams.${id}.${size}`, values(ours), mapValues(peers, values));
-  };
-  add('frame', explicit!, ({ two }) => ms(two));
-  for (const [ordering, ours] of Object.entries({ explicit: explicit!, tracked: tracked! })) {
-    add(`three.${ordering}`, ours, ({ up, down, three, kernel }) => Math.max(up, down, kernel) / three);
-    add(`two.${ordering}`, ours, ({ up, down, two }) => Math.max(up, down) / two);
-  }
+  const frame = (answers: Answers): Values => ('absent' in answers ? answers : answers.map((round) => ms(partsOf(round).two)));
+  run.add(`streams.frame.${size}`, frame(explicit!), mapValues(peers, frame));
+  for (const [ordering, ours] of Object.entries({ explicit: explicit!, tracked: tracked! }))
+    addShares(run, `${ordering}.${size}`, ours, peers);
 }
 
 interface SpunLane extends FrameLane {
@@ -76,9 +97,9 @@ class Frames {
   readonly #lanes: readonly SpunLane[];
   #steps = 10_000;
 
-  constructor(run: Run, size: FrameSize, ordering: 'tracked' | 'explicit') {
+  constructor(run: Run, size: FrameSize, ordering: 'tracked' | 'explicit', lanes?: number) {
     this.#run = run;
-    this.#lanes = openLanes(run.device, lengthOf(size), ordering).map((lane) => ({ ...lane, spun: lane.stream.zeros(1) }));
+    this.#lanes = openLanes(run.device, lengthOf(size), ordering, lanes).map((lane) => ({ ...lane, spun: lane.stream.zeros(1) }));
   }
 
   /** Makes the kernel take as long as a copy. */

@@ -1,4 +1,5 @@
-// Frames that go up, through a kernel and down on three streams, by the driver alone: requests of driver_peer.cpp.
+// Frames that go up, through a kernel and down on three streams or more, by the driver alone: requests of
+// driver_peer.cpp.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +24,11 @@ inline void Check(cuda::CUresult code, const char* what) {
 
 class DriverFrames {
  public:
-  DriverFrames(cuda::CUcontext context, cuda::CUmodule module, size_t bytes)
-      : bytes_(bytes), length_(static_cast<int>(bytes / sizeof(float))), source_(bytes / sizeof(float), 1.0f) {
+  DriverFrames(cuda::CUcontext context, cuda::CUmodule module, size_t bytes, size_t lanes)
+      : lanes_(lanes),
+        bytes_(bytes),
+        length_(static_cast<int>(bytes / sizeof(float))),
+        source_(bytes / sizeof(float), 1.0f) {
     MR_CALL(cuModuleGetFunction, &increment_, module, "increment");
     MR_CALL(cuModuleGetFunction, &spin_, module, "spin");
     for (Lane& lane : lanes_) {
@@ -69,7 +73,8 @@ class DriverFrames {
     for (int n = 0; n < count; ++n) {
       Lane& lane = lanes_[static_cast<size_t>(n) % lanes_.size()];
       MR_CALL(cuStreamSynchronize, lane.stream);
-      if (n >= 3 && *lane.target != static_cast<float>(n - 2)) Fail("a frame has a wrong value");
+      const int before = n - static_cast<int>(lanes_.size());
+      if (before >= 0 && *lane.target != static_cast<float>(before + 1)) Fail("a frame has a wrong value");
       *lane.source = static_cast<float>(n);
       if (is_graph) {
         MR_CALL(cuGraphLaunch, lane.graph, lane.stream);
@@ -168,11 +173,11 @@ class DriverFrames {
 
   static constexpr unsigned kBlock = 256;
 
+  std::vector<Lane> lanes_;
   size_t bytes_;
   int length_;
   int steps_ = 10'000;
   std::vector<float> source_;
-  std::array<Lane, 3> lanes_;
   cuda::CUfunction increment_ = nullptr;
   cuda::CUfunction spin_ = nullptr;
 };

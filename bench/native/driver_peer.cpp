@@ -12,12 +12,18 @@
 //   pinned up|down MIB clock|events N
 //   peer MIB N        from the second GPU to this one, access granted
 //   streams KIB N     N frames on three streams, nothing awaited: one of them up, down, up and kernel and down, up and
-//   down frames KIB N, graphs KIB N, plain KIB N
+//   down
+//   many KIB N LANES  the same on more streams
+//   two KIB N         loops of frames on this GPU and on the second one at once: their rate, divided by that of one
+//   alone batch KIB COUNT N N batches of COUNT copies up: one of them until its call returns, and until it is done
+//   frames KIB N, graphs KIB N, plain KIB N
 //                     a loop over N frames on three streams, page-locked; the same as graphs; ordinary memory
 #include <array>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <thread>
+#include <utility>
 
 #include "cuda/driver.h"
 #include "driver_frames.h"
@@ -109,17 +115,13 @@ class Peer {
   }
 
   std::vector<double> Pinned(bool is_up, size_t bytes, bool by_events, int count) {
-    if (pinned_bytes_ < bytes) {
-      if (pinned_ != nullptr) MR_CALL(cuMemFreeHost, pinned_);
-      MR_CALL(cuMemHostAlloc, &pinned_, bytes, 0);
-      pinned_bytes_ = bytes;
-    }
+    void* const pinned = PinnedMemory(bytes);
     const CUdeviceptr memory = Memory(bytes);
     std::vector<double> seconds;
     for (int i = 0; i < count; ++i) {
       const auto start = Clock::now();
       if (by_events) MR_CALL(cuEventRecord, events_[0], stream_);
-      Copy(is_up, memory, pinned_, bytes);
+      Copy(is_up, memory, pinned, bytes);
       if (by_events) MR_CALL(cuEventRecord, events_[1], stream_);
       Synchronize();
       float milliseconds = 0;
@@ -156,7 +158,57 @@ class Peer {
     return seconds;
   }
 
-  DriverFrames& Frames(size_t bytes) { return frames_.try_emplace(bytes, context_, module_, bytes).first->second; }
+  DriverFrames& Frames(size_t bytes, size_t lanes = 3) {
+    return frames_.try_emplace({bytes, lanes}, context_, module_, bytes, lanes).first->second;
+  }
+
+  std::vector<double> Two(size_t bytes, int count) {
+    if (other_ == nullptr) {
+      int devices = 0;
+      MR_CALL(cuDeviceGetCount, &devices);
+      if (devices < 2) Fail("this machine has one GPU");
+      other_ = std::make_unique<Peer>(1);
+      MR_CALL(cuCtxSetCurrent, context_);
+    }
+    const auto loop = [&](Peer& peer) {
+      MR_CALL(cuCtxSetCurrent, peer.context_);
+      return peer.Frames(bytes).Loop(count, false)[0];
+    };
+    const double alone = (loop(*this) + loop(*other_)) / 2;
+    const auto start = Clock::now();
+    std::thread second([&] { loop(*other_); });
+    loop(*this);
+    second.join();
+    const double both = Seconds(start) / (2 * count);
+    MR_CALL(cuCtxSetCurrent, context_);
+    return {alone / both};
+  }
+
+  std::vector<double> Batches(size_t bytes, int count, int repeats) {
+    const CUdeviceptr memory = Memory(bytes * static_cast<size_t>(count));
+    const auto host = reinterpret_cast<CUdeviceptr>(PinnedMemory(bytes * static_cast<size_t>(count)));
+    std::vector<CUdeviceptr> dsts;
+    std::vector<CUdeviceptr> srcs;
+    std::vector<size_t> sizes(static_cast<size_t>(count), bytes);
+    for (size_t n = 0; n < sizes.size(); ++n) {
+      dsts.push_back(memory + n * bytes);
+      srcs.push_back(host + n * bytes);
+    }
+    double call = 0;
+    double done = 0;
+    for (int n = 0; n < repeats; ++n) {
+      CUmemcpyAttributes attributes{.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+      size_t first = 0;
+      size_t failed = 0;
+      const auto start = Clock::now();
+      MR_CALL(cuMemcpyBatchAsync, dsts.data(), srcs.data(), sizes.data(), sizes.size(), &attributes, &first, 1, &failed,
+              stream_);
+      call += Seconds(start);
+      Synchronize();
+      done += Seconds(start);
+    }
+    return {call / repeats, done / repeats};
+  }
 
  private:
   static constexpr unsigned kMapped = 2;  // CU_MEMHOSTALLOC_DEVICEMAP
@@ -166,6 +218,14 @@ class Peer {
   void Copy(bool is_up, CUdeviceptr memory, void* host, size_t bytes) {
     const auto address = reinterpret_cast<CUdeviceptr>(host);
     MR_CALL(cuMemcpyAsync, is_up ? memory : address, is_up ? address : memory, bytes, stream_);
+  }
+  void* PinnedMemory(size_t bytes) {
+    if (pinned_bytes_ < bytes) {
+      if (pinned_ != nullptr) MR_CALL(cuMemFreeHost, pinned_);
+      MR_CALL(cuMemHostAlloc, &pinned_, bytes, 0);
+      pinned_bytes_ = bytes;
+    }
+    return pinned_;
   }
   CUdeviceptr Memory(size_t bytes) {
     if (memory_bytes_ >= bytes) return memory_;
@@ -192,7 +252,8 @@ class Peer {
   CUcontext other_context_ = nullptr;
   CUdeviceptr other_memory_ = 0;
   size_t other_bytes_ = 0;
-  std::map<size_t, DriverFrames> frames_;
+  std::map<std::pair<size_t, size_t>, DriverFrames> frames_;  // By bytes and lanes.
+  std::unique_ptr<Peer> other_;
 };
 
 std::vector<double> Answer(Peer& peer, const std::string& what, std::istringstream& line) {
@@ -214,6 +275,20 @@ std::vector<double> Answer(Peer& peer, const std::string& what, std::istringstre
   if (what == "peer") {
     const size_t size = bytes();
     return peer.PeerCopy(size, NextNumber(line));
+  }
+  if (what == "two") {
+    const size_t size = static_cast<size_t>(NextNumber(line)) << 10;
+    return peer.Two(size, NextNumber(line));
+  }
+  if (what == "batch") {
+    const size_t size = static_cast<size_t>(NextNumber(line)) << 10;
+    const int count = NextNumber(line);
+    return peer.Batches(size, count, NextNumber(line));
+  }
+  if (what == "many") {
+    const size_t size = static_cast<size_t>(NextNumber(line)) << 10;
+    const int count = NextNumber(line);
+    return peer.Frames(size, static_cast<size_t>(NextNumber(line))).Streams(count);
   }
   if (what == "streams" || what == "frames" || what == "graphs" || what == "plain") {
     DriverFrames& frames = peer.Frames(static_cast<size_t>(NextNumber(line)) << 10);

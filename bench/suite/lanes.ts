@@ -24,8 +24,8 @@ export interface FrameLane {
 
 export const LANES = 3;
 
-export function openLanes(device: Device, length: number, ordering: 'tracked' | 'explicit'): FrameLane[] {
-  return Array.from({ length: LANES }, () => {
+export function openLanes(device: Device, length: number, ordering: 'tracked' | 'explicit', count: number = LANES): FrameLane[] {
+  return Array.from({ length: count }, () => {
     const stream = device.createStream({ ordering });
     return { stream, source: device.pinned(length), target: device.pinned(length), x: stream.zeros(length) };
   });

@@ -188,25 +188,44 @@ const graphs: RowGroup = {
 const bySize = (rows: (size: FrameSize, name: string) => Row[]): Row[] =>
   FRAME_SIZES.flatMap((size) => rows(size, size === '0.25' ? '256 KiB' : `${size} MiB`));
 
+/** `id`: the streams and the size; `what`: the same in words. */
+const sharesOf = (id: string, what: string): Row[] =>
+  (['three', 'two'] as const).map((parts) => ({
+    id: `streams.${parts}.${id}`,
+    what: `${parts === 'three' ? 'up, kernel and down' : 'up and down'} of ${what}: share of the longest part`,
+    unit: '',
+    isRate: true,
+    goals: cuda({ least: 0.98, peer: 'C++ driver' }),
+  }));
+
 const streams: RowGroup = {
   name: 'streams',
   title: 'Three streams, nothing awaited',
-  rows: bySize((size, name) => [
-    ...(['explicit', 'tracked'] as const).flatMap((ordering) =>
-      (['three', 'two'] as const).map((parts) => ({
-        id: `streams.${parts}.${ordering}.${size}`,
-        what: `${parts === 'three' ? 'up, kernel and down' : 'up and down'} of ${name}, ${ordering}: share of the longest part`,
-        unit: '',
-        isRate: true,
-        goals: cuda({ least: 0.98, peer: 'C++ driver' }),
-      })),
-    ),
+  rows: [
+    ...bySize((size, name) => [
+      ...(['explicit', 'tracked'] as const).flatMap((ordering) => sharesOf(`${ordering}.${size}`, `${name}, ${ordering}`)),
+      {
+        id: `streams.frame.${size}`,
+        what: `up and down of ${name}, explicit: time of a frame`,
+        unit: 'ms',
+        goals: { cpu: [{ most: 1.05, peer: 'C++ threads' }] },
+      },
+    ]),
+    ...sharesOf('32.tracked.4', '4 MiB on 32 streams, tracked'),
+  ],
+};
+
+const batches: RowGroup = {
+  name: 'batches',
+  title: 'Batches of copies',
+  rows: (['4', '64', '1024'] as const).flatMap((kib) => [
     {
-      id: `streams.frame.${size}`,
-      what: `up and down of ${name}, explicit: time of a frame`,
-      unit: 'ms',
-      goals: { cpu: [{ most: 1.05, peer: 'C++ threads' }] },
+      id: `batch.done.${kib}`,
+      what: `64 copies up of ${kib} KiB with \`copyBatch\`, awaited`,
+      unit: 'us',
+      goals: { cpu: [{ most: 1, peer: 'copy by copy' }], cuda: [{ most: 1.3, peer: 'C++ driver' }] },
     },
+    { id: `batch.call.${kib}`, what: `the same, calling thread`, unit: 'us' },
   ]),
 };
 
@@ -265,6 +284,13 @@ const devices: RowGroup = {
   name: 'devices',
   title: 'Two GPUs',
   rows: [
+    {
+      id: 'devices.frames',
+      what: 'frames of 16 MiB in a loop by hand, on both GPUs at once: frames a second, divided by those of one GPU alone',
+      unit: '',
+      isRate: true,
+      goals: cuda({ least: 0.98, peer: 'C++ driver' }),
+    },
     { id: 'devices.two', what: 'the work of one GPU on two GPUs: speed-up', unit: '', isRate: true, goals: cuda({ least: 1.97 }) },
     ...(['16', '256'] as const).map((mib) => ({
       id: `devices.peer.${mib}`,
@@ -292,6 +318,8 @@ const kernels: RowGroup = {
 export const GROUPS: readonly RowGroup[] = [
   arrays,
   pinned,
+  batches,
+  batches,
   launches,
   awaits,
   schedules,

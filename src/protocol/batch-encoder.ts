@@ -2,13 +2,10 @@
 // Thread: owner.
 import { BatchedCopy, CopyBatchRecord, type MemorySpace, Opcode } from './protocol.gen.js';
 
-/** One end of a copy. */
-export interface CopyEnd {
-  /** The channel id of the device that owns the handle. */
-  readonly device: number;
+/** What a handle names. */
+export interface NamedMemory {
   readonly space: MemorySpace;
   readonly handle: number;
-  readonly offset: number;
 }
 
 const TWO_32 = 4294967296;
@@ -31,19 +28,28 @@ export class BatchEncoder {
     return this.#header(Opcode.COPY_BATCH, CopyBatchRecord.BYTE_SIZE + count * BatchedCopy.BYTE_SIZE, stream);
   }
 
-  /** `flags` are CopyFlags. */
-  copy(index: number, dst: CopyEnd, src: CopyEnd, bytes: number, flags: number): void {
+  /** Both ends belong to the device with this channel id. `flags` are CopyFlags. */
+  copy(
+    index: number,
+    device: number,
+    dst: NamedMemory,
+    dstOffset: number,
+    src: NamedMemory,
+    srcOffset: number,
+    bytes: number,
+    flags: number,
+  ): void {
     const at = CopyBatchRecord.BYTE_SIZE + index * BatchedCopy.BYTE_SIZE;
     const u32 = this.#u32;
     u32[(at + BatchedCopy.DST_HANDLE) >> 2] = dst.handle;
     u32[(at + BatchedCopy.SRC_HANDLE) >> 2] = src.handle;
     this.#u16[(at + BatchedCopy.DST_SPACE) >> 1] = dst.space;
     this.#u16[(at + BatchedCopy.SRC_SPACE) >> 1] = src.space;
-    u32[(at + BatchedCopy.DST_DEVICE) >> 2] = dst.device;
-    u32[(at + BatchedCopy.SRC_DEVICE) >> 2] = src.device;
+    u32[(at + BatchedCopy.DST_DEVICE) >> 2] = device;
+    u32[(at + BatchedCopy.SRC_DEVICE) >> 2] = device;
     u32[(at + BatchedCopy.FLAGS) >> 2] = flags;
-    this.#u64(at + BatchedCopy.DST_OFFSET, dst.offset);
-    this.#u64(at + BatchedCopy.SRC_OFFSET, src.offset);
+    this.#u64(at + BatchedCopy.DST_OFFSET, dstOffset);
+    this.#u64(at + BatchedCopy.SRC_OFFSET, srcOffset);
     this.#u64(at + BatchedCopy.BYTES, bytes);
   }
 

@@ -104,3 +104,15 @@ describe.each(Object.keys(SIZES) as (keyof typeof SIZES)[])('items of %s', (size
     expect(counts!.work).toBeGreaterThan(2.9);
   });
 });
+
+test('a batch of copies is one call of the driver', async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  await using device = await openDevice('cuda:0');
+  const pairs = Array.from({ length: 50 }, () => [device.zeros(64), new Float32Array(64)] as const);
+  await device.synchronize();
+  const from = statSync(log).size;
+  for (let n = 0; n < ITEMS; n++) await device.stream.copyBatch(pairs).done;
+  const { work, recordedEvents, newEvents, pages } = callsOf(readFileSync(log).subarray(from));
+  expect([work, recordedEvents]).toEqual([1, 1]);
+  expect(Math.max(newEvents, pages)).toBeLessThan(0.1);
+});

@@ -5,7 +5,7 @@ import { show } from '../base/arguments.js';
 import { ArgumentError } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-names.js';
 import type { BatchedPlan } from '../copies/batch.js';
-import { badCopy, type End } from '../copies/copy-plan.js';
+import { badCopy, type CopyPlan, type End } from '../copies/copy-plan.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { type CopyOptions, planCopy } from './copy.js';
 
@@ -37,18 +37,22 @@ export function readBatch(pairs: unknown, opts: CopyBatchOptions | undefined): G
     const message = `The batch has ${pairs.length} pairs, more than the limit (${MAX_BATCH_COPIES}): make several batches.`;
     throw badCopy('pairs', pairs.length, message, MAX_BATCH_COPIES);
   }
-  const read = Array.from(pairs as readonly unknown[], (pair, n): readonly [unknown, unknown] => {
-    if (Array.isArray(pair) && pair.length === 2) return [pair[0], pair[1]];
-    throw badCopy(`pairs[${n}]`, pair, `Pair ${n} of the batch (${show(pair)}) is not an array [dst, src].`);
-  });
+  const read: [unknown, unknown][] = [];
+  for (let n = 0; n < pairs.length; n++) {
+    const pair: unknown = pairs[n];
+    if (!Array.isArray(pair) || pair.length !== 2)
+      throw badCopy(`pairs[${n}]`, pair, `Pair ${n} of the batch (${show(pair)}) is not an array [dst, src].`);
+    read.push([pair[0], pair[1]]);
+  }
   return { pairs: read, label: opts?.label };
 }
 
 /** The arguments of `stream.copyBatch`. Pairs without elements are left out. */
 export function planBatch(core: DeviceCore, { pairs, label }: GivenBatch): BatchedPlan {
+  const opts = { label } as CopyOptions;
   const copies = pairs.map(([dst, src], n) => {
     try {
-      const plan = planCopy(dst, src, { label } as CopyOptions);
+      const plan = planCopy(dst, src, opts);
       checkEnd(core, 'dst', dst, plan.dst);
       checkEnd(core, 'src', src, plan.src);
       return plan;
@@ -56,9 +60,14 @@ export function planBatch(core: DeviceCore, { pairs, label }: GivenBatch): Batch
       throw error instanceof ArgumentError ? ofPair(error, n) : error;
     }
   });
-  checkApart(copies.map(({ dst, src }) => [dst, src]));
-  const byteLength = copies.reduce((sum, copy) => sum + copy.byteLength, 0);
-  return { copies: copies.filter((copy) => copy.byteLength > 0), byteLength, label };
+  checkApart(copies);
+  let byteLength = 0;
+  let isDense = true;
+  for (const copy of copies) {
+    byteLength += copy.byteLength;
+    isDense &&= copy.byteLength > 0;
+  }
+  return { copies: isDense ? copies : copies.filter((copy) => copy.byteLength > 0), byteLength, label };
 }
 
 /** A record copies contiguous memory of its own device. */
@@ -76,23 +85,26 @@ function ofPair({ argument, value, limit, message }: ArgumentError, n: number): 
 }
 
 /** Throws if a pair writes what another one reads or writes: devices make the copies of a batch in any order. */
-function checkApart(ends: readonly (readonly [dst: End, src: End])[]): void {
+function checkApart(copies: readonly CopyPlan[]): void {
   const spans = new Map<object, Span[]>();
-  for (const [pair, [dst, src]] of ends.entries()) {
-    for (const end of [dst, src]) {
-      const isWrite = end === dst;
-      // The bytes of an ordinary source are taken by the call.
-      if (end.bytes !== undefined && !isWrite) continue;
-      const key = end.region?.storage ?? (end.bytes as Uint8Array).buffer;
-      const start = end.region?.start ?? (end.bytes as Uint8Array).byteOffset;
-      const stop = end.region?.end ?? start + (end.bytes as Uint8Array).byteLength;
-      if (start === stop) continue;
-      let all = spans.get(key);
-      if (all === undefined) spans.set(key, (all = []));
-      all.push({ pair, isWrite, start, end: stop });
-    }
+  const note = (pair: number, isWrite: boolean, key: object, start: number, end: number): void => {
+    const all = spans.get(key);
+    const span = { pair, isWrite, start, end };
+    if (all === undefined) spans.set(key, [span]);
+    else if (start < end) all.push(span);
+  };
+  for (let pair = 0; pair < copies.length; pair++) {
+    const { dst, src } = copies[pair] as CopyPlan;
+    if (dst.region !== undefined) note(pair, true, dst.region.storage, dst.region.start, dst.region.end);
+    else note(pair, true, dst.bytes.buffer, dst.bytes.byteOffset, dst.bytes.byteOffset + dst.bytes.byteLength);
+    // The bytes of an ordinary source are taken by the call.
+    if (src.region !== undefined) note(pair, false, src.region.storage, src.region.start, src.region.end);
   }
-  for (const all of spans.values()) checkSpans(all.toSorted((a, b) => a.start - b.start));
+  for (const all of spans.values()) {
+    if (all.length === 1) continue;
+    const isSorted = all.every((span, at) => at === 0 || (all[at - 1] as Span).start <= span.start);
+    checkSpans(isSorted ? all : all.toSorted((one, two) => one.start - two.start));
+  }
 }
 
 /** In the order of their starts: compares each one with the earlier ones that reach farthest. */

@@ -1,7 +1,6 @@
 // Turns a batch of copies into one record. (A graph has each of them as a node.) Bytes of ordinary arrays go through page-locked memory.
 // Thread: owner.
 import { CopyFlag } from '../../protocol/protocol.gen.js';
-import type { CopyEnd } from '../../protocol/batch-encoder.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan } from './copy-plan.js';
@@ -61,14 +60,13 @@ function submitMoves(site: StreamContext, moves: readonly Move[], label: string 
     record.add(src.storage, src.start, src.end, false);
   }
   return record.submit('copy', label, () => {
-    for (const [n, { dst, src, byteLength }] of moves.entries()) {
+    const { batches } = core.encoder;
+    for (let n = 0; n < moves.length; n++) {
+      const { dst, src, byteLength } = moves[n] as Move;
       const flags = dst.storage.isPinned || src.storage.isPinned ? CopyFlag.PINNED : 0;
-      core.encoder.batches.copy(n, endOf(dst), endOf(src), byteLength, flags);
+      const [to, from] = [dst.storage.base + dst.offset, src.storage.base + src.offset];
+      batches.copy(n, core.channel.id, dst.storage, to, src.storage, from, byteLength, flags);
     }
-    return core.encoder.batches.batch(timeline.slot, moves.length);
+    return batches.batch(timeline.slot, moves.length);
   });
-}
-
-function endOf({ storage, offset }: Region): CopyEnd {
-  return { device: storage.core.channel.id, space: storage.space, handle: storage.handle, offset: storage.base + offset };
 }

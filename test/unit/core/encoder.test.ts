@@ -81,10 +81,10 @@ describe('encoder', () => {
   });
 
   test('a batch has copies like those of COPY records', () => {
-    const one = { device: 5, space: MemorySpace.HOST, handle: 11, offset: 2 ** 33 };
-    const two = { device: 6, space: MemorySpace.DEVICE, handle: 12, offset: 8 };
-    encoder.batches.copy(0, one, two, 2 ** 34, 0);
-    encoder.batches.copy(1, two, one, 16, CopyFlag.PINNED);
+    const one = { space: MemorySpace.HOST, handle: 11 };
+    const two = { space: MemorySpace.DEVICE, handle: 12 };
+    encoder.batches.copy(0, 5, one, 2 ** 33, two, 8, 2 ** 34, 0);
+    encoder.batches.copy(1, 5, two, 8, one, 2 ** 33, 16, CopyFlag.PINNED);
     const size = CopyBatchRecord.BYTE_SIZE + 2 * BatchedCopy.BYTE_SIZE;
     expect(encoder.batches.batch(4, 2)).toBe(size);
     header(Opcode.COPY_BATCH, size, 4);
@@ -95,9 +95,9 @@ describe('encoder', () => {
     };
     const [first, second] = [entry(0), entry(1)];
     const fieldsOfCopy = (): Uint8Array => encoder.block.slice(RecordHeader.BYTE_SIZE, CopyRecord.BYTE_SIZE);
-    encoder.copy(4, 5, MemorySpace.HOST, 11, 2 ** 33, 6, MemorySpace.DEVICE, 12, 8, 2 ** 34);
+    encoder.copy(4, 5, MemorySpace.HOST, 11, 2 ** 33, 5, MemorySpace.DEVICE, 12, 8, 2 ** 34);
     expect(first).toEqual(fieldsOfCopy());
-    encoder.copy(4, 6, MemorySpace.DEVICE, 12, 8, 5, MemorySpace.HOST, 11, 2 ** 33, 16, CopyFlag.PINNED);
+    encoder.copy(4, 5, MemorySpace.DEVICE, 12, 8, 5, MemorySpace.HOST, 11, 2 ** 33, 16, CopyFlag.PINNED);
     expect(second).toEqual(fieldsOfCopy());
   });
 
