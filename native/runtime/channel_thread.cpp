@@ -29,6 +29,9 @@ constexpr auto kLongestShortNap = std::chrono::nanoseconds(50'000);
 constexpr auto kShortWait = std::chrono::milliseconds(20);
 /// How much later than asked a sleep may end. The default, 50 us, would double the short naps.
 constexpr unsigned long kTimerSlackNs = 1000;
+/// How long a channel waits for work behind an event before it has a word written: the device would write it between
+/// the two, and what the event and a later one measure would take 2 us more.
+constexpr auto kBehindEvent = std::chrono::microseconds(3);
 /// Deferred records of one stream issued in one go, so that a woken flood does not starve the other streams.
 constexpr uint32_t kProceedBatch = 256;
 
@@ -108,6 +111,7 @@ void ChannelThread::RunChanges() {
 
 bool ChannelThread::DrainRing() {
   uint32_t read = 0;
+  bool is_event_last = false;
   for (; read < protocol::kTimelineWriteEvery; ++read) {
     const std::optional<Record> record = submissions_.First();
     // Looked at after the record was found: what was submitted on a held channel is not read.
@@ -115,6 +119,7 @@ bool ChannelThread::DrainRing() {
     // A change posted before a record was submitted must be seen before that record is read.
     if (inbox_.HasNotices()) DrainNotices();
     StreamState& stream = streams_.At(record->header.stream);
+    is_event_last = record->header.opcode == static_cast<uint32_t>(protocol::Opcode::kRecordEvent);
     if (!stream.deferred.empty() || issuer_.Issue(stream, *record) == Outcome::kParked) stream.deferred.Add(*record);
     submissions_.Advance(*record);
     // Streams to continue come before further records.
@@ -123,10 +128,19 @@ bool ChannelThread::DrainRing() {
       break;
     }
   }
+  // The next turn has the word written.
+  if (is_event_last && device_.needs_polling() && IsGivenRecordWithin(kBehindEvent)) return true;
   if (read > 0) issuer_.progress().Signal();
   // In a flood of records the thread does not come to Idle for long.
   if (read == protocol::kTimelineWriteEvery) issuer_.progress().Query([] { return false; });
   return read > 0;
+}
+
+bool ChannelThread::IsGivenRecordWithin(std::chrono::nanoseconds time) {
+  for (const auto end = Clock::now() + time; submissions_.Empty(); RelaxCore()) {
+    if (Clock::now() >= end) return false;
+  }
+  return true;
 }
 
 void ChannelThread::Proceed(StreamState& stream) {

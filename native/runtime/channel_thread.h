@@ -39,6 +39,7 @@ class ChannelThread {
   bool DrainNotices();
   void RunChanges();
   bool DrainRing();
+  bool IsGivenRecordWithin(std::chrono::nanoseconds time);
   /// Issues the stream's deferred records until one parks.
   void Proceed(StreamState& stream);
   bool IsDrained();
