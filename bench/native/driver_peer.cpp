@@ -166,7 +166,10 @@ class Peer {
     if (other_ == nullptr) {
       int devices = 0;
       MR_CALL(cuDeviceGetCount, &devices);
-      if (devices < 2) Fail("this machine has one GPU");
+      if (devices < 2) {
+        Fail("this machine has one GPU");
+        return {};
+      }
       other_ = std::make_unique<Peer>(1);
       MR_CALL(cuCtxSetCurrent, context_);
     }
