@@ -9,6 +9,7 @@
 // if the program fails; 3 if the machine does not allow ptrace.
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -109,6 +110,7 @@ int main(int argc, char** argv) {
   const pid_t child = fork();
   if (child < 0) Stop(1, "fork");
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // It is not traced yet while it warms up.
     dup2(out[1], STDOUT_FILENO);
     dup2(in[0], STDIN_FILENO);
     execvp(argv[1], argv + 1);
