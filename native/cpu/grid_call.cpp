@@ -95,7 +95,7 @@ GridCall::GridCall(const GridCall& parent, const MrChild& child)
 
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {
   if (fault.IsNoted()) return;
-  KernelRun run(kLocalBytes * block_threads());
+  KernelRun run(kLocalBytes * block_threads(), image_->variables());
   MrLaunch launch = launch_;
   launch.run = &run;
   launch.block_now = first;

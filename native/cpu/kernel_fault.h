@@ -21,6 +21,7 @@ enum class KernelFault : uint32_t {
   kSpin,         // A thread waited in a loop for another thread, for too long.
   kShared,       // The kernel accessed memory before or behind its dynamic shared memory.
   kNoHandler,    // The system refused what the thread needs to survive a kernel's faults, so none ran.
+  kVariables,    // The kernel accessed memory before or behind its `__shared__` or local variables.
   kGuard,        // The kernel accessed memory around an array. Its report is GridCall's.
   kRace,         // Two threads of a block raced for shared memory. Its report is GridCall's.
   kShuffle,      // Threads of a tile called `shfl` with different source ranks. Its report is GridCall's.

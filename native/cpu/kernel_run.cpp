@@ -15,7 +15,7 @@
 
 #include "cpu/division_traps.h"
 #include "cpu/host_info.h"
-#include "cpu/thread_variables.h"
+#include "cpu/kernel_memory.h"
 
 namespace millrace::cpu {
 
@@ -32,24 +32,19 @@ class KernelThread {
   /// Null on threads that run no kernels. Safe in a signal handler.
   static KernelThread* Find() { return static_cast<KernelThread*>(pthread_getspecific(key)); }
   static void OnSignal(int signal, siginfo_t* info, void* context);
-  [[nodiscard]] uintptr_t stack_low() const { return stack_low_; }
-  [[nodiscard]] uint64_t stack_bytes() const { return stack_bytes_; }
 
   KernelRun* volatile run = nullptr;
+  KernelMemory memory;
 
  private:
   [[nodiscard]] static bool Install();
   [[nodiscard]] bool HasSignalStack();
   static void PassOn(int signal, siginfo_t* info, void* context);
-  [[nodiscard]] bool IsBelowStack(uintptr_t address) const;
   void LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const;
 
   static pthread_key_t key;
   static std::atomic<bool> is_installed;
   bool has_signal_stack_ = false;
-  uintptr_t stack_low_ = 0;
-  uint64_t stack_bytes_ = 0;
-  uint64_t guard_bytes_ = 0;
   void* signal_stack_ = nullptr;  // Null: the thread already had one.
   size_t signal_stack_bytes_ = 0;
 };
@@ -61,7 +56,6 @@ struct sigaction previous[std::size(kSignals)];
 
 // Large enough for an earlier handler, which ours calls.
 constexpr size_t kSignalStackBytes = size_t{64} << 10;
-constexpr size_t kCacheLine = 64;
 
 // Limit for the coroutine memory of all runs together, as a fraction of the machine's or container's memory: kernels
 // whose threads wait in deep calls must not exhaust it.
@@ -95,7 +89,7 @@ std::atomic<bool> KernelThread::is_installed{false};
 KernelThread* KernelThread::Here() {
   if (!is_installed.load(std::memory_order_acquire) && !Install()) return nullptr;
   thread_local KernelThread thread;
-  return thread.HasSignalStack() ? &thread : nullptr;
+  return thread.HasSignalStack() && thread.memory.Map() ? &thread : nullptr;
 }
 
 bool KernelThread::Install() {
@@ -120,18 +114,6 @@ bool KernelThread::Install() {
 }
 
 KernelThread::KernelThread() {
-  pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-    void* low = nullptr;
-    size_t bytes = 0;
-    size_t guard = 0;
-    pthread_attr_getstack(&attributes, &low, &bytes);
-    pthread_attr_getguardsize(&attributes, &guard);
-    pthread_attr_destroy(&attributes);
-    stack_low_ = reinterpret_cast<uintptr_t>(low);
-    stack_bytes_ = bytes;
-    guard_bytes_ = guard;
-  }
   // If an instruction raises a blocked signal, the kernel ends the process.
   sigset_t raised;
   sigemptyset(&raised);
@@ -193,13 +175,10 @@ void KernelThread::OnSignal(int signal, siginfo_t* info, void* context) {
 void KernelThread::LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const {
   const auto address = reinterpret_cast<uintptr_t>(info.si_addr);
   if (signal == SIGILL) left.Leave(KernelFault::kInstruction, address);
-  if (signal == SIGSEGV && IsBelowStack(address)) left.Leave(KernelFault::kStack, stack_bytes_);
-  left.Leave(info.si_code == SI_KERNEL ? KernelFault::kNoAddress : KernelFault::kAddress, address);
-}
-
-// The C library decides whether the guard counts as stack; mapped memory does not fault, so both sides count.
-bool KernelThread::IsBelowStack(uintptr_t address) const {
-  return address >= stack_low_ - guard_bytes_ && address < stack_low_ + guard_bytes_;
+  if (info.si_code == SI_KERNEL) left.Leave(KernelFault::kNoAddress, address);
+  if (memory.IsBelowStack(address)) left.Leave(KernelFault::kStack, kKernelStackBytes);
+  if (memory.Contains(address)) left.Leave(KernelFault::kVariables, 0);
+  left.Leave(KernelFault::kAddress, address);
 }
 
 // Behaves as if this library had no handler.
@@ -220,9 +199,11 @@ void KernelThread::PassOn(int signal, siginfo_t* info, void* context) {
 KernelExit KernelRun::Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) {
   KernelThread* const thread = KernelThread::Here();
   if (thread == nullptr) return {.fault = KernelFault::kNoHandler};
+  if (variables_ != nullptr && !thread->memory.Prepare(*variables_)) return {.fault = KernelFault::kNoHandler};
+  memory_ = &thread->memory;
   if (sigsetjmp(place_, 0) == 0) {
     thread->run = this;
-    entry(&launch, first, end);
+    memory_->Call(entry, launch, first, end);
   }
   thread->run = nullptr;
   return exit_;
@@ -235,30 +216,25 @@ void KernelRun::Leave(KernelFault fault, uint64_t detail, const MrShuffle& shuff
 }
 
 KernelRun::~KernelRun() {
-  while (chunks_ != nullptr) {
-    Chunk* const next = chunks_->next;
-    bytes_of_all_runs.fetch_sub(chunks_->bytes, std::memory_order_relaxed);
-    std::free(chunks_);
-    chunks_ = next;
-  }
+  if (bytes_ == 0) return;
+  bytes_of_all_runs.fetch_sub(bytes_, std::memory_order_relaxed);
+  memory_->GiveBack();
 }
 
 void* KernelRun::TakeMemory(void* run, unsigned long long bytes) {
   auto& self = *static_cast<KernelRun*>(run);
   self.is_paused_ = true;
-  const uint64_t wanted = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine;
   const uint64_t most = std::min(self.most_bytes_, MostBytesOfAllRuns());
-  if (wanted > most - std::min(most, self.bytes_)) self.Leave(KernelFault::kMemory, most);
-  const uint64_t others = bytes_of_all_runs.fetch_add(wanted, std::memory_order_relaxed);
-  void* const made = others + wanted > MostBytesOfAllRuns() ? nullptr : std::aligned_alloc(kCacheLine, wanted);
+  if (bytes > most - std::min(most, self.bytes_)) self.Leave(KernelFault::kMemory, most);
+  const uint64_t others = bytes_of_all_runs.fetch_add(bytes, std::memory_order_relaxed);
+  void* const made = others + bytes > MostBytesOfAllRuns() ? nullptr : self.memory_->Take(bytes);
   if (made == nullptr) {
-    bytes_of_all_runs.fetch_sub(wanted, std::memory_order_relaxed);
+    bytes_of_all_runs.fetch_sub(bytes, std::memory_order_relaxed);
     self.Leave(KernelFault::kMemory, self.bytes_);
   }
-  self.bytes_ += wanted;
-  self.chunks_ = new (made) Chunk{self.chunks_, wanted};
+  self.bytes_ += bytes;
   self.is_paused_ = false;
-  return static_cast<char*>(made) + kCacheLine;
+  return made;
 }
 
 void KernelRun::Spin(void* run, unsigned long long* since) {
@@ -275,24 +251,16 @@ void KernelRun::Spin(void* run, unsigned long long* since) {
   self.is_paused_ = false;
 }
 
-void KernelRun::FindSpaces(void* run, const void* of, MrSpaces* found) {
-  auto& self = *static_cast<KernelRun*>(run);
-  self.is_paused_ = true;
-  const ThreadVariables variables = FindThreadVariables(of);
-  const KernelThread& thread = *KernelThread::Find();
-  *found = {.variables = variables.address,
-            .variable_bytes = variables.bytes,
-            .stack = reinterpret_cast<const char*>(thread.stack_low()),
-            .stack_bytes = thread.stack_bytes()};
-  self.is_paused_ = false;
+void KernelRun::FindSpaces(void* run, MrSpaces* found) {
+  const auto& self = *static_cast<const KernelRun*>(run);
+  *found = {.stack = reinterpret_cast<const char*>(self.memory_->stack()), .stack_bytes = kKernelStackBytes};
+  if (self.variables_ == nullptr) return;
+  found->variables = reinterpret_cast<const char*>(self.memory_->SharedOf(*self.variables_));
+  found->variable_bytes = self.variables_->end() - self.variables_->first();
 }
 
 bool KernelRun::IsTaken(void* run, const void* address) {
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  for (const Chunk* chunk = static_cast<KernelRun*>(run)->chunks_; chunk != nullptr; chunk = chunk->next) {
-    if (at - reinterpret_cast<uintptr_t>(chunk) < chunk->bytes) return true;
-  }
-  return false;
+  return static_cast<KernelRun*>(run)->memory_->IsTaken(reinterpret_cast<uintptr_t>(address));
 }
 
 void KernelRun::FailShuffle(void* run, const MrShuffle* shuffle) {

@@ -6,7 +6,8 @@
 // division by zero continues with all bits set, as on a GPU (division.h).
 //
 // A running kernel holds no lock, so aborting it leaves nothing locked. When it calls the runtime, a KernelPause marks
-// that: a signal there comes from the runtime, and the earlier handler gets it. The KernelRun owns the kernel's memory.
+// that: a signal there comes from the runtime, and the earlier handler gets it. A kernel has a stack of its own
+// (kernel_memory.h), so that an index outside of a local array does not reach the frames of the runtime.
 // See docs/decisions/0023-kernels-that-cannot-go-on.md.
 #pragma once
 
@@ -15,16 +16,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/image_variables.h"
 #include "cpu/kernel_fault.h"
 #include "cpu/module.h"
 
 namespace millrace::cpu {
 
+class KernelMemory;
+
 /// Thread: any; one call at a time on each.
 class KernelRun {
  public:
-  /// `most_bytes`: the limit of TakeMemory.
-  explicit KernelRun(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  /// `most_bytes`: the limit of TakeMemory. `variables`: the image's; null if it has none.
+  KernelRun(uint64_t most_bytes, const ImageVariables* variables) : most_bytes_(most_bytes), variables_(variables) {}
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
@@ -37,7 +41,7 @@ class KernelRun {
   /// For `MrLaunch::spin`: aborts a kernel whose thread has waited in a loop for kSpinLimit.
   static void Spin(void* run, unsigned long long* since);
   /// For `MrLaunch::find_spaces` and `is_taken`.
-  static void FindSpaces(void* run, const void* of, MrSpaces* found);
+  static void FindSpaces(void* run, MrSpaces* found);
   static bool IsTaken(void* run, const void* address);
   /// For `MrLaunch::fail_shuffle`: aborts the kernel.
   static void FailShuffle(void* run, const MrShuffle* shuffle);
@@ -46,16 +50,12 @@ class KernelRun {
   friend class KernelPause;
   friend class RaceDetector;
   friend class KernelThread;
-  struct Chunk {
-    Chunk* next;
-    uint64_t bytes;
-  };
-
   [[noreturn]] void Leave(KernelFault fault, uint64_t detail, const MrShuffle& shuffle = {});
 
   const uint64_t most_bytes_;
+  const ImageVariables* const variables_;
+  KernelMemory* memory_ = nullptr;  // The thread's, from Call on.
   uint64_t bytes_ = 0;
-  Chunk* chunks_ = nullptr;
   KernelExit exit_;
   volatile bool is_paused_ = false;
   sigjmp_buf place_;

@@ -27,10 +27,9 @@ std::string LoaderError() {
   return said != nullptr ? said : "it gave no reason";
 }
 
-/// The file itself; if it has variables, a copy next to it, which the loader does not know yet. The copy's name marks
-/// it as unfinished, so that the cache removes it if the process ends first.
-Result<std::string> FileOf(const std::string& path) {
-  if (!HasOwnData(path)) return path;
+/// A copy next to the file, which the loader does not know yet. Its name marks it as unfinished, so that the cache
+/// removes it if the process ends first.
+Result<std::string> CopyOf(const std::string& path) {
   static std::atomic<uint64_t> copies{0};
   std::string copy = path + '.' + std::to_string(getpid()) + '-' + std::to_string(copies.fetch_add(1)) + ".new";
   std::error_code error;
@@ -55,20 +54,34 @@ class Variable final : public hal::Memory {
 }  // namespace
 
 Result<std::shared_ptr<Image>> Image::Load(const std::string& path) {
-  Result<std::string> found = FileOf(path);
-  MR_TRY(found.status());
-  const std::string& file = found.value();
-  // RTLD_NOW: a missing symbol must fail the build, not end the process at the first launch. RTLD_LOCAL: two images may
-  // export the same entry.
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const std::string said = library == nullptr ? LoaderError() : std::string();
-  // The mapping remains valid, and the loader cannot mistake another file for this one.
-  if (file != path) unlink(file.c_str());
-  if (library == nullptr) return SystemMessage::Fail(StatusCode::kUnavailable, kLoading, said);
-  return std::make_shared<Image>(library, path);
+  if (HasOwnData(path)) return LoadCopy(path);
+  Result<std::shared_ptr<Image>> loaded = Open(path, path);
+  // Another copy of this library, in the same process, has other places for variables.
+  return !loaded.ok() && loaded.status().code() == StatusCode::kState ? LoadCopy(path) : std::move(loaded);
 }
 
-Image::Image(void* library, const std::string& path) : library_(library) {
+Result<std::shared_ptr<Image>> Image::LoadCopy(const std::string& path) {
+  Result<std::string> copied = CopyOf(path);
+  MR_TRY(copied.status());
+  Result<std::shared_ptr<Image>> loaded = Open(copied.value(), path);
+  // The mapping remains valid, and the loader cannot mistake another file for this one.
+  unlink(copied.value().c_str());
+  return loaded;
+}
+
+Result<std::shared_ptr<Image>> Image::Open(const std::string& file, const std::string& path) {
+  // RTLD_NOW: a missing symbol must fail the build, not end the process at the first launch. RTLD_LOCAL: two images may
+  // export the same entry.
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return SystemMessage::Fail(StatusCode::kUnavailable, kLoading, LoaderError());
+  Result<std::shared_ptr<ImageVariables>> variables = ImageVariables::Of(library);
+  if (variables.ok()) return std::make_shared<Image>(library, path, std::move(variables).value());
+  dlclose(library);
+  return variables.status();
+}
+
+Image::Image(void* library, const std::string& path, std::shared_ptr<ImageVariables> variables)
+    : library_(library), variables_(std::move(variables)) {
   Dl_info info{};
   const void* found = Find("mr_finds_races");
   if (found == nullptr || dladdr(found, &info) == 0) return;
@@ -77,6 +90,7 @@ Image::Image(void* library, const std::string& path) : library_(library) {
 }
 
 Image::~Image() {
+  variables_.reset();
   dlclose(library_);
 }
 

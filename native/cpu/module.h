@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cpu/guard_variables.h"
+#include "cpu/image_variables.h"
 #include "cpu/shim/launch_abi.h"
 #include "hal/hal.h"
 
@@ -29,7 +30,7 @@ namespace millrace::cpu {
 class Image {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Image>> Load(const std::string& path);
-  Image(void* library, const std::string& path);
+  Image(void* library, const std::string& path, std::shared_ptr<ImageVariables> variables);
   ~Image();
   Image(const Image&) = delete;
   Image& operator=(const Image&) = delete;
@@ -37,11 +38,18 @@ class Image {
   [[nodiscard]] void* Find(const std::string& symbol) const;
   /// The address at which an image that finds races is loaded; 0 for any other image.
   [[nodiscard]] uintptr_t race_base() const { return race_base_; }
+  /// Null if it was compiled without the shim.
+  [[nodiscard]] const ImageVariables* variables() const { return variables_.get(); }
   /// Its variables that are not of the source.
   [[nodiscard]] const std::vector<ThreadRange>& guards() const { return guards_; }
 
  private:
+  [[nodiscard]] static Result<std::shared_ptr<Image>> LoadCopy(const std::string& path);
+  /// Loads `file`, which has the content of `path`.
+  [[nodiscard]] static Result<std::shared_ptr<Image>> Open(const std::string& file, const std::string& path);
+
   void* const library_;
+  std::shared_ptr<ImageVariables> variables_;
   uintptr_t race_base_ = 0;
   std::vector<ThreadRange> guards_;
 };

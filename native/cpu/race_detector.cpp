@@ -5,7 +5,6 @@
 
 #include "cpu/kernel_run.h"
 #include "cpu/module.h"
-#include "cpu/thread_variables.h"
 
 namespace millrace::cpu {
 namespace {
@@ -40,9 +39,10 @@ RaceDetector::RaceDetector(KernelRun& run, const Image& image, const MrLaunch& l
       image_(image) {}
 
 void RaceDetector::FindVariables() {
-  const ThreadVariables found = FindThreadVariables(reinterpret_cast<const void*>(image_.race_base()));
-  variables = found.address;
-  variable_bytes = found.bytes;
+  MrSpaces found;
+  KernelRun::FindSpaces(&run_, &found);
+  variables = found.variables;
+  variable_bytes = found.variable_bytes;
 }
 
 bool RaceDetector::IsIgnored(uintptr_t address) const {
@@ -64,7 +64,9 @@ void RaceDetector::Look(const void* address, uint64_t bytes, unsigned how, const
                           static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place) - image_.race_base())};
   const std::optional<Race> race = shadow_.Access(is_dynamic ? 1 : 0, from, end - from, access);
   if (!race) return;
-  const RaceReport report{race->byte, is_dynamic, race->first, race->second};
+  // The names of variables are found by their bytes from the first variable of the image.
+  const uint64_t byte = race->byte + (is_dynamic ? 0 : MR_SHARED_OFFSET);
+  const RaceReport report{byte, is_dynamic, race->first, race->second};
   const bool is_plain_write = access.is_write && !access.is_atomic && race->first.is_write && !race->first.is_atomic;
   const bool is_plain_read = !access.is_write && !access.is_atomic && race->first.is_atomic;
   if (!is_plain_write && !is_plain_read) {
@@ -111,7 +113,7 @@ void RaceDetector::Event(unsigned event, uint64_t first, uint64_t second) {
       if (variables == nullptr) FindVariables();
       ignored_.clear();
       for (const auto& [from, end] : image_.guards()) {
-        const auto start = reinterpret_cast<uintptr_t>(variables);
+        const auto start = reinterpret_cast<uintptr_t>(variables) - MR_SHARED_OFFSET;
         ignored_.emplace_back(start + from, start + end);
       }
       shadow_.BeginBlock(static_cast<uint32_t>(first));

@@ -22,12 +22,8 @@ constexpr int kNice = 10;
 
 constexpr uint32_t kMaxSpinners = 2;
 
-// For the variables of kernels (src/toolchain/compilers/stack-usage.ts relies on it), independent of the process's
-// limit. Pages are allocated when touched.
+// Independent of the process's limit. Kernels have a stack of their own (kernel_memory.h).
 constexpr size_t kStackBytes = size_t{8} << 20;
-// Larger than any frame that src/toolchain/compilers/stack-usage.ts accepts, so that no function can skip over the
-// guard. Costs address space only.
-constexpr size_t kGuardBytes = size_t{8} << 20;
 
 }  // namespace
 
@@ -41,7 +37,6 @@ int StartQuietThread(const char* name, pthread_t* thread, void* (*entry)(void*),
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
     error = pthread_attr_setstacksize(&attributes, kStackBytes);
-    if (error == 0) error = pthread_attr_setguardsize(&attributes, kGuardBytes);
     if (error == 0) error = CreateThread(name, thread, &attributes, entry, argument);
     pthread_attr_destroy(&attributes);
   }

@@ -23,7 +23,7 @@ constexpr uint64_t kMaxNameBytes = 1 << 20;
 
 /// Sections that only the loader writes, before other code runs.
 bool IsOfLoader(std::string_view name) {
-  return name.starts_with(".got") || name.starts_with(".data.rel.ro");
+  return name.starts_with(".got") || name.starts_with(".data.rel.ro") || name == ".mr_place";
 }
 
 }  // namespace

@@ -60,6 +60,18 @@ const accessed = (name: string, byte: number, array: string, byteLength: number,
     'i',
   );
 
+const beyondOwn = cudaKernel(
+  'beyond_own',
+  { y: output(u8), at: i32, space: i32 },
+  `extern "C" __global__ void beyond_own(unsigned char* y, int at, int space) {
+  __shared__ unsigned char shared[100];
+  volatile unsigned char own[100];
+  if (threadIdx.x == 0) (space == 0 ? shared : own)[at] = 7;
+  __syncthreads();
+  if (threadIdx.x == 0) y[at] = space == 0 ? shared[at] : own[at];
+}`,
+);
+
 export function guardedMemory(target: Target): void {
   const rule = rulesOf(target);
   const isOnCpu = target.spec.startsWith('cpu');
@@ -88,6 +100,29 @@ export function guardedMemory(target: Target): void {
       await device.stream.launch(put, { grid: 1, block: 1 }, { y, at: 99 }).done;
       expect((await y.read())[99]).toBe(7);
     });
+  });
+
+  describe.runIf(isOnCpu)('6 failure: accesses outside of shared and local arrays', () => {
+    const chapter = chapterDevice(target, { guard: false });
+
+    rule(
+      'S626',
+      'an index outside of shared or local arrays reaches no memory of the host: its launch fails, and the device goes on',
+      async () => {
+        const { device } = chapter;
+        using y = device.zeros(100, 'u8');
+        for (const space of [0, 1]) {
+          for (const at of [-(2 ** 28), 2 ** 28]) {
+            const error = await rejectionOf(device.stream.launch(beyondOwn, { grid: 2, block: 4 }, { y, at, space }).done);
+            expect(error).toBeInstanceOf(LaunchError);
+            expect(error.message).toContain('accessed memory before or behind its __shared__ or local variables in block (');
+          }
+          await device.stream.launch(beyondOwn, { grid: 2, block: 4 }, { y, at: 99, space }).done;
+          expect((await y.read())[99]).toBe(7);
+          device.stream.fill(y, 0);
+        }
+      },
+    );
   });
 
   describe.runIf(isOnCpu)('6 failure: guarded memory', () => {

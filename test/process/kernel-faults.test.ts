@@ -28,6 +28,20 @@ test('kernels that write outside of their arrays reach other arrays at most, or 
   expect(ending.stderr).toMatch(/Kernel put on stream default of device cpu:# accessed byte # of array y, which has # bytes, in block/);
 });
 
+test('kernels that index outside of their shared or local arrays change no memory of the process', async () => {
+  const ending = await runProgram('stray-shared', []);
+  expect(ending).toMatchObject({ code: 0, signal: null });
+  const outside = 'LaunchError: accessed memory before or behind its __shared__ or local variables';
+  expect(linesOf(ending)).toEqual([
+    `local, far: ${outside}`,
+    `shared, far: ${outside}`,
+    `shared: ${outside}`,
+    'shared: done',
+    'open 3 1000',
+    'closed',
+  ]);
+});
+
 test('WebAssembly still handles its own traps after kernels have run', async () => {
   const ending = await runProgram('handlers', ['wasm']);
   expect(ending).toMatchObject({ code: 0, signal: null });

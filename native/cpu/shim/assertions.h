@@ -20,9 +20,9 @@ static_assert(__builtin_offsetof(MrFaultSlot, block_x) == 24, "");
 static_assert(__builtin_offsetof(MrFaultSlot, thread_z) == 44, "");
 
 /// The launch's fault slot and word, for the blocks that this pool thread runs.
-static thread_local MrFaultSlot* mr_fault;
-static thread_local unsigned* mr_fault_word;
-static thread_local void* mr_place_to_leave[5];
+MR_OF_THREAD MrFaultSlot* mr_fault;
+MR_OF_THREAD unsigned* mr_fault_word;
+MR_OF_THREAD void* mr_place_to_leave[5];
 
 /// `line` takes the place of the index in other reports. All ones as the parameter means an assertion.
 [[noreturn]] __attribute__((noinline, cold)) static void mr_assertion_failed(int line, uint3 block, uint3 thread) {

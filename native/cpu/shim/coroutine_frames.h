@@ -65,4 +65,4 @@ struct mr_frames {
 };
 
 /// The pool thread's, while it runs blocks.
-static thread_local mr_frames* mr_current_frames;
+MR_OF_THREAD mr_frames* mr_current_frames;

@@ -28,7 +28,7 @@ static MR_INLINE bool mr_is_stopped(const MrLaunch* launch) {
 }
 
 /// The launch of the blocks that this thread runs.
-static thread_local const MrLaunch* mr_launch_of_block;
+MR_OF_THREAD const MrLaunch* mr_launch_of_block;
 
 /// Memory aligned to a cache line, which the kernel owns until the entry returns.
 static __attribute__((noinline)) void* mr_take_memory(size_t bytes) {

@@ -8,6 +8,19 @@
 struct MrLauncher;
 struct MrRaces;
 
+/// Bytes from the first variable of thread storage duration to the first `__shared__` variable (thread_variables.h).
+#define MR_SHARED_OFFSET 0x40000000
+
+/// What an image exports as `mr_place`, and its loader sets: where the variables of a thread are. Code of an image runs
+/// on stacks in the thread's memory: the one that the device gives, or memory that the image has taken.
+struct MrPlace {
+  /// Of the address of the memory, in any address of it.
+  unsigned long long mask;
+  /// From there to the image's variables.
+  unsigned long long image;
+};
+static_assert(sizeof(MrPlace) == 16, "");
+
 /// Two threads of a tile that called `shfl` with different source ranks.
 struct MrShuffle {
   struct Call {
@@ -22,7 +35,7 @@ static_assert(sizeof(MrShuffle) == 40, "");
 
 /// Memory of the thread that runs blocks.
 struct MrSpaces {
-  /// Variables of thread storage duration of the image: its `__shared__` variables, and some of the shim.
+  /// The `__shared__` variables of the image.
   const char* variables = nullptr;
   unsigned long long variable_bytes = 0;
   const char* stack = nullptr;
@@ -60,8 +73,8 @@ struct MrLaunch {
   MrRaces* races = nullptr;
   /// Fails the launch and does not return.
   void (*fail_shuffle)(void* run, const MrShuffle* shuffle) = nullptr;
-  /// Finds the memory of the calling thread. `of` is an address in the image.
-  void (*find_spaces)(void* run, const void* of, MrSpaces* found) = nullptr;
+  /// Finds the memory of the calling thread.
+  void (*find_spaces)(void* run, MrSpaces* found) = nullptr;
   /// Whether memory of `take_memory` contains the address.
   bool (*is_taken)(void* run, const void* address) = nullptr;
 };

@@ -4,15 +4,13 @@
 #include "kernel_exports.h"
 
 /// Of the pool thread, once it has asked.
-static thread_local MrSpaces mr_spaces;
-/// Has an address in the image.
-static const char mr_of_image = 0;
+MR_OF_THREAD MrSpaces mr_spaces;
 
 static __attribute__((noinline)) const MrSpaces& mr_spaces_here() {
   // Who runs the blocks of a GPU, as the driver for tests does, knows no spaces.
   if (mr_spaces.variables == nullptr && mr_launch_of_block->find_spaces != nullptr) {
     mr_need_stack();
-    mr_launch_of_block->find_spaces(mr_launch_of_block->run, &mr_of_image, &mr_spaces);
+    mr_launch_of_block->find_spaces(mr_launch_of_block->run, &mr_spaces);
   }
   return mr_spaces;
 }

@@ -9,7 +9,7 @@
 #define MR_UNWATCHED static __attribute__((noinline, no_sanitize("thread")))
 
 /// Of the blocks that this pool thread runs.
-static thread_local MrRaces* mr_races;
+MR_OF_THREAD MrRaces* mr_races;
 
 MR_UNWATCHED void mr_tell(unsigned event, unsigned long long first = 0, unsigned long long second = 0) {
   mr_need_stack();

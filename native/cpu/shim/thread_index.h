@@ -171,12 +171,12 @@ struct mr_index3 {
   MR_INLINE operator dim3() const { return {x, y, z}; }
 };
 
-static thread_local mr_index3 threadIdx, blockIdx, blockDim, gridDim;
+MR_OF_THREAD mr_index3 threadIdx, blockIdx, blockDim, gridDim;
 static constexpr int warpSize = 32;
 
 /// The launch's dynamic shared memory, for `extern __shared__` arrays.
-static thread_local char* mr_dynamic_shared;
-static thread_local unsigned mr_dynamic_shared_bytes;
+MR_OF_THREAD char* mr_dynamic_shared;
+MR_OF_THREAD unsigned mr_dynamic_shared_bytes;
 
 /// An `extern __shared__ T name[]` at namespace scope: its address is known only while a block runs.
 template <class T>

@@ -29,6 +29,8 @@
 #define __builtin_align__(n) __attribute__((aligned(n)))
 // A block never leaves its pool thread, which runs one block at a time.
 #define __shared__ static thread_local
+/// A variable of the shim, which lies apart (thread_variables.h).
+#define MR_OF_THREAD static thread_local __attribute__((section(".tdata.mr")))
 
 // clang has _Float16 for x86 since version 15; __fp16, which only stores and converts, exists in all versions.
 #if defined(__clang__) && __clang_major__ < 15

@@ -34,7 +34,8 @@ export const KERNEL_FAULTS: readonly string[] = [
   'reached a trap',
   'waited in a loop for another thread, or for another launch, for more than # ms (threads of a block run one after the other between barriers; of all launches with such loops, 1,024 blocks run at once)',
   'accessed memory before or behind its # bytes of dynamic shared memory',
-  'did not run, because the system refused the signal handler or the signal stack that it needs',
+  'did not run, because the system refused the signal handler, the signal stack or the memory that it needs',
+  'accessed memory before or behind its __shared__ or local variables',
 ];
 /**
  * The index in KERNEL_FAULTS of an access outside an array. The index of the report is the distance from the

@@ -77,6 +77,8 @@ export function exportsOf(source: string, instances: readonly string[] = []): Ex
   };
 }
 
+const SHIM = '#include "cuda_on_cpu.h"\n#include "thread_variables.h"\n';
+
 /** C++ names of `__constant__` variables. `source` is preprocessed if that was possible. */
 export function constantNames(source: string): readonly string[] {
   const found = variablesOf(withoutComments(source), source).filter(({ space, isExtern }) => space === 'constant' && !isExtern);
@@ -139,7 +141,7 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   if (spec.isLaunching) headers.push('device_runtime.h');
   if (defined?.text.includes('::mr_shift(')) headers.push('shifts.h');
   if (isUsers) headers.push('casts.h');
-  const included = `#include "cuda_on_cpu.h"\n${head.library}${headers.map((name) => `#include "${name}"\n`).join('')}`;
+  const included = `${SHIM}${head.library}${headers.map((name) => `#include "${name}"\n`).join('')}`;
   const table = [...(exports.variables ?? [])].map(([name, path]) => `MR_VARIABLE(${name}, ${path}) `);
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const checks = parameterChecks(checked, kernelPaths(tokens));
@@ -198,7 +200,7 @@ export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: 
 export function composeSimd(source: string, kernels: readonly string[]): ComposedSource {
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
   return {
-    text: `#include "cuda_on_cpu.h"\n${source}${exported}`,
+    text: `${SHIM}${source}${exported}`,
     restore: (log) => log,
     hasCoroutines: false,
     isSplit: false,

@@ -58,6 +58,8 @@ const FLAGS: readonly string[] = [
   '-fno-exceptions',
   '-fno-rtti',
   '-fno-threadsafe-statics',
+  // Some systems make it the default, and it ends the process.
+  '-fno-stack-protector',
   '-fPIC',
   '-fvisibility=hidden',
   '-pipe',
@@ -256,7 +258,7 @@ export class CpuCompiler implements KernelCompiler {
     // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
     if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
-    // Loops over threads have the accesses of all threads in one, and their shared memory is on the stack.
+    // Loops over threads have the accesses of all threads in one.
     const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces && !hasSpaces;
     if (mayLoop && form !== 'coroutines' && form !== 'threads') {
       const composed = compose(wanted, read, true);

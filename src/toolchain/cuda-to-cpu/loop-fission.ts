@@ -213,7 +213,7 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     else this.#require(!['break', 'continue'].includes(this.#tokens[one.from]!.text));
   }
 
-  /** Memory that the kernel's outermost block declares goes on the stack: without other aliases, it can stay in registers. */
+  /** Memory that the kernel's outermost block declares has no other aliases, so it can stay in registers. */
   #sharedText({ from, to }: Statement, isOutermost: boolean): string {
     // The declaration moves to the front, so its size must not use a name declared before it.
     for (let i = from; i < to; i++) {
@@ -239,9 +239,9 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
           .slice(0, end)
           .map(({ text }) => text)
           .join(' ');
-        const own = isCounted.has(name) ? `mr_shared_${name}` : name;
-        const kept = own === name ? '' : `auto& ${name} = *mr_kept(&${own});\n`;
-        return `alignas(64) ${element} ${own}${dimensions};\nstatic_assert(sizeof(${own}) <= mr_most_shared_bytes);\n${kept}`;
+        const own = `mr_shared_${name}`;
+        const reached = isCounted.has(name) ? `*mr_kept(&${own})` : `mr_own(${own})`;
+        return `alignas(64) static thread_local ${element} ${own}${dimensions};\nstatic_assert(sizeof(${own}) <= mr_most_shared_bytes);\nauto& ${name} = ${reached};\n`;
       })
       .join('');
   }

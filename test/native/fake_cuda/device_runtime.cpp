@@ -52,18 +52,18 @@ struct Launcher : MrLauncher {
   std::vector<Child> tails;
 };
 
-void RunChildren(std::vector<Child>& children) {
+void RunChildren(std::vector<Child>& children, const testing::ImageMemory& image) {
   for (Child& child : children) {
     std::vector<void*> pointers;
     for (std::vector<char>& value : child.values) pointers.push_back(value.data());
     child.shape.params = pointers.data();
-    RunLaunchTree(child.entry, child.shape);
+    RunLaunchTree(child.entry, child.shape, image);
   }
 }
 
 }  // namespace
 
-void RunLaunchTree(MrEntry entry, const MrLaunch& shape) {
+void RunLaunchTree(MrEntry entry, const MrLaunch& shape, const testing::ImageMemory& image) {
   std::vector<char> shared(shape.shared_bytes + 64);
   Launcher launcher;
   KernelMemory memory;
@@ -71,9 +71,9 @@ void RunLaunchTree(MrEntry entry, const MrLaunch& shape) {
   launch.run = &memory;
   launch.dynamic_shared = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(shared.data()) + 63) / 64 * 64);
   launch.launcher = &launcher;
-  entry(&launch, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);
-  RunChildren(launcher.others);
-  RunChildren(launcher.tails);
+  image.Call(entry, launch, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);
+  RunChildren(launcher.others, image);
+  RunChildren(launcher.tails, image);
 }
 
 }  // namespace millrace::fake_cuda

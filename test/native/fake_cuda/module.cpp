@@ -14,6 +14,7 @@
 #include <cstring>
 #include <thread>
 
+#include "../image_memory.h"
 #include "device_code.h"
 #include "device_runtime.h"
 #include "entry.h"
@@ -63,11 +64,13 @@ std::string NameOf(std::string symbol) {
 struct Module {
   int file = -1;            // Stays open: the name that the loader knows the library by is its descriptor's.
   void* library = nullptr;  // Null for PTX.
+  testing::ImageMemory memory;
   std::string ptx;
   std::map<std::string, std::unique_ptr<Function>> functions;
   std::vector<uintptr_t> variables;  // Those that were asked for. Guarded by World::mutex.
 
   ~Module() {
+    memory = testing::ImageMemory();
     if (library != nullptr) dlclose(library);
     if (file >= 0) close(file);
   }
@@ -92,6 +95,7 @@ CUresult LoadElf(Module& module, const void* image) {
   const std::string path = "/proc/self/fd/" + std::to_string(module.file);
   module.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module.library == nullptr) std::fprintf(stderr, "fake_cuda: %s\n", dlerror());
+  module.memory = testing::ImageMemory(module.library);
   return module.library == nullptr ? cuda::CUDA_ERROR_INVALID_IMAGE : cuda::CUDA_SUCCESS;
 }
 
@@ -148,7 +152,7 @@ struct Launch {
     for (std::vector<char>& value : values) pointers.push_back(value.data());
     shape.params = pointers.data();
     if (is_cooperative) return RunCooperative();
-    RunLaunchTree(entry, shape);
+    RunLaunchTree(entry, shape, module->memory);
   }
 
  private:
@@ -165,7 +169,7 @@ struct Launch {
         launch.dynamic_shared = shared.address();
         launch.grid_barrier = &barrier;
         launch.wait_for_grid = [](void* grid) { static_cast<std::barrier<>*>(grid)->arrive_and_wait(); };
-        entry(&launch, block, block + 1);
+        module->memory.Call(entry, launch, block, block + 1);
         barrier.arrive_and_drop();
       });
     }

@@ -54,13 +54,17 @@ export class ImageRunner {
 
   constructor() {
     const source = fileURLToPath(new URL('./run_image.cpp', import.meta.url));
+    const native = join(SHIM_DIRECTORY, '..', '..');
     execFileSync('g++', [
       '-std=c++20',
       '-O1',
       '-rdynamic',
       '-I',
       SHIM_DIRECTORY,
+      '-I',
+      native,
       source,
+      ...['address_space', 'image_variables', 'kernel_memory'].map((name) => join(native, 'cpu', `${name}.cpp`)),
       '-o',
       join(this.directory, 'run_image'),
       '-ldl',

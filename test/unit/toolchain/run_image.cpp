@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "../../native/image_memory.h"
 #include "launch_abi.h"
 
 static void* TakeMemory(void*, unsigned long long bytes) {
@@ -33,12 +34,12 @@ extern "C" {
 alignas(64) char mr_grids[65536];
 }
 
-static MrEntry CopyOf(const std::string& image, const std::string& entry, unsigned number) {
+static void* CopyOf(const std::string& image, unsigned number) {
   const std::string path = image + '.' + std::to_string(number);
   std::ofstream(path, std::ios::binary) << std::ifstream(image, std::ios::binary).rdbuf();
   void* copy = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   std::remove(path.c_str());
-  return copy == nullptr ? nullptr : reinterpret_cast<MrEntry>(dlsym(copy, entry.c_str()));
+  return copy;
 }
 
 int main(int argc, char** argv) {
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
 
   const unsigned long long blocks = 1ull * numbers[0] * numbers[1] * numbers[2];
   std::atomic<unsigned long long> next{0};
+  const millrace::testing::ImageMemory memory(image);
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < numbers[7]; ++t) {
     threads.emplace_back([&] {
@@ -89,15 +91,16 @@ int main(int argc, char** argv) {
                             .dynamic_shared = shared.data(),
                             .take_memory = &TakeMemory};
       for (unsigned long long first; (first = next.fetch_add(3)) < blocks;) {
-        entry(&launch, first, first + 3 < blocks ? first + 3 : blocks);
+        memory.Call(entry, launch, first, first + 3 < blocks ? first + 3 : blocks);
       }
     });
   }
   std::barrier<> grid(static_cast<std::ptrdiff_t>(blocks));
   for (unsigned block = 0; numbers[7] == 0 && block < blocks; ++block) {
-    const MrEntry own = CopyOf(argv[1], "mr_entry_" + name, block);
-    if (!own) return std::fprintf(stderr, "%s\n", dlerror()), 3;
-    threads.emplace_back([&, own, block] {
+    void* const copy = CopyOf(argv[1], block);
+    if (!copy) return std::fprintf(stderr, "%s\n", dlerror()), 3;
+    const auto own = reinterpret_cast<MrEntry>(dlsym(copy, ("mr_entry_" + name).c_str()));
+    threads.emplace_back([&, memory_of_copy = millrace::testing::ImageMemory(copy), own, block] {
       std::vector<char> shared(numbers[6] + 16);
       const MrLaunch launch{
           .params = params.data(),
@@ -108,7 +111,7 @@ int main(int argc, char** argv) {
           .wait_for_grid = [](void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); },
           .grid_barrier = &grid,
           .take_memory = &TakeMemory};
-      own(&launch, block, block + 1);
+      memory_of_copy.Call(own, launch, block, block + 1);
       grid.arrive_and_drop();
     });
   }

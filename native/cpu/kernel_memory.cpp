@@ -1,0 +1,210 @@
+#include "cpu/kernel_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/address_space.h"
+#include "cpu/shim/launch_abi.h"
+
+extern "C" void mr_call_on_stack(MrEntry entry, const MrLaunch* launch, unsigned long long first,
+                                 unsigned long long end, void* stack_end);
+// The address of the caller's frame is at the start of the variables (kOwn). The stack tells where that is.
+asm(R"(
+  .pushsection .text
+  .hidden mr_call_on_stack
+  .globl mr_call_on_stack
+  .type mr_call_on_stack, @function
+mr_call_on_stack:
+  pushq %rbx
+  pushq %rbp
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, %rax
+  movq %r8, %rsp
+  movq $-0x200000000, %r9
+  andq %r8, %r9
+  movq %rax, 0x40000000(%r9)
+  movq %rdi, %rax
+  movq %rsi, %rdi
+  movq %rdx, %rsi
+  movq %rcx, %rdx
+  call *%rax
+  movq $-0x200000000, %rax
+  andq %rsp, %rax
+  movq 0x40000000(%rax), %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbp
+  popq %rbx
+  ret
+  .size mr_call_on_stack, . - mr_call_on_stack
+  .popsection
+)");
+
+namespace millrace::cpu {
+namespace {
+
+// Parts of the address space of a thread, which costs nothing until it is used:
+//   guard | the shim's variables | guard | shared variables | guard | stack | guard | what kernels take | guard
+constexpr uint64_t kGuard = MR_SHARED_OFFSET;
+constexpr uint64_t kOwn = kOwnVariables;
+constexpr uint64_t kStack = kOwn + MR_SHARED_OFFSET + kMostVariableBytes + kGuard;
+constexpr uint64_t kTaken = kStack + kKernelStackBytes + kGuard;
+constexpr uint64_t kMostTaken = 1 << 30;
+constexpr uint64_t kAll = kTaken + kMostTaken + kGuard;
+static_assert(2 * kMostVariableBytes <= MR_SHARED_OFFSET && kAll <= kKernelMemorySpan);
+static_assert(kOwn == 0x40000000 && kKernelMemorySpan == 0x200000000);
+
+// Where the system limits the address space.
+constexpr uint64_t kSmallGuard = 1 << 20;
+constexpr uint64_t kSmallPart = 16 << 20;
+constexpr uint64_t kTries = 64;
+
+// Larger than any frame that src/toolchain/compilers/stack-usage.ts accepts, so that no function can skip over it.
+constexpr uint64_t kStackGuard = 8 << 20;
+// Accessible memory grows by so much.
+constexpr uint64_t kGrowth = 1 << 20;
+// What kernels take stays for the next launch, up to this.
+constexpr uint64_t kKeptBytes = 1 << 20;
+constexpr uint64_t kCacheLine = 64;
+
+struct Part {
+  uint64_t first;
+  uint64_t bytes;
+};
+
+std::byte* Reserve(std::byte* at, uint64_t bytes) {
+  const int where = at == nullptr ? 0 : MAP_FIXED_NOREPLACE;
+  void* const mapped = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | where, -1, 0);
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+}
+
+}  // namespace
+
+bool KernelMemory::Map() {
+  if (stack_ != nullptr) return true;
+  if (!MapWhole() && !MapParts()) return false;
+  std::byte* const stack = own_ - kOwn + kStack;
+  // The address to return to is in front of the first variables.
+  if (Grow(own_, sizeof(void*), most_variables_, &own_bytes_) &&
+      mprotect(stack, kKernelStackBytes, PROT_READ | PROT_WRITE) == 0) {
+    stack_ = stack;
+    taken_ = own_ - kOwn + kTaken;
+    return true;
+  }
+  Unmap();
+  return false;
+}
+
+bool KernelMemory::MapWhole() {
+  std::byte* const mapped = Reserve(nullptr, 2 * kKernelMemorySpan);
+  if (mapped == nullptr) return false;
+  const uint64_t before = RoundUp(At(mapped), kKernelMemorySpan) - At(mapped);
+  if (before > 0) munmap(mapped, before);
+  munmap(mapped + before + kAll, 2 * kKernelMemorySpan - before - kAll);
+  reserved_.push_back({mapped + before, kAll});
+  own_ = mapped + before + kOwn;
+  most_variables_ = kMostVariableBytes;
+  most_taken_ = kMostTaken;
+  return true;
+}
+
+bool KernelMemory::MapParts() {
+  most_variables_ = kSmallPart;
+  most_taken_ = kSmallPart;
+  std::byte* const near = Reserve(nullptr, kSmallGuard);
+  if (near == nullptr) return false;
+  munmap(near, kSmallGuard);
+  std::byte* start = near - At(near) % kKernelMemorySpan;
+  for (uint64_t n = 0; n < kTries; ++n) {
+    start -= kKernelMemorySpan;
+    if (MapPartsAt(start)) return true;
+    Unmap();
+  }
+  return false;
+}
+
+bool KernelMemory::MapPartsAt(std::byte* start) {
+  constexpr Part kParts[] = {{kOwn - kSmallGuard, kSmallPart + 2 * kSmallGuard},
+                             {kOwn + MR_SHARED_OFFSET - kSmallGuard, kSmallPart + 2 * kSmallGuard},
+                             {kStack - kStackGuard, kStackGuard + kKernelStackBytes + kSmallGuard},
+                             {kTaken - kSmallGuard, kSmallPart + 2 * kSmallGuard}};
+  for (const auto& [first, bytes] : kParts) {
+    std::byte* const made = Reserve(start + first, bytes);
+    if (made == nullptr) return false;
+    reserved_.push_back({made, bytes});
+  }
+  own_ = start + kOwn;
+  return true;
+}
+
+void KernelMemory::Unmap() {
+  for (const auto& [start, bytes] : reserved_) munmap(start, bytes);
+  reserved_.clear();
+  own_bytes_ = 0;
+}
+
+void KernelMemory::Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) const {
+  mr_call_on_stack(entry, &launch, first, end, stack_ + kKernelStackBytes);
+}
+
+bool KernelMemory::Grow(std::byte* start, uint64_t bytes, uint64_t most, uint64_t* present) {
+  if (bytes <= *present) return true;
+  if (bytes > most) return false;
+  const uint64_t wanted = std::min(most, RoundUp(bytes, kGrowth));
+  if (mprotect(start + *present, wanted - *present, PROT_READ | PROT_WRITE) != 0) return false;
+  *present = wanted;
+  return true;
+}
+
+bool KernelMemory::Prepare(const ImageVariables& variables) {
+  if (variables.number() < prepared_.size() && prepared_[variables.number()]) return true;
+  const uint64_t first = variables.first();
+  const uint64_t end = variables.end();
+  if (!Grow(own_, end, most_variables_, &own_bytes_)) return false;
+  if (!Grow(own_ + MR_SHARED_OFFSET, end, most_variables_, &shared_bytes_)) return false;
+  // An image that was unloaded may have left values.
+  if (first < used_) {
+    const uint64_t old = std::min(end, used_) - first;
+    std::memset(own_ + first, 0, old);
+    std::memset(SharedOf(variables), 0, old);
+  }
+  used_ = std::max(used_, end);
+  std::memcpy(own_ + first, variables.initial().data(), variables.initial().size());
+  if (prepared_.size() <= variables.number()) prepared_.resize(variables.number() + 1);
+  prepared_[variables.number()] = true;
+  return true;
+}
+
+std::byte* KernelMemory::SharedOf(const ImageVariables& variables) const {
+  return own_ + MR_SHARED_OFFSET + variables.first();
+}
+
+std::byte* KernelMemory::Take(uint64_t bytes) {
+  const uint64_t from = taken_bytes_;
+  if (bytes > most_taken_ || !Grow(taken_, from + bytes, most_taken_, &taken_present_)) return nullptr;
+  taken_bytes_ = RoundUp(from + bytes, kCacheLine);
+  return taken_ + from;
+}
+
+void KernelMemory::GiveBack() {
+  if (taken_bytes_ > kKeptBytes) madvise(taken_ + kKeptBytes, ToPages(taken_bytes_ - kKeptBytes), MADV_DONTNEED);
+  taken_bytes_ = 0;
+}
+
+bool KernelMemory::IsBelowStack(uintptr_t address) const {
+  return At(stack_) - address - 1 < kStackGuard;
+}
+
+bool KernelMemory::Contains(uintptr_t address) const {
+  return std::any_of(reserved_.begin(), reserved_.end(),
+                     [&](const Reserved& one) { return address - At(one.start) < one.bytes; });
+}
+
+}  // namespace millrace::cpu
