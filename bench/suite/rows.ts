@@ -319,7 +319,6 @@ export const GROUPS: readonly RowGroup[] = [
   arrays,
   pinned,
   batches,
-  batches,
   launches,
   awaits,
   schedules,
