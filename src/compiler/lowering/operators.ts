@@ -24,7 +24,7 @@ import {
 /** Fails unless the operand is an integer. */
 export function integer(ctx: Context, operand: Expr, node: AnyNode, op: string): Expr {
   if (isInteger(operand.type)) return operand;
-  const hint = operand.type === 'bool' ? 'Use && and || on conditions.' : `Write i32(${textOf(ctx, node)}) first.`;
+  const hint = operand.type === 'bool' ? 'Use && and || on conditions.' : `Write (${textOf(ctx, node)} | 0), which wraps as in JavaScript.`;
   return fail('K201', node, `'${op}' needs integers, and '${textOf(ctx, node)}' is ${typeName(operand.type)}.`, hint);
 }
 

@@ -116,7 +116,7 @@ export class DeviceCore implements FreeingDevice {
     this.copyStreams = this.#internalStreams('copies');
     this.interprocessStreams = this.#internalStreams('interprocess');
     this.adoptionStreams = this.#internalStreams('adoptions');
-    this.otherThreads = this.#internalStreams('synchronize');
+    this.otherThreads = this.#internalStreams('other-threads');
     this.arena = new HostArena(channel, this.#hostMemory);
     this.hostCopies = new HostCopies((target, source) => channel.copyHost(target, source));
     this.failures = new FailureLog(name, this.errors, this.timelines, {

@@ -17,7 +17,7 @@ const MOST_STREAMS = {
   /** `adopt`: arrays of other threads that are not allocated yet. */
   adoptions: 4,
   /** waitForDevices: waits for streams of other threads, which all have to end anyway. */
-  synchronize: 1,
+  'other-threads': 1,
   /** DeviceContext: `array.read`, of arrays with different writers. */
   readback: 8,
 } as const;

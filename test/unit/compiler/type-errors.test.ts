@@ -50,7 +50,7 @@ test('K201 booleans and numbers do not mix', () => {
     ),
   ).toMatchInlineSnapshot(`
     "K201: '&' needs integers, and 'x[i]' is f32.
-      Write i32(x[i]) first."
+      Write (x[i] | 0), which wraps as in JavaScript."
   `);
 });
 
