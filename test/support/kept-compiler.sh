@@ -1,11 +1,11 @@
 # The rest of the script that kept-compiler.ts writes: g++ for kernels, which come on standard input and need the shim's headers alone.
-# Anything else is left to the compiler, and so is what it rejects: only what succeeds is kept.
-PATH=${PATH#"$own":}
+# Anything else is left to the compiler, and so is what it rejects: only what succeeds is kept. `compiler` is its path: nvcc, which also
+# calls g++, changes PATH.
 output= value= input=
 for argument do
   case $value in
     output) output=$argument ;;
-    folder) case $argument in "$shim" | "$shim"/include | "$headers") ;; *) exec g++ "$@" ;; esac ;;
+    folder) case $argument in "$shim" | "$shim"/include | "$headers") ;; *) exec "$compiler" "$@" ;; esac ;;
   esac
   [ -n "$value" ] && { value=; continue; }
   case $argument in
@@ -13,16 +13,16 @@ for argument do
     -I | -iquote) value=folder ;;
     -x) value=language ;;
     -) input=yes ;;
-    -E | -g* | -I* | -i* | -B* | -M* | -specs* | @* | [!-]*) exec g++ "$@" ;;
+    -E | -g* | -I* | -i* | -B* | -M* | -specs* | @* | [!-]*) exec "$compiler" "$@" ;;
   esac
 done
-[ -n "$input" ] && [ "${TMPDIR:-}" ] || exec g++ "$@"
+[ -n "$input" ] && [ "${TMPDIR:-}" ] || exec "$compiler" "$@"
 scratch=$TMPDIR
-case $output in '' | "$scratch"/*) ;; *) exec g++ "$@" ;; esac
+case $output in '' | "$scratch"/*) ;; *) exec "$compiler" "$@" ;; esac
 
 text=$scratch/kept-input.$$
 cat > "$text" || exit
-given() { g++ "$@" < "$text"; status=$?; rm -f "$text"; exit $status; }
+given() { "$compiler" "$@" < "$text"; status=$?; rm -f "$text"; exit $status; }
 # Each header must be one of the shim's, and none may be in the current folder, where the compiler looks first.
 set_of_headers=$(sed -n 's/^[ \t]*#[ \t]*include[ \t]*[<"]\([^<>"]*\)[>"].*/\1/p' "$text")
 [ "$(grep -c include "$text")" = "$(printf '%s\n' "$set_of_headers" | grep -c .)" ] || given "$@"
@@ -49,7 +49,7 @@ flock 9
 restored
 new=$(mktemp -d "$store/new.XXXXXX") || given "$@"
 mkdir "$new/files"
-g++ "$@" < "$text" 2> "$new/messages" 9>&-
+"$compiler" "$@" < "$text" 2> "$new/messages" 9>&-
 status=$?
 rm -f "$text"
 cat "$new/messages" >&2

@@ -2,7 +2,7 @@
 // whatever else of the library has changed. It stands before the system's g++ on the PATH of tests.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import envPaths from 'env-paths';
 
@@ -16,18 +16,26 @@ const MOST_DAYS = 7;
 
 /** The variables with which tests find this compiler. None where there is no g++, or where MILLRACE_TEST_CACHE is off. */
 export function keptCompiler(): Readonly<Record<string, string>> {
-  const { status, stdout } = spawnSync('g++', ['--version'], { encoding: 'utf8' });
+  const compiler = (process.env['PATH'] ?? '')
+    .split(path.delimiter)
+    .map((folder) => path.join(folder, 'g++'))
+    .find(isCompiler);
+  const { status, stdout } = spawnSync(compiler ?? 'g++', ['--version'], { encoding: 'utf8' });
   // While files are watched, headers may change without a new digest.
-  if (status !== 0 || process.env['MILLRACE_TEST_CACHE'] === 'off' || !process.argv.includes('run')) return {};
+  if (compiler === undefined || status !== 0 || process.env['MILLRACE_TEST_CACHE'] === 'off' || !process.argv.includes('run')) return {};
   try {
-    return write(stdout);
+    return write(compiler, stdout);
   } catch {
     // Without a folder for results, tests use the compiler itself.
     return {};
   }
 }
 
-function write(version: string): Readonly<Record<string, string>> {
+function isCompiler(file: string): boolean {
+  return existsSync(file) && path.basename(path.dirname(file)) !== 'kept-compiler';
+}
+
+function write(compiler: string, version: string): Readonly<Record<string, string>> {
   const folder = path.join(ROOT, 'build/kept-compiler');
   mkdirSync(folder, { recursive: true });
   const body = readFileSync(path.join(import.meta.dirname, 'kept-compiler.sh'), 'utf8');
@@ -35,7 +43,7 @@ function write(version: string): Readonly<Record<string, string>> {
   mkdirSync(store, { recursive: true });
   utimesSync(store, new Date(), new Date());
   removeOld();
-  const facts = Object.entries({ root: ROOT, shim: SHIM, headers: HEADERS, own: folder, store });
+  const facts = Object.entries({ root: ROOT, shim: SHIM, headers: HEADERS, compiler, store });
   const script = `${facts.map(([name, value]) => `${name}=${quoted(value)}`).join('\n')}\n${body}`;
   writeFileSync(path.join(folder, 'g++'), `#!/bin/sh\n${script}`, { mode: 0o755 });
   return { PATH: `${folder}:${process.env['PATH']}`, ...quickVersion(folder) };

@@ -11,7 +11,12 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 test.skipIf(!own.endsWith('kept-compiler'))('a text is compiled once, and again where anything else may differ', () => {
   const calls = path.join(scratch, 'calls');
-  writeFileSync(path.join(scratch, 'g++'), `#!/bin/sh\necho >> ${calls}\nPATH=${others.join(':')} exec g++ "$@"\n`, { mode: 0o755 });
+  const counting = path.join(scratch, 'g++');
+  writeFileSync(counting, `#!/bin/sh\necho >> ${calls}\nPATH=${others.join(':')} exec g++ "$@"\n`, { mode: 0o755 });
+  const kept = path.join(scratch, 'kept-compiler');
+  mkdirSync(kept);
+  const script = readFileSync(path.join(own, 'g++'), 'utf8').replace(/^compiler=.*$/m, `compiler='${counting}'`);
+  writeFileSync(path.join(kept, 'g++'), script, { mode: 0o755 });
   writeFileSync(path.join(scratch, 'local.h'), 'int local;\n');
   let builds = 0;
   /** What was written, and how often g++ ran for it. */
@@ -20,11 +25,12 @@ test.skipIf(!own.endsWith('kept-compiler'))('a text is compiled once, and again 
     mkdirSync(folder);
     const output = path.join(folder, 'kernel.so');
     writeFileSync(calls, '');
-    const { status, stderr } = spawnSync(path.join(own, 'g++'), ['-x', 'c++', '-shared', '-fstack-usage', ...more, '-o', output, '-'], {
+    const { status, stderr } = spawnSync(path.join(kept, 'g++'), ['-x', 'c++', '-shared', '-fstack-usage', ...more, '-o', output, '-'], {
       input: text,
       encoding: 'utf8',
       cwd: scratch,
-      env: { PATH: [own, scratch, ...others].join(':'), TMPDIR: folder },
+      // As nvcc calls it, whose own folder comes first.
+      env: { PATH: ['/', kept, ...others].join(':'), TMPDIR: folder },
     });
     const image = existsSync(output) ? readFileSync(output).toString('latin1') : '';
     return { status, stderr, image, runs: readFileSync(calls, 'utf8').length };
