@@ -24,22 +24,37 @@ namespace millrace {
 using protocol::MemorySpace;
 using protocol::PeerRoute;
 
+namespace {
+
+/// The blocking-calls thread checks after this many bytes whether it must stop. Copying them takes much less time than
+/// the end of an environment may wait.
+constexpr uint64_t kCopyChunk = 256ull << 20;
+
+/// Of a COPY record, or of a copy of a batch.
+template <typename Record>
+CopyWork WorkOf(const Record& record, Channel& channel, uint32_t told) {
+  CopyWork copy{.bytes = record.bytes, .flags = record.flags, .told = told};
+  copy.dst = {.home = &channel,
+              .device = record.dst_device,
+              .space = record.dst_space,
+              .handle = record.dst_handle,
+              .offset = record.dst_offset};
+  copy.src = {.home = &channel,
+              .device = record.src_device,
+              .space = record.src_space,
+              .handle = record.src_handle,
+              .offset = record.src_offset};
+  return copy;
+}
+
+}  // namespace
+
 Outcome CopyRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyRecord record;
   if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_staging) return EndBlockingCopy(stream, ticket);
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kPeer);
-  CopyWork copy{.bytes = record.bytes, .flags = record.flags, .told = record.header.told};
-  copy.dst = {.home = &channel_,
-              .device = record.dst_device,
-              .space = record.dst_space,
-              .handle = record.dst_handle,
-              .offset = record.dst_offset};
-  copy.src = {.home = &channel_,
-              .device = record.src_device,
-              .space = record.src_space,
-              .handle = record.src_handle,
-              .offset = record.src_offset};
+  CopyWork copy = WorkOf(record, channel_, record.header.told);
   if (record.dst_device == device_.id() && record.src_device == device_.id()) return CopyBetween(stream, ticket, copy);
 
   const std::shared_ptr<Channel> homes[] = {HomeOf(record.dst_device), HomeOf(record.src_device)};
@@ -216,14 +231,6 @@ Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReade
 
 // ── Copies and allocations of the blocking-calls thread. The stream is parked meanwhile ────────────────────────────
 
-namespace {
-
-/// The blocking-calls thread checks after this many bytes whether it must stop. Copying them takes much less time than
-/// the end of an environment may wait.
-constexpr uint64_t kCopyChunk = 256ull << 20;
-
-}  // namespace
-
 Outcome CopyRecords::CopyOnBlockingThread(StreamState& stream, Ticket ticket, const CopyWork& copy) {
   if (waits_.WaitsForEnd(stream, stream, ticket - 1)) return waits_.Park(stream, ParkReason::kBlockingCall);
   progress_.Signal();  // Flush now: nothing is issued to the stream while the blocking-calls thread works for it.
@@ -289,19 +296,7 @@ Outcome CopyRecords::CopyBatch(StreamState& stream, Ticket ticket, RecordReader&
     protocol::BatchedCopy entry;
     if (!reader.Read(entry) || entry.dst_device != device_.id() || entry.src_device != device_.id())
       return ends_.FailMalformed(stream, ticket);
-    copy.bytes = entry.bytes;
-    copy.flags = entry.flags;
-    copy.told = record.header.told;
-    copy.dst = {.home = &channel_,
-                .device = device_.id(),
-                .space = entry.dst_space,
-                .handle = entry.dst_handle,
-                .offset = entry.dst_offset};
-    copy.src = {.home = &channel_,
-                .device = device_.id(),
-                .space = entry.src_space,
-                .handle = entry.src_handle,
-                .offset = entry.src_offset};
+    copy = WorkOf(entry, channel_, record.header.told);
     for (CopyEnd* end : {&copy.dst, &copy.src}) {
       const Sight sight = FindEnd(stream, *end, copy);
       if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
