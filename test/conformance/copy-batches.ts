@@ -34,6 +34,8 @@ export function copyBatches(target: Target): void {
       const before = stream.fill(bytes, 9);
       const copied = stream.copyBatch(
         [
+          // Without elements, so it conflicts with no other pair.
+          [pinned.subarray(2, 2), a.subarray(0, 0)],
           [b.subarray(1, 5), a],
           [wide, source],
           [upper, halves],

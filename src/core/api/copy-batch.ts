@@ -61,13 +61,8 @@ export function planBatch(core: DeviceCore, { pairs, label }: GivenBatch): Batch
     }
   });
   checkApart(copies);
-  let byteLength = 0;
-  let isDense = true;
-  for (const copy of copies) {
-    byteLength += copy.byteLength;
-    isDense &&= copy.byteLength > 0;
-  }
-  return { copies: isDense ? copies : copies.filter((copy) => copy.byteLength > 0), byteLength, label };
+  const byteLength = copies.reduce((sum, copy) => sum + copy.byteLength, 0);
+  return { copies: copies.filter((copy) => copy.byteLength > 0), byteLength, label };
 }
 
 /** A record copies contiguous memory of its own device. */
@@ -88,10 +83,11 @@ function ofPair({ argument, value, limit, message }: ArgumentError, n: number): 
 function checkApart(copies: readonly CopyPlan[]): void {
   const spans = new Map<object, Span[]>();
   const note = (pair: number, isWrite: boolean, key: object, start: number, end: number): void => {
+    if (start === end) return;
     const all = spans.get(key);
     const span = { pair, isWrite, start, end };
     if (all === undefined) spans.set(key, [span]);
-    else if (start < end) all.push(span);
+    else all.push(span);
   };
   for (let pair = 0; pair < copies.length; pair++) {
     const { dst, src } = copies[pair] as CopyPlan;
@@ -100,11 +96,7 @@ function checkApart(copies: readonly CopyPlan[]): void {
     // The bytes of an ordinary source are taken by the call.
     if (src.region !== undefined) note(pair, false, src.region.storage, src.region.start, src.region.end);
   }
-  for (const all of spans.values()) {
-    if (all.length === 1) continue;
-    const isSorted = all.every((span, at) => at === 0 || (all[at - 1] as Span).start <= span.start);
-    checkSpans(isSorted ? all : all.toSorted((one, two) => one.start - two.start));
-  }
+  for (const all of spans.values()) if (all.length > 1) checkSpans(all.toSorted((one, two) => one.start - two.start));
 }
 
 /** In the order of their starts: compares each one with the earlier ones that reach farthest. */

@@ -25,7 +25,7 @@ export interface Chunk {
   readonly start: number;
 }
 
-/** The block with another size. Each copy of an ordinary array makes one, and a spread would take longer than its other steps. */
+/** The block with another size. Written out, because each copy of an ordinary array makes one, and a spread takes longer. */
 export function resized(block: HostBlock, byteLength: number): HostBlock {
   const { buffer, byteOffset, handle, handleOffset, cutBytes, chunk, pinnedBytes, largeBytes } = block;
   return { buffer, byteOffset, byteLength, handle, handleOffset, cutBytes, chunk, pinnedBytes, largeBytes };

@@ -2,9 +2,9 @@
 //
 // After a waiter is added, setImmediate polls the timeline words for at most POLL_MS, which finds the end of short work within 2 us.
 // Then the device is asked for one wake at the lowest ticket with a waiter. If recent waits of the stream lasted a little longer, the poll
-// lasts as long as they did. If they lasted longer than `longestPollMs`, the poll is skipped, except for one in PROBE_EVERY, so that polling
-// returns when work becomes short again. Without a waiter nothing runs. The
-// waiters of a stream are sorted by ticket, because promises need not be read in the order of their tickets.
+// lasts a quarter longer than they did. If they lasted longer than `longestPollMs`, the poll is skipped, except for one in PROBE_EVERY, so that
+// polling returns when work becomes short again. Without a waiter nothing runs. The waiters of a stream are sorted by ticket, because promises
+// need not be read in the order of their tickets.
 //
 // A turn settles at most SETTLED_PER_TURN waiters, of them about REJECTED_PER_TURN with failures, and none before the failures up to its
 // ticket are known; the others follow in the next turns.
