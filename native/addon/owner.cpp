@@ -239,18 +239,18 @@ napi_value CallWithPoint(napi_env env, napi_callback_info info, const char* name
   return nullptr;
 }
 
-napi_value Told(napi_env env, napi_callback_info info) {
-  return CallWithPoint(env, info, "told", &Channel::Told);
+napi_value Reported(napi_env env, napi_callback_info info) {
+  return CallWithPoint(env, info, "reported", &Channel::Reported);
 }
 
-napi_value ToldOf(napi_env env, napi_callback_info info) {
+napi_value ReportedOf(napi_env env, napi_callback_info info) {
   Args<4> args(env, info);
   Channel* channel = args.Attached(0);
   const uint32_t handle = args.U32(1);
   const uint64_t offset = args.U53(2);
   const uint64_t bytes = args.U53(3);
-  if (!args.ok()) return args.Throw("toldOf");
-  if (channel != nullptr) channel->ToldOf(handle, offset, bytes);
+  if (!args.ok()) return args.Throw("reportedOf");
+  if (channel != nullptr) channel->ReportedOf(handle, offset, bytes);
   return nullptr;
 }
 
@@ -348,8 +348,8 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("submit", Submit),
       self.Function("arm", Arm),
       self.Function("failures", Failures),
-      self.Function("told", Told),
-      self.Function("toldOf", ToldOf),
+      self.Function("reported", Reported),
+      self.Function("reportedOf", ReportedOf),
       self.Function("lostStatus", LostStatus),
       self.Function("stats", Stats),
       self.Function("busyStreams", BusyStreams),

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "1dc412686d66b8ba";
+inline constexpr char kHash[] = "f3b98492b51846f5";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -175,7 +175,7 @@ enum class EventKind : uint16_t {
 enum class CopyFlag : uint16_t {
   kStaged = 1,  // The host end is staging memory. A failure poisons it in the same way as device memory.
   kFirstPiece = 2,  // This piece and the ones that follow overwrite the whole destination, so this piece clears its poison. A piece that fails poisons it again.
-  kPinned = 4,  // The host end is a pinned array. A failure poisons it for all records that are submitted before code is told of the failure.
+  kPinned = 4,  // The host end is a pinned array. A failure poisons it for all records that are submitted before the failure is reported to code.
 };
 
 /// The route of copies between two devices.
@@ -198,20 +198,20 @@ enum class Schedule : uint16_t {
   kBlocking = 3,  // Sleeps at once.
 };
 
-/// The first fields of every record. `size` includes the header and is a multiple of 8. The addon writes `told`: how often code of the process had been told of failed copies into pinned arrays when the record was submitted.
+/// The first fields of every record. `size` includes the header and is a multiple of 8. The addon writes `reported`: how many failures of copies into pinned arrays had been reported to code of the process when the record was submitted.
 struct RecordHeader {
   uint16_t opcode;
   uint16_t flags;
   uint32_t size;
   uint32_t stream;
-  uint32_t told;
+  uint32_t reported;
 };
 static_assert(sizeof(RecordHeader) == 16);
 static_assert(offsetof(RecordHeader, opcode) == 0);
 static_assert(offsetof(RecordHeader, flags) == 2);
 static_assert(offsetof(RecordHeader, size) == 4);
 static_assert(offsetof(RecordHeader, stream) == 8);
-static_assert(offsetof(RecordHeader, told) == 12);
+static_assert(offsetof(RecordHeader, reported) == 12);
 
 /// A smaller `priority` is more urgent, as in CUDA. If `isForeign` is set, `foreign` is a driver stream that other code created and will destroy.
 struct StreamCreateRecord {

@@ -62,13 +62,13 @@ FailureLog::Part Channel::Failures(uint32_t stream, uint32_t from, uint32_t coun
   return state->failures.From(from, count);
 }
 
-void Channel::Told(uint32_t stream, Ticket through) {
-  if (StreamState* state = FindStream(stream)) FaultReports::Told(*state, through);
+void Channel::Reported(uint32_t stream, Ticket through) {
+  if (StreamState* state = FindStream(stream)) FaultReports::Reported(*state, through);
 }
 
-void Channel::ToldOf(uint32_t handle, uint64_t offset, uint64_t bytes) {
-  if (!FaultReports::HasUntold()) return;
-  if (const auto host = tables_.host.Look(handle)) FaultReports::Told({host->state, offset, bytes});
+void Channel::ReportedOf(uint32_t handle, uint64_t offset, uint64_t bytes) {
+  if (!FaultReports::HasUnreported()) return;
+  if (const auto host = tables_.host.Look(handle)) FaultReports::Reported({host->state, offset, bytes});
 }
 
 ChannelStats Channel::Stats() {

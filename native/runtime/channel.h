@@ -78,10 +78,10 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// Asks for a wake at `ticket`; false when there is nothing to wait for.
   bool Arm(uint32_t stream, Ticket ticket);
   FailureLog::Part Failures(uint32_t stream, uint32_t from, uint32_t count);
-  /// As FaultReports::Told.
-  void Told(uint32_t stream, Ticket through);
+  /// As FaultReports::Reported.
+  void Reported(uint32_t stream, Ticket through);
   /// Code does not ask what earlier records should have written to these bytes of host memory.
-  void ToldOf(uint32_t handle, uint64_t offset, uint64_t bytes);
+  void ReportedOf(uint32_t handle, uint64_t offset, uint64_t bytes);
   [[nodiscard]] StatusCode LostStatus() const { return loss_.status(); }
   [[nodiscard]] ChannelStats Stats();
   /// The HOLD record with this ticket completes, whether it was issued already or not.

@@ -20,8 +20,8 @@ std::atomic<uint32_t> fallible{0};
 
 }  // namespace
 
-/// Host memory that a record of the stream should have written, and code was not told of it.
-struct FaultReports::Untold {
+/// Host memory that a record of the stream should have written, and its failure was not reported to code.
+struct FaultReports::Unreported {
   FaultReports* device = nullptr;
   StreamState* stream = nullptr;
   Ticket ticket = 0;
@@ -41,9 +41,9 @@ class FaultReports::Devices {
   std::mutex mutex;
   // Guarded by mutex.
   std::vector<FaultReports*> open;
-  std::vector<Untold> untold;
+  std::vector<Unreported> unreported;
   /// Avoids the lock while there are none.
-  std::atomic<bool> has_untold{false};
+  std::atomic<bool> has_unreported{false};
 };
 
 FaultReports::~FaultReports() {
@@ -94,11 +94,11 @@ void FaultReports::Clear() {
     while (!stream.in_flight.empty()) Pop(stream);
     stream.in_flight.Clear();
   }
-  std::erase_if(all.untold, [&](const Untold& each) {
+  std::erase_if(all.unreported, [&](const Unreported& each) {
     if (each.device == this) Forget(each);
     return each.device == this;
   });
-  all.has_untold.store(!all.untold.empty());
+  all.has_unreported.store(!all.unreported.empty());
   freed_.clear();
   slots_.Clear();
 }
@@ -174,7 +174,7 @@ uint32_t FaultReports::Note(StreamState& stream, InFlight& next) {
   if (!next.is_plain) {
     for (const HostUse& use : next.host) {
       if (use.is_write) continue;
-      if (const uint32_t cause = use.range.poisoned_by(use.told); cause != 0) return leave(cause);
+      if (const uint32_t cause = use.range.poisoned_by(use.reported); cause != 0) return leave(cause);
     }
     Overwrite(next.host);
     if (next.must_ask) AddAsking();
@@ -220,7 +220,7 @@ void FaultReports::Retire(StreamState& stream) {
 void FaultReports::End(StreamState& stream) {
   Retire(stream);
   // Otherwise a thread of JavaScript tells when it knows.
-  if (stream.has_owner_left) Told(stream, UINT64_MAX);
+  if (stream.has_owner_left) Reported(stream, UINT64_MAX);
 }
 
 void FaultReports::RetireGraph(GraphFaults& faults) {
@@ -309,48 +309,48 @@ void FaultReports::PoisonHost(StreamState& stream, Ticket ticket, const HostRang
   Devices& all = Devices::All();
   std::lock_guard list(all.mutex);
   std::lock_guard lock(mutex_);
-  AddUntold(stream, ticket, range, failure);
+  AddUnreported(stream, ticket, range, failure);
 }
 
-void FaultReports::AddUntold(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure) {
+void FaultReports::AddUnreported(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure) {
   Devices& all = Devices::All();
-  all.untold.push_back({this, &stream, ticket, range, failure});
-  all.has_untold.store(true);
+  all.unreported.push_back({this, &stream, ticket, range, failure});
+  all.has_unreported.store(true);
   AddAsking();
 }
 
-bool FaultReports::HasUntold() {
-  return Devices::All().has_untold.load();
+bool FaultReports::HasUnreported() {
+  return Devices::All().has_unreported.load();
 }
 
-void FaultReports::Told(StreamState& stream, Ticket through) {
-  if (HasUntold()) Tell([&](const Untold& each) { return each.stream == &stream && each.ticket <= through; });
+void FaultReports::Reported(StreamState& stream, Ticket through) {
+  if (HasUnreported()) Report([&](const Unreported& each) { return each.stream == &stream && each.ticket <= through; });
 }
 
-void FaultReports::Told(const HostRange& range) {
-  Tell([&](const Untold& each) { return each.range.Overlaps(range); });
+void FaultReports::Reported(const HostRange& range) {
+  Report([&](const Unreported& each) { return each.range.Overlaps(range); });
 }
 
-void FaultReports::Tell(const std::function<bool(const Untold&)>& is) {
+void FaultReports::Report(const std::function<bool(const Unreported&)>& is) {
   Devices& all = Devices::All();
   std::lock_guard list(all.mutex);
   const Locks locks = LockAll(all.open);
-  std::erase_if(all.untold, [&](const Untold& each) {
-    const bool is_told = is(each);
-    if (is_told) Forget(each);
-    return is_told;
+  std::erase_if(all.unreported, [&](const Unreported& each) {
+    const bool is_reported = is(each);
+    if (is_reported) Forget(each);
+    return is_reported;
   });
-  all.has_untold.store(!all.untold.empty());
+  all.has_unreported.store(!all.unreported.empty());
 }
 
-void FaultReports::Forget(const Untold& untold) {
-  const uint32_t told = HostPoison::Tell();
-  untold.range.Tell(untold.failure, told);
+void FaultReports::Forget(const Unreported& unreported) {
+  const uint32_t reported = HostPoison::Report();
+  unreported.range.Report(unreported.failure, reported);
   // A later walk finds it there.
-  if (InFlight* const record = untold.stream->in_flight.Find(untold.ticket)) {
-    for (HostUse& use : record->host) use.range.told_at = told;
+  if (InFlight* const record = unreported.stream->in_flight.Find(unreported.ticket)) {
+    for (HostUse& use : record->host) use.range.reported_at = reported;
   }
-  untold.device->RemoveAsking();
+  unreported.device->RemoveAsking();
 }
 
 void FaultReports::AddAsking() {
@@ -393,7 +393,7 @@ struct FaultReports::Tainted {
     for (const HostUse& use : record.host) {
       if (use.is_write) continue;
       for (const Host& each : host) {
-        if (use.told >= each.range.told_at || (each.range.is_lasting && !use.range.is_lasting)) continue;
+        if (use.reported >= each.range.reported_at || (each.range.is_lasting && !use.range.is_lasting)) continue;
         if (each.range.Overlaps(use.range)) return each.failure;
       }
     }
@@ -455,8 +455,8 @@ void FaultReports::Walk(const std::vector<FaultReports*>& devices, const Known& 
   for (const auto& [entry, failure] : tainted.memory) entry->poison.Set(failure);
   for (const Tainted::Host& each : tainted.host) {
     each.range.Poison(each.failure);
-    if (each.range.is_lasting || each.range.told_at != HostPoison::kUntold) continue;
-    each.writer.device->AddUntold(*each.writer.stream, each.writer.record->ticket, each.range, each.failure);
+    if (each.range.is_lasting || each.range.reported_at != HostPoison::kUnreported) continue;
+    each.writer.device->AddUnreported(*each.writer.stream, each.writer.record->ticket, each.range, each.failure);
   }
 }
 

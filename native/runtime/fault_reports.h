@@ -75,13 +75,13 @@ class FaultReports {
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed);
   /// Poisons host memory that a record of the stream should have written.
   void PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
-  /// Code was told of the failures of the stream up to the ticket: it may write to the host memory that these records
-  /// should have written.
-  static void Told(StreamState& stream, Ticket through);
+  /// The failures of the stream up to the ticket were reported to code: it may write to the host memory that these
+  /// records should have written.
+  static void Reported(StreamState& stream, Ticket through);
   /// The same of all failures of host memory.
-  static void Told(const HostRange& range);
-  /// Whether there are failures of host memory of which code was not told.
-  [[nodiscard]] static bool HasUntold();
+  static void Reported(const HostRange& range);
+  /// Whether there are failures of host memory that were not reported to code.
+  [[nodiscard]] static bool HasUnreported();
 
   /// Take returned null.
   [[nodiscard]] static Status NoSlot();
@@ -121,12 +121,13 @@ class FaultReports {
   static void Overwrite(std::span<const HostUse> host);
   uint32_t Note(StreamState& stream, InFlight& next);
   [[nodiscard]] bool HasWordOfGraph();
-  /// Code was not told yet that this host memory is poisoned. The locks of the list and of the device are held.
-  void AddUntold(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
-  struct Untold;
-  static void Tell(const std::function<bool(const Untold&)>& is);
+  /// The failure that poisoned this host memory was not reported to code yet. The locks of the list and of the device
+  /// are held.
+  void AddUnreported(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
+  struct Unreported;
+  static void Report(const std::function<bool(const Unreported&)>& is);
   // The lock of the device is held.
-  static void Forget(const Untold& untold);
+  static void Forget(const Unreported& unreported);
   void AddAsking();
   void RemoveAsking();
   void Pop(StreamState& stream);
@@ -142,7 +143,7 @@ class FaultReports {
 
   QuickMutex mutex_;
   // Guarded by mutex_, as are the records in flight of the streams.
-  uint32_t asking_ = 0;  // Records in flight that must_ask, and poisoned host memory of which code was not told.
+  uint32_t asking_ = 0;  // Records in flight that must_ask, and poisoned host memory whose failure was not reported.
 };
 
 }  // namespace millrace

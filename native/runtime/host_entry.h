@@ -1,8 +1,9 @@
 // Registered host memory: its address, whether it may still be accessed, and which parts of it a failure poisoned.
 //
 // Staging memory stays poisoned for copies through it until one overwrites it. JavaScript writes to pinned arrays
-// without the runtime's knowledge, so their poison ends when code is told of the failure: records that were submitted
-// before that, issued or not, still fail. Other host memory is private to an owner's copies and is never poisoned.
+// without the runtime's knowledge, so their poison ends when the failure is reported to code: records that were
+// submitted before that, issued or not, still fail. Other host memory is private to an owner's copies and is never
+// poisoned.
 #pragma once
 
 #include <atomic>
@@ -18,17 +19,17 @@
 
 namespace millrace {
 
-/// Counts how often code was told of failures that poisoned pinned arrays, in the whole process. Thread: any.
+/// Counts how often failures were reported to code that poisoned pinned arrays, in the whole process. Thread: any.
 class HostPoison {
  public:
-  /// Nobody was told.
-  static constexpr uint32_t kUntold = UINT32_MAX;
-  [[nodiscard]] static uint32_t Told() { return told_.load(std::memory_order_relaxed); }
+  /// It was not reported.
+  static constexpr uint32_t kUnreported = UINT32_MAX;
+  [[nodiscard]] static uint32_t Reported() { return reported_.load(std::memory_order_relaxed); }
   /// The count from this time on.
-  [[nodiscard]] static uint32_t Tell() { return told_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  [[nodiscard]] static uint32_t Report() { return reported_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
  private:
-  static inline std::atomic<uint32_t> told_{0};
+  static inline std::atomic<uint32_t> reported_{0};
 };
 
 /// Poisoned byte ranges: the operations that should have written them failed. Thread: any.
@@ -36,11 +37,11 @@ class PoisonedRanges {
  public:
   /// The first of the failures that poisoned any of these bytes for a record of this count of HostPoison, or 0. Lasting
   /// poison counts only `with_lasting`.
-  [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes, bool with_lasting, uint32_t told);
+  [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes, bool with_lasting, uint32_t reported);
   /// Poisons these bytes for records of a lower count.
-  void Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting, uint32_t told_at);
-  /// Code was told of this failure of these bytes.
-  void Tell(uint64_t start, uint64_t bytes, uint32_t failure, uint32_t told_at);
+  void Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting, uint32_t reported_at);
+  /// This failure of these bytes was reported to code.
+  void Report(uint64_t start, uint64_t bytes, uint32_t failure, uint32_t reported_at);
   /// Clears the poison of these bytes, which a record overwrites.
   void Overwrite(uint64_t start, uint64_t bytes);
 
@@ -49,7 +50,7 @@ class PoisonedRanges {
     uint64_t end = 0;
     uint32_t failure = 0;
     bool is_lasting = false;
-    uint32_t told_at = HostPoison::kUntold;
+    uint32_t reported_at = HostPoison::kUnreported;
   };
   using Ranges = std::map<uint64_t, Range>;
   Ranges::iterator FirstBehind(uint64_t start);
@@ -80,8 +81,8 @@ struct HostRange {
   uint64_t start = 0;
   uint64_t bytes = 0;
   bool is_lasting = false;  // It is staging memory.
-  /// Of a range that a failed record should have written: when code was told.
-  uint32_t told_at = HostPoison::kUntold;
+  /// Of a range that a failed record should have written: when its failure was reported.
+  uint32_t reported_at = HostPoison::kUnreported;
 
   [[nodiscard]] uint64_t end() const { return start + bytes; }
   [[nodiscard]] bool Overlaps(const HostRange& other) const {
@@ -91,13 +92,13 @@ struct HostRange {
   [[nodiscard]] std::vector<HostRange> Without(const HostRange& other) const;
 
   /// For a record of this count.
-  [[nodiscard]] uint32_t poisoned_by(uint32_t told) const {
-    return state == nullptr ? 0 : state->poisoned.by(start, bytes, is_lasting, told);
+  [[nodiscard]] uint32_t poisoned_by(uint32_t reported) const {
+    return state == nullptr ? 0 : state->poisoned.by(start, bytes, is_lasting, reported);
   }
   void Poison(uint32_t failure) const {
-    if (state != nullptr) state->poisoned.Set(start, bytes, failure, is_lasting, told_at);
+    if (state != nullptr) state->poisoned.Set(start, bytes, failure, is_lasting, reported_at);
   }
-  void Tell(uint32_t failure, uint32_t told) const { state->poisoned.Tell(start, bytes, failure, told); }
+  void Report(uint32_t failure, uint32_t reported) const { state->poisoned.Report(start, bytes, failure, reported); }
   void Overwrite() const {
     if (state != nullptr) state->poisoned.Overwrite(start, bytes);
   }

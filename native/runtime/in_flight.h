@@ -35,7 +35,7 @@ struct MemoryUse {
 struct HostUse {
   HostRange range;
   bool is_write = false;
-  uint32_t told = 0;  // From the header of its record.
+  uint32_t reported = 0;  // From the header of its record.
 };
 
 /// A record that is about to be issued.

@@ -33,8 +33,8 @@ void Ring::Publish(std::span<const std::byte> record) {
   }
   std::byte* const place = tail_->data + at;
   std::memcpy(place, record.data(), record.size());
-  const uint32_t told = HostPoison::Told();
-  std::memcpy(place + offsetof(protocol::RecordHeader, told), &told, sizeof(told));
+  const uint32_t reported = HostPoison::Reported();
+  std::memcpy(place + offsetof(protocol::RecordHeader, reported), &reported, sizeof(reported));
   tail_->committed.store(at + static_cast<uint32_t>(record.size()), std::memory_order_release);
 }
 

@@ -31,7 +31,7 @@ class Ring {
   /// The producer holds it from its checks until the record is published.
   [[nodiscard]] QuickMutex& producer_mutex() { return mutex_; }
 
-  /// Appends a record, and writes `told` in its header. The caller holds the producer mutex. Thread: any.
+  /// Appends a record, and writes `reported` in its header. The caller holds the producer mutex. Thread: any.
   void Publish(std::span<const std::byte> record);
 
   /// The bytes of the next record and of all later records in its segment; empty if there is none. Valid until Advance.

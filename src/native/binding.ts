@@ -187,10 +187,10 @@ export interface Binding {
   arm(channel: number, stream: number, ticket: number): boolean;
   /** At most `count` failures of a stream whose number (its order in the stream) is at least `from`. */
   failures(channel: number, stream: number, from: number, count: number): FailurePart;
-  /** As Channel.told. */
-  told(channel: number, stream: number, through: number): void;
-  /** As Channel.toldOf. */
-  toldOf(channel: number, handle: number, offset: number, bytes: number): void;
+  /** As Channel.reported. */
+  reported(channel: number, stream: number, through: number): void;
+  /** As Channel.reportedOf. */
+  reportedOf(channel: number, handle: number, offset: number, bytes: number): void;
   /** 0, or the Status with which the device was lost. */
   lostStatus(channel: number): number;
   stats(channel: number): ChannelStats;

@@ -113,9 +113,9 @@ export class TestChannel extends TestHostMemory implements Channel {
     return this.#failures.of(stream, from, count);
   }
 
-  told(): void {}
+  reported(): void {}
 
-  toldOf(): void {}
+  reportedOf(): void {}
 
   collectGarbage(): void {
     // Its memory is that of V8.

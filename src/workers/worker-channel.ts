@@ -107,12 +107,12 @@ export class WorkerChannel implements Channel {
     return this.#binding.failures(this.id, stream, from, count);
   }
 
-  told(stream: number, through: number): void {
-    this.#binding.told(this.id, stream, through);
+  reported(stream: number, through: number): void {
+    this.#binding.reported(this.id, stream, through);
   }
 
-  toldOf(handle: number, offset: number, bytes: number): void {
-    this.#binding.toldOf(this.id, handle, offset, bytes);
+  reportedOf(handle: number, offset: number, bytes: number): void {
+    this.#binding.reportedOf(this.id, handle, offset, bytes);
   }
 
   lostStatus(): number {

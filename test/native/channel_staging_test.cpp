@@ -13,8 +13,8 @@ using protocol::CopyFlag;
 MR_TEST(poisoned_ranges_are_told_apart_by_their_bytes) {
   PoisonedRanges ranges;
   MR_EXPECT_EQ(ranges.by(0, 100, false, 0), 0u);
-  ranges.Set(10, 10, 7, false, HostPoison::kUntold);
-  ranges.Set(30, 10, 5, false, HostPoison::kUntold);
+  ranges.Set(10, 10, 7, false, HostPoison::kUnreported);
+  ranges.Set(30, 10, 5, false, HostPoison::kUnreported);
   MR_EXPECT_EQ(ranges.by(0, 10, false, 0), 0u);
   MR_EXPECT_EQ(ranges.by(19, 1, false, 0), 7u);
   MR_EXPECT_EQ(ranges.by(20, 10, false, 0), 0u);
@@ -28,12 +28,12 @@ MR_TEST(poisoned_ranges_are_told_apart_by_their_bytes) {
   ranges.Overwrite(18, 15);
   MR_EXPECT_EQ(ranges.by(18, 15, false, 0), 0u);
   MR_EXPECT_EQ(ranges.by(33, 1, false, 0), 5u);
-  ranges.Set(0, 100, 9, false, HostPoison::kUntold);
+  ranges.Set(0, 100, 9, false, HostPoison::kUnreported);
   MR_EXPECT_EQ(ranges.by(15, 1, false, 0), 9u);
   ranges.Overwrite(0, 100);
   MR_EXPECT_EQ(ranges.by(0, 100, false, 0), 0u);
   // Lasting poison is seen only by those that ask for it, also what is left of it.
-  ranges.Set(0, 10, 3, true, HostPoison::kUntold);
+  ranges.Set(0, 10, 3, true, HostPoison::kUnreported);
   ranges.Overwrite(4, 2);
   MR_EXPECT(ranges.by(0, 10, false, 0) == 0 && ranges.by(0, 1, true, 0) == 3 && ranges.by(9, 1, true, 0) == 3);
 }
@@ -142,13 +142,13 @@ MR_TEST(pinned_memory_is_poisoned_until_code_is_told_and_private_host_memory_nev
   MR_EXPECT(route.IsPoisoned());
   MR_EXPECT_EQ(route.first.Failures(route.a).size(), size_t{2});
   // That the failures were read tells nobody, and neither does another operation's failure.
-  route.first.channel->Told(route.a, left - 1);
+  route.first.channel->Reported(route.a, left - 1);
   route.Arrive(16, 16, Route::Pinned);
   MR_EXPECT(route.IsPoisoned());
   // A copy that was submitted before fails, also if it is issued afterwards.
   const Ticket held = route.second.Hold(route.b);
   const Ticket early = route.SubmitArrival(16, 16, Route::Pinned);
-  route.first.channel->Told(route.a, left);
+  route.first.channel->Reported(route.a, left);
   route.second.channel->ReleaseHold(route.b, held);
   MR_EXPECT(route.second.Completes(route.b, early) && route.IsPoisoned());
   const size_t failures = route.second.Failures(route.b).size();

@@ -115,5 +115,5 @@ export const CIRCLES_OF_CORE: readonly (readonly string[])[] = [
     'core/api/stream.ts',
   ],
   ['core/kernels/kernel.ts', 'core/kernels/module.ts'],
-  ['core/timeline/failures.ts', 'core/timeline/operation-log.ts', 'core/timeline/timeline.ts', 'core/timeline/unobserved-failures.ts'],
+  ['core/timeline/failures.ts', 'core/timeline/operation-log.ts', 'core/timeline/timeline.ts', 'core/timeline/unhandled-failures.ts'],
 ];

@@ -32,8 +32,8 @@ constexpr uint64_t kCopyChunk = 256ull << 20;
 
 /// Of a COPY record, or of a copy of a batch.
 template <typename Record>
-CopyWork WorkOf(const Record& record, Channel& channel, uint32_t told) {
-  CopyWork copy{.bytes = record.bytes, .flags = record.flags, .told = told};
+CopyWork WorkOf(const Record& record, Channel& channel, uint32_t reported) {
+  CopyWork copy{.bytes = record.bytes, .flags = record.flags, .reported = reported};
   copy.dst = {.home = &channel,
               .device = record.dst_device,
               .space = record.dst_space,
@@ -54,7 +54,7 @@ Outcome CopyRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& read
   if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_staging) return EndBlockingCopy(stream, ticket);
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kPeer);
-  CopyWork copy = WorkOf(record, channel_, record.header.told);
+  CopyWork copy = WorkOf(record, channel_, record.header.reported);
   if (record.dst_device == device_.id() && record.src_device == device_.id()) return CopyBetween(stream, ticket, copy);
 
   const std::shared_ptr<Channel> homes[] = {HomeOf(record.dst_device), HomeOf(record.src_device)};
@@ -115,7 +115,7 @@ CopyRecords::Sight CopyRecords::FindEnd(StreamState& stream, CopyEnd& end, CopyW
   if (end.address != nullptr) end.address += end.offset;
   if (!end.IsDevice() && (copy.Is(protocol::CopyFlag::kStaged) || copy.Is(protocol::CopyFlag::kPinned))) {
     end.range = {end.host.state, end.offset, copy.bytes, copy.Is(protocol::CopyFlag::kStaged)};
-    copy.host_uses[copy.host_count++] = {end.range, &end == &copy.dst, copy.told};
+    copy.host_uses[copy.host_count++] = {end.range, &end == &copy.dst, copy.reported};
   }
   return Sight::kFound;
 }
@@ -296,7 +296,7 @@ Outcome CopyRecords::CopyBatch(StreamState& stream, Ticket ticket, RecordReader&
     protocol::BatchedCopy entry;
     if (!reader.Read(entry) || entry.dst_device != device_.id() || entry.src_device != device_.id())
       return ends_.FailMalformed(stream, ticket);
-    copy = WorkOf(entry, channel_, record.header.told);
+    copy = WorkOf(entry, channel_, record.header.reported);
     for (CopyEnd* end : {&copy.dst, &copy.src}) {
       const Sight sight = FindEnd(stream, *end, copy);
       if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);

@@ -40,7 +40,7 @@ struct CopyEnd {
 struct CopyWork {
   uint64_t bytes = 0;
   uint32_t flags = 0;
-  uint32_t told = 0;
+  uint32_t reported = 0;
   CopyEnd dst;
   CopyEnd src;
   // Its ends, once they were found.
@@ -52,7 +52,7 @@ struct CopyWork {
   [[nodiscard]] bool Is(protocol::CopyFlag flag) const { return (flags & static_cast<uint32_t>(flag)) != 0; }
   /// The failure that poisoned its source, or the failed allocation of its destination; 0 when there is none.
   [[nodiscard]] uint32_t Cause() const {
-    const uint32_t cause = src.entry == nullptr ? src.range.poisoned_by(told) : (*src.entry)->poison.by();
+    const uint32_t cause = src.entry == nullptr ? src.range.poisoned_by(reported) : (*src.entry)->poison.by();
     if (cause != 0 || dst.entry == nullptr || (*dst.entry)->address != nullptr) return cause;
     return (*dst.entry)->poison.by();
   }

@@ -153,7 +153,7 @@ void GraphLaunch::ListOutputs() {
 
 void GraphLaunch::ListHostUses() {
   scratch_.host = plan_->host;
-  for (HostUse& use : scratch_.host) use.told = told_;
+  for (HostUse& use : scratch_.host) use.reported = reported_;
 }
 
 uint32_t GraphLaunch::Cause() {
@@ -175,7 +175,7 @@ uint32_t GraphLaunch::Cause() {
   }
   for (const HostUse& use : scratch_.host) {
     if (use.is_write) continue;
-    if (const uint32_t cause = use.range.poisoned_by(told_); cause != 0) return cause;
+    if (const uint32_t cause = use.range.poisoned_by(reported_); cause != 0) return cause;
   }
   return 0;
 }
@@ -361,7 +361,7 @@ void GraphLaunch::AddSlotWrite(uint32_t slot, bool is_whole) {
 GraphLaunch::Ended GraphLaunch::AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined) {
   if (home.is_gone) return std::nullopt;
   plan_->has_slot_copies = true;
-  auto& [bytes, flags, told, dst, src, memory_uses, memory_count, host_uses, host_count] = copy;
+  auto& [bytes, flags, reported, dst, src, memory_uses, memory_count, host_uses, host_count] = copy;
   for (CopyEnd* const end : {&dst, &src}) {
     const bool is_dst = end == &dst;
     const uint32_t entry = is_dst ? defined.dst_entry : defined.src_entry;

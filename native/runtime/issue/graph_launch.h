@@ -44,7 +44,7 @@ class GraphLaunch {
         scratch_(scratch),
         stream_(stream),
         ticket_(ticket),
-        told_(header.told),
+        reported_(header.reported),
         graph_(graph),
         is_upload_(!entries),
         entries_(std::move(entries).value_or(std::vector<protocol::LaunchArg>())) {}
@@ -140,7 +140,7 @@ class GraphLaunch {
   GraphScratch& scratch_;
   StreamState& stream_;
   const Ticket ticket_;
-  const uint32_t told_;  // From the header of the record.
+  const uint32_t reported_;  // From the header of the record.
   GraphEntry& graph_;
   const bool is_upload_;
   const std::vector<protocol::LaunchArg> entries_;

@@ -226,7 +226,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Copy& def
   for (CopyEnd* const end : {&copy.dst, &copy.src}) {
     if (const Ended ended = FindCopyEnd(copy, *end)) return ended;
   }
-  auto& [bytes, flags, told, dst, src, memory_uses, memory_count, host_uses, host_count] = copy;
+  auto& [bytes, flags, reported, dst, src, memory_uses, memory_count, host_uses, host_count] = copy;
   if (src.entry != nullptr) AddRead(HomeOf(src.device), *src.entry, src.handle);
   if (dst.entry != nullptr) AddWrite(HomeOf(dst.device), *dst.entry, dst.handle, copy.IsWhole());
   AddHostUses(copy);

@@ -52,9 +52,9 @@ export class DeviceContext {
     const aborter = new AbortController();
     this.signal = aborter.signal;
     core.onLost = (error) => {
-      const told = [...this.#streams.values()].map((stream) => stream.finish(error)).filter((rest) => rest !== undefined);
-      if (told.length === 0) this.observation.end(error);
-      else void Promise.all(told).then(() => this.observation.end(error));
+      const ending = [...this.#streams.values()].map((stream) => stream.finish(error)).filter((rest) => rest !== undefined);
+      if (ending.length === 0) this.observation.end(error);
+      else void Promise.all(ending).then(() => this.observation.end(error));
       this.#leave();
       aborter.abort(error);
     };
@@ -196,7 +196,7 @@ export class DeviceContext {
       await waitForDevices([core], undefined).catch(() => undefined);
       await core.peerUsers.left();
       await Promise.all(Array.from(this.#streams.values(), (stream) => stream.allReported()));
-      await core.failures.tellAll();
+      await core.failures.reportAll();
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) void stream.finish();
       this.#leave();

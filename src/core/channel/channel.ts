@@ -58,12 +58,12 @@ export interface Channel {
   /** At most `count` failures of a stream, from the `from`th on. */
   failures(stream: number, from: number, count: number): FailurePart;
   /**
-   * Code was told of the failures of a stream up to the ticket `through`. From now on, records that are submitted may read the pinned arrays
-   * that these operations should have written.
+   * The failures of a stream up to the ticket `through` were reported to code. From now on, records that are submitted may read the pinned
+   * arrays that these operations should have written.
    */
-  told(stream: number, through: number): void;
+  reported(stream: number, through: number): void;
   /** These bytes of host memory get another use: the same for all operations that should have written them. */
-  toldOf(handle: number, offset: number, bytes: number): void;
+  reportedOf(handle: number, offset: number, bytes: number): void;
   /** 0, or the Status with which the device was lost. */
   lostStatus(): number;
   stats(): ChannelStats;

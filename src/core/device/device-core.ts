@@ -123,7 +123,7 @@ export class DeviceCore implements FreeingDevice {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
       keepAlive: (reason) => void channel.keepAlive(reason),
       channel: channel.id,
-      told: (stream, through) => channel.told(stream, through),
+      reported: (stream, through) => channel.reported(stream, through),
       settle: () => void progress.drain(),
       hasSettled: (timeline, ticket) => progress.hasSettled(timeline, ticket),
       lost: () => this.#end(),
@@ -177,7 +177,7 @@ export class DeviceCore implements FreeingDevice {
     timeline.begin();
     timeline.isForeign = foreign !== undefined;
     timeline.failureLog = this.failures;
-    this.progress.join(timeline, () => this.failures.noteAndTell(timeline));
+    this.progress.join(timeline, () => this.failures.noteAndReport(timeline));
     this.timelines.add(timeline);
     return timeline;
   }
@@ -258,7 +258,7 @@ export class DeviceCore implements FreeingDevice {
     // Promises of operations that failed before reject in the turn of the last one, and report their failures.
     void Promise.all(rejected)
       .then(() => new Promise(setImmediate))
-      .then(() => this.failures.tellAll())
+      .then(() => this.failures.reportAll())
       .then(() => this.errors.complete());
   }
 
@@ -286,7 +286,7 @@ export class DeviceCore implements FreeingDevice {
   /** Every stream has drained: reports the remaining failures and closes the streams. */
   finish(): void {
     for (const timeline of this.timelines) this.failures.note(timeline, Infinity);
-    this.failures.tellRest(true, Infinity);
+    this.failures.reportRest(true, Infinity);
     for (const timeline of this.timelines) this.closeTimeline(timeline);
     clearTimeout(this.#check);
     this.#endTables();
@@ -299,7 +299,7 @@ export class DeviceCore implements FreeingDevice {
   tellUnasked(): void {
     if (this.isGone) return;
     for (const timeline of this.timelines) this.failures.note(timeline, Infinity);
-    this.failures.tellRest(true, Infinity);
+    this.failures.reportRest(true, Infinity);
   }
 
   // ── inside ──
@@ -370,9 +370,9 @@ export class DeviceCore implements FreeingDevice {
       timeline.log.look();
       this.failures.note(timeline);
     }
-    this.failures.tellRest(false);
+    this.failures.reportRest(false);
     const isFull = this.frees.freeRest();
     this.arena.reclaim();
-    if (!isQuiet || isFull || this.arena.isSettling || this.failures.hasUntold) this.#scheduleCheck();
+    if (!isQuiet || isFull || this.arena.isSettling || this.failures.hasUnhandled) this.#scheduleCheck();
   }
 }

@@ -79,7 +79,7 @@ export class PinnedBuffers {
     this.#keptBytes -= size;
     this.#keptCount--;
     // What should have been written to the earlier array does not concern this one.
-    this.#channel.toldOf(block.handle, block.handleOffset, size);
+    this.#channel.reportedOf(block.handle, block.handleOffset, size);
     return block;
   }
 

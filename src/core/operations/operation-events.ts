@@ -172,7 +172,7 @@ export class OperationReports {
     const { core } = this.#site;
     const timeline = this.#timeline;
     // The stream may have advanced since `drain`, and operations may have failed.
-    core.failures.noteAndTell(timeline);
+    core.failures.noteAndReport(timeline);
     const { known } = timeline;
     const limit = this.#reached + TOLD_PER_TURN;
     for (

@@ -201,7 +201,7 @@ export class Operation implements OperationInfo {
     try {
       await this.#core.waits.until(this.#timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point], through);
     } catch (error) {
-      if (this.failure !== undefined) this.#core.failures.told(this.#timeline, this.#ticket, this.parts);
+      if (this.failure !== undefined) this.#core.failures.reported(this.#timeline, this.#ticket, this.parts);
       throw error;
     }
     const error = hostCompletion?.error ?? this.#ending?.error;
@@ -224,9 +224,9 @@ export class Operation implements OperationInfo {
       const own = core.lostError?.reason === 'fault' && this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
       return core.lostError && this.lose(own instanceof Error ? own : core.lostError);
     }
-    core.failures.noteAndTell(timeline, this.#ticket);
+    core.failures.noteAndReport(timeline, this.#ticket);
     const reported = this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
-    if (reported !== undefined) core.failures.told(timeline, this.#ticket, this.parts);
+    if (reported !== undefined) core.failures.reported(timeline, this.#ticket, this.parts);
     const error = reported ?? this.hostCompletion?.error;
     const ending = { error: error instanceof Promise ? undefined : error, status: error === undefined ? 'finished' : 'failed' } as const;
     this.#ending = ending;

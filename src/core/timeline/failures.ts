@@ -16,13 +16,13 @@ import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
 import type { Point, Timeline } from './timeline.js';
-import { type UnobservedFailure, UnobservedFailures } from './unobserved-failures.js';
+import { type UnhandledFailure, UnhandledFailures } from './unhandled-failures.js';
 import { setImmediate } from '../base/timers.js';
 
 /** Reported failures that are kept as causes of others, the most recently used ones. For older causes there is a general message. */
 const KEPT = 4096;
 
-/** An operation, as the code names it that asks for its failure. */
+/** The operation whose failure is asked for. */
 export interface FailingOperation extends OperationInfo {
   /** Where a failure of its ticket is found. */
   readonly page?: FailurePage | undefined;
@@ -44,8 +44,8 @@ export interface FailureContext {
   readonly kernel: (handle: number) => KernelFacts | undefined;
   /** Keeps the process alive until a failure's error, which is still being made, was reported. */
   readonly keepAlive: (reason: Promise<void>) => void;
-  /** As Channel.told. */
-  readonly told: (stream: number, through: number) => void;
+  /** As Channel.reported. */
+  readonly reported: (stream: number, through: number) => void;
   /** Settles promises whose tickets have been reached. */
   readonly settle: () => void;
   /** Whether the stream has reached the ticket, and the promises up to there are settled. */
@@ -57,16 +57,16 @@ export interface FailureContext {
   /** As LiveMemory.largest. */
   readonly largest: () => string;
   /** Calls the function in the asynchronous context in which the device was opened. */
-  readonly inContext: (tell: () => void) => void;
+  readonly inContext: (report: () => void) => void;
 }
 
-interface Entry extends UnobservedFailure {
+interface Entry extends UnhandledFailure {
   record: FailureRecord;
   /** Undefined for a failure of no record, such as a variable that could not be bound. */
   readonly timeline: Timeline | undefined;
   /** The graph whose node failed. */
   readonly graph: FailingGraph | undefined;
-  isHeard: boolean;
+  isHandled: boolean;
   end?: () => void;
   error: MillraceError | Promise<MillraceError> | undefined;
 }
@@ -103,13 +103,13 @@ export class FailureLog {
   readonly #context: FailureContext;
   readonly #entries: Map<number, Entry> = new Map();
   /** The entries that were reported, the most recently used at the end. */
-  readonly #told: Set<Entry> = new Set();
-  readonly #untold: UnobservedFailures = new UnobservedFailures();
+  readonly #reported: Set<Entry> = new Set();
+  readonly #unhandled: UnhandledFailures = new UnhandledFailures();
   /** Streams with failures that were not read yet. */
   readonly #behind: Set<Timeline> = new Set();
   #count = 0;
   #hasWarned = false;
-  #isTelling = false;
+  #isReporting = false;
 
   /** `timelines`: the open streams of the device. */
   constructor(device: string, errors: Hub<MillraceError>, timelines: Iterable<Timeline>, context: FailureContext) {
@@ -126,19 +126,19 @@ export class FailureLog {
     return this.#count;
   }
 
-  get hasUntold(): boolean {
-    return !this.#untold.isEmpty;
+  get hasUnhandled(): boolean {
+    return !this.#unhandled.isEmpty;
   }
 
   /** A host function threw. The error is reported as failures of the device are, unless its promise is read (`isAwaited`) before. */
   threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
-    this.#untold.add(timeline, {
-      get isHeard() {
+    this.#unhandled.add(timeline, {
+      get isHandled() {
         return isAwaited();
       },
-      tell: () => this.#tell(error),
+      report: () => this.#report(error),
     });
-    this.noteAndTell(timeline);
+    this.noteAndReport(timeline);
   }
 
   /**
@@ -150,7 +150,7 @@ export class FailureLog {
     while (timeline.isBehind && timeline.known < through) this.#read(timeline, READ_PER_TURN);
     if (!timeline.isBehind) return;
     this.#behind.add(timeline);
-    this.#tellSoon();
+    this.#reportSoon();
   }
 
   #read(timeline: Timeline, count: number): void {
@@ -165,7 +165,7 @@ export class FailureLog {
       }
       if (record.status === Status.OUT_OF_MEMORY) this.#context.refused(timeline, record.first);
       const entry = this.#enter(record, timeline, undefined);
-      this.#untold.add(timeline, entry);
+      this.#unhandled.add(timeline, entry);
     }
   }
 
@@ -175,32 +175,32 @@ export class FailureLog {
     const entry = this.#enter({ ...NO_RECORD, id }, undefined, error);
     void reason.then((settled) => {
       if (settled === undefined) this.#entries.delete(id);
-      if (settled === undefined || entry.isHeard) return;
+      if (settled === undefined || entry.isHandled) return;
       entry.error = settled;
       // Operations that fail because of it report it first.
-      this.#untold.addFor(
+      this.#unhandled.addFor(
         Array.from(this.#timelines, (timeline) => ({ timeline, ticket: timeline.last })),
         entry,
       );
-      this.#tellSoon();
+      this.#reportSoon();
     });
   }
 
   /** As `note`. Promises reject in this turn of the event loop; `device.errors$` and the warning follow in the next. */
-  noteAndTell(timeline: Timeline, through?: number): void {
+  noteAndReport(timeline: Timeline, through?: number): void {
     this.note(timeline, through);
-    if (this.hasUntold) this.#tellSoon();
+    if (this.hasUnhandled) this.#reportSoon();
   }
 
-  #tellSoon(): void {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+  #reportSoon(): void {
+    if (this.#isReporting) return;
+    this.#isReporting = true;
     setImmediate(() => {
-      this.#isTelling = false;
+      this.#isReporting = false;
       const behind = [...this.#behind];
       this.#behind.clear();
       for (const timeline of behind) this.note(timeline);
-      this.tellRest(false);
+      this.reportRest(false);
     });
   }
 
@@ -223,26 +223,26 @@ export class FailureLog {
     const found = this.#find(ticket, operation);
     if (found !== undefined) {
       rejections.spend(1);
-      this.#markHeard(found.record.id);
-      for (const id of [found.record.id, found.record.cause]) found.failureLog.#markHeard(id);
+      this.#markHandled(found.record.id);
+      for (const id of [found.record.id, found.record.cause]) found.failureLog.#markHandled(id);
     }
     operation.failure ??= failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
     return operation.failure;
   }
 
-  /** Code was told of the failure of the operation that has this record and these parts. */
-  told(timeline: Timeline, ticket: number, parts: readonly FailingPart[] | undefined): void {
-    this.#context.told(timeline.slot, ticket);
-    for (const part of parts ?? []) part.failures.told(part.timeline, part.ticket, undefined);
+  /** The failure of the operation with this record and these parts was reported to code. */
+  reported(timeline: Timeline, ticket: number, parts: readonly FailingPart[] | undefined): void {
+    this.#context.reported(timeline.slot, ticket);
+    for (const part of parts ?? []) part.failures.reported(part.timeline, part.ticket, undefined);
   }
 
-  /** As `tellRest(true)`, for all failures, in as many turns as it takes. */
-  async tellAll(): Promise<void> {
+  /** As `reportRest(true)`, for all failures, in as many turns as it takes. */
+  async reportAll(): Promise<void> {
     for (const timeline of this.#timelines) this.note(timeline);
-    this.tellRest(true);
-    while (this.hasUntold || this.#behind.size > 0) {
+    this.reportRest(true);
+    while (this.hasUnhandled || this.#behind.size > 0) {
       await new Promise(setImmediate);
-      this.tellRest(true);
+      this.reportRest(true);
     }
   }
 
@@ -250,16 +250,16 @@ export class FailureLog {
    * Reports the failures that no promise has reported, at most `count`; a later turn reports the others. `isFinal`: also those that a
    * promise might still report.
    */
-  tellRest(isFinal: boolean, count: number = Math.max(0, reports.left)): void {
-    if (!this.hasUntold) return;
+  reportRest(isFinal: boolean, count: number = Math.max(0, reports.left)): void {
+    if (!this.hasUnhandled) return;
     // The device may have finished an operation whose promise has not been settled yet.
     this.#context.settle();
-    const due = this.#untold.take(count, isFinal ? () => true : this.#context.hasSettled);
+    const due = this.#unhandled.take(count, isFinal ? () => true : this.#context.hasSettled);
     if (due.length > 0) reports.spend(due.length);
-    if (due.length === count) this.#tellSoon();
-    for (const untold of due) {
-      untold.tell();
-      untold.end?.();
+    if (due.length === count) this.#reportSoon();
+    for (const failure of due) {
+      failure.report();
+      failure.end?.();
     }
   }
 
@@ -282,11 +282,11 @@ export class FailureLog {
     for (this.note(timeline); timeline.isBehind && !this.#entries.has(cause); ) this.#read(timeline, READ_PER_TURN);
   }
 
-  #tell(error: MillraceError): void {
-    this.#context.inContext(() => this.#tellHere(error));
+  #report(error: MillraceError): void {
+    this.#context.inContext(() => this.#reportHere(error));
   }
 
-  #tellHere(error: MillraceError): void {
+  #reportHere(error: MillraceError): void {
     if (errorsChannel.hasSubscribers) errorsChannel.publish({ device: this.#device, error });
     if (this.#errors.observed) {
       this.#errors.next(error);
@@ -299,17 +299,17 @@ export class FailureLog {
 
   #enter(record: FailureRecord, timeline: Timeline | undefined, error: Entry['error']): Entry {
     const graph = record.node === undefined ? undefined : timeline?.graphLaunches.at(record.first);
-    const entry: Entry = { record, timeline, graph, error, isHeard: false, tell: () => this.#tellEntry(entry) };
-    if (timeline !== undefined) entry.end = () => this.told(timeline, entry.record.last, undefined);
+    const entry: Entry = { record, timeline, graph, error, isHandled: false, report: () => this.#reportEntry(entry) };
+    if (timeline !== undefined) entry.end = () => this.reported(timeline, entry.record.last, undefined);
     this.#entries.set(record.id, entry);
     return entry;
   }
 
-  #tellEntry(entry: Entry): void {
+  #reportEntry(entry: Entry): void {
     this.#keep(entry);
     const error = this.#errorOf(entry);
-    if (error instanceof Promise) this.#context.keepAlive(error.then((settled) => this.#tell(settled)));
-    else this.#tell(error);
+    if (error instanceof Promise) this.#context.keepAlive(error.then((settled) => this.#report(settled)));
+    else this.#report(error);
   }
 
   /** The error of a failure. Every error that has it as `cause` gets the same object. */
@@ -320,22 +320,22 @@ export class FailureLog {
       const failureLog = (record.cause === 0 ? undefined : this.#logOf(record.cause)) ?? this;
       entry.error = this.#describe({ record, failureLog }, timeline?.label ?? '', undefined);
     }
-    if (this.#told.delete(entry)) this.#told.add(entry);
+    if (this.#reported.delete(entry)) this.#reported.add(entry);
     return entry.error;
   }
 
-  #markHeard(id: number): void {
-    for (let entry = this.#entries.get(id); entry !== undefined && !entry.isHeard; entry = this.#entries.get(entry.record.cause))
+  #markHandled(id: number): void {
+    for (let entry = this.#entries.get(id); entry !== undefined && !entry.isHandled; entry = this.#entries.get(entry.record.cause))
       this.#keep(entry);
   }
 
   /** The failure is reported, and kept only as a cause of others. */
   #keep(entry: Entry): void {
-    entry.isHeard = true;
-    this.#told.add(entry);
-    if (this.#told.size <= KEPT) return;
-    const [oldest] = this.#told;
-    this.#told.delete(oldest as Entry);
+    entry.isHandled = true;
+    this.#reported.add(entry);
+    if (this.#reported.size <= KEPT) return;
+    const [oldest] = this.#reported;
+    this.#reported.delete(oldest as Entry);
     this.#entries.delete((oldest as Entry).record.id);
   }
 

@@ -108,7 +108,7 @@ export class WaitPromises {
   /** Was the ticket reached, and are the failures up to it known? */
   #isKnown(timeline: Timeline, ticket: number): boolean {
     if (!timeline.hasReached(ticket)) return false;
-    this.#failures.noteAndTell(timeline);
+    this.#failures.noteAndReport(timeline);
     return timeline.known >= ticket;
   }
 

@@ -114,7 +114,7 @@ const RIGHT = {
   arm: [channel, stream, 1],
   failures: [channel, stream, 0],
   told: [channel, stream, 0],
-  toldOf: [channel, 1 << 22, 0, 4],
+  reportedOf: [channel, 1 << 22, 0, 4],
   lostStatus: [channel],
   stats: [channel],
   busyStreams: [channel],

@@ -107,9 +107,9 @@ export class FakeChannel implements Channel {
     return { records: list.slice(0, count), rest: Math.max(0, list.length - count) };
   }
 
-  told(): void {}
+  reported(): void {}
 
-  toldOf(): void {}
+  reportedOf(): void {}
 
   lostStatus(): number {
     return 0;

@@ -159,7 +159,7 @@ test('one turn reads a bounded number of failures, on several streams, and no pr
   channel.completeAll();
   await turn();
   await Promise.all(awaited);
-  while (core.failures.hasUntold) await turn();
+  while (core.failures.hasUnhandled) await turn();
   expect(outcomes).toEqual(expected);
   // Each part of a stream begins with the newest failure that was known, which may have grown.
   expect(read.total()).toBeGreaterThanOrEqual(2 * MANY);
@@ -263,7 +263,7 @@ test('one turn tells a bounded number of failures that no code awaits, and none 
   manyThatFail(all);
   channel.completeAll();
   await device.stream.synchronize();
-  while (core.failures.hasUntold) await turn();
+  while (core.failures.hasUnhandled) await turn();
   expect(total()).toBe(MANY);
   expect(most()).toBeLessThanOrEqual(2 * REPORTED_PER_TURN);
 });

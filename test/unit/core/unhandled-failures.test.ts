@@ -10,9 +10,9 @@ vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-t
 interface Failing extends Fixture {
   /** Awaited by the test. */
   readonly caught: Operation;
-  readonly told: MillraceError[];
+  readonly reported: MillraceError[];
   /** The number of rejections of the promise. */
-  readonly heard: () => number;
+  readonly rejections: () => number;
   /** The operation fails, and the device continues. */
   fail(): void;
 }
@@ -21,75 +21,75 @@ interface Failing extends Fixture {
 async function failing(): Promise<Failing> {
   const all = fixture();
   const { channel, core, device } = all;
-  const told: MillraceError[] = [];
-  core.errors.add({ next: (error) => void told.push(error) });
+  const reported: MillraceError[] = [];
+  core.errors.add({ next: (error) => void reported.push(error) });
   const x = device.zeros(1);
   const caught = device.stream.fill(x, 1);
   const { slot, last } = device.stream.timeline;
-  let heard = 0;
-  caught.done.catch(() => heard++);
+  let rejections = 0;
+  caught.done.catch(() => rejections++);
   // The poll is over when the wake was asked for.
   while (channel.armed.length === 0) await turn();
   const fail = (): void => {
     channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'ours' });
     channel.complete(slot, last);
   };
-  return { ...all, caught, told, heard: () => heard, fail };
+  return { ...all, caught, reported, rejections: () => rejections, fail };
 }
 
 describe('an awaited failure is not reported, although the wake has not come', () => {
   test('when another promise of the stream is read', async () => {
-    const { device, told, heard, fail } = await failing();
+    const { device, reported, rejections, fail } = await failing();
     fail();
     // Reached already: its reading looks for failures, and tells in the next turn.
     await device.stream.synchronize();
     for (let n = 0; n < 3; n++) await turn();
-    expect(heard()).toBe(1);
-    expect(told).toEqual([]);
+    expect(rejections()).toBe(1);
+    expect(reported).toEqual([]);
   });
 
   test('when the device looks for unawaited failures', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
-      const { channel, core, device, told, heard, fail } = await failing();
+      const { channel, core, device, reported, rejections, fail } = await failing();
       // Starts the clock again if it had run out.
       device.zeros(1);
       fail();
       channel.completeAll();
       vi.advanceTimersByTime(200);
       for (let n = 0; n < 3; n++) await turn();
-      expect(core.failures.hasUntold).toBe(false);
-      expect(heard()).toBe(1);
-      expect(told).toEqual([]);
+      expect(core.failures.hasUnhandled).toBe(false);
+      expect(rejections()).toBe(1);
+      expect(reported).toEqual([]);
     } finally {
       vi.useRealTimers();
     }
   });
 
   test('when nothing is left to run in this thread', async () => {
-    const { core, told, heard, fail } = await failing();
+    const { core, reported, rejections, fail } = await failing();
     fail();
     core.tellUnasked();
     await turn();
-    expect(heard()).toBe(1);
-    expect(told).toEqual([]);
+    expect(rejections()).toBe(1);
+    expect(reported).toEqual([]);
   });
 
   test('when the device is closed', async () => {
-    const { channel, core, told, heard, fail } = await failing();
+    const { channel, core, reported, rejections, fail } = await failing();
     fail();
     channel.completeAll();
     core.finish();
     await turn();
-    expect(heard()).toBe(1);
-    expect(told).toEqual([]);
+    expect(rejections()).toBe(1);
+    expect(reported).toEqual([]);
   });
 });
 
 test('an unawaited failure is still reported', async () => {
   const { core, device, channel, progress } = fixture();
-  const told: MillraceError[] = [];
-  core.errors.add({ next: (error) => void told.push(error) });
+  const reported: MillraceError[] = [];
+  core.errors.add({ next: (error) => void reported.push(error) });
   device.stream.fill(device.zeros(1), 1);
   const { slot, last } = device.stream.timeline;
   channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'theirs' });
@@ -97,5 +97,5 @@ test('an unawaited failure is still reported', async () => {
   progress.wake();
   await device.stream.synchronize();
   await turn();
-  expect(told).toHaveLength(1);
+  expect(reported).toHaveLength(1);
 });
