@@ -12,6 +12,7 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { writeHeaders } from './headers.mjs';
 import { bin, onPath, parallel, removeStale, root, run } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
@@ -60,6 +61,7 @@ if (!flags.has('--native-only')) {
   const tsc = bin('typescript/bin/tsc');
   run(process.execPath, [tsc, '-p', 'tsconfig.json']);
   removeStale(join(root, 'dist'), join(root, 'src'));
+  writeHeaders();
   const { bundle } = await import('./bundle.mjs');
   await bundle();
   for (const folder of ['examples', 'bench'].filter((name) => flags.has(`--with-${name}`))) {

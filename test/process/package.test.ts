@@ -24,7 +24,9 @@ test('the package has its files for run time, and no development files', (contex
   for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'LICENSE', ...device]) {
     expect(paths).toContain(needed);
   }
-  expect(paths.some((path) => path.startsWith('native/cpu/shim/'))).toBe(true);
+  for (const folder of ['native/cpu/shim/', 'dist/headers/kernels/', 'dist/headers/cpu/']) {
+    expect(paths.some((path) => path.startsWith(folder))).toBe(true);
+  }
   // Bundles and the code that they share, and no modules.
   const code = paths.filter((path) => /^dist\/.*\.c?js$/.test(path)).map((path) => path.replace(/-[\w-]{8}\.js$/, '.js'));
   expect(code.toSorted()).toEqual(['dist/index.js', 'dist/shared.js', 'dist/testing/index.js', ...worker]);
@@ -42,6 +44,7 @@ test('the names of built kernels depend on all files of the package that affect 
   const brings = [
     'native/cpu/shim',
     'native/kernel_headers',
+    'dist/headers',
     'dist/toolchain',
     'dist/compiler',
     'dist/core/channel',

@@ -5,7 +5,7 @@ output= value= input=
 for argument do
   case $value in
     output) output=$argument ;;
-    folder) case $argument in "$shim" | "$shim"/include | "$headers") ;; *) exec "$compiler" "$@" ;; esac ;;
+    folder) case $argument in "$shim" | "$shim"/include | "$headers" | "$short"/*) ;; *) exec "$compiler" "$@" ;; esac ;;
   esac
   [ -n "$value" ] && { value=; continue; }
   case $argument in
@@ -28,7 +28,10 @@ set_of_headers=$(sed -n 's/^[ \t]*#[ \t]*include[ \t]*[<"]\([^<>"]*\)[>"].*/\1/p
 [ "$(grep -c include "$text")" = "$(printf '%s\n' "$set_of_headers" | grep -c .)" ] || given "$@"
 for header in $set_of_headers; do
   [ -e "$header" ] && given "$@"
-  [ -e "$shim/$header" ] || [ -e "$shim/include/$header" ] || [ -e "$headers/$header" ] || given "$@"
+  for folder in "$shim" "$shim/include" "$headers" "$short/kernels" "$short/cpu" ""; do
+    [ -n "$folder" ] || given "$@"
+    [ -e "$folder/$header" ] && break
+  done
 done
 
 key=$({ printf '%s\n' "$@" | sed "s|$scratch|@|g; s|$root|~|g"; cat "$text"; } | sha256sum)

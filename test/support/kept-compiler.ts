@@ -9,6 +9,8 @@ import envPaths from 'env-paths';
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const SHIM = path.join(ROOT, 'native/cpu/shim');
 const HEADERS = path.join(ROOT, 'native/kernel_headers');
+/** What the build writes by native/headers.txt. */
+const SHORT = path.join(ROOT, 'dist/headers');
 /** CI may keep this folder between its runs. */
 const STORE = path.resolve(process.env['MILLRACE_TEST_CACHE'] || path.join(envPaths('millrace', { suffix: '' }).cache, 'tests'));
 /** Results that no run has used for so long are removed. */
@@ -43,7 +45,7 @@ function write(compiler: string, version: string): Readonly<Record<string, strin
   mkdirSync(store, { recursive: true });
   utimesSync(store, new Date(), new Date());
   removeOld();
-  const facts = Object.entries({ root: ROOT, shim: SHIM, headers: HEADERS, compiler, store });
+  const facts = Object.entries({ root: ROOT, shim: SHIM, headers: HEADERS, short: SHORT, compiler, store });
   const script = `${facts.map(([name, value]) => `${name}=${quoted(value)}`).join('\n')}\n${body}`;
   writeFileSync(path.join(folder, 'g++'), `#!/bin/sh\n${script}`, { mode: 0o755 });
   return { PATH: `${folder}:${process.env['PATH']}`, ...quickVersion(folder) };
@@ -68,7 +70,7 @@ function quoted(text: string): string {
 function digestOf(others: readonly string[]): string {
   const hash = createHash('sha256');
   for (const one of [...others, processor()]) hash.update(one).update('\0');
-  for (const folder of [SHIM, HEADERS]) {
+  for (const folder of [SHIM, HEADERS, SHORT]) {
     for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted()) {
       const file = path.join(folder, name);
       if (statSync(file).isFile()) hash.update(`${name}\0`).update(readFileSync(file)).update('\0');

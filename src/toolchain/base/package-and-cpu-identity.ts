@@ -6,13 +6,14 @@ import { arch, cpus } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stampOf, type MachineFacts } from './file-stamps.js';
-import { HEADER_DIRECTORY } from './kernel-headers.js';
+import { HEADER_DIRECTORY, WRITTEN_HEADERS } from './kernel-headers.js';
 
 /** Relative to the package's root, from src and from dist. */
 export const SHIM_DIRECTORY: string = fileURLToPath(new URL('../../../native/cpu/shim', import.meta.url));
 const OWN_DIRECTORIES: readonly string[] = [
   SHIM_DIRECTORY,
   HEADER_DIRECTORY,
+  WRITTEN_HEADERS,
   ...['..', '../../compiler', '../../core/channel', '../../core/elements'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
 ];
 

@@ -1,6 +1,6 @@
 // Makes a compiler's output readable for users. The CPU device compiles rewritten source with headers of this package, so its compiler names
 // types and functions that no user has written, and quotes lines of the headers.
-import { HEADER_DIRECTORY } from './kernel-headers.js';
+import { HEADER_DIRECTORY, WRITTEN_HEADERS } from './kernel-headers.js';
 import { SHIM_DIRECTORY } from './package-and-cpu-identity.js';
 
 /** A line, and the indented or quoted lines that belong to it. */
@@ -11,7 +11,7 @@ interface Entry {
 
 /** What this package calls its own begins so, in C++ and in macros. */
 const INTERNAL = /\b(?:mr_|MR_|Mr[A-Z])\w*/;
-const OF_LIBRARY = [SHIM_DIRECTORY, HEADER_DIRECTORY];
+const OF_LIBRARY = [SHIM_DIRECTORY, HEADER_DIRECTORY, WRITTEN_HEADERS];
 
 /** Compilers warn only about what this package adds. */
 const WARNING = /:\s+warning: /;

@@ -22,7 +22,7 @@ import { compileWith, outputOf } from './compile-with.js';
 import { hasHalves, hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { SHIM_DIRECTORY } from '../base/package-and-cpu-identity.js';
-import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
+import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../base/kernel-headers.js';
 import { macrosOf, withLeastDialect } from '../cuda-parser/macro-options.js';
 import { refuseOnCpu } from '../cuda-parser/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
@@ -107,13 +107,14 @@ const FOLDERS: readonly string[] = [
   '-nostdinc++',
   '-iquote',
   SHIM_DIRECTORY,
-  '-I',
-  join(SHIM_DIRECTORY, 'include'),
-  '-I',
-  HEADER_DIRECTORY,
-  // Last, because some of its files have the names of CUDA's headers.
-  '-I',
-  SHIM_DIRECTORY,
+  // The shim last, because some of its files have the names of CUDA's headers.
+  ...[
+    join(SHIM_DIRECTORY, 'include'),
+    join(WRITTEN_HEADERS, 'cpu'),
+    HEADER_DIRECTORY,
+    join(WRITTEN_HEADERS, 'kernels'),
+    SHIM_DIRECTORY,
+  ].flatMap((folder) => ['-I', folder]),
 ];
 /** Directives that do not affect the rewriting. Source with only these skips the preprocessor, which would change columns. */
 const PLAIN_DIRECTIVE =

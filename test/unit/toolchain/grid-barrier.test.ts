@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
-import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
+import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
@@ -69,7 +69,18 @@ function onThreads(name: string, kernels: readonly Kernel[]): string {
   writeFileSync(source, `#include "cuda_on_threads.h"\n${rewriteForCpu(text).text}\n${exported}\n`);
   const barriers = join(directory, 'barriers.o');
   const path = join(directory, `${name}-threads.so`);
-  const includes = ['-I', HERE, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), '-I', HEADER_DIRECTORY];
+  const includes = [
+    '-I',
+    HERE,
+    '-I',
+    SHIM_DIRECTORY,
+    '-I',
+    join(SHIM_DIRECTORY, 'include'),
+    '-I',
+    HEADER_DIRECTORY,
+    '-I',
+    join(WRITTEN_HEADERS, 'kernels'),
+  ];
   execFileSync('g++', ['-std=c++20', '-O1', '-fPIC', '-c', join(HERE, 'cuda_on_threads.cpp'), '-o', barriers]);
   const flags = ['-std=c++20', '-O1', '-w', '-fPIC', '-shared', '-pthread', '-fvisibility=hidden'];
   execFileSync('g++', [...flags, ...includes, source, barriers, '-o', path]);

@@ -25,7 +25,7 @@ import {
   packageIdentity,
   SHIM_DIRECTORY,
 } from '../../../src/toolchain/base/package-and-cpu-identity.js';
-import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
+import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
 
 const BUILD = fileURLToPath(new URL('../../../src/toolchain/', import.meta.url));
 const COMPILER = fileURLToPath(new URL('../../../src/compiler/', import.meta.url));
@@ -81,7 +81,7 @@ test("the package's identity covers its shim and the code that reads, emits and 
   cpSync(BUILD, build, { recursive: true });
   cpSync(COMPILER, compiler, { recursive: true });
   cpSync(CORE, core, { recursive: true });
-  const own = [shim, HEADER_DIRECTORY, build, compiler, join(core, 'channel'), join(core, 'elements')];
+  const own = [shim, HEADER_DIRECTORY, WRITTEN_HEADERS, build, compiler, join(core, 'channel'), join(core, 'elements')];
   expect(await packageIdentity()).toBe(await identityOf(own));
   const seen = new Set([await packageIdentity()]);
   const notes = new Notes();

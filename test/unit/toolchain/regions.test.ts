@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
-import { HEADER_DIRECTORY } from '../../../src/toolchain/base/kernel-headers.js';
+import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
 import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
@@ -80,7 +80,18 @@ function buildThreads(kernels: readonly Kernel[]): string {
   const text = join(directory, 'threads.cpp');
   const exported = kernels.map(({ build }) => `MR_KERNEL(${build.entry})`);
   writeFileSync(text, `#include "cuda_on_threads.h"\n${rewriteForCpu(together(kernels)).text}\n${exported.join('\n')}\n`);
-  const includes = ['-I', HERE, '-I', SHIM_DIRECTORY, '-I', join(SHIM_DIRECTORY, 'include'), '-I', HEADER_DIRECTORY];
+  const includes = [
+    '-I',
+    HERE,
+    '-I',
+    SHIM_DIRECTORY,
+    '-I',
+    join(SHIM_DIRECTORY, 'include'),
+    '-I',
+    HEADER_DIRECTORY,
+    '-I',
+    join(WRITTEN_HEADERS, 'kernels'),
+  ];
   const flags = ['-std=c++20', '-O1', '-w', '-fPIC', '-shared', '-pthread', '-fvisibility=hidden'];
   const barriers = join(directory, 'barriers.o');
   execFileSync('g++', ['-std=c++20', '-O1', '-fPIC', '-c', join(HERE, 'cuda_on_threads.cpp'), '-o', barriers]);

@@ -1,4 +1,0 @@
-// An older name of <stdint.h>, which CUDA had.
-#pragma once
-
-#include <stdint.h>
