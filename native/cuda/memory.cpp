@@ -1,5 +1,7 @@
 #include "cuda/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -15,6 +17,25 @@ namespace {
 constexpr uint64_t kBlock = 2 << 20;
 /// Reused memory may leave at most 1 in this many bytes unused.
 constexpr uint64_t kIdlePart = 8;
+
+constexpr uint64_t kHugePage = 2 << 20;
+/// Where the system provides no huge pages.
+constexpr uint64_t kSmallPage = 4096;
+
+/// New pages at a multiple of `alignment`; null without memory. A forked child does not get them: a page that both had
+/// would be copied for the parent at its next write, and the device would go on with the other.
+std::byte* MapPages(uint64_t bytes, uint64_t alignment) {
+  void* const mapped = mmap(nullptr, bytes + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(mapped);
+  const uint64_t before = -reinterpret_cast<uintptr_t>(first) % alignment;
+  if (before > 0) munmap(first, before);
+  munmap(first + before + bytes, alignment - before);
+  std::byte* const pages = first + before;
+  madvise(pages, bytes, MADV_DONTFORK);
+  if (alignment == kHugePage) madvise(pages, bytes, MADV_HUGEPAGE);
+  return pages;
+}
 
 /// 0 if the size exceeds any memory.
 constexpr uint64_t WholeBlocks(uint64_t bytes) {
@@ -121,26 +142,25 @@ Status Memory::Free(CUstream stream) {
 
 Result<std::unique_ptr<LockedBlock>> LockedBlock::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
   MR_TRY(context->Alive());
-  const ContextScope scope(context->handle());
-  MR_TRY(context->Check(scope.code(), "making the context current"));
-  void* data = nullptr;
-  MR_TRY(context->Check(Cuda().cuMemHostAlloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-                        "allocating page-locked memory"));
-  return std::unique_ptr<LockedBlock>(new LockedBlock(std::move(context), static_cast<std::byte*>(data), bytes));
+  const uint64_t page = bytes < kHugePage ? kSmallPage : kHugePage;
+  const std::span pages(MapPages((bytes + page - 1) / page * page, page), (bytes + page - 1) / page * page);
+  if (pages.data() == nullptr) return Status(StatusCode::kOutOfMemory, "allocating page-locked memory");
+  // The driver locks pages that exist much faster, and this thread makes them beside other threads that do the same.
+  for (size_t at = 0; at < pages.size(); at += kSmallPage) pages[at] = std::byte{0};
+  const Status status = RegisterHostRange(context, pages);
+  if (status.ok()) return std::unique_ptr<LockedBlock>(new LockedBlock(std::move(context), pages));
+  munmap(pages.data(), pages.size());
+  return status;
 }
 
 LockedBlock::~LockedBlock() {
-  if (context_->is_lost()) return;
-  const ContextScope scope(context_->handle());
-  if (scope.code() != CUDA_SUCCESS) return;
-  std::ignore = context_->Check(Cuda().cuMemFreeHost(data_), "freeing page-locked memory");
+  if (UnregisterHostRange(pages_).ok() && !context_->is_lost()) munmap(pages_.data(), pages_.size());
 }
 
 Result<std::unique_ptr<hal::Memory>> SharedMemory::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
   Result<std::unique_ptr<LockedBlock>> block = LockedBlock::Allocate(std::move(context), bytes);
   MR_TRY(block.status());
-  std::memset(block.value()->data(), 0, bytes);
-  return std::unique_ptr<hal::Memory>(new SharedMemory(std::move(block).value()));
+  return std::unique_ptr<hal::Memory>(new SharedMemory(std::move(block).value(), bytes));
 }
 
 namespace {

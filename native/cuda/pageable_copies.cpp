@@ -88,7 +88,7 @@ void PageableCopies::Fail(Call& call, Status status) {
 
 Status PageableCopies::Prepare(SlotPair& pair) {
   if (pair.pages == nullptr) {
-    Result<std::unique_ptr<LockedPages>> pages = LockedPages::Allocate(context_, pair.slots.size() * kSlotBytes);
+    Result<std::unique_ptr<LockedBlock>> pages = LockedBlock::Allocate(context_, pair.slots.size() * kSlotBytes);
     MR_TRY(pages.status());
     pair.pages = std::move(pages).value();
     for (size_t n = 0; n < pair.slots.size(); ++n) pair.slots[n].data = pair.pages->data() + n * kSlotBytes;

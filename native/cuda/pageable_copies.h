@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cuda/context.h"
-#include "cuda/locked_pages.h"
+#include "cuda/memory.h"
 #include "hal/helper_threads.h"
 
 namespace millrace::cuda {
@@ -67,7 +67,7 @@ class PageableCopies {
 
   /// One thread's slots.
   struct SlotPair {
-    std::unique_ptr<LockedPages> pages;
+    std::unique_ptr<LockedBlock> pages;
     std::array<Slot, 2> slots;
   };
 

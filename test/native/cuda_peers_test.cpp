@@ -255,7 +255,7 @@ MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
       PeerRoute::kStaged};
   const std::vector<std::unique_ptr<hal::Stream>> others = TakeKept(one.opened);
   zero.Bind();
-  FailCalls("cuMemHostAlloc:1:2");
+  FailCalls("cuMemHostRegister:1:2");
   MR_EXPECT_EQ(Code(zero.stream->MakeStaging(kBytes)), static_cast<int>(StatusCode::kOutOfMemory));
   FailCalls("");
   MR_EXPECT(!zero.stream->HasStaging(1) && zero.stream->HasStaging(0));
@@ -269,7 +269,7 @@ MR_TEST(AStagedCopyThatFailsHalfwayLeavesItsTicketOpen) {
     MR_EXPECT(zero.stream->Nop(zero.ticket).ok());
     MR_REQUIRE(Finish(*zero.stream, zero.ticket));
   }
-  FailCalls("cuMemHostAlloc:0:2");
+  FailCalls("cuMemHostRegister:0:2");
   MR_EXPECT(zero.stream->CopyPeer(++zero.ticket, copy).ok());
   FailCalls("");
   MR_EXPECT(Finish(*zero.stream, zero.ticket));

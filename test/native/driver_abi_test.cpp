@@ -11,9 +11,8 @@
 
 namespace {
 // Macros in NVIDIA's header, whose values must be read before.
-constexpr unsigned int kOurHostFlags[] = {
-    millrace::cuda::CU_MEMHOSTALLOC_PORTABLE, millrace::cuda::CU_MEMHOSTALLOC_DEVICEMAP,
-    millrace::cuda::CU_MEMHOSTREGISTER_PORTABLE, millrace::cuda::CU_MEMHOSTREGISTER_DEVICEMAP};
+constexpr unsigned int kOurHostFlags[] = {millrace::cuda::CU_MEMHOSTREGISTER_PORTABLE,
+                                          millrace::cuda::CU_MEMHOSTREGISTER_DEVICEMAP};
 constexpr unsigned int kOurTextureFlags[] = {millrace::cuda::CUDA_ARRAY3D_SURFACE_LDST,
                                              millrace::cuda::CU_TRSF_READ_AS_INTEGER,
                                              millrace::cuda::CU_TRSF_NORMALIZED_COORDINATES};
@@ -282,8 +281,7 @@ static_assert(kOurTextureFlags[2] == CU_TRSF_NORMALIZED_COORDINATES);
 #if CUDA_VERSION >= 12040
 static_assert(kOurAssignDefault == CU_GRAPH_COND_ASSIGN_DEFAULT);
 #endif
-static_assert(kOurHostFlags[0] == CU_MEMHOSTALLOC_PORTABLE && kOurHostFlags[1] == CU_MEMHOSTALLOC_DEVICEMAP);
-static_assert(kOurHostFlags[2] == CU_MEMHOSTREGISTER_PORTABLE && kOurHostFlags[3] == CU_MEMHOSTREGISTER_DEVICEMAP);
+static_assert(kOurHostFlags[0] == CU_MEMHOSTREGISTER_PORTABLE && kOurHostFlags[1] == CU_MEMHOSTREGISTER_DEVICEMAP);
 
 // ── Functions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
