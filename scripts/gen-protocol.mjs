@@ -38,6 +38,14 @@ function cpp() {
   out.push(`inline constexpr char kHash[] = "${hash}";`, `inline constexpr uint32_t kHandleIndexBits = ${spec.handle.indexBits};`);
   for (const [name, { value, doc }] of Object.entries(spec.limits))
     out.push(`/// ${doc}`, `inline constexpr uint32_t k${pascal(name)} = ${value};`);
+  out.push(
+    '',
+    '/// The properties of a device that are one number: X(member, its name in JavaScript, CUDA attribute, value on the CPU device).',
+  );
+  out.push(`#define MR_DEVICE_PROPERTIES(X) \\`);
+  const properties = Object.entries(spec.deviceProperties);
+  const rows = properties.map(([name, { cuda, cpu }]) => `  X(${snake(name)}, "${name}", CU_DEVICE_ATTRIBUTE_${cuda}, ${cpu})`);
+  out.push(rows.join(' \\\n'));
   for (const [name, { doc, values }] of Object.entries(spec.enums)) {
     const bits = name === 'ArgKind' || name === 'Access' ? 'uint8_t' : name === 'Status' || name === 'HandleKind' ? 'uint32_t' : 'uint16_t';
     out.push('', `/// ${doc}`, `enum class ${name} : ${bits} {`);
@@ -59,6 +67,9 @@ function cpp() {
 function ts() {
   const out = [`// ${BANNER}`, '', `export const PROTOCOL_HASH = '${hash}';`, `export const HANDLE_INDEX_BITS = ${spec.handle.indexBits};`];
   for (const [name, { value, doc }] of Object.entries(spec.limits)) out.push(`/** ${doc} */`, `export const ${name} = ${value};`);
+  out.push('', '/** The properties of a device that are one number. */', 'export interface DeviceProperties {');
+  for (const [name, { doc }] of Object.entries(spec.deviceProperties)) out.push(`  /** ${doc} */`, `  readonly ${name}: number;`);
+  out.push('}');
   for (const [name, { doc, values }] of Object.entries(spec.enums)) {
     out.push('', `/** ${doc} */`, `export const ${name} = {`);
     for (const [key, [value, note]] of Object.entries(values)) out.push(`  /** ${note} */`, `  ${key}: ${value},`);

@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
 import { DeviceContext } from './core/api/device-context.js';
-import type { DeviceInfo, DeviceName } from './core/api/device-info.js';
+import { deviceInfo, type DeviceInfo, type DeviceName } from './core/api/device-info.js';
 import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
 import { AccessTracker } from './core/ordering/access-tracker.js';
@@ -262,7 +262,7 @@ interface Listing {
 
 function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering, entry: Entry, listing: Listing): DeviceContext {
   // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
-  const info = describe(channel.backend, channel.info);
+  const info = deviceInfo(channel.backend, channel.info);
   const core = new DeviceCore(info.id, channel, env.progress, env.tracker);
   core.arena.prepare(info.backend === 'cuda');
   env.cores.add(core);
@@ -348,7 +348,7 @@ interface Candidate {
 }
 
 function candidates(backends: readonly BackendReport[]): Candidate[] {
-  return backends.flatMap(({ name, devices }) => devices.map((native) => ({ native, info: describe(name, native) })));
+  return backends.flatMap(({ name, devices }) => devices.map((native) => ({ native, info: deviceInfo(name, native) })));
 }
 
 function choose(spec: DeviceSpec, backends: readonly BackendReport[]): Candidate {
@@ -365,21 +365,6 @@ function choose(spec: DeviceSpec, backends: readonly BackendReport[]): Candidate
   const reason = report?.reason || `this machine has ${all.map((candidate) => candidate.info.id).join(', ')}`;
   const help = report !== undefined && report.help.length > 0 ? report.help : ['listDevices() gives the devices of this machine.'];
   throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `Device ${show(spec)} is not available: ${reason.replace(/\.$/, '')}.`, help);
-}
-
-function describe(backend: 'cuda' | 'cpu', native: NativeDeviceInfo): DeviceInfo {
-  const { name, totalMemoryBytes, multiprocessors, maxThreadsPerBlock, warpSize, priorityRange } = native;
-  return {
-    id: `${backend}:${native.ordinal}`,
-    backend,
-    name,
-    totalMemoryBytes,
-    ...(backend === 'cuda' ? { computeCapability: native.computeCapability } : {}),
-    multiprocessors,
-    maxThreadsPerBlock,
-    warpSize,
-    priorityRange,
-  };
 }
 
 function fullName(spec: DeviceSpec): DeviceName {

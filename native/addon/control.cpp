@@ -26,21 +26,20 @@ napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
                          static_cast<double>(info.max_grid[2])};
   const double priorities[] = {static_cast<double>(info.least_priority), static_cast<double>(info.greatest_priority)};
   const std::vector<double> textures(info.texture_limits.begin(), info.texture_limits.end());
-  return ObjectValue(env)
-      .Set("ordinal", info.ordinal)
+  ObjectValue value(env);
+  value.Set("ordinal", info.ordinal)
       .Set("name", info.name)
       .Set("totalMemoryBytes", static_cast<double>(info.total_memory_bytes))
       .Set("computeCapability", NumbersValue(env, capability))
-      .Set("multiprocessors", info.multiprocessors)
-      .Set("maxThreadsPerBlock", info.max_threads_per_block)
       .Set("maxBlock", NumbersValue(env, block))
       .Set("maxGrid", NumbersValue(env, grid))
-      .Set("maxSharedBytes", info.max_shared_bytes)
       .Set("maxParameterBytes", info.max_parameter_bytes)
       .Set("textureLimits", NumbersValue(env, textures))
-      .Set("warpSize", info.warp_size)
-      .Set("priorityRange", NumbersValue(env, priorities))
-      .value();
+      .Set("priorityRange", NumbersValue(env, priorities));
+#define MR_SET(member, name, attribute, on_cpu) value.Set(name, info.member);
+  MR_DEVICE_PROPERTIES(MR_SET)
+#undef MR_SET
+  return value.value();
 }
 
 napi_value Enumerate(napi_env env, napi_callback_info) {

@@ -42,18 +42,18 @@ hal::DeviceInfo Describe(uint32_t ordinal) {
   info.ordinal = ordinal;
   info.name = cpu::ModelName();
   info.total_memory_bytes = DeviceMemory();
-  info.multiprocessors = std::max(kMinThreads, std::thread::hardware_concurrency());
   // The limits of a GPU, so that a launch that fits here also fits there.
-  info.max_threads_per_block = 1024;
+#define MR_SET(member, name, attribute, on_cpu) info.member = on_cpu;
+  MR_DEVICE_PROPERTIES(MR_SET)
+#undef MR_SET
+  info.multiprocessors = std::max(kMinThreads, std::thread::hardware_concurrency());
   info.max_block[0] = 1024;
   info.max_block[1] = 1024;
   info.max_block[2] = 64;
   info.max_grid[0] = 0x7fffffff;
   info.max_grid[1] = 65535;
   info.max_grid[2] = 65535;
-  info.max_shared_bytes = 227 << 10;
   info.max_parameter_bytes = protocol::kMaxParameterBytes;
-  info.warp_size = 32;
   info.texture_limits = {131072, 131072, 65536, 16384, 16384,   16384,  32768, 131072,
                          65536,  16384,  16384, 16384, 1 << 27, 131072, 65000, 2097120};
   info.least_priority = cpu::kLeastPriority;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "protocol/protocol.gen.h"
+
 namespace millrace::hal {
 
 struct DeviceInfo {
@@ -14,13 +16,12 @@ struct DeviceInfo {
   uint64_t total_memory_bytes = 0;
   uint32_t compute_major = 0;  // 0.0 on the CPU device.
   uint32_t compute_minor = 0;
-  uint32_t multiprocessors = 0;  // Pool threads on the CPU device.
-  uint32_t max_threads_per_block = 0;
+#define MR_MEMBER(member, name, attribute, on_cpu) uint32_t member = 0;
+  MR_DEVICE_PROPERTIES(MR_MEMBER)
+#undef MR_MEMBER
   uint32_t max_block[3] = {0, 0, 0};
   uint32_t max_grid[3] = {0, 0, 0};
-  uint32_t max_shared_bytes = 0;     // Per block, static plus dynamic; a backend opts in where the driver requires it.
   uint32_t max_parameter_bytes = 0;  // Of all parameters of a kernel.
-  uint32_t warp_size = 0;
   /// The largest textures: width in one dimension, width and height in two, width, height and depth in three; the same
   /// for surfaces; then for linear memory the width in one dimension, the width and height in two, and the pitch.
   std::array<uint32_t, 16> texture_limits{};

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "f3b98492b51846f5";
+inline constexpr char kHash[] = "242948a1229c91e9";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 36864;
@@ -34,6 +34,13 @@ inline constexpr uint32_t kIpcHandleBytes = 64;
 inline constexpr uint32_t kFaultSlotBytes = 64;
 /// Largest nesting depth of the conditions of a graph.
 inline constexpr uint32_t kMaxConditionDepth = 16;
+
+/// The properties of a device that are one number: X(member, its name in JavaScript, CUDA attribute, value on the CPU device).
+#define MR_DEVICE_PROPERTIES(X) \
+  X(multiprocessors, "multiprocessors", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0) \
+  X(max_threads_per_block, "maxThreadsPerBlock", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024) \
+  X(max_shared_bytes, "maxSharedBytes", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448) \
+  X(warp_size, "warpSize", CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32)
 
 /// The kind of a record. Every record takes one ticket of its stream.
 enum class Opcode : uint16_t {

@@ -1,25 +1,20 @@
 // Reports of the native side, as plain data. The addon's binding, the messages of a device's worker and core share these types.
-import type { Status } from './protocol.gen.js';
+import type { DeviceProperties, Status } from './protocol.gen.js';
 
 export type BackendName = 'cuda' | 'cpu';
 
 /** hal::DeviceInfo. Bytes are numbers, because no device has 2^53 of them. */
-export interface NativeDeviceInfo {
+export interface NativeDeviceInfo extends DeviceProperties {
   readonly ordinal: number;
   readonly name: string;
   readonly totalMemoryBytes: number;
   readonly computeCapability: readonly [major: number, minor: number];
-  readonly multiprocessors: number;
-  readonly maxThreadsPerBlock: number;
   readonly maxBlock: readonly [x: number, y: number, z: number];
   readonly maxGrid: readonly [x: number, y: number, z: number];
-  /** Per block, static and dynamic. */
-  readonly maxSharedBytes: number;
   /** Of all parameters of a kernel. */
   readonly maxParameterBytes: number;
   /** The largest textures, surfaces and textures of linear memory: core/memory/texture-limits.ts reads them. */
   readonly textureLimits: readonly number[];
-  readonly warpSize: number;
   readonly priorityRange: readonly [least: number, greatest: number];
 }
 

@@ -2,7 +2,7 @@
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { Device } from '../core/api/device.js';
 import { DeviceContext } from '../core/api/device-context.js';
-import type { DeviceName } from '../core/api/device-info.js';
+import { deviceInfo, type DeviceName } from '../core/api/device-info.js';
 import { DeviceCore } from '../core/device/device-core.js';
 import type { Ordering } from '../core/device/stream-context.js';
 import { checkOrdering } from '../core/api/stream-options.js';
@@ -74,10 +74,9 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
   const channel = new TestChannel(group, { info, maxPending, kernels, uploadMs, downloadMs });
   const id: DeviceName = `cpu:${info.ordinal}`;
   const core = new DeviceCore(id, channel, group.progress, group.tracker, group.clock.core);
-  const { name, totalMemoryBytes, multiprocessors, maxThreadsPerBlock, warpSize, priorityRange } = info;
   return new Device(
     new DeviceContext(core, {
-      info: { id, backend: 'cpu', name, totalMemoryBytes, multiprocessors, maxThreadsPerBlock, warpSize, priorityRange },
+      info: deviceInfo('cpu', info),
       ordering,
       isShared: () => false,
       release: () => undefined,

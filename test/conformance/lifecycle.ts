@@ -30,6 +30,8 @@ export function lifecycle(target: Target): void {
         expect(info.totalMemoryBytes).toBeGreaterThan(1 << 20);
         expect(info.maxThreadsPerBlock).toBeGreaterThanOrEqual(256);
         expect(info.multiprocessors).toBeGreaterThanOrEqual(1);
+        expect(info.maxSharedBytes).toBeGreaterThanOrEqual(48 * 1024);
+        expect(info.warpSize).toBe(32);
         expect(device.state).toBe('open');
         const listed = await listDevices();
         expect(listed.map(({ id }) => id)).toContain(info.id);

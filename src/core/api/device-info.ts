@@ -1,5 +1,6 @@
 // The properties of a device, and the interface that a device's context needs from the code that opened the device.
-import type { BackendName } from '../../protocol/reports.js';
+import type { DeviceProperties } from '../../protocol/protocol.gen.js';
+import type { BackendName, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Ordering } from '../device/stream-context.js';
 
@@ -7,7 +8,7 @@ import type { Ordering } from '../device/stream-context.js';
 export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
 
 /** The properties of a device: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
-export interface DeviceInfo {
+export interface DeviceInfo extends DeviceProperties {
   /** The name that `openDevice` takes: 'cuda:0', 'cpu:0' and so on. */
   readonly id: DeviceName;
   /** 'cuda' for an NVIDIA GPU, 'cpu' for the CPU device. */
@@ -18,14 +19,14 @@ export interface DeviceInfo {
   readonly totalMemoryBytes: number;
   /** For example [9, 0]; absent on the CPU device: `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`. */
   readonly computeCapability?: readonly [major: number, minor: number];
-  /** `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`. On the CPU device, the threads that run its kernels. */
-  readonly multiprocessors: number;
-  /** The most threads in a block, over all dimensions: `CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK`. */
-  readonly maxThreadsPerBlock: number;
-  /** Threads of a warp, 32 on the CPU device: `cuDeviceGetAttribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE)`. */
-  readonly warpSize: number;
   /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
   readonly priorityRange: readonly [least: number, greatest: number];
+}
+
+/** What users see of the properties. @internal */
+export function deviceInfo(backend: BackendName, native: NativeDeviceInfo): DeviceInfo {
+  const { ordinal, computeCapability, maxBlock, maxGrid, maxParameterBytes, textureLimits, ...shown } = native;
+  return { id: `${backend}:${ordinal}`, backend, ...(backend === 'cuda' && { computeCapability }), ...shown };
 }
 
 /** The code that opened the device (open-device.ts), which is told when the device is released. @internal */
