@@ -1,6 +1,5 @@
 // Errors in kernel source: a code, a position, a message, a hint, and a code frame of the user's function.
-//
-// Codes: K0xx source and parsing, K1xx names, K2xx types, K3xx unsupported syntax, K4xx barriers.
+import type { CompileCode } from '../../core/base/compile-codes.js';
 import type { CompilerDiagnostic } from '../../core/base/errors.js';
 import { CompileError } from '../../core/base/errors.js';
 import { userPlace } from './user-place.js';
@@ -16,12 +15,12 @@ export interface CallSite {
 
 /** Thrown inside the compiler; `kernel()` turns it into a CompileError. */
 export class KernelTextError extends Error {
-  readonly code: string;
+  readonly code: CompileCode;
   readonly start: number;
   readonly end: number;
   readonly hint: string | undefined;
 
-  constructor(code: string, at: { readonly start: number; readonly end: number }, message: string, hint?: string) {
+  constructor(code: CompileCode, at: { readonly start: number; readonly end: number }, message: string, hint?: string) {
     super(message);
     this.code = code;
     this.start = at.start;

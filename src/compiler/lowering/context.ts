@@ -2,6 +2,7 @@
 //
 // A `let` initialised with an untyped literal gets its type from the first typed value assigned to it, which may follow the first use. So
 // lower.ts repeats the pass until it infers nothing new; `resolved` holds the types inferred so far.
+import type { CompileCode } from '../../core/base/compile-codes.js';
 import type { AnyNode, ArrowFunctionExpression, Pattern } from 'acorn';
 import { KernelTextError } from '../diagnostics/diagnostics.js';
 import type { Constants } from '../language/language.js';
@@ -133,7 +134,7 @@ export interface Context {
   readonly budget: Budget;
 }
 
-export function fail(code: string, at: { readonly start: number; readonly end: number }, message: string, hint?: string): never {
+export function fail(code: CompileCode, at: { readonly start: number; readonly end: number }, message: string, hint?: string): never {
   throw new KernelTextError(code, at, message, hint);
 }
 

@@ -1,8 +1,4 @@
 // Parses compiler output into diagnostics that point into the user's source.
-//
-// Codes of this folder: K402 a wait that the CPU device does not support, K701 no compiler, K702 rejected by the compiler, K703 not
-// available on the CPU device, K704 the compiler took too long, K706 removed from CUDA, K707 a reason outside the source
-// (system/environment-errors.ts). The device's worker has K705, a variable that the compiled image does not contain.
 import type { BuildFacts, BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError, type CompilerDiagnostic } from '../../core/base/errors.js';
 import { readableLog } from './readable-log.js';
