@@ -91,11 +91,27 @@ export const DOORS_OF_ORDERING: Readonly<Record<string, RegExp>> = {
   'nodes-of-launch.ts': /^core\/graphs\//,
 };
 
+/** The circle of values. */
+export const LOWERED_EXPRESSIONS: readonly string[] = [
+  'compiler/lowering/atomics.ts',
+  'compiler/lowering/builtin-calls.ts',
+  'compiler/lowering/calls.ts',
+  'compiler/lowering/expressions.ts',
+  'compiler/lowering/memory.ts',
+  'compiler/lowering/names.ts',
+  'compiler/lowering/random.ts',
+  'compiler/lowering/vector-functions.ts',
+  'compiler/lowering/vectors.ts',
+];
+
 /**
- * The circles of type imports in core, which are all there are; no file of core imports itself by values. docs/architecture.md explains
- * the first. In the second, a stream's tickets, log and failures name each other; in the third, a kernel may belong to a module.
+ * The circles of imports, types included, which are all there are. docs/architecture.md explains the first of core. In its second, a kernel may
+ * belong to a module; in its third, a stream's tickets, log and failures name each other. In the compiler, an expression of a kernel has calls,
+ * names, memory and vectors, whose parts are expressions (the only circle of values); so it is in the SIMD form.
  */
-export const CIRCLES_OF_CORE: readonly (readonly string[])[] = [
+export const CIRCLES: readonly (readonly string[])[] = [
+  LOWERED_EXPRESSIONS,
+  ['compiler/simd/expressions.ts', 'compiler/simd/memory.ts'],
   [
     'core/api/array-factory.ts',
     'core/api/array.ts',
@@ -116,4 +132,5 @@ export const CIRCLES_OF_CORE: readonly (readonly string[])[] = [
   ],
   ['core/kernels/kernel.ts', 'core/kernels/module.ts'],
   ['core/timeline/failures.ts', 'core/timeline/operation-log.ts', 'core/timeline/timeline.ts', 'core/timeline/unhandled-failures.ts'],
+  ['testing/channel.ts', 'testing/device-group.ts'],
 ];

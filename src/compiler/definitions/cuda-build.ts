@@ -1,13 +1,13 @@
 // Describes what to build from CUDA C++ source.
-import type { BuildSpec } from '../../core/channel/build-spec.js';
+import type { BuildSpec, ParameterChecks } from '../../core/channel/build-spec.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
 import { withoutManaged } from '../cuda-source/managed-variables.js';
 import { withSeparateNames } from '../cuda-source/overloads.js';
-import { mayLaunch, withoutComments } from '../cuda-source/source-scan.js';
+import { mayLaunch } from '../cuda-source/source-scan.js';
+import { withoutComments } from '../cuda-source/tokens.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
-import type { CheckedEntry } from './cuda-entry.js';
 import { readSource } from './source-files.js';
 
 /** CUDA C++ source, without host code. */
@@ -25,6 +25,14 @@ export interface GivenSource {
   readonly shared: ReadonlySet<string>;
   /** The `deviceRuntime` option. */
   readonly deviceRuntime?: boolean | undefined;
+}
+
+/** A kernel of the source. */
+export interface CheckedEntry {
+  /** How the source names it at its end, with template arguments; undefined for a C name, which is its symbol. */
+  readonly path?: string;
+  /** The checks that only a compiler can make. */
+  readonly checks?: ParameterChecks;
 }
 
 /** Reads the source, puts its own headers into it, removes host code and makes managed variables those of the device. */

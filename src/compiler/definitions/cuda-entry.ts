@@ -1,13 +1,15 @@
 // Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
-import type { ParameterCheck, ParameterChecks } from '../../core/channel/build-spec.js';
+import type { ParameterCheck } from '../../core/channel/build-spec.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';
 import { launchedInstances } from '../cuda-source/host-launches.js';
-import { type GlobalFunction, globalFunctions, withoutComments, withoutDirectives } from '../cuda-source/source-scan.js';
+import { macrosIn, withoutDirectives } from '../cuda-source/directives.js';
+import { type GlobalFunction, globalFunctions } from '../cuda-source/source-scan.js';
+import { withoutComments } from '../cuda-source/tokens.js';
 import { KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, refuseArgument, shortened } from './arguments.js';
-import type { GivenSource } from './cuda-build.js';
+import type { CheckedEntry, GivenSource } from './cuda-build.js';
 import { described, mismatch, valueCheck } from './parameter-types.js';
 
 /** Most kernel names that the error for an unknown name lists. */
@@ -23,14 +25,6 @@ export function checkEntryName(name: unknown): asserts name is string {
     const how = 'it is the name of the function in the source, with the arguments of its template';
     refuseArgument(`The name (${name}) must be a C++ name: ${how}.`, 'name', name);
   }
-}
-
-/** A kernel of the source. */
-export interface CheckedEntry {
-  /** How the source names it at its end, with template arguments; undefined for a C name, which is its symbol. */
-  readonly path?: string;
-  /** The checks that only a compiler can make. */
-  readonly checks?: ParameterChecks;
 }
 
 export type ReadSource = Omit<GivenSource, 'options' | 'deviceRuntime'>;
@@ -178,7 +172,7 @@ function instancesOf(original: string, name: string): string {
 
 /** Whether a macro that defines a kernel may give it this name, also by pasting (`scale_##T`). The compiler decides. */
 function isMadeByMacro(text: string, name: string): boolean {
-  const bodies = text.match(/^[ \t]*#[ \t]*define(?:\\\r?\n|[^\n])*__global__(?:\\\r?\n|[^\n])*/gm) ?? [];
+  const bodies = macrosIn(text).flatMap(({ body }) => (body.includes('__global__') ? [body] : []));
   if (bodies.length === 0) return false;
   if (new RegExp(`\\b${name}\\b`).test(withoutDirectives(text))) return true;
   return bodies.some((body) => {

@@ -20,8 +20,7 @@ import { asExpr, evaluate, integerQuotient, lowerExpr, lowerSettled } from './ex
 import type { Expr, ScalarType, ValueType } from '../ir/ir.js';
 import { misplaced } from './memory.js';
 import { castTo, combine, divideIntegers } from './operators.js';
-import { commonType, convert, isFloat, isInteger, isOpen, isUntyped, literal, meet, typeName } from './types.js';
-import { isWide } from './bigints.js';
+import { commonType, convert, isFloat, isInteger, isOpen, isUntyped, isWide, literal, meet, typeName } from './types.js';
 import { lowerByComponent, lowerVectorFunction } from './vector-functions.js';
 import { construct, isVectorType } from './vectors.js';
 

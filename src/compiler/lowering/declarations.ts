@@ -6,8 +6,8 @@ import { type Expr, isStable, type ThreadVector, type Variable } from '../ir/ir.
 import { declaredMemory } from './memory.js';
 import { environmentValue } from './names.js';
 import { declaredGenerator } from './random.js';
-import { leading } from './statements.js';
-import { convert, convertsTo, isOpen, isUntyped, settle, typeName, variableExpr } from './types.js';
+import { leading } from './effects.js';
+import { converted, isOpen, isUntyped, learn, settle, variableExpr } from './types.js';
 import { COMPONENTS, settled } from './vectors.js';
 import { SHORT_NAME } from '../source/bindings.js';
 
@@ -211,29 +211,4 @@ function declareVector(ctx: Context, node: VariableDeclarator, name: string, val
   });
   ctx.lets.add(node);
   ctx.scope.define(name, { ...value, parts: variables.map(variableExpr), binds: [], variables: { list: variables, node } });
-}
-
-/** An untyped `let` takes the type of the first typed value assigned to it. */
-export function learn(ctx: Context, local: LocalName, value: Expr, node: AnyNode): void {
-  const now = ctx.resolved.get(local.node)?.type ?? local.variable.type;
-  if (!isUntyped(now) || value.type === 'int literal' || value.type === now) return;
-  ctx.resolved.set(local.node, { type: value.type, by: node });
-  ctx.hasLearnt = true;
-}
-
-/** Converts a value to a variable's type; the error for an impossible conversion names the assignment that determined the type. */
-export function converted(ctx: Context, local: LocalName, value: Expr, node: AnyNode): Expr {
-  const { type, name } = local.variable;
-  if (isUntyped(type)) return value;
-  const by = ctx.resolved.get(local.node)?.by;
-  if (by && !convertsTo(value.type, type) && by.start !== node.start) {
-    const line = ctx.text.slice(0, by.start).split('\n').length;
-    fail(
-      'K203',
-      node,
-      `'${name}' is ${typeName(value.type)} here, but ${type} in '${textOf(ctx, by)}' (line ${line} of the function).`,
-      `Cast one of the two, or initialize '${name}' with the wanted type: let ${name} = ${value.type === 'f64' ? 'f64' : 'f32'}(0).`,
-    );
-  }
-  return convert(ctx, value, type, node);
 }

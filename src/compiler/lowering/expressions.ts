@@ -26,14 +26,15 @@ import {
   isInteger,
   isOpen,
   isUntyped,
+  isWide,
   literal,
   meet,
   REGISTER_TYPE,
   settle,
   variableExpr,
+  wideConst,
 } from './types.js';
 import { isMathFunction, MATH_NUMBERS } from '../ir/builtins.js';
-import { isWide, wideConst } from './bigints.js';
 import { asVector, component, select, vectorName } from './vectors.js';
 
 type AnyExpression = Expression | PrivateIdentifier | SpreadElement | Super;

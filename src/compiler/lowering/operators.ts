@@ -1,10 +1,11 @@
 // Lowers operators: common types, constant folding, and errors.
 import type { AnyNode } from 'acorn';
 import { type Context, fail, textOf } from './context.js';
-import { castWide, combineWide, isWide } from './bigints.js';
 import type { ArithmeticOp, ComparisonOp, Expr, ScalarType } from '../ir/ir.js';
 import {
   boolean,
+  castWide,
+  combineWide,
   commonType,
   convert,
   defaultType,
@@ -12,6 +13,7 @@ import {
   isInteger,
   isOpen,
   isUntyped,
+  isWide,
   literal,
   meet,
   retype,

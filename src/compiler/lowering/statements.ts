@@ -1,14 +1,11 @@
 // Lowers statements to typed IR.
-import type { AnyNode, CallExpression, Expression, ForStatement, Statement } from 'acorn';
-import { lowerAssignment, lowerSet, lowerUpdate } from './assignments.js';
-import { EFFECT_FUNCTIONS } from '../ir/builtins.js';
-import { lowerCall } from './calls.js';
+import type { AnyNode, Expression, ForStatement, Statement } from 'acorn';
 import { alternatives, type Context, fail, nested, perhaps, textOf } from './context.js';
 import { lowerDeclaration } from './declarations.js';
-import { lowerEffectCall } from './barriers-and-prints.js';
-import { evaluate, lowerExpr, lowerFitted, words } from './expressions.js';
-import type { Expr, ScalarType, Stmt } from '../ir/ir.js';
-import { condition, convert, settle } from './types.js';
+import { leading, lowerCondition, lowerEffect, lowerTest } from './effects.js';
+import { lowerFitted, words } from './expressions.js';
+import type { ScalarType, Stmt } from '../ir/ir.js';
+import { convert } from './types.js';
 
 /** Lowers the statements of a body. */
 export function lowerBody(ctx: Context, statements: readonly Statement[], result: ScalarType | undefined): void {
@@ -106,20 +103,6 @@ function lowerReturned(ctx: Context, node: Expression, at: AnyNode): void {
   });
 }
 
-/** `a, b, value`: lowers the expressions before the last comma as statements. */
-export function leading<T>(ctx: Context, node: Expression, last: (node: Expression) => T): T {
-  if (node.type !== 'SequenceExpression') return last(node);
-  for (const part of node.expressions.slice(0, -1)) lowerEffect(ctx, part);
-  return leading(ctx, node.expressions.at(-1)!, last);
-}
-
-function lowerCondition(ctx: Context, node: Expression): Expr {
-  return condition(ctx, lowerExpr(ctx, node), node);
-}
-function lowerTest(ctx: Context, node: Expression): Expr {
-  return leading(ctx, node, (last) => lowerCondition(ctx, last));
-}
-
 function lowerFor(ctx: Context, node: ForStatement, result: ScalarType | undefined): void {
   let loop: Stmt | undefined;
   const isTop = ctx.scope === ctx.bodyScope;
@@ -157,57 +140,4 @@ function listed(ctx: Context, run: () => void): Stmt[] {
     ctx.out = out;
   }
   return list;
-}
-
-function lowerEffect(ctx: Context, node: Expression): void {
-  switch (node.type) {
-    case 'AssignmentExpression':
-      return lowerAssignment(ctx, node);
-    case 'UpdateExpression':
-      return lowerUpdate(ctx, node);
-    case 'SequenceExpression':
-      for (const part of node.expressions) lowerEffect(ctx, part);
-      return;
-    case 'ParenthesizedExpression':
-      return lowerEffect(ctx, node.expression);
-    case 'LogicalExpression': {
-      // Minifiers turn an `if` into `a && f()`.
-      const test = lowerTest(ctx, node.left);
-      const effect = perhaps(ctx, () => nested(ctx, () => lowerEffect(ctx, node.right)));
-      const [then, otherwise] = node.operator === '&&' ? [effect, []] : [[], effect];
-      ctx.out.push({ kind: 'if', at: node.start, test, then, otherwise });
-      return;
-    }
-    case 'ConditionalExpression': {
-      const test = lowerTest(ctx, node.test);
-      const arms = [node.consequent, node.alternate].map((arm) => () => nested(ctx, () => lowerEffect(ctx, arm)));
-      const [then, otherwise] = alternatives(ctx, arms);
-      ctx.out.push({ kind: 'if', at: node.start, test, then: then!, otherwise: otherwise! });
-      return;
-    }
-    case 'CallExpression':
-      return lowerCallEffect(ctx, node);
-    case 'UnaryExpression':
-      if (node.operator === 'void') return lowerEffect(ctx, node.argument);
-      break;
-    case 'Literal':
-      return;
-    default:
-  }
-  fail('K301', node, `'${textOf(ctx, node)}' does nothing.`, 'Assign it, or remove it.');
-}
-
-function lowerCallEffect(ctx: Context, node: CallExpression): void {
-  const callee = evaluate(ctx, node.callee);
-  if (callee.kind === 'method' && callee.name === 'set') {
-    lowerSet(ctx, callee.array, callee.indices, node);
-    return;
-  }
-  if (callee.kind === 'builtin' && EFFECT_FUNCTIONS.includes(callee.name)) {
-    lowerEffectCall(ctx, callee.name, node);
-    return;
-  }
-  const value = lowerCall(ctx, node);
-  if (value.kind !== 'expr') fail('K301', node, `'${textOf(ctx, node)}' does nothing.`);
-  ctx.out.push({ kind: 'effect', at: node.start, expr: settle(ctx, value.expr, node) });
 }

@@ -1,16 +1,31 @@
-// Lowers assignments to variables, to elements and rows of arrays, and to vectors.
+// Lowers expressions that are statements: assignments to variables, to elements and rows of arrays, and to vectors; calls; and what stands
+// before a comma.
 import type { AnyNode, AssignmentExpression, CallExpression, Expression, Pattern, UpdateExpression } from 'acorn';
-import { argumentsOf } from './calls.js';
-import { type Context, fail, type LocalName, pinned, textOf, type VectorValue } from './context.js';
-import { converted, learn } from './declarations.js';
+import { lowerEffectCall } from './barriers-and-prints.js';
+import { argumentsOf, lowerCall } from './calls.js';
+import { alternatives, type Context, fail, type LocalName, nested, perhaps, pinned, textOf, type VectorValue } from './context.js';
 import { elementType, evaluate, lowerExpr, lowerFitted, lowerIndex, NO_VALUE } from './expressions.js';
+import { EFFECT_FUNCTIONS } from '../ir/builtins.js';
 import { type ArrayRef, type Expr, isStable, type ScalarType } from '../ir/ir.js';
 import { combine } from './operators.js';
 import { mentions } from '../analysis/region-plan.js';
-import { leading } from './statements.js';
-import { convert, convertsTo, isFloat, isUntyped, literal, retype, typedConst, variableExpr } from './types.js';
+import {
+  condition,
+  convert,
+  converted,
+  convertsTo,
+  isFloat,
+  isUntyped,
+  isWide,
+  learn,
+  literal,
+  retype,
+  settle,
+  typedConst,
+  variableExpr,
+  wideConst,
+} from './types.js';
 import { asVector, requireAlike, settled, vectorName } from './vectors.js';
-import { isWide, wideConst } from './bigints.js';
 
 /** `array.set(i, j, value)`, or `array.set(i, vector)`, which writes the components along the last dimension. */
 export function lowerSet(ctx: Context, array: ArrayRef, given: readonly Expr[], node: CallExpression): void {
@@ -177,4 +192,73 @@ function store(ctx: Context, array: ArrayRef, indices: readonly Expr[], value: E
   if (array.isReadOnly)
     fail('K211', node, `'${array.name}' is an input, which a kernel only reads.`, 'Declare it as output(...) or inout(...).');
   ctx.out.push({ kind: 'store', at: node.start, array, indices, value: convert(ctx, value, elementType(array), valueNode) });
+}
+
+/** `a, b, value`: lowers the expressions before the last comma as statements. */
+export function leading<T>(ctx: Context, node: Expression, last: (node: Expression) => T): T {
+  if (node.type !== 'SequenceExpression') return last(node);
+  for (const part of node.expressions.slice(0, -1)) lowerEffect(ctx, part);
+  return leading(ctx, node.expressions.at(-1)!, last);
+}
+
+export function lowerCondition(ctx: Context, node: Expression): Expr {
+  return condition(ctx, lowerExpr(ctx, node), node);
+}
+
+export function lowerTest(ctx: Context, node: Expression): Expr {
+  return leading(ctx, node, (last) => lowerCondition(ctx, last));
+}
+
+/** Lowers an expression that is a statement. */
+export function lowerEffect(ctx: Context, node: Expression): void {
+  switch (node.type) {
+    case 'AssignmentExpression':
+      return lowerAssignment(ctx, node);
+    case 'UpdateExpression':
+      return lowerUpdate(ctx, node);
+    case 'SequenceExpression':
+      for (const part of node.expressions) lowerEffect(ctx, part);
+      return;
+    case 'ParenthesizedExpression':
+      return lowerEffect(ctx, node.expression);
+    case 'LogicalExpression': {
+      // Minifiers turn an `if` into `a && f()`.
+      const test = lowerTest(ctx, node.left);
+      const effect = perhaps(ctx, () => nested(ctx, () => lowerEffect(ctx, node.right)));
+      const [then, otherwise] = node.operator === '&&' ? [effect, []] : [[], effect];
+      ctx.out.push({ kind: 'if', at: node.start, test, then, otherwise });
+      return;
+    }
+    case 'ConditionalExpression': {
+      const test = lowerTest(ctx, node.test);
+      const arms = [node.consequent, node.alternate].map((arm) => () => nested(ctx, () => lowerEffect(ctx, arm)));
+      const [then, otherwise] = alternatives(ctx, arms);
+      ctx.out.push({ kind: 'if', at: node.start, test, then: then!, otherwise: otherwise! });
+      return;
+    }
+    case 'CallExpression':
+      return lowerCallEffect(ctx, node);
+    case 'UnaryExpression':
+      if (node.operator === 'void') return lowerEffect(ctx, node.argument);
+      break;
+    case 'Literal':
+      return;
+    default:
+  }
+  fail('K301', node, `'${textOf(ctx, node)}' does nothing.`, 'Assign it, or remove it.');
+}
+
+function lowerCallEffect(ctx: Context, node: CallExpression): void {
+  const callee = evaluate(ctx, node.callee);
+  if (callee.kind === 'method' && callee.name === 'set') {
+    lowerSet(ctx, callee.array, callee.indices, node);
+    return;
+  }
+  if (callee.kind === 'builtin' && EFFECT_FUNCTIONS.includes(callee.name)) {
+    lowerEffectCall(ctx, callee.name, node);
+    return;
+  }
+  const value = lowerCall(ctx, node);
+  if (value.kind !== 'expr') fail('K301', node, `'${textOf(ctx, node)}' does nothing.`);
+  ctx.out.push({ kind: 'effect', at: node.start, expr: settle(ctx, value.expr, node) });
 }
