@@ -1,7 +1,7 @@
 // Constants of floating point at namespace scope: `const float half = -two;`. nvcc computes them, while NVRTC takes those that another constant
 // initialises only as `constexpr`.
 import { declarationsOf } from './declarations.js';
-import { withoutComments } from './source-scan.js';
+import { withoutComments } from './tokens.js';
 
 const FLOATING: ReadonlySet<string> = new Set(['float', 'double']);
 const BEFORE: ReadonlySet<string> = new Set(['static', 'inline']);

@@ -1,12 +1,9 @@
 // Splits CUDA C++ source into the declarations of its namespaces and classes, by scanning tokens: functions with their bodies, classes, and
 // everything else. What tokens do not tell counts as `other`, which the callers keep.
 import { FUNCTION_ATTRIBUTES } from './attributes.js';
-import { withoutDirectives } from './source-scan.js';
-
-export interface SourceToken {
-  readonly text: string;
-  readonly start: number;
-}
+import { withoutLaterBranches } from './conditions.js';
+import { withoutDirectives } from './directives.js';
+import { type SourceToken, sourceTokens, wordsOf } from './tokens.js';
 
 /** Token indices: [from, to). */
 export interface DeclarationText {
@@ -34,7 +31,6 @@ export interface SourceDeclarations {
   readonly declarations: readonly DeclarationText[];
 }
 
-const TOKEN = /\.?\d[\w.']*|[A-Za-z_$][\w$]*|<<<|::|->|\S/g;
 /** Words that precede a parenthesis without naming a function. */
 const NO_FUNCTION: ReadonlySet<string> = new Set([...FUNCTION_ATTRIBUTES, 'decltype', 'noexcept', 'explicit']);
 /** What may follow a parameter list in a function's head. */
@@ -77,32 +73,13 @@ const MOST_SCOPES = 100;
 
 /** `text` has no comments. Undefined when its brackets do not match, whichever branch of a condition is compiled. */
 export function declarationsOf(text: string): SourceDeclarations | undefined {
-  return split(text, '') ?? split(...withoutBranches(text));
+  return split(text, '') ?? split(...withoutLaterBranches(text));
 }
 
 function split(text: string, other: string): SourceDeclarations | undefined {
-  const tokens = [...withoutDirectives(text).matchAll(TOKEN)].map((match): SourceToken => ({ text: match[0], start: match.index }));
+  const tokens = sourceTokens(withoutDirectives(text));
   const partners = partnersOf(tokens);
-  const otherWords = other.match(/[A-Za-z_$][\w$]*/g) ?? [];
-  return partners && { tokens, otherWords, declarations: new Splitter(tokens, partners).split() };
-}
-
-/** The text with spaces in place of `#if 0` and of the branches after the first, and what these branches contain. */
-function withoutBranches(text: string): readonly [text: string, other: string] {
-  /** For each open condition: whether its present branch is skipped, and whether it can be compiled. */
-  const open: { isSkipped: boolean; readonly isNever: boolean }[] = [];
-  let other = '';
-  const lines = text.split('\n').map((line) => {
-    const directive = /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*(0\b)?/.exec(line);
-    const word = directive?.[1] ?? '';
-    if (word.startsWith('if')) open.push({ isSkipped: directive![2] !== undefined, isNever: directive![2] !== undefined });
-    else if (word === 'endif') open.pop();
-    else if (word !== '' && open.length > 0) open.at(-1)!.isSkipped = !open.at(-1)!.isNever;
-    if (directive || !open.some(({ isSkipped }) => isSkipped)) return line;
-    if (!open.some(({ isSkipped, isNever }) => isSkipped && isNever)) other += `${line}\n`;
-    return ' '.repeat(line.length);
-  });
-  return [lines.join('\n'), other];
+  return partners && { tokens, otherWords: wordsOf(other), declarations: new Splitter(tokens, partners).split() };
 }
 
 /** For each opening bracket, the index of its partner. */

@@ -2,7 +2,9 @@
 // structs and enums. A name with several meanings, or whose meaning depends on the preprocessor, maps to undefined.
 
 import { ATTRIBUTES } from './attributes.js';
+import { directivesOf, macroOf } from './directives.js';
 import { fieldsOf, type SourceField } from './struct-fields.js';
+import { wordsOf } from './tokens.js';
 
 /** The meaning of a type name. */
 export type TypeMeaning =
@@ -17,18 +19,12 @@ export type DeclaredTypes = ReadonlyMap<string, TypeMeaning | undefined>;
 
 const TAGS: ReadonlySet<string> = new Set(['struct', 'class', 'union', 'enum']);
 const NAME = /^[A-Za-z_$][\w$]*$/;
-const DIRECTIVE = /^[ \t]*#[ \t]*(\w*)((?:\\\r?\n|[^\n])*)/gm;
 /** Placeholder words for the start and the end of a conditional group. */
 const IF = '\u0001';
 const ENDIF = '\u0002';
 /** Placeholder words for a braced body and a parenthesised list. */
 const BODY = '{}';
 const PARENTHESES = '()';
-
-/** Splits C++ source into words and punctuators. */
-export function wordsOf(text: string): string[] {
-  return text.match(/[A-Za-z_$][\w$]*|::|\d[\w.']*|[^\s]/g) ?? [];
-}
 
 /** `text` must have no comments and strings (see `withoutComments`). */
 export function declaredTypes(text: string): DeclaredTypes {
@@ -40,7 +36,7 @@ export function declaredTypes(text: string): DeclaredTypes {
     if (isForward(earlier) && meaning?.kind !== 'struct') meaning = undefined;
     found.set(name, meaning);
   };
-  const rest = withoutDirectives(text, add);
+  const rest = withMarkedConditions(text, add);
   for (const { words, body, isConditional } of declarationsOf(wordsOf(rest))) {
     for (const [name, meaning] of namedBy(words, body)) add(name, isConditional ? undefined : meaning);
   }
@@ -52,25 +48,28 @@ function isForward(meaning: TypeMeaning | undefined): boolean {
 }
 
 /** Removes directives: passes the macros to `add`, and marks conditional groups with IF and ENDIF. */
-function withoutDirectives(text: string, add: (name: string, meaning: TypeMeaning | undefined) => void): string {
+function withMarkedConditions(text: string, add: (name: string, meaning: TypeMeaning | undefined) => void): string {
   let depth = 0;
-  return text.replace(DIRECTIVE, (_all, directive: string, rest: string) => {
+  let made = '';
+  let from = 0;
+  for (const { name: directive, rest, start, end } of directivesOf(text)) {
+    made += text.slice(from, start);
+    from = end;
     if (directive.startsWith('if')) {
       depth++;
-      return IF;
-    }
-    if (directive === 'endif') {
+      made += IF;
+    } else if (directive === 'endif') {
       depth = Math.max(0, depth - 1);
-      return ENDIF;
+      made += ENDIF;
+    } else if (directive === 'define' || directive === 'undef') {
+      const macro = macroOf(rest);
+      if (macro === undefined) continue;
+      const words = wordsOf(macro.body);
+      const isType = directive === 'define' && depth === 0 && macro.parameters === undefined && words.length > 0 && isTypeName(words);
+      add(macro.name, isType ? { kind: 'alias', words, isMacro: true } : undefined);
     }
-    const name = /^\s*([A-Za-z_$][\w$]*)(\(?)/.exec(rest);
-    if (name && (directive === 'define' || directive === 'undef')) {
-      const words = wordsOf(rest.slice(name[0].length).replace(/\\\r?\n/g, ' '));
-      const isType = directive === 'define' && depth === 0 && name[2] === '' && words.length > 0 && isTypeName(words);
-      add(name[1]!, isType ? { kind: 'alias', words, isMacro: true } : undefined);
-    }
-    return '';
-  });
+  }
+  return made + text.slice(from);
 }
 
 function isTypeName(words: readonly string[]): boolean {

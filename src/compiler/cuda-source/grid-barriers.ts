@@ -2,11 +2,7 @@
 // name, calls sync() on a variable declared as the grid. A grid passed through a template parameter is not detected. Without a cooperative
 // launch, such a kernel fails on the CPU device when it runs; on CUDA it traps, which loses the device.
 import { FUNCTION_ATTRIBUTES } from './attributes.js';
-
-interface Token {
-  readonly text: string;
-  readonly at: number;
-}
+import { type SourceToken, sourceTokens } from './tokens.js';
 
 /** The tokens of the head and body of a function at namespace scope, or of a member of a class. */
 interface Body {
@@ -26,7 +22,7 @@ export function namesGrid(text: string): boolean {
 /** Whether the kernel `entry` of source without comments synchronises its grid. */
 export function syncsGrid(text: string, entry: string): boolean {
   if (!namesGrid(text)) return false;
-  const tokens = [...text.matchAll(/[A-Za-z_]\w*|[;{}()<>.,=&*:]/g)].map((match): Token => ({ text: match[0], at: match.index }));
+  const tokens = sourceTokens(text);
   const bodies = bodiesOf(tokens);
   const waiting = new Set(bodies.filter((body) => syncsItself(tokens, body)).map(({ name }) => name));
   // A function that calls a synchronising function synchronises too.
@@ -39,7 +35,7 @@ export function syncsGrid(text: string, entry: string): boolean {
   return waiting.has(entry);
 }
 
-function bodiesOf(tokens: readonly Token[]): Body[] {
+function bodiesOf(tokens: readonly SourceToken[]): Body[] {
   const found: Body[] = [];
   let start = 0;
   for (let i = 0; i < tokens.length; i++) {
@@ -60,7 +56,7 @@ function bodiesOf(tokens: readonly Token[]): Body[] {
 }
 
 /** The name of the function whose head is [start, brace); undefined for namespaces, classes and initialisers. */
-function functionName(tokens: readonly Token[], start: number, brace: number): string | undefined {
+function functionName(tokens: readonly SourceToken[], start: number, brace: number): string | undefined {
   for (let i = start; i < brace; i++) {
     const { text } = tokens[i]!;
     if (text === '=') return undefined;
@@ -73,7 +69,7 @@ function functionName(tokens: readonly Token[], start: number, brace: number): s
 }
 
 /** The index of the bracket that closes the one at `open`; the last token when none does. */
-function closing(tokens: readonly Token[], open: number): number {
+function closing(tokens: readonly SourceToken[], open: number): number {
   const [opener, closer] = tokens[open]!.text === '{' ? ['{', '}'] : ['(', ')'];
   let depth = 0;
   for (let i = open; i < tokens.length; i++) {
@@ -84,16 +80,16 @@ function closing(tokens: readonly Token[], open: number): number {
 }
 
 /** Names of functions in the source that a body calls, with or without template arguments. */
-function calledIn(tokens: readonly Token[], { from, to }: Body): string[] {
+function calledIn(tokens: readonly SourceToken[], { from, to }: Body): string[] {
   const names = new Set<string>();
   for (let i = from; i < to; i++) {
     const next = tokens[i + 1]!.text;
-    if (/^\w/.test(tokens[i]!.text) && (next === '(' || next === '<')) names.add(tokens[i]!.text);
+    if (/^\w/.test(tokens[i]!.text) && (next === '(' || next === '<' || next === '<<<')) names.add(tokens[i]!.text);
   }
   return [...names];
 }
 
-function syncsItself(tokens: readonly Token[], { from, to }: Body): boolean {
+function syncsItself(tokens: readonly SourceToken[], { from, to }: Body): boolean {
   const grids = new Set<string>();
   for (let i = from; i < to; i++) {
     const { text } = tokens[i]!;
@@ -104,7 +100,7 @@ function syncsItself(tokens: readonly Token[], { from, to }: Body): boolean {
     } else if (text === 'this_grid') {
       // Matches `auto grid = cg::this_grid()`, with `=`, `(` or `{` before the call.
       let before = i - 1;
-      while (tokens[before]?.text === ':' || tokens[before + 1]?.text === ':') before--;
+      while (tokens[before]?.text === '::' || tokens[before + 1]?.text === '::') before--;
       if (/^[=({]$/.test(tokens[before]?.text ?? '')) grids.add(tokens[before - 1]?.text ?? '');
     }
   }
@@ -115,7 +111,7 @@ function syncsItself(tokens: readonly Token[], { from, to }: Body): boolean {
     const after = textAt(i) === 'this_grid' ? i + 3 : i + 1;
     if (textAt(after) === '.' && /^(?:sync|barrier_arrive|barrier_wait)$/.test(textAt(after + 1))) return true;
     let before = i - 1;
-    while (textAt(before) === ':' || textAt(before + 1) === ':') before--;
+    while (textAt(before) === '::' || textAt(before + 1) === '::') before--;
     if (textAt(before) === '(' && textAt(before - 1) === 'sync') return true;
   }
   return false;

@@ -2,8 +2,9 @@
 // function without __device__ counts as a device function if device code names it, so sources that omit the specifier keep their functions.
 // Spaces replace the removed code, so lines, columns and directives stay.
 import { joinedNames } from './joined-names.js';
-import { type DeclarationText, declarationsOf, type SourceToken } from './declarations.js';
-import { withoutComments, withoutDirectives } from './source-scan.js';
+import { type DeclarationText, declarationsOf } from './declarations.js';
+import { type Macro, macrosIn, withoutDirectives, withoutIncludes } from './directives.js';
+import { type SourceToken, withoutComments, wordsOf } from './tokens.js';
 
 /** Libraries of the host by their prefixes; CUDA's complex numbers, textures and surfaces are for both. */
 const API =
@@ -32,7 +33,7 @@ type Fate = 'kept' | 'removed' | 'named';
 export function withoutHostCode(source: string): string {
   const text = withoutComments(source);
   if (!MAY_BE_HOST.test(text)) return source;
-  const instantiating = instantiatingMacros(text);
+  const instantiating = instantiatingMacros(macrosIn(text));
   const left = removing(source, text, (one, head, isEvident, ofDevice, calledOnDevice) => {
     if (isOfDevice(head)) return 'kept';
     // CUDA's compilers let members of both sides call it.
@@ -79,12 +80,10 @@ const THRUST: Library = { headers: /^thrust\//, use: /\bthrust\b/ };
 
 /** Replaces with spaces the includes of libraries that the code does not use. */
 export function withoutUnusedIncludes(source: string, libraries: readonly Library[]): string {
-  const code = withoutDirectives(withoutComments(source));
+  const text = withoutComments(source);
+  const code = withoutDirectives(text);
   const unused = libraries.filter(({ use }) => !use.test(code));
-  if (unused.length === 0) return source;
-  return source.replace(/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"]/gm, (line, name: string) =>
-    unused.some(({ headers }) => headers.test(name)) ? line.replace(/[^\n]/g, ' ') : line,
-  );
+  return withoutIncludes(source, text, (name) => unused.some(({ headers }) => headers.test(name)));
 }
 
 /**
@@ -139,7 +138,8 @@ function removing(
   const found = declarationsOf(text);
   if (!found) return source;
   const { tokens, otherWords, declarations } = found;
-  const macros = macroWords(text);
+  const defined = macrosIn(text);
+  const macros = macroWords(defined);
   const heads = declarations.map((one) =>
     tokens.slice(one.from, one.headEnd).flatMap(({ text: word }) => [word, ...(macros.get(word) ?? [])]),
   );
@@ -152,7 +152,7 @@ function removing(
     if (kind !== 'function' || !isOfDevice(heads[i]!)) continue;
     for (let at = from; at < to; at++) if (tokens[at + 1]?.text === '(') calledOnDevice.add(tokens[at]!.text);
   }
-  const calls = hostCalls(tokens, declarations, hostMacros(text, macros));
+  const calls = hostCalls(tokens, declarations, hostMacros(defined, macros));
   const fates = declarations.map((one, i) => fateOf(one, heads[i]!, isEvident[i]!, ofDevice, calledOnDevice));
   // Uses of names that macros join cannot be followed.
   const joined = joinedNames(text);
@@ -277,18 +277,18 @@ function isHostMember({ kind, isMember, name }: DeclarationText, head: readonly 
 }
 
 /** Macros that stand for explicit instantiations: `#define MAKE(T) template void reduce(T*)`. */
-function instantiatingMacros(text: string): ReadonlySet<string> {
+function instantiatingMacros(macros: readonly Macro[]): ReadonlySet<string> {
   const found = new Set<string>();
-  for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)\([^)\n]*\)((?:\\\r?\n|[^\n])*)/gm)) {
-    if (/^[\s\\]*template\b(?!\s*<)/.test(body) && !/[{}]|\btemplate\s*</.test(body)) found.add(name);
+  for (const { name, parameters, body } of macros) {
+    if (parameters && /^\s*template\b(?!\s*<)/.test(body) && !/[{}]|\btemplate\s*</.test(body)) found.add(name);
   }
   return found;
 }
 
 /** Macros that stand for code of the host: `#define LAUNCHER(T) void launch(T* y) { kernel<<<1, 32>>>(y); }`. */
-function hostMacros(text: string, macros: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
+function hostMacros(defined: readonly Macro[], macros: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
   const found = new Set<string>();
-  for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)/gm)) {
+  for (const { name, body } of defined) {
     const ofStd = [...body.matchAll(/\bstd\s*::\s*(\w+)/g)].some(([, word = '']) => OF_STD.has(word));
     const isOfHost =
       ofStd || body.includes('<<<') || [...macros.get(name)!].some((word) => word === 'main' || OF_HOST.has(word) || API.test(word));
@@ -325,11 +325,11 @@ function hostCalls(
 }
 
 /** What the source's macros consist of, by their names. */
-function macroWords(text: string): ReadonlyMap<string, ReadonlySet<string>> {
+function macroWords(defined: readonly Macro[]): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
-  for (const [, name = '', body = ''] of text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)/gm)) {
+  for (const { name, body } of defined) {
     const words = found.get(name) ?? new Set();
-    for (const word of body.match(/[A-Za-z_$][\w$]*/g) ?? []) words.add(word);
+    for (const word of wordsOf(body)) words.add(word);
     found.set(name, words);
   }
   return found;

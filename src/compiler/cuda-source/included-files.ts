@@ -4,7 +4,8 @@
 // A file in angle brackets is searched in the folders of -I, too. Includes of the headers of C, C++ and CUDA toolkits stay. If a source
 // includes more than MAX_FILES files or MAX_CHARS characters, its includes in angle brackets stay. If those in quotes alone exceed a limit,
 // all stay. The compiler then reads the files from their folders.
-import { withoutComments } from './source-scan.js';
+import { directivesOf, type Include, includesOf } from './directives.js';
+import { withoutComments, wordsOf } from './tokens.js';
 
 export interface InlinedSource {
   readonly source: string;
@@ -35,8 +36,6 @@ export const SYSTEM_HEADER: RegExp =
 /** Headers of CUDA's samples and libraries of the host, which native/kernel_headers has. */
 const HOST_HEADER =
   /^(?:helper_(?:cuda|functions|string|timer)|cu(?:blas|blas_v2|fft|dnn|rand|sparse|solverDn|Complex)|nccl|mpi|omp|nvml|nvToolsExt)\.h$/;
-const DIRECTIVE = /^[ \t]*#[ \t]*(if|ifdef|ifndef|endif|include)\b/;
-const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)/;
 const ONCE = /^[ \t]*#[ \t]*pragma[ \t]+once\b/m;
 
 /** The folders that options of NVRTC name: `-I`, `--include-path`. */
@@ -94,15 +93,18 @@ class Inliner {
 
   /** `guards`: the conditions that only guard the file. */
   put(text: string, file: number, folder: string, guards: number): void {
-    const lines = text.split('\n');
     const outside = this.#conditions;
     this.#conditions -= guards;
-    for (const [at, read] of withoutComments(text).split('\n').entries()) {
-      const line = lines[at] as string;
-      const directive = DIRECTIVE.exec(read)?.[1];
-      if (directive === 'include' && this.#include(line, file, at + 1, folder)) continue;
+    const plain = withoutComments(text);
+    const directives = new Map(directivesOf(plain).map(({ name, start }) => [start, name]));
+    const includes = new Map(includesOf(text, plain).map((one) => [one.start, one]));
+    let start = 0;
+    for (const [at, line] of text.split('\n').entries()) {
+      const [directive = '', include] = [directives.get(start), includes.get(start)];
+      start += line.length + 1;
+      if (include && this.#include(include, file, at + 1, folder)) continue;
       if (directive === 'endif') this.#conditions--;
-      else if (directive !== undefined && directive !== 'include') this.#conditions++;
+      else if (directive.startsWith('if')) this.#conditions++;
       this.#add(line, file, at + 1);
       if (this.#isTooLarge) return;
     }
@@ -110,12 +112,10 @@ class Inliner {
     this.#conditions = outside;
   }
 
-  /** Puts in the file that a line includes. Returns false if the line stays. */
-  #include(line: string, file: number, number: number, folder: string): boolean {
-    const [, quoted, angled] = INCLUDE.exec(line) ?? [];
-    const name = quoted ?? (this.#hasAngles ? angled : undefined);
-    if (name === undefined || SYSTEM_HEADER.test(name) || HOST_HEADER.test(name)) return false;
-    const found = this.#find(name, quoted === undefined ? [] : [folder]);
+  /** Puts in an included file. Returns false if the line stays. */
+  #include({ name, isQuoted }: Include, file: number, number: number, folder: string): boolean {
+    if (name === '' || !(isQuoted || this.#hasAngles) || SYSTEM_HEADER.test(name) || HOST_HEADER.test(name)) return false;
+    const found = this.#find(name, isQuoted ? [folder] : []);
     if (found === undefined) return false;
     const { path, text } = found;
     const isOnce = ONCE.test(text);
@@ -161,14 +161,15 @@ class Inliner {
 
 /** The macro of the include guard around a file. */
 function guardOf(text: string): string | undefined {
-  const directives = [...withoutComments(text).matchAll(/^[ \t]*#[ \t]*(\w+)[ \t]*(!?[ \t]*\w*[ \t]*\(?[ \t]*\w*)/gm)];
+  const directives = directivesOf(withoutComments(text));
   const [first, second] = directives;
-  const name = /^(?:!?[ \t]*defined[ \t]*\(?[ \t]*)?(\w+)/.exec(first?.[2] ?? '')?.[1];
-  const isGuard = first?.[1] === 'ifndef' || (first?.[1] === 'if' && /^![ \t]*defined/.test(first[2] ?? ''));
-  if (!isGuard || name === undefined || second?.[1] !== 'define' || second[2]?.trim() !== name) return undefined;
+  const words = wordsOf(first?.rest ?? '').filter((word) => word !== '(');
+  const isGuard = first?.name === 'ifndef' || (first?.name === 'if' && words[0] === '!' && words[1] === 'defined');
+  const name = words[first?.name === 'ifndef' ? 0 : 2];
+  if (!isGuard || name === undefined || second?.name !== 'define' || second.rest.trim() !== name) return undefined;
   let depth = 0;
-  for (const [at, { 1: directive }] of directives.entries()) {
-    if (directive?.startsWith('if') === true) depth++;
+  for (const [at, { name: directive }] of directives.entries()) {
+    if (directive.startsWith('if')) depth++;
     else if (directive === 'endif') depth--;
     // The guard must surround the whole file.
     if (depth === 0 && at < directives.length - 1) return undefined;

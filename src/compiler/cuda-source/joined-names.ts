@@ -1,7 +1,6 @@
 // Names that macros of a source can make with `##`, which no reader of tokens sees.
+import { macrosIn } from './directives.js';
 
-/** `#define NAME(parameters) body`, with lines that end in a backslash. */
-const MACRO = /^[ \t]*#[ \t]*define[ \t]+\w+(?:\(([^)\n]*)\))?((?:\\\r?\n|[^\n])*)/gm;
 const JOINED = /\w+(?:\s*##\s*\w+)+/g;
 /** Most operands that a macro joins to one name, and most macros in each other. */
 const MOST = 4;
@@ -17,9 +16,9 @@ export function joinedNames(text: string): ((name: string) => boolean) | undefin
   /** Texts around one parameter. */
   const around = new Map<string, readonly [before: string, behind: string]>();
   const whole = new Set<string>();
-  for (const [, parameters = '', body = ''] of text.matchAll(MACRO)) {
-    const own = new Set(parameters.split(',').map((name) => name.trim().replace(/\s*\.\.\.$/, '')));
-    for (const [joined] of body.replace(/\\\r?\n/g, ' ').matchAll(JOINED)) {
+  for (const { parameters, body } of macrosIn(text)) {
+    const own = new Set(parameters);
+    for (const [joined] of body.matchAll(JOINED)) {
       const operands = joined.split(/\s*##\s*/);
       const given = operands.findIndex((operand) => own.has(operand));
       if (given < 0) whole.add(operands.join(''));

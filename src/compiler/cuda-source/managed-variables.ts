@@ -1,6 +1,6 @@
 // `__managed__` variables become `__device__` variables, on every device: streams cannot order accesses of a host that reads memory while
 // kernels run, so the host has copies only.
-import { withoutComments } from './source-scan.js';
+import { withoutComments } from './tokens.js';
 
 /** Has as many characters as `__managed__`, so positions in the source stay. */
 const INSTEAD = '__device__ ';

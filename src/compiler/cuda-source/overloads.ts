@@ -1,5 +1,7 @@
 // Overloads of kernels. The library and the compilers find a kernel by its name alone, so each overload gets a name of its own.
-import { blanked, globalFunctions, type GlobalFunction, withoutDirectives } from './source-scan.js';
+import { directivesOf, withoutDirectives } from './directives.js';
+import { globalFunctions, type GlobalFunction } from './source-scan.js';
+import { blanked } from './tokens.js';
 
 /** Most characters of a parameter list that are searched for its end. */
 const MAX_LIST = 4000;
@@ -108,10 +110,10 @@ function areAllCompiled(text: string, functions: readonly GlobalFunction[]): boo
 /** For each `#if` around a position: where it is, and which of its branches contains the position. */
 function branchesAt(text: string, end: number): readonly (readonly [condition: number, branch: number])[] {
   const open: [number, number][] = [];
-  for (const { 1: word, index } of text.slice(0, end).matchAll(/^[ \t]*#[ \t]*(if|el|endif)/gm)) {
-    if (word === 'if') open.push([index, 0]);
-    else if (word === 'endif') open.pop();
-    else if (open.length > 0) open.at(-1)![1]++;
+  for (const { name, start } of directivesOf(text.slice(0, end))) {
+    if (name.startsWith('if')) open.push([start, 0]);
+    else if (name === 'endif') open.pop();
+    else if (name.startsWith('el') && open.length > 0) open.at(-1)![1]++;
   }
   return open;
 }

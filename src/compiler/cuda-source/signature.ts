@@ -1,9 +1,10 @@
 // Reads the parameter list of a `__global__` function from CUDA C++ source, by scanning tokens. It reports what it cannot resolve without a
 // C++ parser (templates, types from headers, macros with arguments) as unknown, and leaves those checks to the compiler.
 import type { DType } from '../../core/elements/dtype.js';
-import { declaredTypes, type DeclaredTypes, wordsOf } from './declared-types.js';
+import { declaredTypes, type DeclaredTypes } from './declared-types.js';
 import type { GlobalFunction } from './source-scan.js';
 import type { SourceField } from './struct-fields.js';
+import { wordsOf } from './tokens.js';
 import { isTypeWord, meaningOf } from './type-words.js';
 
 /** A type in the source, as far as tokens tell. */

@@ -1,33 +1,14 @@
-// Scans CUDA C++ source for cudaKernel(): removes comments and strings, and lists the kernels. Each function makes a single pass, because
-// the source can be a megabyte of arbitrary input.
+// Lists the kernels of CUDA C++ source for cudaKernel(). Each function makes a single pass, because the source can be a megabyte of arbitrary
+// input.
 import { FUNCTION_ATTRIBUTES } from './attributes.js';
-
-/**
- * Matches a digit separator, comment, raw string, string or character literal. An unterminated one extends to the end of the line or of the
- * source, so that the regular expression never searches for the same end twice.
- */
-const QUIET =
-  /(?<!\bu8)(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])|\/\/(?:\\\r?\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|$)|R"([^()\\\s]{0,16})\([\s\S]*?(?:\)\1"|$)|"(?:\\[\s\S]|[^"\\\n])*(?:"|(?=\n)|$)|'(?:\\[\s\S]|[^'\\\n])*(?:'|(?=\n)|$)/g;
-
-/** Replaces comments, strings and character literals with spaces, which preserves offsets and line breaks. */
-export function withoutComments(source: string): string {
-  return source.replace(QUIET, (text) => (text === "'" ? text : text.replace(/[^\n]/g, ' ')));
-}
-
-/** Replaces directives with spaces too. */
-export function withoutDirectives(text: string): string {
-  return text.replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '));
-}
+import { macrosIn, withoutDirectives } from './directives.js';
 
 /** Whether code of the text launches kernels (`<<<`), also by a macro that it names. A macro that only removed host code named does not count. */
 export function mayLaunch(text: string): boolean {
   if (!text.includes('<<<')) return false;
   const code = withoutDirectives(text);
   if (code.includes('<<<')) return true;
-  const macros = [...text.matchAll(/^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)/gm)].map(([, name, body]) => ({
-    name: name!,
-    body: body!,
-  }));
+  const macros = macrosIn(text);
   const named = new Set(code.match(/\w+/g));
   for (let isGrowing = true; isGrowing; ) {
     const before = named.size;
@@ -48,11 +29,6 @@ export interface GlobalFunction {
   readonly isExternC: boolean;
   /** The names of the parameters of its template; undefined for a kernel that is no template. */
   readonly template?: readonly string[];
-}
-
-/** Replaces a part of a text with spaces; its lines stay. */
-export function blanked(text: string, start: number, end: number): string {
-  return text.slice(0, start) + text.slice(start, end).replace(/[^\r\n]/g, ' ') + text.slice(end);
 }
 
 /** Most characters that are searched before a kernel for its template, and before a brace for its namespace. Longer heads are not written. */

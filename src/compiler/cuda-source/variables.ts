@@ -2,6 +2,8 @@
 // (macros, typedefs, templates) stays undefined, and the compiled image decides.
 import { DTYPES, type DType } from '../../core/elements/dtype.js';
 import { ATTRIBUTES } from './attributes.js';
+import { withoutDirectives } from './directives.js';
+import { wordsOf } from './tokens.js';
 import { dtypeOfWords } from './type-words.js';
 
 export type VariableSpace = 'device' | 'constant';
@@ -60,10 +62,9 @@ const NAMELESS = '{}';
  * strings, which tell the language of an `extern`; without it, every enclosing `extern` block counts as C linkage.
  */
 export function variablesOf(text: string, source: string = text): SourceVariable[] {
-  const plain = text
-    .replace(/^[ \t]*#(?:\\\r?\n|[^\n])*/gm, (directive) => directive.replace(/[^\n]/g, ' '))
-    .replace(/\bextern\b\s+/g, (word, at: number) => withLinkage(word, source.slice(at, at + word.length)));
-  const words = plain.match(/::|"C(?:\+\+)?"|[A-Za-z_$][\w$]*|\d[\w.']*|\S/g) ?? [];
+  const words = wordsOf(
+    withoutDirectives(text).replace(/\bextern\b\s+/g, (word, at: number) => withLinkage(word, source.slice(at, at + word.length))),
+  );
   const found: SourceVariable[] = [];
   /** The enclosing scopes: names of namespaces, and linkage strings in quotes. */
   const scopes: string[] = [];

@@ -4,6 +4,7 @@ import { is16BitFloat, type DType, DTYPES } from '../../core/elements/dtype.js';
 import type { SurfaceParam, TextureParam } from '../../core/kernels/params.js';
 import { type Field, spaceOf, type StructParam, type ValueParam } from '../../core/kernels/value-params.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
+import { macrosIn } from '../cuda-source/directives.js';
 import { type SourceType, sourceType } from '../cuda-source/signature.js';
 import type { SourceField } from '../cuda-source/struct-fields.js';
 import { shortened } from './arguments.js';
@@ -198,19 +199,19 @@ export function areSame(declared: DType, text: DType): boolean {
 export function valueCheck(param: ValueParam, text: string): ValueCheck {
   const { byteSize, align, kind } = param;
   const fields: FieldCheck[] = [];
-  if (kind === 'struct') addFields(param, '', 0, text, fields);
+  if (kind === 'struct') addFields(param, '', 0, new Set(macrosIn(text).map(({ name }) => name)), fields);
   return { byteSize, align: kind === 'bytes' ? undefined : align, fields };
 }
 
-function addFields({ fields, offsets }: StructParam, prefix: string, base: number, text: string, into: FieldCheck[]): void {
+function addFields({ fields, offsets }: StructParam, prefix: string, base: number, macros: ReadonlySet<string>, into: FieldCheck[]): void {
   for (const [name, field] of Object.entries(fields)) {
     if (into.length >= MAX_FIELD_CHECKS) return;
-    if (KEYWORDS.has(name) || new RegExp(`^[ \\t]*#[ \\t]*define[ \\t]+${name.replaceAll('$', '\\$')}(?![\\w$])`, 'm').test(text)) continue;
+    if (KEYWORDS.has(name) || macros.has(name)) continue;
     const path = `${prefix}${name}`;
     const offset = base + (offsets[name] as number);
     const isPointer = field.kind === 'array' || field.kind === 'optional';
     const type = field.kind === 'scalar' ? field.dtype : isPointer ? 'pointer' : undefined;
     into.push({ path, offset, byteSize: spaceOf(field).byteSize, type });
-    if (field.kind === 'struct') addFields(field, `${path}.`, offset, text, into);
+    if (field.kind === 'struct') addFields(field, `${path}.`, offset, macros, into);
   }
 }

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { includeFolders, inlineIncludes } from '../cuda-source/included-files.js';
 import { notRegular } from '../cuda-source/regular-files.js';
-import { withoutComments } from '../cuda-source/source-scan.js';
+import { withoutComments } from '../cuda-source/tokens.js';
 import { type CallSite, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 

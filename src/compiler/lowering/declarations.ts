@@ -1,5 +1,5 @@
 // Lowers declarations: what a name is bound to, and how an untyped `let` gets a type.
-import type { AnyNode, ArrayPattern, Expression, ObjectPattern, Pattern, VariableDeclaration, VariableDeclarator } from 'acorn';
+import type { ArrayPattern, Expression, ObjectPattern, Pattern, VariableDeclaration, VariableDeclarator } from 'acorn';
 import { type Context, fail, type LocalName, pinned, textOf, type Value, type VectorValue } from './context.js';
 import { axisOf, evaluate, extentExpr, lowerExpr, placeOf } from './expressions.js';
 import { type Expr, isStable, type ThreadVector, type Variable } from '../ir/ir.js';
@@ -7,7 +7,7 @@ import { declaredMemory } from './memory.js';
 import { environmentValue } from './names.js';
 import { declaredGenerator } from './random.js';
 import { leading } from './effects.js';
-import { converted, isOpen, isUntyped, learn, settle, variableExpr } from './types.js';
+import { converted, isOpen, isUntyped, settle, variableExpr } from './types.js';
 import { COMPONENTS, settled } from './vectors.js';
 import { SHORT_NAME } from '../source/bindings.js';
 

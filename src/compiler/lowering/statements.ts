@@ -1,6 +1,6 @@
 // Lowers statements to typed IR.
 import type { AnyNode, Expression, ForStatement, Statement } from 'acorn';
-import { alternatives, type Context, fail, nested, perhaps, textOf } from './context.js';
+import { alternatives, type Context, fail, nested, perhaps } from './context.js';
 import { lowerDeclaration } from './declarations.js';
 import { leading, lowerCondition, lowerEffect, lowerTest } from './effects.js';
 import { lowerFitted, words } from './expressions.js';

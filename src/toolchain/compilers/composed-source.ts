@@ -1,6 +1,7 @@
 // Composes the input of the C++ compiler: the shim's headers, and CUDA C++ source rewritten for the CPU.
 import type { BuildSpec } from '../../core/channel/build-spec.js';
-import { globalFunctions, namedOnce, withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { globalFunctions, namedOnce } from '../../compiler/cuda-source/source-scan.js';
+import { withoutComments } from '../../compiler/cuda-source/tokens.js';
 import { variablesOf } from '../../compiler/cuda-source/variables.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';

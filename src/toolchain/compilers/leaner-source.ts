@@ -3,7 +3,8 @@
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError, type UnavailableError } from '../../core/base/errors.js';
 import { onlyFor } from '../../compiler/cuda-source/host-code.js';
-import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { directivesOf, macrosIn, withoutIncludes } from '../../compiler/cuda-source/directives.js';
+import { withoutComments, wordsOf } from '../../compiler/cuda-source/tokens.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import type { KernelCompiler } from './compiler.js';
 
@@ -64,25 +65,18 @@ function leaner(kernels: readonly BuildSpec[], log: string): string | undefined 
   const missing = MISSING.exec(log);
   const header = missing?.[1] ?? missing?.[2];
   if (header !== undefined && asksForMacros(lean, options)) return undefined;
-  const made = header === undefined ? lean : withoutInclude(lean, header);
+  const made = header === undefined ? lean : withoutIncludes(lean, withoutComments(lean), (name) => name === header);
   return made === source ? undefined : made;
-}
-
-function withoutInclude(source: string, header: string): string {
-  return source.replace(/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"]/gm, (line, name: string) =>
-    name === header ? line.replace(/[^\n]/g, ' ') : line,
-  );
 }
 
 /** Whether conditions ask for macros that the missing header may define. */
 function asksForMacros(source: string, options: readonly string[]): boolean {
   const text = withoutComments(source);
+  const own = new Set(macrosIn(text).map(({ name }) => name));
   const isKnown = (name: string): boolean =>
-    /^(?:_|defined$|true$|false$)/.test(name) ||
-    CUDA_MACROS.has(name) ||
-    options.some((option) => option.includes(name)) ||
-    new RegExp(`^[ \\t]*#[ \\t]*define[ \\t]+${name}\\b`, 'm').test(text);
-  return [...text.matchAll(/^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(.*)$/gm)].some(([, condition = '']) =>
-    (condition.match(/\b[A-Za-z_]\w*/g) ?? []).some((name) => !isKnown(name)),
+    /^(?:_|defined$|true$|false$)/.test(name) || CUDA_MACROS.has(name) || own.has(name) || options.some((option) => option.includes(name));
+  return directivesOf(text).some(
+    ({ name: directive, rest }) =>
+      /^(?:el)?if(?:n?def)?$/.test(directive) && wordsOf(rest).some((word) => /^[A-Za-z_]/.test(word) && !isKnown(word)),
   );
 }

@@ -4,13 +4,9 @@ import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { KernelCompiler } from './compiler.js';
 import { UnavailableError } from '../../core/base/errors.js';
-import {
-  type GlobalFunction,
-  globalFunctions,
-  namedOnce,
-  withoutComments,
-  withoutDirectives,
-} from '../../compiler/cuda-source/source-scan.js';
+import { withoutDirectives } from '../../compiler/cuda-source/directives.js';
+import { type GlobalFunction, globalFunctions, namedOnce } from '../../compiler/cuda-source/source-scan.js';
+import { withoutComments } from '../../compiler/cuda-source/tokens.js';
 import { withConstantExpressions } from '../../compiler/cuda-source/constants.js';
 import { onlyFor } from '../../compiler/cuda-source/host-code.js';
 import { isInstance, plainName, withSymbols } from '../base/symbols.js';

@@ -5,29 +5,28 @@ import { existsSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda-source/included-files.js';
 import { notRegular } from '../../compiler/cuda-source/regular-files.js';
-import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { includesOf } from '../../compiler/cuda-source/directives.js';
+import { withoutComments } from '../../compiler/cuda-source/tokens.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
-
-const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]/gm;
 
 /** Throws a CompileError K702 for an include that exists and is not a file. */
 export function refuseEndlessIncludes(spec: BuildSpec): void {
   const folders = ['.', ...includeFolders(spec.options)];
-  for (const { 1: name = '', 0: text, index } of spec.source.matchAll(INCLUDE)) {
+  for (const { name, at } of includesOf(spec.source, withoutComments(spec.source))) {
+    if (name === '') continue;
     const paths = folders.map((folder) => (isAbsolute(name) ? name : join(folder, name)));
     const reason = paths.map(notRegular).find((one) => one !== undefined);
     // A compiler passes over a directory.
     const isElsewhere = SYSTEM_HEADER.test(name) || paths.some((path) => existsSync(path) && notRegular(path) === undefined);
     if (reason === undefined || (reason.startsWith('is a directory') && isElsewhere)) continue;
-    const before = spec.source.slice(0, index).split('\n');
+    const before = spec.source.slice(0, at).split('\n');
     const message = `${titleOf(spec)} includes '${name}', which ${reason}.`;
-    throw compileError(spec, message, [{ code: 'K702', line: before.length, column: text.indexOf(name) + 1, message }]);
+    throw compileError(spec, message, [{ code: 'K702', line: before.length, column: before.at(-1)!.length + 1, message }]);
   }
 }
 
 const READS_FILES = /\b(?:include|include_next|import|embed|__has_include|__has_include_next|__has_embed)\b/g;
-const SYSTEM_INCLUDE = /^[ \t]*#[ \t]*include[ \t]*<([^>\n]*)>/gm;
 
 /**
  * Whether source, options and compiler determine the compiled image. Headers of the user's may change although the source does not.
@@ -39,6 +38,6 @@ export function isSelfContained({ source, options }: BuildSpec, hasFolders: bool
   if (spliced.search(READS_FILES) < 0) return true;
   if (hasFolders) return false;
   const text = withoutComments(spliced);
-  const system = [...text.matchAll(SYSTEM_INCLUDE)].filter(([, name = '']) => SYSTEM_HEADER.test(name.trim())).length;
+  const system = includesOf(spliced, text).filter(({ name, isQuoted }) => !isQuoted && SYSTEM_HEADER.test(name.trim())).length;
   return (text.match(READS_FILES) ?? []).length === system;
 }

@@ -1,16 +1,16 @@
 // The prelude of a user's source: directives before it that declare the names which nvcc provides without an include. It is the same on both
 // devices. It declares no name that the source declares itself, because sources for NVRTC often contain such declarations.
 import { declaredTypes } from '../../compiler/cuda-source/declared-types.js';
-import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { withoutUntakenBranches } from '../../compiler/cuda-source/conditions.js';
+import { includesOf } from '../../compiler/cuda-source/directives.js';
+import { withoutComments } from '../../compiler/cuda-source/tokens.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { kernelHeaderNames } from '../base/kernel-headers.js';
-import { withoutUntakenBranches } from './untaken-branches.js';
 
 const FIXED = /^(?:u?int(?:8|16|32|64|ptr|max)_t)$/;
 const SHORT: readonly string[] = ['uint', 'ushort', 'ulong', 'uchar', 'ssize_t', 'FILE'];
 /** Of programmatic dependent launches. CUDA declares them in a header that nvcc includes. */
 const DEPENDENT = /\b(?:cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion)\b/;
-const INCLUDE = /^[ \t]*#[ \t]*include\b/gm;
 /** Lists in braces whose type is `std::initializer_list`: `for (int d : {1, 2})`, `auto list = {1, 2}`. */
 const LIST = /\bfor\s*\([^;(){}]*:\s*\{|\bauto\s+\w+\s*=\s*\{/;
 
@@ -28,7 +28,7 @@ export function preludeOf(source: string, options: readonly string[] = []): Sour
   const text = withoutComments(source);
   const has = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
   // Comments and strings are spaces in `text`, also the names of headers in quotes.
-  const includes = text.includes('include') ? includesOf(source, text) : [];
+  const includes = includesOf(source, text).map(({ name }) => name);
   // cub/cub.cuh only includes headers of the toolkit, and cuBLAS's headers include those of half.
   const hasOtherHeaders = includes.some((name) => !kernelHeaderNames().has(name) || /^(?:cub\/|cublas)/.test(name));
   // What a source declares only for Windows is not there.
@@ -72,16 +72,4 @@ function ownNames(text: string): readonly string[] {
 function libraryWithout(names: readonly string[]): string {
   const include = '#include "mr_std.h"\n';
   return `${names.map((name) => `#define ${name} mr_std_${name}\n`).join('')}${include}${names.map((name) => `#undef ${name}\n`).join('')}`;
-}
-
-/** The included names; empty for one that a macro gives. */
-function includesOf(source: string, text: string): string[] {
-  return [...text.matchAll(INCLUDE)].map(
-    ({ index, 0: { length } }) => /^\s*["<]([^">\n]*)/.exec(lineFrom(source, index + length))?.[1] ?? '',
-  );
-}
-
-function lineFrom(source: string, start: number): string {
-  const end = source.indexOf('\n', start);
-  return source.slice(start, end < 0 ? source.length : end);
 }

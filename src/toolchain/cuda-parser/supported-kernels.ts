@@ -1,7 +1,9 @@
 // The part of a source that a device can run: a kernel that uses an unsupported feature is refused, and the other kernels of the source are
 // built without it.
 import { type Library, onlyFor, withoutUnusedIncludes } from '../../compiler/cuda-source/host-code.js';
-import { blanked, globalFunctions, withoutComments } from '../../compiler/cuda-source/source-scan.js';
+import { withoutUntakenBranches } from '../../compiler/cuda-source/conditions.js';
+import { globalFunctions } from '../../compiler/cuda-source/source-scan.js';
+import { blanked, withoutComments } from '../../compiler/cuda-source/tokens.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError } from '../../core/base/errors.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
@@ -9,7 +11,6 @@ import { plainName } from '../base/symbols.js';
 import { tokenize } from './tokenizer.js';
 import { macrosOf } from './macro-options.js';
 import { refuseOnCpu, refuseRemoved } from './unsupported-features.js';
-import { withoutUntakenBranches } from './untaken-branches.js';
 
 /** Headers that the device lacks, and what shows that a source uses them. */
 const ABSENT: readonly Library[] = [

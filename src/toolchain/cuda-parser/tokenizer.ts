@@ -1,5 +1,6 @@
 // Splits CUDA C++ into tokens, which suffices to find names outside comments and strings, and their positions. Code that needs more runs
 // the compiler.
+import { PIECE } from '../../compiler/cuda-source/tokens.js';
 
 export interface Token {
   readonly kind: 'name' | 'number' | 'string' | 'punctuation';
@@ -26,12 +27,6 @@ export interface Tokens {
   readonly directives: readonly Directive[];
 }
 
-/**
- * Comment, raw string (unterminated: to the end), string or character, directive, name, number, any other character. Directives only at the
- * start of a line. As in g++ and clang, a backslash continues the line even if spaces follow it.
- */
-const PIECE =
-  /\/\/(?:\\[ \t\v\f\r]*\n|[^\n])*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|(?:u8|[uUL])?R"([^\s()\\]{0,16})\([\s\S]*?(?:\)\1"|(?![\s\S]))|(?:u8|[uUL])?(?:"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|^[ \t]*#(?:\\[ \t\v\f\r]*\n|[^\n])*|[A-Za-z_$][\w$]*|\.?\d(?:[eEpP][+-]|'[\w]|[\w.])*|\S/gm;
 const [QUOTE, APOSTROPHE, UNDERSCORE, DOLLAR, POINT] = [0x22, 0x27, 0x5f, 0x24, 0x2e];
 const LINE_MARKER = /^\s*#\s*(?:line\s+)?(\d+)/;
 

@@ -2,6 +2,7 @@
 // report an undeclared name.
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import type { CompileError } from '../../core/base/errors.js';
+import { macrosIn } from '../../compiler/cuda-source/directives.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 import { closing, isLaunch, type Token, type Tokens } from './tokenizer.js';
 
@@ -44,7 +45,7 @@ export function refuseOnCpu(spec: BuildSpec, { tokens, directives }: Tokens): vo
     if (header !== undefined) throw lacks(spec, { line, column }, `the header <${header}>`);
   }
   // Macros of the source may have any name.
-  const own = new Set(directives.map(({ text }) => /^#\s*define\s+(\w+)/.exec(text)?.[1]));
+  const own = new Set(directives.flatMap(({ text }) => macrosIn(text)).map(({ name }) => name));
   for (const [i, token] of tokens.entries()) {
     if (token.kind === 'name' && !own.has(token.text) && !isEmptyAsm(tokens, i)) {
       if (WITHOUT_MASK.test(token.text))

@@ -1,6 +1,6 @@
 // Variables outside functions that tokens of CUDA C++ source declare.
 import { describe, expect, test } from 'vitest';
-import { withoutComments } from '../../../src/compiler/cuda-source/source-scan.js';
+import { withoutComments } from '../../../src/compiler/cuda-source/tokens.js';
 import { type SourceVariable, variablesOf as variablesOfText } from '../../../src/compiler/cuda-source/variables.js';
 
 const variablesOf = (source: string): SourceVariable[] => variablesOfText(withoutComments(source));

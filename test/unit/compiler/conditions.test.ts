@@ -1,6 +1,6 @@
 // Which branches of conditions count as not compiled when a source is judged.
 import { expect, test } from 'vitest';
-import { withoutUntakenBranches } from '../../../src/toolchain/cuda-parser/untaken-branches.js';
+import { withoutUntakenBranches } from '../../../src/compiler/cuda-source/conditions.js';
 
 /** The lines that are left, apart from directives. */
 function left(source: string): string[] {
@@ -50,7 +50,8 @@ test('the source defines macros, one branch of a chain is taken, and conditions 
   expect(left('#define LOOP LOOP\n#if LOOP\na\n#endif')).toEqual(['a']);
 });
 
-test('comments are no directives, and a directive over two lines is not read', () => {
+test('comments are no directives, and a directive over two lines is read', () => {
   expect(left('/*\n#if 0\n*/\na')).toEqual(['/*', '*/', 'a']);
-  expect(left('#if 0 || \\\n 1\na\n#endif')).toContain('a');
+  expect(left('#if 0 || \\\n 1\na\n#else\nb\n#endif')).toEqual([' 1', 'a']);
+  expect(left('#define N \\\n 2\n#if N == 2 && \\\n 0\na\n#else\nb\n#endif')).toEqual([' 2', ' 0', 'b']);
 });

@@ -1,55 +1,98 @@
-// Blanks the branches of conditions that the preprocessor will not take, as far as the source itself shows it: `#if 0`, and tests of macros
-// that the source, the options or the device define. A refusal of the source may then name only code that is compiled. Names that headers
-// define count as undefined; the compiler, which preprocesses the source, checks the rest.
-import { withoutComments } from '../../compiler/cuda-source/source-scan.js';
+// Reads `#if`. Blanks the branches of conditions that the preprocessor will not take, as far as the source itself shows it: `#if 0`, and tests
+// of macros that the source, the options or the device define. A refusal of the source may then name only code that is compiled. Names that
+// headers define count as undefined; the compiler, which preprocesses the source, checks the rest.
+import { directivesOf, macroOf } from './directives.js';
+import { sourceTokens, SPLICE, withoutComments } from './tokens.js';
 
-const DIRECTIVE = /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif|define|undef)\b[ \t]*([^\n]*)$/;
-const TOKEN = /\s*(?:(\d[\w']*)|([A-Za-z_]\w*)|(&&|\|\||==|!=|<=|>=|<<|>>|[-+*/%<>!()~&|^?:]))/y;
+const SPLICES = new RegExp(SPLICE, 'g');
+/** Operators of two characters. */
+const PAIRS: ReadonlySet<string> = new Set(['&&', '||', '==', '!=', '<=', '>=', '<<', '>>']);
 /** How tightly operators bind. */
 const BINDING: readonly (readonly string[])[] = [['||'], ['&&'], ['==', '!='], ['<', '>', '<=', '>='], ['+', '-'], ['*', '/', '%']];
 
 interface Condition {
   /** Whether a branch was taken; undefined if that is not known. */
   wasTaken: boolean | undefined;
-  /** Whether the present branch is compiled, together with what is around the condition. */
+  /** Whether the present branch is left out, by itself or with what is around the condition. */
   isBlank: boolean;
   readonly isAroundBlank: boolean;
+  /** Whether no compiler takes the present branch. */
+  isNever: boolean;
+}
+
+/** Other directives of a branch that is left out go with it. */
+const READ = /^(?:if|ifdef|ifndef|elif|else|endif|define|undef)$/;
+
+/** A part of the source between two of these directives. */
+interface Part {
+  readonly start: number;
+  readonly end: number;
+  readonly isBlank: boolean;
+  readonly isNever: boolean;
+}
+
+/** `holds` tells of each directive that is compiled, or opens or continues a condition, whether its condition holds. */
+function partsOf(text: string, holds: (directive: string, rest: string, isBlank: boolean) => boolean | undefined): Part[] {
+  const open: Condition[] = [];
+  const parts: Part[] = [];
+  let from = 0;
+  const end = (to: number): void => {
+    parts.push({ start: from, end: to, isBlank: open.at(-1)?.isBlank === true, isNever: open.some(({ isNever }) => isNever) });
+  };
+  for (const { name, rest, start, end: next } of directivesOf(text)) {
+    if (!READ.test(name)) continue;
+    end(start);
+    const isBlank = open.at(-1)?.isBlank === true;
+    follow(open, name, holds(name, rest.replace(SPLICES, ' ').trim(), isBlank), isBlank);
+    from = next;
+  }
+  end(text.length);
+  return parts;
+}
+
+function withoutBlank(source: string, parts: readonly Part[]): string {
+  if (!parts.some(({ isBlank }) => isBlank)) return source;
+  let [made, from] = ['', 0];
+  for (const { start, end, isBlank } of parts) {
+    if (!isBlank) continue;
+    made += source.slice(from, start) + source.slice(start, end).replace(/[^\r\n]/g, ' ');
+    from = end;
+  }
+  return made + source.slice(from);
 }
 
 /** The source with spaces in these branches. Directives and line breaks stay. `macros`: what is defined at the start, with its value. */
 export function withoutUntakenBranches(source: string, macros: ReadonlyMap<string, string>): string {
   if (!/^[ \t]*#[ \t]*if/m.test(source)) return source;
   const defined = new Map(macros);
-  const open: Condition[] = [];
-  const lines = source.split('\n');
-  const text = withoutComments(source.replace(/\\\r?\n/g, (splice) => splice.replace('\\', ' '))).split('\n');
-  return lines
-    .map((line, at) => {
-      const [, directive, rest = ''] = DIRECTIVE.exec(text[at]?.replace(/\r$/, '') ?? '') ?? [];
-      const isBlank = open.at(-1)?.isBlank === true;
-      if (directive === undefined) return isBlank ? line.replace(/[^\r]/g, ' ') : line;
-      // A directive that goes on is not read: the condition counts as unknown.
-      const value = /\\\r?$/.test(line) ? undefined : valueOf(directive, rest, defined);
-      follow(open, directive, value, isBlank);
-      if (!isBlank && directive === 'define') {
-        const [, name = '', list, body = ''] = /^(\w+)(\()?(.*)$/.exec(rest) ?? [];
-        defined.set(name, list === undefined ? body.trim() : '?');
-      }
-      if (!isBlank && directive === 'undef') defined.delete(rest.trim());
-      return line;
-    })
-    .join('\n');
+  const parts = partsOf(withoutComments(source), (directive, rest, isBlank) => {
+    const value = valueOf(directive, rest, defined);
+    const macro = !isBlank && directive === 'define' ? macroOf(rest) : undefined;
+    if (macro) defined.set(macro.name, macro.parameters ? '?' : macro.body.trim());
+    if (!isBlank && directive === 'undef') defined.delete(rest);
+    return value;
+  });
+  return withoutBlank(source, parts);
+}
+
+/** Text without comments, with spaces in place of `#if 0` and of the branches after the first, and what these branches contain. */
+export function withoutLaterBranches(text: string): readonly [text: string, other: string] {
+  const parts = partsOf(text, (directive, rest) => !directive.startsWith('if') || !/^0\b/.test(rest));
+  const other = parts.filter(({ isBlank, isNever }) => isBlank && !isNever).map(({ start, end }) => text.slice(start, end));
+  return [withoutBlank(text, parts), other.join('')];
 }
 
 /** Opens, continues or closes a condition. */
 function follow(open: Condition[], directive: string, value: boolean | undefined, isAroundBlank: boolean): void {
   const top = open.at(-1);
-  if (directive.startsWith('if')) open.push({ wasTaken: value, isBlank: isAroundBlank || value === false, isAroundBlank });
+  if (directive.startsWith('if'))
+    open.push({ wasTaken: value, isBlank: isAroundBlank || value === false, isAroundBlank, isNever: value === false });
   else if (directive === 'endif') open.pop();
   else if (top !== undefined && directive.startsWith('el')) {
     const isTaken = directive === 'else' ? true : value;
     top.isBlank = top.isAroundBlank || top.wasTaken === true || (top.wasTaken === false && isTaken === false);
     if (top.wasTaken === false) top.wasTaken = isTaken;
+    top.isNever = false;
   }
 }
 
@@ -73,14 +116,13 @@ class Expression {
   constructor(text: string, defined: ReadonlyMap<string, string>, depth = 0) {
     this.#defined = defined;
     this.#depth = depth;
-    let end = 0;
-    TOKEN.lastIndex = 0;
-    for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
-      this.#tokens.push(match[0].trim());
-      end = TOKEN.lastIndex;
+    let last = -1;
+    for (const { text: sign, start } of sourceTokens(text)) {
+      const pair = last === start - 1 ? `${this.#tokens.at(-1)}${sign}` : '';
+      if (PAIRS.has(pair)) this.#tokens[this.#tokens.length - 1] = pair;
+      else this.#tokens.push(sign);
+      last = start;
     }
-    // A sign that no expression has makes the value unknown.
-    if (text.slice(end).trim() !== '') this.#tokens.push('?');
   }
 
   /** Undefined for an expression that this does not read. */
@@ -113,7 +155,7 @@ class Expression {
     if (token === 'defined') return this.#isDefined();
     if (token === 'true') return 1;
     // A call of a macro, or of `__has_include`.
-    if (!/^[A-Za-z_]/.test(token) || this.#tokens[this.#at] === '(') return undefined;
+    if (!/^[A-Za-z_$]/.test(token) || this.#tokens[this.#at] === '(') return undefined;
     const body = this.#defined.get(token);
     if (body === undefined) return 0;
     return this.#depth > 20 ? undefined : new Expression(body, this.#defined, this.#depth + 1).value();
