@@ -74,8 +74,8 @@ export function conditionNodes(target: Target): void {
       ]);
       const dot = graph.toDot();
       for (const line of [
-        'n1 [label="while", shape=diamond];',
-        'n1_0_0 [label="launch inner"];',
+        'n1 [label="while", class=while, shape=diamond,',
+        'n1_0_0 [label="launch\\ninner", class=launch,',
         'label="then"',
         'n1_0_1 -> n1_0_2;',
         'label="case 0"',

@@ -32,7 +32,7 @@ test('without @viz-js/viz, toSvg rejects with an UnavailableError, and the graph
   const ran = runNode('--import', `data:text/javascript,${encodeURIComponent(register)}`, '--input-type=module', '--eval', program);
   expect(ran).toEqual({
     status: 0,
-    stdout: 'UnavailableError ERR_MILLRACE_UNAVAILABLE Install it beside millrace: npm install @viz-js/viz ERR_MODULE_NOT_FOUND\n8 7\n',
+    stdout: 'UnavailableError ERR_MILLRACE_UNAVAILABLE Install it beside millrace: npm install @viz-js/viz ERR_MODULE_NOT_FOUND\n9 7\n',
     stderr: '',
   });
 });

@@ -9,7 +9,8 @@ import { GRAPH_STAYS, STREAM_STAYS } from '../base/uncloneable.js';
 import { NodeTimers } from '../events/node-timers.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { GraphCore } from '../graphs/graph-core.js';
-import { differenceOf, dotOf, edgesOf, type GraphEdge, type GraphNode, nodesOf, type NodeTime, timesOf } from '../graphs/graph-view.js';
+import { differenceOf, edgesOf, type GraphEdge, type GraphNode, nodesOf, type NodeTime, timesOf } from '../graphs/graph-view.js';
+import { dotOf } from '../graphs/graph-dot.js';
 import { svgOf } from '../graphs/graph-svg.js';
 import type { ArraySlot, GraphSlots, ScalarSlot } from '../graphs/slots.js';
 import type { ArrayParam, Params } from '../kernels/kernel.js';
@@ -164,7 +165,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
 
   /** The nodes and edges in the language of Graphviz, one cluster for each stream and each body of a condition: `cuGraphDebugDotPrint`. */
   toDot(): string {
-    return dotOf(this.label, this.nodes, this.edges);
+    return Array.from(dotOf(this.label, this.core.session.nodes)).join('');
   }
 
   /**

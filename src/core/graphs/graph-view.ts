@@ -1,4 +1,4 @@
-// A graph as its user sees it: its nodes, the edges between them, and both as a drawing for Graphviz.
+// A graph as its user sees it: its nodes, and the edges between them.
 import type { DeviceCore } from '../device/device-core.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
 import type { FailingGraph } from '../timeline/graph-launches.js';
@@ -127,47 +127,4 @@ export function differenceOf(one: readonly CapturedNode[], other: readonly Captu
     }
   }
   return undefined;
-}
-
-/** The graph in the language of Graphviz: one cluster for each stream, and one for each body of a condition. */
-export function dotOf(label: string, nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {
-  const streams = new Map<string, GraphNode[]>();
-  for (const node of nodes) {
-    const key = `${node.device} ${node.stream}`;
-    const members = streams.get(key);
-    if (members === undefined) streams.set(key, [node]);
-    else members.push(node);
-  }
-  const lines = [`digraph ${quote(label)} {`, '  rankdir=TB; node [shape=box, style=rounded, fontname="sans-serif"];'];
-  if (nodes.some(({ bodies }) => bodies !== undefined)) lines.push('  compound=true;');
-  let cluster = 0;
-  for (const [stream, members] of streams) {
-    lines.push(`  subgraph cluster_${cluster++} {`, `    label=${quote(stream)};`);
-    for (const node of members) addDotOfNode(lines, node, 'n', '    ');
-    lines.push('  }');
-  }
-  for (const [from, to] of edges) lines.push(`  n${from} -> n${to};`);
-  lines.push('}');
-  return `${lines.join('\n')}\n`;
-}
-
-/** A node with the clusters of its bodies, to which dashed edges lead. `prefix`: of the names of the nodes beside it. */
-function addDotOfNode(lines: string[], { id, kind, label, bodies }: GraphNode, prefix: string, indent: string): void {
-  const name = `${prefix}${id}`;
-  const shape = bodies === undefined ? '' : ', shape=diamond';
-  lines.push(`${indent}${name} [label=${quote(nameOf({ kind, label }))}${shape}];`);
-  if (bodies === undefined) return;
-  for (const [n, { nodes, edges }] of bodies.entries()) {
-    const inner = `${name}_${n}_`;
-    lines.push(`${indent}subgraph cluster_${name}_${n} {`, `${indent}  label=${quote(bodyName(kind, n))}; style=dashed;`);
-    for (const node of nodes) addDotOfNode(lines, node, inner, `${indent}  `);
-    for (const [from, to] of edges) lines.push(`${indent}  ${inner}${from} -> ${inner}${to};`);
-    lines.push(`${indent}}`);
-    if (nodes.length > 0) lines.push(`${indent}${name} -> ${inner}0 [style=dashed, lhead=cluster_${name}_${n}];`);
-  }
-}
-
-function quote(text: string): string {
-  if (!/["\\\n]/.test(text)) return `"${text}"`;
-  return `"${text.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll('\n', String.raw`\n`)}"`;
 }
