@@ -30,11 +30,11 @@ export async function openIpcMemory(core: DeviceCore, handle: unknown, shape: re
   checkInterprocess(core, 'memory');
   const ipc = checkHandle(handle);
   const bytes = checkBytes(shape, dtype, core.info.totalMemoryBytes, core.name);
-  const memory = core.memory.take();
+  const memory = core.handles.memory.take();
   try {
     await core.channel.ask('openMemory', memory, ipc, Math.max(bytes, 1));
   } catch (error) {
-    core.memory.giveBackNow(memory);
+    core.handles.memory.giveBackNow(memory);
     throw error;
   }
   // No stream of this process has used the memory. Other processes order their accesses themselves.

@@ -144,7 +144,7 @@ export class MultiStepCopy {
   #copyStream(core: DeviceCore): Timeline {
     const { timeline } = this.#given;
     const { recording } = timeline;
-    const taken = core.copyStreams.takeFor(recording?.own(timeline) ?? timeline, !core.tracker.areClocksKept);
+    const taken = core.internalStreams.copies.takeFor(recording?.own(timeline) ?? timeline, !core.tracker.areClocksKept);
     return recording?.join(core, taken) ?? taken;
   }
 

@@ -35,6 +35,16 @@ export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
 /** How often the check looks for failures of work whose promises nobody reads. */
 const CHECK_MS = 50;
 
+/** The handles of what a device has. */
+export interface DeviceHandles {
+  readonly memory: HandleTable;
+  readonly kernels: HandleTable;
+  readonly host: HandleTable;
+  /** Timing events and interprocess events. */
+  readonly events: HandleTable;
+  readonly graphs: HandleTable;
+}
+
 export class DeviceCore implements FreeingDevice {
   /** 'cuda:0', 'cpu:0'. */
   readonly name: string;
@@ -69,27 +79,16 @@ export class DeviceCore implements FreeingDevice {
   readonly live: LiveMemory;
   /** Streams of other devices that use its memory. */
   readonly peerUsers: PeerUsers;
-  /** Streams for the parts of copies that only this device can do. */
-  readonly copyStreams: InternalStreams<Timeline>;
-  /** Streams that wait, for the host, for events of other processes. */
-  readonly interprocessStreams: InternalStreams<Timeline>;
-  /** Streams on which arrays of other threads are adopted. */
-  readonly adoptionStreams: InternalStreams<Timeline>;
-  /** A stream on which `synchronize` waits for the streams of other threads. */
-  readonly otherThreads: InternalStreams<Timeline>;
+  /** Streams that no user code made, by what they are for. */
+  readonly internalStreams: Readonly<Record<Exclude<StreamPurpose, 'readback'>, InternalStreams<Timeline>>>;
   /** Its kernels. */
   readonly kernelRegistry: KernelRegistry;
   /** Promises for places in its streams. */
   readonly waits: WaitPromises;
   readonly arrayKinds: ArrayKinds = new ArrayKinds();
-  /** Device memory. */
-  readonly memory: HandleTable;
-  readonly #kernels: HandleTable;
-  readonly #hostMemory: HandleTable;
-  /** Timing events and interprocess events. */
-  readonly eventHandles: HandleTable;
-  readonly graphHandles: HandleTable;
-  readonly #slots: StreamSlots;
+  readonly handles: DeviceHandles;
+  /** Of its streams, and of the grid barriers of its graphs. */
+  readonly slots: StreamSlots;
   #check: NodeJS.Timeout | undefined;
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
 
@@ -104,20 +103,28 @@ export class DeviceCore implements FreeingDevice {
     this.info = channel.info;
     const reach: Reach = (timeline, ticket, withdrawals) => this.waits.reach(timeline, ticket, withdrawals);
     const table = (kind: HandleKind): HandleTable => new HandleTable((count) => channel.reserveHandles(kind, count), reach);
-    this.memory = table(HandleKind.MEMORY);
-    this.#kernels = table(HandleKind.KERNEL);
-    this.kernelRegistry = new KernelRegistry(name, channel, new RetiredHandles(this.#kernels, this.timelines));
-    this.#hostMemory = table(HandleKind.HOST);
-    this.eventHandles = table(HandleKind.EVENT);
-    this.graphHandles = table(HandleKind.GRAPH);
-    this.#slots = new StreamSlots(() => channel.reserveStream());
+    this.handles = {
+      memory: table(HandleKind.MEMORY),
+      kernels: table(HandleKind.KERNEL),
+      host: table(HandleKind.HOST),
+      events: table(HandleKind.EVENT),
+      graphs: table(HandleKind.GRAPH),
+    };
+    this.kernelRegistry = new KernelRegistry(name, channel, new RetiredHandles(this.handles.kernels, this.timelines));
+    this.slots = new StreamSlots(
+      () => channel.reserveStream(),
+      (freed) => this.#noSlot(freed),
+    );
     this.live = new LiveMemory(this);
-    this.frees = new StreamOrderedFrees(this, this.memory, this.#internalStreams('frees'));
-    this.copyStreams = this.#internalStreams('copies');
-    this.interprocessStreams = this.#internalStreams('interprocess');
-    this.adoptionStreams = this.#internalStreams('adoptions');
-    this.otherThreads = this.#internalStreams('other-threads');
-    this.arena = new HostArena(channel, this.#hostMemory);
+    this.internalStreams = {
+      frees: this.#internal('frees'),
+      copies: this.#internal('copies'),
+      interprocess: this.#internal('interprocess'),
+      adoptions: this.#internal('adoptions'),
+      'other-threads': this.#internal('other-threads'),
+    };
+    this.frees = new StreamOrderedFrees(this, this.handles.memory, this.internalStreams.frees);
+    this.arena = new HostArena(channel, this.handles.host);
     this.hostCopies = new HostCopies((target, source) => channel.copyHost(target, source));
     this.failures = new FailureLog(name, this.errors, this.timelines, {
       kernel: (handle) => this.kernelRegistry.byHandle(handle),
@@ -166,12 +173,12 @@ export class DeviceCore implements FreeingDevice {
 
   /** A new stream. The record that creates the backend's stream is its first. `foreign`: the handle of a driver stream to wrap. */
   openTimeline(label: string, priority: number, foreign?: bigint): Timeline {
-    const slot = this.takeSlot();
+    const slot = this.slots.take();
     const timeline = new Timeline(this.channel, slot, label, this.tracker.newClock());
     try {
       this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign));
     } catch (error) {
-      this.#slots.giveBack(slot);
+      this.slots.giveBack(slot);
       throw error;
     }
     timeline.begin();
@@ -182,22 +189,6 @@ export class DeviceCore implements FreeingDevice {
     return timeline;
   }
 
-  /** A slot for the grid barriers of a graph, which no stream has. Throws LimitError if there is none. */
-  takeSlot(): number {
-    const slot = this.#slots.take();
-    if (slot < 0) throw this.#noSlot();
-    return slot;
-  }
-
-  giveBackSlot(slot: number): void {
-    this.#slots.giveBack(slot);
-  }
-
-  /** The slot is free once the stream has reached the ticket. */
-  giveBackSlotAfter(slot: number, timeline: Timeline, ticket: number): void {
-    this.#slots.giveBackAfter(slot, timeline, ticket);
-  }
-
   /** Closes a stream whose records have all finished. */
   closeTimeline(timeline: Timeline): void {
     if (!this.timelines.delete(timeline)) return;
@@ -205,7 +196,7 @@ export class DeviceCore implements FreeingDevice {
     timeline.retire();
     this.progress.leave(timeline);
     this.hostCompletions.forget(timeline);
-    this.#slots.tell();
+    this.slots.tell();
   }
 
   // ── the end ──
@@ -252,7 +243,7 @@ export class DeviceCore implements FreeingDevice {
     // A later wait for a stream gets the error of the device.
     const rejected = [...this.timelines].map((timeline) => this.progress.lose(timeline, error));
     for (const timeline of this.timelines) this.tracker.lose(timeline, error.reason === 'closed' ? undefined : timeline.completed);
-    this.#slots.tell();
+    this.slots.tell();
     this.#endTables();
     this.#resolveLost(error);
     // Promises of operations that failed before reject in the turn of the last one, and report their failures.
@@ -304,13 +295,13 @@ export class DeviceCore implements FreeingDevice {
 
   // ── inside ──
 
-  #noSlot(): LimitError {
+  #noSlot(freed: () => Promise<void>): LimitError {
     const open = this.timelines.size;
     const message = `The number of open streams of device ${this.name} has reached the limit (${open}). Close a stream first.`;
-    return new LimitError('ERR_MILLRACE_LIMIT', message, open, () => this.#slots.freed(), { device: this.name });
+    return new LimitError('ERR_MILLRACE_LIMIT', message, open, freed, { device: this.name });
   }
 
-  #internalStreams(purpose: StreamPurpose): InternalStreams<Timeline> {
+  #internal(purpose: StreamPurpose): InternalStreams<Timeline> {
     return new InternalStreams(
       purpose,
       (nth) => this.openTimeline(`${purpose}-${nth}`, 0),
@@ -350,7 +341,7 @@ export class DeviceCore implements FreeingDevice {
 
   #endTables(): void {
     this.live.clear();
-    for (const table of [this.memory, this.#kernels, this.#hostMemory, this.eventHandles, this.graphHandles]) table.end();
+    for (const table of Object.values<HandleTable>({ ...this.handles })) table.end();
   }
 
   #scheduleCheck(): void {

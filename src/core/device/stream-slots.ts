@@ -12,21 +12,25 @@ interface UsedSlot {
 
 export class StreamSlots {
   readonly #reserve: () => number;
+  readonly #error: (freed: () => Promise<void>) => Error;
   /** The slots of streams whose creation was refused. */
   readonly #spare: number[] = [];
   /** The slots of graphs that were closed while launches may have been queued. */
   #used: UsedSlot[] = [];
   readonly #freed: Notifier = new Notifier();
 
-  /** `reserve` gives an unused slot, or -1. */
-  constructor(reserve: () => number) {
+  /** `reserve` gives an unused slot, or -1. `error`: what a call throws if there is none; `freed` resolves when a stream was closed. */
+  constructor(reserve: () => number, error: (freed: () => Promise<void>) => Error) {
     this.#reserve = reserve;
+    this.#error = error;
   }
 
-  /** A slot, or -1. */
+  /** Throws if there is no slot. */
   take(): number {
     if (this.#used.length > 0) this.#reclaim();
-    return this.#spare.pop() ?? this.#reserve();
+    const slot = this.#spare.pop() ?? this.#reserve();
+    if (slot < 0) throw this.#error(() => this.#freed.notified());
+    return slot;
   }
 
   /** Returns a slot that no record was submitted to. */
@@ -37,11 +41,6 @@ export class StreamSlots {
   /** Returns a slot whose last use ends when the stream reaches the ticket. */
   giveBackAfter(slot: number, timeline: Timeline, ticket: number): void {
     this.#used.push({ slot, timeline, ticket });
-  }
-
-  /** Resolves when a stream was closed. */
-  freed(): Promise<void> {
-    return this.#freed.notified();
   }
 
   /** A stream was closed, or the device is gone. */

@@ -71,7 +71,7 @@ function waitsForOthers(core: DeviceCore): (() => Awaited)[] {
     const [slot, ticket] = pending.slice(at, at + 2) as [number, number];
     if (own.has(slot)) continue;
     records.push(() => {
-      const timeline = core.otherThreads.take();
+      const timeline = core.internalStreams['other-threads'].take();
       return { core, timeline, ticket: core.submit(timeline, core.encoder.wait(timeline.slot, core.channel.id, slot, ticket)) };
     });
   }

@@ -30,7 +30,7 @@ export class EventHandle {
   constructor(core: DeviceCore, kind: EventKind) {
     this.core = core;
     this.kind = kind;
-    this.handle = core.eventHandles.take();
+    this.handle = core.handles.events.take();
   }
 
   /** Records the event. Returns the ticket. In a capture, the launches of the graph record it. */
@@ -83,10 +83,10 @@ export class EventHandle {
   release(): void {
     if (--this.#holders > 0) return;
     const { core, handle } = this;
-    if (!this.#isBound) core.eventHandles.giveBackNow(handle);
+    if (!this.#isBound) core.handles.events.giveBackNow(handle);
     else
       core.frees.freeAfter([...this.uses()], (timeline) => {
-        core.eventHandles.giveBack(handle, timeline, core.submit(timeline, core.encoder.freeEvent(timeline.slot, handle)));
+        core.handles.events.giveBack(handle, timeline, core.submit(timeline, core.encoder.freeEvent(timeline.slot, handle)));
       });
   }
 

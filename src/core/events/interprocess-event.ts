@@ -96,7 +96,7 @@ export class InterprocessEvent {
   /** A point of a hidden stream after the latest record. */
   #meet(point: Point | undefined): Point {
     const core = this.#core;
-    const timeline = core.interprocessStreams.take();
+    const timeline = core.internalStreams.interprocess.take();
     if (point !== undefined) core.tracker.waitFor(core, timeline, point, 'event');
     return { timeline, ticket: this.#eventHandle.waitOn(timeline), clock: timeline.clockEntry.clock };
   }

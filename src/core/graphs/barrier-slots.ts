@@ -17,7 +17,7 @@ export class BarrierSlots {
     try {
       this.#take(nodes);
     } catch (error) {
-      for (const { core, slot } of this.#taken) core.giveBackSlot(slot);
+      for (const { core, slot } of this.#taken) core.slots.giveBack(slot);
       throw error;
     }
   }
@@ -29,7 +29,7 @@ export class BarrierSlots {
 
   /** No launch of the graph comes after this ticket: streams and other graphs can have the slots once it is reached. */
   giveBackAfter(timeline: Timeline, ticket: number): void {
-    for (const { core, slot } of this.#taken) core.giveBackSlotAfter(slot, timeline, ticket);
+    for (const { core, slot } of this.#taken) core.slots.giveBackAfter(slot, timeline, ticket);
   }
 
   #take(nodes: readonly CapturedNode[]): void {
@@ -39,7 +39,7 @@ export class BarrierSlots {
       if (barrierArg !== undefined) {
         let slot = slots.get(stream);
         if (slot === undefined) {
-          slot = stream.core.takeSlot();
+          slot = stream.core.slots.take();
           this.#taken.push({ core: stream.core, slot });
           slots.set(stream, slot);
         }

@@ -61,11 +61,11 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     this.session = session;
     this.#names = new NamedNodes(label, session.nodes);
     this.otherCores = [...new Set(session.nodes.map(({ stream }) => stream.core))].filter((other) => other !== core);
-    this.handle = core.graphHandles.take();
+    this.handle = core.handles.graphs.take();
     try {
       this.#barrierSlots = new BarrierSlots(session.nodes);
     } catch (error) {
-      core.graphHandles.giveBackNow(this.handle);
+      core.handles.graphs.giveBackNow(this.handle);
       throw error;
     }
     this.timers = timers;
@@ -147,7 +147,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     for (const other of memory.conflicts) other.conflicts.delete(memory);
     core.frees.freeAfter([...memory.users], (timeline) => {
       const ticket = core.submit(timeline, core.encoder.freeGraph(timeline.slot, handle));
-      core.graphHandles.giveBack(handle, timeline, ticket);
+      core.handles.graphs.giveBack(handle, timeline, ticket);
       this.#barrierSlots.giveBackAfter(timeline, ticket);
     });
     this.timers?.release();

@@ -61,12 +61,12 @@ export function adopt(site: StreamContext, given: unknown, expected: DType | und
   }
   core.checkRoom(timeline, token.uses.length + 2);
   const { encoder } = core;
-  const adopting = core.adoptionStreams.take();
-  const handle = core.memory.take();
+  const adopting = core.internalStreams.adoptions.take();
+  const handle = core.handles.memory.take();
   try {
     core.submit(adopting, encoder.adopt(adopting.slot, handle, token.handle, Math.max(storageBytes, 1)));
   } catch (error) {
-    core.memory.giveBackNow(handle);
+    core.handles.memory.giveBackNow(handle);
     throw error;
   }
   const storage = new Storage(MemorySpace.DEVICE, handle, 0, storageBytes, core);

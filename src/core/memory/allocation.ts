@@ -14,12 +14,12 @@ export interface BoundMemory {
 /** Binds a new handle by the record that `submit` submits. If the record is refused, this throws and nothing is left. */
 export function bindMemory(site: StreamContext, byteLength: number, submit: (handle: number) => number): BoundMemory {
   const { core } = site;
-  const handle = core.memory.take();
+  const handle = core.handles.memory.take();
   let ticket: number;
   try {
     ticket = submit(handle);
   } catch (error) {
-    core.memory.giveBackNow(handle);
+    core.handles.memory.giveBackNow(handle);
     throw error;
   }
   const storage = new Storage(MemorySpace.DEVICE, handle, 0, byteLength, core);
@@ -59,7 +59,7 @@ export function allocateCaptured(
 
 function allocateLater(site: StreamContext, recording: StreamRecording, byteLength: number, kind: AllocKind): Storage {
   const { core, timeline: on } = site;
-  const storage = new Storage(MemorySpace.DEVICE, core.memory.take(), 0, byteLength, core);
+  const storage = new Storage(MemorySpace.DEVICE, core.handles.memory.take(), 0, byteLength, core);
   const { handle } = storage;
   storage.isUnbound = true;
   storage.hasContents = false;

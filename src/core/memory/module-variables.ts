@@ -48,7 +48,7 @@ class ModuleVariables {
     const known = this.#asked.find((asked) => asked.name === name && asked.storage.byteLength === byteLength);
     if (known !== undefined) return known.storage;
     const core = this.#core;
-    const storage = new Storage(MemorySpace.DEVICE, core.memory.take(), 0, byteLength, core);
+    const storage = new Storage(MemorySpace.DEVICE, core.handles.memory.take(), 0, byteLength, core);
     storage.takeUsersOf(this.#launches, !isConstant);
     this.#asked.push({ name, isConstant, storage });
     this.#bind(name, storage);

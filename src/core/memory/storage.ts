@@ -104,7 +104,7 @@ export class Storage extends TrackedMemory {
 
   /** Gives the memory of the device back, after all uses. */
   free(): void {
-    if (this.isUnbound) this.core.memory.giveBackNow(this.handle);
+    if (this.isUnbound) this.core.handles.memory.giveBackNow(this.handle);
     else {
       this.core.live.delete(this);
       this.core.frees.free(this.handle, [...this.uses()], this.core.live.isAwaited);

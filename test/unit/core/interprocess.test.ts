@@ -276,8 +276,8 @@ describe('an event of another process', () => {
     await expect(device.openIpcEvent(HANDLE)).rejects.toBeInstanceOf(UnavailableError);
     await expect(device.openIpcArray(HANDLE, 4, 'f32')).rejects.toBeInstanceOf(UnavailableError);
     // The handles are reused, with another generation.
-    expect(core.eventHandles.take() >>> 22).toBe(2);
-    expect(core.memory.take() >>> 22).toBe(2);
+    expect(core.handles.events.take() >>> 22).toBe(2);
+    expect(core.handles.memory.take() >>> 22).toBe(2);
     expect(channel.opcodes()).toEqual(['STREAM_CREATE']);
     const event = device.createEvent({ interprocess: true });
     channel.refusal = Status.LIMIT;

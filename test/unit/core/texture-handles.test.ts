@@ -6,9 +6,9 @@ import { fixture } from './fake-channel.js';
 
 test.each([0, 1, 2])('a texture that gets %i of its three handles is refused, and nothing of it is left', (given) => {
   const { core, device } = fixture();
-  const take = core.memory.take.bind(core.memory);
+  const take = core.handles.memory.take.bind(core.handles.memory);
   let left = given;
-  const taking = vi.spyOn(core.memory, 'take').mockImplementation(() => {
+  const taking = vi.spyOn(core.handles.memory, 'take').mockImplementation(() => {
     if (left-- > 0) return take();
     throw new LimitError('ERR_MILLRACE_LIMIT', 'no handle', 0, () => Promise.resolve());
   });

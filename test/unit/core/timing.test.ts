@@ -104,7 +104,7 @@ describe('timing events', () => {
     expect(() => stream.record({ timing: true })).toThrow(LimitError);
     channel.refusal = Status.OK;
     expect(event.point).toBe(point);
-    const again = core.eventHandles.take();
+    const again = core.handles.events.take();
     expect([again & 0x3fffff, again >>> 22]).toEqual([1, 3]);
     expect(handles(channel, 'FREE_EVENT')).toEqual([]);
   });
@@ -187,7 +187,7 @@ describe('timing events', () => {
     expect(largest).toBeLessThan(2 * EACH);
     // Handles are reused, too.
     channel.completeAll();
-    expect(device.core.eventHandles.take() & 0x3fffff).toBeLessThan(4 * EACH);
+    expect(device.core.handles.events.take() & 0x3fffff).toBeLessThan(4 * EACH);
   });
 });
 
