@@ -53,7 +53,9 @@ interface OpenItem<R> {
 }
 
 /** The event loop turns once, at the latest, after so many items, or when stages have kept it busy for so long, as with snapshots of large arrays. */
-const PULLS_OF_A_TURN = 64;
+const PULLS_OF_A_TURN = 16;
+/** Making the error and handing it on takes the event loop as long as so many items. */
+const PULLS_OF_A_FAILURE = 4;
 const BUSY_MS_OF_A_TURN = 1;
 
 type RunState = 'idle' | 'running' | 'closing';
@@ -283,6 +285,7 @@ export class OverlapRun<T, R> {
       this.#working--;
       item.isWorking = false;
       if (outcome.kind === 'done') this.counts.items++;
+      else this.#pulls += PULLS_OF_A_FAILURE;
       if (outcome.kind === 'skipped') this.counts.skipped++;
       if (outcome.kind === 'failed') this.#failItem(item, outcome.error);
       this.#noteOccupied();

@@ -1,6 +1,6 @@
 // Values in a launch's record, as `run` of a test kernel gets them.
 import { type DType, DTYPES, type HostOf, type HostValue, type Scalar } from '../core/elements/dtype.js';
-import { numberOf16 } from '../core/elements/scalar-bits.js';
+import { numberOf16 } from '../core/elements/half-bits.js';
 import type { ArrayParam, CudaParam } from '../core/kernels/kernel.js';
 import type { OptionalArray } from '../core/kernels/params.js';
 import {

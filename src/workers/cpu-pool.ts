@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { badArgument, show } from '../core/base/arguments.js';
 import { AbortError, StateError, UnavailableError } from '../core/base/errors.js';
 import { checkOptionNames } from '../core/base/option-names.js';
+import { setImmediate } from '../core/base/timers.js';
 import { isAbortSignal, onAbort } from '../core/waits/abort-listeners.js';
 import { PoolThread } from './pool-thread.js';
 
@@ -80,6 +81,8 @@ class Queue {
   /** Calls that wait for a thread. */
   readonly #waiting: Set<(thread: PoolThread) => void> = new Set();
   readonly #running: Set<Promise<unknown>> = new Set();
+  /** This turn of the event loop has started a thread. */
+  #isStarting = false;
 
   constructor(path: string, maxThreads: number) {
     this.#path = path;
@@ -112,7 +115,6 @@ class Queue {
     if (signal?.aborted) throw new AbortError(signal);
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
-    if (this.#threads.length < this.#maxThreads) return this.#threads[this.#threads.push(new PoolThread(this.#path)) - 1]!;
     return new Promise((take, refuse) => {
       const stopListening =
         signal &&
@@ -125,7 +127,21 @@ class Queue {
         take(thread);
       };
       this.#waiting.add(given);
+      this.#start();
     });
+  }
+
+  /** Starts one thread, and the next turns of the event loop the others that calls wait for: each takes it a millisecond. */
+  #start(): void {
+    if (this.#isStarting || this.#threads.length === this.#maxThreads) return;
+    this.#isStarting = true;
+    setImmediate(() => {
+      this.#isStarting = false;
+      if (this.#waiting.size > 0) this.#start();
+    });
+    const thread = new PoolThread(this.#path);
+    this.#threads.push(thread);
+    this.#give(thread);
   }
 
   #give(thread: PoolThread): void {

@@ -17,6 +17,7 @@ import {
 } from '../elements/dtype.js';
 import { hostElement } from '../elements/scalar-bits.js';
 import { checkReshape, checkShape, lengthOf, type Shape } from '../elements/shape.js';
+import { storeNumbers } from '../elements/store-numbers.js';
 import type { DeviceArray } from './array.js';
 import { PinnedArray } from './pinned.js';
 import type { CopyOptions } from './copy.js';
@@ -120,7 +121,7 @@ export abstract class ArrayFactory {
     const shape = opts.shape === undefined ? source.shape : checkReshape(opts.shape, lengthOf(source.shape));
     const { transfer = false } = opts;
     if (transfer) checkTransfer(data, source.data === data && !(data instanceof PinnedArray));
-    return this.#make(shape, dtype, (array) => this.target.copy(array, source.data as never, { transfer }));
+    return this.#make(shape, dtype, (array) => this.target.copy(array, source.data as never, { transfer: transfer || source.isOwn }));
   }
 
   #filled<D extends DType>(shape: Shape, value: 0 | 1, dtype: D): DeviceArray<D> {
@@ -140,29 +141,35 @@ export abstract class ArrayFactory {
   }
 }
 
+/** Handing so many bytes over takes less time than a snapshot. */
+const LEAST_TRANSFERRED = 2 ** 20;
+
+interface Source {
+  readonly data: HostArray | PinnedArray;
+  readonly shape: readonly number[];
+  /** No other code has the data, and handing it over saves a snapshot. */
+  readonly isOwn: boolean;
+}
+
 /** What `from` copies: the data itself if it is an array of the dtype, else a new array of its values. */
-function sourceOf(data: unknown, dtype: DType): { readonly data: HostArray | PinnedArray; readonly shape: readonly number[] } {
-  if (data instanceof PinnedArray) return { data, shape: data.shape };
-  if (isHostOf(data, dtype)) return { data, shape: [plainView(data).length] };
+function sourceOf(data: unknown, dtype: DType): Source {
+  if (data instanceof PinnedArray) return { data, shape: data.shape, isOwn: false };
+  if (isHostOf(data, dtype)) return { data, shape: [plainView(data).length], isOwn: false };
   if (dtypeOfHost(data) !== undefined || typeof data !== 'object' || data === null || !(Symbol.iterator in data)) {
     throw badArgument('data', data, `The data (${show(data)}) is neither an array of dtype ${dtype} nor an iterable of its values.`, dtype);
   }
   const isPlainList = Array.isArray(data) && data[Symbol.iterator] === Array.prototype[Symbol.iterator];
   const values: readonly unknown[] = isPlainList ? data : [...(data as Iterable<unknown>)];
   const host = new DTYPES[dtype].make(new ArrayBuffer(values.length * DTYPES[dtype].byteSize));
-  const isFloat = dtype === 'f32' || dtype === 'f64';
-  const isNumber = isFloat || (host.BYTES_PER_ELEMENT < 8 && dtype !== 'bool' && dtype !== 'f16' && dtype !== 'bf16');
+  const source = { data: host, shape: [values.length], isOwn: host.byteLength >= LEAST_TRANSFERRED };
+  // The checks with a message for each element take ten times as long.
+  if (storeNumbers(host, dtype, values)) return source;
   for (let at = 0; at < values.length; at++) {
     const value = values[at];
-    // The checks with a message for each element take ten times as long.
-    if (isNumber && typeof value === 'number') {
-      host[at] = value;
-      if (isFloat || host[at] === value) continue;
-    }
     if (Array.isArray(value)) throw listOfLists(data);
     host[at] = hostElement(dtype, value, `element ${at}`) as never;
   }
-  return { data: host, shape: [values.length] };
+  return source;
 }
 
 function listOfLists(data: unknown): Error {

@@ -4,6 +4,7 @@ import type { ScalarInput, Scalar } from '../elements/dtype.js';
 import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { CaptureError, EventTimingError } from '../base/errors.js';
+import { endForgotten } from '../base/forgotten.js';
 import { nextSerial } from '../base/serial.js';
 import { GRAPH_STAYS, STREAM_STAYS } from '../base/uncloneable.js';
 import { NodeTimers } from '../events/node-timers.js';
@@ -21,7 +22,7 @@ import type { DeviceArray } from './array.js';
 import { currentStream } from './current-stream.js';
 import type { Device } from './device.js';
 import type { Recorder } from './recorder.js';
-import { performance, setImmediate } from '../base/timers.js';
+import { performance } from '../base/timers.js';
 
 /** The values that each launch of a graph gives: one for each parameter of the capture, by name. A launch must give all of them. */
 export type GraphValues<P extends Params> = keyof P extends never
@@ -44,7 +45,7 @@ interface Form {
 }
 
 // A graph that is collected without `close` would keep its memory for as long as the device is open.
-const forgotten = new FinalizationRegistry<Form>((form) => setImmediate(() => form.core.close()));
+const forgotten = endForgotten<Form>((form) => form.core.close());
 
 /**
  * A list of operations and their dependencies: `CUgraphExec`, `cupy.cuda.Graph`, `wp.Graph`, PyTorch's `CUDAGraph`. `stream.capture` captures

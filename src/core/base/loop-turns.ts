@@ -3,7 +3,7 @@
 import { setImmediate } from './timers.js';
 
 /** Waits that are over when they are asked for, and resolve in one turn: each costs 2 to 4 us with its promises. */
-export const WAITS_PER_TURN = 64;
+export const WAITS_PER_TURN = 32;
 /** Promises settled in one turn: each costs 1 to 3 us with the reactions in the library. */
 export const SETTLED_PER_TURN = 256;
 /** Operations reported in one turn: each costs 2 to 10 us. */

@@ -2,6 +2,7 @@
 // cannot fit waits for one collection; and the error of a failed allocation lists the largest arrays.
 // Thread: owner.
 import type { BackendName } from '../../protocol/reports.js';
+import { hasForgotten } from '../base/forgotten.js';
 import { setImmediate } from '../base/timers.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 
@@ -35,7 +36,7 @@ const LESS_BYTES = 2 ** 28;
 const FULL_PART = 3 / 4;
 /** After a collection, the next one comes at the earliest when so much more of the memory is used. */
 const AGAIN_PART = 1 / 64;
-/** The turns of the event loop in which V8 finalizes what it collected, and finalizers free it. */
+/** The turns of the event loop in which V8 finalizes what it collected. */
 const TURNS = 4;
 const MOST_LISTED = 5;
 
@@ -126,7 +127,7 @@ export class LiveMemory {
     this.#device.channel.collectGarbage();
     let turns = 0;
     const next = (): void => {
-      if (++turns < TURNS) setImmediate(next);
+      if (++turns < TURNS || hasForgotten()) setImmediate(next);
       else this.#release();
     };
     setImmediate(next);

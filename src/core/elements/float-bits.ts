@@ -1,7 +1,8 @@
 // Conversions between the raw bits that arrays of f16 and bf16 have on the host, and floats.
 import { badArgument, show } from '../base/arguments.js';
 import { checkDType, type DType, type DTypeLike, is16BitFloat, isHostOf } from './dtype.js';
-import { numberOf16, scalarBits } from './scalar-bits.js';
+import { bfloatBits, bfloatNumber, halfBits, halfNumber } from './half-bits.js';
+import { scalarBits } from './scalar-bits.js';
 
 type Narrow = DTypeLike<'f16' | 'bf16'>;
 
@@ -14,7 +15,10 @@ type Narrow = DTypeLike<'f16' | 'bf16'>;
 export function floatsFromBits(bits: Uint16Array, dtype: Narrow): Float32Array<ArrayBuffer> {
   const narrow = checkNarrow(dtype);
   if (!isHostOf(bits, narrow)) throw badArgument('bits', bits, `The bits (${show(bits)}) are not a Uint16Array.`);
-  return Float32Array.from(bits, (one) => numberOf16(narrow, one));
+  const number = narrow === 'f16' ? halfNumber : bfloatNumber;
+  const floats = new Float32Array(bits.length);
+  for (let at = 0; at < floats.length; at++) floats[at] = number(bits[at] as number);
+  return floats;
 }
 
 /**
@@ -26,7 +30,15 @@ export function floatsFromBits(bits: Uint16Array, dtype: Narrow): Float32Array<A
  */
 export function bitsFromFloats(values: Iterable<number>, dtype: Narrow): Uint16Array<ArrayBuffer> {
   const narrow = checkNarrow(dtype);
-  return Uint16Array.from(values, (value) => scalarBits(narrow, value, 'value').low);
+  const bitsOf = narrow === 'f16' ? halfBits : bfloatBits;
+  const list = Array.isArray(values) || ArrayBuffer.isView(values) ? (values as ArrayLike<number>) : [...values];
+  const bits = new Uint16Array(list.length);
+  for (let at = 0; at < bits.length; at++) {
+    const value = list[at];
+    // The check with a message takes longer.
+    bits[at] = typeof value === 'number' ? bitsOf(value) : scalarBits(narrow, value, 'value').low;
+  }
+  return bits;
 }
 
 function checkNarrow(dtype: Narrow): 'f16' | 'bf16' {

@@ -2,14 +2,16 @@
 // 32-bit halves, so that only 64-bit integers given as BigInt need BigInt arithmetic.
 import { badArgument, show } from '../base/arguments.js';
 import { type DType, type HostValue, is16BitFloat } from './dtype.js';
+import { bitsOf16, numberOf16 } from './half-bits.js';
 
-const TWO_32 = 4294967296;
+export const TWO_32 = 4294967296;
 
 interface IntegerRange {
   readonly low: number;
   readonly high: number;
 }
-const INTEGERS: { readonly [D in DType]?: IntegerRange } = {
+/** What numbers each integer type can hold exactly. */
+export const INTEGERS: { readonly [D in DType]?: IntegerRange } = {
   i8: { low: -128, high: 127 },
   u8: { low: 0, high: 255 },
   i16: { low: -32768, high: 32767 },
@@ -74,41 +76,6 @@ function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): ScalarBi
 
 function wrongType(name: string, value: unknown, wanted: string, dtype: DType): Error {
   return badArgument(name, value, `The ${dtype} ${name} (${show(value)}) is not ${wanted}.`);
-}
-
-/** The stored bits of the fraction, and the bias of the exponent. */
-const FORMATS = { f16: { fractionBits: 10, bias: 15, nan: 0x7e00 }, bf16: { fractionBits: 7, bias: 127, nan: 0x7fc0 } } as const;
-
-/** The bits of the nearest number of the type, ties to even: rounded once, also where a rounding to f32 would come first. */
-function bitsOf16(dtype: 'f16' | 'bf16', value: number): number {
-  const { fractionBits, bias, nan } = FORMATS[dtype];
-  if (Number.isNaN(value)) return nan;
-  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
-  const magnitude = Math.abs(value);
-  // Halfway to the power of two that would follow the largest number.
-  if (magnitude >= (2 - 2 ** -(fractionBits + 1)) * 2 ** bias) return sign | ((2 * bias + 1) << fractionBits);
-  // Subnormal numbers are multiples of the least one; normal ones have all their fraction bits.
-  floats[0] = magnitude;
-  const exponent = Math.max(1 - bias, (((words[1] as number) >>> 20) & 0x7ff) - 1023);
-  const steps = roundHalfToEven(magnitude / 2 ** (exponent - fractionBits));
-  return sign | (((exponent + bias - 1) << fractionBits) + steps);
-}
-
-function roundHalfToEven(value: number): number {
-  const down = Math.floor(value);
-  const rest = value - down;
-  if (rest > 0.5 || (rest === 0.5 && down % 2 === 1)) return down + 1;
-  return down;
-}
-
-/** The number that the bits of an element stand for. */
-export function numberOf16(dtype: 'f16' | 'bf16', bits: number): number {
-  const { fractionBits, bias } = FORMATS[dtype];
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits & 0x7fff) >>> fractionBits;
-  const fraction = bits & ((1 << fractionBits) - 1);
-  if (exponent === 2 * bias + 1) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (exponent === 0 ? fraction : fraction + (1 << fractionBits)) * 2 ** (Math.max(exponent, 1) - bias - fractionBits);
 }
 
 /** The element that a host array of this type stores for a value. */

@@ -8,10 +8,10 @@
 // makes the handle that of its event again, which a stream or another graph may have recorded meanwhile.
 // Thread: owner.
 import { EventKind } from '../../protocol/protocol.gen.js';
+import { endForgotten } from '../base/forgotten.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { type WaitOptions, waitWith } from '../waits/wait.js';
-import { setImmediate } from '../base/timers.js';
 
 export class EventHandle {
   readonly core: DeviceCore;
@@ -170,8 +170,7 @@ export class EventCell {
   }
 }
 
-// Freeing a handle submits a record, so it runs on a separate turn of the event loop and not in the finalizer.
-const collected = new FinalizationRegistry<EventCell>((cell) => setImmediate(() => cell.end()));
+const collected = endForgotten<EventCell>((cell) => cell.end());
 
 /** Frees the cell's handles when `owner` is collected. Prints no warning, unlike for arrays, because an event uses little memory. */
 export function own(owner: object, cell: EventCell): void {

@@ -3,10 +3,10 @@
 // because `data` may still be in use, in this thread or another one. A device that closes or is lost frees the memory itself, so its arrays
 // need no disposal.
 import { StateError } from '../base/errors.js';
+import { endForgotten } from '../base/forgotten.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import type { Storage } from './storage.js';
-import { setImmediate } from '../base/timers.js';
 
 /** The memory of a lease. */
 interface Leased {
@@ -17,10 +17,9 @@ interface Leased {
 
 let hasWarned = false;
 
-// A finalizer does not submit records; the free is submitted in a turn of the event loop of its own.
-const forgotten = new FinalizationRegistry<Leased>((leased) => {
+const forgotten = endForgotten<Leased>((leased) => {
   if (leased.storage.isDisposed) return;
-  if (leased.block === undefined) setImmediate(() => giveBack(leased));
+  if (leased.block === undefined) giveBack(leased);
   if (hasWarned || leased.core.state !== 'open') return;
   hasWarned = true;
   const message =

@@ -6,7 +6,8 @@ import { HostArena } from '../../../src/core/device/host-arena.js';
 import { AccessTracker } from '../../../src/core/ordering/access-tracker.js';
 import { Timeline } from '../../../src/core/timeline/timeline.js';
 import { BFLOAT16, HALF, narrowed, widened } from '../../support/half-numbers.js';
-import { numberOf16, scalarBits } from '../../../src/core/elements/scalar-bits.js';
+import { numberOf16 } from '../../../src/core/elements/half-bits.js';
+import { scalarBits } from '../../../src/core/elements/scalar-bits.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
 
 const MIB = 2 ** 20;
@@ -125,6 +126,14 @@ test.each([
     expect(bitsOf(numberOf16(dtype, bits))).toBe(bits);
   }
   for (const value of [0, -0, 1, -2, 1e300, -1e300, 5e-324, ...numbers]) expect(bitsOf(value), String(value)).toBe(narrowed(format, value));
+  // Around each halfway point, so close that f32 cannot tell.
+  for (let bits = 0; bits < infinity; bits += 7) {
+    const halfway = bits + 1 === infinity ? numbers[0] : (widened(format, bits) + widened(format, bits + 1)) / 2;
+    for (const value of [halfway, halfway * (1 + 2 ** -40), halfway * (1 - 2 ** -40)]) {
+      expect(bitsOf(value), String(value)).toBe(narrowed(format, value));
+      expect(bitsOf(-value), String(-value)).toBe(narrowed(format, -value));
+    }
+  }
   expect(bitsOf(Number.NaN) & infinity).toBe(infinity);
   expect(bitsOf(Number.NaN) & 0x7fff).not.toBe(infinity);
   expect(numberOf16(dtype, 0xffff)).toBeNaN();
