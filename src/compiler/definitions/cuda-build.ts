@@ -2,7 +2,7 @@
 import type { BuildSpec, ParameterChecks } from '../../core/channel/build-spec.js';
 import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
 import { withoutHostCode } from '../cuda-source/host-code.js';
-import { withoutManaged } from '../cuda-source/managed-variables.js';
+import { withApartLinkage, withoutManaged } from '../cuda-source/dialect.js';
 import { withSeparateNames } from '../cuda-source/overloads.js';
 import { mayLaunch } from '../cuda-source/source-scan.js';
 import { withoutComments } from '../cuda-source/tokens.js';
@@ -47,11 +47,6 @@ export function readGivenSource(
   const text = withoutComments(present);
   const { source, overloads, shared } = withSeparateNames(present, text);
   return { source, original, text: source === present ? text : withoutComments(source), site, overloads, shared };
-}
-
-/** Moves the space of `extern "C"__global__`, where C++11 reads one literal with a suffix; nvcc accepts it. */
-function withApartLinkage(source: string): string {
-  return source.replace(/\bextern[ \t]([ \t]*)"C"(?=\w)/g, 'extern$1"C" ');
 }
 
 /** The build of one kernel. */

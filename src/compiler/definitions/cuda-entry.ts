@@ -3,7 +3,6 @@ import type { ParameterCheck } from '../../core/channel/build-spec.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
 import type { DeclaredTypes } from '../cuda-source/declared-types.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';
-import { launchedInstances } from '../cuda-source/host-launches.js';
 import { macrosIn, withoutDirectives } from '../cuda-source/directives.js';
 import { type GlobalFunction, globalFunctions } from '../cuda-source/source-scan.js';
 import { withoutComments } from '../cuda-source/tokens.js';
@@ -15,6 +14,8 @@ import { described, mismatch, valueCheck } from './parameter-types.js';
 /** Most kernel names that the error for an unknown name lists. */
 const MAX_SHOWN_NAMES = 10;
 
+/** Most characters of template arguments that are searched for their begin. */
+const MAX_ARGUMENTS = 500;
 /** `ns::reduce<float, 256>`: a name with or without namespaces and template arguments. */
 const ENTRY_NAME = /^((?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<([^;{}#"\\]*)>)?$/;
 
@@ -168,6 +169,33 @@ function instancesOf(original: string, name: string): string {
   const more = launched.length > MAX_SHOWN_NAMES ? ` and ${launched.length - MAX_SHOWN_NAMES} more` : '';
   const shown = launched.slice(0, MAX_SHOWN_NAMES).map((one) => `'${shortened(one)}'`);
   return `the source launches ${shown.join(', ')}${more}`;
+}
+
+/** The instances of this template that host code launches, `reduce<float, 256><<<grid, block>>>(x)`, each once. `text` has no comments. */
+function launchedInstances(text: string, name: string): string[] {
+  const found = new Set<string>();
+  for (let at = text.indexOf('<<<'); at >= 0; at = text.indexOf('<<<', at + 3)) {
+    const close = text.slice(0, at).trimEnd().length - 1;
+    const open = text[close] === '>' ? openingAngle(text, close) : -1;
+    if (open < 0) continue;
+    const before = /(?:^|[^\w$])([A-Za-z_$][\w$]*)\s*$/.exec(text.slice(Math.max(0, open - name.length - MAX_ARGUMENTS), open))?.[1];
+    const given = text
+      .slice(open + 1, close)
+      .replace(/\s+/g, ' ')
+      .trim();
+    if (before === name && given !== '') found.add(`${name}<${given}>`);
+  }
+  return [...found];
+}
+
+function openingAngle(text: string, close: number): number {
+  let depth = 0;
+  for (let at = close; at >= Math.max(0, close - MAX_ARGUMENTS); at--) {
+    if (text[at] === '>' && text[at - 1] !== '-') depth++;
+    else if (text[at] === '<' && --depth === 0) return at;
+    else if (text[at] === ';' || text[at] === '{') return -1;
+  }
+  return -1;
 }
 
 /** Whether a macro that defines a kernel may give it this name, also by pasting (`scale_##T`). The compiler decides. */

@@ -37,7 +37,7 @@ import { asksForSpaces } from '../cuda-to-cpu/library-headers.js';
 import { castEdits, mayCast } from '../cuda-to-cpu/saturating-casts.js';
 import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
 import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
-import { withoutInstantiations } from '../cuda-to-cpu/explicit-instantiations.js';
+import { withoutInstantiations } from '../../compiler/cuda-source/dialect.js';
 
 /**
  * -O3: at -O2 g++ 12 vectorises almost nothing. No libstdc++: device code cannot use it, and an image without it loads faster. The four

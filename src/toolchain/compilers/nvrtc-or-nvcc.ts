@@ -7,7 +7,7 @@ import { UnavailableError } from '../../core/base/errors.js';
 import { withoutDirectives } from '../../compiler/cuda-source/directives.js';
 import { type GlobalFunction, globalFunctions, namedOnce } from '../../compiler/cuda-source/source-scan.js';
 import { withoutComments } from '../../compiler/cuda-source/tokens.js';
-import { withConstantExpressions } from '../../compiler/cuda-source/constants.js';
+import { withConstantExpressions } from '../../compiler/cuda-source/dialect.js';
 import { onlyFor } from '../../compiler/cuda-source/host-code.js';
 import { isInstance, plainName, withSymbols } from '../base/symbols.js';
 import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';

@@ -18,7 +18,7 @@ import { titleOf } from '../base/diagnostics.js';
 import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
-import { isSelfContained, refuseEndlessIncludes } from '../cuda-parser/included-file-checks.js';
+import { isSelfContained, refuseEndlessIncludes } from './included-file-checks.js';
 import { withoutRemoved, withSupportedKernels } from '../cuda-parser/supported-kernels.js';
 import { performance } from '../../core/base/timers.js';
 

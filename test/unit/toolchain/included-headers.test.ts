@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
-import { isSelfContained } from '../../../src/toolchain/cuda-parser/included-file-checks.js';
+import { isSelfContained } from '../../../src/toolchain/images/included-file-checks.js';
 import { ImageRunner, specOf } from './run-image.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'millrace-headers-'));
