@@ -1,67 +1,76 @@
-import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
+import { FAKE_DRIVER } from './test/support/fake-driver.js';
 import { keptCompiler } from './test/support/kept-compiler.js';
 
-// Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
-const LONG = process.env['MILLRACE_LONG'] === '1' ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
+const IS_LONG = process.env['MILLRACE_LONG'] === '1';
+const HAS_GPU = process.env['MILLRACE_TEST_CUDA'] === '1' || ['/dev/nvidiactl', '/dev/dxg'].some((file) => existsSync(file));
+const HAS_CLANG = spawnSync('clang++', ['--version']).status === 0;
+const HAS_FAKE_DRIVER = FAKE_DRIVER !== undefined;
 
-// Files of test/process and test/examples that mostly wait, for child processes and for time to pass.
+// The conformance suite: folders of chapters by target. test/support/targets.ts opens the devices.
+const ONE = ['order', 'runtime', 'kernels'];
+const TWO = ['two', 'two/one-backend'];
+// What the code of kernels computes, whatever driver launches them.
+const COMPUTED = ['arithmetic', 'texts'];
+const TARGETS: Readonly<Record<string, readonly string[]>> = {
+  cpu: [...ONE, ...COMPUTED],
+  'two-cpu': TWO,
+  seeded: ['order', ...TWO],
+  'fake-cuda': HAS_FAKE_DRIVER ? [...ONE, ...TWO, ...(IS_LONG ? COMPUTED : [])] : [],
+  'two-backends': HAS_FAKE_DRIVER ? ['two', 'two/two-backends'] : [],
+  cuda: HAS_GPU ? ['alone', ...ONE, ...COMPUTED] : [],
+  'two-cuda': HAS_GPU ? TWO : [],
+  clang: HAS_CLANG ? ['kernels', ...COMPUTED] : [],
+};
+const TARGET_TEST = 'test/conformance/target.test.ts';
+
+// Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
+const LONG = IS_LONG ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
+
+// Files that mostly wait, for child processes and for time to pass.
 const WAITING = [
   'test/examples/**/*.test.ts',
   'test/process/{compilers,failing-builds,hung-gpu,lifetime,package,readme,teardown,watching}.test.ts',
 ];
+const PAIRED = ['test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts'];
 
-// Two of these run side by side, also where the machine has two cores: no test in them says how long something takes.
-const PAIRED = [
-  'test/conformance/{build-again,fake-cuda-refusals,nvcc,run-clang,run-cpu-kernels,run-cpu-texts,run-fake-cuda,run-seeded,run-two-backends,run-two-cpu}.test.ts',
-  'test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts',
-];
-
-// The longest files of their group begin first, so that no other worker is without work while they end.
-const LONGEST =
-  /\/(?:run-cpu-kernels|run-cpu-texts|run-fake-cuda|run-fake-cuda-kernels|run-seeded|terminate-file-operations|readme|teardown|lifetime|simd|regions)\.test\.ts$/;
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isLong = ({ moduleId }: TestSpecification): boolean => LONGEST.test(moduleId);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
-  }
+/** Projects of one phase run side by side, with so many workers in all. */
+function phase(groupOrder: number, maxWorkers: number, projects: readonly Project[]): TestProjectConfiguration[] {
+  return projects.map((test) => ({ extends: true, test: { ...test, maxWorkers, sequence: { groupOrder } } }));
 }
+type Project = Readonly<{ name: string; include: string[]; exclude?: string[]; isolate?: boolean; env?: Record<string, string> }>;
 
-// Forks, not threads: tests own the process they run in, and --expose-gc works only there. First the unit tests and PAIRED,
-// two files at a time, most of them waiting for compilers; then those that wait for processes; then the others one at a time:
-// some show that two kernels run side by side, and need the cores for that.
+// Forks, not threads: tests own the process they run in, and --expose-gc works only there. Two workers also where the machine has two
+// cores: they wait for compilers and devices. Tests that measure time, or need the cores for kernels that run side by side, run alone at the end.
 export default defineConfig({
   test: {
     pool: 'forks',
-    sequence: { sequencer: LongestFirst },
     execArgv: ['--expose-gc'],
     env: keptCompiler(),
     setupFiles: ['test/support/usual-compiler.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'paired',
-          include: ['test/unit/**/*.test.ts', ...PAIRED],
-          exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`),
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
+      ...phase(0, 2, [
+        {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts', 'test/conformance/*.test.ts'],
+          exclude: [TARGET_TEST, ...LONG.map((name) => `test/unit/toolchain/${name}.test.ts`)],
         },
-      },
-      { extends: true, test: { name: 'programs', include: WAITING, maxWorkers: 3, sequence: { groupOrder: 1 } } },
-      {
-        extends: true,
-        test: {
-          name: 'whole',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/unit/**', ...PAIRED, ...WAITING],
-          fileParallelism: false,
-          sequence: { groupOrder: 2 },
-        },
-      },
+        { name: 'processes', include: PAIRED },
+        ...Object.entries(TARGETS).map(([name, folders]) => ({
+          name,
+          include: [TARGET_TEST, ...folders.map((folder) => `test/conformance/${folder}/*.test.ts`)],
+          isolate: false,
+          env: { MILLRACE_TEST_TARGET: name },
+        })),
+      ]),
+      ...phase(1, 3, [{ name: 'programs', include: WAITING }]),
+      ...phase(2, 1, [
+        { name: 'alone', include: ['test/{conformance/alone,process,reactive}/*.test.ts'], exclude: [...PAIRED, ...WAITING] },
+      ]),
     ],
   },
 });

@@ -79,9 +79,9 @@ function* seededRuns() {
     yield {
       what: `seed ${seed}, one device`,
       env,
-      args: ['test/conformance/run-cpu.test.ts', 'test/conformance/run-cpu-kernels.test.ts', 'test/conformance/run-cpu-texts.test.ts'],
+      args: ['--project', 'cpu'],
     };
-    yield { what: `seed ${seed}, two devices`, env, args: ['test/conformance/run-two-cpu.test.ts'] };
+    yield { what: `seed ${seed}, two devices`, env, args: ['--project', 'two-cpu'] };
   }
 }
 
@@ -94,7 +94,7 @@ function* programRuns() {
     yield {
       what: `programs ${done + 1} to ${Math.min(done + PROGRAMS_A_RUN, programs)}`,
       env: { ...schedule, MILLRACE_PROGRAMS: String(each) },
-      args: ['test/conformance/run-cpu.test.ts', 'test/conformance/run-two-cpu.test.ts', '-t', 'random programs'],
+      args: ['--project', 'cpu', '--project', 'two-cpu', '-t', 'random programs'],
     };
   }
 }

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { SKIPS } from './skips.js';
 
 const TEXT = readFileSync(path.resolve(import.meta.dirname, '../../docs/semantics.md'), 'utf8');
-const CODE = readdirSync(import.meta.dirname)
-  .filter((file) => file.endsWith('.ts') && file !== path.basename(import.meta.filename))
+const CODE = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.test.ts') && file !== path.basename(import.meta.filename))
   .map((file) => readFileSync(path.join(import.meta.dirname, file), 'utf8'))
   .join('\n');
 

@@ -1,4 +1,4 @@
-// The kernels of this folder that take textures and surfaces. Conformance tests launch them: test/conformance/textures.ts.
+// The kernels of this folder that take textures and surfaces. Conformance tests launch them: test/conformance/kernels/textures.test.ts.
 import { type CudaParams, f32, i16, i32, inout, input, output, surface, texture, u8 } from 'millrace';
 
 export interface TextureText {

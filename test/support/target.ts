@@ -3,8 +3,6 @@ import type { Device, DeviceSpec, OpenOptions } from 'millrace';
 
 /** What differs between devices without one of them being wrong. */
 export interface Supports {
-  /** The device can be timed: it does not share its cores with its own driver's bookkeeping. */
-  readonly timing: boolean;
   /** An allocation below the device's total memory can fail. */
   readonly memoryLimit: boolean;
   /** Another process can open its events and memory. */
@@ -15,8 +13,8 @@ export interface Supports {
   readonly waitingStreams: number;
 }
 
-/** What the CPU device supports, where other tests run beside. */
-export const CPU_SUPPORTS: Supports = { timing: false, memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 };
+/** What the CPU device supports. */
+export const CPU_SUPPORTS: Supports = { memoryLimit: false, interprocess: false, spinsPerSecond: 1e9, waitingStreams: 64 };
 
 export interface Target {
   /** Shown in titles and matched by skips.ts. */

@@ -55,6 +55,14 @@ describe('fails', () => {
     expect(ended.text).toContain('b.test.ts: no result');
   });
 
+  test('when one of two projects that run a file has no result for it', async () => {
+    writeFileSync(join(folder, 'test-files.txt'), '[cpu] a.test.ts\n[fake-cuda] a.test.ts\n');
+    report(['a.test.ts']);
+    const ended = await count();
+    expect(ended).toMatchObject({ code: 1, last: '2 passed, 1 failed' });
+    expect(ended.text).toContain('[fake-cuda] a.test.ts: no result');
+  });
+
   test('when the run was no success, though no test of the report failed', async () => {
     report(['a.test.ts'], { success: false });
     expect(await count()).toMatchObject({ code: 1, last: '2 passed, 1 failed' });

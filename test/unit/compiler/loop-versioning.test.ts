@@ -1,4 +1,4 @@
-// Which loops get an unchecked version on CUDA, and that nvcc compiles both. test/conformance/checked-loops.ts (chapter 4) tests their
+// Which loops get an unchecked version on CUDA, and that nvcc compiles both. test/conformance/kernels/checked-loops.test.ts (chapter 4) tests their
 // results and reports.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Tests the power of the random kernels in test/conformance/random-kernels.ts: every listed mistake, applied to their IR, must change the
+// Tests the power of the random kernels in test/conformance/arithmetic/random-kernels.test.ts: every listed mistake, applied to their IR, must change the
 // result of one of the first kernels.
 import { describe, expect, test } from 'vitest';
 import { type Decided, decided, type Outcome, outcomeOf } from '../../support/oracle/cases.js';

@@ -1,4 +1,4 @@
-// nvcc compiles random kernels of all types, whose results test/conformance/random-kernels.ts compares.
+// nvcc compiles random kernels of all types, whose results test/conformance/arithmetic/random-kernels.test.ts compares.
 import { test } from 'vitest';
 import { compileWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { cases } from '../../support/oracle/cases.js';

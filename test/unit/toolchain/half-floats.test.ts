@@ -1,4 +1,4 @@
-// What only the CPU device's forms of cuda_fp16.h and cuda_bf16.h need; their results are tested in test/conformance/half-numbers.ts.
+// What only the CPU device's forms of cuda_fp16.h and cuda_bf16.h need; their results are tested in test/conformance/texts/half-numbers.test.ts.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

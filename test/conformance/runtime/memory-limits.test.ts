@@ -1,0 +1,55 @@
+// Chapter 7: the memory of a CPU device, and arrays that nothing disposes.
+import { describe, expect } from 'vitest';
+import { OutOfMemoryError, openDevice } from 'millrace';
+import { defineChapter } from '../../support/chapter.js';
+import { rulesOf, withDevice } from '../../support/rule.js';
+import { rejectionOf } from '../../support/wait.js';
+
+const MIB = 2 ** 20;
+
+defineChapter((target) => {
+  const rule = rulesOf(target);
+  const isOnCpu = target.spec.startsWith('cpu');
+  const options = { guard: false, memoryLimitBytes: 64 * MIB };
+
+  describe.runIf(!isOnCpu)('7 limits: the memory of a GPU', () => {
+    rule('S706', 'a GPU refuses memoryLimitBytes', async () => {
+      const error = await rejectionOf(openDevice(target.spec, { memoryLimitBytes: MIB }));
+      expect(error).toMatchObject({ name: 'UnsupportedError', capability: 'memoryLimitBytes' });
+    });
+  });
+
+  describe.runIf(isOnCpu)('7 limits: the memory of a CPU device', () => {
+    rule('S706', 'arrays take at most memoryLimitBytes, and the error of another one lists the largest with their lines', async () => {
+      await withDevice(target, options, async (device) => {
+        expect((await device.pool.stats()).totalBytes).toBe(64 * MIB);
+        const held = Array.from({ length: 7 }, () => device.zeros(8 * MIB, 'u8'));
+        using last = device.zeros([4, MIB], 'u8');
+        const error = await rejectionOf(device.zeros(16 * MIB, 'u8').read());
+        expect(error.cause).toBeInstanceOf(OutOfMemoryError);
+        expect(error.cause).toMatchObject({ requestedBytes: 16 * MIB, freeBytes: 4 * MIB });
+        expect((error.cause as Error).message).toMatch(
+          /largest arrays of this thread are u8\[8388608\] \(8388608 bytes, made at .*memory-limits\.test\.ts:\d+:\d+\).*; and 3 more, 62914560 bytes in all/,
+        );
+        expect((await last.read()).length).toBe(4 * MIB);
+        for (const each of held) each[Symbol.dispose]();
+        using again = device.ones(32 * MIB, 'u8');
+        expect((await again.read())[0]).toBe(1);
+      });
+      for (const memoryLimitBytes of [0, -1, 1.5, '1']) {
+        await expect(openDevice(target.spec, { memoryLimitBytes: memoryLimitBytes as never })).rejects.toMatchObject({
+          argument: 'memoryLimitBytes',
+        });
+      }
+    });
+
+    rule('S707', 'a loop that forgets its arrays runs on: an allocation without room waits for a collection', async () => {
+      await withDevice(target, options, async (device) => {
+        for (let n = 0; n < 40; n++) {
+          const x = device.full(8 * MIB, n, 'u8');
+          expect((await x.read())[8 * MIB - 1]).toBe(n);
+        }
+      });
+    });
+  });
+});
