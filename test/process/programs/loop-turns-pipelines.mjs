@@ -76,8 +76,13 @@ export function pipelineCases(millrace, rxjs, { device, step, gather, numbers, n
         createBatcher(device, { maxItems: 32, maxWaitMs: 1, maxQueue: 1000 }, async (batch, lane) => (await stage(batch, lane)).slice()),
       ),
     'batchFor with 500 values': () => last(paced().pipe(batchFor({ maxItems: 10, maxWaitMs: 1 }))),
-    'cpuStage with 500 tasks on 4 threads': async () => {
-      const pool = createCpuPool(new URL(import.meta.url), { threads: 4 });
+    'the first tasks of a CPU pool of 8 threads': async () => {
+      const pool = createCpuPool(new URL(import.meta.url), { threads: 8 });
+      await Promise.all(items.slice(0, 8).map((n) => pool.run(n, { name: 'double' })));
+      await pool.close();
+    },
+    'cpuStage with 500 tasks': async () => {
+      const pool = createCpuPool(new URL(import.meta.url), { threads: 2 });
       await last(from(items).pipe(cpuStage(cpuTasks(pool), 'double', (n) => n)));
       await pool.close();
     },
