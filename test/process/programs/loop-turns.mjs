@@ -261,9 +261,9 @@ const cases = {
       await texture.read();
       texture[Symbol.dispose]();
     }),
-  'compile() of 20 kernels': async () => {
+  'compile() of 5 kernels': async () => {
     isOfCase = true;
-    const kernels = Array.from({ length: 20 }, (_, n) =>
+    const kernels = Array.from({ length: 5 }, (_, n) =>
       kernel(`compiled${n}`, { y: inout(f32) }, ({ y: z }, { i }) => {
         z[i] = z[i] * 2 + i;
       }),
