@@ -22,9 +22,6 @@ uint32_t PositionOf(const unsigned (&thread)[3]) {
 // Dynamic shared memory of the blocks that a thread runs, one after the other.
 thread_local GuardedPages shared_pages;
 
-// A waiting thread's coroutine frames hold its local memory, of which CUDA allows this much.
-constexpr uint64_t kLocalBytes = 512 << 10;
-
 // An image reads the counter with its compiler's atomic functions.
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(unsigned long long));
 
@@ -64,11 +61,11 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .grid = {request.grid.x, request.grid.y, request.grid.z},
              .block = {request.block.x, request.block.y, request.block.z},
              .shared_bytes = request.shared_bytes,
-             .take_memory = &KernelRun::TakeMemory,
              .spin = &KernelRun::Spin,
              .fail_shuffle = &KernelRun::FailShuffle,
              .find_spaces = &KernelRun::FindSpaces,
-             .is_taken = &KernelRun::IsTaken};
+             .is_on_stacks = &KernelRun::IsOnStacks,
+             .take_stacks = &KernelRun::TakeStacks};
 }
 
 GridCall::GridCall(const GridCall& parent, const MrChild& child)
@@ -86,16 +83,16 @@ GridCall::GridCall(const GridCall& parent, const MrChild& child)
              .grid = {child.grid[0], child.grid[1], child.grid[2]},
              .block = {child.block[0], child.block[1], child.block[2]},
              .shared_bytes = static_cast<unsigned>(child.shared_bytes),
-             .take_memory = &KernelRun::TakeMemory,
              .spin = &KernelRun::Spin,
              .fail_shuffle = &KernelRun::FailShuffle,
              .find_spaces = &KernelRun::FindSpaces,
-             .is_taken = &KernelRun::IsTaken};
+             .is_on_stacks = &KernelRun::IsOnStacks,
+             .take_stacks = &KernelRun::TakeStacks};
 }
 
 void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const RunOfBlocks& of) const {
   if (fault.IsNoted()) return;
-  KernelRun run(kLocalBytes * block_threads(), image_->variables());
+  KernelRun run(image_->variables());
   MrLaunch launch = launch_;
   launch.run = &run;
   launch.block_now = first;
@@ -137,7 +134,7 @@ std::optional<hal::KernelFailure> GridCall::FailureOf(const LaunchFault& fault) 
   if (!fault.IsNoted()) return std::nullopt;
   Status status = LosesDevice(fault.fault())
                       ? Status(StatusCode::kDeviceLost, "a kernel accessed unmapped memory or trapped")
-                      : Status(StatusCode::kLaunchFailed, "a kernel exceeded the memory for its threads");
+                      : Status(StatusCode::kLaunchFailed, "a kernel exceeded the memory or the stack of its threads");
   protocol::FaultSlot report = fault.Report();
   if (fault.fault() == KernelFault::kGuard) {
     status = Status(StatusCode::kLaunchFailed, "a kernel accessed memory outside an array");

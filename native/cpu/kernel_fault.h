@@ -14,7 +14,7 @@ namespace millrace::cpu {
 enum class KernelFault : uint32_t {
   kNone,
   kStack,        // The thread's stack overflowed.
-  kMemory,       // The coroutines of a block need more memory than allowed.
+  kMemory,       // The threads of a block need more memory than there is.
   kAddress,      // The kernel accessed memory that is not mapped, or not for that use.
   kNoAddress,    // The kernel used a non-canonical address, whose value the processor does not report.
   kInstruction,  // The kernel reached a trap or an invalid instruction.

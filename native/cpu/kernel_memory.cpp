@@ -51,13 +51,14 @@ namespace millrace::cpu {
 namespace {
 
 // Parts of the address space of a thread, which costs nothing until it is used:
-//   guard | the shim's variables | guard | shared variables | guard | stack | guard | what kernels take | guard
+//   guard | the shim's variables | guard | shared variables | guard | stack | guard | stacks of a block's threads |
+//   guard
 constexpr uint64_t kGuard = MR_SHARED_OFFSET;
 constexpr uint64_t kOwn = kOwnVariables;
 constexpr uint64_t kStack = kOwn + MR_SHARED_OFFSET + kMostVariableBytes + kGuard;
-constexpr uint64_t kTaken = kStack + kKernelStackBytes + kGuard;
-constexpr uint64_t kMostTaken = 1 << 30;
-constexpr uint64_t kAll = kTaken + kMostTaken + kGuard;
+constexpr uint64_t kStacks = kStack + kKernelStackBytes + kGuard;
+constexpr uint64_t kMostStackBytes = 1 << 30;
+constexpr uint64_t kAll = kStacks + kMostStackBytes + kGuard;
 static_assert(2 * kMostVariableBytes <= MR_SHARED_OFFSET && kAll <= kKernelMemorySpan);
 static_assert(kOwn == 0x40000000 && kKernelMemorySpan == 0x200000000);
 
@@ -70,9 +71,6 @@ constexpr uint64_t kTries = 64;
 constexpr uint64_t kStackGuard = 8 << 20;
 // Accessible memory grows by so much.
 constexpr uint64_t kGrowth = 1 << 20;
-// What kernels take stays for the next launch, up to this.
-constexpr uint64_t kKeptBytes = 1 << 20;
-constexpr uint64_t kCacheLine = 64;
 
 struct Part {
   uint64_t first;
@@ -95,7 +93,6 @@ bool KernelMemory::Map() {
   if (Grow(own_, sizeof(void*), most_variables_, &own_bytes_) &&
       mprotect(stack, kKernelStackBytes, PROT_READ | PROT_WRITE) == 0) {
     stack_ = stack;
-    taken_ = own_ - kOwn + kTaken;
     return true;
   }
   Unmap();
@@ -111,13 +108,12 @@ bool KernelMemory::MapWhole() {
   reserved_.push_back({mapped + before, kAll});
   own_ = mapped + before + kOwn;
   most_variables_ = kMostVariableBytes;
-  most_taken_ = kMostTaken;
+  reserved_for_stacks_ = kMostStackBytes;
   return true;
 }
 
 bool KernelMemory::MapParts() {
   most_variables_ = kSmallPart;
-  most_taken_ = kSmallPart;
   std::byte* const near = Reserve(nullptr, kSmallGuard);
   if (near == nullptr) return false;
   munmap(near, kSmallGuard);
@@ -134,7 +130,7 @@ bool KernelMemory::MapPartsAt(std::byte* start) {
   constexpr Part kParts[] = {{kOwn - kSmallGuard, kSmallPart + 2 * kSmallGuard},
                              {kOwn + MR_SHARED_OFFSET - kSmallGuard, kSmallPart + 2 * kSmallGuard},
                              {kStack - kStackGuard, kStackGuard + kKernelStackBytes + kSmallGuard},
-                             {kTaken - kSmallGuard, kSmallPart + 2 * kSmallGuard}};
+                             {kStacks - kSmallGuard, kSmallGuard}};
   for (const auto& [first, bytes] : kParts) {
     std::byte* const made = Reserve(start + first, bytes);
     if (made == nullptr) return false;
@@ -148,6 +144,7 @@ void KernelMemory::Unmap() {
   for (const auto& [start, bytes] : reserved_) munmap(start, bytes);
   reserved_.clear();
   own_bytes_ = 0;
+  reserved_for_stacks_ = 0;
 }
 
 void KernelMemory::Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) const {
@@ -186,16 +183,19 @@ std::byte* KernelMemory::SharedOf(const ImageVariables& variables) const {
   return own_ + MR_SHARED_OFFSET + variables.first();
 }
 
-std::byte* KernelMemory::Take(uint64_t bytes) {
-  const uint64_t from = taken_bytes_;
-  if (bytes > most_taken_ || !Grow(taken_, from + bytes, most_taken_, &taken_present_)) return nullptr;
-  taken_bytes_ = RoundUp(from + bytes, kCacheLine);
-  return taken_ + from;
-}
-
-void KernelMemory::GiveBack() {
-  if (taken_bytes_ > kKeptBytes) madvise(taken_ + kKeptBytes, ToPages(taken_bytes_ - kKeptBytes), MADV_DONTNEED);
-  taken_bytes_ = 0;
+std::byte* KernelMemory::TakeStacks(uint32_t count, uint64_t bytes) {
+  const uint64_t wanted = ThreadStacks::Rounded(count) * bytes;
+  if (wanted > kMostStackBytes) return nullptr;
+  std::byte* const start = own_ - kOwn + kStacks;
+  if (wanted > reserved_for_stacks_) {
+    // With a guard behind them, where the next ones will be.
+    const uint64_t had = reserved_for_stacks_ == 0 ? 0 : reserved_for_stacks_ + kSmallGuard;
+    std::byte* const made = Reserve(start + had, wanted + kSmallGuard - had);
+    if (made == nullptr) return nullptr;
+    reserved_.push_back({made, wanted + kSmallGuard - had});
+    reserved_for_stacks_ = wanted;
+  }
+  return stacks_.Take(start, count, bytes);
 }
 
 bool KernelMemory::IsBelowStack(uintptr_t address) const {

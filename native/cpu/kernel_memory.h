@@ -1,6 +1,6 @@
-// Memory of a thread that runs kernels: variables of images, a stack and what kernels take, each between inaccessible
-// pages and with nothing of the host near. A kernel that indexes outside of its shared or local arrays reaches other
-// memory of kernels of this thread, or is stopped by a page fault.
+// Memory of a thread that runs kernels: variables of images, a stack, and stacks for the threads of a block, each
+// between inaccessible pages and with nothing of the host near. A kernel that indexes outside of its shared or local
+// arrays reaches other memory of kernels of this thread, or is stopped by a page fault.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "cpu/image_variables.h"
 #include "cpu/shim/launch_abi.h"
+#include "cpu/thread_stacks.h"
 
 namespace millrace::cpu {
 
@@ -28,11 +29,9 @@ class KernelMemory {
   /// Makes the variables of an image accessible, and initialises them the first time. False if the system refuses.
   [[nodiscard]] bool Prepare(const ImageVariables& variables);
   [[nodiscard]] std::byte* SharedOf(const ImageVariables& variables) const;
-  /// Behind what was taken before; null if the system refuses. Aligned to a cache line.
-  [[nodiscard]] std::byte* Take(uint64_t bytes);
-  /// Frees all that was taken.
-  void GiveBack();
-  [[nodiscard]] bool IsTaken(uintptr_t address) const { return address - At(taken_) < taken_bytes_; }
+  /// At least `count` stacks, whose lowest page is a guard; null if the system refuses.
+  [[nodiscard]] std::byte* TakeStacks(uint32_t count, uint64_t bytes);
+  [[nodiscard]] const ThreadStacks& stacks() const { return stacks_; }
 
   /// Calls a kernel on this stack. A wrong index may have changed all that is on it when the kernel returns.
   void Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) const;
@@ -57,14 +56,12 @@ class KernelMemory {
 
   std::vector<Reserved> reserved_;
   uint64_t most_variables_ = 0;
-  uint64_t most_taken_ = 0;
   std::byte* own_ = nullptr;    // The shim's variables. The shared ones follow MR_SHARED_OFFSET bytes later.
   std::byte* stack_ = nullptr;  // Its lowest byte.
-  std::byte* taken_ = nullptr;
+  ThreadStacks stacks_;
+  uint64_t reserved_for_stacks_ = 0;
   uint64_t own_bytes_ = 0;
   uint64_t shared_bytes_ = 0;
-  uint64_t taken_bytes_ = 0;
-  uint64_t taken_present_ = 0;
   uint64_t used_ = 0;           // The variables below have had values.
   std::vector<bool> prepared_;  // By the number of the image.
 };

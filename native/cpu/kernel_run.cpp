@@ -14,7 +14,6 @@
 #include <mutex>
 
 #include "cpu/division_traps.h"
-#include "cpu/host_info.h"
 #include "cpu/kernel_memory.h"
 
 namespace millrace::cpu {
@@ -56,16 +55,6 @@ struct sigaction previous[std::size(kSignals)];
 
 // Large enough for an earlier handler, which ours calls.
 constexpr size_t kSignalStackBytes = size_t{64} << 10;
-
-// Limit for the coroutine memory of all runs together, as a fraction of the machine's or container's memory: kernels
-// whose threads wait in deep calls must not exhaust it.
-constexpr uint64_t kPartOfMemory = 4;
-std::atomic<uint64_t> bytes_of_all_runs{0};
-
-uint64_t MostBytesOfAllRuns() {
-  static const uint64_t most = MemoryOfHost().total / kPartOfMemory;
-  return most;
-}
 
 // A thread that waits in a loop for so long waits for one that never runs: the longest kernels of programs take
 // seconds.
@@ -177,6 +166,7 @@ void KernelThread::LeaveRun(KernelRun& left, int signal, const siginfo_t& info) 
   if (signal == SIGILL) left.Leave(KernelFault::kInstruction, address);
   if (info.si_code == SI_KERNEL) left.Leave(KernelFault::kNoAddress, address);
   if (memory.IsBelowStack(address)) left.Leave(KernelFault::kStack, kKernelStackBytes);
+  if (memory.stacks().Contains(address)) left.Leave(KernelFault::kStack, memory.stacks().bytes());
   if (memory.Contains(address)) left.Leave(KernelFault::kVariables, 0);
   left.Leave(KernelFault::kAddress, address);
 }
@@ -215,26 +205,13 @@ void KernelRun::Leave(KernelFault fault, uint64_t detail, const MrShuffle& shuff
   siglongjmp(place_, 1);
 }
 
-KernelRun::~KernelRun() {
-  if (bytes_ == 0) return;
-  bytes_of_all_runs.fetch_sub(bytes_, std::memory_order_relaxed);
-  memory_->GiveBack();
-}
-
-void* KernelRun::TakeMemory(void* run, unsigned long long bytes) {
+char* KernelRun::TakeStacks(void* run, unsigned count, unsigned long long bytes) {
   auto& self = *static_cast<KernelRun*>(run);
   self.is_paused_ = true;
-  const uint64_t most = std::min(self.most_bytes_, MostBytesOfAllRuns());
-  if (bytes > most - std::min(most, self.bytes_)) self.Leave(KernelFault::kMemory, most);
-  const uint64_t others = bytes_of_all_runs.fetch_add(bytes, std::memory_order_relaxed);
-  void* const made = others + bytes > MostBytesOfAllRuns() ? nullptr : self.memory_->Take(bytes);
-  if (made == nullptr) {
-    bytes_of_all_runs.fetch_sub(bytes, std::memory_order_relaxed);
-    self.Leave(KernelFault::kMemory, self.bytes_);
-  }
-  self.bytes_ += bytes;
+  std::byte* const first = self.memory_->TakeStacks(count, bytes);
+  if (first == nullptr) self.Leave(KernelFault::kMemory, count * bytes);
   self.is_paused_ = false;
-  return made;
+  return reinterpret_cast<char*>(first);
 }
 
 void KernelRun::Spin(void* run, unsigned long long* since) {
@@ -259,8 +236,8 @@ void KernelRun::FindSpaces(void* run, MrSpaces* found) {
   found->variable_bytes = self.variables_->end() - self.variables_->first();
 }
 
-bool KernelRun::IsTaken(void* run, const void* address) {
-  return static_cast<KernelRun*>(run)->memory_->IsTaken(reinterpret_cast<uintptr_t>(address));
+bool KernelRun::IsOnStacks(void* run, const void* address) {
+  return static_cast<KernelRun*>(run)->memory_->stacks().Contains(reinterpret_cast<uintptr_t>(address));
 }
 
 void KernelRun::FailShuffle(void* run, const MrShuffle* shuffle) {

@@ -27,22 +27,21 @@ class KernelMemory;
 /// Thread: any; one call at a time on each.
 class KernelRun {
  public:
-  /// `most_bytes`: the limit of TakeMemory. `variables`: the image's; null if it has none.
-  KernelRun(uint64_t most_bytes, const ImageVariables* variables) : most_bytes_(most_bytes), variables_(variables) {}
-  ~KernelRun();
+  /// `variables`: the image's; null if it has none.
+  explicit KernelRun(const ImageVariables* variables) : variables_(variables) {}
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
 
   /// Runs the blocks [first, end). `launch.run` is this object.
   [[nodiscard]] KernelExit Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end);
 
-  /// For `MrLaunch::take_memory`: cache-aligned memory until the run ends. Aborts the kernel if there is none.
-  static void* TakeMemory(void* run, unsigned long long bytes);
+  /// For `MrLaunch::take_stacks`. Aborts the kernel if there is no memory.
+  static char* TakeStacks(void* run, unsigned count, unsigned long long bytes);
   /// For `MrLaunch::spin`: aborts a kernel whose thread has waited in a loop for kSpinLimit.
   static void Spin(void* run, unsigned long long* since);
-  /// For `MrLaunch::find_spaces` and `is_taken`.
+  /// For `MrLaunch::find_spaces` and `is_on_stacks`.
   static void FindSpaces(void* run, MrSpaces* found);
-  static bool IsTaken(void* run, const void* address);
+  static bool IsOnStacks(void* run, const void* address);
   /// For `MrLaunch::fail_shuffle`: aborts the kernel.
   static void FailShuffle(void* run, const MrShuffle* shuffle);
 
@@ -52,10 +51,8 @@ class KernelRun {
   friend class KernelThread;
   [[noreturn]] void Leave(KernelFault fault, uint64_t detail, const MrShuffle& shuffle = {});
 
-  const uint64_t most_bytes_;
   const ImageVariables* const variables_;
   KernelMemory* memory_ = nullptr;  // The thread's, from Call on.
-  uint64_t bytes_ = 0;
   KernelExit exit_;
   volatile bool is_paused_ = false;
   sigjmp_buf place_;

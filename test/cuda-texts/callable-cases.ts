@@ -79,6 +79,18 @@ const INSTANCES: readonly TextCase[] = [
   results: { out: ints(96, (i) => of(i) * 2 + 1) },
 }));
 
+/** The sum of the values of a thread's warp. */
+const warpSum = (i: number): number => numbers.subarray(i & ~31, (i & ~31) + LANES).reduce((a, b) => a + b);
+const ANYWHERE: readonly ((i: number) => number)[] = [
+  (i) => warpSum(i) + 32,
+  warpSum,
+  (i) => numbers.subarray(i & ~31, (i & ~31) + LANES).reduce((a, b) => a + b * b, 0) + numbers[i]!,
+  (i) => numbers[i]! + 1,
+  (i) => 2 * warpSum(i) + numbers[i]! + 2 + 32 + 3,
+  () => 1 + 96 + 1,
+  () => 4 * 32,
+];
+
 export const CALLABLE_CASES: readonly TextCase[] = [
   ...KERNELS.map(([kernel, of]) => ({
     file: kernel === 'pointed' ? 'callables/pointers' : 'callables/reductions',
@@ -98,4 +110,12 @@ export const CALLABLE_CASES: readonly TextCase[] = [
     results: { y: floats(x.length, of), alive: new Int32Array(1) },
   })),
   ...INSTANCES,
+  {
+    file: 'callables/anywhere',
+    kernel: 'anywhere',
+    params: { x: input(i32), y: output(i32), left: inout(i32) },
+    launch: { grid: 1, block: 96 },
+    given: { x: numbers, y: new Int32Array(96 * ANYWHERE.length), left: new Int32Array(1) },
+    results: { y: ints(96 * ANYWHERE.length, (i) => ANYWHERE[Math.floor(i / 96)]!(i % 96)), left: Int32Array.of(96) },
+  },
 ];

@@ -206,10 +206,11 @@ KERNEL(stray, 1, 8) {
 KERNEL(trap, 0) {
   __builtin_trap();
 }
-// Allocates memory without end, and writes to it.
+// Asks for stacks without end, and writes to them.
 KERNEL(greedy, 1, 8) {
-  while (true) {
-    *static_cast<volatile char*>(launch->take_memory(launch->run, 1 << 20)) = 1;
+  for (unsigned count = 1;; count *= 2) {
+    char* const stacks = launch->take_stacks(launch->run, count, 1 << 20);
+    for (unsigned n = 0; n < count; ++n) static_cast<volatile char*>(stacks)[(n + 1ull) * (1 << 20) - 1] = 1;
     Param<Flag>(launch, 0)->fetch_add(1);
   }
 }

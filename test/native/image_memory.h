@@ -23,7 +23,13 @@ class ImageMemory {
     if (variables_ == nullptr) return entry(&launch, first, end);
     thread_local cpu::KernelMemory memory;
     if (!memory.Map() || !memory.Prepare(*variables_)) std::abort();
-    memory.Call(entry, launch, first, end);
+    MrLaunch with_stacks = launch;
+    with_stacks.take_stacks = [](void*, unsigned count, unsigned long long bytes) {
+      std::byte* const stacks = memory.TakeStacks(count, bytes);
+      if (stacks == nullptr) std::abort();
+      return reinterpret_cast<char*>(stacks);
+    };
+    memory.Call(entry, with_stacks, first, end);
   }
 
  private:

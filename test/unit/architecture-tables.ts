@@ -76,7 +76,7 @@ export const SUBFOLDERS: Readonly<Record<string, Readonly<Record<string, readonl
     system: [],
     base: [],
     'cuda-parser': ['base'],
-    'cuda-to-cpu': ['base', 'cuda-parser'],
+    'cuda-to-cpu': ['cuda-parser'],
     compilers: ['system', 'base', 'cuda-parser', 'cuda-to-cpu'],
     images: ['system', 'base', 'cuda-parser', 'compilers'],
   },

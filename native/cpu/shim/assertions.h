@@ -1,8 +1,9 @@
 // assert() in CUDA C++ source: the first failed assertion describes itself in the launch's fault slot, as in a
 // TypeScript kernel, and its thread ends. The other threads continue, and barriers do not wait for it.
 //
-// A thread may be deep in device functions, so it ends by a longjmp to the code that resumed it. No frame in between
-// needs cleanup: exceptions are disabled, and device code holds its data by value.
+// A thread may be deep in device functions, so it ends by a longjmp to the code that called the kernel, or by leaving
+// its stack (thread_stacks.h). No frame in between needs cleanup: exceptions are disabled, and device code holds its
+// data by value.
 #pragma once
 
 #include "thread_index.h"
@@ -23,6 +24,8 @@ static_assert(__builtin_offsetof(MrFaultSlot, thread_z) == 44, "");
 MR_OF_THREAD MrFaultSlot* mr_fault;
 MR_OF_THREAD unsigned* mr_fault_word;
 MR_OF_THREAD void* mr_place_to_leave[5];
+/// For threads with stacks; else null.
+MR_OF_THREAD void (*mr_leave_stack)();
 
 /// `line` takes the place of the index in other reports. All ones as the parameter means an assertion.
 [[noreturn]] __attribute__((noinline, cold)) static void mr_assertion_failed(int line, uint3 block, uint3 thread) {
@@ -36,6 +39,7 @@ MR_OF_THREAD void* mr_place_to_leave[5];
     __atomic_store_n(&mr_fault->state, 2u, __ATOMIC_RELEASE);
     __atomic_store_n(mr_fault_word, 1u, __ATOMIC_RELEASE);
   }
+  if (mr_leave_stack != nullptr) mr_leave_stack();
   __builtin_longjmp(mr_place_to_leave, 1);
 }
 /// Follows the call that the longjmp may leave: clang would otherwise make it a tail call and release the frame to jump

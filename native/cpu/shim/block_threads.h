@@ -1,4 +1,5 @@
-// Runs the blocks of a kernel whose threads wait: one coroutine per thread, resumed in thread order.
+// Runs the blocks of a kernel whose threads wait: each thread has a stack (thread_stacks.h), and
+// they run in thread order.
 //
 // A warp runs until each of its lanes has returned or is at a block barrier; then the next warp runs. When all
 // remaining threads are at a barrier, they continue; if one of them is at a grid barrier, the other blocks must arrive
@@ -17,27 +18,22 @@ static MR_INLINE void mr_tell_met(const mr_thread* threads, const mr_warp_reques
   mr_tell(mr_race_warp, mr_rank_of(threads[0]), met);
 }
 
-#if defined(MR_ASSERTING)
-/// Resumes a thread. A thread whose assertion fails counts as returned; its frames are freed when the blocks end.
-static __attribute__((noinline)) void mr_go_on(mr_thread& thread) {
-  mr_race_thread(mr_rank_of(thread));
-  if (__builtin_setjmp(mr_place_to_leave) == 0) {
-    std::coroutine_handle<>::from_address(thread.frame).resume();
-    mr_keep_frame();
-  } else {
+/// Runs lanes of a warp, one after the other, until each waits or returns.
+static MR_INLINE void mr_go_on(mr_thread* warp, unsigned lanes) {
+  mr_block_run& run = mr_run_of_block;
+  run.warp = warp;
+#if defined(MR_FINDS_RACES)
+  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+    run.chain = rest & -rest;
+    mr_race_thread(mr_rank_of(warp[__builtin_ctz(rest)]));
+    mr_switch(&run.loop, mr_next(run));
     mr_race_thread(mr_race_no_thread);
-    thread.frame = nullptr;
-    thread.request = nullptr;
   }
-  mr_race_thread(mr_race_no_thread);
-}
 #else
-static MR_INLINE void mr_go_on(mr_thread& thread) {
-  mr_race_thread(mr_rank_of(thread));
-  std::coroutine_handle<>::from_address(thread.frame).resume();
-  mr_race_thread(mr_race_no_thread);
-}
+  run.chain = lanes;
+  mr_switch(&run.loop, mr_next(run));
 #endif
+}
 
 #if defined(MR_GATES)
 /// One pass over the threads of a block.
@@ -57,26 +53,21 @@ static unsigned mr_run_warp(mr_thread* threads, unsigned count) {
   mr_warp_requests requests;
   unsigned alive = 0;
   unsigned waiting = 0;
-  const auto go_on = [&](unsigned lane) {
-    mr_thread& thread = threads[lane];
-    threadIdx = thread.index;
-    mr_go_on(thread);
-    if (thread.frame == nullptr) alive &= ~(1u << lane);
-    if (thread.request == nullptr) return;
-    requests.of[lane] = thread.request;
-    thread.request = nullptr;
-    waiting |= 1u << lane;
-  };
-  for (unsigned lane = 0; lane < count; ++lane) {
-    if (threads[lane].frame == nullptr) continue;
-    alive |= 1u << lane;
-    go_on(lane);
-  }
-  while (waiting != 0) {
-    const unsigned answered = mr_answer(requests, waiting, alive);
-    mr_tell_met(threads, requests, answered);
-    waiting &= ~answered;
-    for (unsigned rest = answered; rest != 0; rest &= rest - 1) go_on(static_cast<unsigned>(__builtin_ctz(rest)));
+  for (unsigned lane = 0; lane < count; ++lane) alive |= static_cast<unsigned>(!threads[lane].has_returned) << lane;
+  for (unsigned lanes = alive; lanes != 0;) {
+    mr_go_on(threads, lanes);
+    for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
+      const int lane = __builtin_ctz(rest);
+      mr_thread& thread = threads[lane];
+      if (thread.has_returned) alive &= ~(1u << lane);
+      if (thread.request == nullptr) continue;
+      requests.of[lane] = thread.request;
+      thread.request = nullptr;
+      waiting |= 1u << lane;
+    }
+    lanes = waiting == 0 ? 0 : mr_answer(requests, waiting, alive);
+    mr_tell_met(threads, requests, lanes);
+    waiting &= ~lanes;
   }
   return static_cast<unsigned>(__builtin_popcount(alive));
 }
@@ -102,47 +93,61 @@ static void mr_run_waiting_blocks(const MrLaunch* launch, unsigned long long fir
   const mr_index3 grid_dim{mr_index(columns), mr_index(rows), mr_index(static_cast<int>(launch->grid[2]))};
   mr_launch_of_block = launch;
   mr_dynamic_shared = launch->dynamic_shared;
+  mr_dynamic_shared_bytes = launch->shared_bytes;
   blockDim = block_dim;
   gridDim = grid_dim;
 
-  mr_frames frames;
-  mr_current_frames = &frames;
-  mr_block_barrier barrier;
-  auto* threads = static_cast<mr_thread*>(frames.take(count * sizeof(mr_thread)));
+  mr_index3 block_index;
+  const auto body = [&](const mr_index3& thread_index) {
+    if constexpr (IsPassedIndices) {
+      Kernel(thread_index, block_index, block_dim, grid_dim, args...);
+    } else {
+      Kernel(args...);
+    }
+  };
+  alignas(64) char room[mr_most_threads_of_block * sizeof(mr_thread)];  // Not initialised.
+  auto* const threads = reinterpret_cast<mr_thread*>(room);
+  char* stacks[mr_most_threads_of_block];
+  char* const lowest = mr_take_stacks(count);
+  for (unsigned n = 0; n < count; ++n) stacks[n] = mr_top_of_stack(lowest, count - 1 - n);
+  mr_block_run& run = mr_run_of_block;
+  run.begin = &mr_begin_thread<decltype(body)>;
+  run.body = &body;
+  run.free_stacks = stacks;
+  run.free_count = count;
+  run.barrier = {};
+#if defined(MR_ASSERTING)
+  mr_leave_stack = &mr_end_thread;
+#endif
   for (unsigned long long block = first; block < end && !mr_is_stopped(launch); ++block) {
-    const mr_index3 block_index{mr_index(static_cast<int>(block % columns)),
-                                mr_index(static_cast<int>(block / columns % rows)),
-                                mr_index(static_cast<int>(block / columns / rows))};
+    block_index = {mr_index(static_cast<int>(block % columns)), mr_index(static_cast<int>(block / columns % rows)),
+                   mr_index(static_cast<int>(block / columns / rows))};
     blockIdx = block_index;
     launch->block_now = block;
     mr_tell(mr_race_begin_block, count);
     for (unsigned number = 0; number < count; ++number) {
-      mr_thread& thread = threads[number];
       const int n = static_cast<int>(number);
-      thread = {};
+      mr_thread& thread = threads[number];
+      thread.request = nullptr;
+      thread.gate = nullptr;
       thread.index = {mr_index(n % width), mr_index(n / width % height), mr_index(n / width / height)};
-      thread.barrier = &barrier;
       thread.lane = n & 31;
-      mr_task task;
-      if constexpr (IsPassedIndices) {
-        task = Kernel(thread.index, block_index, block_dim, grid_dim, args...);
-      } else {
-        task = Kernel(args...);
-      }
-      task.handle.promise().thread = &thread;
-      thread.frame = task.handle.address();
+      thread.stack = nullptr;
+      thread.has_returned = false;
     }
     for (unsigned alive = count; alive != 0;) {
       alive = mr_run_to_barrier(threads, count);
-      if (barrier.is_of_grid) mr_wait_for_grid();
-      barrier.release();
+      if (run.barrier.is_of_grid) mr_wait_for_grid();
+      run.barrier.release();
       mr_tell(mr_race_barrier);
     }
     mr_tell(mr_race_end_block);
   }
-  mr_current_frames = nullptr;
 }
 
+/// A kernel whose threads may wait, by its function type.
+template <class Function>
+struct mr_waiting_signature;
 template <bool IsPassedIndices, class... Params>
 struct mr_waiting_signature_of : mr_signature<void(Params...)> {
   template <auto Kernel, unsigned... Number>
@@ -156,9 +161,11 @@ struct mr_waiting_signature_of : mr_signature<void(Params...)> {
     run<Kernel>(launch, first, end, mr_count_to<sizeof...(Params)>{});
   }
 };
-
 template <class... Params>
-struct mr_signature<mr_task(Params...)> : mr_waiting_signature_of<false, Params...> {};
+struct mr_waiting_signature<void(Params...)> : mr_waiting_signature_of<false, Params...> {};
 template <class... Params>
-struct mr_signature<mr_task(mr_index3, mr_index3, mr_index3, mr_index3, Params...)>
+struct mr_waiting_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, Params...)>
     : mr_waiting_signature_of<true, Params...> {};
+
+/// Like MR_KERNEL_OF, for a kernel whose threads may wait.
+#define MR_WAITING_KERNEL_OF(name, ...) MR_EXPORT_KERNEL(mr_waiting_signature, name, __VA_ARGS__)

@@ -7,17 +7,11 @@
 
 #include "block_threads.h"
 
-/// The base of what a thread awaits at a gate.
-struct mr_gate_wait : mr_gate {
-  MR_INLINE explicit mr_gate_wait(bool (*test)(const mr_gate*)) : mr_gate{test} {}
-  MR_INLINE bool await_ready() const noexcept { return is_open(this); }
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-    mr_thread* thread = self.promise().thread;
-    thread->frame = self.address();
-    thread->gate = this;
-  }
-};
+/// The running thread waits until the gate is open.
+MR_INLINE void mr_wait_at(const mr_gate& gate) {
+  mr_run_of_block.running->gate = &gate;
+  mr_wait();
+}
 
 /// One round of a warp. Returns the number of threads that have not returned.
 static unsigned mr_run_gated_warp(mr_thread* threads, unsigned count, mr_round& round) {
@@ -25,7 +19,7 @@ static unsigned mr_run_gated_warp(mr_thread* threads, unsigned count, mr_round& 
   unsigned alive = 0, waiting = 0, gated = 0;
   const auto look = [&](unsigned lane) {
     mr_thread& thread = threads[lane];
-    if (thread.frame == nullptr) alive &= ~(1u << lane);
+    if (thread.has_returned) alive &= ~(1u << lane);
     if (thread.gate != nullptr) gated |= 1u << lane;
     if (thread.request == nullptr) return;
     requests.of[lane] = thread.request;
@@ -33,14 +27,13 @@ static unsigned mr_run_gated_warp(mr_thread* threads, unsigned count, mr_round& 
     waiting |= 1u << lane;
   };
   const auto go_on = [&](unsigned lane) {
-    threadIdx = threads[lane].index;
     round.has_moved = true;
-    mr_go_on(threads[lane]);
+    mr_go_on(threads, 1u << lane);
     look(lane);
   };
   for (unsigned lane = 0; lane < count; ++lane) {
     mr_thread& thread = threads[lane];
-    if (thread.frame == nullptr) continue;
+    if (thread.has_returned) continue;
     alive |= 1u << lane;
     if (round.is_first && thread.gate == nullptr && thread.request == nullptr) {
       go_on(lane);

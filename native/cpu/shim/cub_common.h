@@ -12,34 +12,6 @@ MR_INLINE int mr_rank_in_block() {
   return static_cast<int>((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
 }
 
-/// Waits at the block's barrier, then calls `finish`.
-template <class Finish>
-struct [[nodiscard]] mr_block_step : mr_syncthreads {
-  Finish finish;
-  MR_INLINE explicit mr_block_step(Finish given) : finish(given) {}
-  MR_INLINE auto await_resume() { return finish(); }
-};
-template <class Finish>
-struct mr_finish_by {
-  /// The user's operators need not be const.
-  mutable Finish finish;
-  MR_INLINE auto operator()(unsigned long long ballot) const {
-    if constexpr (requires { finish(ballot); }) {
-      return finish(ballot);
-    } else {
-      return finish();
-    }
-  }
-};
-
-/// For members that wait in CUB and need not here. The builder awaits them, so that the kernel keeps its indices.
-struct mr_no_wait {
-  MR_INLINE bool await_ready() const noexcept { return true; }
-  template <class Handle>
-  MR_INLINE void await_suspend(Handle) const noexcept {}
-  MR_INLINE void await_resume() const noexcept {}
-};
-
 /// All threads of a block.
 template <int Threads>
 struct mr_whole_block {
@@ -47,7 +19,8 @@ struct mr_whole_block {
   static MR_INLINE int rank() { return mr_rank_in_block(); }
   template <class Finish>
   static MR_INLINE auto then(Finish finish) {
-    return mr_block_step<Finish>(finish);
+    __syncthreads();
+    return finish();
   }
 };
 /// The logical warp of a thread: `Threads` neighbouring lanes. A size that is no power of two has one a warp.
@@ -64,7 +37,8 @@ struct mr_logical_warp {
   }
   template <class Finish>
   static MR_INLINE auto then(Finish finish) {
-    return mr_ask(mr_warp_call::sync, mask(), 0, 0, 0, mr_finish_by<Finish>{finish});
+    __syncwarp(mask());
+    return finish();
   }
 };
 

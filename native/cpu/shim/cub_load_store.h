@@ -64,19 +64,17 @@ class mr_tile : public mr_collective<cub::NullType> {
   MR_INLINE mr_tile() = default;
 
   template <class Iterator>
-  MR_INLINE mr_no_wait Load(Iterator from, T (&items)[Items], int valid = mr_all_items) {
+  MR_INLINE void Load(Iterator from, T (&items)[Items], int valid = mr_all_items) {
     mr_load_items(from, items, first(), stride, valid);
-    return {};
   }
   template <class Iterator, class Default>
-  MR_INLINE mr_no_wait Load(Iterator from, T (&items)[Items], int valid, Default otherwise) {
+  MR_INLINE void Load(Iterator from, T (&items)[Items], int valid, Default otherwise) {
     for (T& item : items) item = static_cast<T>(otherwise);
-    return Load(from, items, valid);
+    Load(from, items, valid);
   }
   template <class Iterator>
-  MR_INLINE mr_no_wait Store(Iterator to, T (&items)[Items], int valid = mr_all_items) {
+  MR_INLINE void Store(Iterator to, T (&items)[Items], int valid = mr_all_items) {
     mr_store_items(to, items, first(), stride, valid);
-    return {};
   }
 };
 

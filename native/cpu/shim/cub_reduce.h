@@ -140,16 +140,13 @@ class WarpReduce : public mr_collective<mr_slots<T, Threads>> {
     const int rank = Crowd::rank();
     (*slots)[rank] = input;
     const int shift = Crowd::lane() - rank;
-    auto finish = [slots, op, rank, shift](unsigned long long ballot) mutable {
-      const auto has_flag = [&](int at) { return (ballot >> (at + shift) & 1) != 0; };
-      if (rank == 0) {
-        for (int at = Threads - 2; at >= 0; --at) {
-          if (!has_flag(IsHead ? at + 1 : at)) (*slots)[at] = op((*slots)[at], (*slots)[at + 1]);
-        }
+    const unsigned flags = mr_ballot(Crowd::mask(), 5, flag) >> shift;
+    if (rank == 0) {
+      for (int at = Threads - 2; at >= 0; --at) {
+        if ((flags >> (IsHead ? at + 1 : at) & 1) == 0) (*slots)[at] = op((*slots)[at], (*slots)[at + 1]);
       }
-      return (*slots)[rank];
-    };
-    return mr_ask(mr_warp_call::ballot, Crowd::mask(), 5, flag, 0, mr_finish_by<decltype(finish)>{finish});
+    }
+    return (*slots)[rank];
   }
 };
 

@@ -11,8 +11,12 @@ struct mr_scan_storage {
   mr_slots<T, 1> aggregate, seed;
 };
 
+template <class T>
+T& mr_some();
+template <class Op, class T, class = void>
+inline constexpr bool mr_is_operator = false;
 template <class Op, class T>
-concept mr_is_operator = requires(Op op, T a) { op(a, a); };
+inline constexpr bool mr_is_operator<Op, T, decltype((void)mr_some<Op>()(mr_some<T>(), mr_some<T>()))> = true;
 
 /// What every form of a scan does. Calls of the first warp's threads ask for the prefix, as in CUB; the first one's
 /// result counts.

@@ -188,20 +188,18 @@ class BlockHistogram : public mr_collective<NullType> {
   MR_INLINE BlockHistogram() = default;
 
   template <class Counter>
-  MR_INLINE mr_no_wait InitHistogram(Counter (&histogram)[Bins]) {
+  MR_INLINE void InitHistogram(Counter (&histogram)[Bins]) {
     for (int bin = Crowd::rank(); bin < Bins; bin += Crowd::count) histogram[bin] = 0;
-    return {};
   }
   template <class Counter>
-  MR_INLINE mr_no_wait Composite(T (&items)[Items], Counter (&histogram)[Bins]) {
+  MR_INLINE void Composite(T (&items)[Items], Counter (&histogram)[Bins]) {
     for (T item : items) __atomic_fetch_add(&histogram[item], Counter{1}, __ATOMIC_RELAXED);
-    return {};
   }
   template <class Counter>
   MR_INLINE auto Histogram(T (&items)[Items], Counter (&histogram)[Bins]) {
-    (void)InitHistogram(histogram);
+    InitHistogram(histogram);
     return Crowd::then(
-        [self = *this, items = &items, histogram = &histogram]() mutable { (void)self.Composite(*items, *histogram); });
+        [self = *this, items = &items, histogram = &histogram]() mutable { self.Composite(*items, *histogram); });
   }
 };
 

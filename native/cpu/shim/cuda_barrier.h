@@ -48,31 +48,28 @@ class barrier {
     arrive();
   }
 
-  /// Waits for the end of a phase.
-  class [[nodiscard]] phase_wait : public mr_gate_wait {
-   public:
-    MR_INLINE phase_wait(const barrier* of, arrival_token phase) : mr_gate_wait(&test), of_(of), phase_(phase) {}
-    MR_INLINE bool await_resume() const noexcept {
-      mr_race_acquire_by(of_);
-      return true;
-    }
-
-   private:
-    static bool test(const mr_gate* gate) {
-      const auto* own = static_cast<const phase_wait*>(gate);
-      return own->of_->phase_ > own->phase_;
-    }
-    const barrier* of_;
-    arrival_token phase_;
-  };
-  MR_INLINE phase_wait wait(arrival_token token) const { return {this, token}; }
-  MR_INLINE phase_wait arrive_and_wait() { return wait(arrive()); }
+  /// Waits for the end of a phase. Returns true.
+  MR_INLINE bool wait(arrival_token token) const {
+    const phase_end end{{&phase_end::test}, this, token};
+    if (phase_ <= token) mr_wait_at(end);
+    mr_race_acquire_by(this);
+    return true;
+  }
+  MR_INLINE bool arrive_and_wait() { return wait(arrive()); }
   /// Waits instead of telling that the phase has not ended, so that a loop around it ends.
-  MR_INLINE phase_wait try_wait(arrival_token token) const { return wait(token); }
-  MR_INLINE phase_wait wait_parity(bool parity) const { return {this, (phase_ & 1) == parity ? phase_ : phase_ - 1}; }
-  MR_INLINE phase_wait try_wait_parity(bool parity) const { return wait_parity(parity); }
+  MR_INLINE bool try_wait(arrival_token token) const { return wait(token); }
+  MR_INLINE bool wait_parity(bool parity) const { return wait((phase_ & 1) == parity ? phase_ : phase_ - 1); }
+  MR_INLINE bool try_wait_parity(bool parity) const { return wait_parity(parity); }
 
  private:
+  struct phase_end : mr_gate {
+    const barrier* of;
+    arrival_token phase;
+    static bool test(const mr_gate* gate) {
+      const auto* own = static_cast<const phase_end*>(gate);
+      return own->of->phase_ > own->phase;
+    }
+  };
   MR_INLINE void reset(long expected) {
     mr_race_pass(this, sizeof(*this));
     expected_ = left_ = expected;
@@ -100,26 +97,8 @@ class pipeline {
   pipeline(const pipeline&) = delete;
   pipeline& operator=(pipeline&&) = default;
 
-  /// Waits until a counter of a stage has a value.
-  class [[nodiscard]] count_wait : public mr_gate_wait {
-   public:
-    MR_INLINE count_wait(const unsigned long long* counter, unsigned long long least)
-        : mr_gate_wait(&test), counter_(counter), least_(least) {}
-    MR_INLINE void await_resume() const noexcept {
-      if (counter_ != nullptr) mr_race_acquire_by(counter_);
-    }
-
-   private:
-    static bool test(const mr_gate* gate) {
-      const auto* own = static_cast<const count_wait*>(gate);
-      return own->counter_ == nullptr || *own->counter_ >= own->least_;
-    }
-    const unsigned long long* counter_;
-    unsigned long long least_;
-  };
-  MR_INLINE count_wait producer_acquire() {
-    if (stages_ == 0) return {nullptr, 0};
-    return {emptied_ + head_ % stages_, head_ / stages_ * *consumers_};
+  MR_INLINE void producer_acquire() {
+    if (stages_ != 0) wait_for(emptied_ + head_ % stages_, head_ / stages_ * *consumers_);
   }
   MR_INLINE void producer_commit() {
     if (stages_ != 0) {
@@ -128,9 +107,8 @@ class pipeline {
     }
     ++head_;
   }
-  MR_INLINE count_wait consumer_wait() {
-    if (stages_ == 0) return {nullptr, 0};
-    return {filled_ + tail_ % stages_, (tail_ / stages_ + 1) * *producers_};
+  MR_INLINE void consumer_wait() {
+    if (stages_ != 0) wait_for(filled_ + tail_ % stages_, (tail_ / stages_ + 1) * *producers_);
   }
   MR_INLINE void consumer_release() {
     if (stages_ != 0) {
@@ -144,6 +122,22 @@ class pipeline {
  private:
   template <thread_scope, unsigned char>
   friend struct mr_pipeline_maker;
+
+  /// That a counter of a stage has a value.
+  struct count_reached : mr_gate {
+    const unsigned long long* counter;
+    unsigned long long least;
+    static bool test(const mr_gate* gate) {
+      const auto* own = static_cast<const count_reached*>(gate);
+      return *own->counter >= own->least;
+    }
+  };
+  static MR_INLINE void wait_for(const unsigned long long* counter, unsigned long long least) {
+    const count_reached reached{{&count_reached::test}, counter, least};
+    if (*counter < least) mr_wait_at(reached);
+    mr_race_acquire_by(counter);
+  }
+
   unsigned long long *filled_ = nullptr, *emptied_ = nullptr;
   const unsigned *producers_ = nullptr, *consumers_ = nullptr;
   unsigned long long head_ = 0, tail_ = 0;
@@ -155,32 +149,28 @@ template <thread_scope Scope, unsigned char Stages>
 struct mr_pipeline_maker {
   using State = pipeline_shared_state<Scope, Stages>;
   /// All threads vote, wait for each other, and the first one that goes on sets up the state.
-  static MR_INLINE auto make(State* state, bool produces, bool consumes) {
+  static MR_INLINE pipeline<Scope> make(State* state, bool produces, bool consumes) {
     mr_race_pass(state, sizeof(*state));
     state->votes[0] += produces;
     state->votes[1] += consumes;
-    return mr_block_step([state] {
-      if (state->votes[0] + state->votes[1] != 0) {
-        state->producers = state->votes[0];
-        state->consumers = state->votes[1];
-        state->votes[0] = state->votes[1] = 0;
-        for (unsigned stage = 0; stage < Stages; ++stage) state->filled[stage] = state->emptied[stage] = 0;
-      }
-      pipeline<Scope> made;
-      made.filled_ = state->filled;
-      made.emptied_ = state->emptied;
-      made.producers_ = &state->producers;
-      made.consumers_ = &state->consumers;
-      made.stages_ = Stages;
-      return made;
-    });
+    __syncthreads();
+    if (state->votes[0] + state->votes[1] != 0) {
+      state->producers = state->votes[0];
+      state->consumers = state->votes[1];
+      state->votes[0] = state->votes[1] = 0;
+      for (unsigned stage = 0; stage < Stages; ++stage) state->filled[stage] = state->emptied[stage] = 0;
+    }
+    pipeline<Scope> made;
+    made.filled_ = state->filled;
+    made.emptied_ = state->emptied;
+    made.producers_ = &state->producers;
+    made.consumers_ = &state->consumers;
+    made.stages_ = Stages;
+    return made;
   }
 };
 
-struct mr_ready_pipeline : mr_no_wait {
-  MR_INLINE pipeline<thread_scope_thread> await_resume() const { return {}; }
-};
-MR_INLINE mr_ready_pipeline make_pipeline() {
+MR_INLINE pipeline<thread_scope_thread> make_pipeline() {
   return {};
 }
 template <class Group, thread_scope Scope, unsigned char Stages>

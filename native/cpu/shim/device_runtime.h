@@ -74,11 +74,22 @@ struct mr_launcher {
   }
 };
 
+/// Padding may hold what was left of pointers to local memory.
+template <class T>
+MR_INLINE void mr_clear_padding([[maybe_unused]] T& argument) {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+  if constexpr (__is_trivially_copyable(T)) __builtin_clear_padding(&argument);
+#endif
+#endif
+}
+
 template <class Entry, class... Params>
 struct mr_launcher_of : mr_launcher<Entry> {
   static_assert((0 + ... + sizeof(Params)) <= mr_max_parameter_bytes,
                 "A kernel takes 4096 bytes of parameters at most.");
   MR_INLINE void operator()(Params... args) const {
+    (mr_clear_padding(args), ...);
 #if defined(MR_ASSERTING)
     const void* const params[] = {&args..., &mr_fault, &mr_fault_word};
     const unsigned sizes[] = {sizeof(Params)..., sizeof(mr_fault), sizeof(mr_fault_word)};
@@ -105,10 +116,18 @@ struct mr_pointee<T*> {
   using type = T;
 };
 
+#if defined(MR_WAITS)
+template <class Function>
+using mr_child_signature = mr_waiting_signature<Function>;
+#else
+template <class Function>
+using mr_child_signature = mr_signature<Function>;
+#endif
+
 /// The entry of MR_KERNEL, without an exported name.
 template <auto Kernel>
 struct mr_kernel_entry {
-  using Signature = mr_signature<typename mr_pointee<decltype(Kernel)>::type>;
+  using Signature = mr_child_signature<typename mr_pointee<decltype(Kernel)>::type>;
   __attribute__((flatten)) static void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     mr_race_enter(launch);
     mr_take_hidden(launch, Signature::table.count);
@@ -128,7 +147,7 @@ MR_INLINE auto mr_launch(Grid grid, Block block, unsigned long long shared_bytes
 template <class Body, class... Args>
 struct mr_body_entry {
   static MR_INLINE auto call(Args... args) { return (*static_cast<Body*>(nullptr))(args...); }
-  using Signature = mr_signature<decltype(call(static_cast<Args (*)()>(nullptr)()...))(Args...)>;
+  using Signature = mr_child_signature<decltype(call(static_cast<Args (*)()>(nullptr)()...))(Args...)>;
   __attribute__((flatten)) static void run(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
     mr_race_enter(launch);
     mr_take_hidden(launch, Signature::table.count);

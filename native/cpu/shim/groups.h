@@ -13,7 +13,7 @@ MR_INLINE unsigned mr_rank() {
 
 class thread_block {
  public:
-  static MR_INLINE mr_syncthreads sync() { return {}; }
+  static MR_INLINE void sync() { __syncthreads(); }
   static MR_INLINE unsigned thread_rank() { return mr_rank(); }
   static MR_INLINE unsigned num_threads() { return blockDim.x * blockDim.y * blockDim.z; }
   static MR_INLINE unsigned size() { return num_threads(); }
@@ -33,16 +33,9 @@ MR_INLINE thread_block this_thread_block(block_tile_memory<MaxBlockSize>&) {
   return {};
 }
 
-/// A block barrier at which the block also waits for the other blocks.
-struct [[nodiscard]] mr_sync_grid : mr_syncthreads {
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) const noexcept {
-    mr_syncthreads::await_suspend(self);
-    self.promise().thread->barrier->is_of_grid = true;
-  }
-};
-/// Without a cooperative launch, blocks may not run concurrently: the launch then fails like an assertion on line 0.
-MR_INLINE mr_sync_grid mr_await_grid() {
+/// A block barrier at which the block also waits for the other blocks. Without a cooperative launch, blocks may not run
+/// concurrently: the launch then fails like an assertion on line 0.
+MR_INLINE void mr_sync_grid() {
   if (mr_launch_of_block->wait_for_grid == nullptr) {
 #if defined(MR_ASSERTING)
     mr_assertion_failed(0, blockIdx, threadIdx);
@@ -50,17 +43,18 @@ MR_INLINE mr_sync_grid mr_await_grid() {
     __builtin_trap();
 #endif
   }
-  return {};
+  mr_run_of_block.barrier.is_of_grid = true;
+  __syncthreads();
 }
 
 class grid_group {
  public:
   struct arrival_token {};
   static MR_INLINE bool is_valid() { return mr_launch_of_block->wait_for_grid != nullptr; }
-  static MR_INLINE mr_sync_grid sync() { return mr_await_grid(); }
+  static MR_INLINE void sync() { mr_sync_grid(); }
   /// Arriving does nothing: barrier_wait returns when all threads have called it.
   static MR_INLINE arrival_token barrier_arrive() { return {}; }
-  static MR_INLINE mr_sync_grid barrier_wait(arrival_token&&) { return mr_await_grid(); }
+  static MR_INLINE void barrier_wait(arrival_token&&) { mr_sync_grid(); }
   static MR_INLINE unsigned long long num_blocks() {
     return 1ull * static_cast<unsigned>(gridDim.x) * static_cast<unsigned>(gridDim.y) *
            static_cast<unsigned>(gridDim.z);
@@ -93,24 +87,19 @@ MR_INLINE grid_group this_grid() {
   return {};
 }
 
-/// Exchanges a value of more than 64 bits, word by word.
+/// Exchanges a value word by word, if it has more than 64 bits.
 template <class T, class Exchange>
-mr_dco<T> mr_in_words(T value, Exchange exchange) {
-  unsigned long long words[(sizeof(T) + 7) / 8] = {};
-  __builtin_memcpy(words, &value, sizeof(T));
-  for (unsigned long long& word : words) word = co_await exchange(word);
-  __builtin_memcpy(&value, words, sizeof(T));
-  co_return value;
-}
-
-/// A ballot of some lanes, shifted so that the first of them is bit 0.
-struct mr_finish_shifted {
-  unsigned mask;
-  int first;
-  MR_INLINE unsigned operator()(unsigned long long ballot) const {
-    return (static_cast<unsigned>(ballot) & mask) >> first;
+MR_INLINE auto mr_in_words(T value, Exchange exchange) {
+  if constexpr (sizeof(T) <= 8) {
+    return exchange(value);
+  } else {
+    unsigned long long words[(sizeof(T) + 7) / 8] = {};
+    __builtin_memcpy(words, &value, sizeof(T));
+    for (unsigned long long& word : words) word = exchange(word);
+    __builtin_memcpy(&value, words, sizeof(T));
+    return value;
   }
-};
+}
 
 template <unsigned Size, class Parent = void>
 class thread_block_tile;
@@ -147,35 +136,29 @@ class mr_tile_place<Size, void> {
 template <unsigned Size, bool IsWide>
 class mr_tile_threads {
  public:
-  static MR_INLINE auto sync() { return __syncwarp(mask()); }
-#define MR_TILE_SHUFFLE(name, of)                                                                                     \
-  template <class T>                                                                                                  \
-  static MR_INLINE auto name(T value, int by) {                                                                       \
-    if constexpr (sizeof(T) > 8) {                                                                                    \
-      return mr_in_words(value, [lanes = mask(), by](unsigned long long word) { return of(lanes, word, by, Size); }); \
-    } else {                                                                                                          \
-      return of(mask(), value, by, Size);                                                                             \
-    }                                                                                                                 \
+  static MR_INLINE void sync() { __syncwarp(mask()); }
+#define MR_TILE_SHUFFLE(name, of)                                                      \
+  template <class T>                                                                   \
+  static MR_INLINE auto name(T value, int by) {                                        \
+    return mr_in_words(value, [by](auto word) { return of(mask(), word, by, Size); }); \
   }
   MR_TILE_SHUFFLE(shfl, __shfl_sync)
   MR_TILE_SHUFFLE(shfl_up, __shfl_up_sync)
   MR_TILE_SHUFFLE(shfl_down, __shfl_down_sync)
   MR_TILE_SHUFFLE(shfl_xor, __shfl_xor_sync)
 #undef MR_TILE_SHUFFLE
-  static MR_INLINE auto any(int predicate) {
+  static MR_INLINE int any(int predicate) {
     return __any_sync(mask(), predicate);
   }
-  static MR_INLINE auto all(int predicate) {
+  static MR_INLINE int all(int predicate) {
     return __all_sync(mask(), predicate);
   }
-  static MR_INLINE auto ballot(int predicate) {
-    return mr_ask(mr_warp_call::ballot, mask(), 3, predicate != 0, 0, mr_finish_shifted{mask(), first()});
+  static MR_INLINE unsigned ballot(int predicate) {
+    return (mr_ballot(mask(), 3, predicate != 0) & mask()) >> first();
   }
   template <class T>
-  static MR_INLINE auto match_any(T value) {
-    using Value = typename mr_shuffled<T>::type;
-    return mr_ask(mr_warp_call::match_any, mask(), 1, mr_bits_of(static_cast<Value>(value)), 0,
-                  mr_finish_shifted{mask(), first()});
+  static MR_INLINE unsigned match_any(T value) {
+    return (mr_match_any(mask(), 1, value) & mask()) >> first();
   }
 
  private:
@@ -215,16 +198,11 @@ class coalesced_group {
   MR_INLINE unsigned num_threads() const { return static_cast<unsigned>(__builtin_popcount(mask_)); }
   MR_INLINE unsigned size() const { return num_threads(); }
   MR_INLINE unsigned mr_mask() const { return mask_; }
-  MR_INLINE auto sync() const { return __syncwarp(mask_); }
+  MR_INLINE void sync() const { __syncwarp(mask_); }
   template <class T>
   MR_INLINE auto shfl(T value, int rank) const {
-    if constexpr (sizeof(T) > 8) {
-      return mr_in_words(value, [lanes = mask_, from = lane_of(rank)](unsigned long long word) {
-        return __shfl_sync(lanes, word, from);
-      });
-    } else {
-      return __shfl_sync(mask_, value, lane_of(rank));
-    }
+    return mr_in_words(value,
+                       [lanes = mask_, from = lane_of(rank)](auto word) { return __shfl_sync(lanes, word, from); });
   }
   template <class T>
   MR_INLINE auto shfl_up(T value, int by) const {
@@ -236,22 +214,17 @@ class coalesced_group {
     const int from = static_cast<int>(thread_rank()) + by;
     return shfl(value, from < static_cast<int>(num_threads()) ? from : static_cast<int>(thread_rank()));
   }
-  MR_INLINE auto any(int predicate) const { return __any_sync(mask_, predicate); }
-  MR_INLINE auto all(int predicate) const { return __all_sync(mask_, predicate); }
-  /// Lanes of a group, addressed by rank.
-  struct Ranked {
-    unsigned mask;
-    MR_INLINE unsigned operator()(unsigned long long ballot) const {
-      unsigned ranked = 0;
-      int rank = 0;
-      for (unsigned rest = mask; rest != 0; rest &= rest - 1, ++rank) {
-        ranked |= (static_cast<unsigned>(ballot) >> __builtin_ctz(rest) & 1u) << rank;
-      }
-      return ranked;
+  MR_INLINE int any(int predicate) const { return __any_sync(mask_, predicate); }
+  MR_INLINE int all(int predicate) const { return __all_sync(mask_, predicate); }
+  /// Lanes are addressed by rank.
+  MR_INLINE unsigned ballot(int predicate) const {
+    const unsigned votes = mr_ballot(mask_, 4, predicate != 0);
+    unsigned ranked = 0;
+    int rank = 0;
+    for (unsigned rest = mask_; rest != 0; rest &= rest - 1, ++rank) {
+      ranked |= (votes >> __builtin_ctz(rest) & 1u) << rank;
     }
-  };
-  MR_INLINE auto ballot(int predicate) const {
-    return mr_ask(mr_warp_call::ballot, mask_, 4, predicate != 0, 0, Ranked{mask_});
+    return ranked;
   }
 
  private:
@@ -263,18 +236,13 @@ class coalesced_group {
 
   unsigned mask_;
 };
-struct mr_finish_coalesced {
-  MR_INLINE coalesced_group operator()(unsigned long long mask) const {
-    return coalesced_group(static_cast<unsigned>(mask));
-  }
-};
-MR_INLINE auto coalesced_threads(unsigned site = __builtin_LINE()) {
-  return mr_ask(mr_warp_call::active, mr_all_lanes, site, 0, 0, mr_finish_coalesced{});
+MR_INLINE coalesced_group coalesced_threads(unsigned site = __builtin_LINE()) {
+  return coalesced_group(__activemask(site));
 }
 
 template <class Group>
-MR_INLINE auto sync(const Group& group) {
-  return group.sync();
+MR_INLINE void sync(const Group& group) {
+  group.sync();
 }
 
 #define MR_GROUP_OPERATION(name, expression)                      \
@@ -292,25 +260,25 @@ MR_GROUP_OPERATION(bit_xor, a ^ b)
 
 /// Every lane of the tile receives the same result.
 template <unsigned Size, class Parent, class T, class Operation>
-mr_dco<T> reduce(thread_block_tile<Size, Parent> tile, T value, Operation operation) {
+MR_INLINE T reduce(thread_block_tile<Size, Parent> tile, T value, Operation operation) {
   if constexpr (Size > 32) {
-    co_return co_await tile.mr_folded(value, operation);
+    return tile.mr_folded(value, operation);
   } else {
     for (int by = Size / 2; by > 0; by /= 2) {
-      const T other = co_await tile.shfl_xor(value, by);
+      const T other = tile.shfl_xor(value, by);
       value = operation(value, other);
     }
-    co_return value;
+    return value;
   }
 }
 template <class T, class Operation>
-mr_dco<T> reduce(coalesced_group group, T value, Operation operation) {
-  T sum = co_await group.shfl(value, 0);
+MR_INLINE T reduce(coalesced_group group, T value, Operation operation) {
+  T sum = group.shfl(value, 0);
   for (unsigned rank = 1; rank < group.size(); ++rank) {
-    const T other = co_await group.shfl(value, static_cast<int>(rank));
+    const T other = group.shfl(value, static_cast<int>(rank));
     sum = operation(sum, other);
   }
-  co_return sum;
+  return sum;
 }
 
 template <class Group>

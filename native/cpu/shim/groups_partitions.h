@@ -5,26 +5,11 @@
 
 namespace cooperative_groups {
 
-/// A wait at the block's barrier or for the lanes of a mask.
-struct [[nodiscard]] mr_group_sync : mr_warp_wait<mr_finish_void> {
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-    mr_thread* thread = self.promise().thread;
-    thread->frame = self.address();
-    if (request.mask == 0) {
-      ++thread->barrier->arrived;
-    } else {
-      thread->request = &request;
-    }
-  }
-};
-
 /// A block, a tile or coalesced lanes.
 class thread_group {
  public:
   MR_INLINE thread_group(const thread_block&) : mask_(0) {}
-  template <unsigned Size, class Parent>
-    requires(Size <= 32)
+  template <unsigned Size, class Parent, class = mr_enable_if_t<(Size <= 32), void>>
   MR_INLINE thread_group(const thread_block_tile<Size, Parent>& tile)
       : mask_((Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << (mr_rank() % 32 - tile.thread_rank())) {}
   MR_INLINE thread_group(const coalesced_group& lanes) : mask_(lanes.mr_mask()) {}
@@ -38,7 +23,7 @@ class thread_group {
     const unsigned before = mask_ & ((1u << mr_rank() % 32) - 1u);
     return mask_ == 0 ? mr_rank() : static_cast<unsigned>(__builtin_popcount(before));
   }
-  MR_INLINE mr_group_sync sync() const { return {mr_ask(mr_warp_call::sync, mask_, 0, 0, 0, mr_finish_void{})}; }
+  MR_INLINE void sync() const { mask_ == 0 ? __syncthreads() : __syncwarp(mask_); }
 
  private:
   unsigned mask_;
@@ -49,23 +34,8 @@ MR_INLINE thread_group tiled_partition(const thread_group&, unsigned size) {
   return thread_group(lanes << (mr_rank() % 32 / size * size));
 }
 
-struct mr_finish_label {
-  unsigned mask;
-  MR_INLINE coalesced_group operator()(unsigned long long same) const {
-    return coalesced_group(static_cast<unsigned>(same) & mask);
-  }
-};
-struct mr_finish_binary {
-  unsigned mask;
-  bool own;
-  MR_INLINE coalesced_group operator()(unsigned long long ballot) const {
-    const auto yes = static_cast<unsigned>(ballot) & mask;
-    return coalesced_group(own ? yes : mask & ~yes);
-  }
-};
 template <unsigned Size, class Parent>
-  requires(Size <= 32)
-MR_INLINE unsigned mr_mask_of(const thread_block_tile<Size, Parent>& tile) {
+MR_INLINE mr_enable_if_t<(Size <= 32), unsigned> mr_mask_of(const thread_block_tile<Size, Parent>& tile) {
   return (Size == 32 ? mr_all_lanes : (1u << Size % 32) - 1u) << (mr_rank() % 32 - tile.thread_rank());
 }
 MR_INLINE unsigned mr_mask_of(const coalesced_group& group) {
@@ -73,15 +43,15 @@ MR_INLINE unsigned mr_mask_of(const coalesced_group& group) {
 }
 /// The lanes of the group with the same label.
 template <class Group, class Label>
-MR_INLINE auto labeled_partition(const Group& group, Label label) {
-  using Value = typename mr_shuffled<Label>::type;
+MR_INLINE coalesced_group labeled_partition(const Group& group, Label label) {
   const unsigned mask = mr_mask_of(group);
-  return mr_ask(mr_warp_call::match_any, mask, 6, mr_bits_of(static_cast<Value>(label)), 0, mr_finish_label{mask});
+  return coalesced_group(mr_match_any(mask, 6, label) & mask);
 }
 template <class Group>
-MR_INLINE auto binary_partition(const Group& group, bool predicate) {
+MR_INLINE coalesced_group binary_partition(const Group& group, bool predicate) {
   const unsigned mask = mr_mask_of(group);
-  return mr_ask(mr_warp_call::ballot, mask, 7, predicate, 0, mr_finish_binary{mask, predicate});
+  const unsigned yes = mr_ballot(mask, 7, predicate) & mask;
+  return coalesced_group(predicate ? yes : mask & ~yes);
 }
 
 template <class Group>
@@ -91,36 +61,36 @@ inline constexpr bool mr_is_wide<thread_block_tile<Size, Parent>> = Size > 32;
 
 /// Folds the values of the lanes before this one, and its own.
 template <class Group, class T, class Operation>
-mr_dco<T> inclusive_scan(Group group, T value, Operation operation) {
+T inclusive_scan(Group group, T value, Operation operation) {
   if constexpr (mr_is_wide<Group>) {
-    co_return co_await group.mr_scanned(value, operation, true);
+    return group.mr_scanned(value, operation, true);
   } else {
     const unsigned rank = group.thread_rank();
     for (unsigned by = 1; by < group.size(); by *= 2) {
-      const T other = co_await group.shfl_up(value, static_cast<int>(by));
+      const T other = group.shfl_up(value, static_cast<int>(by));
       if (rank >= by) value = operation(other, value);
     }
-    co_return value;
+    return value;
   }
 }
 template <class Group, class T>
-mr_dco<T> inclusive_scan(Group group, T value) {
-  co_return co_await inclusive_scan(group, value, plus<T>{});
+T inclusive_scan(Group group, T value) {
+  return inclusive_scan(group, value, plus<T>{});
 }
 /// The first lane's result is T{}.
 template <class Group, class T, class Operation>
-mr_dco<T> exclusive_scan(Group group, T value, Operation operation) {
+T exclusive_scan(Group group, T value, Operation operation) {
   if constexpr (mr_is_wide<Group>) {
-    co_return co_await group.mr_scanned(value, operation, false);
+    return group.mr_scanned(value, operation, false);
   } else {
-    const T up_to = co_await inclusive_scan(group, value, operation);
-    const T before = co_await group.shfl_up(up_to, 1);
-    co_return group.thread_rank() == 0 ? T{} : before;
+    const T up_to = inclusive_scan(group, value, operation);
+    const T before = group.shfl_up(up_to, 1);
+    return group.thread_rank() == 0 ? T{} : before;
   }
 }
 template <class Group, class T>
-mr_dco<T> exclusive_scan(Group group, T value) {
-  co_return co_await exclusive_scan(group, value, plus<T>{});
+T exclusive_scan(Group group, T value) {
+  return exclusive_scan(group, value, plus<T>{});
 }
 
 /// Copies at once: the group's first thread copies. Sizes are in bytes, or in elements with two counts.
@@ -134,12 +104,12 @@ MR_INLINE void memcpy_async(const Group& group, T* to, const Shape& room, const 
   if (group.thread_rank() == 0) __builtin_memcpy(to, from, least * sizeof(T));
 }
 template <class Group>
-MR_INLINE auto wait(const Group& group) {
-  return group.sync();
+MR_INLINE void wait(const Group& group) {
+  group.sync();
 }
 template <unsigned, class Group>
-MR_INLINE auto wait_prior(const Group& group) {
-  return group.sync();
+MR_INLINE void wait_prior(const Group& group) {
+  group.sync();
 }
 
 }  // namespace cooperative_groups

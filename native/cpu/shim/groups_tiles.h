@@ -9,26 +9,20 @@ namespace cooperative_groups {
 
 /// Waits for the other threads of a tile. `Meet` computes the results from the values.
 template <unsigned Size, class T, class Meet>
-class [[nodiscard]] mr_tile_wait : public mr_gate {
+class mr_tile_wait : public mr_gate {
  public:
-  MR_INLINE mr_tile_wait(T given, Meet by) : mr_gate{&test}, value(given), result(given), meet(by) {}
-  MR_INLINE bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-    mr_thread* thread = self.promise().thread;
+  MR_INLINE mr_tile_wait(T given, Meet by) : mr_gate{&test}, value(given), result(given), meet(by) {
+    mr_thread* thread = mr_run_of_block.running;
     const unsigned rank = mr_rank();
     const unsigned in_block = thread_block::num_threads();
     const unsigned start = rank / Size * Size;
     first_ = thread - (rank - start);
     count_ = in_block - start < Size ? in_block - start : Size;
-    thread->frame = self.address();
-    thread->gate = this;
   }
-  MR_INLINE T await_resume() const { return result; }
 
   /// The waits of the tile by rank; null for threads that have returned.
   MR_INLINE mr_tile_wait* at(unsigned rank) const {
-    return rank >= count_ || first_[rank].frame == nullptr ? nullptr : of(first_[rank]);
+    return rank >= count_ || first_[rank].has_returned ? nullptr : of(first_[rank]);
   }
   MR_INLINE unsigned count() const { return count_; }
   MR_INLINE const mr_thread& thread(unsigned rank) const { return first_[rank]; }
@@ -47,7 +41,7 @@ class [[nodiscard]] mr_tile_wait : public mr_gate {
     // From the end, because the last threads arrive last.
     for (unsigned rank = own->count_; rank-- > 0;) {
       const mr_thread& thread = own->first_[rank];
-      if (thread.frame == nullptr) continue;
+      if (thread.has_returned) continue;
       if (thread.gate == nullptr || thread.gate->is_open != &test || of(thread)->is_passed_) return false;
     }
     Meet::meet(*own);
@@ -57,8 +51,8 @@ class [[nodiscard]] mr_tile_wait : public mr_gate {
     return true;
   }
 
-  mr_thread* first_ = nullptr;
-  unsigned count_ = 0;
+  mr_thread* first_;
+  unsigned count_;
   bool is_passed_ = false;
 };
 
@@ -66,11 +60,13 @@ struct mr_meet_only {
   template <class Wait>
   static void meet(const Wait&) {}
 };
-template <unsigned Size>
-struct [[nodiscard]] mr_tile_sync : mr_tile_wait<Size, char, mr_meet_only> {
-  MR_INLINE mr_tile_sync() : mr_tile_wait<Size, char, mr_meet_only>(0, {}) {}
-  MR_INLINE void await_resume() const noexcept {}
-};
+/// Waits for the other threads of the tile, and returns the thread's result.
+template <unsigned Size, class T, class Meet>
+MR_INLINE T mr_meet_in_tile(T value, Meet meet) {
+  mr_tile_wait<Size, T, Meet> wait(value, meet);
+  mr_wait_at(wait);
+  return wait.result;
+}
 
 /// Fails the launch. On a GPU, a warp waits for the warp of its own source rank, so the tile would hang.
 static __attribute__((noinline, cold)) void mr_fail_shuffle(const mr_thread& first, MrShuffle::Call first_call,
@@ -154,21 +150,21 @@ struct mr_all_of {
 template <unsigned Size>
 class mr_tile_threads<Size, true> {
  public:
-  static MR_INLINE mr_tile_sync<Size> sync() { return {}; }
+  static MR_INLINE void sync() { mr_meet_in_tile<Size>(char{}, mr_meet_only{}); }
   template <class T>
   static MR_INLINE auto shfl(T value, unsigned rank, unsigned line = __builtin_LINE()) {
     using Value = typename mr_shuffled<T>::type;
-    return mr_tile_wait<Size, Value, mr_meet_shuffle>(value, {rank, line});
+    return mr_meet_in_tile<Size>(static_cast<Value>(value), mr_meet_shuffle{rank, line});
   }
   static MR_INLINE auto any(int predicate) { return mr_folded(predicate != 0 ? 1 : 0, mr_any_of{}); }
   static MR_INLINE auto all(int predicate) { return mr_folded(predicate != 0 ? 1 : 0, mr_all_of{}); }
   template <class T, class Operation>
   static MR_INLINE auto mr_folded(T value, Operation operation) {
-    return mr_tile_wait<Size, T, mr_meet_fold<Operation>>(value, {operation});
+    return mr_meet_in_tile<Size>(value, mr_meet_fold<Operation>{operation});
   }
   template <class T, class Operation>
   static MR_INLINE auto mr_scanned(T value, Operation operation, bool has_own) {
-    return mr_tile_wait<Size, T, mr_meet_scan<Operation>>(value, {operation, has_own});
+    return mr_meet_in_tile<Size>(value, mr_meet_scan<Operation>{operation, has_own});
   }
 };
 

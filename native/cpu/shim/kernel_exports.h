@@ -22,6 +22,10 @@ static MR_INLINE void mr_run_thread(Args... args) {
 }
 #endif
 
+/// The stack of a thread: CUDA's limit of local memory, what calls out of the kernel need, and the guard. An odd number
+/// of pages, so that the translations of stacks that run in turns do not displace each other.
+static constexpr unsigned long long mr_stack_bytes = (512 + 64 + 4) << 10;
+
 /// Checked before each block.
 static MR_INLINE bool mr_is_stopped(const MrLaunch* launch) {
   return launch->last_kept != nullptr && launch->ticket > __atomic_load_n(launch->last_kept, __ATOMIC_RELAXED);
@@ -30,15 +34,15 @@ static MR_INLINE bool mr_is_stopped(const MrLaunch* launch) {
 /// The launch of the blocks that this thread runs.
 MR_OF_THREAD const MrLaunch* mr_launch_of_block;
 
-/// Memory aligned to a cache line, which the kernel owns until the entry returns.
-static __attribute__((noinline)) void* mr_take_memory(size_t bytes) {
+/// The lowest of `count` stacks for threads of a block, which stay until the entry returns.
+static __attribute__((noinline)) char* mr_take_stacks(unsigned count) {
   mr_need_stack();
-  return mr_launch_of_block->take_memory(mr_launch_of_block->run, bytes);
+  return mr_launch_of_block->take_stacks(mr_launch_of_block->run, count, mr_stack_bytes);
 }
 
 /// Fails the launch as out of memory.
 static inline void mr_lack_memory() {
-  mr_take_memory(~size_t{0} >> 1);
+  mr_take_stacks(~0u);
 }
 
 /// For cooperative launches: returns when all blocks that have not ended are here. The compiler cannot see the called
@@ -195,6 +199,7 @@ struct mr_signature<void(mr_index3, mr_index3, mr_index3, mr_index3, mr_block, P
 static MR_INLINE void mr_take_hidden(const MrLaunch* launch, unsigned count) {
   mr_fault = mr_argument<MrFaultSlot*>(launch->params[count - 2]);
   mr_fault_word = mr_argument<unsigned*>(launch->params[count - 1]);
+  mr_leave_stack = nullptr;
 }
 #else
 static MR_INLINE void mr_take_hidden(const MrLaunch*, unsigned) {}
@@ -203,13 +208,14 @@ static MR_INLINE void mr_take_hidden(const MrLaunch*, unsigned) {}
 // Parameter names also have the prefix, because a kernel may be called `first`.
 #define MR_KERNEL(name) MR_KERNEL_OF(name, name)
 /// The last arguments are the kernel's C++ name, with its namespaces and template arguments.
-#define MR_KERNEL_OF(name, ...)                                                                                       \
+#define MR_KERNEL_OF(name, ...) MR_EXPORT_KERNEL(mr_signature, name, __VA_ARGS__)
+#define MR_EXPORT_KERNEL(signature, name, ...)                                                                        \
   extern "C" {                                                                                                        \
   MR_EXPORT void mr_entry_##name(const MrLaunch* mr_launch, unsigned long long mr_first, unsigned long long mr_end) { \
     mr_race_enter(mr_launch);                                                                                         \
-    mr_take_hidden(mr_launch, mr_signature<decltype(__VA_ARGS__)>::table.count);                                      \
-    mr_signature<decltype(__VA_ARGS__)>::run<&__VA_ARGS__>(mr_launch, mr_first, mr_end);                              \
+    mr_take_hidden(mr_launch, signature<decltype(__VA_ARGS__)>::table.count);                                         \
+    signature<decltype(__VA_ARGS__)>::template run<&__VA_ARGS__>(mr_launch, mr_first, mr_end);                        \
   }                                                                                                                   \
-  MR_EXPORT_DATA extern const mr_signature<decltype(__VA_ARGS__)>::Table mr_params_##name;                            \
-  const mr_signature<decltype(__VA_ARGS__)>::Table mr_params_##name = mr_signature<decltype(__VA_ARGS__)>::table;     \
+  MR_EXPORT_DATA extern const signature<decltype(__VA_ARGS__)>::Table mr_params_##name;                               \
+  const signature<decltype(__VA_ARGS__)>::Table mr_params_##name = signature<decltype(__VA_ARGS__)>::table;           \
   }

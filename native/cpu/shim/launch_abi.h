@@ -12,7 +12,7 @@ struct MrRaces;
 #define MR_SHARED_OFFSET 0x40000000
 
 /// What an image exports as `mr_place`, and its loader sets: where the variables of a thread are. Code of an image runs
-/// on stacks in the thread's memory: the one that the device gives, or memory that the image has taken.
+/// on stacks in the thread's memory.
 struct MrPlace {
   /// Of the address of the memory, in any address of it.
   unsigned long long mask;
@@ -56,9 +56,6 @@ struct MrLaunch {
   void* grid_barrier = nullptr;
   /// Null if the image launches no kernels.
   MrLauncher* launcher = nullptr;
-  /// Returns memory of at least this size, which stays valid until the entry returns. If there is none, it does not
-  /// return, and the launch fails.
-  void* (*take_memory)(void* run, unsigned long long bytes) = nullptr;
   void* run = nullptr;
   /// The running block, or the first of several, for the report of a kernel that had to stop.
   mutable volatile unsigned long long block_now = 0;
@@ -75,15 +72,18 @@ struct MrLaunch {
   void (*fail_shuffle)(void* run, const MrShuffle* shuffle) = nullptr;
   /// Finds the memory of the calling thread.
   void (*find_spaces)(void* run, MrSpaces* found) = nullptr;
-  /// Whether memory of `take_memory` contains the address.
-  bool (*is_taken)(void* run, const void* address) = nullptr;
+  /// Whether one of the stacks contains the address.
+  bool (*is_on_stacks)(void* run, const void* address) = nullptr;
+  /// The lowest of this many stacks of a size, which lie behind each other and stay until the entry returns. The lowest
+  /// page of each is a guard. If there is no memory, it does not return, and the launch fails.
+  char* (*take_stacks)(void* run, unsigned count, unsigned long long bytes) = nullptr;
 };
 static_assert(sizeof(MrLaunch) == 160, "");
 static_assert(__builtin_offsetof(MrLaunch, dynamic_shared) == 40, "");
 static_assert(__builtin_offsetof(MrLaunch, launcher) == 64, "");
-static_assert(__builtin_offsetof(MrLaunch, block_now) == 88, "");
-static_assert(__builtin_offsetof(MrLaunch, ticket) == 112, "");
-static_assert(__builtin_offsetof(MrLaunch, races) == 128, "");
+static_assert(__builtin_offsetof(MrLaunch, block_now) == 80, "");
+static_assert(__builtin_offsetof(MrLaunch, ticket) == 104, "");
+static_assert(__builtin_offsetof(MrLaunch, races) == 120, "");
 
 using MrEntry = void (*)(const MrLaunch*, unsigned long long first_block, unsigned long long end_block);
 

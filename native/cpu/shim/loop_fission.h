@@ -64,7 +64,7 @@ struct mr_rows<T, true> {
 };
 
 /// A per-thread value that outlives the part between two barriers that declares it. Larger values do not compile, and
-/// the builder then turns the threads into coroutines.
+/// the builder then gives each thread a stack.
 template <class T, bool IsTrivial = __has_trivial_constructor(T)>
 struct mr_of_threads {
   static_assert(sizeof(T) <= 1024, "A variable that lives across a barrier has at most 1024 bytes.");

@@ -20,17 +20,17 @@ static MR_INLINE bool mr_is_in(const void* address, const char* first, unsigned 
 static inline bool mr_is_dynamic(const void* address) {
   return mr_is_in(address, mr_launch_of_block->dynamic_shared, mr_launch_of_block->shared_bytes);
 }
-static __attribute__((noinline)) bool mr_is_taken(const void* address) {
-  if (mr_launch_of_block->is_taken == nullptr) return false;
+static __attribute__((noinline)) bool mr_is_on_stacks(const void* address) {
+  if (mr_launch_of_block->is_on_stacks == nullptr) return false;
   mr_need_stack();
-  return mr_launch_of_block->is_taken(mr_launch_of_block->run, address);
+  return mr_launch_of_block->is_on_stacks(mr_launch_of_block->run, address);
 }
 static MR_INLINE bool mr_is_shared(const void* address) {
   const MrSpaces& spaces = mr_spaces_here();
   return mr_is_in(address, spaces.variables, spaces.variable_bytes) || mr_is_dynamic(address);
 }
-/// The stack, and the frames of threads that wait.
+/// The stack, and the stacks of threads that may wait.
 static MR_INLINE bool mr_is_local(const void* address) {
   const MrSpaces& spaces = mr_spaces_here();
-  return mr_is_in(address, spaces.stack, spaces.stack_bytes) || mr_is_taken(address);
+  return mr_is_in(address, spaces.stack, spaces.stack_bytes) || mr_is_on_stacks(address);
 }

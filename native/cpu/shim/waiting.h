@@ -2,5 +2,4 @@
 #pragma once
 
 #include "block_threads.h"
-#include "thread_coroutines.h"
 #include "warp.h"

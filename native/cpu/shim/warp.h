@@ -7,7 +7,7 @@
 #pragma once
 
 #include "device_functions.h"
-#include "thread_coroutines.h"
+#include "thread_stacks.h"
 
 enum class mr_warp_call : unsigned char { sync, shuffle, ballot, match_any, match_all, reduce, active };
 
@@ -22,112 +22,42 @@ struct mr_request {
   unsigned long long result;
 };
 
-/// A thread's vote at the block barrier, and the result when all threads have arrived.
-struct mr_block_vote {
-  bool says;
-  unsigned voters, votes;
-  mr_block_vote* next;
-};
-
-/// The block barrier, and the votes of its threads.
-struct mr_block_barrier {
-  unsigned arrived = 0, voters = 0, votes = 0;
-  /// Votes without a result. If an expression has several waits, g++ reads all results after the last wait, so each
-  /// vote keeps its own.
-  mr_block_vote* open = nullptr;
-  /// Whether some thread waits for the whole grid.
-  bool is_of_grid = false;
-
-  void release() {
-    for (; open != nullptr; open = open->next) {
-      open->voters = voters;
-      open->votes = votes;
-    }
-    arrived = voters = votes = 0;
-    is_of_grid = false;
-  }
-};
-
-struct [[nodiscard]] mr_syncthreads {
-  bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) const noexcept {
-    mr_thread* thread = self.promise().thread;
-    thread->frame = self.address();
-    ++thread->barrier->arrived;
-  }
-  MR_INLINE void await_resume() const noexcept {}
-};
-MR_INLINE mr_syncthreads __syncthreads() {
-  return {};
+MR_INLINE void __syncthreads() {
+  mr_wait();
+}
+MR_INLINE const mr_block_barrier& mr_vote_in_block(int predicate) {
+  mr_block_barrier& barrier = mr_run_of_block.barrier;
+  ++barrier.voters;
+  if (predicate != 0) ++barrier.votes;
+  mr_wait();
+  return barrier;
+}
+MR_INLINE int __syncthreads_count(int predicate) {
+  return static_cast<int>(mr_vote_in_block(predicate).last_votes);
+}
+MR_INLINE int __syncthreads_and(int predicate) {
+  const mr_block_barrier& barrier = mr_vote_in_block(predicate);
+  return barrier.last_votes == barrier.last_voters;
+}
+MR_INLINE int __syncthreads_or(int predicate) {
+  return mr_vote_in_block(predicate).last_votes != 0;
 }
 
-enum class mr_vote { count, all_of, any_of };
-template <mr_vote Vote>
-struct [[nodiscard]] mr_syncthreads_vote : mr_block_vote {
-  bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-    mr_thread* thread = self.promise().thread;
-    thread->frame = self.address();
-    mr_block_barrier* barrier = thread->barrier;
-    next = barrier->open;
-    barrier->open = this;
-    ++barrier->arrived;
-    ++barrier->voters;
-    if (says) ++barrier->votes;
-  }
-  MR_INLINE int await_resume() const noexcept {
-    if constexpr (Vote == mr_vote::count) return static_cast<int>(votes);
-    if constexpr (Vote == mr_vote::all_of) return votes == voters;
-    return votes != 0;
-  }
-};
-MR_INLINE mr_syncthreads_vote<mr_vote::count> __syncthreads_count(int predicate) {
-  return {{predicate != 0, 0, 0, nullptr}};
-}
-MR_INLINE mr_syncthreads_vote<mr_vote::all_of> __syncthreads_and(int predicate) {
-  return {{predicate != 0, 0, 0, nullptr}};
-}
-MR_INLINE mr_syncthreads_vote<mr_vote::any_of> __syncthreads_or(int predicate) {
-  return {{predicate != 0, 0, 0, nullptr}};
+/// Waits until the lanes with the same request are answered, and returns the answer.
+MR_INLINE unsigned long long mr_ask(mr_warp_call call, unsigned mask, unsigned site, unsigned long long value,
+                                    int source = 0) {
+  mr_request request{call, mask, site, value, source, value};
+  mr_run_of_block.running->request = &request;
+  mr_wait();
+  return request.result;
 }
 
-/// A request, and its result type. `Finish` converts the raw result.
-template <class Finish>
-struct [[nodiscard]] mr_warp_wait {
-  mr_request request;
-  Finish finish;
-
-  bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-    mr_thread* thread = self.promise().thread;
-    thread->frame = self.address();
-    thread->request = &request;
-  }
-  MR_INLINE auto await_resume() const { return finish(request.result); }
-};
-template <class Finish>
-MR_INLINE mr_warp_wait<Finish> mr_ask(mr_warp_call call, unsigned mask, unsigned site, unsigned long long value,
-                                      int source, Finish finish) {
-  return {{call, mask, site, value, source, value}, finish};
-}
-
-struct mr_finish_void {
-  MR_INLINE void operator()(unsigned long long) const {}
-};
-struct mr_finish_mask {
-  MR_INLINE unsigned operator()(unsigned long long result) const { return static_cast<unsigned>(result); }
-};
 template <class T>
-struct mr_finish_value {
-  MR_INLINE T operator()(unsigned long long result) const {
-    T value;
-    __builtin_memcpy(&value, &result, sizeof(T));
-    return value;
-  }
-};
+MR_INLINE T mr_value_from(unsigned long long bits) {
+  T value;
+  __builtin_memcpy(&value, &bits, sizeof(T));
+  return value;
+}
 /// The value's bits, zero-extended.
 template <class T>
 MR_INLINE unsigned long long mr_bits_of(const T& value) {
@@ -139,8 +69,8 @@ MR_INLINE unsigned long long mr_bits_of(const T& value) {
 
 static constexpr unsigned mr_all_lanes = 0xffffffffu;
 
-MR_INLINE mr_warp_wait<mr_finish_void> __syncwarp(unsigned mask = mr_all_lanes) {
-  return mr_ask(mr_warp_call::sync, mask, 0, 0, 0, mr_finish_void{});
+MR_INLINE void __syncwarp(unsigned mask = mr_all_lanes) {
+  mr_ask(mr_warp_call::sync, mask, 0, 0);
 }
 
 /// Indices are class objects of the shim: a shuffle of one returns CUDA's type.
@@ -164,31 +94,16 @@ struct mr_from {
   static MR_INLINE int down(int lane, int, int, int by) { return lane + by; }
   static MR_INLINE int exclusive_or(int lane, int, int, int by) { return lane ^ by; }
 };
-template <class T, auto From>
-struct [[nodiscard]] mr_shuffle {
-  mr_request request;
-  int by;
-  int width;
-
-  bool await_ready() const noexcept { return false; }
-  template <class Promise>
-  MR_INLINE void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-    mr_thread* thread = self.promise().thread;
-    const int lane = thread->lane;
-    const int first = lane & ~(width - 1);
-    const int wanted = From(lane, first, width, by);
-    request.source = wanted >= 0 && wanted < first + width ? wanted : lane;
-    thread->frame = self.address();
-    thread->request = &request;
-  }
-  MR_INLINE T await_resume() const { return mr_finish_value<T>{}(request.result); }
-};
-#define MR_SHUFFLE(name, from)                                                                            \
-  template <class T>                                                                                      \
-  MR_INLINE auto name(unsigned mask, T value, int by, int width = 32) {                                   \
-    using Value = typename mr_shuffled<T>::type;                                                          \
-    const unsigned long long bits = mr_bits_of(static_cast<Value>(value));                                \
-    return mr_shuffle<Value, &mr_from::from>{{mr_warp_call::shuffle, mask, 0, bits, 0, bits}, by, width}; \
+#define MR_SHUFFLE(name, from)                                                                   \
+  template <class T>                                                                             \
+  MR_INLINE typename mr_shuffled<T>::type name(unsigned mask, T value, int by, int width = 32) { \
+    using Value = typename mr_shuffled<T>::type;                                                 \
+    const int lane = mr_run_of_block.running->lane;                                              \
+    const int first = lane & ~(width - 1);                                                       \
+    const int wanted = mr_from::from(lane, first, width, by);                                    \
+    const int source = wanted >= 0 && wanted < first + width ? wanted : lane;                    \
+    const unsigned long long bits = mr_bits_of(static_cast<Value>(value));                       \
+    return mr_value_from<Value>(mr_ask(mr_warp_call::shuffle, mask, 0, bits, source));           \
   }
 MR_SHUFFLE(__shfl_sync, index)
 MR_SHUFFLE(__shfl_up_sync, up)
@@ -196,43 +111,40 @@ MR_SHUFFLE(__shfl_down_sync, down)
 MR_SHUFFLE(__shfl_xor_sync, exclusive_or)
 #undef MR_SHUFFLE
 
-MR_INLINE auto __ballot_sync(unsigned mask, int predicate) {
-  return mr_ask(mr_warp_call::ballot, mask, 0, predicate != 0, 0, mr_finish_mask{});
+/// Of different sites, so that lanes of different votes are not answered together.
+MR_INLINE unsigned mr_ballot(unsigned mask, unsigned site, bool predicate) {
+  return static_cast<unsigned>(mr_ask(mr_warp_call::ballot, mask, site, predicate));
 }
-struct mr_finish_any {
-  MR_INLINE int operator()(unsigned long long ballot) const { return static_cast<unsigned>(ballot) != 0; }
-};
-MR_INLINE auto __any_sync(unsigned mask, int predicate) {
-  return mr_ask(mr_warp_call::ballot, mask, 1, predicate != 0, 0, mr_finish_any{});
+MR_INLINE unsigned __ballot_sync(unsigned mask, int predicate) {
+  return mr_ballot(mask, 0, predicate != 0);
 }
-struct mr_finish_all {
-  MR_INLINE int operator()(unsigned long long ballot_of_not) const { return static_cast<unsigned>(ballot_of_not) == 0; }
-};
-MR_INLINE auto __all_sync(unsigned mask, int predicate) {
-  return mr_ask(mr_warp_call::ballot, mask, 2, predicate == 0, 0, mr_finish_all{});
+MR_INLINE int __any_sync(unsigned mask, int predicate) {
+  return mr_ballot(mask, 1, predicate != 0) != 0;
+}
+MR_INLINE int __all_sync(unsigned mask, int predicate) {
+  return mr_ballot(mask, 2, predicate == 0) == 0;
 }
 /// The lanes that reach the same line of the source together.
-MR_INLINE auto __activemask(unsigned site = __builtin_LINE()) {
-  return mr_ask(mr_warp_call::active, mr_all_lanes, site, 0, 0, mr_finish_mask{});
+MR_INLINE unsigned __activemask(unsigned site = __builtin_LINE()) {
+  return static_cast<unsigned>(mr_ask(mr_warp_call::active, mr_all_lanes, site, 0));
 }
 
 template <class T>
-MR_INLINE auto __match_any_sync(unsigned mask, T value) {
+MR_INLINE unsigned mr_match_any(unsigned mask, unsigned site, T value) {
   using Value = typename mr_shuffled<T>::type;
-  return mr_ask(mr_warp_call::match_any, mask, 0, mr_bits_of(static_cast<Value>(value)), 0, mr_finish_mask{});
+  return static_cast<unsigned>(mr_ask(mr_warp_call::match_any, mask, site, mr_bits_of(static_cast<Value>(value))));
 }
-struct mr_finish_match_all {
-  int* are_all;
-  MR_INLINE unsigned operator()(unsigned long long result) const {
-    *are_all = result != 0;
-    return static_cast<unsigned>(result);
-  }
-};
 template <class T>
-MR_INLINE auto __match_all_sync(unsigned mask, T value, int* are_all) {
+MR_INLINE unsigned __match_any_sync(unsigned mask, T value) {
+  return mr_match_any(mask, 0, value);
+}
+template <class T>
+MR_INLINE unsigned __match_all_sync(unsigned mask, T value, int* are_all) {
   using Value = typename mr_shuffled<T>::type;
-  return mr_ask(mr_warp_call::match_all, mask, 0, mr_bits_of(static_cast<Value>(value)), 0,
-                mr_finish_match_all{are_all});
+  const auto lanes =
+      static_cast<unsigned>(mr_ask(mr_warp_call::match_all, mask, 0, mr_bits_of(static_cast<Value>(value))));
+  *are_all = lanes != 0;
+  return lanes;
 }
 
 enum class mr_reduction : unsigned {
@@ -246,15 +158,14 @@ enum class mr_reduction : unsigned {
   odd_bits
 };
 template <class T>
-MR_INLINE auto mr_reduce(unsigned mask, mr_reduction how, T value) {
-  return mr_ask(mr_warp_call::reduce, mask, static_cast<unsigned>(how), static_cast<unsigned>(value), 0,
-                mr_finish_value<T>{});
+MR_INLINE T mr_reduce(unsigned mask, mr_reduction how, T value) {
+  return mr_value_from<T>(mr_ask(mr_warp_call::reduce, mask, static_cast<unsigned>(how), static_cast<unsigned>(value)));
 }
-#define MR_REDUCE(name, of_unsigned, of_signed)                                                                    \
-  MR_INLINE auto name(unsigned mask, unsigned value) { return mr_reduce(mask, mr_reduction::of_unsigned, value); } \
-  MR_INLINE auto name(unsigned mask, int value) { return mr_reduce(mask, mr_reduction::of_signed, value); }        \
-  MR_INLINE auto name(unsigned mask, mr_index value) { return name(mask, static_cast<unsigned>(value)); }          \
-  MR_INLINE auto name(unsigned mask, mr_product value) { return name(mask, value.value); }
+#define MR_REDUCE(name, of_unsigned, of_signed)                                                                        \
+  MR_INLINE unsigned name(unsigned mask, unsigned value) { return mr_reduce(mask, mr_reduction::of_unsigned, value); } \
+  MR_INLINE int name(unsigned mask, int value) { return mr_reduce(mask, mr_reduction::of_signed, value); }             \
+  MR_INLINE unsigned name(unsigned mask, mr_index value) { return name(mask, static_cast<unsigned>(value)); }          \
+  MR_INLINE unsigned name(unsigned mask, mr_product value) { return name(mask, value.value); }
 MR_REDUCE(__reduce_add_sync, add, add)
 MR_REDUCE(__reduce_min_sync, min_unsigned, min_signed)
 MR_REDUCE(__reduce_max_sync, max_unsigned, max_signed)

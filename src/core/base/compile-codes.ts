@@ -30,7 +30,7 @@ export const COMPILE_CODES = {
   K302: 'a function in a place where it cannot be: recursion, a barrier in a helper, a cast to a type without registers | write a loop, or move it to the body of the kernel | [Statements and functions](#statements-and-functions)',
   K303: 'a kernel that returns a value, or a helper that does not | write the result into an array; return a value on every path of a helper | [Statements and functions](#statements-and-functions)',
   K401: 'a barrier that not all threads reach | move it out of the condition | [Barriers and assertions](#barriers-and-assertions)',
-  K402: 'memory that is declared where it cannot be; in CUDA C++, a wait that the CPU device does not support | declare it at the top of the body; wait in a function that is called by its name | [Memory of the block and of the thread](#memory-of-the-block-and-of-the-thread)',
+  K402: 'memory that is declared where it cannot be | declare it at the top of the body | [Memory of the block and of the thread](#memory-of-the-block-and-of-the-thread)',
   K403: 'a size of declared memory that is not known when the kernel is made | use numbers and `{ constants }`, or `sharedDynamic(type)` | [Memory of the block and of the thread](#memory-of-the-block-and-of-the-thread)',
   K404: 'more declared memory than a block or a thread has | use `sharedDynamic(type)`, or an array of the launch | [Memory of the block and of the thread](#memory-of-the-block-and-of-the-thread)',
   K701: 'no compiler or device runtime was found | install one, or name it by the variable in the message | [How kernels are built](#how-kernels-are-built)',

@@ -28,7 +28,7 @@ export const KERNEL_FAULT_PARAMETER = 0xffff_fffd;
 export const KERNEL_FAULTS: readonly string[] = [
   'stopped',
   'overflowed the stack of its thread (# bytes)',
-  'exceeded the memory for the coroutines of its waiting threads (# bytes)',
+  'exceeded the memory for its threads (# bytes)',
   'accessed an address that is not mapped for that access (0x#)',
   'accessed a vector at an address that is not aligned for it, or used a non-canonical address',
   'reached a trap',

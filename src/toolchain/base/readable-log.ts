@@ -18,17 +18,9 @@ const WARNING = /:\s+warning: /;
 
 /** Names that stand for one of CUDA's or of C++. */
 const SPELLINGS: readonly (readonly [internal: RegExp, shown: string])[] = [
-  // A use of a function that waits, or of a pointer to one, that the rewriting does not know. The types would be shown as the same ones.
-  [
-    /(?:invalid conversion from|cannot convert|could not convert) .*'[^'\n]*\bmr_dco<[^\n]*/g,
-    'on the CPU device, a function that waits for other threads is called by its name, or by a variable that is declared as a pointer to a ' +
-      'function of this source',
-  ],
   // The indices that kernels are passed.
   [/\((?:mr_index3(?:, )?){3,4}(?:mr_(?:block|row)\b(?:, )?)?/g, '('],
-  [/\bmr_(?:task|whole_block|rows_of_block|rows_of_grid)\b/g, 'void'],
-  // What a function that waits returns.
-  [/\bmr_dco<((?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*)>/g, '$1'],
+  [/\bmr_(?:whole_block|rows_of_block|rows_of_grid)\b/g, 'void'],
   [/\bmr_index3\b/g, 'uint3'],
   [/\bmr_(?:index|product)\b/g, 'unsigned int'],
   [/'[^'\n]*\bmr_\w[^'\n]*' \{aka '([^'\n]*)'\}/g, "'$1'"],

@@ -8,10 +8,10 @@ import { cpuSymbol, plainName } from '../base/symbols.js';
 import { preludeOf, type SourcePrelude } from '../cuda-parser/source-prelude.js';
 import { applyEdits, type EditedSource } from '../cuda-parser/source-edits.js';
 import { tokenize, type Tokens } from '../cuda-parser/tokenizer.js';
-import { formsOf, type Forms } from '../cuda-to-cpu/fission-or-coroutines.js';
+import { type Forms, formsOf, NO_FORMS } from '../cuda-to-cpu/kernel-forms.js';
 import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
 import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
-import { hasCub, hasGates, hasGroups, libraryHeaders, needsGates, SPACES_HEADER } from '../cuda-to-cpu/library-headers.js';
+import { hasGroups, libraryHeaders, needsGates, SPACES_HEADER } from '../cuda-to-cpu/library-headers.js';
 import { boundedPaths, kernelPaths, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
 import { castEdits, mayCast } from '../cuda-to-cpu/saturating-casts.js';
@@ -21,8 +21,8 @@ import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
 
 /** Source ready for the C++ compiler. */
 export interface ComposedSource extends EditedSource {
-  /** Whether some threads wait as coroutines. */
-  readonly hasCoroutines: boolean;
+  /** Whether threads have stacks. */
+  readonly hasStacks: boolean;
   /** Whether loop fission was applied to an exported kernel. */
   readonly isSplit: boolean;
   /** Kernels that were split at their barriers, or became loops over grid rows. */
@@ -92,16 +92,17 @@ export function exportOf({ entry, path }: BuildSpec): Exports {
 }
 
 /** Exports the kernels, and the bounds of those whose symbols are not their names. */
-function exportedKernels({ kernels, symbols }: Exports, tokens: ScannedSource['tokens']): string {
+function exportedKernels({ kernels, symbols }: Exports, tokens: ScannedSource['tokens'], forms: Forms): string {
+  const exported = (symbol: string, path: string): string => `MR_${forms.isWaiting(path) ? 'WAITING_' : ''}KERNEL_OF(${symbol}, ${path})\n`;
   const paths = kernelPaths(tokens);
-  if (!symbols) return kernels.map((name) => `MR_KERNEL_OF(${name}, ${paths.get(name) ?? name})\n`).join('');
+  if (!symbols) return kernels.map((name) => exported(name, paths.get(name) ?? name)).join('');
   const bounded = boundedPaths(tokens);
   return [...symbols]
     .map(([path, symbol]) => {
       const name = plainName(path);
       const bounds = bounded.has(path) && symbol !== name && !path.includes('<');
       const space = path.slice(0, path.length - name.length);
-      return `MR_KERNEL_OF(${symbol}, ${path})\n${bounds ? `MR_MAX_THREADS(${symbol}, ${space}mr_max_threads_${name})\n` : ''}`;
+      return `${exported(symbol, path)}${bounds ? `MR_MAX_THREADS(${symbol}, ${space}mr_max_threads_${name})\n` : ''}`;
     })
     .join('');
 }
@@ -120,11 +121,9 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
-  const forms: Forms = hasWaits(tokens)
-    ? formsOf(spec, source, tokens, mayLoop)
-    : { edits: [], split: [], waiting: new Set(), hasCoroutines: false };
+  const forms = hasWaits(tokens) ? formsOf(source, tokens, mayLoop) : NO_FORMS;
   // Code that launches kernels needs its thread's index, which loops over grid rows do not keep.
-  const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.waiting.has(name)) : [];
+  const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.isWaiting(name) && !forms.split.includes(name)) : [];
   const rows = rowEdits(source, tokens, able);
   const others = forms.edits.filter((one) => !rows.edits.some(({ start, end }) => one.start >= start && one.end <= end));
   const rewritten = rewriteForCpu(source, tokens, [...others, ...rows.edits]);
@@ -135,7 +134,7 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const headers: string[] = [];
   if (forms.split.length > 0) headers.push('loop_fission.h');
   if (rows.names.length > 0) headers.push('grid_rows.h');
-  if (forms.hasCoroutines) headers.push('waiting.h');
+  if (forms.hasWaiting) headers.push('waiting.h');
   if (hasGroups(tokens)) headers.push('groups.h');
   headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
@@ -147,11 +146,12 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const variables = exports.variables && `MR_VARIABLES(${table.join('')})\n`;
   const checks = parameterChecks(checked, kernelPaths(tokens));
   const constants = headers.includes(SPACES_HEADER) ? constantsOf(wanted.constants ?? []) : '';
-  const exported = exportedKernels(exports, tokens) + (variables ?? '') + constants + checks;
+  const exported = exportedKernels(exports, tokens, forms) + (variables ?? '') + constants + checks;
   const macros = [
     ...(spec.isAsserting ? ['MR_ASSERTING'] : []),
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
     ...(isFused(spec) ? [] : ['MR_UNFUSED']),
+    ...(forms.hasWaiting ? ['MR_WAITS'] : []),
     ...(needsGates(tokens) ? ['MR_GATES'] : []),
   ];
   const macroLines = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
@@ -161,7 +161,7 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   return {
     text: whole,
     restore: (log) => early.restore(restoreLaunches(rewritten.restore(defined?.restore(log) ?? log))),
-    hasCoroutines: forms.hasCoroutines || hasGroups(tokens) || hasCub(tokens) || hasGates(tokens),
+    hasStacks: forms.hasWaiting,
     isSplit: forms.split.some((name) => exports.kernels.includes(name)),
     looped: [...forms.split, ...rows.names],
   };
@@ -185,25 +185,13 @@ function preludeOfSpec({ source, options, identity }: BuildSpec): Pick<SourcePre
   return identity === undefined ? preludeOf(source, options) : { directives: '', library: '' };
 }
 
-/** Composes the source without rewriting, for a compiler that reports its errors. */
-export function composeAsGiven(spec: BuildSpec, { source, tokens, directives }: ScannedSource): string {
-  const groups = hasGroups(tokens) ? '#include "groups.h"\n' : '';
-  const runtime = spec.isLaunching ? '#include "device_runtime.h"\n' : '';
-  const head = preludeOfSpec(spec);
-  const others = libraryHeaders(tokens)
-    .map((name) => `#include "${name}"\n`)
-    .join('');
-  const gates = needsGates(tokens) ? '#define MR_GATES 1\n' : '';
-  return `${gates}${head.directives}#include "cuda_on_cpu.h"\n${head.library}#include "waiting.h"\n${groups}${others}${runtime}${directives}#line 1 "${SOURCE_NAME}"\n${source}\n`;
-}
-
 /** Composes source that this package emitted. */
 export function composeSimd(source: string, kernels: readonly string[]): ComposedSource {
   const exported = kernels.map((name) => `MR_KERNEL(${name})\n`).join('');
   return {
     text: `${SHIM}${source}${exported}`,
     restore: (log) => log,
-    hasCoroutines: false,
+    hasStacks: false,
     isSplit: false,
     looped: [],
   };

@@ -6,7 +6,6 @@ import { InternalError } from '../../core/base/errors.js';
 import type { KernelCompiler } from './compiler.js';
 import {
   compose,
-  composeAsGiven,
   composeSimd,
   type ComposedSource,
   type Exports,
@@ -81,9 +80,9 @@ const CLANG_FISSION_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-bui
 /**
  * For images that find races of shared memory. The compiler calls functions of the shim (race_callbacks.h) before accesses; the sanitizer's
  * library is not linked. At -O1 and without these passes, a thread accesses what the source says: no load moves out of a condition or a loop.
- * Line tables tell the lines of accesses. Sibling calls keep the stack of coroutines that call each other flat. The shim's headers test the macro.
+ * Line tables tell the lines of accesses. The shim's headers test the macro.
  */
-const RACE_FLAGS: readonly string[] = ['-O1', '-g1', '-fsanitize=thread', '-foptimize-sibling-calls', '-DMR_FINDS_RACES=1'];
+const RACE_FLAGS: readonly string[] = ['-O1', '-g1', '-fsanitize=thread', '-DMR_FINDS_RACES=1'];
 const GCC_RACE_FLAGS: readonly string[] = [
   '--param=tsan-instrument-func-entry-exit=0',
   '-fno-tree-loop-im',
@@ -97,8 +96,8 @@ const GCC_RACE_FLAGS: readonly string[] = [
 const CLANG_RACE_FLAGS: readonly string[] = ['-mllvm', '-tsan-instrument-func-entry-exit=0'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
-/** Threads that wait are coroutines, which need C++20 whatever the options ask for. A task that no code awaits is an error. */
-const WAITING_FLAGS: readonly string[] = ['-std=c++20', '-Wno-all', '-Werror=unused-result'];
+/** The guard of a thread's stack is a page, and no frame may skip it. */
+const STACKS_FLAGS: readonly string[] = ['-fstack-clash-protection'];
 /** For CUDA C++ source of users. */
 const MACRO_FLAGS: readonly string[] = [...CUDA_MACROS].map(([name, value]) => `-D${name}=${value}`);
 /** Never the system's headers, which do not compile with the shim. */
@@ -143,10 +142,10 @@ export function hostOptions(options: readonly string[]): HostOptions {
 }
 
 /**
- * The forms of kernels. `either`: kernels whose threads wait are split at their barriers if possible, else become coroutines; other kernels
+ * The forms of kernels. `either`: kernels whose threads wait are split at their barriers if possible, else each thread has a stack; other kernels
  * become loops over grid rows if possible, else run thread by thread.
  */
-export type KernelForm = 'either' | 'fission' | 'coroutines' | 'rows' | 'threads';
+export type KernelForm = 'either' | 'fission' | 'stacks' | 'rows' | 'threads';
 
 /** A compiled image, or the reason why there is none. */
 interface Built {
@@ -195,7 +194,7 @@ export class CpuCompiler implements KernelCompiler {
       GCC_FISSION_FLAGS,
       CLANG_FLAGS,
       CLANG_FISSION_FLAGS,
-      WAITING_FLAGS,
+      STACKS_FLAGS,
       LINK_FLAGS,
       LIBRARIES,
       EXACT_FLAG,
@@ -257,11 +256,11 @@ export class CpuCompiler implements KernelCompiler {
     const wanted: Output = hasSpaces ? { ...asked, constants: constantNames(seen) } : asked;
     // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
     // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
-    if (isUsers && hasWaits(read.tokens) && !hasMatchingBrackets(read.tokens)) await this.#refuseUnmatched(spec, read, common);
     const isPlain = isUsers && looksAtTypes(read.tokens);
     // Loops over threads have the accesses of all threads in one.
-    const mayLoop = isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces && !hasSpaces;
-    if (mayLoop && form !== 'coroutines' && form !== 'threads') {
+    const mayLoop =
+      isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces && !hasSpaces && hasMatchingBrackets(read.tokens);
+    if (mayLoop && form !== 'stacks' && form !== 'threads') {
       const composed = compose(wanted, read, true);
       const run = composed.looped.length > 0 ? await this.#build(wanted, composed, common) : undefined;
       if (run?.image) return run.image;
@@ -287,21 +286,17 @@ export class CpuCompiler implements KernelCompiler {
     if (tooLarge) throw lacksStack(spec, tooLarge);
     if (image) return image;
     // An error must not speak of casts that the user has not written, nor come from them.
-    const uncast = compose(wanted, chosen, false, isPlain, false);
-    const last = uncast.text === composed.text ? undefined : await this.#build(wanted, uncast, common);
-    if (last?.image) return last.image;
-    throw rejectedBy(this.label, spec, last ? uncast.restore(last.log) : composed.restore(log));
+    // Nor may it come from what follows the source in an image, which an open brace would contain.
+    const isAlone = isUsers && !hasMatchingBrackets(read.tokens);
+    const reported: Output = isAlone ? { spec, exports: { kernels: [] }, checked: [], isCheckOnly: true } : wanted;
+    const uncast = compose(reported, chosen, false, isPlain, false);
+    const last = uncast.text === composed.text ? undefined : await this.#build(reported, uncast, common);
+    if (last?.image && !isAlone) return last.image;
+    throw rejectedBy(this.label, spec, last?.image === undefined && last ? uncast.restore(last.log) : composed.restore(log));
   }
 
   #raceFlags(): readonly string[] {
     return [...RACE_FLAGS, ...(this.#tools.family === 'clang' ? CLANG_RACE_FLAGS : GCC_RACE_FLAGS)];
-  }
-
-  /** Checks the brackets with the compiler first, because the rewriting of waits relies on matching brackets. */
-  async #refuseUnmatched(spec: BuildSpec, read: ScannedSource, common: readonly string[]): Promise<void> {
-    const args = [...common, '-std=c++20', '-w', '-fsyntax-only', '-'];
-    const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composeAsGiven(spec, read) });
-    if (exitCode !== 0) throw rejectedBy(this.label, spec, stderr);
   }
 
   async #build(
@@ -315,9 +310,7 @@ export class CpuCompiler implements KernelCompiler {
       const [every, ofSplit] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
       const own = composed.isSplit ? [...every, ...ofSplit] : every;
       const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
-      const form = composed.hasCoroutines
-        ? [...WAITING_FLAGS, ...(mayTruncate ? [WARNING_FLAG] : [])]
-        : [mayTruncate ? WARNING_FLAG : '-w'];
+      const form = [...(composed.hasStacks ? STACKS_FLAGS : []), mayTruncate ? WARNING_FLAG : '-w'];
       if (isCheckOnly) {
         const args = [...common, ...own, ...form, '-fsyntax-only', '-'];
         const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });

@@ -103,7 +103,7 @@ const int mr_thread_number = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value
   }
 }
 
-/** Declares a variable as const. If it changes after all, compilation fails, and the kernel becomes coroutines. */
+/** Declares a variable as const. If it changes after all, compilation fails, and each thread gets a stack. */
 function fixed({ name, type, prefix }: Variable): string {
   const isSaid = prefix === '' ? /\bconst\b/.test(type) : prefix.endsWith('const');
   return isSaid ? `${type} ${prefix} ${name}` : `${type} ${prefix} const ${name}`;

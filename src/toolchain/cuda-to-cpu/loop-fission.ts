@@ -2,7 +2,7 @@
 // compiler vectorises; a barrier is the end of one loop and the start of the next.
 //
 // Applies only where the result is proven to be the same: barriers in the kernel's own body, none after a return, and uniform conditions
-// for every loop and branch around one, so that they can be evaluated once. Any other kernel becomes coroutines (coroutines.ts).
+// for every loop and branch around one, so that they can be evaluated once. Of any other kernel, each thread has a stack.
 import { BodyText } from '../cuda-parser/variable-changes.js';
 import type { Edit } from '../cuda-parser/source-edits.js';
 import type { FunctionTokens } from '../cuda-parser/functions.js';

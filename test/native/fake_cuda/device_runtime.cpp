@@ -37,8 +37,7 @@ struct Launcher : MrLauncher {
     Child taken{child.entry,
                 {.grid = {child.grid[0], child.grid[1], child.grid[2]},
                  .block = {child.block[0], child.block[1], child.block[2]},
-                 .shared_bytes = static_cast<unsigned>(child.shared_bytes),
-                 .take_memory = &KernelMemory::Take},
+                 .shared_bytes = static_cast<unsigned>(child.shared_bytes)},
                 {}};
     for (unsigned i = 0; i < child.count; ++i) {
       const auto* from = static_cast<const char*>(child.params[i]);
@@ -66,9 +65,7 @@ void RunChildren(std::vector<Child>& children, const testing::ImageMemory& image
 void RunLaunchTree(MrEntry entry, const MrLaunch& shape, const testing::ImageMemory& image) {
   std::vector<char> shared(shape.shared_bytes + 64);
   Launcher launcher;
-  KernelMemory memory;
   MrLaunch launch = shape;
-  launch.run = &memory;
   launch.dynamic_shared = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(shared.data()) + 63) / 64 * 64);
   launch.launcher = &launcher;
   image.Call(entry, launch, 0, 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2]);

@@ -163,9 +163,7 @@ struct Launch {
     for (unsigned block = 0; block < block_count(); ++block) {
       blocks.emplace_back([this, block, &barrier] {
         SharedMemory shared(shape.shared_bytes);
-        KernelMemory memory;
         MrLaunch launch = shape;
-        launch.run = &memory;
         launch.dynamic_shared = shared.address();
         launch.grid_barrier = &barrier;
         launch.wait_for_grid = [](void* grid) { static_cast<std::barrier<>*>(grid)->arrive_and_wait(); };
@@ -180,14 +178,12 @@ struct Launch {
 /// Null if the device cannot run it.
 std::shared_ptr<Launch> Accept(const Function& function, const std::array<unsigned, 3>& grid,
                                const std::array<unsigned, 3>& block, unsigned shared_bytes, void** params) {
-  auto launch = std::make_shared<Launch>(Launch{function.module.lock(),
-                                                function.entry,
-                                                {.grid = {grid[0], grid[1], grid[2]},
-                                                 .block = {block[0], block[1], block[2]},
-                                                 .shared_bytes = shared_bytes,
-                                                 .take_memory = &KernelMemory::Take},
-                                                {},
-                                                false});
+  auto launch = std::make_shared<Launch>(Launch{
+      function.module.lock(),
+      function.entry,
+      {.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .shared_bytes = shared_bytes},
+      {},
+      false});
   if (!IsAllowed(launch->shape.grid, launch->shape.block) ||
       static_cast<int>(block[0] * block[1] * block[2]) > function.max_threads ||
       static_cast<int>(shared_bytes) > function.allowed_shared) {

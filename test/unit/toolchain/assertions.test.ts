@@ -21,7 +21,7 @@ const FORMS = {
   x[i] = 1;
   x[i] = outer(i) + 100;
 }`,
-  coroutines: `${HELPER}__device__ int waiting(int v) { __syncwarp(); const int got = outer(v); __syncthreads(); return got; }
+  stacks: `${HELPER}__device__ int waiting(int v) { __syncwarp(); const int got = outer(v); __syncthreads(); return got; }
 extern "C" __global__ void k(int* x) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   x[i] = 1;

@@ -1,12 +1,10 @@
 // Tokenising CUDA C++ source: kernels, unsupported features and the rewriting for the CPU device; compilers' messages.
 import { expect, test } from 'vitest';
-import { coroutineEdits } from '../../../src/toolchain/cuda-to-cpu/coroutines.js';
 import { parseLog } from '../../../src/toolchain/base/diagnostics.js';
-import { applyEdits } from '../../../src/toolchain/cuda-parser/source-edits.js';
 import { kernelNames, rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { refuseOnCpu } from '../../../src/toolchain/cuda-parser/unsupported-features.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { hasWaits } from '../../../src/toolchain/cuda-to-cpu/waiting-functions.js';
+import { findWaiting, hasWaits } from '../../../src/toolchain/cuda-to-cpu/waiting-functions.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { specOf } from './run-image.js';
 
@@ -75,88 +73,37 @@ extern "C" __global__ __launch_bounds__(W) void k(int n) { }`;
   expect(defined).toMatch(/^extern "C" __global__ __launch_bounds__\(W\) void k\(/);
 });
 
-/** The source rewritten as coroutines, without the index parameters. */
-function awaited(source: string): string {
-  const { tokens } = tokenize(source);
-  return applyEdits(source, tokens, coroutineEdits(specOf(source, 'k'), tokens)).text;
-}
-
 test.each([
-  ['__global__ void k(int* y) { __syncthreads(); }', ' mr_task k(int* y) { (co_await __syncthreads()); co_return;}'],
-  // What calls what waits; what does not is left alone.
+  ['__global__ void k(int* y) { __syncthreads(); } __global__ void other() {}', ['k']],
+  // What mentions what waits, before and behind its definition.
+  ['__device__ void f(); __global__ void k() { f(); } __device__ void f() { g(); } __device__ void g() { __syncwarp(); }', ['k']],
+  ['struct S { __device__ S() { __syncthreads(); } }; __global__ void k() { S s; } __global__ void other() {}', ['k']],
   [
-    '__device__ int plain(int v) { return v; } __device__ __forceinline__ int f(int v) { if (v) return 1; return plain(__any_sync(~0u, v)); }',
-    '__device__ int plain(int v) { return v; } __device__ inline mr_dco<int> f(int v) { if (v) co_return 1; co_return plain((co_await __any_sync(~0u, v))); }',
+    'struct S { __device__ int operator()(int v) { return __any_sync(1, v); } }; __global__ void k() { each(S()); } __global__ void o() {}',
+    ['k'],
   ],
+  ['__global__ void k() { auto f = [&](int v) { return __any_sync(~0u, v); }; g(f); } __global__ void other() {}', ['k']],
+  // No token tells which kernels call these.
+  ['struct S { __device__ int operator+(int v) { return __any_sync(~0u, v); } }; __global__ void k() {}', ['k']],
+  ['struct S { __device__ ~S() { __syncthreads(); } }; __global__ void k() {}', ['k']],
   [
-    '__device__ void f(); __global__ void k() { f(); return; } __device__ void f() { __syncwarp(); }',
-    '__device__ mr_dco<void> f();  mr_task k() { (co_await f()); co_return; co_return;} __device__ mr_dco<void> f() { (co_await __syncwarp()); co_return;}',
+    '__device__ int f(int v) { return __any_sync(1, v); } __device__ int (*table[])(int) = {f}; __global__ void k() { table[0](1); }',
+    ['k'],
   ],
-  // Templates, called with arguments and without; types of several words.
-  [
-    'template <typename T, int N = (3 > 2)> static __device__ unsigned long long f(T v) { return __shfl_sync(~0u, v, N); } __global__ void k() { f<int, 4>(f(1)); }',
-    'template <typename T, int N = (3 > 2)> static __device__ mr_dco<unsigned long long> f(T v) { co_return (co_await __shfl_sync(~0u, v, N)); }  mr_task k() { (co_await f<int, 4>((co_await f(1)))); co_return;}',
-  ],
-  // Members: the whole expression that the call belongs to.
-  [
-    'struct S { S* next; __device__ const int* wait() const { __syncthreads(); return 0; } }; __global__ void k(S* s) { int v = s[1].next->wait()[0] + (*s).wait()[1]; }',
-    'struct S { S* next; __device__ mr_dco<const int*> wait() const { (co_await __syncthreads()); co_return 0; } };  mr_task k(S* s) { int v = (co_await s[1].next->wait())[0] + (co_await (*s).wait())[1]; co_return;}',
-  ],
-  [
-    'struct S { __device__ int get(); }; __device__ int S::get() { return __activemask(); } namespace n { __device__ auto g() -> S& { __syncwarp(); } } __global__ void k() { n::g().get(); }',
-    'struct S { __device__ mr_dco<int> get(); }; __device__ mr_dco<int> S::get() { co_return (co_await __activemask()); } namespace n { __device__ auto g() -> mr_dco<S&> { (co_await __syncwarp()); } }  mr_task k() { (co_await (co_await n::g()).get()); co_return;}',
-  ],
-  // Lambdas: one that waits and one that does not, called by their names, where they stand, and as parameters.
-  [
-    '__global__ void k() { auto f = [&](int v) -> int { return __any_sync(~0u, v); }; auto g = [](int v) { return v; }; g(f(1)); [&] { __syncthreads(); }(); }',
-    ' mr_task k() { auto f = [&](int v) -> mr_dco<int> { co_return (co_await __any_sync(~0u, v)); }; auto g = [](int v) { return v; }; g((co_await f(1))); (co_await mr_run([&] () -> mr_dco<void> { (co_await __syncthreads()); co_return;})); co_return;}',
-  ],
-  [
-    'template <class F> __device__ void each(int n, F op) { for (int i = 0; i < n; i++) op(i); } __global__ void k() { each(3, [=](int i) { __syncwarp(); }); }',
-    'template <class F> __device__ mr_dco<void> each(int n, F op) { for (int i = 0; i < n; i++) (co_await op(i)); co_return;}  mr_task k() { (co_await each(3, [&] { return [=](int i)  -> mr_dco<void> { (co_await __syncwarp()); co_return;}; }())); co_return;}',
-  ],
-  [
-    '__global__ void k(int c) { if (c && __any_sync(1, c) || c > 3) c = c < 3 ? 1 : __shfl_sync(1, c, 2); }',
-    ' mr_task k(int c) { if ((co_await mr_run([&]() -> mr_dco<bool> { if (!(c )) co_return false; co_return bool( (co_await __any_sync(1, c))); })) || c > 3) c = (co_await mr_run([&]() -> mr_dco<mr_result<decltype((true ? 1 : mr_awaited(__shfl_sync(1, c, 2))))>> { if ((c < 3 )) co_return 1 ; else co_return (co_await __shfl_sync(1, c, 2)); })); co_return;}',
-  ],
-  // Functors, functions as arguments and as template arguments, and types that the source leaves to the compiler.
-  [
-    'struct S { __device__ int operator()(int v) { return __any_sync(~0u, v); } }; template <class F> __device__ int of(F op, int v) { F own; int w(v); return op(w) + F()(v) + F{}(w) + own(1); }',
-    'struct S { __device__ mr_dco<int> operator()(int v) { co_return (co_await __any_sync(~0u, v)); } }; template <class F> __device__ mr_dco<int> of(F op, int v) { F own; int w(v); co_return (co_await op(w)) + (co_await F()(v)) + (co_await F{}(w)) + (co_await own(1)); }',
-  ],
-  [
-    'using P = int (*)(int); __device__ int any(int v) { return __any_sync(~0u, v); } template <P p, int (*q)(int)> __device__ int of(int v) { return p(v) + q(v); } __device__ int by(int (*f)(int), P g) { P h = any; return f(1) + g(2) + h(3) + of<any, any>(4); } __device__ int all() { return by(any, &any); }',
-    'using P = mr_dco<int> (*)(int); __device__ mr_dco<int> any(int v) { co_return (co_await __any_sync(~0u, v)); } template <auto p, auto q> __device__ mr_dco<int> of(int v) { co_return (co_await p(v)) + (co_await q(v)); } __device__ mr_dco<int> by(mr_dco<int> (*f)(int), P g) { P h = any; co_return (co_await f(1)) + (co_await g(2)) + (co_await h(3)) + (co_await of<any, any>(4)); } __device__ mr_dco<int> all() { co_return (co_await by(any, &any)); }',
-  ],
-  [
-    '__device__ auto f(float v) { auto w = v * 2; const int n = 3; if (v > w) __syncwarp(); return __shfl_sync(1, w, n); }',
-    '__device__ auto f(float v)  -> mr_dco<mr_plain<decltype(mr_awaited(__shfl_sync(1, mr_value_of<mr_plain<decltype(v * 2)>>(), mr_value_of<int>())))>> { auto w = v * 2; const int n = 3; if (v > w) (co_await __syncwarp()); co_return (co_await __shfl_sync(1, w, n)); }',
-  ],
-  ['extern "C" { __global__ void k() { __syncwarp(); } }', 'extern "C++" {  mr_task k() { (co_await __syncwarp()); co_return;} }'],
-])('what waits becomes a coroutine: %s', (source, expected) => {
-  expect(awaited(source)).toBe(expected);
-});
-
-test.each([
-  ['struct S { __device__ S() { __syncthreads(); } };', 'constructor'],
-  ['struct S { __device__ int operator+(int v) { return __any_sync(~0u, v); } };', 'waits in operator+: make it a named function'],
-  ['__device__ auto f(int v) { return S{__any_sync(~0u, v)}; }', 'waits in f, whose return type is auto: write the type'],
-  ['__global__ void k(int* y) { auto f = [&](int v) { return S{__any_sync(~0u, v)}; }; y[0] = f(1); }', "write '-> T' before its body"],
-  [
-    '__device__ void k(int c) { int v = (c ? __activemask() : 1) + __activemask(); }',
-    'has two waits in one expression, of which one is conditional or in a lambda: write two statements',
-  ],
-  ['int v = __activemask();', 'calls __activemask outside the body of a function'],
-])('what cannot wait is an error: %s', (source, what) => {
-  const error = caught(() => awaited(source));
-  expect(error.diagnostics[0]).toMatchObject({ code: 'K402', line: 1 });
-  expect(error.message).toContain(what);
+  // Templates wait by their arguments, too.
+  ['__device__ int f(int v) { return __any_sync(1, v); } template <auto F> __global__ void k() { F(1); }', ['k<f>']],
+])('kernels whose threads wait: %s', (source, expected) => {
+  const { isWaiting } = findWaiting(tokenize(source).tokens);
+  expect(['k', 'k<f>', 'other', 'o'].filter((name) => source.includes(` ${name.replace(/<.*/, '')}(`) && isWaiting(name))).toEqual(
+    expect.arrayContaining(expected),
+  );
+  expect(['other', 'o'].filter((name) => isWaiting(name) && source.includes(`void ${name}()`))).toEqual([]);
 });
 
 test('columns behind insertions map back', () => {
   const source = 'int a;\n__global__ void k(int* y) { foo; __syncthreads(); bar; }\n  baz;';
   const { tokens } = tokenize(source);
-  const { text, restore } = rewriteForCpu(source, tokens, coroutineEdits(specOf(source, 'k'), tokens));
+  const { text, restore } = rewriteForCpu(source, tokens);
   const lines = text.split('\n');
   for (const name of ['foo', 'bar', 'baz', 'k(']) {
     const line = lines.findIndex((one) => one.includes(name));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { QUICK } from '../../support/quick-compiler.js';
@@ -57,7 +57,7 @@ const WITH_BARRIERS: Readonly<Record<string, string>> = {
 const WITHOUT: Readonly<Record<string, string>> = {
   a_place_of_the_grid_in_braces: 'int i = G; out[i] = 1; { unsigned n = G; out[n] = n; } out[n] = 77;',
 };
-/** Kernels for which loop fission is proven; as coroutines they would be slower. */
+/** Kernels for which loop fission is proven; with a stack for each thread they would be slower. */
 const CUT = ['a_pointer_moved', 'a_pointer_moved_in_a_loop', 'a_parameter_changed', 'a_parameter_read_by_a_function'];
 
 const HEAD = `const int SIZE = 8;
@@ -116,9 +116,9 @@ async function compare(source: string, names: readonly string[], forms: readonly
   }
 }
 
-test('kernels after loop fission give the results of coroutines', async () => {
-  await compare(BARRIERS, Object.keys(WITH_BARRIERS), ['fission', 'coroutines']);
-  expect(formsOf(specOf(BARRIERS, 'k'), BARRIERS, tokenize(BARRIERS).tokens, true).split).toEqual(expect.arrayContaining(CUT));
+test('kernels after loop fission give the results of threads with stacks', async () => {
+  await compare(BARRIERS, Object.keys(WITH_BARRIERS), ['fission', 'stacks']);
+  expect(formsOf(BARRIERS, tokenize(BARRIERS).tokens, true).split).toEqual(expect.arrayContaining(CUT));
 });
 
 test('an atomic stays atomic if its name refers to memory of all blocks', () => {
@@ -135,16 +135,16 @@ test('cooperative groups use an index that loops over rows do not set', async ()
 
 const textOf = (outside: string, bodies: Readonly<Record<string, string>>, names = Object.keys(bodies)): string =>
   HEAD + written(outside) + names.map((name) => withShared(name, bodies[name]!)).join('');
-const cutIn = (source: string): readonly string[] => formsOf(specOf(source, 'k'), source, tokenize(source).tokens, true).split;
+const cutIn = (source: string): readonly string[] => formsOf(source, tokenize(source).tokens, true).split;
 
-/** A variable of reference type cannot be stored from part to part: the build fails, and the kernel becomes coroutines. */
+/** A variable of reference type cannot be stored from part to part: the build fails, and each thread gets a stack. */
 const REFUSED = ['a_parameter_by_alias', 'a_counter_by_alias', 'an_alias', 'an_old_alias'];
 
 /** Kernels that stay unchanged need no comparison. */
 test("every way to take a variable's address is detected, or the kernel is not split", async () => {
   const names = cutIn(textOf(HELPERS, EXPOSED)).filter((name) => !REFUSED.includes(name));
   expect(names.length).toBeGreaterThan(40);
-  await compare(textOf(HELPERS, EXPOSED, [...names]), names, ['fission', 'coroutines']);
+  await compare(textOf(HELPERS, EXPOSED, [...names]), names, ['fission', 'stacks']);
 }, 120_000);
 
 test('source with operators that take any variable is not split', () => {
@@ -153,12 +153,12 @@ test('source with operators that take any variable is not split', () => {
 
 test.each(Object.entries(OVERLOOKED))('overlooked: %s', async (name, [outside, body]) => {
   const source = `${written(outside)}\n${withShared(name, body)}`;
-  if (cutIn(source).length > 0) await compare(source, [name], ['either', 'coroutines']);
+  if (cutIn(source).length > 0) await compare(source, [name], ['either', 'stacks']);
 });
 
 test.each(Object.entries(ODD_TEXTS))('%s', async (name, [outside, body]) => {
   const isOpen = outside.split('{').length > outside.split('}').length;
-  await compare(`${outside}\n${withShared(name, body)}${isOpen ? '}' : ''}`, [name], ['either', 'coroutines']);
+  await compare(`${outside}\n${withShared(name, body)}${isOpen ? '}' : ''}`, [name], ['either', 'stacks']);
 });
 
 test('a subscript is an index only while its variable is', async () => {

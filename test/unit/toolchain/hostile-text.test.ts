@@ -12,7 +12,7 @@ import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { refuseOnCpu } from '../../../src/toolchain/cuda-parser/unsupported-features.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
 import { hasWaits } from '../../../src/toolchain/cuda-to-cpu/waiting-functions.js';
@@ -157,7 +157,7 @@ test.each([
   const start = performance.now();
   const { tokens } = tokenize(text);
   refuseOnCpu(spec, { tokens, directives: [] });
-  const forms = hasWaits(tokens) ? formsOf(spec, text, tokens, true).edits : [];
+  const forms = hasWaits(tokens) ? formsOf(text, tokens, true).edits : [];
   const rows = rowEdits(text, tokens, ['k']).edits;
   rewriteForCpu(text, tokens, forms.length > 0 ? forms : rows);
   // Half a second, on a machine with nothing else to do; what grows with the square takes minutes.

@@ -1,11 +1,11 @@
-// Kernels after loop fission compared bit for bit with coroutines, and kernels that loop fission rejects.
+// Kernels after loop fission compared bit for bit with threads that have stacks, and kernels that loop fission rejects.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
@@ -31,7 +31,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'millrace-fission-'));
 beforeAll(async () => {
   runner = new ImageRunner();
   const compiler = await CpuCompiler.open();
-  for (const form of ['fission', 'coroutines'] as const) {
+  for (const form of ['fission', 'stacks'] as const) {
     writeFileSync(join(scratch, `${form}.so`), await compiler.compile(specOf(SOURCE, 'tree'), NAMES, form));
   }
 }, 60_000);
@@ -43,7 +43,7 @@ afterAll(() => {
 /** Kernels of the source that loop fission splits. */
 function cutOf(source: string): readonly string[] {
   const { tokens } = tokenize(source);
-  return formsOf(specOf(source, 'k'), source, tokens, true).split;
+  return formsOf(source, tokens, true).split;
 }
 
 test('all kernels of parts.cu are split by loop fission', () => {
@@ -61,7 +61,7 @@ test.each(NAMES)(
       const grid = [2, 1, 2] as const;
       for (const n of new Set([0, 1, 3, count - 1, count + 1, 4 * count])) {
         const x = Float32Array.from({ length: 4 * count }, (_, i) => ((i * 7919) % 101) - 50);
-        const results = ['fission', 'coroutines'].map((form) => {
+        const results = ['fission', 'stacks'].map((form) => {
           const y = new Float32Array(4 * count).fill(-7);
           runner.run(join(scratch, `${form}.so`), name, { grid, block, sharedBytes: 8 * count }, [x, y, i32(n)]);
           return y;
@@ -111,13 +111,13 @@ test.each([
   ['goto', 'again: __syncthreads(); if (y[0]) goto again;'],
   ['static', 'static int v = 3; __syncthreads(); y[0] = v;'],
   ['assembly', 'asm(""); __syncthreads();'],
-])('%s is left to coroutines', (_what, body) => {
+])('%s is left to stacks', (_what, body) => {
   expect(cutOf(`extern "C" __global__ void k(int* y, int n) { ${body} }`)).toEqual([]);
   // But for what is wrong with it, it would be cut.
   expect(cutOf('extern "C" __global__ void k(int* y, int n) { y[0] = n; __syncthreads(); }')).toEqual(['k']);
 });
 
-test('templates, separate declarations and functions that wait become coroutines', () => {
+test('templates, separate declarations and functions that wait are not split', () => {
   expect(cutOf('template <int N> __global__ void k(int* y) { __syncthreads(); }')).toEqual([]);
   expect(cutOf('extern "C" __global__ void k(int* y); extern "C" __global__ void k(int* y) { __syncthreads(); }')).toEqual([]);
   expect(
@@ -132,7 +132,7 @@ test('loops over the rows of a tile are unrolled only in parts that use it, and 
   const edited = (shared: string, place: string): string => {
     const source = `extern "C" __global__ void k(float* y) { __shared__ float ${shared}; ${body.replace('PLACE', place)} }`;
     const { tokens } = tokenize(source);
-    return formsOf(specOf(source, 'k'), source, tokens, true)
+    return formsOf(source, tokens, true)
       .edits.map(({ text }) => text)
       .join('');
   };
@@ -153,7 +153,7 @@ test('copying a row to shared memory emits no memcpy call', async () => {
   expect(Buffer.from(await compiler.compile(specOf(source, 'k'), ['k'], 'fission')).includes('memcpy')).toBe(false);
 });
 
-test('source that does not compile after loop fission is built as coroutines', async () => {
+test('source that does not compile after loop fission is built with stacks', async () => {
   // What a thread keeps is too large to keep for all.
   const source = `extern "C" __global__ void k(int* y) {
     int own[1000];

@@ -88,7 +88,7 @@ test("the package's identity covers its shim and the code that reads, emits and 
   const changes: readonly (() => void)[] = [
     () => writeFileSync(join(shim, 'thread_index.h'), '// another'),
     () => writeFileSync(join(build, 'loop-fission.ts'), '// another'),
-    () => writeFileSync(join(build, 'coroutines.ts'), '// another'),
+    () => writeFileSync(join(build, 'rewrite.ts'), '// another'),
     () => writeFileSync(join(compiler, 'cuda-source', 'variables.ts'), '// another'),
     () => writeFileSync(join(compiler, 'simd', 'memory.ts'), '// another'),
     () => writeFileSync(join(core, 'elements', 'dtype.ts'), '// another'),

@@ -1,9 +1,9 @@
-// Random CUDA kernels in their selected form, compared with thread-by-thread execution, or coroutines if they wait.
+// Random CUDA kernels in their selected form, compared with thread-by-thread execution, or with threads that have stacks if they wait.
 import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
 import { QUICK } from '../../support/quick-compiler.js';
@@ -35,7 +35,7 @@ async function compare(seed: number, waits: boolean): Promise<number> {
     writeFileSync(file, await compiler.compile(specOf(source, names[0]!), names, form));
     return file;
   };
-  const images = [await image('either'), await image(waits ? 'coroutines' : 'threads')];
+  const images = [await image('either'), await image(waits ? 'stacks' : 'threads')];
   for (const [i, name] of names.entries()) {
     const [chosen, plain] = images.map((file) => {
       const out = new Uint32Array(THREADS * (BLOCKS + 1));
@@ -45,7 +45,7 @@ async function compare(seed: number, waits: boolean): Promise<number> {
     expect(chosen, kernels[i]!.text).toEqual(plain);
   }
   const { tokens } = tokenize(source);
-  return waits ? formsOf(specOf(source, 'k'), source, tokens, true).split.length : rowEdits(source, tokens, names).names.length;
+  return waits ? formsOf(source, tokens, true).split.length : rowEdits(source, tokens, names).names.length;
 }
 
 test.each([

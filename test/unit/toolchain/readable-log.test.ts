@@ -79,13 +79,3 @@ test('an error that only the headers have stays, and other logs are unchanged', 
   const own = "kernel.cu:3:1: error: 'x' was not declared\n    3 | x\n      | ^\nkernel.cu:1:1: note: here\n";
   expect(readableLog(own)).toBe(own);
 });
-
-test('uses of functions that wait that the rewriting does not know are explained', () => {
-  for (const said of [
-    "invalid conversion from 'mr_dco<float> (*)(float)' to 'float (*)(float)' [-fpermissive]",
-    "cannot convert 'mr_dco<float>' to 'float' in assignment",
-  ])
-    expect(readableLog(`k.cu:3:1: error: ${said}\n`)).toMatch(
-      /^k\.cu:3:1: error: on the CPU device, a function that waits .* by its name, or by/,
-    );
-});

@@ -64,7 +64,7 @@ export class ImageRunner {
       '-I',
       native,
       source,
-      ...['address_space', 'image_variables', 'kernel_memory'].map((name) => join(native, 'cpu', `${name}.cpp`)),
+      ...['address_space', 'image_variables', 'kernel_memory', 'thread_stacks'].map((name) => join(native, 'cpu', `${name}.cpp`)),
       '-o',
       join(this.directory, 'run_image'),
       '-ldl',

@@ -18,10 +18,6 @@
 #include "../../native/image_memory.h"
 #include "launch_abi.h"
 
-static void* TakeMemory(void*, unsigned long long bytes) {
-  return std::aligned_alloc(64, (bytes + 63) / 64 * 64);  // The process ends soon.
-}
-
 struct Argument {
   std::string file;
   std::vector<char> bytes;
@@ -88,8 +84,7 @@ int main(int argc, char** argv) {
                             .grid = {numbers[0], numbers[1], numbers[2]},
                             .block = {numbers[3], numbers[4], numbers[5]},
                             .shared_bytes = numbers[6],
-                            .dynamic_shared = shared.data(),
-                            .take_memory = &TakeMemory};
+                            .dynamic_shared = shared.data()};
       for (unsigned long long first; (first = next.fetch_add(3)) < blocks;) {
         memory.Call(entry, launch, first, first + 3 < blocks ? first + 3 : blocks);
       }
@@ -109,8 +104,7 @@ int main(int argc, char** argv) {
           .shared_bytes = numbers[6],
           .dynamic_shared = shared.data(),
           .wait_for_grid = [](void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); },
-          .grid_barrier = &grid,
-          .take_memory = &TakeMemory};
+          .grid_barrier = &grid};
       memory_of_copy.Call(own, launch, block, block + 1);
       grid.arrive_and_drop();
     });

@@ -1,8 +1,7 @@
-// Ordinary kernels that loop fission must split, since coroutines would be slower.
+// Ordinary kernels that loop fission must split, since a stack for each thread would be slower.
 import { expect, test } from 'vitest';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/fission-or-coroutines.js';
+import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
 import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { specOf } from './run-image.js';
 
 const END = '__syncthreads(); out[t] = s[255 - t]';
 const BODIES: Readonly<Record<string, readonly [body: string, outside?: string]>> = {
@@ -43,5 +42,5 @@ const BODIES: Readonly<Record<string, readonly [body: string, outside?: string]>
 test.each(Object.entries(BODIES))('%s', (name, [body, outside = '']) => {
   const source = `${outside}
 extern "C" __global__ void ${name}(const float* x, float* out, int n) { __shared__ float s[256]; ${body} }`;
-  expect(formsOf(specOf(source, name), source, tokenize(source).tokens, true).split).toEqual([name]);
+  expect(formsOf(source, tokenize(source).tokens, true).split).toEqual([name]);
 });

@@ -246,7 +246,7 @@ test.each([1, 40, 1024])('lambdas that wait: named, as arguments, and called in 
   expect([...y]).toEqual(range(n, () => 1 + n + 60_000 + 100_000 + 2_000_000));
 });
 
-test('coroutine frames are reused, and may be large', () => {
+test('functions that wait are called often, and have large local arrays', () => {
   const y = new Int32Array(64);
   run('many_calls', line(2, 64), y, i32(20_000));
   expect([...y]).toEqual(range(64, () => 20_000));

@@ -1,0 +1,40 @@
+// The stacks of a block's threads, for kernels whose threads wait (shim/thread_stacks.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::cpu {
+
+/// Of one thread that runs blocks, in its memory (kernel_memory.h). It keeps them for its next blocks.
+class ThreadStacks {
+ public:
+  ThreadStacks() = default;
+  ~ThreadStacks();
+  ThreadStacks(const ThreadStacks&) = delete;
+  ThreadStacks& operator=(const ThreadStacks&) = delete;
+
+  /// So many stacks are made for a block that needs `count`.
+  [[nodiscard]] static uint64_t Rounded(uint32_t count);
+  /// At least `count` stacks of `bytes` each at `start`, an inaccessible place for so many, where the earlier ones are.
+  /// The lowest page of each is a guard. Null if the system refuses the memory, or if earlier ones have another size.
+  [[nodiscard]] std::byte* Take(std::byte* start, uint32_t count, uint64_t bytes);
+  /// Whether one of the stacks, or its guard, contains the address. Safe in signal handlers.
+  [[nodiscard]] bool Contains(uintptr_t address) const {
+    return address - reinterpret_cast<uintptr_t>(first_) < bytes_ * count_;
+  }
+  /// Of one stack.
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+ private:
+  /// Gives back what deep calls have used, if the next stack shows some.
+  void Trim();
+
+  std::byte* first_ = nullptr;
+  uint64_t bytes_ = 0;
+  uint64_t count_ = 0;
+  uint64_t looked_at_ = 0;
+  uint32_t protected_ = 0;  // Guards that are mappings of their own.
+};
+
+}  // namespace millrace::cpu
