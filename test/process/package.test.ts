@@ -46,6 +46,7 @@ test('the names of built kernels depend on all files of the package that affect 
     'native/kernel_headers',
     'dist/headers',
     'dist/toolchain',
+    'dist/cuda-cpp',
     'dist/compiler',
     'dist/core/channel',
     'dist/core/elements',

@@ -33,12 +33,12 @@ const NODE_MODULES_OF_PURE_FOLDERS = [
 ];
 /** These look around all the same, for the place of an error in the user's file, and nowhere else. */
 const READERS_OF_FILES: readonly string[] = [
-  'compiler/cuda-source/regular-files.ts',
+  'cuda-cpp/read/regular-files.ts',
   'compiler/definitions/source-files.ts',
   'compiler/diagnostics/source-map.ts',
   'compiler/diagnostics/user-place.ts',
 ];
-const PURE_FOLDERS = ['core/', 'compiler/', 'protocol/'];
+const PURE_FOLDERS = ['core/', 'compiler/', 'cuda-cpp/', 'protocol/'];
 
 /** Folder of native/, and what its files may include. */
 const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
@@ -211,7 +211,7 @@ describe('imports of src/', () => {
   // In the bundle, the one late import is a `require`, whose failure is not kept.
   const LATE = ['workers/cpu-task.ts', 'workers/device-worker.ts', 'workers/graph-layout.ts'];
   test('the worker of a device imports nothing late but what its builds need', () => {
-    const reached = new Set(sources.filter((file) => /^(toolchain|workers|compiler)\//.test(file)));
+    const reached = new Set(sources.filter((file) => /^(toolchain|workers|compiler|cuda-cpp)\//.test(file)));
     for (const file of reached) {
       for (const { target, isType } of graph.get(file)!) if (target.startsWith('.') && !isType) reached.add(resolve(file, target));
     }

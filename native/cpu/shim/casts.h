@@ -1,6 +1,6 @@
 // Conversions of floats to integers that saturate, as a GPU's do; C++ leaves them undefined out of range. A GPU gives 0
 // for NaN if both types have 32 bits, else the bits of the lowest signed number (seen on an H100). The builder writes
-// `::mr_cast<int>(x)` for `(int)x` (src/toolchain/cuda-to-cpu/saturating-casts.ts), and
+// `::mr_cast<int>(x)` for `(int)x` (src/cuda-cpp/lower/saturating-casts.ts), and
 // `::mr_number_of(x)` where a float becomes an integer without a cast. Without branches, so that loops vectorise.
 #pragma once
 

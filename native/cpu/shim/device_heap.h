@@ -1,5 +1,5 @@
 // The heap of device code: malloc, free, new and delete in kernels. The builder renames them
-// (src/toolchain/cuda-to-cpu/early-edits.ts), because the process has functions of the same names.
+// (src/cuda-cpp/lower/early-edits.ts), because the process has functions of the same names.
 //
 // Memory outlives launches, and kernels of other images may free it. What is left is freed with the image.
 #pragma once

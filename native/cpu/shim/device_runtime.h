@@ -2,7 +2,7 @@
 // the source launches kernels.
 //
 // It rewrites `k<<<grid, block, shared, stream>>>(args)` as `mr_launch<k>(grid, block, shared, stream)(args)`
-// (src/toolchain/cuda-to-cpu/kernel-launches.ts). The arguments are converted to the kernel's parameter types; the
+// (src/cuda-cpp/lower/kernel-launches.ts). The arguments are converted to the kernel's parameter types; the
 // launcher of these blocks passes them to the device, which copies them. native/cpu/dynamic_parallelism.h defines when
 // a launch runs.
 #pragma once

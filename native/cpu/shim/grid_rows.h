@@ -1,4 +1,4 @@
-// Kernels that the builder turned into loops over rows of threads (src/toolchain/cuda-to-cpu/grid-row-loops.ts): rows
+// Kernels that the builder turned into loops over rows of threads (src/cuda-cpp/lower/grid-row-loops.ts): rows
 // of a block, or of all adjacent blocks of a run.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Kernels after loop fission (src/toolchain/cuda-to-cpu/loop-fission.ts): called once per block, with the loops over
+// Kernels after loop fission (src/cuda-cpp/lower/loop-fission.ts): called once per block, with the loops over
 // its threads inside.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Shifts by an amount that may reach the width of the value. A GPU then gives 0, or the sign for `>>` of a negative
 // number; C++ leaves the result undefined, and the processor takes the amount modulo the width. The builder adds the
-// call of mr_shift (src/toolchain/cuda-to-cpu/shift-amounts.ts): `x << n` becomes `x << ::mr_shift(n)`.
+// call of mr_shift (src/cuda-cpp/lower/shift-amounts.ts): `x << n` becomes `x << ::mr_shift(n)`.
 #pragma once
 
 #include "thread_index.h"

@@ -1,5 +1,5 @@
 // Loops in which a thread waits for another thread of its launch. The builder adds these calls
-// (src/toolchain/cuda-to-cpu/spin-loops.ts):
+// (src/cuda-cpp/lower/spin-loops.ts):
 //   for (mr_spin mr_spins_here; mr_spins_here.once();) while ((...) && mr_spins_here.again()) ...;
 #pragma once
 

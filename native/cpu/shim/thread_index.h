@@ -148,7 +148,7 @@ MR_INLINE bool operator<=(T a, mr_index b) {
   return !mr_is_less(b.value, a);
 }
 
-/// A subscript below 2^31 (src/toolchain/cuda-to-cpu/index-expressions.ts) as an int, which shows that elements are
+/// A subscript below 2^31 (src/cuda-cpp/lower/index-expressions.ts) as an int, which shows that elements are
 /// adjacent.
 template <class T>
 MR_INLINE T mr_subscript(T at) {

@@ -1,11 +1,11 @@
 // Describes what to build from CUDA C++ source.
 import type { BuildSpec, ParameterChecks } from '../../core/channel/build-spec.js';
-import { namesGrid, syncsGrid } from '../cuda-source/grid-barriers.js';
-import { withoutHostCode } from '../cuda-source/host-code.js';
-import { withApartLinkage, withoutManaged } from '../cuda-source/dialect.js';
-import { withSeparateNames } from '../cuda-source/overloads.js';
-import { mayLaunch } from '../cuda-source/source-scan.js';
-import { withoutComments } from '../cuda-source/tokens.js';
+import { namesGrid, syncsGrid } from '../../cuda-cpp/select/grid-barriers.js';
+import { withoutHostCode } from '../../cuda-cpp/select/host-code.js';
+import { withApartLinkage, withoutManaged } from '../../cuda-cpp/select/dialect.js';
+import { withSeparateNames } from '../../cuda-cpp/select/overloads.js';
+import { mayLaunch } from '../../cuda-cpp/read/global-functions.js';
+import { withoutComments } from '../../cuda-cpp/read/tokens.js';
 import { type CallSite, placeOf, userLine } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 import { readSource } from './source-files.js';

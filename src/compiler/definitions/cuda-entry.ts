@@ -1,11 +1,11 @@
 // Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
 import type { ParameterCheck } from '../../core/channel/build-spec.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
-import type { DeclaredTypes } from '../cuda-source/declared-types.js';
-import { findEntry, type SourceEntry, type SourceParameter } from '../cuda-source/signature.js';
-import { macrosIn, withoutDirectives } from '../cuda-source/directives.js';
-import { type GlobalFunction, globalFunctions } from '../cuda-source/source-scan.js';
-import { withoutComments } from '../cuda-source/tokens.js';
+import type { DeclaredTypes } from '../../cuda-cpp/read/declared-types.js';
+import { findEntry, type SourceEntry, type SourceParameter } from '../../cuda-cpp/read/signature.js';
+import { macrosIn, withoutDirectives } from '../../cuda-cpp/read/directives.js';
+import { type GlobalFunction, globalFunctions } from '../../cuda-cpp/read/global-functions.js';
+import { withoutComments } from '../../cuda-cpp/read/tokens.js';
 import { KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, refuseArgument, shortened } from './arguments.js';
 import type { CheckedEntry, GivenSource } from './cuda-build.js';

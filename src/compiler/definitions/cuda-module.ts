@@ -6,7 +6,7 @@ import { lengthOf } from '../../core/elements/shape.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
 import type { ModuleSource, ModuleVariable } from '../../core/kernels/module.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
-import { type SourceVariable, variablesOf } from '../cuda-source/variables.js';
+import { type SourceVariable, variablesOf } from '../../cuda-cpp/read/variables.js';
 import type { CallSite } from '../diagnostics/diagnostics.js';
 import { checkedCudaParams, checkOptions, refuseArgument, shortened } from './arguments.js';
 import { checkedOptions, type GivenSource, kernelSpec, readGivenSource, sourceSpec } from './cuda-build.js';

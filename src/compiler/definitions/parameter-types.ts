@@ -3,10 +3,10 @@ import type { FieldCheck, ValueCheck } from '../../core/channel/build-spec.js';
 import { is16BitFloat, type DType, DTYPES } from '../../core/elements/dtype.js';
 import type { SurfaceParam, TextureParam } from '../../core/kernels/params.js';
 import { type Field, spaceOf, type StructParam, type ValueParam } from '../../core/kernels/value-params.js';
-import type { DeclaredTypes } from '../cuda-source/declared-types.js';
-import { macrosIn } from '../cuda-source/directives.js';
-import { type SourceType, sourceType } from '../cuda-source/signature.js';
-import type { SourceField } from '../cuda-source/struct-fields.js';
+import type { DeclaredTypes } from '../../cuda-cpp/read/declared-types.js';
+import { macrosIn } from '../../cuda-cpp/read/directives.js';
+import { type SourceType, sourceType } from '../../cuda-cpp/read/signature.js';
+import type { SourceField } from '../../cuda-cpp/read/struct-fields.js';
 import { shortened } from './arguments.js';
 
 /** The components of CUDA's vectors, by the names without their sizes. */

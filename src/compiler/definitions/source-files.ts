@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { includeFolders, inlineIncludes } from '../cuda-source/included-files.js';
-import { notRegular } from '../cuda-source/regular-files.js';
-import { withoutComments } from '../cuda-source/tokens.js';
+import { includeFolders, inlineIncludes } from '../../cuda-cpp/read/included-files.js';
+import { notRegular } from '../../cuda-cpp/read/regular-files.js';
+import { withoutComments } from '../../cuda-cpp/read/tokens.js';
 import { type CallSite, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
 import { refuseArgument, shortened } from './arguments.js';
 

@@ -33,3 +33,10 @@ let names: ReadonlySet<string> | undefined;
 export function kernelHeaderNames(): ReadonlySet<string> {
   return (names ??= new Set(FOLDERS.flatMap((directory) => readdirSync(directory, { recursive: true }).map(String))));
 }
+
+let cpuNames: ReadonlySet<string> | undefined;
+
+/** Those of the table that are for the CPU device alone. */
+export function cpuHeaderNames(): ReadonlySet<string> {
+  return (cpuNames ??= new Set(readdirSync(join(WRITTEN_HEADERS, 'cpu'), { recursive: true }).map(String)));
+}

@@ -14,7 +14,9 @@ const OWN_DIRECTORIES: readonly string[] = [
   SHIM_DIRECTORY,
   HEADER_DIRECTORY,
   WRITTEN_HEADERS,
-  ...['..', '../../compiler', '../../core/channel', '../../core/elements'].map((path) => fileURLToPath(new URL(path, import.meta.url))),
+  ...['..', '../../cuda-cpp', '../../compiler', '../../core/channel', '../../core/elements'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  ),
 ];
 
 /** A file next to `dist`'s folders that the build writes. */

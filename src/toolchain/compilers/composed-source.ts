@@ -1,23 +1,22 @@
 // Composes the input of the C++ compiler: the shim's headers, and CUDA C++ source rewritten for the CPU.
 import type { BuildSpec } from '../../core/channel/build-spec.js';
-import { globalFunctions, namedOnce } from '../../compiler/cuda-source/source-scan.js';
-import { withoutComments } from '../../compiler/cuda-source/tokens.js';
-import { variablesOf } from '../../compiler/cuda-source/variables.js';
+import { globalFunctions, namedOnce } from '../../cuda-cpp/read/global-functions.js';
+import { tokenize, type Tokens, withoutComments } from '../../cuda-cpp/read/tokens.js';
+import { variablesOf } from '../../cuda-cpp/read/variables.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
 import { cpuSymbol, plainName } from '../base/symbols.js';
-import { preludeOf, type SourcePrelude } from '../cuda-parser/source-prelude.js';
-import { applyEdits, type EditedSource } from '../cuda-parser/source-edits.js';
-import { tokenize, type Tokens } from '../cuda-parser/tokenizer.js';
-import { type Forms, formsOf, NO_FORMS } from '../cuda-to-cpu/kernel-forms.js';
-import { rewriteEarly } from '../cuda-to-cpu/early-edits.js';
-import { rewriteLaunches } from '../cuda-to-cpu/kernel-launches.js';
-import { hasGroups, libraryHeaders, needsGates, SPACES_HEADER } from '../cuda-to-cpu/library-headers.js';
-import { boundedPaths, kernelPaths, rewriteForCpu } from '../cuda-to-cpu/rewrite.js';
-import { rowEdits } from '../cuda-to-cpu/grid-row-loops.js';
-import { castEdits, mayCast } from '../cuda-to-cpu/saturating-casts.js';
-import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
+import { preludeOf, type SourcePrelude } from './source-prelude.js';
+import { applyEdits, type EditedSource } from '../../cuda-cpp/read/source-edits.js';
+import { type Forms, formsOf, NO_FORMS } from '../../cuda-cpp/lower/kernel-forms.js';
+import { rewriteEarly } from '../../cuda-cpp/lower/early-edits.js';
+import { rewriteLaunches } from '../../cuda-cpp/lower/kernel-launches.js';
+import { hasGroups, libraryHeaders, needsGates, SPACES_HEADER } from '../../cuda-cpp/lower/library-headers.js';
+import { boundedPaths, kernelPaths, rewriteForCpu } from '../../cuda-cpp/lower/rewrite.js';
+import { rowEdits } from '../../cuda-cpp/lower/grid-row-loops.js';
+import { castEdits, mayCast } from '../../cuda-cpp/lower/saturating-casts.js';
+import { mayShift, shiftEdits } from '../../cuda-cpp/lower/shift-amounts.js';
 import { parameterChecks } from './parameter-checks.js';
-import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
+import { hasWaits } from '../../cuda-cpp/lower/waiting-functions.js';
 
 /** Source ready for the C++ compiler. */
 export interface ComposedSource extends EditedSource {

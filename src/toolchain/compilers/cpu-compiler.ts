@@ -18,25 +18,25 @@ import {
 } from './composed-source.js';
 import { rejectedBy, SOURCE_NAME } from '../base/diagnostics.js';
 import { compileWith, outputOf } from './compile-with.js';
-import { hasHalves, hasIndices, looksAtTypes } from '../cuda-to-cpu/index-type-uses.js';
+import { hasHalves, hasIndices, looksAtTypes } from '../../cuda-cpp/lower/index-type-uses.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { SHIM_DIRECTORY } from '../base/package-and-cpu-identity.js';
 import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../base/kernel-headers.js';
-import { macrosOf, withLeastDialect } from '../cuda-parser/macro-options.js';
-import { refuseOnCpu } from '../cuda-parser/unsupported-features.js';
+import { macrosOf, withLeastDialect } from '../../cuda-cpp/read/macro-options.js';
+import { refuseOnCpu } from '../../cuda-cpp/select/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
-import { hasMatchingBrackets, tokenize } from '../cuda-parser/tokenizer.js';
+import { hasMatchingBrackets, tokenize } from '../../cuda-cpp/read/tokens.js';
 import type { MachineFacts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
 import { hasConversions, PLACES_FLAGS, unmarked, WARNING_FLAG, withMarkedConversions, withoutWarnings } from './implicit-conversions.js';
-import { lockstepEdits } from '../cuda-to-cpu/lockstep.js';
-import { asksForSpaces } from '../cuda-to-cpu/library-headers.js';
-import { castEdits, mayCast } from '../cuda-to-cpu/saturating-casts.js';
-import { mayShift, shiftEdits } from '../cuda-to-cpu/shift-amounts.js';
-import { hasWaits } from '../cuda-to-cpu/waiting-functions.js';
-import { withoutInstantiations } from '../../compiler/cuda-source/dialect.js';
+import { lockstepEdits } from '../../cuda-cpp/lower/lockstep.js';
+import { asksForSpaces } from '../../cuda-cpp/lower/library-headers.js';
+import { castEdits, mayCast } from '../../cuda-cpp/lower/saturating-casts.js';
+import { mayShift, shiftEdits } from '../../cuda-cpp/lower/shift-amounts.js';
+import { hasWaits } from '../../cuda-cpp/lower/waiting-functions.js';
+import { withoutInstantiations } from '../../cuda-cpp/select/dialect.js';
 
 /**
  * -O3: at -O2 g++ 12 vectorises almost nothing. No libstdc++: device code cannot use it, and an image without it loads faster. The four

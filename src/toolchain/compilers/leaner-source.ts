@@ -2,9 +2,9 @@
 // unknown, and includes of the host's libraries that are not installed.
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { CompileError, type UnavailableError } from '../../core/base/errors.js';
-import { onlyFor } from '../../compiler/cuda-source/host-code.js';
-import { directivesOf, macrosIn, withoutIncludes } from '../../compiler/cuda-source/directives.js';
-import { withoutComments, wordsOf } from '../../compiler/cuda-source/tokens.js';
+import { onlyFor } from '../../cuda-cpp/select/host-code.js';
+import { directivesOf, macrosIn, withoutIncludes } from '../../cuda-cpp/read/directives.js';
+import { withoutComments, wordsOf } from '../../cuda-cpp/read/tokens.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import type { KernelCompiler } from './compiler.js';
 

@@ -2,8 +2,8 @@
 // tokens do not tell; the definition of a kernel compares the others.
 import type { BuildSpec, ParameterCheck, ParameterChecks } from '../../core/channel/build-spec.js';
 import { SOURCE_NAME } from '../base/diagnostics.js';
-import { tokenize } from '../cuda-parser/tokenizer.js';
-import { kernelPaths } from '../cuda-to-cpu/rewrite.js';
+import { tokenize } from '../../cuda-cpp/read/tokens.js';
+import { kernelPaths } from '../../cuda-cpp/lower/rewrite.js';
 import { FIELD_MACROS, fieldTemplates } from './value-checks.js';
 
 /** Values of `mr_kind<T>::mr_value` in C++, and how messages describe them. */

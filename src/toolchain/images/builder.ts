@@ -19,7 +19,7 @@ import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.
 import { isOfSystem, outside } from '../system/environment-errors.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from './included-file-checks.js';
-import { withoutRemoved, withSupportedKernels } from '../cuda-parser/supported-kernels.js';
+import { withoutRemoved, withSupportedKernels } from '../../cuda-cpp/select/supported-kernels.js';
 import { performance } from '../../core/base/timers.js';
 
 export type BuildTarget =

@@ -3,10 +3,10 @@
 // not checked.
 import { existsSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { includeFolders, SYSTEM_HEADER } from '../../compiler/cuda-source/included-files.js';
-import { notRegular } from '../../compiler/cuda-source/regular-files.js';
-import { includesOf } from '../../compiler/cuda-source/directives.js';
-import { withoutComments } from '../../compiler/cuda-source/tokens.js';
+import { includeFolders, SYSTEM_HEADER } from '../../cuda-cpp/read/included-files.js';
+import { notRegular } from '../../cuda-cpp/read/regular-files.js';
+import { includesOf } from '../../cuda-cpp/read/directives.js';
+import { withoutComments } from '../../cuda-cpp/read/tokens.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { compileError, titleOf } from '../base/diagnostics.js';
 

@@ -7,9 +7,9 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 const built = new URL('../../../dist/toolchain/', import.meta.url);
 const { CpuCompiler } = await import(new URL('compilers/cpu-compiler.js', built).href);
 const { packageIdentity } = await import(new URL('base/package-and-cpu-identity.js', built).href);
-const { withSupportedKernels } = await import(new URL('cuda-parser/supported-kernels.js', built).href);
-const { globalFunctions } = await import(new URL('../compiler/cuda-source/source-scan.js', built).href);
-const { withoutComments } = await import(new URL('../compiler/cuda-source/tokens.js', built).href);
+const { withSupportedKernels } = await import(new URL('../cuda-cpp/select/supported-kernels.js', built).href);
+const { globalFunctions } = await import(new URL('../cuda-cpp/read/global-functions.js', built).href);
+const { withoutComments } = await import(new URL('../cuda-cpp/read/tokens.js', built).href);
 
 const args = process.argv.slice(2);
 if (args.includes('--version')) {

@@ -1,6 +1,6 @@
 // Which branches of conditions count as not compiled when a source is judged.
 import { expect, test } from 'vitest';
-import { withoutUntakenBranches } from '../../../src/compiler/cuda-source/conditions.js';
+import { withoutUntakenBranches } from '../../../src/cuda-cpp/read/conditions.js';
 
 /** The lines that are left, apart from directives. */
 function left(source: string): string[] {

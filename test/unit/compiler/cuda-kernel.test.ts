@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
-import { findEntry as entryOf, readParameter, type SourceEntry } from '../../../src/compiler/cuda-source/signature.js';
-import { globalFunctions } from '../../../src/compiler/cuda-source/source-scan.js';
-import { withoutComments } from '../../../src/compiler/cuda-source/tokens.js';
+import { findEntry as entryOf, readParameter, type SourceEntry } from '../../../src/cuda-cpp/read/signature.js';
+import { globalFunctions } from '../../../src/cuda-cpp/read/global-functions.js';
+import { withoutComments } from '../../../src/cuda-cpp/read/tokens.js';
 import { bool, f16, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import type { BuildSpec } from '../../../src/core/channel/build-spec.js';

@@ -1,6 +1,6 @@
 // cudaModule: the checks of its source, kernels and variables, and the build that it describes.
 import { describe, expect, test } from 'vitest';
-import { withoutManaged } from '../../../src/compiler/cuda-source/dialect.js';
+import { withoutManaged } from '../../../src/cuda-cpp/select/dialect.js';
 import { cudaModule } from '../../../src/cuda-module.js';
 import { ArgumentError, CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';

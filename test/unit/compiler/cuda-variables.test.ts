@@ -1,7 +1,7 @@
 // Variables outside functions that tokens of CUDA C++ source declare.
 import { describe, expect, test } from 'vitest';
-import { withoutComments } from '../../../src/compiler/cuda-source/tokens.js';
-import { type SourceVariable, variablesOf as variablesOfText } from '../../../src/compiler/cuda-source/variables.js';
+import { withoutComments } from '../../../src/cuda-cpp/read/tokens.js';
+import { type SourceVariable, variablesOf as variablesOfText } from '../../../src/cuda-cpp/read/variables.js';
 
 const variablesOf = (source: string): SourceVariable[] => variablesOfText(withoutComments(source));
 const brief = (source: string): string[] =>

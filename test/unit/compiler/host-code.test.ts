@@ -1,7 +1,7 @@
 // Which declarations of a source are the host's.
 import { expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
-import { onlyFor, withoutHostCode } from '../../../src/compiler/cuda-source/host-code.js';
+import { onlyFor, withoutHostCode } from '../../../src/cuda-cpp/select/host-code.js';
 import { cudaModule } from '../../../src/cuda-module.js';
 import { input, output } from '../../../src/core/kernels/kernel.js';
 import { f32 } from '../../../src/core/elements/dtype.js';

@@ -1,7 +1,7 @@
 // Which includes of a CUDA C++ source are replaced with the files, and where the lines then come from.
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { type FileAccess, inlineIncludes } from '../../../src/compiler/cuda-source/included-files.js';
+import { type FileAccess, inlineIncludes } from '../../../src/cuda-cpp/read/included-files.js';
 
 function access(files: Readonly<Record<string, string>>): FileAccess {
   return { read: (name) => files[name], resolve: path.posix.resolve, folderOf: path.posix.dirname };

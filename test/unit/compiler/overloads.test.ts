@@ -1,8 +1,8 @@
 // Kernels that differ only in their parameters.
 import { expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
-import { withSeparateNames } from '../../../src/compiler/cuda-source/overloads.js';
-import { withoutComments } from '../../../src/compiler/cuda-source/tokens.js';
+import { withSeparateNames } from '../../../src/cuda-cpp/select/overloads.js';
+import { withoutComments } from '../../../src/cuda-cpp/read/tokens.js';
 import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { f32, f64, i32, u8 } from '../../../src/core/elements/dtype.js';
 import { type CudaParams, inout, input } from '../../../src/core/kernels/kernel.js';

@@ -1,10 +1,10 @@
 // Tokenising CUDA C++ source: kernels, unsupported features and the rewriting for the CPU device; compilers' messages.
 import { expect, test } from 'vitest';
 import { parseLog } from '../../../src/toolchain/base/diagnostics.js';
-import { kernelNames, rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
-import { refuseOnCpu } from '../../../src/toolchain/cuda-parser/unsupported-features.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { findWaiting, hasWaits } from '../../../src/toolchain/cuda-to-cpu/waiting-functions.js';
+import { kernelNames, rewriteForCpu } from '../../../src/cuda-cpp/lower/rewrite.js';
+import { refuseOnCpu } from '../../../src/cuda-cpp/select/unsupported-features.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
+import { findWaiting, hasWaits } from '../../../src/cuda-cpp/lower/waiting-functions.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { specOf } from './run-image.js';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
+import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { ImageRunner, specOf, type ImageLaunch } from './run-image.js';
 
 const NVCC = '/usr/local/cuda/bin/nvcc';

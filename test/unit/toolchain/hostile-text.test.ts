@@ -10,12 +10,12 @@ import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
-import { refuseOnCpu } from '../../../src/toolchain/cuda-parser/unsupported-features.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
-import { rewriteForCpu } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
-import { rowEdits } from '../../../src/toolchain/cuda-to-cpu/grid-row-loops.js';
-import { hasWaits } from '../../../src/toolchain/cuda-to-cpu/waiting-functions.js';
+import { refuseOnCpu } from '../../../src/cuda-cpp/select/unsupported-features.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
+import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
+import { rewriteForCpu } from '../../../src/cuda-cpp/lower/rewrite.js';
+import { rowEdits } from '../../../src/cuda-cpp/lower/grid-row-loops.js';
+import { hasWaits } from '../../../src/cuda-cpp/lower/waiting-functions.js';
 import { withText } from '../compiler/support.js';
 import { f32 as single, i32 as whole, ImageRunner, specOf } from './run-image.js';
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { rewriteLaunches } from '../../../src/toolchain/cuda-to-cpu/kernel-launches.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { rewriteLaunches } from '../../../src/cuda-cpp/lower/kernel-launches.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { specOf } from './run-image.js';
 
 const HEAD = `template <class T> struct pair { T a, b; };

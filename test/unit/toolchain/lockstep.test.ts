@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { lockstepEdits } from '../../../src/toolchain/cuda-to-cpu/lockstep.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
+import { lockstepEdits } from '../../../src/cuda-cpp/lower/lockstep.js';
 import { ImageRunner, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
-import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
+import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { i32, ImageRunner, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../../../src', import.meta.url));
 /** What runs in a device's worker. */
-const FOLDERS = ['toolchain', 'workers', 'native', 'compiler'];
+const FOLDERS = ['toolchain', 'workers', 'native', 'compiler', 'cuda-cpp'];
 /** Each of their system calls opens nothing, or opens and closes within one call of libuv. */
 const PROMISES_WITHOUT_DESCRIPTOR: readonly string[] = ['readdir', 'rm', 'stat'];
 /** `opendirSync` gives a descriptor that no `closeSync` names. */

@@ -28,10 +28,17 @@ import {
 import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
 
 const BUILD = fileURLToPath(new URL('../../../src/toolchain/', import.meta.url));
+const FRONT_END = fileURLToPath(new URL('../../../src/cuda-cpp/', import.meta.url));
 const COMPILER = fileURLToPath(new URL('../../../src/compiler/', import.meta.url));
 const CORE = fileURLToPath(new URL('../../../src/core/', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-identity-'));
-const [shim, build, compiler, core] = [join(scratch, 'shim'), join(scratch, 'build'), join(scratch, 'compiler'), join(scratch, 'core')];
+const [shim, build, frontEnd, compiler, core] = ['shim', 'build', 'cuda-cpp', 'compiler', 'core'].map((name) => join(scratch, name)) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+];
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Stores facts, and counts lookups. */
@@ -72,24 +79,27 @@ test('every file of the emitters counts', () => {
   const files = [...reached(join(COMPILER, 'codegen', 'emit-sources.ts'))];
   expect(files).toContain(join(CORE, 'elements', 'dtype.ts'));
   expect(
-    files.filter((path) => ![BUILD, COMPILER, join(CORE, 'channel'), join(CORE, 'elements')].some((own) => path.startsWith(own))),
+    files.filter(
+      (path) => ![BUILD, FRONT_END, COMPILER, join(CORE, 'channel'), join(CORE, 'elements')].some((own) => path.startsWith(own)),
+    ),
   ).toEqual([]);
 });
 
 test("the package's identity covers its shim and the code that reads, emits and rewrites sources", async () => {
   cpSync(SHIM_DIRECTORY, shim, { recursive: true });
   cpSync(BUILD, build, { recursive: true });
+  cpSync(FRONT_END, frontEnd, { recursive: true });
   cpSync(COMPILER, compiler, { recursive: true });
   cpSync(CORE, core, { recursive: true });
-  const own = [shim, HEADER_DIRECTORY, WRITTEN_HEADERS, build, compiler, join(core, 'channel'), join(core, 'elements')];
+  const own = [shim, HEADER_DIRECTORY, WRITTEN_HEADERS, build, frontEnd, compiler, join(core, 'channel'), join(core, 'elements')];
   expect(await packageIdentity()).toBe(await identityOf(own));
   const seen = new Set([await packageIdentity()]);
   const notes = new Notes();
   const changes: readonly (() => void)[] = [
     () => writeFileSync(join(shim, 'thread_index.h'), '// another'),
-    () => writeFileSync(join(build, 'loop-fission.ts'), '// another'),
+    () => writeFileSync(join(frontEnd, 'lower', 'loop-fission.ts'), '// another'),
     () => writeFileSync(join(build, 'rewrite.ts'), '// another'),
-    () => writeFileSync(join(compiler, 'cuda-source', 'variables.ts'), '// another'),
+    () => writeFileSync(join(frontEnd, 'read', 'variables.ts'), '// another'),
     () => writeFileSync(join(compiler, 'simd', 'memory.ts'), '// another'),
     () => writeFileSync(join(core, 'elements', 'dtype.ts'), '// another'),
     () => writeFileSync(join(build, 'added.ts'), ''),

@@ -1,8 +1,8 @@
 // Which casts of a source become mr_cast of the shim, and which text stays.
 import { expect, test } from 'vitest';
-import { applyEdits } from '../../../src/toolchain/cuda-parser/source-edits.js';
-import { castEdits } from '../../../src/toolchain/cuda-to-cpu/saturating-casts.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { applyEdits } from '../../../src/cuda-cpp/read/source-edits.js';
+import { castEdits } from '../../../src/cuda-cpp/lower/saturating-casts.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 
 function cast(source: string): string {
   const { tokens } = tokenize(source);

@@ -1,8 +1,8 @@
 // Which shifts get the operators of the shim's shifts.h. The text wide-shifts.cu has their results.
 import { describe, expect, it } from 'vitest';
-import { applyEdits } from '../../../src/toolchain/cuda-parser/source-edits.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
-import { mayShift, shiftEdits } from '../../../src/toolchain/cuda-to-cpu/shift-amounts.js';
+import { applyEdits } from '../../../src/cuda-cpp/read/source-edits.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
+import { mayShift, shiftEdits } from '../../../src/cuda-cpp/lower/shift-amounts.js';
 
 /** The source with `#(...)` for the amounts that are marked. */
 function marked(source: string): string {

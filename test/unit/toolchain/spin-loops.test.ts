@@ -1,8 +1,8 @@
 // Which loops of CUDA C++ wait for another thread.
 import { expect, test } from 'vitest';
-import { spinEdits } from '../../../src/toolchain/cuda-to-cpu/spin-loops.js';
-import { applyEdits } from '../../../src/toolchain/cuda-parser/source-edits.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { spinEdits } from '../../../src/cuda-cpp/lower/spin-loops.js';
+import { applyEdits } from '../../../src/cuda-cpp/read/source-edits.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 
 function edited(body: string): string {
   const source = `__device__ void f(int* flag) { ${body} }`;

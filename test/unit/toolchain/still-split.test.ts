@@ -1,7 +1,7 @@
 // Ordinary kernels that loop fission must split, since a stack for each thread would be slower.
 import { expect, test } from 'vitest';
-import { formsOf } from '../../../src/toolchain/cuda-to-cpu/kernel-forms.js';
-import { tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
+import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 
 const END = '__syncthreads(); out[t] = s[255 - t]';
 const BODIES: Readonly<Record<string, readonly [body: string, outside?: string]>> = {

@@ -1,6 +1,6 @@
 // The part of a source that devices can run: declarations that no device has any more.
 import { expect, test } from 'vitest';
-import { withoutRemoved, withSupportedKernels } from '../../../src/toolchain/cuda-parser/supported-kernels.js';
+import { withoutRemoved, withSupportedKernels } from '../../../src/cuda-cpp/select/supported-kernels.js';
 import { specOf } from './run-image.js';
 
 const KERNEL = 'extern "C" __global__ void k(int* y) { y[0] = 1; }';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { compose, exportsOf } from '../../../src/toolchain/compilers/composed-source.js';
-import { hasMatchingBrackets, tokenize } from '../../../src/toolchain/cuda-parser/tokenizer.js';
+import { hasMatchingBrackets, tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { ArgumentError, CompileError } from '../../../src/core/base/errors.js';
 import { i32 } from '../../../src/core/elements/dtype.js';

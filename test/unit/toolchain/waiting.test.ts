@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { kernelNames } from '../../../src/toolchain/cuda-to-cpu/rewrite.js';
+import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 
