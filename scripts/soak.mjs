@@ -102,6 +102,9 @@ function* programRuns() {
 /** Tests that `npm test` runs with fewer random kernels and rounds, and whose kernels it compiles with -O1. */
 const LONG_TESTS = [
   'test/process/teardown.test.ts',
+  'test/unit/compiler/tool-matrix.test.ts',
+  'test/unit/core/access-history.test.ts',
+  'test/unit/core/kept-failures.test.ts',
   'test/unit/toolchain/hidden-changes.test.ts',
   'test/unit/toolchain/plain-indices.test.ts',
   'test/unit/toolchain/random-cuda.test.ts',

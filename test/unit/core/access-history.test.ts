@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { WaitRecord } from '../../../src/protocol/protocol.gen.js';
+import { IS_LONG } from '../../support/long.js';
 import { FakeChannel, fixture } from './fake-channel.js';
 
 const BYTES = 12;
@@ -225,9 +226,10 @@ test('one stream and whole arrays: order allocates nothing, and tracking costs a
   const [explicit, tracked] = [orderCost('explicit'), orderCost('tracked')];
   expect(tracked.bytes).toBeLessThan(4);
   expect(explicit.bytes).toBeLessThan(4);
-  // Other processes only add time, so take the least of several differences.
-  const again = Array.from({ length: 6 }, () => orderCost('tracked').ns - orderCost('explicit').ns);
-  expect(Math.min(tracked.ns - explicit.ns, ...again)).toBeLessThan(100);
+  // Other processes only add time, so the least of several differences counts.
+  let least = tracked.ns - explicit.ns;
+  for (let n = 0; n < 6 && least >= 100; n++) least = Math.min(least, orderCost('tracked').ns - orderCost('explicit').ns);
+  expect(least).toBeLessThan(100);
 });
 
 describe('byte intervals', () => {
@@ -239,7 +241,7 @@ describe('byte intervals', () => {
     );
     fc.assert(
       fc.property(program, orderings, (steps, explicit) => runProgram(steps, explicit)),
-      { numRuns: 400 },
+      { numRuns: IS_LONG ? 400 : 150 },
     );
   });
 
