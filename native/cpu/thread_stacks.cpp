@@ -10,10 +10,7 @@
 namespace millrace::cpu {
 namespace {
 
-// Since Linux 6.13, a guard is no mapping of its own. The C library's headers may be older.
-constexpr int kInstallGuard = 102;
-
-// A process may have 65,530 mappings. Each guard before Linux 6.13 adds two.
+// A process may have 65,530 mappings. Each guard that is one adds two.
 constexpr uint32_t kMostProtected = 20'000;
 std::atomic<uint32_t> protected_of_all{0};
 // Beyond that number, a guard is below this many stacks.
@@ -49,7 +46,7 @@ std::byte* ThreadStacks::Take(std::byte* start, uint32_t count, uint64_t bytes) 
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   for (uint64_t n = count_; n < made; ++n) {
     std::byte* const guard = start + n * bytes;
-    if (madvise(guard, page, kInstallGuard) == 0) continue;
+    if (madvise(guard, page, guard_advice_) == 0) continue;
     if (n % kStacksPerGuard != 0 && protected_of_all.load(std::memory_order_relaxed) >= kMostProtected) continue;
     if (mprotect(guard, page, PROT_NONE) != 0) continue;
     ++protected_;

@@ -9,7 +9,10 @@ namespace millrace::cpu {
 /// Of one thread that runs blocks, in its memory (kernel_memory.h). It keeps them for its next blocks.
 class ThreadStacks {
  public:
-  ThreadStacks() = default;
+  /// Since Linux 6.13, a guard is no mapping of its own. The C library's headers may be older.
+  static constexpr int kInstallGuard = 102;
+  /// `guard_advice`: tells madvise to make a guard. Where the system does not know it, guards are mappings.
+  explicit ThreadStacks(int guard_advice = kInstallGuard) : guard_advice_(guard_advice) {}
   ~ThreadStacks();
   ThreadStacks(const ThreadStacks&) = delete;
   ThreadStacks& operator=(const ThreadStacks&) = delete;
@@ -30,6 +33,7 @@ class ThreadStacks {
   /// Gives back what deep calls have used, if the next stack shows some.
   void Trim();
 
+  const int guard_advice_;
   std::byte* first_ = nullptr;
   uint64_t bytes_ = 0;
   uint64_t count_ = 0;

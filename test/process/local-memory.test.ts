@@ -14,11 +14,12 @@ const stream = device.createStream();
 const own = (ints) => 'extern "C" __global__ void k(int* y, int n) { int own[' + ints + ']; ' +
   'for (int i = 0; i < ' + ints + '; i++) own[(i * 7 + n) % ' + ints + '] = i + threadIdx.x; ' +
   'int sum = 0; for (int i = 0; i < n; i++) sum += own[(i * 13 + y[0]) % ' + ints + '] & 1; y[threadIdx.x] += 41 + (sum > 1000); }';
+const waiting = (ints) => own(ints).replace('int sum', '__syncwarp(); int sum');
 const names = ['a', 'b', 'c', 'd', 'e', 'f'];
 const shared = 'extern "C" __global__ void k(int* y, int n) { __shared__ int ' + names.map((one) => one + '[12000]').join(', ') + '; ' +
   names.map((one) => one + '[threadIdx.x * n] = threadIdx.x; ').join('') +
   '__syncthreads(); y[threadIdx.x] += 41 ' + names.map((one) => '+ (' + one + '[(63 - threadIdx.x) * n] > 1000)').join(' ') + '; }';
-for (const text of [own(25600), own(153600), shared, own(2304000)]) {
+for (const text of [own(25600), own(153600), shared, own(2304000), waiting(143360), waiting(150000)]) {
   const y = stream.full(64, 1, { dtype: 'i32' });
   const kernel = cudaKernel('k', { y: inout(i32), n: i32 }, text);
   try {
@@ -31,7 +32,7 @@ for (const text of [own(25600), own(153600), shared, own(2304000)]) {
 await device.close();
 `;
 
-test('variables of 600 KiB per thread work under a small stack limit, and 9000 KiB are refused', async () => {
+test('variables of 600 KiB per thread, or 560 KiB if it waits, work under a small stack limit, and more are refused', async () => {
   const run = promisify(execFile)('sh', ['-c', 'ulimit -s 256 && exec "$0" --input-type=module --eval "$1"', process.execPath, PROGRAM], {
     cwd: ROOT,
   });
@@ -40,5 +41,7 @@ test('variables of 600 KiB per thread work under a small stack limit, and 9000 K
     '42',
     '42',
     "K703: Kernel 'k' needs 9001 KiB of stack for local variables (limit on the CPU device: 6144 KiB).",
+    '42',
+    'Kernel k on stream stream-1 of device cpu:0 overflowed the stack of its thread (593920 bytes) in block (0, 0, 0).',
   ]);
 }, 60_000);
