@@ -1,6 +1,7 @@
 // The event loop has its turns while the library works, whatever is called: the program measures each kind of call (S509).
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -12,8 +13,11 @@ const text = [program, ...['pipelines', 'calls'].map((part) => join(root, `test/
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n');
 
-/** CPU time of the loop's thread in one turn, without garbage collections: the 99th percentile of the best of some runs. */
-const MOST_MS = 2;
+/**
+ * CPU time of the loop's thread in one turn, without garbage collections: the 99th percentile of the best of some runs. Other programs take
+ * the caches, and of two threads of a core half its speed.
+ */
+const MOST_MS = loadavg()[0]! < availableParallelism() ? 2 : 5;
 /** The same of one call that cannot yield: most take a quarter of it. */
 const MOST_CALL_MS = 20;
 
@@ -86,7 +90,7 @@ test('each exported function is in a case of the program, or is a short call', (
   expect([...SHORT_FUNCTIONS].filter((name) => isInCase(name))).toEqual([]);
 });
 
-test(`S509 turns of the event loop take less than ${MOST_MS} ms of the thread, whatever is called`, { timeout: 120_000 }, () => {
+test('S509 turns of the event loop take less than 2 ms of the thread on an idle machine, whatever is called', { timeout: 120_000 }, () => {
   const env = { ...process.env, MILLRACE_MOST_MS: String(MOST_MS), MILLRACE_MOST_CALL_MS: String(MOST_CALL_MS) };
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'cpu'], { cwd: root, encoding: 'utf8', env, timeout: 110_000 });
   expect({ status, stdout }, stderr).toEqual({ status: 0, stdout: '' });
