@@ -21,7 +21,11 @@
 #define __constant__
 #define __managed__
 #define __grid_constant__
+#if defined(MR_MAY_INLINE)
+#define __forceinline__ inline
+#else
 #define __forceinline__ inline __attribute__((always_inline))
+#endif
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __maxnreg__(...)

@@ -96,6 +96,8 @@ const GCC_RACE_FLAGS: readonly string[] = [
 const CLANG_RACE_FLAGS: readonly string[] = ['-mllvm', '-tsan-instrument-func-entry-exit=0'];
 const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-Wl,--build-id=none', '-s'];
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
+/** For functions that g++ cannot inline. */
+const NOT_FORCED_FLAG = '-DMR_MAY_INLINE=1';
 /** The guard of a thread's stack is a page, and no frame may skip it. */
 const STACKS_FLAGS: readonly string[] = ['-fstack-clash-protection'];
 /** For CUDA C++ source of users. */
@@ -198,6 +200,7 @@ export class CpuCompiler implements KernelCompiler {
       LINK_FLAGS,
       LIBRARIES,
       EXACT_FLAG,
+      NOT_FORCED_FLAG,
       WARNING_FLAG,
       STACK_FLAG,
       MACRO_FLAGS,
@@ -342,10 +345,13 @@ export class CpuCompiler implements KernelCompiler {
           dump: mayTruncate ? contentOf(dump) : '',
         };
       };
-      const fast = await build('kernel', []);
+      const inlined = await build('kernel', []);
+      // g++ refuses some functions that must be inlined and are called through pointers.
+      const isRefused = inlined.log.includes("inlining failed in call to 'always_inline'");
+      const fast = isRefused ? await build('kernel', [NOT_FORCED_FLAG]) : inlined;
       const truncations = hasTruncations(fast.dump);
       if (truncations === undefined) return fast;
-      const exact = await build('exact', [EXACT_FLAG]);
+      const exact = await build('exact', [EXACT_FLAG, ...(isRefused ? [NOT_FORCED_FLAG] : [])]);
       return exact.image === undefined || truncations === 'certainly' || hasRoundTrips(exact.dump) ? exact : fast;
     } finally {
       leave(scratch);
