@@ -14,8 +14,8 @@ test('a call that the driver answers with a fault rejects with DeviceLostError',
 
 test('a graph with a copy whose pinned memory could not be page-locked rejects with a StateError that names the node', async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
-  // 2: out of memory, at the fourth registration, which is that of the pinned array.
-  const env = { MILLRACE_FAKE_CUDA_FAIL: 'cuMemHostRegister:4:2' };
+  // 2: out of memory, at the fifth registration, which is that of the pinned array.
+  const env = { MILLRACE_FAKE_CUDA_FAIL: 'cuMemHostRegister:5:2' };
   const lines = linesOf(await runProgram('unlocked-graph', [], { env }));
   expect(lines).toHaveLength(3);
   for (const line of lines) expect(line).toMatch(/^StateError Node 1 \(copy\) of graph default .*could not be page-locked/);

@@ -12,10 +12,13 @@ for (let n = 0; n < Number(count); n++) {
     const y = device.empty(1, 'i32');
     device.stream.launch(cudaKernel('k', { y: output(i32) }, source), 1, { y });
     launches.push(
-      y.read().then(
-        ([read]) => read === (given === undefined ? value : Number(given)),
-        (error) => console.log(error.message),
-      ),
+      y
+        .read()
+        .then(
+          ([read]) => read === (given === undefined ? value : Number(given)),
+          (error) => console.log(error.message),
+        )
+        .finally(() => y[Symbol.dispose]()),
     );
   }
 }

@@ -113,7 +113,7 @@ const RIGHT = {
   submit: [],
   arm: [channel, stream, 1],
   failures: [channel, stream, 0],
-  told: [channel, stream, 0],
+  reported: [channel, stream, 0],
   reportedOf: [channel, 1 << 22, 0, 4],
   lostStatus: [channel],
   stats: [channel],
