@@ -16,9 +16,10 @@ std::atomic<uint32_t> protected_of_all{0};
 // Beyond that number, a guard is below this many stacks.
 constexpr uint32_t kStacksPerGuard = 16;
 
+// So that blocks of a few sizes do not each make some.
 constexpr uint64_t kFewest = 64;
 
-// Of each stack, kept for the next blocks.
+// So much of the top of each stack keeps its memory when Trim gives the rest back.
 constexpr uint64_t kKeptBytes = 32 << 10;
 
 }  // namespace

@@ -19,8 +19,9 @@ class ThreadStacks {
 
   /// So many stacks are made for a block that needs `count`.
   [[nodiscard]] static uint64_t Rounded(uint32_t count);
-  /// At least `count` stacks of `bytes` each at `start`, an inaccessible place for so many, where the earlier ones are.
-  /// The lowest page of each is a guard. Null if the system refuses the memory, or if earlier ones have another size.
+  /// Makes at least `count` stacks of `bytes` each accessible, one behind the other from `start`, and returns `start`.
+  /// The caller has reserved inaccessible memory for them there, and always gives the same `start`. The lowest page of
+  /// each stays a guard. Null if the system refuses the memory, or if the stacks made so far have another size.
   [[nodiscard]] std::byte* Take(std::byte* start, uint32_t count, uint64_t bytes);
   /// Whether one of the stacks, or its guard, contains the address. Safe in signal handlers.
   [[nodiscard]] bool Contains(uintptr_t address) const {

@@ -5,8 +5,7 @@
 //
 // Rules, besides those of hal/hal.h. Tests cite them as G1 to G8.
 //  G1. A node begins when all nodes that it comes after have finished and their effects are visible to it. Nodes
-//  without
-//      a path between them may run at the same time and in any order.
+//      without a path between them may run at the same time and in any order.
 //  G2. A launch is one item of its stream: its nodes begin after the stream's earlier work, and its ticket completes
 //      when all nodes have finished.
 //  G3. The runtime orders the launches of one graph: it submits a launch only if every earlier launch of that graph
@@ -14,9 +13,8 @@
 //  G4. A patch holds for the launch that names it and for later ones, never for a launch that was submitted earlier. A
 //      launch that fails at the call applies none of its patches.
 //  G5. The nodes of one graph may belong to several devices of the backend. Each runs on its own device. The graph's
-//  home
-//      is the device that built it, and only streams of the home launch it. All these devices stay open as long as the
-//      graph exists. A graph keeps its kernels' modules and its host leases alive.
+//      home is the device that built it, and only streams of the home launch it. All these devices stay open as long
+//      as the graph exists. A graph keeps its kernels' modules and its host leases alive.
 //  G6. If a kernel node fails in a way that the backend reports through ProgressSink::Failed, the nodes of this launch
 //      that have not begun are skipped. The sink is told once, before the ticket completes, with the index of the
 //      node. Later launches run all nodes again.

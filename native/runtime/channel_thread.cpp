@@ -29,8 +29,8 @@ constexpr auto kLongestShortNap = std::chrono::nanoseconds(50'000);
 constexpr auto kShortWait = std::chrono::milliseconds(20);
 /// How much later than asked a sleep may end. The default, 50 us, would double the short naps.
 constexpr unsigned long kTimerSlackNs = 1000;
-/// How long a channel waits for work behind an event before it has a word written: the device would write it between
-/// the two, and what the event and a later one measure would take 2 us more.
+/// After a timing event, how long a channel waits for more work before it has the device write the progress word. A
+/// word between two timing events would add 2 us to the time that they measure.
 constexpr auto kBehindEvent = std::chrono::microseconds(3);
 /// Deferred records of one stream issued in one go, so that a woken flood does not starve the other streams.
 constexpr uint32_t kProceedBatch = 256;

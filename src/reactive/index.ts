@@ -13,7 +13,7 @@ export type { Lanes, LanesOptions, LanesReport } from './lanes.js';
 export type { BatchReport } from './batch-sizes.js';
 export { createBatcher } from './batcher.js';
 export type { BatcherOptions, BatcherQueue, FixedBatches, LatencyBatches } from './batcher.js';
-export { download, launch, launchGraph, upload } from './operators.js';
+export { download, launch, launchGraph, upload } from './stage-operators.js';
 export { cpuStage, cpuTasks } from './cpu-stage.js';
 export type { CpuPool, CpuStageOptions, CpuTasks } from './cpu-stage.js';
 export { onStream } from './stream-scheduler.js';

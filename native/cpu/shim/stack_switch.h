@@ -58,7 +58,7 @@ MR_INLINE void mr_switch(mr_place* from, const mr_place* to) {
 /// Leaves the running code at `from`, and goes on at `to`. Compilers reserve x19 and
 /// x29 for some functions.
 MR_INLINE void mr_switch(mr_place* from, const mr_place* to) {
-  // Both are computed before they get their registers, which a call in between would change.
+  // The compiler computes both arguments before it assigns x0 and x1: a call that computes one would change them.
   asm volatile("" : "+r"(from), "+r"(to));
   register mr_place* left asm("x0") = from;
   register const mr_place* next asm("x1") = to;

@@ -11,7 +11,7 @@
 
 #define MR_TEXT_OF(value) #value
 #define MR_TEXT(value) MR_TEXT_OF(value)
-// The first of the zeroed variables, because compilers write these lines before what they compile.
+// These zeros are the first of the zeroed variables: compilers write lines of `asm` before the code that they compile.
 asm(R"(
   .pushsection .tbss,"awT",@nobits
   .zero )" MR_TEXT(MR_SHARED_OFFSET) R"(

@@ -21,7 +21,7 @@ export type GraphNodeKind = OperationKind | 'empty' | 'if' | 'while' | 'switch';
 /** What a node runs that has bodies: `captureIf`, `captureWhile`, `captureSwitch`. */
 export interface Condition {
   readonly kind: ConditionKind;
-  /** The memory of the value, and where it is in what the handle names. */
+  /** The device memory that contains the 4 bytes which the condition reads, and the byte where they begin. */
   readonly handle: number;
   readonly offset: number;
   /** In a body, `after` counts its own nodes. */

@@ -1,7 +1,8 @@
 // The failures of a device: turns the numbers that the device reports into the errors that promises reject with, and reports each failure
 // once.
 //
-// A failure is reported by the promise of an operation in its interval, or of one that failed because of it. If no code reads such a
+// A failure has an interval of tickets: the operations that failed together. It is reported by the promise of one of them, or of an
+// operation that failed because of it. If no code reads such a
 // promise, the failure goes to `device.errors$`, or without a subscriber becomes a process warning. That happens a turn of the event loop
 // after everything has finished that was submitted when the failure was noticed.
 // Thread: owner.

@@ -17,10 +17,10 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
 }
 
-/** The key of a second signal, which the library adds. */
+/** A hidden option: a second signal, of the library itself. */
 const ALSO: unique symbol = Symbol('also');
 
-/** The key of the timeout that the caller gave, if some of its time has passed. */
+/** A hidden option: the timeout that the caller gave, where `timeoutMs` is what is left of it. */
 const GIVEN: unique symbol = Symbol('given');
 
 interface Signals extends WaitOptions {

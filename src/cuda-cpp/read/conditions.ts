@@ -20,7 +20,7 @@ interface Condition {
   isNever: boolean;
 }
 
-/** Other directives of a branch that is left out go with it. */
+/** The directives that decide which branches are taken. Others are left out with the branch that they are in. */
 const READ = /^(?:if|ifdef|ifndef|elif|else|endif|define|undef)$/;
 
 /** A part of the source between two of these directives. */

@@ -9,7 +9,7 @@ import { compileError, SOURCE_NAME, titleOf } from '../base/diagnostics.js';
 export const STACK_FLAG = '-fstack-usage';
 
 /**
- * Kernels have 8 MiB of stack (native/cpu/kernel_memory.h). Frames within CUDA's limits fit: a CUDA thread has at most 512 KiB
+ * Kernels have 8 MiB of stack (native/cpu/kernel_memory.h); threads that wait have less, and a guard that stops them. Frames within CUDA's limits fit: a CUDA thread has at most 512 KiB
  * of local memory, and a block 48 KiB of static shared memory. Only frames above those limits count, as if each function called the next.
  */
 const COUNTED_BYTES = 1 << 20;

@@ -14,7 +14,7 @@ import envPaths from 'env-paths';
 import { UnavailableError } from '../../core/base/errors.js';
 import { outside, reasonOf } from '../system/environment-errors.js';
 import { temporaryFolder } from '../system/temporary-folder.js';
-import { type Folder, isStillPrivate, openFolder, readOwnFile } from './cache-folder.js';
+import { type Folder, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
 import { Date } from '../../core/base/timers.js';
 
 export interface CachedFile {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { isNoExec } from '../../../src/toolchain/images/cache-folder.js';
+import { isNoExec } from '../../../src/toolchain/images/private-cache-folder.js';
 
 const MOUNTS = String.raw`21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 22 21 0:20 / /home rw,nosuid,noexec,relatime shared:2 - ext4 /dev/sda2 rw
