@@ -120,7 +120,8 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
-  const forms = hasWaits(tokens) ? formsOf(source, tokens, mayLoop) : NO_FORMS;
+  const seen = read.seen ?? tokens;
+  const forms = hasWaits(seen) ? formsOf(source, seen, mayLoop) : NO_FORMS;
   // Code that launches kernels needs its thread's index, which loops over grid rows do not keep.
   const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.isWaiting(name) && !forms.split.includes(name)) : [];
   const rows = rowEdits(source, tokens, able);
@@ -134,8 +135,8 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   if (forms.split.length > 0) headers.push('loop_fission.h');
   if (rows.names.length > 0) headers.push('grid_rows.h');
   if (forms.hasWaiting) headers.push('waiting.h');
-  if (hasGroups(tokens)) headers.push('groups.h');
-  headers.push(...libraryHeaders(read.seen ?? tokens), ...early.headers);
+  if (hasGroups(seen)) headers.push('groups.h');
+  headers.push(...libraryHeaders(seen), ...early.headers);
   if (exports.variables) headers.push('module_variables.h');
   if (spec.isLaunching) headers.push('device_runtime.h');
   if (defined?.text.includes('::mr_shift(')) headers.push('shifts.h');
@@ -151,7 +152,7 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
     ...(isPlain ? ['MR_PLAIN_INDICES'] : []),
     ...(isFused(spec) ? [] : ['MR_UNFUSED']),
     ...(forms.hasWaiting ? ['MR_WAITS'] : []),
-    ...(needsGates(tokens) ? ['MR_GATES'] : []),
+    ...(needsGates(seen) ? ['MR_GATES'] : []),
   ];
   const macroLines = `${head.directives}${macros.map((name) => `#define ${name} 1\n`).join('')}`;
   // The options may define NDEBUG, which assert.h must see.

@@ -35,7 +35,6 @@ import { lockstepEdits } from '../../cuda-cpp/lower/lockstep.js';
 import { asksForSpaces } from '../../cuda-cpp/lower/library-headers.js';
 import { castEdits, mayCast } from '../../cuda-cpp/lower/saturating-casts.js';
 import { mayShift, shiftEdits } from '../../cuda-cpp/lower/shift-amounts.js';
-import { hasWaits } from '../../cuda-cpp/lower/waiting-functions.js';
 import { withoutInstantiations } from '../../cuda-cpp/select/dialect.js';
 
 /**
@@ -117,10 +116,6 @@ const FOLDERS: readonly string[] = [
     SHIM_DIRECTORY,
   ].flatMap((folder) => ['-I', folder]),
 ];
-/** Directives that do not affect the rewriting. Source with only these skips the preprocessor, which would change columns. */
-const PLAIN_DIRECTIVE =
-  /^#\s*(?:pragma\b|include\s*<(?:c?std\w+|c?math|math_constants|cuda_(?:fp|bf)16|c?assert|cuda_runtime\w*|device_\w+|curand_kernel|cooperative_groups(?:\/reduce)?|cub\/[\w/]+)(?:\.c?u?h)?>|define\s+\w+(?:\([\w\s,]*\))?(?!\()(?:(?!\b(?:return|struct|class|template|namespace|inline|static|extern|constexpr|void|auto|cooperative_groups|sync)\b|__|[{}#?&|,])(?!\w+\s*\()[\s\S])*$)/;
-
 /** A header that is not expanded: the shim's cuda_fp16.h says so. */
 const SHIM_DIRECTIVE = /^#pragma mr_directive /gm;
 
@@ -270,16 +265,13 @@ export class CpuCompiler implements KernelCompiler {
       if (form !== 'either')
         throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no form with loop fission. ${run?.log ?? ''}`);
     }
-    // If neither version contains waits, the given source serves, which keeps its columns.
-    const doesWait =
-      expanded !== undefined && (hasWaits(expanded.tokens) || hasWaits(given.tokens)) && !hasPlainDirectives(spec, given.directives);
-    // Statements, shifts and casts that only the expansion shows must be rewritten.
+    // The given source serves, which keeps its columns. But statements, shifts and casts that only the expansion shows must be rewritten.
     const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
     const hasShifts =
       expanded !== undefined && mayShift(expanded.source) && shiftEdits(expanded.tokens).length > shiftEdits(given.tokens).length;
     const hasCasts =
       isUsers && expanded !== undefined && mayCast(expanded.source) && castEdits(expanded.tokens).length > castEdits(given.tokens).length;
-    const chosen = doesWait || hasSteps || hasShifts || hasCasts ? read : { ...given, seen: read.tokens };
+    const chosen = hasSteps || hasShifts || hasCasts ? read : { ...given, seen: read.tokens };
     const composed = compose(wanted, chosen, false, isPlain);
     const { image, log, tooLarge } = await this.#build(wanted, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
@@ -389,8 +381,4 @@ function contentOf(dump: string): string {
   } catch {
     return '';
   }
-}
-
-function hasPlainDirectives(spec: BuildSpec, directives: string): boolean {
-  return directives === '' && tokenize(spec.source).directives.every(({ text }) => PLAIN_DIRECTIVE.test(text) && !text.includes('<<<'));
 }
