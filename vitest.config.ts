@@ -24,6 +24,7 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
   'two-cuda': HAS_GPU ? TWO : [],
   clang: HAS_CLANG ? ['kernels', ...COMPUTED] : [],
 };
+const TOOLCHAIN = 'test/unit/toolchain/**/*.test.ts';
 const TARGET_TEST = 'test/conformance/target.test.ts';
 
 // Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
@@ -57,8 +58,10 @@ export default defineConfig({
         {
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'test/conformance/*.test.ts'],
-          exclude: [TARGET_TEST, ...LONG.map((name) => `test/unit/toolchain/${name}.test.ts`)],
+          exclude: [TARGET_TEST, TOOLCHAIN],
         },
+        // Most of it is time of g++: `npm run quick` leaves it out.
+        { name: 'toolchain', include: [TOOLCHAIN], exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`) },
         { name: 'processes', include: PAIRED },
         ...Object.entries(TARGETS).map(([name, folders]) => ({
           name,
