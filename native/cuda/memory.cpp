@@ -143,7 +143,8 @@ Status Memory::Free(CUstream stream) {
 Result<std::unique_ptr<LockedBlock>> LockedBlock::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
   MR_TRY(context->Alive());
   const uint64_t page = bytes < kHugePage ? kSmallPage : kHugePage;
-  const std::span pages(MapPages((bytes + page - 1) / page * page, page), (bytes + page - 1) / page * page);
+  const uint64_t whole = (bytes + page - 1) / page * page;
+  const std::span pages(MapPages(whole, page), whole);
   if (pages.data() == nullptr) return Status(StatusCode::kOutOfMemory, "allocating page-locked memory");
   // The driver locks pages that exist much faster, and this thread makes them beside other threads that do the same.
   for (size_t at = 0; at < pages.size(); at += kSmallPage) pages[at] = std::byte{0};

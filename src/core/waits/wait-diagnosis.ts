@@ -107,11 +107,11 @@ function inWords(first: Timeline | undefined, looks: ReadonlyMap<Timeline, Look>
   let words = `stream ${first.label} `;
   let at: Timeline = first;
   let awaited: OperationInfo | undefined;
-  const reported = new Set<Timeline>();
+  const named = new Set<Timeline>();
   for (;;) {
-    reported.add(at);
+    named.add(at);
     const { snapshot, note, other: next } = looks.get(at) as Look;
-    if (note === undefined || next === undefined || reported.has(next)) return words + stand(snapshot, at === first, awaited);
+    if (note === undefined || next === undefined || named.has(next)) return words + stand(snapshot, at === first, awaited);
     const operation = snapshot.waitingFor?.operation;
     words += `${at === first ? '' : ', which '}waits for ${THINGS[note.cause]}stream ${next.label}`;
     if (next.log.device !== at.log.device) words += ` of device ${next.log.device}`;

@@ -13,7 +13,7 @@ export interface SourceDirective {
 }
 
 const DIRECTIVE = new RegExp(`^[ \\t]*#[ \\t]*(\\w*)((?:${SPLICE}|[^\\n])*)`, 'gm');
-const DEFINITION = new RegExp(`^\\s*([\\w$]+)(?:\\(([^)\\n]*)\\))?([^]*)$`);
+const DEFINITION = /^\s*([\w$]+)(?:\(([^)\n]*)\))?([^]*)$/;
 const SPLICES = new RegExp(SPLICE, 'g');
 
 export function directivesOf(text: string): SourceDirective[] {

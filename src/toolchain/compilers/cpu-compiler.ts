@@ -252,12 +252,11 @@ export class CpuCompiler implements KernelCompiler {
     const read = expanded ?? given;
     const hasSpaces = isUsers && asksForSpaces(read.tokens);
     const wanted: Output = hasSpaces ? { ...asked, constants: constantNames(seen) } : asked;
-    // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
-    // a loop; and if the preprocessor fails, since its macros may rely on the shim's.
+    const isMatched = hasMatchingBrackets(read.tokens);
     const isPlain = isUsers && looksAtTypes(read.tokens);
-    // Loops over threads have the accesses of all threads in one.
-    const mayLoop =
-      isUsers && isRead && !isPlain && !spec.isAsserting && !this.#findsRaces && !hasSpaces && hasMatchingBrackets(read.tokens);
+    // Exclude loops over threads: in emitted source, which has its own; with assertions, since a thread cannot leave a called function from
+    // a loop; and if the preprocessor fails, since its macros may rely on the shim's. Loops over threads have the accesses of all threads in one.
+    const mayLoop = isUsers && isRead && isMatched && !isPlain && !spec.isAsserting && !this.#findsRaces && !hasSpaces;
     if (mayLoop && form !== 'stacks' && form !== 'threads') {
       const composed = compose(wanted, read, true);
       const run = composed.looped.length > 0 ? await this.#build(wanted, composed, common) : undefined;
@@ -280,14 +279,14 @@ export class CpuCompiler implements KernelCompiler {
     }
     if (tooLarge) throw lacksStack(spec, tooLarge);
     if (image) return image;
-    // An error must not speak of casts that the user has not written, nor come from them.
-    // Nor may it come from what follows the source in an image, which an open brace would contain.
-    const isAlone = isUsers && !hasMatchingBrackets(read.tokens);
+    // An error must not speak of casts that the user has not written, nor come from them, nor from what follows the source in an image, which
+    // an open brace would contain.
+    const isAlone = isUsers && !isMatched;
     const reported: Output = isAlone ? { spec, exports: { kernels: [] }, checked: [], isCheckOnly: true } : wanted;
     const uncast = compose(reported, chosen, false, isPlain, false);
     const last = uncast.text === composed.text ? undefined : await this.#build(reported, uncast, common);
     if (last?.image && !isAlone) return last.image;
-    throw rejectedBy(this.label, spec, last?.image === undefined && last ? uncast.restore(last.log) : composed.restore(log));
+    throw rejectedBy(this.label, spec, last === undefined || last.image ? composed.restore(log) : uncast.restore(last.log));
   }
 
   #raceFlags(): readonly string[] {

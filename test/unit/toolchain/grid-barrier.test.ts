@@ -4,25 +4,21 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
-import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { rewriteForCpu } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Kernel, output } from '../../../src/core/kernels/kernel.js';
 import { MAX_STREAMS } from '../../../src/protocol/protocol.gen.js';
 import { withText } from '../compiler/support.js';
+import { buildOnThreads } from './on-threads.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 
 useQuickCompiler();
 
-const HERE = fileURLToPath(new URL('.', import.meta.url));
 const NVCC = '/usr/local/cuda/bin/nvcc';
 const NO_LIMIT = 2 ** 31 - 1;
 const TURNS = 7;
@@ -64,27 +60,8 @@ function onThreads(name: string, kernels: readonly Kernel[]): string {
   const common = '__attribute__((visibility("default"))) extern MrGrid mr_grids[] __asm__("mr_grids");';
   for (const { source } of kernels) expect(source).toContain(place);
   const text = together(kernels).replaceAll(place, common);
-  const source = join(directory, `${name}.cpp`);
-  const exported = kernels.map(({ build }) => `MR_KERNEL(${build.entry})`).join('\n');
-  writeFileSync(source, `#include "cuda_on_threads.h"\n${rewriteForCpu(text).text}\n${exported}\n`);
-  const barriers = join(directory, 'barriers.o');
-  const path = join(directory, `${name}-threads.so`);
-  const includes = [
-    '-I',
-    HERE,
-    '-I',
-    SHIM_DIRECTORY,
-    '-I',
-    join(SHIM_DIRECTORY, 'include'),
-    '-I',
-    HEADER_DIRECTORY,
-    '-I',
-    join(WRITTEN_HEADERS, 'kernels'),
-  ];
-  execFileSync('g++', ['-std=c++20', '-O1', '-fPIC', '-c', join(HERE, 'cuda_on_threads.cpp'), '-o', barriers]);
-  const flags = ['-std=c++20', '-O1', '-w', '-fPIC', '-shared', '-pthread', '-fvisibility=hidden'];
-  execFileSync('g++', [...flags, ...includes, source, barriers, '-o', path]);
-  return path;
+  const entries = kernels.map(({ build }) => build.entry);
+  return buildOnThreads(directory, `${name}-threads`, text, entries);
 }
 
 async function inRegions(name: string, kernels: readonly Kernel[]): Promise<string> {

@@ -1,21 +1,18 @@
 // The CPU device's form of kernels with barriers, compared with the CUDA form run by one system thread per thread of a block. A barrier
 // that some threads do not reach would hang the latter.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
-import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
-import { rewriteForCpu } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
 import { withText } from '../compiler/support.js';
+import { buildOnThreads } from './on-threads.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
@@ -25,7 +22,6 @@ useQuickCompiler();
 const KERNELS = 8;
 /** Most random sources have a barrier that some threads may not reach. */
 const ATTEMPTS = 4000;
-const HERE = fileURLToPath(new URL('.', import.meta.url));
 const NO_LIMIT = 2 ** 31 - 1;
 
 let runner: ImageRunner;
@@ -76,27 +72,8 @@ async function buildRegions(kernels: readonly Kernel[]): Promise<string> {
 }
 
 function buildThreads(kernels: readonly Kernel[]): string {
-  const path = join(directory, 'threads.so');
-  const text = join(directory, 'threads.cpp');
-  const exported = kernels.map(({ build }) => `MR_KERNEL(${build.entry})`);
-  writeFileSync(text, `#include "cuda_on_threads.h"\n${rewriteForCpu(together(kernels)).text}\n${exported.join('\n')}\n`);
-  const includes = [
-    '-I',
-    HERE,
-    '-I',
-    SHIM_DIRECTORY,
-    '-I',
-    join(SHIM_DIRECTORY, 'include'),
-    '-I',
-    HEADER_DIRECTORY,
-    '-I',
-    join(WRITTEN_HEADERS, 'kernels'),
-  ];
-  const flags = ['-std=c++20', '-O1', '-w', '-fPIC', '-shared', '-pthread', '-fvisibility=hidden'];
-  const barriers = join(directory, 'barriers.o');
-  execFileSync('g++', ['-std=c++20', '-O1', '-fPIC', '-c', join(HERE, 'cuda_on_threads.cpp'), '-o', barriers]);
-  execFileSync('g++', [...flags, ...includes, text, barriers, '-o', path]);
-  return path;
+  const entries = kernels.map(({ build }) => build.entry);
+  return buildOnThreads(directory, 'threads', together(kernels), entries);
 }
 
 /** The result of a launch: the array, and whether a thread reported a fault. */
