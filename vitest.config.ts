@@ -41,7 +41,14 @@ const PAIRED = ['test/process/{sharing,terminate-anywhere,terminate-file-operati
 function phase(groupOrder: number, maxWorkers: number, projects: readonly Project[]): TestProjectConfiguration[] {
   return projects.map((test) => ({ extends: true, test: { ...test, maxWorkers, sequence: { groupOrder } } }));
 }
-type Project = Readonly<{ name: string; include: string[]; exclude?: string[]; isolate?: boolean; env?: Record<string, string> }>;
+interface Project {
+  readonly name: string;
+  readonly include: string[];
+  readonly exclude?: string[];
+  readonly isolate?: boolean;
+  readonly env?: Record<string, string>;
+  readonly setupFiles?: string[];
+}
 
 // Forks, not threads: tests own the process they run in, and --expose-gc works only there. Two workers also where the machine has two
 // cores: they wait for compilers and devices. Tests that measure time, or need the cores for kernels that run side by side, run alone at the end.
@@ -62,6 +69,13 @@ export default defineConfig({
         },
         // Most of it is time of g++: `npm run quick` leaves it out.
         { name: 'toolchain', include: [TOOLCHAIN], exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`) },
+        // Another system, without the addon.
+        {
+          name: 'no-addon',
+          include: ['test/unit/testing/*.test.ts'],
+          env: { MILLRACE_ADDON: '/none/millrace.node' },
+          setupFiles: ['test/support/other-system.ts'],
+        },
         { name: 'processes', include: PAIRED },
         ...Object.entries(TARGETS).map(([name, folders]) => ({
           name,

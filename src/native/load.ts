@@ -1,13 +1,11 @@
-// Finds and loads the addon. If that fails, the error says what the user can do.
+// Loads the addon. If that fails, the error says what the user can do.
 //
 // The main thread loads the addon before any worker, because the library is unmapped with the last thread that loaded it.
-import { existsSync, realpathSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { realpathSync } from 'node:fs';
 import { UnavailableError } from '../core/base/errors.js';
 import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
+import { type AddonPlace, addonPlace, installHelp, OLDEST_GLIBC, platformName } from './addon-place.js';
 import type { Binding } from './binding.js';
-
-const BUILT = fileURLToPath(new URL('../../build/Release/millrace.node', import.meta.url));
 
 /** What the loader says where the process has reached a limit. */
 const LIMITED = /Too many open files|[Cc]annot allocate memory|failed to map segment/;
@@ -17,23 +15,13 @@ export const RAISE_LIMITS =
 
 let loaded: Binding | undefined;
 
-/** The addon: `MILLRACE_ADDON`, or the one built in this package. Loaded once per thread. */
+/** The addon that `addonPlace` finds. Loaded once per thread. */
 export function loadBinding(): Binding {
-  loaded ??= load(process.env['MILLRACE_ADDON'] ?? BUILT);
+  loaded ??= load(addonPlace());
   return loaded;
 }
 
-function load(path: string): Binding {
-  if (process.platform !== 'linux' || process.arch !== 'x64') {
-    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `Millrace runs on Linux x64; this is ${process.platform} ${process.arch}.`, []);
-  }
-  if (!existsSync(path)) {
-    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The native addon is not at ${path}.`, [
-      'Build it in the package folder: npm run build',
-      'That needs cmake, make and a C++20 compiler (on Debian or Ubuntu: apt-get install -y cmake g++ make).',
-      'Or name a built one in the environment variable MILLRACE_ADDON.',
-    ]);
-  }
+function load({ path, origin }: AddonPlace): Binding {
   let binding: Binding;
   try {
     // Not by `require`, which gives all copies of this package in the thread one binding: it serves one.
@@ -42,15 +30,20 @@ function load(path: string): Binding {
     binding = addon.exports as Binding;
   } catch (cause) {
     const reason = (cause as Error).message;
-    const help = LIMITED.test(reason)
-      ? [RAISE_LIMITS]
-      : ['Build it on this machine: npm run build', 'An addon built for another system or C library does not load.'];
-    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The native addon at ${path} does not load: ${reason}.`, help, { cause });
+    const message = `The native addon at ${path} does not load on ${platformName()}: ${reason}.`;
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, helpFor(reason, origin), { cause });
   }
   const hash = binding.protocolHash();
   if (hash !== PROTOCOL_HASH) {
     const message = `The native addon at ${path} has another protocol hash (${hash}) than this package (${PROTOCOL_HASH}).`;
-    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, ['Build it again: npm run build']);
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, helpFor('', origin));
   }
   return binding;
+}
+
+function helpFor(reason: string, origin: AddonPlace['origin']): readonly string[] {
+  if (LIMITED.test(reason)) return [RAISE_LIMITS];
+  if (origin === 'variable') return ['MILLRACE_ADDON names this addon: unset the variable, or name one that was built for this package.'];
+  const library = /GLIBC_|ld-musl|ld-linux/.test(reason) ? [`The addon of a platform package needs glibc ${OLDEST_GLIBC} or newer.`] : [];
+  return [...library, ...installHelp()];
 }

@@ -1,0 +1,106 @@
+// Where the addon lies: named by MILLRACE_ADDON, built in a clone, or in the package of this platform. And why there is none.
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { UnavailableError } from '../core/base/errors.js';
+
+/** This package's version. Platform packages have the same. */
+export const VERSION = '0.1.0';
+/** The systems that have a platform package: the first name is Node's platform and architecture. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  'linux-x64': '@millrace/linux-x64-gnu',
+  'linux-arm64': '@millrace/linux-arm64-gnu',
+};
+/** The oldest glibc that loads the addon of a platform package: that of Node's own releases. */
+export const OLDEST_GLIBC = '2.28';
+
+export interface AddonPlace {
+  readonly path: string;
+  /** 'variable': MILLRACE_ADDON. 'build': built in this clone. 'package': of the platform package. */
+  readonly origin: 'variable' | 'build' | 'package';
+}
+
+/** Not constants: the code of a bundle may have no URL, and only the addon needs one. */
+const inRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+/** Throws an UnavailableError that says why there is no addon and how to install one. */
+export function addonPlace(): AddonPlace {
+  const named = process.env['MILLRACE_ADDON'];
+  if (named) {
+    if (existsSync(named)) return { path: named, origin: 'variable' };
+    throw unavailable(`MILLRACE_ADDON names ${named}, which does not exist.`, ['Name an addon that exists, or unset MILLRACE_ADDON.']);
+  }
+  const built = inRoot('build/Release/millrace.node');
+  if (existsSync(built)) return { path: built, origin: 'build' };
+  const name = platformPackage();
+  try {
+    if (name !== undefined) return { path: createRequire(import.meta.url).resolve(name), origin: 'package' };
+  } catch {
+    // It is not installed.
+  }
+  throw missing(name, built);
+}
+
+/** The package that has the addon for this system and architecture; undefined if there is none. Its C library is glibc. */
+export function platformPackage(): string | undefined {
+  return PACKAGES[`${process.platform}-${process.arch}`];
+}
+
+/** `glibc 2.36` for example, or `musl`; undefined on other systems than Linux. Takes milliseconds. */
+export function cLibrary(): string | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const report = process.report as NodeJS.ProcessReport & { excludeNetwork?: boolean };
+  const { excludeNetwork } = report;
+  try {
+    // Else the report asks for the names of hosts.
+    report.excludeNetwork = true;
+    const { header } = report.getReport() as unknown as { readonly header: { readonly glibcVersionRuntime?: string } };
+    return header.glibcVersionRuntime ? `glibc ${header.glibcVersionRuntime}` : 'musl';
+  } finally {
+    if (excludeNetwork !== undefined) report.excludeNetwork = excludeNetwork;
+  }
+}
+
+/** The platform in words: `linux x64, glibc 2.36`. */
+export function platformName(): string {
+  const library = cLibrary();
+  return `${process.platform} ${process.arch}${library === undefined ? '' : `, ${library}`}`;
+}
+
+/** How to get an addon that suits this package and this system. */
+export function installHelp(): readonly string[] {
+  const build = [
+    'Build it in the folder of the clone: npm run build',
+    'That needs cmake, make and a C++20 compiler (on Debian or Ubuntu: apt-get install -y cmake g++ make).',
+  ];
+  if (isClone()) return build;
+  const name = platformPackage();
+  return name === undefined ? [] : [`Install it: npm install ${name}@${VERSION}`];
+}
+
+/** Whether the addon can be built here: an installed package has neither its sources nor the tools. */
+function isClone(): boolean {
+  return existsSync(inRoot('native/addon/addon.cpp')) && existsSync(inRoot('node_modules/cmake-js'));
+}
+
+function missing(name: string | undefined, built: string): UnavailableError {
+  if (name === undefined || cLibrary() === 'musl') {
+    const what = name === undefined ? '' : ' with glibc';
+    return unavailable(`Millrace has no devices on ${platformName()}: CUDA devices and the CPU device need Linux${what} on x64 or arm64.`, [
+      ...(name === undefined
+        ? ['Run the program on Linux, for example in a container or in WSL 2.']
+        : ['Use a system or an image with glibc, such as node:22-slim in place of node:22-alpine.']),
+      'Test devices of millrace/testing work here.',
+    ]);
+  }
+  const looked = isClone() ? `${built}, nor in the package ${name}` : `the package ${name}, looked for from ${inRoot('.')}`;
+  return unavailable(`The native addon for ${platformName()} is not installed: it is not in ${looked}.`, [
+    ...installHelp(),
+    ...(isClone() ? [] : ['Package managers leave it out with --omit=optional, and where node_modules was made on another system.']),
+    'Or name a built one in the environment variable MILLRACE_ADDON.',
+  ]);
+}
+
+function unavailable(message: string, help: readonly string[]): UnavailableError {
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help);
+}
