@@ -3,6 +3,8 @@
 // A thread has one environment: the addon, one record block, and one CompletionPolling for all its devices. A worker enumerates the
 // machine's devices, because the driver may take long to answer; this file chooses one of them.
 import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
 import { DeviceContext } from './core/api/device-context.js';
@@ -46,6 +48,11 @@ export interface OpenOptions extends CheckOptions {
   readonly maxPending?: number;
   /** What the device's thread does after its last work, 'auto' by default. See `Schedule`. */
   readonly schedule?: Schedule;
+  /**
+   * A folder of kernels that `npx millrace build` has built for this device: its path, or its URL. The device loads them from there, in place of
+   * its cache and of what a compiler builds. Default: the folder that `MILLRACE_IMAGES` names, or none.
+   */
+  readonly images?: string | URL;
 }
 
 interface Environment {
@@ -71,8 +78,12 @@ interface Settings {
   readonly memoryLimitBytes: number | undefined;
   readonly racecheck: boolean;
   readonly schedule: Schedule;
+  readonly images: string | undefined;
 }
-const SETTINGS = ['ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck', 'schedule'] as const satisfies (keyof Settings)[];
+const SETTINGS = ['ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck', 'schedule', 'images'] as const satisfies (keyof Settings)[];
+
+/** The options of one call. `images` is an absolute path. */
+type Opening = Omit<OpenOptions, 'images'> & { readonly images?: string | undefined };
 
 /** How long `openDevice` waits for a device that is being closed. A closing device drains its streams, which may never end. */
 const CLOSING_MS = 5000;
@@ -118,8 +129,9 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * running operations.
  * @example await using device = await openDevice();
  */
-export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = {}): Promise<Device> {
-  checkOptions(spec, opts);
+export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions = {}): Promise<Device> {
+  checkOptions(spec, given);
+  const opts: Opening = { ...given, images: imagesFolder(given.images) };
   const { signal } = opts;
   if (signal?.aborted) throw new AbortError(signal);
   const known = spec === 'auto' ? undefined : entries.get(fullName(spec));
@@ -146,7 +158,8 @@ export async function openDevice(spec: DeviceSpec = 'auto', opts: OpenOptions = 
   if (opened !== undefined) return join(opened, opts);
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
   const { memoryLimitBytes, schedule = 'auto' } = opts;
-  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, schedule };
+  const images = opts.images ?? imagesFolder(process.env['MILLRACE_IMAGES'] || undefined);
+  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, schedule, images };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -176,7 +189,7 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   let entry = sharedEntries.get(address.channel);
   if (entry === undefined) {
     const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
-    const settings = { maxPending: 0, guard: false, memoryLimitBytes: undefined, racecheck: false, schedule: 'auto' } as const;
+    const settings = { maxPending: 0, guard: false, memoryLimitBytes: undefined, racecheck: false, schedule: 'auto', images: undefined } as const;
     entry = { context, ordering: ordering as Ordering, ...settings, users: 0 };
     sharedEntries.set(address.channel, entry);
     const opening = entry;
@@ -185,7 +198,7 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   return join(entry, opts);
 }
 
-async function join(entry: Entry, opts: OpenOptions): Promise<Device> {
+async function join(entry: Entry, opts: Opening): Promise<Device> {
   const { signal } = opts;
   for (const option of SETTINGS) {
     if (opts[option] !== undefined && opts[option] !== entry[option]) throw openOtherwise(option, opts[option], entry[option]);
@@ -212,11 +225,11 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(
   env: Environment,
   candidate: Candidate,
-  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck, schedule }: Settings,
+  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck, schedule, images }: Settings,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const request = { maxPending, isGuarded: guard, memoryLimitBytes, findsRaces: racecheck, schedule: scheduleCode(schedule) };
+  const request = { maxPending, isGuarded: guard, memoryLimitBytes, findsRaces: racecheck, schedule: scheduleCode(schedule), images };
   const channel = await openChannel(env, info, native, request);
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);
@@ -381,4 +394,12 @@ function checkOptions(spec: unknown, opts: OpenOptions): void {
   if (opts.ordering !== undefined) checkOrdering(opts.ordering);
   if (opts.schedule !== undefined) checkSchedule(opts.schedule);
   checkCheckOptions(opts);
+}
+
+/** The absolute path. The device's worker reads the folder. */
+function imagesFolder(given: string | URL | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === 'string' && given !== '') return resolve(given);
+  if (given instanceof URL && given.protocol === 'file:') return fileURLToPath(given);
+  throw badArgument('images', given, `The folder of images (${show(given)}) is neither a path nor a file: URL.`);
 }

@@ -7,7 +7,6 @@
 import { randomUUID } from 'node:crypto';
 import { type MessagePort, parentPort, threadId } from 'node:worker_threads';
 import type { BuildTarget } from '../toolchain/images/builder.js';
-import type { Nvrtc } from '../toolchain/compilers/nvrtc-or-nvcc.js';
 import { isOfSystem, outside } from '../toolchain/system/environment-errors.js';
 import { endBuildsWith } from '../toolchain/system/exit-cleanup.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
@@ -19,6 +18,7 @@ import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
 import type { DeviceBuilds } from './device-builds.js';
 import { type ControlledDevice, WorkerClient } from './worker-client.js';
+import { nvrtcOf } from './nvrtc.js';
 import type { FromWorker, OpenRequest, ShareRequest, ToWorker } from './messages.js';
 import { asOpenFailure } from './native-errors.js';
 import { setTimeout } from '../core/base/timers.js';
@@ -60,7 +60,7 @@ class WorkerDevice implements ControlledDevice {
   constructor(
     backend: BackendName,
     info: NativeDeviceInfo,
-    { maxPending, isGuarded, memoryLimitBytes, findsRaces, schedule }: OpenRequest,
+    { maxPending, isGuarded, memoryLimitBytes, findsRaces, schedule, images }: OpenRequest,
   ) {
     const { channel, timeline, arena } = openOnFreshPages((...views) =>
       binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded, memoryLimitBytes, schedule),
@@ -69,7 +69,9 @@ class WorkerDevice implements ControlledDevice {
     this.isOnCpu = backend === 'cpu';
     this.findsRaces = this.isOnCpu && findsRaces;
     this.#target =
-      backend === 'cpu' ? { backend, findsRaces } : { backend, computeCapability: info.computeCapability, ...nvrtc(info.ordinal) };
+      backend === 'cpu'
+        ? { backend, findsRaces, images }
+        : { backend, computeCapability: info.computeCapability, images, nvrtc: nvrtcOf(binding, info.ordinal) };
     const address: DeviceAddress = { process: process.pid, thread: threadId, channel: this.channel, key: randomUUID() };
     const known = binding.deviceInfo(this.channel);
     this.#opened = { type: 'opened', backend, maxPending, channel: this.channel, info: known, timeline, arena, address };
@@ -160,25 +162,14 @@ function openOnFreshPages(attempt: (timeline: Uint8Array, arena: Uint8Array) => 
   }
 }
 
-function nvrtc(ordinal: number): { readonly nvrtc?: Nvrtc } {
-  const found = binding.nvrtc();
-  if (found === undefined) return {};
-  return {
-    nvrtc: {
-      ...found,
-      compile: ({ source, name, options, headers, kernels }) =>
-        binding.compileNvrtc(source, name, options, [...headers.keys()], [...headers.values()], kernels),
-      link: (cubin, library, architecture) => binding.linkDevice(ordinal, cubin, library, architecture),
-    },
-  };
-}
-
 function send(message: FromWorker, moved: readonly ArrayBuffer[] = []): void {
   port.postMessage(message, moved);
 }
 
-function open(message: Extract<ToWorker, { readonly type: 'open' }>): void {
+async function open(message: Extract<ToWorker, { readonly type: 'open' }>): Promise<void> {
   try {
+    const { images } = message.request;
+    if (images !== undefined) (await import('./device-builds.js')).checkImages(images);
     device = new WorkerDevice(message.backend, message.info, message.request);
     setTimeout(() => void device?.prepare(), IDLE_MS);
   } catch (error) {
@@ -197,7 +188,7 @@ async function end(closed: Promise<void> | undefined): Promise<void> {
 port.on('message', (message: ToWorker) => {
   switch (message.type) {
     case 'open':
-      open(message);
+      void open(message);
       break;
     case 'close':
       void end(device?.close());

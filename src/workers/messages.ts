@@ -19,6 +19,8 @@ export interface OpenRequest {
   readonly findsRaces: boolean;
   /** A value of the protocol's `Schedule`. */
   readonly schedule: number;
+  /** The folder of kernels that were built ahead of time. */
+  readonly images: string | undefined;
 }
 
 export type ToWorker =

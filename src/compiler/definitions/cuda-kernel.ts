@@ -1,6 +1,7 @@
 // cudaKernel(): CUDA C++ source with a typed parameter list. The call compares the list with the source, so that an error has the caller's
 // stack. The device's compiler checks the source itself when the kernel is built.
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
+import { defined } from '../../core/kernels/definitions.js';
 import { type CudaParams, type Kernel, MADE } from '../../core/kernels/kernel.js';
 import { callSite } from '../diagnostics/diagnostics.js';
 import { checkedCudaParams, checkOptions, refuseArgument } from './arguments.js';
@@ -54,5 +55,5 @@ export function cudaKernel<const P extends CudaParams>(name: string, params: P, 
     abi: 'plain',
     indexRank: 0,
   };
-  return Object.freeze(made);
+  return defined(Object.freeze(made));
 }

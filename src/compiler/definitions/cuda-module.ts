@@ -3,6 +3,7 @@
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { lengthOf } from '../../core/elements/shape.js';
+import { defined } from '../../core/kernels/definitions.js';
 import { type Kernel, MADE } from '../../core/kernels/kernel.js';
 import type { ModuleSource, ModuleVariable } from '../../core/kernels/module.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
@@ -48,7 +49,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
         indexRank: 0,
         module,
       };
-      return Object.freeze(made);
+      return defined(Object.freeze(made));
     },
     variable(name, dtype, shape) {
       if (typeof name !== 'string') refuseArgument(`The name (${shortened(name)}) must be a string.`, 'name', name);
@@ -59,7 +60,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
       return { name, isConstant: found.every(({ space }) => space === 'constant') };
     },
   };
-  return Object.freeze(module);
+  return defined(Object.freeze(module));
 }
 
 /** The instances of kernel templates that a module has. */

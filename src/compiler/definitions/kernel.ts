@@ -2,6 +2,7 @@
 // stack; codegen/emit-sources.ts emits the sources when a build needs them.
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import type { UnwrittenBuild } from '../../core/channel/build-spec.js';
+import { defined } from '../../core/kernels/definitions.js';
 import { MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
@@ -111,7 +112,7 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
       return make<P, C>(definition, checkedConstants({ ...constants, ...(changed as Constants) }));
     },
   };
-  return Object.freeze(made);
+  return defined(Object.freeze(made));
 }
 
 /** Reports every error that a kernel definition can have. */

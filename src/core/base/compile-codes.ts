@@ -40,6 +40,7 @@ export const COMPILE_CODES = {
   K705: 'a variable that the compiled image does not have, or that has another size there | use the variable in a kernel, or give its type | [Modules](#modules)',
   K706: 'source that no device can run | remove what CUDA no longer has | [CUDA C++ source](#cuda-c-source)',
   K707: 'a build that failed for a reason outside the source: no descriptors, no memory, no temporary folder, a signal | mend the reason; the next launch builds again | [How kernels are built](#how-kernels-are-built)',
+  K708: 'no image for this device in the folder of images, and no compiler | build it ahead of time for this device, or install a compiler | [Built ahead of time](#built-ahead-of-time)',
 } as const;
 
 export type CompileCode = keyof typeof COMPILE_CODES;

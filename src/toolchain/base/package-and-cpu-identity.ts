@@ -98,6 +98,12 @@ export function cpuIdentity(): string {
   return (ownProcessor ??= identityOfCpu(readStart('/proc/cpuinfo') ?? cpus()[0]?.model ?? ''));
 }
 
+/** The features of the processor, as /proc/cpuinfo lists them. */
+export function processorFlags(): ReadonlySet<string> {
+  const [, flags = ''] = /^(?:flags|Features)\s*:(.*)$/m.exec(readStart('/proc/cpuinfo') ?? '') ?? [];
+  return new Set(flags.trim().split(/\s+/));
+}
+
 /** Changes with the processor's model and its features, as the first entry of /proc/cpuinfo lists them. */
 export function identityOfCpu(description: string): string {
   const [first = ''] = description.split('\n\n');

@@ -26,6 +26,7 @@ import { macrosOf, withLeastDialect } from '../../cuda-cpp/read/macro-options.js
 import { refuseOnCpu } from '../../cuda-cpp/select/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { hasMatchingBrackets, tokenize } from '../../cuda-cpp/read/tokens.js';
+import type { ProcessorTarget } from '../images/image-targets.js';
 import type { MachineFacts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
@@ -46,7 +47,6 @@ const FLAGS: readonly string[] = [
   '-x',
   'c++',
   '-O3',
-  '-march=native',
   '-fno-math-errno',
   '-fno-trapping-math',
   '-fno-strict-aliasing',
@@ -175,8 +175,10 @@ export class CpuCompiler implements KernelCompiler {
   readonly #isStrict: boolean;
   /** Whether images find races of shared memory. */
   readonly #findsRaces: boolean;
+  readonly #march: string;
 
-  constructor(tools: Toolchain, isStrict = false, findsRaces = false) {
+  constructor(tools: Toolchain, isStrict = false, findsRaces = false, march = '-march=native') {
+    this.#march = march;
     this.#tools = tools;
     this.#isStrict = isStrict;
     this.#findsRaces = findsRaces;
@@ -186,6 +188,7 @@ export class CpuCompiler implements KernelCompiler {
       tools.command,
       tools.prefix,
       tools.version,
+      march,
       FLAGS,
       GCC_FLAGS,
       GCC_FISSION_FLAGS,
@@ -203,8 +206,14 @@ export class CpuCompiler implements KernelCompiler {
     ]);
   }
 
-  static async open(env: NodeJS.ProcessEnv = process.env, facts?: MachineFacts, findsRaces = false): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env, facts), refusesNone(env), findsRaces);
+  /** `ahead`: a processor that is not this machine's. */
+  static async open(
+    env: NodeJS.ProcessEnv = process.env,
+    facts?: MachineFacts,
+    findsRaces = false,
+    ahead?: ProcessorTarget,
+  ): Promise<CpuCompiler> {
+    return new CpuCompiler(await findCxx(env, facts, ahead?.arch), refusesNone(env), findsRaces, ahead?.march);
   }
 
   /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
@@ -237,7 +246,7 @@ export class CpuCompiler implements KernelCompiler {
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const race = this.#findsRaces ? this.#raceFlags() : [];
     const macros = spec.identity === undefined ? MACRO_FLAGS : [];
-    return { directives, common: [...FLAGS, ...race, '-std=c++17', fuse, ...FOLDERS, ...macros, ...flags] };
+    return { directives, common: [...FLAGS, this.#march, ...race, '-std=c++17', fuse, ...FOLDERS, ...macros, ...flags] };
   }
 
   async #compileRead(

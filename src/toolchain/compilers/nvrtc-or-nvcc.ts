@@ -44,10 +44,6 @@ export interface NvrtcProgram {
 
 export type ComputeCapability = readonly [major: number, minor: number];
 
-function architectureOf([major, minor]: ComputeCapability): string {
-  return `sm_${major}${minor}`;
-}
-
 /** NVRTC's first major version that is known to stop after the front end if the options say so. An earlier one compiles everything. */
 const SYNTAX_ONLY_SINCE = 13;
 
@@ -56,8 +52,9 @@ const DYNAMIC = /dynamic initialization is not supported/;
 
 const NO_HEADERS: ReadonlyMap<string, string> = new Map();
 
-function commonOptions(spec: BuildSpec, capability: ComputeCapability): string[] {
-  const options = [`--gpu-architecture=${architectureOf(capability)}`];
+/** `architecture`: sm_90 for a cubin, compute_90 for PTX. */
+function commonOptions(spec: BuildSpec, architecture: string): string[] {
+  const options = [`--gpu-architecture=${architecture}`];
   if (!spec.options.some((option) => /^-{1,2}std=/.test(option))) options.push('--std=c++17');
   if (!spec.fmad) options.push('--fmad=false');
   if (spec.isLaunching) options.push('--relocatable-device-code=true');
@@ -69,12 +66,12 @@ export class NvrtcCompiler implements KernelCompiler {
   readonly identity: string;
   readonly hasFolders = false;
   readonly #nvrtc: Nvrtc;
-  readonly #capability: ComputeCapability;
+  readonly #architecture: string;
   readonly #env: NodeJS.ProcessEnv;
 
-  constructor(nvrtc: Nvrtc, capability: ComputeCapability, env: NodeJS.ProcessEnv = process.env) {
+  constructor(nvrtc: Nvrtc, architecture: string, env: NodeJS.ProcessEnv = process.env) {
     this.#nvrtc = nvrtc;
-    this.#capability = capability;
+    this.#architecture = architecture;
     this.#env = env;
     this.label = `NVRTC ${nvrtc.version.join('.')}`;
     this.identity = JSON.stringify(['nvrtc', nvrtc.version]);
@@ -107,7 +104,7 @@ export class NvrtcCompiler implements KernelCompiler {
   }
 
   async #link(spec: BuildSpec, image: Uint8Array, library: string): Promise<Uint8Array> {
-    const linked = await this.#nvrtc.link(image, library, architectureOf(this.#capability));
+    const linked = await this.#nvrtc.link(image, library, this.#architecture);
     if (!linked.image) throw rejectedBy(`${this.label}, linked with ${library}`, spec, linked.log);
     return linked.image;
   }
@@ -122,7 +119,7 @@ export class NvrtcCompiler implements KernelCompiler {
 
   #program(spec: BuildSpec, checked: readonly BuildSpec[] = [spec]): NvrtcProgram {
     // Functions without __device__ count as device functions, as they do on the CPU device.
-    const options = [...commonOptions(spec, this.#capability), '-default-device'];
+    const options = [...commonOptions(spec, this.#architecture), '-default-device'];
     const source = checkedSource(spec.source, checked);
     // Source that this package emitted needs no headers.
     if (spec.identity !== undefined) return { source, name: SOURCE_NAME, options, headers: NO_HEADERS, kernels: [] };
@@ -180,7 +177,7 @@ function mangledNames({ source, isModule }: BuildSpec, image: Uint8Array): Recor
     // Names in unnamed namespaces, and those of static functions.
     const parts = path.split('::').map((part) => `(?:\\d+_GLOBAL__N_\\w*?)?L?${part.length}${part}`);
     // An unknown symbol makes the launches of the kernel fail, where its plain name would mean another kernel.
-    return new RegExp(`\\.text\\.(_ZN?${parts.join('')}\\w*)\\0`).exec(all)?.[1] ?? path;
+    return new RegExp(`\\.(?:text\\.|entry )(_ZN?${parts.join('')}\\w*)[\\0(]`).exec(all)?.[1] ?? path;
   };
   return Object.fromEntries(others.map((one) => [one.path, symbolOf(one)]));
 }
@@ -210,20 +207,20 @@ export class NvccCompiler implements KernelCompiler {
   readonly identity: string;
   readonly hasFolders: boolean;
   readonly #tools: Toolchain;
-  readonly #capability: ComputeCapability;
+  readonly #architecture: string;
   readonly #env: NodeJS.ProcessEnv;
 
-  constructor(tools: Toolchain, capability: ComputeCapability, env: NodeJS.ProcessEnv = process.env) {
+  constructor(tools: Toolchain, architecture: string, env: NodeJS.ProcessEnv = process.env) {
     this.#tools = tools;
-    this.#capability = capability;
+    this.#architecture = architecture;
     this.#env = env;
     this.label = tools.label;
     this.hasFolders = namesFolders(tools);
     this.identity = JSON.stringify(['nvcc', tools.command, tools.prefix, tools.version]);
   }
 
-  static async open(capability: ComputeCapability, env?: NodeJS.ProcessEnv): Promise<NvccCompiler> {
-    return new NvccCompiler(await findNvcc(env), capability, env);
+  static async open(architecture: string, env?: NodeJS.ProcessEnv): Promise<NvccCompiler> {
+    return new NvccCompiler(await findNvcc(env), architecture, env);
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
@@ -235,10 +232,11 @@ export class NvccCompiler implements KernelCompiler {
       const input = join(scratch, SOURCE_NAME);
       const output = join(scratch, 'kernel.cubin');
       writeFileSync(input, checkedSource(withCNames(spec), [spec]));
-      await this.#run(spec, ['-cubin', ...this.#options(spec), '-o', output, input], scratch);
+      const kind = this.#architecture.startsWith('compute') ? '-ptx' : '-cubin';
+      await this.#run(spec, [kind, ...this.#options(spec), '-o', output, input], scratch);
       if (library === undefined) return withMangledNames(spec, outputOf(this.#tools, spec, output));
       const linked = join(scratch, 'linked.cubin');
-      const architecture = `-arch=${architectureOf(this.#capability)}`;
+      const architecture = `-arch=${this.#architecture}`;
       await this.#run(spec, ['-dlink', '-cubin', architecture, '-o', linked, output, '-L', dirname(library), '-lcudadevrt'], scratch);
       return withMangledNames(spec, outputOf(this.#tools, spec, linked));
     } finally {
@@ -266,7 +264,7 @@ export class NvccCompiler implements KernelCompiler {
   #options(spec: BuildSpec): readonly string[] {
     // The C++ library that a source includes is the system's, whose constexpr functions device code may then call.
     const head = spec.identity === undefined ? ['--expt-relaxed-constexpr', '-include', join(HEADER_DIRECTORY, 'mr_nvcc.h')] : [];
-    return [...commonOptions(spec, this.#capability), ...head, '-w'];
+    return [...commonOptions(spec, this.#architecture), ...head, '-w'];
   }
 
   async #run(spec: BuildSpec, args: readonly string[], temporary: string): Promise<void> {

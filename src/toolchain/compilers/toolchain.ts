@@ -1,5 +1,6 @@
 // Finds the compilers of this machine.
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { arch } from 'node:os';
 import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
 import { stampOf, type MachineFacts } from '../base/file-stamps.js';
@@ -27,8 +28,12 @@ interface Search {
 const COMPILER_NAME = /^(?:[\w.]+-)*(?:g\+\+|gcc|c\+\+|clang|clang\+\+)(?:-[\d.]+)?$/;
 const ELF: Buffer = Buffer.from('\x7fELF', 'latin1');
 
-/** `facts` caches the compiler's version output while its file is unchanged. */
-export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: MachineFacts): Promise<Toolchain> {
+/** How Debian names the compilers for other processors than this machine's. */
+const CROSS: Readonly<Record<string, string>> = { x64: 'x86-64-linux-gnu', arm64: 'aarch64-linux-gnu' };
+
+/** `facts` caches the compiler's version output while its file is unchanged. `of`: a processor as `os.arch()` has it, by default this machine's. */
+export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: MachineFacts, of: string = arch()): Promise<Toolchain> {
+  if (of !== arch()) return findCrossCxx(env, of);
   const search = searchFor(env, 'MILLRACE_CXX', [
     ...(env['CXX'] ? [{ from: 'CXX', words: words(env['CXX']) }] : []),
     ...['g++', 'clang++', 'c++'].map((name) => ({ from: 'PATH', words: [name] })),
@@ -39,6 +44,14 @@ export async function findCxx(env: NodeJS.ProcessEnv = process.env, facts?: Mach
     'Install one: apt-get install g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), apk add g++ (Alpine).',
     'Or name one: MILLRACE_CXX=/path/to/g++.',
   ]);
+}
+
+async function findCrossCxx(env: NodeJS.ProcessEnv, of: string): Promise<Toolchain> {
+  const program = `${CROSS[of]!.replace('x86-64', 'x86_64')}-g++`;
+  const search = searchFor(env, `MILLRACE_CXX_${of.toUpperCase()}`, [{ from: 'PATH', words: [program] }]);
+  const found = await firstThatRuns(search, env, describeCxx);
+  if (found) return found;
+  throw missing(`C++ compiler for ${of}`, search, [`Install one: apt-get install g++-${CROSS[of]} (Debian, Ubuntu).`]);
 }
 
 function describeCxx(versionText: string): Pick<Toolchain, 'family' | 'version' | 'label'> {

@@ -3,10 +3,15 @@
 // Thread: the device's worker, one builder per device. Nothing here blocks the worker: compilers are child processes, or run on threads of
 // the addon. Concurrent builds of the same source share one compilation.
 import { createHash } from 'node:crypto';
+import { basename, dirname } from 'node:path';
+import { CompileError, UnavailableError } from '../../core/base/errors.js';
 import type { Build, BuildSpec } from '../../core/channel/build-spec.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
-import { type CachedFile, KernelCache } from './cache.js';
+import { type CachedFile, KernelCache, readImage } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/package-and-cpu-identity.js';
+import type { GpuTarget, ImageTarget, ProcessorTarget } from './image-targets.js';
+import { isNoExec } from './private-cache-folder.js';
+import { PrebuiltImages } from './prebuilt-images.js';
 import { MachineFactsCache } from './machine-facts-cache.js';
 import { KernelChecks } from './kernel-checks.js';
 import { type SimdMode, written } from '../../compiler/codegen/emit-sources.js';
@@ -22,11 +27,18 @@ import { isSelfContained, refuseEndlessIncludes } from './included-file-checks.j
 import { withoutRemoved, withSupportedKernels } from '../../cuda-cpp/select/supported-kernels.js';
 import { performance } from '../../core/base/timers.js';
 
+/** `images`: a folder of images that were built ahead of time. `ahead`: builds them, in place of images for this machine. */
 export type BuildTarget =
   /** `findsRaces`: images find races of shared memory. */
-  | { readonly backend: 'cpu'; readonly findsRaces?: boolean }
+  | { readonly backend: 'cpu'; readonly findsRaces?: boolean; readonly images?: string | undefined; readonly ahead?: ProcessorTarget }
   /** Without `nvrtc`, nvcc builds. */
-  | { readonly backend: 'cuda'; readonly computeCapability: ComputeCapability; readonly nvrtc?: Nvrtc };
+  | {
+      readonly backend: 'cuda';
+      readonly computeCapability: ComputeCapability;
+      readonly nvrtc?: Nvrtc | undefined;
+      readonly images?: string | undefined;
+      readonly ahead?: GpuTarget;
+    };
 
 export interface BuildResult {
   /** For `installKernel`: a cubin, or on the CPU device the UTF-8 path of a shared object. */
@@ -50,6 +62,7 @@ export class KernelBuilder {
   #compiler: Promise<KernelCompiler> | undefined;
   readonly #flights = new Map<string, Promise<StoredResult>>();
   readonly #checks = new KernelChecks();
+  #prebuilt: PrebuiltImages | undefined;
 
   constructor(target: BuildTarget, env: NodeJS.ProcessEnv = process.env) {
     this.#target = target;
@@ -70,21 +83,34 @@ export class KernelBuilder {
     }
   }
 
-  /** Concurrent builds of the same source share one build. */
   async #shared(given: Build): Promise<BuildResult> {
     const startMs = performance.now();
-    const spec = this.checked(given);
-    const key = await this.#sourceKey(spec);
+    const { image: stored, ...how } = await this.#flight(this.checked(given));
+    const ms = performance.now() - startMs;
+    if (this.#target.backend === 'cpu') return { image: stored, symbolOf: cpuSymbol, ...how, ms };
+    const { image, symbols } = splitSymbols(stored);
+    return { image, symbolOf: (path) => symbols[path] ?? plainName(path), ...how, ms };
+  }
+
+  /** Concurrent builds of the same source share one build. */
+  async #flight(spec: Build): Promise<StoredResult> {
+    const key = await this.keyOf(spec);
     let flight = this.#flights.get(key);
     if (!flight) {
       flight = this.#build(spec, key).finally(() => this.#flights.delete(key));
       this.#flights.set(key, flight);
     }
-    const { image: stored, ...how } = await flight;
-    const ms = performance.now() - startMs;
-    if (this.#target.backend === 'cpu') return { image: stored, symbolOf: cpuSymbol, ...how, ms };
-    const { image, symbols } = splitSymbols(stored);
-    return { image, symbolOf: (path) => symbols[path] ?? plainName(path), ...how, ms };
+    return flight;
+  }
+
+  /** What a folder of images keeps of a build. Rejects like `build`. */
+  async stored(given: Build): Promise<{ readonly content: Uint8Array; readonly compiler: string }> {
+    const { image, compiler } = await this.#flight(this.checked(given));
+    if (this.#target.backend === 'cuda') return { content: image, compiler };
+    const path = Buffer.from(image).toString();
+    const file = readImage(path, {});
+    if (file === undefined) throw outside(`${titleOf(given)} was not built`, `its image ${path} is gone`);
+    return { content: file.content, compiler };
   }
 
   /**
@@ -95,7 +121,8 @@ export class KernelBuilder {
     // Not every compiler can build an instance of a template.
     if (kernel.parameterChecks === undefined && !isInstance(kernel)) return;
     try {
-      const what = `checked-${await this.#sourceKey(kernel)}`;
+      const what = `checked-${await this.keyOf(kernel)}`;
+      if (await this.#fromPrebuilt(kernel, (images, key) => images.hasChecked(key) || undefined)) return;
       let compiler: KernelCompiler;
       try {
         compiler = await this.#openCompiler();
@@ -107,7 +134,7 @@ export class KernelBuilder {
       const isKept = isSelfContained(kernel, compiler.hasFolders);
       if (isKept && (await this.#facts.recall(what, compiler.identity))) return;
       const { parameterChecks: _checks, path: _path, ...module } = kernel;
-      await this.#checks.check(compiler, await this.#sourceKey(module), kernel);
+      await this.#checks.check(compiler, await this.keyOf(module), kernel);
       if (isKept) await this.#facts.remember(what, compiler.identity, 'yes');
     } catch (error) {
       throw isOfSystem(error) ? outside(`${titleOf(kernel)} was not built`, error) : error;
@@ -134,13 +161,19 @@ export class KernelBuilder {
 
   async #build(build: Build, key: string): Promise<StoredResult> {
     const extension = this.#target.backend === 'cpu' ? 'so' : 'cubin';
+    const prebuilt = await this.#fromPrebuilt(build, (images, of, target) => images.find(of, target));
+    if (prebuilt) {
+      const { content, path, compiler: label } = prebuilt;
+      const isLoadable = this.#target.backend === 'cuda' || !isNoExec(dirname(path));
+      return { image: isLoadable ? this.#image(prebuilt) : await this.#kept(basename(path), content), compiler: label, fromCache: true };
+    }
     let compiler: KernelCompiler;
     try {
       compiler = await this.#openCompiler();
     } catch (error) {
       // A cache filled elsewhere, such as in a container image, serves a machine without a compiler.
       const found = await this.#cache.findAny(key);
-      if (!found) throw error;
+      if (!found) throw this.#target.images === undefined || !(error instanceof UnavailableError) ? error : this.#notPrebuilt(build, error);
       return { image: this.#image(found), compiler: 'cache', fromCache: true };
     }
     const name = `${key}-${digest(compiler.identity)}.${extension}`;
@@ -153,6 +186,32 @@ export class KernelBuilder {
     if (found) return { image: this.#image(found), compiler: compiler.label, fromCache: true };
     const image = await withCompilerSlot(() => compiler.compile(isWritten(build) ? build : written(build, this.#simdMode())));
     return { image: await this.#kept(name, image), compiler: compiler.label, fromCache: false };
+  }
+
+  /** What the folder of images has for the best target that this device runs. Undefined where there is no folder, or nothing in it. */
+  async #fromPrebuilt<T>(build: Build, find: (images: PrebuiltImages, key: string, target: ImageTarget) => T | undefined): Promise<T | undefined> {
+    const target = this.#target;
+    if (target.images === undefined || this.#findsRaces) return undefined;
+    this.#prebuilt ??= new PrebuiltImages(target.images);
+    const images = this.#prebuilt;
+    if (!images.isOf(await packageIdentity(this.#facts))) {
+      warnOfOthers(images.folder);
+      return undefined;
+    }
+    for (const one of images.targetsFor(target.backend === 'cpu' ? 'processor' : target.computeCapability)) {
+      const found = find(images, await this.keyOf(build, one.name), one);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  #notPrebuilt(build: Build, cause: UnavailableError): CompileError {
+    const device = this.#target.backend === 'cpu' ? 'processor' : 'GPU';
+    const [reason] = cause.message.split('\n');
+    const text =
+      `${titleOf(build)} has no image for this ${device} in ${this.#target.images}, and no compiler builds it (${reason}). ` +
+      'Write its image: npx millrace build <its module> --out <the folder> --for <targets>.';
+    return new CompileError('ERR_MILLRACE_COMPILE', `K708: ${text}`, text, [], { cause });
   }
 
   /** Searches once; again after a failure, because the user may have installed a compiler in between. */
@@ -169,9 +228,10 @@ export class KernelBuilder {
   }
 
   async #ownCompiler(): Promise<KernelCompiler> {
-    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.#findsRaces);
-    const { nvrtc, computeCapability } = this.#target;
-    return nvrtc ? new NvrtcCompiler(nvrtc, computeCapability, this.#env) : NvccCompiler.open(computeCapability, this.#env);
+    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.#findsRaces, this.#target.ahead);
+    const { nvrtc, computeCapability, ahead } = this.#target;
+    const architecture = ahead?.name ?? `sm_${computeCapability.join('')}`;
+    return nvrtc ? new NvrtcCompiler(nvrtc, architecture, this.#env) : NvccCompiler.open(architecture, this.#env);
   }
 
   /** Only the CPU device needs the file. On CUDA, an image that cannot be stored is rebuilt by the next process. */
@@ -205,10 +265,14 @@ export class KernelBuilder {
     return isWritten(build) ? build : written(build, this.#simdMode());
   }
 
+  get #machine(): string | ComputeCapability {
+    const target = this.#target;
+    return target.ahead?.name ?? (target.backend === 'cpu' ? cpuIdentity() : target.computeCapability);
+  }
+
   /** A digest of all inputs of the image except the compiler. Names and line mappings are not inputs. */
-  async #sourceKey(build: Build): Promise<string> {
+  async keyOf(build: Build, machine: string | ComputeCapability = this.#machine): Promise<string> {
     const { backend } = this.#target;
-    const machine = backend === 'cpu' ? cpuIdentity() : this.#target.computeCapability;
     // This package emits sources, rewrites them for the CPU device and brings the headers of both devices, so its identity is an input.
     const own = await packageIdentity(this.#facts);
     const text = isWritten(build) ? [build.identity ?? build.source, build.simdSource] : [build.identity, this.#simdMode()];
@@ -222,6 +286,15 @@ export class KernelBuilder {
     if (this.#findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }
+}
+
+const warned: Set<string> = new Set();
+
+function warnOfOthers(folder: string): void {
+  if (warned.has(folder)) return;
+  warned.add(folder);
+  const message = `The images in ${folder} were built by another version of this package, so they are not used. Build them again: npx millrace build.`;
+  process.emitWarning(message, { type: 'MillraceWarning', code: 'ERR_MILLRACE_UNAVAILABLE' });
 }
 
 function isWritten(build: Build): build is BuildSpec {

@@ -14,6 +14,7 @@ import envPaths from 'env-paths';
 import { UnavailableError } from '../../core/base/errors.js';
 import { outside, reasonOf } from '../system/environment-errors.js';
 import { temporaryFolder } from '../system/temporary-folder.js';
+import type { Trust } from '../system/private-folder.js';
 import { type Folder, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
 import { Date } from '../../core/base/timers.js';
 
@@ -147,6 +148,23 @@ function warnOnce(wanted: string, reason: string): void {
   process.emitWarning(message, { type: 'MillraceWarning', code: 'ERR_MILLRACE_UNAVAILABLE' });
 }
 
+/** A complete file of a folder that is only read; undefined where there is none, or none that may be trusted. */
+export function readImage(path: string, trusted: Trust): CachedFile | undefined {
+  try {
+    const bytes = readOwnFile(path, MAX_TOTAL_BYTES, trusted);
+    const content = bytes && withoutFooter(bytes);
+    return content && { path, content };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The content as a file has it, for `readImage`. */
+export function asImageFile(content: Uint8Array): Buffer {
+  const body = Buffer.from(content);
+  return Buffer.concat([body, digest(body), MAGIC]);
+}
+
 function readWhole(path: string): CachedFile | undefined {
   let content: Buffer | undefined;
   try {
@@ -169,15 +187,14 @@ function readWhole(path: string): CachedFile | undefined {
 async function write(directory: string, name: string, content: Uint8Array): Promise<CachedFile> {
   const path = join(directory, name);
   const unfinished = join(directory, `${randomBytes(8).toString('hex')}.new`);
-  const body = Buffer.from(content);
   try {
-    writeFileSync(unfinished, Buffer.concat([body, digest(body), MAGIC]), { mode: 0o700, flag: 'wx' });
+    writeFileSync(unfinished, asImageFile(content), { mode: 0o700, flag: 'wx' });
     renameSync(unfinished, path);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
     throw error;
   }
-  return { path, content: body };
+  return { path, content: Buffer.from(content) };
 }
 
 function digest(content: Uint8Array): Buffer {

@@ -22,7 +22,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isPassing, reasonOf } from '../system/environment-errors.js';
-import { isOpenToOthers, isSticky, modeOf, ownUser, whoCouldSwap } from '../system/private-folder.js';
+import { isOpenToOthers, isSticky, isTrustedOwner, modeOf, ownUser, type Trust, whoCouldSwap } from '../system/private-folder.js';
 
 /** A folder, or the reason why it cannot be used. */
 export type Folder =
@@ -126,22 +126,23 @@ export function isNoExec(directory: string, mounts: string = readFileSync('/proc
 }
 
 /**
- * Reads a regular file that this user owns and no other user can write to. Returns undefined for any other file and for more than
- * `maxBytes`. All checks are made on the open descriptor, so the checked file is the file that is read. The calls are synchronous,
+ * Reads a regular file that this user owns (or, with `trusted`, root or one of those) and no other user can write to. Returns undefined for any
+ * other file and for more than `maxBytes`. All checks are made on the open descriptor, so the checked file is the file that is read. The calls are synchronous,
  * because a small file takes less time than the trip through Node's thread pool. Throws when the file cannot be opened.
  */
-export function readOwnFile(path: string, maxBytes: number): Buffer | undefined {
+export function readOwnFile(path: string, maxBytes: number, trusted?: Trust): Buffer | undefined {
   const file = openSync(path, READING);
   try {
     const facts = fstatSync(file);
-    return isOwnFile(facts) && facts.size <= maxBytes ? readAll(file, facts.size) : undefined;
+    return isOwnFile(facts, trusted) && facts.size <= maxBytes ? readAll(file, facts.size) : undefined;
   } finally {
     closeSync(file);
   }
 }
 
-function isOwnFile(facts: Stats): boolean {
-  return facts.isFile() && facts.uid === ownUser() && !isOpenToOthers(facts);
+function isOwnFile(facts: Stats, trusted: Trust | undefined): boolean {
+  const isOwn = trusted === undefined ? facts.uid === ownUser() : isTrustedOwner(facts.uid, trusted);
+  return facts.isFile() && isOwn && !isOpenToOthers(facts, trusted);
 }
 
 /** The first `size` bytes, fewer when the file has shrunk. */

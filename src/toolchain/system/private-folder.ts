@@ -17,9 +17,26 @@ export function ownUser(): number {
   return process.geteuid!();
 }
 
+/** A user and a group, besides this user and root, whose files this process may run as code. */
+export interface Trust {
+  readonly user?: number;
+  readonly group?: number;
+}
+
+/** Who can write to a folder of this library, whose files the process runs already. In containers, that may be neither this user nor root. */
+export function ownersOf(folder: string): Trust {
+  const { uid, gid, mode } = lstatSync(folder);
+  return { user: uid, ...((mode & GROUP_WRITES) !== 0 && { group: gid }) };
+}
+
 /** Whether the mode lets any user but this one and root write to the file or folder. */
-export function isOpenToOthers({ mode, gid }: Pick<Stats, 'mode' | 'gid'>): boolean {
-  return (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITES) !== 0 && !isOwnGroup(gid));
+export function isOpenToOthers({ mode, gid }: Pick<Stats, 'mode' | 'gid'>, trusted: Trust = {}): boolean {
+  return (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITES) !== 0 && gid !== trusted.group && !isOwnGroup(gid));
+}
+
+/** Whether the owner of a file or folder may put code there. */
+export function isTrustedOwner(uid: number, trusted: Trust = {}): boolean {
+  return uid === ROOT || uid === ownUser() || uid === trusted.user;
 }
 
 /** Whether the folder has the sticky bit: only the owner of an entry can rename or remove it. */
@@ -36,15 +53,15 @@ export function modeOf({ mode }: Pick<Stats, 'mode'>): string {
  * Why another user could replace this folder, as part of a sentence; undefined when nobody can. `folder` is a real path, without
  * symbolic links. Throws when a parent cannot be examined or is not a folder.
  */
-export function whoCouldSwap(folder: string): string | undefined {
+export function whoCouldSwap(folder: string, trusted: Trust = {}): string | undefined {
   const way: string[] = [];
   for (let path = folder; path !== dirname(path); ) way.unshift((path = dirname(path)));
   // The check starts at the root, because a folder's own facts are reliable only when nobody can replace its parents.
   for (const path of way) {
     const facts = lstatSync(path);
     if (!facts.isDirectory()) throw new Error(`${path} is not a folder`);
-    if (facts.uid !== ROOT && facts.uid !== ownUser()) return `${path} belongs to another user (uid ${facts.uid})`;
-    if (isOpenToOthers(facts) && !isSticky(facts))
+    if (!isTrustedOwner(facts.uid, trusted)) return `${path} belongs to another user (uid ${facts.uid})`;
+    if (isOpenToOthers(facts, trusted) && !isSticky(facts))
       return `other users may write to ${path} (mode ${modeOf(facts)}, without the sticky bit)`;
   }
   return undefined;

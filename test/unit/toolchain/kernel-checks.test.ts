@@ -117,8 +117,8 @@ test('parameters of a source whose headers may change are checked each time', { 
 const COMPILERS = [
   ['the CPU device', true, () => CpuCompiler.open()],
   ['the CPU device that finds races', true, () => CpuCompiler.open(process.env, undefined, true)],
-  ['nvcc', hasNvcc, () => NvccCompiler.open([9, 0])],
-  ['NVRTC', RTC !== undefined, () => Promise.resolve(new NvrtcCompiler(RTC!, [9, 0]))],
+  ['nvcc', hasNvcc, () => NvccCompiler.open('sm_90')],
+  ['NVRTC', RTC !== undefined, () => Promise.resolve(new NvrtcCompiler(RTC!, 'sm_90'))],
 ] as const;
 
 describe.each(COMPILERS)('%s', (_name, isThere, open) => {

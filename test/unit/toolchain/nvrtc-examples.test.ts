@@ -14,7 +14,7 @@ import { RTC, RTC_MISSING } from '../../support/rtc.js';
 const urlOf = (name: string): URL => pathToFileURL(path.resolve(import.meta.dirname, '../../../examples/cuda', `${name}.cu`));
 
 async function expectCubin(build: unknown): Promise<void> {
-  const image = await new NvrtcCompiler(RTC!, [9, 0]).compile(build as BuildSpec);
+  const image = await new NvrtcCompiler(RTC!, 'sm_90').compile(build as BuildSpec);
   expect(Buffer.from(image).subarray(0, 4).toString('latin1')).toBe('\x7fELF');
 }
 

@@ -60,14 +60,14 @@ function specOf({ file, kernel, params, options = [] }: Text): BuildSpec {
 
 describe.skipIf(RTC === undefined)(`NVRTC${RTC === undefined ? `, skipped: ${RTC_MISSING}` : ''}`, () => {
   test.each(CASES)('%s', { timeout: 60_000 }, async (_file, one) => {
-    const image = await new NvrtcCompiler(RTC!, [9, 0]).compile(specOf(one));
+    const image = await new NvrtcCompiler(RTC!, 'sm_90').compile(specOf(one));
     expect(Buffer.from(image).subarray(0, 4).toString('latin1')).toBe('\x7fELF');
   });
 });
 
 describe.skipIf(RTC === undefined)('NVRTC', () => {
   const build = (source: string, options: readonly string[] = []): Promise<Uint8Array> =>
-    new NvrtcCompiler(RTC!, [9, 0]).compile(cudaKernel('k', { y: inout(f32) }, source, { options }).build as BuildSpec);
+    new NvrtcCompiler(RTC!, 'sm_90').compile(cudaKernel('k', { y: inout(f32) }, source, { options }).build as BuildSpec);
 
   test('messages have the lines of the source, behind its head and the code of the host', async () => {
     const source = `#include <algorithm>\nint main() { k<<<1, 1>>>(0); }\n__global__ void k(float* y) {\n  y[0] = std::max(y[0], undeclared);\n}`;

@@ -60,7 +60,7 @@ function specOf(type: string, param: Param, before = TYPES): BuildSpec {
 
 const COMPILERS = [
   ['the CPU device', true, () => CpuCompiler.open()],
-  ['nvcc', hasNvcc, () => NvccCompiler.open([8, 0])],
+  ['nvcc', hasNvcc, () => NvccCompiler.open('sm_80')],
 ] as const;
 
 describe.each(COMPILERS)('%s', (_name, isThere, open) => {
@@ -121,7 +121,7 @@ test('NVRTC receives the checks after the source', async () => {
     sources.push(source);
     return Promise.resolve({ image: new Uint8Array(1), symbols: [], log: '' });
   };
-  const compiler = new NvrtcCompiler({ version: [12, 8], path: '/none', compile, link: () => Promise.resolve({ log: '' }) }, [9, 0]);
+  const compiler = new NvrtcCompiler({ version: [12, 8], path: '/none', compile, link: () => Promise.resolve({ log: '' }) }, 'sm_90');
   const [checked, plain] = [specOf('Unknown', f32), specOf('float', f32)];
   await compiler.compile(checked);
   await compiler.compile(plain);

@@ -37,8 +37,8 @@ const MISTAKES: readonly (readonly [what: string, source: string, says: RegExp])
 
 const COMPILERS = [
   ['the CPU device', true, () => CpuCompiler.open()],
-  ['nvcc', hasNvcc, () => NvccCompiler.open([9, 0])],
-  ['NVRTC', RTC !== undefined, () => Promise.resolve(new NvrtcCompiler(RTC!, [9, 0]))],
+  ['nvcc', hasNvcc, () => NvccCompiler.open('sm_90')],
+  ['NVRTC', RTC !== undefined, () => Promise.resolve(new NvrtcCompiler(RTC!, 'sm_90'))],
 ] as const;
 
 describe.each(COMPILERS)('%s', (_name, isThere, open) => {

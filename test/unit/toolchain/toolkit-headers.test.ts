@@ -42,7 +42,7 @@ test('only sources that include headers which the library does not have get them
     return { image: new Uint8Array(1), symbols: [], log: '' };
   };
   const link = (): Promise<never> => Promise.reject(new Error('There is nothing to link.'));
-  const compiler = new NvrtcCompiler({ version: [12, 8], path: join(root, 'f/lib64/libnvrtc.so'), compile, link }, [9, 0]);
+  const compiler = new NvrtcCompiler({ version: [12, 8], path: join(root, 'f/lib64/libnvrtc.so'), compile, link }, 'sm_90');
   const folders = async (source: string): Promise<readonly string[]> => {
     await compiler.compile(specOf(`${source}\nextern "C" __global__ void k() {}`, 'k', { options: ['-Imine'] }));
     return seen.at(-1)!.filter((option) => option.startsWith('-I'));

@@ -26,8 +26,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const COMPILERS = [
   ['the CPU device', true, () => CpuCompiler.open()],
-  ['nvcc', hasNvcc, () => NvccCompiler.open([8, 0])],
-  ['NVRTC', RTC !== undefined, () => Promise.resolve(new NvrtcCompiler(RTC!, [9, 0]))],
+  ['nvcc', hasNvcc, () => NvccCompiler.open('sm_80')],
+  ['NVRTC', RTC !== undefined, () => Promise.resolve(new NvrtcCompiler(RTC!, 'sm_90'))],
 ] as const;
 
 const CPP: Readonly<Record<string, string>> = {

@@ -1,0 +1,140 @@
+// Builds images ahead of time, and writes the folder that prebuilt-images.ts reads.
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Build, BuildSpec } from '../../core/channel/build-spec.js';
+import { outside } from '../system/environment-errors.js';
+import { type Definition, isModule } from '../../core/kernels/definitions.js';
+import type { Kernel } from '../../core/kernels/kernel.js';
+import { packageIdentity } from '../base/package-and-cpu-identity.js';
+import type { Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
+import { KernelBuilder } from './builder.js';
+import { asImageFile } from './cache.js';
+import type { ImageTarget } from './image-targets.js';
+import { fileName, MANIFEST, type Manifest, type ManifestImage } from './prebuilt-images.js';
+
+/** What became of one kernel or module for one target. */
+export interface AheadResult {
+  readonly kernel: string;
+  readonly target: string;
+  /** Undefined where there is an image. */
+  readonly error?: unknown;
+  /** PTX that a driver could not link with the device runtime is not written. */
+  readonly isLeftOut?: boolean;
+  readonly ms?: number;
+}
+
+export interface AheadOptions {
+  readonly definitions: readonly Definition[];
+  readonly targets: readonly ImageTarget[];
+  readonly folder: string;
+  readonly nvrtc?: Nvrtc | undefined;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Called after each image. */
+  readonly done?: (result: AheadResult) => void;
+}
+
+interface Made {
+  readonly images: (ManifestImage & { readonly content: Uint8Array })[];
+  readonly checked: Set<string>;
+}
+
+/**
+ * Builds every kernel and module for every target, then replaces the folder's images. A kernel that does not build for a target is reported to
+ * `done` and has no image. Rejects with UnavailableError if the folder cannot be written.
+ */
+export async function buildAhead(options: AheadOptions): Promise<Manifest> {
+  const { definitions, targets, folder, env = process.env } = options;
+  const kernels = definitions.filter((one): one is Kernel => !isModule(one));
+  const modules = new Set(definitions.filter(isModule));
+  const builds = [
+    ...kernels.filter(({ module }) => module === undefined).map(({ build }) => build),
+    ...Array.from(modules, (module) => module.closed()),
+  ];
+  const made: Made = { images: [], checked: new Set() };
+  for (const target of targets) {
+    const builder = builderFor(target, options.nvrtc, env);
+    await Promise.all(builds.map((build) => buildOne(builder, build, target, options, made)));
+    for (const { build, module } of kernels) {
+      if (module !== undefined) await checkOne(builder, build as BuildSpec, target, options, made);
+    }
+  }
+  // Kernels that differ only in the names of local variables have one image.
+  const contents = new Map(made.images.map(({ file, content }) => [file, content]));
+  const manifest: Manifest = {
+    package: await packageIdentity(),
+    targets: targets.map(({ name }) => name),
+    images: made.images
+      .map(({ content: _content, ...image }) => image)
+      .toSorted((a, b) => (`${a.target} ${a.kernel}` < `${b.target} ${b.kernel}` ? -1 : 1)),
+    checked: [...made.checked].toSorted(),
+  };
+  try {
+    mkdirSync(folder, { recursive: true });
+    for (const [file, content] of contents) replace(join(folder, file), asImageFile(content));
+    const old = manifestIn(folder)?.images ?? [];
+    replace(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+    for (const { file } of old) if (!contents.has(file)) rmSync(join(folder, basename(file)), { force: true });
+  } catch (error) {
+    throw outside(`The images cannot be written to ${folder}`, error);
+  }
+  return manifest;
+}
+
+function builderFor(target: ImageTarget, nvrtc: Nvrtc | undefined, env: NodeJS.ProcessEnv): KernelBuilder {
+  if (target.backend === 'cpu') return new KernelBuilder({ backend: 'cpu', ahead: target }, env);
+  const { capability: computeCapability } = target;
+  return new KernelBuilder({ backend: 'cuda', computeCapability, ahead: target, nvrtc }, env);
+}
+
+async function buildOne(
+  builder: KernelBuilder,
+  build: Build,
+  target: ImageTarget,
+  { done }: AheadOptions,
+  { images }: Made,
+): Promise<void> {
+  const [kernel, start] = [build.name, performance.now()];
+  if (target.backend === 'cuda' && target.isPtx && build.isLaunching) {
+    done?.({ kernel, target: target.name, isLeftOut: true });
+    return;
+  }
+  try {
+    const { content, compiler } = await builder.stored(build);
+    const file = fileName(await builder.keyOf(builder.checked(build)), target);
+    images.push({ file, kernel, target: target.name, compiler, content });
+    done?.({ kernel, target: target.name, ms: performance.now() - start });
+  } catch (error) {
+    done?.({ kernel, target: target.name, error });
+  }
+}
+
+/** Compares the parameters of a kernel of a module with its source. */
+async function checkOne(
+  builder: KernelBuilder,
+  build: BuildSpec,
+  target: ImageTarget,
+  { done }: AheadOptions,
+  { checked }: Made,
+): Promise<void> {
+  try {
+    const able = builder.checked(build) as BuildSpec;
+    await builder.checkParameters(able);
+    checked.add(await builder.keyOf(able));
+  } catch (error) {
+    done?.({ kernel: build.name, target: target.name, error });
+  }
+}
+
+/** A reader finds the old file or the new one. */
+function replace(path: string, content: string | Uint8Array): void {
+  writeFileSync(`${path}.new`, content, { mode: 0o644 });
+  renameSync(`${path}.new`, path);
+}
+
+function manifestIn(folder: string): Manifest | undefined {
+  try {
+    return JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,111 @@
+// Images built ahead of time: a folder that `millrace build` wrote, which is only read. Its files have the names and the form of the cache's
+// files, with the target in place of the machine; the manifest tells the targets.
+import { lstatSync, readFileSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { badArgument, show } from '../../core/base/arguments.js';
+import { UnavailableError } from '../../core/base/errors.js';
+import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
+import { processorFlags } from '../base/package-and-cpu-identity.js';
+import type { ComputeCapability } from '../compilers/nvrtc-or-nvcc.js';
+import { reasonOf } from '../system/environment-errors.js';
+import { isOpenToOthers, isTrustedOwner, modeOf, ownersOf, type Trust, whoCouldSwap } from '../system/private-folder.js';
+import { type CachedFile, readImage } from './cache.js';
+import { type ImageTarget, targetOf, targetsOfGpu, targetsOfProcessor } from './image-targets.js';
+
+export const MANIFEST = 'manifest.json';
+
+export interface Manifest {
+  /** The identity of the package whose emitters wrote the sources. */
+  readonly package: string;
+  readonly targets: readonly string[];
+  readonly images: readonly ManifestImage[];
+  /** Keys of kernels of modules whose parameters the compiler has compared. */
+  readonly checked: readonly string[];
+}
+
+export interface ManifestImage {
+  readonly file: string;
+  readonly kernel: string;
+  readonly target: string;
+  readonly compiler: string;
+}
+
+export function fileName(key: string, target: ImageTarget): string {
+  const ending = target.backend === 'cpu' ? 'so' : target.isPtx ? 'ptx' : 'cubin';
+  return `${key}.${ending}`;
+}
+
+export class PrebuiltImages {
+  readonly folder: string;
+  readonly #manifest: Manifest;
+  readonly #trusted: Trust;
+  readonly #checked: ReadonlySet<string>;
+
+  /** Throws ArgumentError for a folder without a manifest, UnavailableError for one where other users may put code. */
+  constructor(folder: string) {
+    this.#trusted = ownersOf(HEADER_DIRECTORY);
+    this.folder = usable(folder, this.#trusted);
+    this.#manifest = readManifest(this.folder, folder);
+    this.#checked = new Set(this.#manifest.checked);
+  }
+
+  /** Whether this package's emitters wrote the sources: otherwise no image of theirs is found. */
+  isOf(identity: string): boolean {
+    return this.#manifest.package === identity;
+  }
+
+  /** The targets whose images the device runs, the best first. */
+  targetsFor(own: 'processor' | ComputeCapability): readonly ImageTarget[] {
+    const targets = this.#manifest.targets.flatMap((name) => targetOf(name) ?? []);
+    return own === 'processor' ? targetsOfProcessor(targets, processorFlags()) : targetsOfGpu(targets, own);
+  }
+
+  find(key: string, target: ImageTarget): (CachedFile & { readonly compiler: string }) | undefined {
+    const file = fileName(key, target);
+    const found = readImage(join(this.folder, file), this.#trusted);
+    return found && { ...found, compiler: this.#manifest.images.find((one) => one.file === file)?.compiler ?? 'cache' };
+  }
+
+  hasChecked(key: string): boolean {
+    return this.#checked.has(key);
+  }
+}
+
+/** The folder without symbolic links. */
+function usable(folder: string, trusted: Trust): string {
+  let path: string;
+  let who: string | undefined;
+  try {
+    path = realpathSync(folder);
+    const facts = lstatSync(path);
+    if (!facts.isDirectory()) throw new Error('it is not a folder');
+    who = whoCouldSwap(path, trusted) ?? whoCouldWrite(path, facts, trusted);
+  } catch (cause) {
+    throw badArgument('images', folder, `The folder of images (${show(folder)}) cannot be read: ${reasonOf(cause)}.`);
+  }
+  if (who === undefined) return path;
+  throw new UnavailableError(
+    'ERR_MILLRACE_UNAVAILABLE',
+    `The images in ${path} are not loaded, because other users could put code there: ${who}.`,
+    [`Let only their owner write to them (chmod -R go-w ${path}), and let this user or root own them.`],
+  );
+}
+
+function whoCouldWrite(path: string, facts: { readonly uid: number; readonly gid: number; readonly mode: number }, trusted: Trust): string | undefined {
+  if (!isTrustedOwner(facts.uid, trusted)) return `${path} belongs to another user (uid ${facts.uid})`;
+  return isOpenToOthers(facts, trusted) ? `other users may write to ${path} (mode ${modeOf(facts)})` : undefined;
+}
+
+function readManifest(path: string, given: string): Manifest {
+  try {
+    const read = JSON.parse(readFileSync(join(path, MANIFEST), 'utf8')) as Partial<Manifest>;
+    const isWhole = typeof read.package === 'string' && [read.targets, read.images, read.checked].every(Array.isArray);
+    if (isWhole) return read as Manifest;
+    throw new Error('it has not the form of such a file');
+  } catch (cause) {
+    const message =
+      `The folder (${show(given)}) has no images: its ${MANIFEST} cannot be read: ${reasonOf(cause)}. ` +
+      `Write them: npx millrace build <module> --out ${path} --for <targets>.`;
+    throw badArgument('images', given, message);
+  }
+}
