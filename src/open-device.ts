@@ -80,7 +80,15 @@ interface Settings {
   readonly schedule: Schedule;
   readonly images: string | undefined;
 }
-const SETTINGS = ['ordering', 'maxPending', 'guard', 'memoryLimitBytes', 'racecheck', 'schedule', 'images'] as const satisfies (keyof Settings)[];
+const SETTINGS = [
+  'ordering',
+  'maxPending',
+  'guard',
+  'memoryLimitBytes',
+  'racecheck',
+  'schedule',
+  'images',
+] as const satisfies (keyof Settings)[];
 
 /** The options of one call. `images` is an absolute path. */
 type Opening = Omit<OpenOptions, 'images'> & { readonly images?: string | undefined };
@@ -189,7 +197,14 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   let entry = sharedEntries.get(address.channel);
   if (entry === undefined) {
     const context = openSharedIn(env, token, () => sharedEntries.get(address.channel) as Entry);
-    const settings = { maxPending: 0, guard: false, memoryLimitBytes: undefined, racecheck: false, schedule: 'auto', images: undefined } as const;
+    const settings = {
+      maxPending: 0,
+      guard: false,
+      memoryLimitBytes: undefined,
+      racecheck: false,
+      schedule: 'auto',
+      images: undefined,
+    } as const;
     entry = { context, ordering: ordering as Ordering, ...settings, users: 0 };
     sharedEntries.set(address.channel, entry);
     const opening = entry;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__x86_64__)
 namespace millrace::cpu {
 namespace {
 
@@ -132,3 +133,9 @@ bool SkipDivision(ucontext_t& context) {
 }
 
 }  // namespace millrace::cpu
+#else
+// No division traps.
+bool millrace::cpu::SkipDivision(ucontext_t&) {
+  return false;
+}
+#endif

@@ -10,39 +10,39 @@
 
 extern "C" void mr_call_on_stack(MrEntry entry, const MrLaunch* launch, unsigned long long first,
                                  unsigned long long end, void* stack_end);
-// The address of the caller's frame is at the start of the variables (kOwn). The stack tells where that is.
+// Where the caller's stack is stands at the start of the variables (kOwn), which the kernel's stack tells. A kernel
+// that is stopped goes on behind the call with any values in the registers.
+#if defined(__x86_64__)
+#define MR_CALL_ON_STACK                                                                       \
+  "  pushq %rbx\n  pushq %rbp\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"       \
+  "  movq %rsp, %rax\n  movq %r8, %rsp\n  movq $-0x200000000, %r9\n  andq %r8, %r9\n"          \
+  "  movq %rax, 0x40000000(%r9)\n"                                                             \
+  "  movq %rdi, %rax\n  movq %rsi, %rdi\n  movq %rdx, %rsi\n  movq %rcx, %rdx\n  call *%rax\n" \
+  "  movq $-0x200000000, %rax\n  andq %rsp, %rax\n  movq 0x40000000(%rax), %rsp\n"             \
+  "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbp\n  popq %rbx\n  ret\n"
+#elif defined(__aarch64__)
+#define MR_CALL_ON_STACK                                                                     \
+  "  stp x29, x30, [sp, -160]!\n  stp x19, x20, [sp, 16]\n  stp x21, x22, [sp, 32]\n"        \
+  "  stp x23, x24, [sp, 48]\n  stp x25, x26, [sp, 64]\n  stp x27, x28, [sp, 80]\n"           \
+  "  stp d8, d9, [sp, 96]\n  stp d10, d11, [sp, 112]\n  stp d12, d13, [sp, 128]\n"           \
+  "  stp d14, d15, [sp, 144]\n"                                                              \
+  "  mov x9, sp\n  mov sp, x4\n  and x10, x4, -0x200000000\n  mov x11, 0x40000000\n"         \
+  "  str x9, [x10, x11]\n"                                                                   \
+  "  mov x9, x0\n  mov x0, x1\n  mov x1, x2\n  mov x2, x3\n  blr x9\n"                       \
+  "  mov x9, sp\n  and x10, x9, -0x200000000\n  mov x11, 0x40000000\n  ldr x9, [x10, x11]\n" \
+  "  mov sp, x9\n"                                                                           \
+  "  ldp d14, d15, [sp, 144]\n  ldp d12, d13, [sp, 128]\n  ldp d10, d11, [sp, 112]\n"        \
+  "  ldp d8, d9, [sp, 96]\n  ldp x27, x28, [sp, 80]\n  ldp x25, x26, [sp, 64]\n"             \
+  "  ldp x23, x24, [sp, 48]\n  ldp x21, x22, [sp, 32]\n  ldp x19, x20, [sp, 16]\n"           \
+  "  ldp x29, x30, [sp], 160\n  ret\n"
+#endif
 asm(R"(
   .pushsection .text
   .hidden mr_call_on_stack
   .globl mr_call_on_stack
   .type mr_call_on_stack, @function
 mr_call_on_stack:
-  pushq %rbx
-  pushq %rbp
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, %rax
-  movq %r8, %rsp
-  movq $-0x200000000, %r9
-  andq %r8, %r9
-  movq %rax, 0x40000000(%r9)
-  movq %rdi, %rax
-  movq %rsi, %rdi
-  movq %rdx, %rsi
-  movq %rcx, %rdx
-  call *%rax
-  movq $-0x200000000, %rax
-  andq %rsp, %rax
-  movq 0x40000000(%rax), %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbp
-  popq %rbx
-  ret
+)" MR_CALL_ON_STACK R"(
   .size mr_call_on_stack, . - mr_call_on_stack
   .popsection
 )");

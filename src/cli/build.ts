@@ -35,7 +35,8 @@ export async function build({ modules, out, targets: list }: BuildCommand, print
     const leftOut = own.filter(({ isLeftOut }) => isLeftOut);
     const built = own.length - failed.length - leftOut.length;
     print(`${name.padEnd(16)} ${built} built${failed.length > 0 ? `, ${failed.length} failed` : ''}`);
-    for (const { kernel } of leftOut) print(`  ${kernel}: left out, because it launches kernels, and PTX is not linked with the device runtime`);
+    for (const { kernel } of leftOut)
+      print(`  ${kernel}: left out, because it launches kernels, and PTX is not linked with the device runtime`);
     for (const { kernel, error } of failed) print(`  ${kernel}: ${(error as Error).message}`);
   }
   print(`Written to ${folder}. Use it: openDevice('auto', { images: '${out}' }), or MILLRACE_IMAGES=${folder}.`);
@@ -70,7 +71,11 @@ function registerTsx(path: string): void {
   try {
     (require('tsx/esm/api') as { register(): void }).register();
   } catch (cause) {
-    throw unavailable(`Node ${process.version} does not read TypeScript, as ${path} is.`, ['Install tsx in the project: npm install --save-dev tsx.'], cause);
+    throw unavailable(
+      `Node ${process.version} does not read TypeScript, as ${path} is.`,
+      ['Install tsx in the project: npm install --save-dev tsx.'],
+      cause,
+    );
   }
 }
 

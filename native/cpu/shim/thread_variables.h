@@ -11,6 +11,25 @@
 
 #define MR_TEXT_OF(value) #value
 #define MR_TEXT(value) MR_TEXT_OF(value)
+#if defined(__x86_64__)
+#define MR_FIND_VARIABLE                \
+  "  movq %rsp, %rax\n"                 \
+  "  andq .Lmr_place(%rip), %rax\n"     \
+  "  addq .Lmr_place + 8(%rip), %rax\n" \
+  "  addq 8(%rdi), %rax\n"
+#elif defined(__aarch64__)
+#define MR_FIND_VARIABLE             \
+  "  adrp x2, .Lmr_place\n"          \
+  "  add x2, x2, :lo12:.Lmr_place\n" \
+  "  ldp x1, x2, [x2]\n"             \
+  "  mov x3, sp\n"                   \
+  "  and x1, x1, x3\n"               \
+  "  ldr x0, [x0, 8]\n"              \
+  "  add x1, x1, x2\n"               \
+  "  add x0, x0, x1\n"
+#else
+#error "Images need a function that finds their variables on this processor."
+#endif
 // These zeros are the first of the zeroed variables: compilers write lines of `asm` before the code that they compile.
 asm(R"(
   .pushsection .tbss,"awT",@nobits
@@ -21,10 +40,7 @@ asm(R"(
   .globl __tls_get_addr
   .type __tls_get_addr, @function
 __tls_get_addr:
-  movq %rsp, %rax
-  andq .Lmr_place(%rip), %rax
-  addq .Lmr_place + 8(%rip), %rax
-  addq 8(%rdi), %rax
+)" MR_FIND_VARIABLE R"(
   ret
   .size __tls_get_addr, . - __tls_get_addr
   .popsection

@@ -1,5 +1,6 @@
 // Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
 import { readFileSync } from 'node:fs';
+import { arch } from 'node:os';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { InternalError } from '../../core/base/errors.js';
@@ -74,6 +75,11 @@ const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference'
  * is too short for a memcpy call when it copies to shared memory (a reduction over 16M: 3.2 ms, not 11.8).
  */
 const GCC_FISSION_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
+/**
+ * Variables of threads are then found through __tls_get_addr, which images define (native/cpu/shim/thread_variables.h). Functions for atomic
+ * operations would need the dynamic loader's own symbols.
+ */
+const ARM_FLAGS: readonly string[] = ['-mtls-dialect=trad', '-mno-outline-atomics'];
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
 const CLANG_FISSION_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-builtin-memset'];
 /**
@@ -159,6 +165,8 @@ interface ReadSource {
   readonly seen: string;
 }
 
+const NATIVE = { arch: arch() as ProcessorTarget['arch'], march: '-march=native' };
+
 /** In place of an image, where the compiler only checks. */
 const NO_IMAGE: Uint8Array = new Uint8Array(0);
 
@@ -175,10 +183,10 @@ export class CpuCompiler implements KernelCompiler {
   readonly #isStrict: boolean;
   /** Whether images find races of shared memory. */
   readonly #findsRaces: boolean;
-  readonly #march: string;
+  readonly #ofProcessor: readonly string[];
 
-  constructor(tools: Toolchain, isStrict = false, findsRaces = false, march = '-march=native') {
-    this.#march = march;
+  constructor(tools: Toolchain, isStrict = false, findsRaces = false, processor: Pick<ProcessorTarget, 'arch' | 'march'> = NATIVE) {
+    this.#ofProcessor = [processor.march, ...(processor.arch === 'arm64' ? ARM_FLAGS : [])];
     this.#tools = tools;
     this.#isStrict = isStrict;
     this.#findsRaces = findsRaces;
@@ -188,7 +196,7 @@ export class CpuCompiler implements KernelCompiler {
       tools.command,
       tools.prefix,
       tools.version,
-      march,
+      this.#ofProcessor,
       FLAGS,
       GCC_FLAGS,
       GCC_FISSION_FLAGS,
@@ -213,7 +221,7 @@ export class CpuCompiler implements KernelCompiler {
     findsRaces = false,
     ahead?: ProcessorTarget,
   ): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env, facts, ahead?.arch), refusesNone(env), findsRaces, ahead?.march);
+    return new CpuCompiler(await findCxx(env, facts, ahead?.arch), refusesNone(env), findsRaces, ahead);
   }
 
   /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
@@ -246,7 +254,7 @@ export class CpuCompiler implements KernelCompiler {
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const race = this.#findsRaces ? this.#raceFlags() : [];
     const macros = spec.identity === undefined ? MACRO_FLAGS : [];
-    return { directives, common: [...FLAGS, this.#march, ...race, '-std=c++17', fuse, ...FOLDERS, ...macros, ...flags] };
+    return { directives, common: [...FLAGS, ...this.#ofProcessor, ...race, '-std=c++17', fuse, ...FOLDERS, ...macros, ...flags] };
   }
 
   async #compileRead(

@@ -189,7 +189,10 @@ export class KernelBuilder {
   }
 
   /** What the folder of images has for the best target that this device runs. Undefined where there is no folder, or nothing in it. */
-  async #fromPrebuilt<T>(build: Build, find: (images: PrebuiltImages, key: string, target: ImageTarget) => T | undefined): Promise<T | undefined> {
+  async #fromPrebuilt<T>(
+    build: Build,
+    find: (images: PrebuiltImages, key: string, target: ImageTarget) => T | undefined,
+  ): Promise<T | undefined> {
     const target = this.#target;
     if (target.images === undefined || this.#findsRaces) return undefined;
     this.#prebuilt ??= new PrebuiltImages(target.images);

@@ -73,8 +73,7 @@ function numberOf([major, minor]: ComputeCapability): number {
 
 /** The targets whose images a GPU runs, the best first: its own major version up to its minor, then PTX that is not newer. */
 export function targetsOfGpu(targets: readonly ImageTarget[], own: ComputeCapability): readonly ImageTarget[] {
-  const runs = ({ capability, isPtx }: GpuTarget): boolean =>
-    numberOf(capability) <= numberOf(own) && (isPtx || capability[0] === own[0]);
+  const runs = ({ capability, isPtx }: GpuTarget): boolean => numberOf(capability) <= numberOf(own) && (isPtx || capability[0] === own[0]);
   return targets
     .filter((target) => target.backend === 'cuda')
     .filter(runs)
@@ -82,7 +81,11 @@ export function targetsOfGpu(targets: readonly ImageTarget[], own: ComputeCapabi
 }
 
 /** The targets whose images a processor runs, the best first. `flags`: those of its first entry in /proc/cpuinfo. */
-export function targetsOfProcessor(targets: readonly ImageTarget[], flags: ReadonlySet<string>, own: string = arch()): readonly ImageTarget[] {
+export function targetsOfProcessor(
+  targets: readonly ImageTarget[],
+  flags: ReadonlySet<string>,
+  own: string = arch(),
+): readonly ImageTarget[] {
   const runs: string[] = [];
   // Each version has what the one below it has.
   for (const one of PROCESSORS.toReversed()) {

@@ -91,7 +91,11 @@ function usable(folder: string, trusted: Trust): string {
   );
 }
 
-function whoCouldWrite(path: string, facts: { readonly uid: number; readonly gid: number; readonly mode: number }, trusted: Trust): string | undefined {
+function whoCouldWrite(
+  path: string,
+  facts: { readonly uid: number; readonly gid: number; readonly mode: number },
+  trusted: Trust,
+): string | undefined {
   if (!isTrustedOwner(facts.uid, trusted)) return `${path} belongs to another user (uid ${facts.uid})`;
   return isOpenToOthers(facts, trusted) ? `other users may write to ${path} (mode ${modeOf(facts)})` : undefined;
 }
