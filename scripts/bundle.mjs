@@ -1,4 +1,4 @@
-// Bundles what programs load, in place of the output of tsc: the library, a device's worker, and what the threads of a CPU pool run. The other modules stay as tsc
+// Bundles what programs load, in place of the output of tsc: the library, its workers and the commands of `npx millrace`. The other modules stay as tsc
 // wrote them, because their content is part of the names of cached kernels.
 import { readFileSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -29,8 +29,20 @@ const ownUrls = {
   },
 };
 
+/** What a bundle imports from another bundle. */
+const otherBundles = {
+  name: 'other bundles',
+  resolveId: {
+    filter: { id: /\/(?:index|device-builds)\.js$/ },
+    handler: (id, from) =>
+      from === undefined || !from.startsWith(join(DIST, 'cli'))
+        ? null
+        : { id: id.replace('device-builds.js', 'device-builds.cjs'), external: true },
+  },
+};
+
 async function bundleOf(input, external, output) {
-  const plan = await rolldown({ input, platform: 'node', external, plugins: [sourceMaps, ownUrls] });
+  const plan = await rolldown({ input, platform: 'node', external, plugins: [otherBundles, sourceMaps, ownUrls] });
   await plan.write({ sourcemap: true, sourcemapExcludeSources: true, ...output });
   await plan.close();
 }
@@ -51,14 +63,23 @@ export async function bundle() {
   // CommonJS files. When a worker is terminated while Node reads an ES module, the descriptor of the module's file stays open.
   // Node reads a CommonJS module in one synchronous call, which `terminate` cannot interrupt. Packages are part of the files. What
   // builds need is a file of its own, which the first build loads: it is nineteen twentieths of the code.
-  for (const worker of ['workers/device-worker', 'workers/cpu-task']) {
-    await bundleOf({ [worker]: join(DIST, `${worker}.js`) }, [], {
+  for (const names of [['device-worker', 'device-builds'], ['cpu-task'], ['machine-report']]) {
+    const paths = names.map((name) => `workers/${name}`);
+    await bundleOf(Object.fromEntries(paths.map((path) => [path, join(DIST, `${path}.js`)])), [], {
       dir: DIST,
       format: 'cjs',
       entryFileNames: '[name].cjs',
-      chunkFileNames: 'workers/[name].cjs',
+      chunkFileNames: 'workers/device-[name].cjs',
       banner: ({ fileName }) => `'use strict'; ${distUrl(fileName, "require('node:url').pathToFileURL(__filename)")}`,
     });
-    for (const end of ['js', 'js.map', 'd.ts', 'd.ts.map']) rmSync(join(DIST, `${worker}.${end}`), { force: true });
+    for (const end of ['js', 'js.map', 'd.ts', 'd.ts.map']) for (const path of paths) rmSync(join(DIST, `${path}.${end}`), { force: true });
   }
+  // The commands of `npx millrace` import the library as programs do, and what builds kernels from the file of a device's worker.
+  await bundleOf({ 'cli/main': join(DIST, 'cli/main.js') }, ['rxjs'], {
+    dir: DIST,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'cli/[name].js',
+    banner: ({ fileName }) => distUrl(fileName, 'import.meta.url'),
+  });
 }

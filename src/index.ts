@@ -8,7 +8,10 @@ installObservableFactory(observableOf);
 installLayOut(layOutInWorker);
 
 export { listDevices, openDevice, openShared } from './open-device.js';
-export type { DeviceSpec, OpenOptions } from './open-device.js';
+export type { DeviceSpec, OpenOptions } from './open-options.js';
+
+export { diagnostics } from './diagnostics.js';
+export type { Diagnostics, Finding } from './diagnostics.js';
 
 export type { DeviceToken } from './core/base/device-token.js';
 export type { ArrayToken } from './core/memory/array-token.js';

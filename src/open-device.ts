@@ -3,8 +3,7 @@
 // A thread has one environment: the addon, one record block, and one CompletionPolling for all its devices. A worker enumerates the
 // machine's devices, because the driver may take long to answer; this file chooses one of them.
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { checkOptions, type DeviceSpec, imagesFolder, type Opening, type OpenOptions, type Settings, SETTINGS } from './open-options.js';
 import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
 import { DeviceContext } from './core/api/device-context.js';
@@ -13,13 +12,13 @@ import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
 import { AccessTracker } from './core/ordering/access-tracker.js';
 import type { Ordering } from './core/device/stream-context.js';
-import { badArgument, checkInteger, show } from './core/base/arguments.js';
+import { show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
 import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
 import { CompletionPolling, longestPoll } from './core/waits/completion-polling.js';
-import { checkCheckOptions, type CheckOptions, checksByDefault, refusedCheck } from './core/api/check-options.js';
-import { checkSchedule, type Schedule, scheduleCode } from './core/api/schedule.js';
+import { checksByDefault, refusedCheck } from './core/api/check-options.js';
+import { scheduleCode } from './core/api/schedule.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel } from './core/base/trace.js';
 import { diagnoseWait } from './core/waits/wait-diagnosis.js';
@@ -32,28 +31,6 @@ import type { OpenRequest } from './workers/messages.js';
 import { MachineDevices } from './workers/machine-devices.js';
 import { notOpen, openSharedChannel } from './workers/shared-device.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
-
-/** Which device to open. 'cuda' is 'cuda:0' and 'cpu' is 'cpu:0'. 'auto' is the first GPU, or the CPU device if there is no GPU. */
-export type DeviceSpec = DeviceName | 'cuda' | 'auto';
-
-/** Options of `openDevice`, which rejects with ArgumentError for bad values. */
-export interface OpenOptions extends CheckOptions {
-  /** Aborts the opening with an AbortError. It has no effect on the open device; use `close` or `destroy` for that. */
-  readonly signal?: AbortSignal;
-  /** The `ordering` of streams that do not set their own: 'tracked' (default), 'checked' or 'explicit'. See `StreamOptions`. */
-  readonly ordering?: Ordering;
-  /**
-   * The most operations that may be submitted and not yet issued to the device, 1 to 2^20 (default). A call beyond it throws LimitError.
-   */
-  readonly maxPending?: number;
-  /** What the device's thread does after its last work, 'auto' by default. See `Schedule`. */
-  readonly schedule?: Schedule;
-  /**
-   * A folder of kernels that `npx millrace build` has built for this device: its path, or its URL. The device loads them from there, in place of
-   * its cache and of what a compiler builds. Default: the folder that `MILLRACE_IMAGES` names, or none.
-   */
-  readonly images?: string | URL;
-}
 
 interface Environment {
   readonly binding: Binding;
@@ -69,29 +46,6 @@ interface Entry extends Settings {
   readonly context: Promise<DeviceContext>;
   users: number;
 }
-
-/** The options that a later opening of the device cannot change. */
-interface Settings {
-  readonly ordering: Ordering;
-  readonly maxPending: number;
-  readonly guard: boolean;
-  readonly memoryLimitBytes: number | undefined;
-  readonly racecheck: boolean;
-  readonly schedule: Schedule;
-  readonly images: string | undefined;
-}
-const SETTINGS = [
-  'ordering',
-  'maxPending',
-  'guard',
-  'memoryLimitBytes',
-  'racecheck',
-  'schedule',
-  'images',
-] as const satisfies (keyof Settings)[];
-
-/** The options of one call. `images` is an absolute path. */
-type Opening = Omit<OpenOptions, 'images'> & { readonly images?: string | undefined };
 
 /** How long `openDevice` waits for a device that is being closed. A closing device drains its streams, which may never end. */
 const CLOSING_MS = 5000;
@@ -397,24 +351,4 @@ function choose(spec: DeviceSpec, backends: readonly BackendReport[]): Candidate
 
 function fullName(spec: DeviceSpec): DeviceName {
   return (spec === 'cuda' || spec === 'cpu' ? `${spec}:0` : spec) as DeviceName;
-}
-
-function checkOptions(spec: unknown, opts: OpenOptions): void {
-  if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
-    throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
-  }
-  checkOptionNames(opts, ['signal', ...SETTINGS]);
-  if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
-  if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
-  if (opts.ordering !== undefined) checkOrdering(opts.ordering);
-  if (opts.schedule !== undefined) checkSchedule(opts.schedule);
-  checkCheckOptions(opts);
-}
-
-/** The absolute path. The device's worker reads the folder. */
-function imagesFolder(given: string | URL | undefined): string | undefined {
-  if (given === undefined) return undefined;
-  if (typeof given === 'string' && given !== '') return resolve(given);
-  if (given instanceof URL && given.protocol === 'file:') return fileURLToPath(given);
-  throw badArgument('images', given, `The folder of images (${show(given)}) is neither a path nor a file: URL.`);
 }

@@ -1,5 +1,9 @@
 #include "addon/host_memory.h"
 
+#include <sys/mman.h>
+
+#include <cerrno>
+
 #include "addon/args.h"
 #include "addon/shared_pages.h"
 #include "addon/values.h"
@@ -70,6 +74,24 @@ napi_value AdviseHuge(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+/// 0, or the errno of the refusal.
+int TryLock(uint64_t bytes) {
+  void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return errno;
+  const int refusal = mlock(pages, bytes) == 0 ? 0 : errno;
+  munmap(pages, bytes);
+  return refusal;
+}
+
+napi_value LockProbe(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const uint64_t bytes = args.U53(0);
+  if (!args.ok()) return args.Throw("lockProbe");
+  napi_value result = nullptr;
+  napi_create_int32(env, TryLock(bytes), &result);
+  return result;
+}
+
 }  // namespace
 
 bool DefineHostMemory(Environment& self, napi_value exports) {
@@ -79,6 +101,7 @@ bool DefineHostMemory(Environment& self, napi_value exports) {
       self.Function("copyHost", CopyHostBytes),
       self.Function("copyHostApart", CopyHostApart),
       self.Function("adviseHugePages", AdviseHuge),
+      self.Function("lockProbe", LockProbe),
   };
   return napi_define_properties(self.env, exports, std::size(functions), functions) == napi_ok;
 }

@@ -6,9 +6,9 @@ import { UnavailableError } from '../core/base/errors.js';
 import { listDefinitions } from '../core/kernels/definitions.js';
 import { loadBinding } from '../native/load.js';
 import type { Nvrtc } from '../toolchain/compilers/nvrtc-or-nvcc.js';
-import { type AheadResult, buildAhead } from '../toolchain/images/build-ahead.js';
-import { imageTargets } from '../toolchain/images/image-targets.js';
+import type { AheadResult } from '../toolchain/images/build-ahead.js';
 import { nvrtcOf } from '../workers/nvrtc.js';
+import { builds } from './builds.js';
 
 export interface BuildCommand {
   readonly modules: readonly string[];
@@ -19,6 +19,7 @@ export interface BuildCommand {
 
 /** Prints a line for each target and each kernel that it lacks. Resolves to the exit code. Rejects with a MillraceError for bad arguments. */
 export async function build({ modules, out, targets: list }: BuildCommand, print: (line: string) => void): Promise<number> {
+  const { buildAhead, imageTargets } = await builds();
   const targets = imageTargets(list);
   const definitions = listDefinitions();
   for (const module of modules) await load(resolve(module));

@@ -170,6 +170,8 @@ export interface Binding {
   copyHostApart(target: Uint8Array, source: Uint8Array): Promise<void>;
   /** Asks the system for huge pages, whose first touch is fast, for memory that no code has accessed yet. */
   adviseHugePages(bytes: Uint8Array): void;
+  /** Locks so many bytes of memory and gives them back. Returns 0, or the system's errno. Takes milliseconds. */
+  lockProbe(bytes: number): number;
   /** Reserves a contiguous run of unused handle indices for this environment and returns the first one. */
   reserveHandles(channel: number, kind: HandleKind, count: number): number;
   /** Defines a graph by a copy of these bytes (GraphDefinition). Its first launch reads them; if they are malformed, every launch fails. */

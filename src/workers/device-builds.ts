@@ -1,8 +1,12 @@
-// What a device's worker loads when it builds for the first time: the compiler of kernels.
+// What a device's worker loads when it builds for the first time: the compiler of kernels. Commands of `npx millrace` load it, too.
 // Thread: control.
 import { faultSource } from '../toolchain/compilers/race-source.js';
 import { PrebuiltImages } from '../toolchain/images/prebuilt-images.js';
 import { type BuildTarget, KernelBuilder } from '../toolchain/images/builder.js';
+
+export { buildAhead } from '../toolchain/images/build-ahead.js';
+export { cacheContents, cleanCache } from '../toolchain/images/cache-contents.js';
+export { imageTargets } from '../toolchain/base/image-targets.js';
 
 export interface DeviceBuilds {
   readonly builder: KernelBuilder;

@@ -19,7 +19,9 @@ test('the package has its files for run time, and no development files', (contex
   expect(npm.status, npm.stderr).toBe(0);
   const [packed] = JSON.parse(npm.stdout) as readonly [Packed];
   const paths = packed.files.map((file) => file.path);
-  const worker = ['dist/workers/cpu-task.cjs', 'dist/workers/device-builds.cjs', 'dist/workers/device-worker.cjs'];
+  const worker = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map(
+    (name) => `dist/workers/${name}.cjs`,
+  );
   const device = [...worker, 'build/Release/millrace.node', 'dist/package-identity'];
   for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'LICENSE', ...device]) {
     expect(paths).toContain(needed);
@@ -28,7 +30,7 @@ test('the package has its files for run time, and no development files', (contex
     expect(paths.some((path) => path.startsWith(folder))).toBe(true);
   }
   // Bundles and the code that they share, and no modules.
-  const code = paths.filter((path) => /^dist\/.*\.c?js$/.test(path)).map((path) => path.replace(/-[\w-]{8}\.js$/, '.js'));
+  const code = paths.filter((path) => /^dist\/(?!cli\/).*\.c?js$/.test(path)).map((path) => path.replace(/-[\w-]{8}\.js$/, '.js'));
   expect(code.toSorted()).toEqual(['dist/index.js', 'dist/shared.js', 'dist/testing/index.js', ...worker]);
   expect(paths.filter((path) => /^(test|examples|bench|node_modules|docs|\.)/.test(path))).toEqual([]);
 });

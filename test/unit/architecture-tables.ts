@@ -5,6 +5,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   native: ['protocol', 'core/channel/control.ts', 'core/base/errors.ts'],
   core: ['protocol'],
   compiler: [
+    'core/kernels/definitions.ts',
     'core/kernels/kernel.ts',
     'core/kernels/module.ts',
     'core/kernels/params.ts',
@@ -17,7 +18,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'cuda-cpp/select',
   ],
   'cuda-cpp': ['core/elements', 'core/channel/build-spec.ts', 'core/base/errors.ts', 'toolchain/base'],
-  toolchain: ['core/channel/build-spec.ts', 'core/base/errors.ts', 'core/base/timers.ts', 'protocol', 'cuda-cpp', 'compiler/codegen'],
+  toolchain: [
+    'core/channel/build-spec.ts',
+    'core/base/arguments.ts',
+    'core/base/errors.ts',
+    'core/base/timers.ts',
+    'core/kernels/definitions.ts',
+    'core/kernels/kernel.ts',
+    'protocol',
+    'cuda-cpp',
+    'compiler/codegen',
+  ],
   workers: [
     'core/channel',
     'core/base/arguments.ts',
@@ -32,9 +43,23 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
   testing: ['core', 'protocol', 'reactive/index.ts'],
-  'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions'],
+  'open-options.ts': ['core', 'protocol'],
+  'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions', 'open-options.ts'],
   'cuda-module.ts': ['core', 'compiler'],
-  'index.ts': ['core', 'compiler', 'cuda-module.ts', 'reactive', 'workers/cpu-pool.ts', 'workers/graph-layout.ts', 'open-device.ts'],
+  'diagnostics.ts': ['workers/machine-report.ts'],
+  // The commands of `npx millrace`.
+  cli: ['index.ts', 'native', 'core/base/errors.ts', 'core/kernels/definitions.ts', 'toolchain', 'workers'],
+  'index.ts': [
+    'core',
+    'compiler',
+    'cuda-module.ts',
+    'diagnostics.ts',
+    'reactive',
+    'workers/cpu-pool.ts',
+    'workers/graph-layout.ts',
+    'open-device.ts',
+    'open-options.ts',
+  ],
 };
 
 /** Subfolders, lowest layer first, and which lower ones each imports, types included. docs/architecture.md says what is in them. */

@@ -27,7 +27,7 @@ import { macrosOf, withLeastDialect } from '../../cuda-cpp/read/macro-options.js
 import { refuseOnCpu } from '../../cuda-cpp/select/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { hasMatchingBrackets, tokenize } from '../../cuda-cpp/read/tokens.js';
-import type { ProcessorTarget } from '../images/image-targets.js';
+import type { ProcessorTarget } from '../base/image-targets.js';
 import type { MachineFacts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';

@@ -42,8 +42,6 @@ export interface NvrtcProgram {
   readonly kernels: readonly string[];
 }
 
-export type ComputeCapability = readonly [major: number, minor: number];
-
 /** NVRTC's first major version that is known to stop after the front end if the options say so. An earlier one compiles everything. */
 const SYNTAX_ONLY_SINCE = 13;
 

@@ -9,7 +9,7 @@ import { packageIdentity } from '../base/package-and-cpu-identity.js';
 import type { Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
 import { KernelBuilder } from './builder.js';
 import { asImageFile } from './cache.js';
-import type { ImageTarget } from './image-targets.js';
+import type { ImageTarget } from '../base/image-targets.js';
 import { fileName, MANIFEST, type Manifest, type ManifestImage } from './prebuilt-images.js';
 
 /** What became of one kernel or module for one target. */

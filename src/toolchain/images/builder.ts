@@ -9,7 +9,7 @@ import type { Build, BuildSpec } from '../../core/channel/build-spec.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { type CachedFile, KernelCache, readImage } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/package-and-cpu-identity.js';
-import type { GpuTarget, ImageTarget, ProcessorTarget } from './image-targets.js';
+import type { ComputeCapability, GpuTarget, ImageTarget, ProcessorTarget } from '../base/image-targets.js';
 import { isNoExec } from './private-cache-folder.js';
 import { PrebuiltImages } from './prebuilt-images.js';
 import { MachineFactsCache } from './machine-facts-cache.js';
@@ -18,7 +18,7 @@ import { type SimdMode, written } from '../../compiler/codegen/emit-sources.js';
 import type { KernelCompiler } from '../compilers/compiler.js';
 import { LeanerSources } from '../compilers/leaner-source.js';
 import { CpuCompiler } from '../compilers/cpu-compiler.js';
-import { NvccCompiler, NvrtcCompiler, type ComputeCapability, type Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
+import { NvccCompiler, NvrtcCompiler, type Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
 import { titleOf } from '../base/diagnostics.js';
 import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
@@ -210,7 +210,7 @@ export class KernelBuilder {
 
   #notPrebuilt(build: Build, cause: UnavailableError): CompileError {
     const device = this.#target.backend === 'cpu' ? 'processor' : 'GPU';
-    const [reason] = cause.message.split('\n');
+    const reason = cause.message.split('\n', 1)[0]!.replace(/\.$/, '');
     const text =
       `${titleOf(build)} has no image for this ${device} in ${this.#target.images}, and no compiler builds it (${reason}). ` +
       'Write its image: npx millrace build <its module> --out <the folder> --for <targets>.';

@@ -31,6 +31,12 @@ const MAX_TOTAL_BYTES = 256 << 20;
 /** Younger files are kept: another process may be about to load them, or may still be writing them. */
 const MIN_AGE_MS = 24 * 3600_000;
 
+/** Undefined where built kernels are not kept. */
+export function cacheFolder(env: NodeJS.ProcessEnv): string | undefined {
+  if (env['MILLRACE_CACHE'] === 'off') return undefined;
+  return resolve(env['MILLRACE_CACHE_DIR'] || join(envPaths('millrace', { suffix: '' }).cache, 'kernels'));
+}
+
 export class KernelCache {
   /** Undefined when images are not stored. */
   readonly #wanted: string | undefined;
@@ -39,10 +45,7 @@ export class KernelCache {
 
   /** `MILLRACE_CACHE=off` disables storing; `MILLRACE_CACHE_DIR` names another directory. */
   constructor(env: NodeJS.ProcessEnv = process.env) {
-    this.#wanted =
-      env['MILLRACE_CACHE'] === 'off'
-        ? undefined
-        : resolve(env['MILLRACE_CACHE_DIR'] || join(envPaths('millrace', { suffix: '' }).cache, 'kernels'));
+    this.#wanted = cacheFolder(env);
   }
 
   /** Whether the next process can find what is added. */

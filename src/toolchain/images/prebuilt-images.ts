@@ -2,15 +2,14 @@
 // files, with the target in place of the machine; the manifest tells the targets.
 import { lstatSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { badArgument, show } from '../../core/base/arguments.js';
+import { show } from '../../core/base/arguments.js';
 import { UnavailableError } from '../../core/base/errors.js';
 import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
 import { processorFlags } from '../base/package-and-cpu-identity.js';
-import type { ComputeCapability } from '../compilers/nvrtc-or-nvcc.js';
 import { reasonOf } from '../system/environment-errors.js';
 import { isOpenToOthers, isTrustedOwner, modeOf, ownersOf, type Trust, whoCouldSwap } from '../system/private-folder.js';
 import { type CachedFile, readImage } from './cache.js';
-import { type ImageTarget, targetOf, targetsOfGpu, targetsOfProcessor } from './image-targets.js';
+import { type ComputeCapability, type ImageTarget, targetOf, targetsOfGpu, targetsOfProcessor } from '../base/image-targets.js';
 
 export const MANIFEST = 'manifest.json';
 
@@ -41,7 +40,7 @@ export class PrebuiltImages {
   readonly #trusted: Trust;
   readonly #checked: ReadonlySet<string>;
 
-  /** Throws ArgumentError for a folder without a manifest, UnavailableError for one where other users may put code. */
+  /** Throws UnavailableError for a folder without a manifest, and for one where other users may put code. */
   constructor(folder: string) {
     this.#trusted = ownersOf(HEADER_DIRECTORY);
     this.folder = usable(folder, this.#trusted);
@@ -81,14 +80,12 @@ function usable(folder: string, trusted: Trust): string {
     if (!facts.isDirectory()) throw new Error('it is not a folder');
     who = whoCouldSwap(path, trusted) ?? whoCouldWrite(path, facts, trusted);
   } catch (cause) {
-    throw badArgument('images', folder, `The folder of images (${show(folder)}) cannot be read: ${reasonOf(cause)}.`);
+    throw unavailable(`The folder of images (${show(folder)}) cannot be read: ${reasonOf(cause)}.`, [HOW], cause);
   }
   if (who === undefined) return path;
-  throw new UnavailableError(
-    'ERR_MILLRACE_UNAVAILABLE',
-    `The images in ${path} are not loaded, because other users could put code there: ${who}.`,
-    [`Let only their owner write to them (chmod -R go-w ${path}), and let this user or root own them.`],
-  );
+  throw unavailable(`The images in ${path} are not loaded, because other users could put code there: ${who}.`, [
+    `Let only their owner write to them (chmod -R go-w ${path}), and let this user or root own them.`,
+  ]);
 }
 
 function whoCouldWrite(
@@ -107,9 +104,12 @@ function readManifest(path: string, given: string): Manifest {
     if (isWhole) return read as Manifest;
     throw new Error('it has not the form of such a file');
   } catch (cause) {
-    const message =
-      `The folder (${show(given)}) has no images: its ${MANIFEST} cannot be read: ${reasonOf(cause)}. ` +
-      `Write them: npx millrace build <module> --out ${path} --for <targets>.`;
-    throw badArgument('images', given, message);
+    throw unavailable(`The folder (${show(given)}) has no images: its ${MANIFEST} cannot be read: ${reasonOf(cause)}.`, [HOW], cause);
   }
+}
+
+const HOW = 'Write them: npx millrace build <module> --out <folder> --for <targets>.';
+
+function unavailable(message: string, help: readonly string[], cause?: unknown): UnavailableError {
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help, cause === undefined ? {} : { cause });
 }

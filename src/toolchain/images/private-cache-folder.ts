@@ -33,7 +33,12 @@ const PRIVATE = 0o700;
 /** Mode of a folder that is private and not emptied yet. A process that finds this mode empties the folder. */
 const CLOSING = 0o1700;
 /** Names of this library's files. Other files in the folder are left alone. */
-const OURS = /\.(?:so|cubin|new)$|^(?:compiler|package)-/;
+const OURS = /\.(?:so|cubin|new)$|^(?:checked|compiler|package)-/;
+
+export function isOurs(name: string): boolean {
+  return OURS.test(name);
+}
+
 /** Opens without following a symbolic link and without waiting for a writer at the other end of a FIFO. */
 const READING: number = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
@@ -99,7 +104,7 @@ function closeToOthers(path: string): string | undefined {
     if (isOpen && isSticky(facts)) return `${path} is open to all users (mode ${modeOf(facts)}); name a folder inside it`;
     if (isOpen) fchmodSync(folder, CLOSING);
     if (isOpen || isSticky(facts)) {
-      for (const name of readdirSync(path)) if (OURS.test(name)) rmSync(join(path, name), { recursive: true, force: true });
+      for (const name of readdirSync(path)) if (isOurs(name)) rmSync(join(path, name), { recursive: true, force: true });
     }
     if ((facts.mode & 0o7777) !== PRIVATE) fchmodSync(folder, PRIVATE);
     return undefined;

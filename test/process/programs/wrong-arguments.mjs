@@ -100,6 +100,7 @@ const RIGHT = {
   copyHost: [new Uint8Array(8), new Uint8Array(8)],
   copyHostApart: [new Uint8Array(8), new Uint8Array(8)],
   adviseHugePages: [new Uint8Array(8)],
+  lockProbe: [4096],
   compileNvrtc: ['text', 'name', ['--x'], ['a.h'], ['text'], ['k']],
   linkDevice: [0, new Uint8Array(8), 'library', 'sm_90'],
   openPort: [encoder.block, () => {}],

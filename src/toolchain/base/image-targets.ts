@@ -1,7 +1,8 @@
 // What images are built for ahead of time: processors and GPUs, by the names that g++ and nvcc have for them.
 import { arch } from 'node:os';
 import { badArgument, show } from '../../core/base/arguments.js';
-import type { ComputeCapability } from '../compilers/nvrtc-or-nvcc.js';
+
+export type ComputeCapability = readonly [major: number, minor: number];
 
 /** A processor: `cpu:x86-64-v3`. */
 export interface ProcessorTarget {

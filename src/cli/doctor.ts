@@ -1,0 +1,106 @@
+// `millrace doctor`: the findings of `diagnostics()`, then a kernel on every device.
+import { stripVTControlCharacters, styleText } from 'node:util';
+import { diagnostics, f32, input, inout, kernel, listDevices, openDevice, type Device, type DeviceName, type Finding } from '../index.js';
+
+const COUNT = 1 << 20;
+const FACTOR = 3;
+const COLOURS = { ok: 'green', warning: 'yellow', error: 'red' } as const;
+const LABEL = 22;
+const WIDTH = 80;
+
+/** Prints a line for each finding. Resolves to 1 if one of them is an error. */
+export async function doctor(isJson: boolean, print: (line: string) => void): Promise<number> {
+  const { findings } = await diagnostics();
+  if (!isJson) for (const finding of findings) show(finding, print);
+  const trials: Finding[] = [];
+  if (!findings.some(({ name, status }) => name === 'addon' && status === 'error')) {
+    for (const id of await deviceNames()) {
+      const trial = await tryDevice(id);
+      trials.push(trial);
+      if (!isJson) show(trial, print);
+    }
+  }
+  const all = [...findings, ...trials];
+  if (isJson) print(JSON.stringify({ findings: all }, null, 2));
+  else print(summary(all));
+  return all.some(({ status }) => status === 'error') ? 1 : 0;
+}
+
+async function deviceNames(): Promise<readonly DeviceName[]> {
+  return (await listDevices()).map(({ id }) => id);
+}
+
+/** Compiles, launches, copies and awaits, and compares every element. */
+async function tryDevice(id: DeviceName): Promise<Finding> {
+  const name = `try ${id}`;
+  const scaled = kernel('doctor', { x: input(f32), y: inout(f32), factor: f32 }, ({ x, y, factor }, { i }) => {
+    y[i] = factor * x[i]! + y[i]!;
+  });
+  const start = performance.now();
+  try {
+    await using device = await openDevice(id);
+    const opened = performance.now();
+    await device.compile(scaled);
+    const compiled = performance.now();
+    const wrong = await wrongElement(device, scaled);
+    const done = performance.now();
+    if (wrong !== undefined) return { name, status: 'error', value: wrong, remedy: 'Report it, with this output.' };
+    const [open, compile, run] = [opened - start, compiled - opened, done - compiled].map((ms) => `${ms.toFixed(1)} ms`);
+    const peers = (await peersOf(device)).map((peer) => `, reaches ${peer}`).join('');
+    return { name, status: 'ok', value: `open ${open}, compile ${compile}, copy, launch and read ${run}${peers}` };
+  } catch (error) {
+    const [value = '', ...help] = (error as Error).message.split('\n').map((line) => line.trim());
+    return { name, status: 'error', value, ...(help.length > 0 && { remedy: help.join(' ') }) };
+  }
+}
+
+async function wrongElement(device: Device, scaled: ReturnType<typeof kernel>): Promise<string | undefined> {
+  const values = Float32Array.from({ length: COUNT }, (_, at) => at % 1000);
+  using x = device.from(values);
+  using y = device.from(values);
+  device.stream.launch(scaled, COUNT, { x, y, factor: FACTOR });
+  const result = await y.read();
+  const at = result.findIndex((value, index) => value !== (FACTOR + 1) * values[index]!);
+  return at < 0 ? undefined : `element ${at} of ${COUNT} is ${result[at]}, not ${(FACTOR + 1) * values[at]!}`;
+}
+
+/** The other GPUs whose memory this one reaches directly. */
+async function peersOf(device: Device): Promise<readonly string[]> {
+  if (device.info.backend !== 'cuda') return [];
+  const others = (await listDevices()).filter(({ id, backend }) => backend === 'cuda' && id !== device.info.id);
+  const found: string[] = [];
+  for (const { id } of others) {
+    await using other = await openDevice(id);
+    if (await device.peers.canGrant(other)) found.push(id);
+  }
+  return found;
+}
+
+function show({ name, status, value, remedy }: Finding, print: (line: string) => void): void {
+  const isColoured = process.stdout.isTTY;
+  const word = status.padEnd(8);
+  const head = `${isColoured ? styleText(COLOURS[status], word) : word}${name.padEnd(LABEL)} `;
+  const indent = ' '.repeat(stripVTControlCharacters(head).length);
+  for (const [at, line] of wrapped(value, WIDTH - indent.length).entries()) print(`${at === 0 ? head : indent}${line}`);
+  if (remedy !== undefined) for (const line of wrapped(remedy, WIDTH - indent.length - 2)) print(`${indent}> ${line}`);
+}
+
+/** Lines of at most `width` characters where words permit. */
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}
+
+function summary(findings: readonly Finding[]): string {
+  const count = (wanted: Finding['status']): number => findings.filter(({ status }) => status === wanted).length;
+  const [errors, warnings] = [count('error'), count('warning')];
+  if (errors > 0) return `${errors} errors, ${warnings} warnings: Millrace does not work here as it should.`;
+  return warnings > 0 ? `No errors, ${warnings} warnings.` : 'Everything is in order.';
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env node
+// `npx millrace`: one command a file.
+import { cac } from 'cac';
+import { VERSION } from '../native/addon-place.js';
+
+/** What a shell expects of a call that cannot be understood. */
+const MISUSED = 2;
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+const cli = cac('millrace');
+
+cli
+  .command('doctor', 'Look at the system, the addon, drivers, compilers and limits, then run a kernel on every device')
+  .option('--json', 'Print an object')
+  .action(async (options: { readonly json?: boolean }) => (await import('./doctor.js')).doctor(options.json === true, print));
+cli
+  .command('devices', 'List the devices that openDevice can open')
+  .option('--json', 'Print an array')
+  .action(async (options: { readonly json?: boolean }) => (await import('./devices.js')).devices(options.json === true, print));
+cli
+  .command('build [...modules]', 'Build the kernels of modules ahead of time, for machines without a compiler')
+  .option('--out <folder>', 'Where the images go', { default: 'images' })
+  .option('--for <targets>', 'Processors and GPUs, such as cpu:x86-64-v3,cpu:aarch64,sm_80,sm_90')
+  .example('millrace build src/kernels.ts --out images --for cpu:x86-64-v3,sm_90')
+  .action(async (modules: readonly string[], options: { readonly out: string; readonly for?: string }) => {
+    if (modules.length === 0)
+      return misused('build needs the modules that define the kernels: npx millrace build src/kernels.ts --for cpu:x86-64-v3');
+    if (options.for === undefined) return misused('build needs --for with the targets, such as --for cpu:x86-64-v3,sm_90');
+    return (await import('./build.js')).build({ modules, out: options.out, targets: options.for }, print);
+  });
+cli
+  .command('cache [action]', 'Show the cache of built kernels, or clean it: millrace cache clean --older 30d')
+  .option('--older <age>', 'Clean only what has not been used for so long: 12h, 30d, 4w')
+  .option('--json', 'Print an object')
+  .action(async (action: string | undefined, options: { readonly older?: string; readonly json?: boolean }) =>
+    (await import('./cache.js')).cache(action, options, print),
+  );
+cli
+  .command('demo', 'Run a pipeline that overlaps copies and kernels, beside the same without overlap')
+  .action(async () => (await import('./demo.js')).demo(print));
+cli.help();
+cli.version(VERSION);
+
+function misused(message: string): number {
+  process.stderr.write(`${message}\n`);
+  return MISUSED;
+}
+
+/** An error of the library has its remedies in its message; of any other, the stack is of use. */
+function explain(error: unknown): number {
+  const { name, message, code } = error as Error & { readonly code?: unknown };
+  if (name === 'CACError') return misused(`${message}. See npx millrace --help.`);
+  const isKnown = typeof code === 'string' && code.startsWith('ERR_MILLRACE_');
+  process.stderr.write(`${isKnown ? message : ((error as Error).stack ?? String(error))}\n`);
+  return 1;
+}
+
+async function run(): Promise<number> {
+  try {
+    const { options } = cli.parse(process.argv, { run: false });
+    if (options['help'] || options['version']) return 0;
+    if (cli.matchedCommand === undefined) {
+      if (cli.args.length > 0) return misused(`There is no command '${cli.args[0]}'. See npx millrace --help.`);
+      cli.outputHelp();
+      return 0;
+    }
+    return (await (cli.runMatchedCommand() as Promise<number>)) ?? 0;
+  } catch (error) {
+    return explain(error);
+  }
+}
+
+// A module that `build` imported may have started something that does not end.
+process.exit(await run());

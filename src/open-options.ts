@@ -1,0 +1,78 @@
+// The options of `openDevice`, and their checks.
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type CheckOptions, checkCheckOptions } from './core/api/check-options.js';
+import type { DeviceName } from './core/api/device-info.js';
+import { checkSchedule, type Schedule } from './core/api/schedule.js';
+import { checkOrdering } from './core/api/stream-options.js';
+import { badArgument, checkInteger, show } from './core/base/arguments.js';
+import { checkOptionNames } from './core/base/option-names.js';
+import type { Ordering } from './core/device/stream-context.js';
+import { checkWaitOptions } from './core/waits/wait.js';
+import { MAX_PENDING } from './protocol/protocol.gen.js';
+
+/** Which device to open. 'cuda' is 'cuda:0' and 'cpu' is 'cpu:0'. 'auto' is the first GPU, or the CPU device if there is no GPU. */
+export type DeviceSpec = DeviceName | 'cuda' | 'auto';
+
+/** Options of `openDevice`, which rejects with ArgumentError for bad values. */
+export interface OpenOptions extends CheckOptions {
+  /** Aborts the opening with an AbortError. It has no effect on the open device; use `close` or `destroy` for that. */
+  readonly signal?: AbortSignal;
+  /** The `ordering` of streams that do not set their own: 'tracked' (default), 'checked' or 'explicit'. See `StreamOptions`. */
+  readonly ordering?: Ordering;
+  /**
+   * The most operations that may be submitted and not yet issued to the device, 1 to 2^20 (default). A call beyond it throws LimitError.
+   */
+  readonly maxPending?: number;
+  /** What the device's thread does after its last work, 'auto' by default. See `Schedule`. */
+  readonly schedule?: Schedule;
+  /**
+   * A folder of kernels that `npx millrace build` has built for this device: its path, or its URL. The device loads them from there, in place of
+   * its cache and of what a compiler builds. Default: the folder that `MILLRACE_IMAGES` names, or none.
+   */
+  readonly images?: string | URL;
+}
+
+/** The options that a later opening of the device cannot change. */
+export interface Settings {
+  readonly ordering: Ordering;
+  readonly maxPending: number;
+  readonly guard: boolean;
+  readonly memoryLimitBytes: number | undefined;
+  readonly racecheck: boolean;
+  readonly schedule: Schedule;
+  readonly images: string | undefined;
+}
+export const SETTINGS: readonly (keyof Settings)[] = [
+  'ordering',
+  'maxPending',
+  'guard',
+  'memoryLimitBytes',
+  'racecheck',
+  'schedule',
+  'images',
+];
+
+/** The options of one call. `images` is an absolute path. */
+export type Opening = Omit<OpenOptions, 'images'> & { readonly images?: string | undefined };
+
+/** Throws ArgumentError. */
+export function checkOptions(spec: unknown, opts: OpenOptions): void {
+  if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
+    throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
+  }
+  checkOptionNames(opts, ['signal', ...SETTINGS]);
+  if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
+  if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
+  if (opts.ordering !== undefined) checkOrdering(opts.ordering);
+  if (opts.schedule !== undefined) checkSchedule(opts.schedule);
+  checkCheckOptions(opts);
+}
+
+/** The absolute path. The device's worker reads the folder. */
+export function imagesFolder(given: string | URL | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === 'string' && given !== '') return resolve(given);
+  if (given instanceof URL && given.protocol === 'file:') return fileURLToPath(given);
+  throw badArgument('images', given, `The folder of images (${show(given)}) is neither a path nor a file: URL.`);
+}

@@ -1,0 +1,201 @@
+// A thread that looks at the machine for `diagnostics()` and ends: the driver and the compilers take long to answer.
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { availableParallelism, cpus, release, totalmem, userInfo } from 'node:os';
+import { dirname } from 'node:path';
+import { parentPort } from 'node:worker_threads';
+import { MillraceError } from '../core/base/errors.js';
+import { addonPlace, platformName, platformPackage, VERSION } from '../native/addon-place.js';
+import type { Binding } from '../native/binding.js';
+import { loadBinding } from '../native/load.js';
+import type { BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
+import { findCxx, findNvcc, type Toolchain } from '../toolchain/compilers/toolchain.js';
+import { cacheContents } from '../toolchain/images/cache-contents.js';
+import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
+
+/** One line of `npx millrace doctor`. */
+export interface Finding {
+  /** What was looked at, such as 'CUDA driver'. */
+  readonly name: string;
+  /** 'warning': something works less well, or not everything works. 'error': no device works. */
+  readonly status: 'ok' | 'warning' | 'error';
+  /** What was found, for people to read. */
+  readonly value: string;
+  /** What to do about it; absent where nothing needs to be done. */
+  readonly remedy?: string;
+}
+
+const OLDEST_NODE = [20, 19] as const;
+const LOCK_PROBE_BYTES = 64 << 20;
+
+const findings: Finding[] = [];
+const ok = (name: string, value: string): void => void findings.push({ name, status: 'ok', value });
+const warn = (name: string, value: string, remedy: string): void => void findings.push({ name, status: 'warning', value, remedy });
+
+/** Adds the error of a part that does not work, with its remedies. */
+function failed(name: string, error: unknown, status: 'warning' | 'error'): void {
+  const { message } = error as Error;
+  const [value = '', ...others] = message.replace(/^K\d+: /, '').split('\n');
+  const help = error instanceof MillraceError && 'help' in error ? (error.help as readonly string[]) : others.map((line) => line.trim());
+  findings.push({ name, status, value, ...(help.length > 0 && { remedy: help.join(' ') }) });
+}
+
+function content(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+function reportSystem(): void {
+  const name = platformName();
+  const value = `${name}, kernel ${release()}${/microsoft/i.test(content('/proc/version')) ? ', WSL 2' : ''}`;
+  if (platformPackage() === undefined || name.includes('musl')) {
+    const remedy = 'Use Linux with glibc on x64 or arm64, for example a Debian or Ubuntu container.';
+    findings.push({ name: 'system', status: 'error', value, remedy });
+  } else ok('system', value);
+  const container = containerOf();
+  if (container !== undefined) ok('container', container);
+}
+
+function containerOf(): string | undefined {
+  if (process.env['KUBERNETES_SERVICE_HOST'] !== undefined) return 'Kubernetes';
+  if (existsSync('/.dockerenv')) return 'Docker';
+  if (existsSync('/run/.containerenv')) return 'Podman';
+  return process.env['container'];
+}
+
+function reportNode(): void {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  const isNew = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1]);
+  if (isNew) ok('node', process.version);
+  else warn('node', process.version, `Install Node ${OLDEST_NODE.join('.')} or later.`);
+  ok('millrace', VERSION);
+}
+
+function reportAddon(): Binding | undefined {
+  try {
+    const binding = loadBinding();
+    const { path, origin } = addonPlace();
+    const from = { variable: 'named by MILLRACE_ADDON', build: 'built in this clone', package: 'of the platform package' }[origin];
+    ok('addon', `${path} (${from})`);
+    return binding;
+  } catch (error) {
+    failed('addon', error, 'error');
+    return undefined;
+  }
+}
+
+function reportDriver(backends: readonly BackendReport[]): readonly NativeDeviceInfo[] {
+  const cuda = backends.find(({ name }) => name === 'cuda');
+  if (cuda === undefined || cuda.devices.length === 0) {
+    const remedy = cuda?.help.join(' ') || 'The CPU device works without a GPU.';
+    warn('CUDA driver', cuda?.reason.replace(/\.$/, '') || 'no GPU', remedy);
+    return [];
+  }
+  const kernelModule = /NVRM version:.*?\s(\d+(?:\.\d+)+)\s/.exec(content('/proc/driver/nvidia/version'))?.[1];
+  ok('CUDA driver', `CUDA ${cuda.driverVersion}${kernelModule === undefined ? '' : `, driver ${kernelModule}`}`);
+  for (const { ordinal, name, totalMemoryBytes, computeCapability } of cuda.devices) {
+    const slice = / MIG /.test(name) ? ', a MIG slice' : '';
+    ok(`cuda:${ordinal}`, `${name}, ${bytes(totalMemoryBytes)}, compute capability ${computeCapability.join('.')}${slice}`);
+  }
+  const visible = process.env['CUDA_VISIBLE_DEVICES'];
+  if (visible !== undefined) ok('CUDA_VISIBLE_DEVICES', visible === '' ? "'' (no GPU is visible)" : visible);
+  ok('modules are loaded', process.env['CUDA_MODULE_LOADING'] ?? "as the driver's default says (lazily, since CUDA 12.2)");
+  const pipe = process.env['CUDA_MPS_PIPE_DIRECTORY'] ?? '/tmp/nvidia-mps';
+  if (existsSync(`${pipe}/control`)) ok('MPS', `a daemon listens in ${pipe}: processes share the GPU`);
+  return cuda.devices;
+}
+
+async function reportCompilers(binding: Binding | undefined, hasGpu: boolean): Promise<void> {
+  const nvrtc = binding?.nvrtc();
+  const nvcc = await findNvcc().catch((error: unknown) => error as Error);
+  if (nvrtc !== undefined) ok('CUDA compiler', `NVRTC ${nvrtc.version.join('.')} (${nvrtc.path})`);
+  else if (!(nvcc instanceof Error)) ok('CUDA compiler', named(nvcc));
+  else if (hasGpu) failed('CUDA compiler', nvcc, 'warning');
+  else ok('CUDA compiler', 'none, and no GPU that needs one');
+  try {
+    ok('C++ compiler', named(await findCxx()));
+  } catch (error) {
+    failed('C++ compiler', error, 'warning');
+  }
+  const images = process.env['MILLRACE_IMAGES'];
+  if (images) ok('kernels built ahead', images);
+}
+
+function named({ label, command }: Toolchain): string {
+  return `${label} (${realpathSync(command)})`;
+}
+
+async function reportFolders(): Promise<void> {
+  try {
+    const { folder, reason, files, bytes: size } = await cacheContents();
+    if (folder === undefined) ok('kernel cache', 'off (MILLRACE_CACHE=off)');
+    else if (reason !== undefined)
+      warn('kernel cache', `${folder} is not used: ${reason}`, 'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.');
+    else ok('kernel cache', `${folder}, ${files.length} files, ${bytes(size)}, mode ${modeAndOwner(folder)}`);
+  } catch (error) {
+    failed('kernel cache', error, 'warning');
+  }
+  try {
+    ok('temporary folder', dirname(temporaryFolder()));
+  } catch (error) {
+    failed('temporary folder', error, 'warning');
+  }
+}
+
+function modeAndOwner(folder: string): string {
+  const { mode, uid } = statSync(folder);
+  const own = uid === process.geteuid!() ? ownName() : undefined;
+  return `${(mode & 0o7777).toString(8)} of ${own ?? `uid ${uid}`}`;
+}
+
+/** Undefined where this user has no entry in the system's list. */
+function ownName(): string | undefined {
+  try {
+    return userInfo().username;
+  } catch {
+    return undefined;
+  }
+}
+
+function reportLimits(binding: Binding | undefined): void {
+  const [, soft = 'unknown'] = /^Max locked memory\s+(\S+)/m.exec(content('/proc/self/limits')) ?? [];
+  const limit = soft === 'unlimited' ? 'no limit' : `limit ${bytes(Number(soft))}`;
+  const refusal = binding?.lockProbe(LOCK_PROBE_BYTES);
+  if (refusal === undefined || refusal === 0)
+    ok('page-locked memory', `${limit}${refusal === 0 ? `, ${bytes(LOCK_PROBE_BYTES)} were locked` : ''}`);
+  else {
+    const value = `${limit}: the system does not lock ${bytes(LOCK_PROBE_BYTES)} (errno ${refusal})`;
+    warn(
+      'page-locked memory',
+      value,
+      'Raise it: ulimit -l unlimited, in containers --ulimit memlock=-1. CUDA locks pages by its own driver, and needs it less.',
+    );
+  }
+  const memory = content('/sys/fs/cgroup/memory.max');
+  const limited = Number(memory) > 0 ? `, limited to ${bytes(Number(memory))} by the cgroup` : '';
+  ok('memory', `${bytes(totalmem())}${limited}`);
+  const [quota, period] = content('/sys/fs/cgroup/cpu.max').split(' ').map(Number);
+  const share = quota! > 0 && period! > 0 ? `, limited to ${(quota! / period!).toFixed(1)} by the cgroup` : '';
+  ok('processors', `${availableParallelism()} (${cpus()[0]?.model.trim() || process.arch})${share}`);
+}
+
+function bytes(count: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const at = Math.min(units.length - 1, count < 1 ? 0 : Math.floor(Math.log2(count) / 10));
+  return `${(count / 1024 ** at).toFixed(at > 1 ? 1 : 0)} ${units[at]}`;
+}
+
+async function report(): Promise<readonly Finding[]> {
+  reportSystem();
+  reportNode();
+  const binding = reportAddon();
+  const gpus = binding === undefined ? [] : reportDriver(binding.enumerate());
+  await reportCompilers(binding, gpus.length > 0);
+  await reportFolders();
+  reportLimits(binding);
+  return findings;
+}
+
+void report().then((found) => parentPort?.postMessage(found));

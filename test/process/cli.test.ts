@@ -1,0 +1,134 @@
+// The commands of `npx millrace`: what they print, and their exit codes.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, test } from 'vitest';
+import { type Diagnostics, diagnostics } from 'millrace';
+import { FAKE_DRIVER } from '../support/fake-driver.js';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const scratch = mkdtempSync(join(tmpdir(), 'millrace-cli-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [MAIN, ...args], { env: { ...process.env, ...env }, cwd: scratch }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
+    });
+  });
+}
+
+describe('a call that cannot be understood ends with 2 and one line', () => {
+  test.each([
+    [['nothing'], /There is no command 'nothing'/],
+    [['build'], /needs the modules/],
+    [['build', 'a.mjs'], /needs --for/],
+    [['cache', '--oldr', '3'], /Unknown option/],
+  ])('%o', async (args, message) => {
+    const { code, stdout, stderr } = await millrace(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(stderr.trim()).not.toContain('\n');
+  });
+});
+
+describe('build', () => {
+  test.each([
+    ['absent.mjs', undefined, 'cpu:x86-64', /There is no file .*absent\.mjs/],
+    ['empty.mjs', 'export {};', 'cpu:x86-64', /no kernel is defined/],
+    ['one.mjs', 'export {};', 'cpu:x86-64-v9', /cpu:x86-64-v9.*is none of cpu:x86-64-v4/],
+  ])('of %s says what is wrong', async (name, text, targets, message) => {
+    if (text !== undefined) writeFileSync(join(scratch, name), text);
+    const { code, stdout, stderr } = await millrace(['build', name, '--for', targets]);
+    expect(code).toBe(1);
+    expect(stdout + stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+});
+
+test('cache shows and cleans what has not been used for so long', async () => {
+  const folder = mkdtempSync(join(scratch, 'cache-'));
+  const env = { MILLRACE_CACHE_DIR: folder };
+  expect((await millrace(['cache'], env)).stdout).toBe(`${folder} is empty.\n`);
+  for (const [name, days] of [
+    ['a.so', 40],
+    ['b.so', 10],
+    ['notes.txt', 99],
+  ] as const) {
+    writeFileSync(join(folder, name), 'x'.repeat(1 << 20));
+    utimesSync(join(folder, name), Date.now() / 1000, Date.now() / 1000 - days * 86_400);
+  }
+  expect((await millrace(['cache'], env)).stdout).toContain('2 files, 2.0 MiB');
+  expect((await millrace(['cache', 'clean', '--older', '30d'], env)).stdout).toBe('1 files removed, 1.0 MiB.\n');
+  expect(readdirSync(folder).toSorted()).toEqual(['b.so', 'notes.txt']);
+  expect((await millrace(['cache', 'clean'], env)).stdout).toBe('1 files removed, 1.0 MiB.\n');
+  expect(readdirSync(folder)).toEqual(['notes.txt']);
+  expect((await millrace(['cache', 'clean', '--older', 'soon'], env)).stderr).toBe('The age (soon) is none such as 12h, 30d or 4w.\n');
+  expect((await millrace(['cache'], { MILLRACE_CACHE: 'off' })).stdout).toMatch(/not kept/);
+});
+
+describe('doctor', () => {
+  test('finds what this machine has, runs a kernel, and ends with 0', async () => {
+    const { code, stdout } = await millrace(['doctor']);
+    expect(code).toBe(0);
+    for (const name of ['system', 'node', 'addon', 'C\\+\\+ compiler', 'kernel cache', 'page-locked memory'])
+      expect(stdout).toMatch(new RegExp(`^(?:ok|warning) +${name} `, 'm'));
+    expect(stdout).toMatch(/^ok +try cpu:0 +open .* ms, compile .* ms, copy, launch and\s+read .* ms$/m);
+    const tooLong = stdout.split('\n').filter((line) => line.length > 80 && line.trim().includes(' '));
+    // A word, such as a path, may be longer than a line.
+    expect(
+      tooLong.filter((line) =>
+        line
+          .trim()
+          .split(/\s+/)
+          .every((word) => word.length < 50),
+      ),
+    ).toEqual([]);
+  });
+
+  test('without an addon ends with 1 and the remedy; --json is the object of diagnostics()', async () => {
+    const { code, stdout } = await millrace(['doctor', '--json'], { MILLRACE_ADDON: '/nonexistent.node' });
+    const { findings } = JSON.parse(stdout) as Diagnostics;
+    expect(code).toBe(1);
+    expect(findings.find(({ name }) => name === 'addon')).toMatchObject({
+      status: 'error',
+      remedy: expect.stringContaining('MILLRACE_ADDON'),
+    });
+    expect(findings.some(({ name }) => name.startsWith('try'))).toBe(false);
+  });
+
+  test.runIf(FAKE_DRIVER !== undefined)('names the GPUs of a driver, and warns that nothing compiles for them', async () => {
+    const { stdout } = await millrace(['doctor', '--json'], {
+      MILLRACE_CUDA_DRIVER: FAKE_DRIVER,
+      MILLRACE_NVRTC: '/nonexistent',
+      MILLRACE_NVCC: '/nonexistent',
+      MILLRACE_CXX: '/nonexistent',
+    });
+    const { findings } = JSON.parse(stdout) as Diagnostics;
+    expect(findings.find(({ name }) => name === 'cuda:0')).toMatchObject({
+      status: 'ok',
+      value: expect.stringMatching(/GiB, compute capability \d/),
+    });
+    for (const name of ['CUDA compiler', 'C++ compiler'])
+      expect(findings.find((one) => one.name === name)).toMatchObject({ status: 'warning', remedy: expect.stringContaining('nstall') });
+  });
+
+  test('diagnostics() leaves the event loop and the process alone', async () => {
+    const { findings } = await diagnostics();
+    expect(findings.filter(({ status }) => status === 'error')).toEqual([]);
+  });
+});
+
+test('devices and help', async () => {
+  expect((await millrace(['devices'])).stdout).toMatch(/^cpu:0 +\S.*GiB$/m);
+  expect((await millrace([])).stdout).toMatch(/doctor[^]*devices[^]*build[^]*cache[^]*demo/);
+  expect((await millrace(['--version'])).stdout).toMatch(/^millrace\/\d+\.\d+\.\d+/);
+});
