@@ -4,6 +4,7 @@
 //   --native-only, --ts-only   one half
 //   --with-examples            also compiles examples/ to build/js
 //   --with-bench               also compiles bench/ to build/js
+//   --verbose                  shows what cmake prints
 //
 // What earlier builds compiled from sources that no longer exist is removed.
 //
@@ -13,7 +14,7 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeHeaders } from './headers.mjs';
-import { bin, onPath, parallel, removeStale, root, run } from './tools.mjs';
+import { bin, onPath, parallel, removeForeignBuild, removeStale, root, run, runQuietly } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
 const flags = new Set(process.argv.slice(2));
@@ -49,15 +50,20 @@ function copyCudaFiles(folder) {
   for (const file of files) copyFileSync(join(root, folder, file), join(root, 'build/js', folder, file));
 }
 
-if (!flags.has('--ts-only')) {
+const isForLinux = process.platform === 'linux';
+if (!isForLinux) console.log(`There is no addon for ${process.platform}: only the TypeScript is built, and millrace/testing works.`);
+if (!flags.has('--ts-only') && isForLinux) {
   checkTools();
+  removeForeignBuild(join(root, 'build/cmake'));
+  console.log('Compiling the addon: minutes at first, then what has changed (--verbose shows it).');
   const werror = process.env.MILLRACE_WERROR === '1' ? ['--CDMILLRACE_WERROR=ON'] : [];
   // "binary.napi_versions" in package.json makes cmake-js take the headers from node-api-headers: nothing is downloaded.
   // The target is named because the native tests are built in the same folder. Without --parallel, make runs one compiler.
   const command = ['build', '--out', 'build/cmake', '--config', 'Release', '--target', 'millrace', '--parallel', parallel];
-  run(process.execPath, [bin('cmake-js/bin/cmake-js'), ...command, ...werror, '--log-level', 'error']);
+  runQuietly(process.execPath, [bin('cmake-js/bin/cmake-js'), ...command, ...werror, '--log-level', 'error']);
 }
 if (!flags.has('--native-only')) {
+  console.log('Compiling and bundling the TypeScript.');
   const tsc = bin('typescript/bin/tsc');
   run(process.execPath, [tsc, '-p', 'tsconfig.json']);
   removeStale(join(root, 'dist'), join(root, 'src'));

@@ -4,7 +4,7 @@
 // build/reports/native.xml.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { onPath, parallel, root, run } from './tools.mjs';
+import { onPath, parallel, removeForeignBuild, root, run } from './tools.mjs';
 
 const sanitizer = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length) ?? '';
 const folder = join(root, 'build', sanitizer === '' ? 'cmake' : `native-tests-${sanitizer}`);
@@ -12,6 +12,7 @@ const report = join(root, 'build', 'reports', 'native.xml');
 const forTests = ['-DMILLRACE_BUILD_TESTS=ON', '-DMILLRACE_WERROR=ON', '--log-level=WARNING'];
 
 mkdirSync(join(root, 'build', 'reports'), { recursive: true });
+removeForeignBuild(folder);
 if (sanitizer === '') {
   // Only cmake-js knows the include folders of Node, so it must have configured the build folder.
   if (!existsSync(join(folder, 'CMakeCache.txt'))) run(process.execPath, ['scripts/build.mjs', '--native-only']);

@@ -1,6 +1,6 @@
 // Functions that the other scripts share: the project's folder, and running a program.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +15,27 @@ export function run(program, args, options = {}) {
   const result = spawnSync(program, args, { cwd: root, stdio: 'inherit', ...options });
   if (result.error) throw result.error;
   if (result.status !== 0) process.exit(result.status ?? 1);
+}
+
+/** Runs cmake, or a program that runs it; what it printed is shown if it fails or warns, and with --verbose. */
+export function runQuietly(program, args) {
+  const isShown = process.argv.includes('--verbose');
+  const { error, status, stdout, stderr } = spawnSync(program, args, {
+    ...{ cwd: root, encoding: 'utf8', maxBuffer: 1 << 28, stdio: isShown ? 'inherit' : 'pipe' },
+  });
+  if (error) throw error;
+  if (!isShown && (status !== 0 || /\bwarning: /.test(stdout + stderr))) console.error(`${stdout}${stderr}`);
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+/** Removes a build folder of cmake that was copied or moved here: it would build in the folder where it was made. */
+export function removeForeignBuild(folder) {
+  const cache = join(folder, 'CMakeCache.txt');
+  if (!existsSync(cache)) return;
+  const [, made] = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8')) ?? [];
+  if (made !== undefined && existsSync(made) && realpathSync(made) === realpathSync(root)) return;
+  console.log(`${folder} was made for ${made ?? 'another folder'}: it is made anew.`);
+  rmSync(folder, { recursive: true });
 }
 
 /** The JavaScript file behind a command of an installed package. */

@@ -1,12 +1,13 @@
 // What scripts/build.mjs leaves of earlier builds.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const { removeStale } = (await import(new URL('../../scripts/tools.mjs', import.meta.url).href)) as {
+const { removeForeignBuild, removeStale } = (await import(new URL('../../scripts/tools.mjs', import.meta.url).href)) as {
+  readonly removeForeignBuild: (folder: string) => void;
   readonly removeStale: (compiled: string, sources: string) => void;
 };
 
@@ -46,4 +47,27 @@ test('dist has no file without a source, except one that the bundles share', () 
   const ends = /(?:\.js|\.d\.ts)(?:\.map)?$/;
   const others = filesIn(join(ROOT, 'dist')).filter((file) => ends.test(file) && !existsSync(join(ROOT, 'src', file.replace(ends, '.ts'))));
   expect(others.map((file) => file.replace(/^shared-[\w-]{8}\./, 'shared.'))).toEqual(['shared.js', 'shared.js.map']);
+});
+
+test('a build folder of a checkout that was copied or moved is removed, and says so; that of this checkout stays', () => {
+  const build = mkdtempSync(join(tmpdir(), 'millrace-build-'));
+  const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+  try {
+    // Never configured, this checkout by another name, another checkout, and one that is gone.
+    const link = join(build, 'link');
+    symlinkSync(ROOT, link);
+    const left = [undefined, ROOT.replace(/\/$/, ''), link, tmpdir(), '/none'].map((home) => {
+      const made = join(build, 'cmake');
+      mkdirSync(made, { recursive: true });
+      if (home !== undefined) writeFileSync(join(made, 'CMakeCache.txt'), `# a\nCMAKE_HOME_DIRECTORY:INTERNAL=${home}\nB:STRING=\n`);
+      removeForeignBuild(made);
+      return existsSync(made);
+    });
+    expect(left).toEqual([true, true, true, false, false]);
+    const said = [tmpdir(), '/none'].map((home) => [`${join(build, 'cmake')} was made for ${home}: it is made anew.`]);
+    expect(log.mock.calls).toEqual(said);
+  } finally {
+    log.mockRestore();
+    rmSync(build, { recursive: true });
+  }
 });
