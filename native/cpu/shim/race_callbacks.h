@@ -120,12 +120,19 @@ MR_ATOMICS(64, unsigned long long)
 #undef MR_COMPARE
 #undef MR_ATOMIC
 
-// Copies of memory, of the source and of the compiler. Each copies by an instruction, which the compiler does not
-// replace by a call of itself.
+// Copies of memory, of the source and of the compiler. The compiler replaces none of these loops by a call of itself.
 MR_UNWATCHED void* mr_copy_up(void* to, const void* from, unsigned long bytes) {
+#if defined(__x86_64__)
   void* const result = to;
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
   return result;
+#else
+  for (unsigned long at = 0; at < bytes; ++at) {
+    static_cast<char*>(to)[at] = static_cast<const char*>(from)[at];
+    asm volatile("" : : : "memory");
+  }
+  return to;
+#endif
 }
 MR_UNWATCHED void* mr_copy(void* to, const void* from, unsigned long bytes, const void* place) {
   if (bytes == 0) return to;
@@ -134,16 +141,30 @@ MR_UNWATCHED void* mr_copy(void* to, const void* from, unsigned long bytes, cons
   if (static_cast<unsigned long>(static_cast<char*>(to) - static_cast<const char*>(from)) >= bytes) {
     return mr_copy_up(to, from, bytes);
   }
+#if defined(__x86_64__)
   const char* last_from = static_cast<const char*>(from) + bytes - 1;
   char* last_to = static_cast<char*>(to) + bytes - 1;
   asm volatile("std\n\trep movsb\n\tcld" : "+D"(last_to), "+S"(last_from), "+c"(bytes) : : "memory");
+#else
+  while (bytes-- > 0) {
+    static_cast<char*>(to)[bytes] = static_cast<const char*>(from)[bytes];
+    asm volatile("" : : : "memory");
+  }
+#endif
   return to;
 }
 MR_UNWATCHED void* mr_set(void* to, int value, unsigned long bytes, const void* place) {
   if (bytes == 0) return to;
   mr_watch(to, bytes, mr_race_write, place);
+#if defined(__x86_64__)
   void* at = to;
   asm volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
+#else
+  for (unsigned long at = 0; at < bytes; ++at) {
+    static_cast<char*>(to)[at] = static_cast<char>(value);
+    asm volatile("" : : : "memory");
+  }
+#endif
   return to;
 }
 #define MR_COPIES(prefix, symbol)                                                                          \

@@ -76,10 +76,10 @@ const GCC_FLAGS: readonly string[] = ['-fno-isolate-erroneous-paths-dereference'
  */
 const GCC_FISSION_FLAGS: readonly string[] = ['-fno-loop-interchange', '-fno-tree-loop-distribute-patterns'];
 /**
- * Variables of threads are then found through __tls_get_addr, which images define (native/cpu/shim/thread_variables.h). Functions for atomic
- * operations would need the dynamic loader's own symbols.
+ * char is then signed, as on x64 and on GPUs. Variables of threads are found through __tls_get_addr, which images define
+ * (native/cpu/shim/thread_variables.h). Functions for atomic operations would need the dynamic loader's own symbols.
  */
-const ARM_FLAGS: readonly string[] = ['-mtls-dialect=trad', '-mno-outline-atomics'];
+const ARM_FLAGS: readonly string[] = ['-fsigned-char', '-mtls-dialect=trad', '-mno-outline-atomics'];
 const CLANG_FLAGS: readonly string[] = ['-ferror-limit=20'];
 const CLANG_FISSION_FLAGS: readonly string[] = ['-fno-builtin-memcpy', '-fno-builtin-memset'];
 /**
