@@ -33,7 +33,7 @@ const LONG = IS_LONG ? [] : ['hidden-changes', 'simd-element-width', 'source-mis
 // Files that mostly wait, for child processes and for time to pass.
 const WAITING = [
   'test/examples/**/*.test.ts',
-  'test/process/{compilers,failing-builds,hung-gpu,lifetime,package,readme,teardown,watching}.test.ts',
+  'test/process/{compilers,failing-builds,hung-gpu,lifetime,readme,teardown,watching}.test.ts',
 ];
 const PAIRED = ['test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts'];
 
@@ -84,7 +84,10 @@ export default defineConfig({
           env: { MILLRACE_TEST_TARGET: name },
         })),
       ]),
-      ...phase(1, 3, [{ name: 'programs', include: WAITING }]),
+      ...phase(1, 3, [
+        { name: 'programs', include: WAITING },
+        { name: 'package', include: ['test/package/*.test.ts'] },
+      ]),
       ...phase(2, 1, [
         { name: 'alone', include: ['test/{conformance/alone,process,reactive}/*.test.ts'], exclude: [...PAIRED, ...WAITING] },
       ]),

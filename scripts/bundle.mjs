@@ -72,7 +72,7 @@ export async function bundle() {
       chunkFileNames: 'workers/device-[name].cjs',
       banner: ({ fileName }) => `'use strict'; ${distUrl(fileName, "require('node:url').pathToFileURL(__filename)")}`,
     });
-    for (const end of ['js', 'js.map', 'd.ts', 'd.ts.map']) for (const path of paths) rmSync(join(DIST, `${path}.${end}`), { force: true });
+    for (const end of ['js', 'js.map']) for (const path of paths) rmSync(join(DIST, `${path}.${end}`), { force: true });
   }
   // The commands of `npx millrace` import the library as programs do, and what builds kernels from the file of a device's worker.
   await bundleOf({ 'cli/main': join(DIST, 'cli/main.js') }, ['rxjs'], {

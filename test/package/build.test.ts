@@ -1,4 +1,4 @@
-// The contents of the package, and the message of the build if a tool is missing.
+// What the build writes, and its message if a tool is missing.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,32 +8,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { identityOf } from '../../src/toolchain/base/package-and-cpu-identity.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-
-interface Packed {
-  readonly files: readonly { readonly path: string }[];
-}
-
-test('the package has its files for run time, and no development files', (context) => {
-  const npm = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
-  if ((npm.error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') context.skip('npm is not installed here');
-  expect(npm.status, npm.stderr).toBe(0);
-  const [packed] = JSON.parse(npm.stdout) as readonly [Packed];
-  const paths = packed.files.map((file) => file.path);
-  const worker = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map(
-    (name) => `dist/workers/${name}.cjs`,
-  );
-  const device = [...worker, 'build/Release/millrace.node', 'dist/package-identity'];
-  for (const needed of ['dist/index.js', 'dist/index.d.ts', 'dist/testing/index.js', 'dist/testing/index.d.ts', 'LICENSE', ...device]) {
-    expect(paths).toContain(needed);
-  }
-  for (const folder of ['native/cpu/shim/', 'dist/headers/kernels/', 'dist/headers/cpu/']) {
-    expect(paths.some((path) => path.startsWith(folder))).toBe(true);
-  }
-  // Bundles and the code that they share, and no modules.
-  const code = paths.filter((path) => /^dist\/(?!cli\/).*\.c?js$/.test(path)).map((path) => path.replace(/-[\w-]{8}\.js$/, '.js'));
-  expect(code.toSorted()).toEqual(['dist/index.js', 'dist/shared.js', 'dist/testing/index.js', ...worker]);
-  expect(paths.filter((path) => /^(test|examples|bench|node_modules|docs|\.)/.test(path))).toEqual([]);
-});
 
 test('the bundle keeps the names of functions and classes', async () => {
   const library: Record<string, unknown> = await import('millrace');

@@ -1,0 +1,213 @@
+// The packages as users install them: each row is a fresh folder with the packed files, and runs the same program with a result to compare.
+import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { HERE, Registry, ROOT, run, type Ran, tarball, VERSION } from './registry.js';
+
+const IS_LONG = process.env['MILLRACE_LONG'] === '1';
+const QUIET = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+const RESULT = 'Float32Array(4) [ 12, 24, 36, 48 ]\n';
+
+const IMPORTS = `import { f32, inout, input, kernel, openDevice } from 'millrace';`;
+const HELLO = `
+const saxpy = kernel('saxpy', { a: f32, x: input(f32), y: inout(f32) }, ({ a, x, y }, { i }) => { y[i] = a * x[i] + y[i]; });
+async function hello() {
+  const device = await openDevice('cpu');
+  const x = device.from(new Float32Array([1, 2, 3, 4]));
+  const y = device.from(new Float32Array([10, 20, 30, 40]));
+  device.stream.launch(saxpy, y.length, { a: 2, x, y });
+  console.log(await y.read());
+  await device.close();
+}
+hello();
+`;
+const TESTING = `import { createTestClock, createTestDevice } from 'millrace/testing';
+const clock = createTestClock();
+const device = createTestDevice({ clock });
+const x = device.full(3, 7);
+await clock.run(async () => console.log(await x.read()));`;
+const SAYS = `import { openDevice } from 'millrace';
+const error = await openDevice().catch((caught) => caught);
+console.log(error.name, error.message);`;
+
+let folder: string;
+let registry: Registry;
+/** A project that npm has installed: rows copy it. */
+let installed: string;
+
+beforeAll(async () => {
+  folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'millrace-package-')));
+  const packed = await run(process.execPath, ['scripts/package.mjs', 'main', HERE.replace('@millrace/', '')], ROOT);
+  expect(packed.stderr).toBe('');
+  registry = await Registry.open();
+  installed = registry.project(path.join(folder, 'installed'));
+  expect(await run('npm', ['install', ...QUIET], installed)).toMatchObject({ code: 0, stderr: '' });
+}, 120_000);
+afterAll(async () => {
+  await registry[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+/** A copy of the installed project, with programs. */
+function copy(name: string, files: Readonly<Record<string, string>>): string {
+  const made = path.join(folder, name);
+  cpSync(installed, made, { recursive: true });
+  for (const [file, text] of Object.entries(files)) writeFileSync(path.join(made, file), text);
+  return made;
+}
+
+/** The rows share the images of the kernel, whose name is the same in each. */
+function node(args: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}, program = process.execPath): Promise<Ran> {
+  return run(program, args, cwd, { MILLRACE_CACHE_DIR: path.join(folder, 'cache'), ...env });
+}
+
+describe('the packed files', () => {
+  const list = async (name: string): Promise<readonly string[]> => {
+    const { stdout } = await run('tar', ['tzf', tarball(name)], folder);
+    return stdout
+      .trim()
+      .split('\n')
+      .map((file) => file.replace('package/', ''));
+  };
+
+  test('the package has bundles, few declarations and the headers of kernels, and nothing of the build', async () => {
+    const files = await list('millrace');
+    expect(statSync(tarball('millrace')).size).toBeLessThan(1 << 20);
+    const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/(?:headers|cli))\//.test(file));
+    const bundles = ['index', 'shared', 'testing/index'].map((name) => `${name}.js`);
+    const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
+    const declarations = ['api', 'index', 'testing/index'].map((name) => `${name}.d.ts`);
+    const dist = [...bundles, ...workers].flatMap((name) => [name, `${name}.map`]).concat(declarations, 'package-identity');
+    expect(new Set(others.map((file) => file.replace(/-[\w-]{8}\.js/, '.js')))).toEqual(
+      new Set(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json', ...dist.map((name) => `dist/${name}`)]),
+    );
+    const manifest = createRequire(path.join(installed, 'x.js'))('millrace/package.json') as Record<string, unknown>;
+    expect(manifest).toMatchObject({ optionalDependencies: { '@millrace/linux-arm64-gnu': VERSION, '@millrace/linux-x64-gnu': VERSION } });
+    for (const field of ['private', 'scripts', 'devDependencies', 'os', 'cpu', 'gypfile']) expect(manifest).not.toHaveProperty(field);
+  });
+
+  test('links of the README lead to the repository', async () => {
+    const { stdout } = await run('tar', ['xzOf', tarball('millrace'), 'package/README.md'], folder);
+    expect(stdout).toContain(`](https://github.com/millrace/millrace/blob/v${VERSION}/docs/semantics.md)`);
+    expect([...stdout.matchAll(/\]\((?!https:|#)[^)]*\)/g)]).toEqual([]);
+  });
+
+  test("the addon's package has the addon alone, which loads with glibc 2.28 and needs no libstdc++", async () => {
+    expect(new Set(await list(HERE))).toEqual(new Set(['LICENSE', 'README.md', 'millrace.node', 'package.json']));
+    expect(statSync(tarball(HERE)).size).toBeLessThan(1 << 20);
+    const addon = path.join(installed, 'node_modules', HERE, 'millrace.node');
+    const { stdout } = await run('objdump', ['-pT', addon], folder);
+    const needed = [...stdout.matchAll(/^ *NEEDED +(\S+)$/gm)].map(([, name]) => name);
+    expect(needed.filter((name) => !/^(?:lib(?:c|m|dl|pthread|gcc_s)\.so\.\d|ld-linux-.*)$/.test(name ?? ''))).toEqual([]);
+    const newer = [...stdout.matchAll(/\((GLIBC|GLIBCXX|CXXABI)_(\d+)\.(\d+)[\d.]*\) *(\S+)$/gm)];
+    expect(newer.length).toBeGreaterThan(50);
+    // A symbol in this list needs its first version: add it to native/portable/portable.cmake.
+    expect(newer.filter(([, library, , minor]) => library !== 'GLIBC' || Number(minor) > 28).map(([text]) => text)).toEqual([]);
+    const exported = [...stdout.matchAll(/^[0-9a-f]+ g +D\w? +\.text.* (\S+)$/gm)].map(([, name]) => name);
+    expect(new Set(exported)).toEqual(new Set(['napi_register_module_v1', 'node_api_module_get_api_version_v1']));
+  });
+});
+
+describe('the program runs', () => {
+  test('as an ES module, by require, through tsx and in a worker', async () => {
+    const project = copy('ways', {
+      'hello.mjs': IMPORTS + HELLO,
+      'hello.cjs': `const { f32, inout, input, kernel, openDevice } = require('millrace');${HELLO}`,
+      'hello.ts': `${IMPORTS}${HELLO.replace('x[i] + y[i]', 'x[i]! + y[i]!').replace('async function hello()', 'async function hello(): Promise<void>')}`,
+      'worker.mjs': `import { Worker } from 'node:worker_threads'; new Worker(new URL('./hello.mjs', import.meta.url));`,
+    });
+    const tsx = path.join(ROOT, 'node_modules/tsx/dist/loader.mjs');
+    for (const args of [['hello.mjs'], ['hello.cjs'], ['--import', tsx, 'hello.ts'], ['worker.mjs']]) {
+      const { code, stdout, stderr } = await node(args, project);
+      expect([args, code, stdout, stderr.replaceAll(/\(node:\d+\) ExperimentalWarning.*\n.*\n/g, '')]).toEqual([args, 0, RESULT, '']);
+    }
+    expect(readdirSync(path.join(project, 'node_modules/@millrace'))).toEqual([HERE.replace('@millrace/', '')]);
+  });
+
+  test('and is compiled by TypeScript with the joined declarations', async () => {
+    const project = copy('types', {
+      'hello.ts': `${IMPORTS}${HELLO.replace('x[i] + y[i]', 'x[i]! + y[i]!')}
+        import type { Device } from 'millrace'; import { createTestClock, createTestDevice } from 'millrace/testing';
+        export const device: Device = createTestDevice({ clock: createTestClock() }); export const lost: Promise<unknown> = device.lost;
+        // @ts-expect-error: no such member, so the types are not any
+        device.nothing;`,
+    });
+    symlinkSync(path.join(ROOT, 'node_modules/@types'), path.join(project, 'node_modules/@types'));
+    const options = ['--strict', '--noEmit', '--skipLibCheck', 'true', '--target', 'es2022', '--lib', 'es2023,esnext.disposable'];
+    for (const kind of [
+      ['nodenext', 'nodenext'],
+      ['esnext', 'bundler'],
+    ] as const) {
+      const args = ['--module', kind[0], '--moduleResolution', kind[1], 'hello.ts'];
+      expect(await run(process.execPath, [path.join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, ...args], project)).toMatchObject(
+        {
+          stdout: '',
+          code: 0,
+        },
+      );
+    }
+  });
+
+  test('installed by pnpm', async () => {
+    const tool = path.join(folder, 'pnpm');
+    expect(await run('npm', ['install', ...QUIET, '--prefix', tool, 'pnpm@10'], folder)).toMatchObject({ code: 0 });
+    const project = registry.project(path.join(folder, 'by-pnpm'), { 'hello.mjs': IMPORTS + HELLO });
+    const store = path.join(folder, 'store');
+    const pnpm = [path.join(tool, 'node_modules/pnpm/bin/pnpm.cjs'), 'install', '--prefer-offline', '--store-dir', store];
+    const { code, stdout, stderr } = await node(pnpm, project);
+    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining('Done in')]);
+    expect(readdirSync(path.join(project, 'node_modules'))).not.toContain('@millrace');
+    expect(await node(['hello.mjs'], project)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
+  }, 120_000);
+
+  // Each is a download of 40 MB.
+  test.runIf(IS_LONG)(
+    'with Node 20, 22, 24 and 26',
+    async () => {
+      const project = copy('releases', { 'hello.mjs': IMPORTS + HELLO });
+      for (const release of [20, 22, 24, 26]) {
+        const place = path.join(folder, `node-${release}`);
+        const name = `node-linux-${process.arch}`;
+        expect(await run('npm', ['install', ...QUIET, '--prefix', place, `${name}@${release}`], folder)).toMatchObject({ code: 0 });
+        const { code, stdout } = await node(['hello.mjs'], project, {}, path.join(place, 'node_modules', name, 'bin/node'));
+        expect([release, code, stdout]).toEqual([release, 0, RESULT]);
+      }
+    },
+    300_000,
+  );
+});
+
+describe('what is missing is named', () => {
+  test('the platform package, with a command that installs it', async () => {
+    const project = copy('no-addon', { 'says.mjs': SAYS, 'testing.mjs': TESTING, 'hello.mjs': IMPORTS + HELLO });
+    rmSync(path.join(project, 'node_modules/@millrace'), { recursive: true });
+    const { stdout } = await node(['says.mjs'], project);
+    expect(stdout).toMatch(
+      /^UnavailableError The native addon for linux \w+, glibc [\d.]+ is not installed: it is not in the package @millrace\//,
+    );
+    expect(stdout).not.toContain('npm run build');
+    expect((await node(['testing.mjs'], project)).stdout).toBe('Float32Array(3) [ 7, 7, 7 ]\n');
+    const command = /^ +Install it: npm (.*)$/m.exec(stdout)?.[1]?.split(' ') ?? [];
+    expect(await run('npm', [...command, ...QUIET], project)).toMatchObject({ code: 0 });
+    expect(await node(['hello.mjs'], project)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
+  });
+
+  test('a system without devices, for which npm installs no addon', async () => {
+    const project = registry.project(path.join(folder, 'elsewhere'), { 'says.mjs': SAYS, 'testing.mjs': TESTING });
+    expect(await run('npm', ['install', ...QUIET, '--os=darwin', '--cpu=arm64'], project)).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(path.join(project, 'node_modules'))).not.toContain('@millrace');
+    const system = path.join(project, 'system.cjs');
+    writeFileSync(system, `Object.defineProperty(process, 'platform', { value: 'darwin' });`);
+    expect((await node(['--require', system, 'says.mjs'], project)).stdout).toMatch(/^UnavailableError Millrace has no devices on darwin/);
+    expect((await node(['--require', system, 'testing.mjs'], project)).stdout).toBe('Float32Array(3) [ 7, 7, 7 ]\n');
+  });
+
+  test('the compiler of kernels', async () => {
+    const project = copy('no-compiler', { 'hello.mjs': `${IMPORTS}${HELLO.replace('hello();', 'await hello();')}` });
+    const { code, stderr } = await node(['hello.mjs'], project, { PATH: '/none', MILLRACE_CACHE: 'off' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/UnavailableError: K701: No C\+\+ compiler was found.*\n +Install one: apt-get install g\+\+/);
+  });
+});
