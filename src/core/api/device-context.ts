@@ -202,8 +202,10 @@ export class DeviceContext {
       this.#leave();
       this.observation.end(undefined);
     }
-    if (core.lostError === undefined) await core.channel.close();
-    else await this.#abandon(core.lostError);
+    if (core.lostError === undefined) {
+      await core.channel.close();
+      core.arena.end();
+    } else await this.#abandon(core.lostError);
   }
 
   async #destroy(reason: unknown): Promise<void> {

@@ -67,6 +67,11 @@ export class HostArena {
     if (isGpu) this.#large.prepare();
   }
 
+  /** The device is closed. */
+  end(): void {
+    this.#large.end();
+  }
+
   /** A block for the library itself. Throws OutOfMemoryError. */
   take(byteLength: number): HostBlock {
     this.#reclaim(LOOKS);

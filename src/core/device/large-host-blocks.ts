@@ -17,6 +17,9 @@ const PREPARED = 64 * MIB;
 /** The most bytes of unused blocks. */
 const MOST_IDLE = 1024 * MIB;
 
+/** The memory of the first block of a device that was closed. Where nothing has collected it, the next device need not touch fresh pages. */
+let ofClosed: WeakRef<SharedArrayBuffer> | undefined;
+
 export class LargeHostBlocks {
   readonly #channel: Channel;
   readonly #pages: HostPages;
@@ -32,10 +35,18 @@ export class LargeHostBlocks {
   /** Makes the first block. The worker touches its pages and locks them. */
   prepare(): void {
     try {
-      this.release(this.#lock(this.#fresh(PREPARED), 0));
+      const known = ofClosed?.deref();
+      ofClosed = undefined;
+      this.release(this.#lock(known ?? this.#fresh(PREPARED), 0));
     } catch {
       // Without memory or handles for it, copies make their own blocks and report what they lack.
     }
+  }
+
+  /** The device is closed, and has unlocked its pages. */
+  end(): void {
+    const first = this.#idle.find(({ largeBytes }) => largeBytes === PREPARED);
+    if (first !== undefined) ofClosed = new WeakRef(first.buffer as SharedArrayBuffer);
   }
 
   /** Throws OutOfMemoryError. */

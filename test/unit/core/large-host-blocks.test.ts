@@ -66,6 +66,27 @@ test('the first copy of a GPU uses a block that was locked when the device was o
   expect(arena.snapshot(filled(64 * MIB, 3)).handle).toBe(first.handle);
 });
 
+test('the first block of a GPU has the memory of the last one that was closed, unless another device has that', () => {
+  let fresh = 0;
+  const opened = () => {
+    const { arena, channel } = open();
+    channel.adviseHugePages = () => fresh++;
+    arena.prepare(true);
+    return arena;
+  };
+  const first = opened();
+  first.end();
+  const second = opened();
+  expect(fresh).toBe(1);
+  opened();
+  expect(fresh).toBe(2);
+  // Something may still read or write it.
+  second.snapshot(filled(5 * MIB, 1));
+  second.end();
+  opened();
+  expect(fresh).toBe(3);
+});
+
 test('a device opens without memory for the first block, and the CPU device makes none', () => {
   const { arena, channel } = open();
   arena.prepare(false);
