@@ -57,6 +57,8 @@ export default defineConfig({
     pool: 'forks',
     execArgv: ['--expose-gc'],
     env: keptCompiler(),
+    // What a module becomes, once for all projects.
+    experimental: { fsModuleCache: true, fsModuleCachePath: 'build/vitest-modules' },
     setupFiles: ['test/support/usual-compiler.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,

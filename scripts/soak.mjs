@@ -102,16 +102,21 @@ function* programRuns() {
 /** Tests that `npm test` runs with fewer random kernels and rounds, and whose kernels it compiles with -O1. */
 const LONG_TESTS = [
   'test/process/teardown.test.ts',
+  'test/process/terminate-anywhere.test.ts',
+  'test/process/terminate-file-operations.test.ts',
   'test/unit/compiler/tool-matrix.test.ts',
   'test/unit/core/access-history.test.ts',
   'test/unit/core/kept-failures.test.ts',
   'test/unit/toolchain/hidden-changes.test.ts',
+  'test/unit/toolchain/parameter-checks.test.ts',
   'test/unit/toolchain/plain-indices.test.ts',
   'test/unit/toolchain/random-cuda.test.ts',
+  'test/unit/toolchain/regions.test.ts',
   'test/unit/toolchain/simd-columns.test.ts',
   'test/unit/toolchain/simd-element-width.test.ts',
   'test/unit/toolchain/simd.test.ts',
   'test/unit/toolchain/source-mistakes.test.ts',
+  'test/unit/toolchain/value-checks.test.ts',
 ];
 const LONG_KERNELS = 40;
 const LONG_TEXTS = 12;

@@ -1,14 +1,13 @@
 // The programs of examples/cuda: each runs in a process of its own, on the CPU device and on a GPU where there is one, and its output is
 // compared with the comments "// prints:" in its file. They are compiled by `scripts/build.mjs --with-examples`. Where nvcc is installed, it
-// compiles each .cu file as a whole program.
+// compiles each .cu file.
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { listDevices, type DeviceName } from 'millrace';
-import { hasNvcc } from '../support/nvcc.js';
+import { checkWithNvcc, hasNvcc } from '../support/nvcc.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const FOLDER = path.join(ROOT, 'examples/cuda');
@@ -54,15 +53,11 @@ for (const device of ['cpu', 'cuda:0'] as const satisfies readonly DeviceName[])
   });
 }
 
-test.skipIf(!hasNvcc)('nvcc compiles each .cu file to a program (skipped where there is no nvcc)', { timeout: RUN_MS }, async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-cuda-'));
-  try {
-    for (const name of names) {
-      const program = path.join(folder, name);
-      const { stderr } = await run('nvcc', ['-arch=sm_90', path.join(FOLDER, `${name}.cu`), '-o', program]);
-      expect([stderr, existsSync(program)]).toEqual(['', true]);
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+test.skipIf(!hasNvcc)('nvcc compiles each .cu file, the code of the host too (skipped where there is no nvcc)', { timeout: RUN_MS }, () =>
+  checkWithNvcc(
+    names.map((name) => read(`${name}.cu`)),
+    ['-arch=sm_90'],
+    [],
+    '-c',
+  ),
+);

@@ -1,10 +1,10 @@
 // The sorts of examples/dynamic, on the CPU device, and on a GPU where there is one.
-import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { checkWithNvcc, hasNvcc } from '../support/nvcc.js';
 import { listDevices, openDevice, type DeviceName } from 'millrace';
 import { mergesort, submit as submitMergesort, TILE } from '../../examples/dynamic/mergesort.js';
 import { quicksort, SHORT, submit as submitQuicksort } from '../../examples/dynamic/quicksort.js';
@@ -71,18 +71,9 @@ test('each is a program with a --count', { timeout: RUN_MS }, async () => {
   }
 });
 
-const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
-const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
-
-test.skipIf(!hasNvcc)('nvcc takes both texts (skipped where there is no nvcc)', { timeout: 2 * RUN_MS }, async () => {
-  const folder = await mkdtemp(path.join(tmpdir(), 'millrace-dynamic-'));
-  try {
-    for (const { name, kernel } of SORTS) {
-      const file = path.join(folder, `${name}.cu`);
-      await writeFile(file, kernel.source);
-      await promisify(execFile)(nvcc, ['--ptx', '-rdc=true', '-arch=sm_90', '-o', path.join(folder, `${name}.ptx`), file]);
-    }
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-});
+test.skipIf(!hasNvcc)('nvcc takes both texts (skipped where there is no nvcc)', { timeout: 2 * RUN_MS }, () =>
+  checkWithNvcc(
+    SORTS.map(({ kernel }) => kernel.source),
+    ['-arch=sm_90'],
+  ),
+);

@@ -1,11 +1,12 @@
 // The lessons of examples/kernels, on the CPU device, and on a GPU where there is one.
-import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkWithNvcc, hasNvcc } from '../support/nvcc.js';
 import { listDevices, openDevice, type Device, type DeviceName, type Kernel } from 'millrace';
 import { LESSONS } from '../../examples/kernels/catalog.js';
 import { useQuickCompiler } from '../support/use-quick-compiler.js';
@@ -47,25 +48,18 @@ test('a result that is too far away, is no number, or is too short is refused', 
   expect(() => compare(told, [1], [1, 2], 0.2)).toThrow(/1 elements, not 2/);
 });
 
-const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
-const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
-
 test.skipIf(!hasNvcc)('nvcc takes every text (skipped where there is no nvcc)', { timeout: 300_000 }, async () => {
-  const files: string[] = [];
+  const texts: string[] = [];
   for (const { name } of LESSONS) {
     const exported = Object.values((await import(`../../examples/kernels/${name}.ts`)) as Record<string, unknown>);
     const kernels = exported.filter((one): one is Kernel => typeof one === 'object' && one !== null && 'source' in one);
     // Each as often as there are forms.
     const names = kernels.map((kernel) => kernel.name);
     expect(names.toSorted(), name).toEqual([...new Set(names)].flatMap((one) => FORMS.map(() => one)).toSorted());
-    for (const [at, { source }] of kernels.entries()) {
-      const file = path.join(out, `${name}-${at}.cu`);
-      await writeFile(file, source);
-      files.push(file);
-    }
+    texts.push(...kernels.map(({ source }) => source));
   }
-  expect(files.length).toBeGreaterThanOrEqual(LESSONS.length * FORMS.length);
-  await promisify(execFile)(nvcc, ['--ptx', '-w', ...files], { cwd: out });
+  expect(texts.length).toBeGreaterThanOrEqual(LESSONS.length * FORMS.length);
+  checkWithNvcc(texts, ['-w']);
 });
 
 describe('as programs', () => {

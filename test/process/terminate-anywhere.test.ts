@@ -1,5 +1,6 @@
 // Workers that are terminated wherever they have come to leave nothing behind, and take nothing down.
 import { describe, expect } from 'vitest';
+import { IS_LONG } from '../support/long.js';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 interface Held {
@@ -24,8 +25,8 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
 
   // For longer: node --expose-gc test/process/programs/terminate-anywhere.mjs cpu 1500 1
   for (const [workers, phases] of [
-    [40, WORKING],
-    [150, ['addon']],
+    [IS_LONG ? 40 : 25, WORKING],
+    [IS_LONG ? 150 : 50, ['addon']],
   ] as const) {
     run(
       `${workers} workers terminated at random moments of: ${phases.join(', ')}`,

@@ -1,10 +1,11 @@
 // Workers that are terminated while they read and write files, or start compilers, leave no descriptor open.
 import { expect, test } from 'vitest';
+import { IS_LONG } from '../support/long.js';
 import { linesOf, runProgram } from './child.js';
 
 test.each([
-  ['read and write files', 200, 'add,find,identity,output,compiler,source,stack'],
-  ['start compilers', 40, 'start'],
+  ['read and write files', IS_LONG ? 200 : 60, 'add,find,identity,output,compiler,source,stack'],
+  ['start compilers', IS_LONG ? 40 : 15, 'start'],
 ])(
   'workers terminated while they %s leave nothing open',
   async (_what, workers, operations) => {

@@ -11,8 +11,11 @@ const SHIM = path.join(ROOT, 'native/cpu/shim');
 const HEADERS = path.join(ROOT, 'native/kernel_headers');
 /** What the build writes by native/headers.txt. */
 const SHORT = path.join(ROOT, 'dist/headers');
+const { MILLRACE_TEST_CACHE = '' } = process.env;
 /** CI may keep this folder between its runs. */
-const STORE = path.resolve(process.env['MILLRACE_TEST_CACHE'] || path.join(envPaths('millrace', { suffix: '' }).cache, 'tests'));
+const STORE = path.resolve(MILLRACE_TEST_CACHE || path.join(envPaths('millrace', { suffix: '' }).cache, 'tests'));
+/** Where results are kept: without a store, for this checkout. */
+export const KEPT: string = MILLRACE_TEST_CACHE === 'off' ? path.join(ROOT, 'build/kept-compiler') : STORE;
 /** Results that no run has used for so long are removed. */
 const MOST_DAYS = 7;
 
@@ -24,7 +27,7 @@ export function keptCompiler(): Readonly<Record<string, string>> {
     .find(isCompiler);
   const { status, stdout } = spawnSync(compiler ?? 'g++', ['--version'], { encoding: 'utf8' });
   // While files are watched, headers may change without a new digest.
-  if (compiler === undefined || status !== 0 || process.env['MILLRACE_TEST_CACHE'] === 'off' || !process.argv.includes('run')) return {};
+  if (compiler === undefined || status !== 0 || MILLRACE_TEST_CACHE === 'off' || !process.argv.includes('run')) return {};
   try {
     return write(compiler, stdout);
   } catch {

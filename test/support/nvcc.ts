@@ -1,11 +1,13 @@
 // nvcc, where there is one: are texts CUDA C++?
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { passOnce } from './kept-output.js';
 
 const NVCC = process.env['MILLRACE_NVCC'] ?? 'nvcc';
-export const hasNvcc: boolean = spawnSync(NVCC, ['--version']).status === 0;
+const { status: found, stdout: version } = spawnSync(NVCC, ['--version'], { encoding: 'utf8' });
+export const hasNvcc: boolean = found === 0;
 
 /** A kernel in TypeScript, in the C++ that was written for it. */
 interface Generated {
@@ -13,26 +15,34 @@ interface Generated {
   readonly source: string;
 }
 
+/** Throws what nvcc says of the texts, whose device code it compiles. `facts`: the texts of the headers that the options name. */
+export function checkWithNvcc(
+  texts: readonly string[],
+  options: readonly string[] = [],
+  facts: readonly string[] = [],
+  to = '--ptx',
+): void {
+  const factsOf = (text: string): string[] => ['nvcc', version, to, ...options, ...facts, text];
+  passOnce(texts, factsOf, (fresh) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-nvcc-'));
+    try {
+      const names = fresh.map((_, at) => `text${at}.cu`);
+      for (const [at, text] of fresh.entries()) writeFileSync(join(folder, names[at]!), text);
+      const args = [to, '-rdc=true', '--threads', '0', ...options, ...names];
+      const { status, stderr } = spawnSync(NVCC, args, { cwd: folder, encoding: 'utf8' });
+      if (status !== 0 || stderr !== '') throw new Error(`nvcc ended with ${status}: ${stderr}`);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+}
+
 /**
  * Throws what nvcc says. Texts are one translation unit, each in a namespace, as far as that goes: generated ones bring their
  * helpers each, those of users may include headers, or have a name that another has.
  */
 export function compileWithNvcc(generated: readonly Generated[], texts: readonly string[] = []): void {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-nvcc-'));
-  try {
-    const files = [...(generated.length > 0 ? [together(generated)] : []), ...grouped(texts)];
-    const names = files.map((text, at) => {
-      writeFileSync(join(folder, `text${at}.cu`), text);
-      return `text${at}.cu`;
-    });
-    execFileSync(NVCC, ['--ptx', '-w', '-rdc=true', '--threads', '0', ...names], {
-      cwd: folder,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  checkWithNvcc([...(generated.length > 0 ? [together(generated)] : []), ...grouped(texts)], ['-w']);
 }
 
 /** Kernels have C names, whatever namespace they stand in. */

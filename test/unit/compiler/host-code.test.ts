@@ -247,8 +247,8 @@ test('half a megabyte of arbitrary source is read in linear time', { timeout: 60
   ];
   for (const piece of pieces) {
     const source = `int main() {}\n${piece.repeat(Math.ceil(500_000 / piece.length))}`;
-    const startMs = performance.now();
+    const before = process.cpuUsage();
     withoutHostCode(source);
-    expect(performance.now() - startMs, piece).toBeLessThan(5_000);
+    expect(process.cpuUsage(before).user / 1e3, piece).toBeLessThan(5_000);
   }
 });

@@ -1,14 +1,12 @@
 // Which loops get an unchecked version on CUDA, and that nvcc compiles both. test/conformance/kernels/checked-loops.test.ts (chapter 4) tests their
 // results and reports.
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { f32, func, i32, inout, input, kernel, output, u32, u8, type Kernel } from '../../../src/index.js';
 
-const nvcc = process.env['MILLRACE_NVCC'] ?? 'nvcc';
-const hasNvcc = spawnSync(nvcc, ['--version']).status === 0;
 const directory = mkdtempSync(join(tmpdir(), 'millrace-loop-versioning-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -102,11 +100,5 @@ describe('a second version', () => {
 
 test.skipIf(!hasNvcc)('nvcc compiles them (skipped where there is no nvcc)', { timeout: 120_000 }, () => {
   const kernels: readonly Kernel[] = [rows, uncheckedRows, crossing, closed];
-  for (const { name, source } of kernels) {
-    const text = join(directory, `${name}.cu`);
-    writeFileSync(text, source);
-    const { status, stderr } = spawnSync(nvcc, ['--ptx', '-o', join(directory, 'text.ptx'), text], { encoding: 'utf8' });
-    expect(stderr).toBe('');
-    expect(status).toBe(0);
-  }
+  checkWithNvcc(kernels.map(({ source }) => source));
 });

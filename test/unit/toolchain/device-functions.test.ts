@@ -1,15 +1,14 @@
 // Further device functions on the CPU device: rarer functions, all types of every atomic, module variables, printf. If nvcc is installed,
 // it compiles the same sources, so that nothing is tested that CUDA lacks.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { ImageRunner, specOf, type ImageLaunch } from './run-image.js';
 
-const NVCC = '/usr/local/cuda/bin/nvcc';
 const ONE: ImageLaunch = { grid: [1, 1, 1], block: [1, 1, 1] };
 
 const TINY = 2 ** -149;
@@ -275,12 +274,9 @@ afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-test('nvcc compiles the same source', (context) => {
-  if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
-  const file = join(scratch, 'functions.cu');
-  writeFileSync(file, SOURCE);
-  execFileSync(NVCC, ['--ptx', '-arch=sm_90', '-o', join(scratch, 'functions.ptx'), file], { stdio: ['ignore', 'inherit', 'pipe'] });
-}, 60_000);
+test.skipIf(!hasNvcc)('nvcc compiles the same source (skipped where there is no nvcc)', { timeout: 60_000 }, () =>
+  checkWithNvcc([SOURCE], ['-arch=sm_90', '-w']),
+);
 
 test('the rarer functions, to six digits', () => {
   const out = new Float64Array(NEAR.length);

@@ -1,10 +1,10 @@
 // The grid barrier's CUDA form, run with one system thread per thread of the grid: each block is a copy of the image, and the blocks
 // synchronise through memory that the copies share. Also the CPU device's form of the same kernels, with a barrier of this test's program.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
@@ -19,7 +19,6 @@ import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 
 useQuickCompiler();
 
-const NVCC = '/usr/local/cuda/bin/nvcc';
 const NO_LIMIT = 2 ** 31 - 1;
 const TURNS = 7;
 /** Spinning threads are slow on machines with few cores. */
@@ -55,13 +54,13 @@ const leaving = kernel(
 );
 
 /** The CUDA form. All kernels in one source, each in a namespace, because each has its own helpers. */
-function onThreads(name: string, kernels: readonly Kernel[]): string {
+function onThreads(kernels: readonly Kernel[]): string {
   const place = `static __device__ MrGrid mr_grids[${MAX_STREAMS}];`;
   const common = '__attribute__((visibility("default"))) extern MrGrid mr_grids[] __asm__("mr_grids");';
   for (const { source } of kernels) expect(source).toContain(place);
   const text = together(kernels).replaceAll(place, common);
   const entries = kernels.map(({ build }) => build.entry);
-  return buildOnThreads(directory, `${name}-threads`, text, entries);
+  return buildOnThreads(text, entries);
 }
 
 async function inRegions(name: string, kernels: readonly Kernel[]): Promise<string> {
@@ -77,7 +76,7 @@ function together(kernels: readonly Kernel[]): string {
 }
 
 test('threads and blocks synchronise, also after others have returned', { timeout: 120_000 }, () => {
-  const path = onThreads('leaving', [leaving]);
+  const path = onThreads([leaving]);
   const [blocks, width] = [5, 6];
   for (const [title, endOf] of [
     ['all stay', () => 99],
@@ -158,7 +157,7 @@ test.each([
       `plain-${bounds}`,
       made.map((one) => one.plain),
     );
-    const paths = [await inRegions(`wide-${bounds}`, wide), onThreads(`wide-${bounds}`, wide)];
+    const paths = [await inRegions(`wide-${bounds}`, wide), onThreads(wide)];
     const run = (path: string, { build }: Kernel, extent: number, n: number, threads: number): { y: number[]; hasReported: boolean } => {
       const x = Int32Array.from({ length: 900 }, (_, at) => (at * 7) % 53);
       const y = Int32Array.from({ length: Math.min(extent, 3 * BLOCK) }, (_, at) => at % 3);
@@ -182,9 +181,6 @@ test.each([
   },
 );
 
-test('nvcc compiles the source', (context) => {
-  if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
-  const path = join(directory, 'leaving.cu');
-  writeFileSync(path, leaving.source);
-  execFileSync(NVCC, ['--ptx', '-arch=sm_90', '-o', join(directory, 'leaving.ptx'), path]);
-}, 60_000);
+test.skipIf(!hasNvcc)('nvcc compiles the source (skipped where there is no nvcc)', { timeout: 60_000 }, () =>
+  checkWithNvcc([leaving.source], ['-arch=sm_90']),
+);

@@ -1,9 +1,6 @@
 // Launches in CUDA C++ source, rewritten as calls for the CPU device; nvcc compiles the same sources.
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { rewriteLaunches } from '../../../src/cuda-cpp/lower/kernel-launches.js';
@@ -71,14 +68,6 @@ test('unsupported device runtime calls are rejected by name', async () => {
   expect((error as CompileError).message).toMatch(/^K703: .*'cudaMemsetAsync'/);
 });
 
-const hasNvcc = spawnSync('nvcc', ['--version']).status === 0;
-
 test.skipIf(!hasNvcc)('nvcc compiles each of them (skipped where there is no nvcc)', { timeout: 120_000 }, () => {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-launches-'));
-  try {
-    writeFileSync(join(folder, 'k.cu'), textOf(CASES.map(([launch]) => launch).join('\n')));
-    execFileSync('nvcc', ['-ptx', '-rdc=true', '-arch=sm_90', '-w', '-o', join(folder, 'k.ptx'), join(folder, 'k.cu')]);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  checkWithNvcc([textOf(CASES.map(([launch]) => launch).join('\n'))], ['-arch=sm_90', '-w']);
 });

@@ -1,8 +1,5 @@
 // The compilers of GPUs take the sources of test/cuda-texts: NVRTC with the headers of this package, in this process and without a GPU, and
 // nvcc with its own, which shows that the files are CUDA C++.
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
@@ -21,7 +18,8 @@ import { toolkitHeaders } from '../../../src/toolchain/compilers/toolkit-headers
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
 import { type CudaParams, inout } from '../../../src/core/kernels/kernel.js';
-import { hasNvcc } from '../../support/nvcc.js';
+import { textsIn } from '../../support/kept-output.js';
+import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { RTC, RTC_MISSING } from '../../support/rtc.js';
 
 type Text = Omit<TextureText, 'params'> & { readonly params: object; readonly options?: readonly string[] };
@@ -110,19 +108,6 @@ __global__ void k(float* y) {
 
 test.skipIf(!hasNvcc)('nvcc takes the files as they are (skipped without nvcc)', { timeout: 300_000 }, () => {
   const files = [...new Set(CASES.map(([, { file }]) => file))].filter((file) => !OWN.has(file));
-  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-nvcc-'));
-  const names = files.map((file) => path.resolve(import.meta.dirname, `../../cuda-texts/${file}.cu`));
-  try {
-    execFileSync(
-      process.env['MILLRACE_NVCC'] ?? 'nvcc',
-      ['--ptx', '-w', '-std=c++17', '--expt-relaxed-constexpr', '-include', HEAD, '--threads', '0', ...names],
-      {
-        cwd: folder,
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
-    );
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const options = ['-w', '-std=c++17', '--expt-relaxed-constexpr', '-include', HEAD];
+  checkWithNvcc(files.map(textOf), options, textsIn(HEADER_DIRECTORY));
 });

@@ -1,5 +1,5 @@
-// Builds CUDA C++ sources for the CPU device and runs them without the addon: a small C++ program, compiled once per test file, loads the
-// image and calls it from two threads.
+// Builds CUDA C++ sources for the CPU device and runs them without the addon: a small C++ program loads the image and calls it from two
+// threads. It is compiled once.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
+import { keptFile, textsIn } from '../../support/kept-output.js';
 
 export type ImageArgument =
   | Uint8Array
@@ -49,28 +50,25 @@ export function specOf(source: string, entry: string, more: Partial<BuildSpec> =
   };
 }
 
+const NATIVE = join(SHIM_DIRECTORY, '..', '..');
+
+function program(): string {
+  const sources = [
+    fileURLToPath(new URL('./run_image.cpp', import.meta.url)),
+    ...['address_space', 'image_variables', 'kernel_memory', 'thread_stacks'].map((name) => join(NATIVE, 'cpu', `${name}.cpp`)),
+  ];
+  const options = ['-std=c++20', '-O1', '-rdynamic', '-I', SHIM_DIRECTORY, '-I', NATIVE];
+  const own = [sources[0]!, fileURLToPath(new URL('../../native/image_memory.h', import.meta.url))].map((file) =>
+    readFileSync(file, 'utf8'),
+  );
+  const facts = [...options, ...own, ...['cpu', 'hal'].flatMap((name) => textsIn(join(NATIVE, name)))];
+  return keptFile(facts, (file) => execFileSync('g++', [...options, ...sources, '-o', file, '-ldl', '-pthread']));
+}
+
 export class ImageRunner {
   readonly directory: string = mkdtempSync(join(tmpdir(), 'millrace-run-image-'));
 
-  constructor() {
-    const source = fileURLToPath(new URL('./run_image.cpp', import.meta.url));
-    const native = join(SHIM_DIRECTORY, '..', '..');
-    execFileSync('g++', [
-      '-std=c++20',
-      '-O1',
-      '-rdynamic',
-      '-I',
-      SHIM_DIRECTORY,
-      '-I',
-      native,
-      source,
-      ...['address_space', 'image_variables', 'kernel_memory', 'thread_stacks'].map((name) => join(native, 'cpu', `${name}.cpp`)),
-      '-o',
-      join(this.directory, 'run_image'),
-      '-ldl',
-      '-pthread',
-    ]);
-  }
+  readonly #program: string = program();
 
   /** Arrays hold what the kernel left in them afterwards. Returns what it printed. */
   run(image: Uint8Array | string, entry: string, launch: ImageLaunch, args: readonly ImageArgument[]): string {
@@ -84,7 +82,7 @@ export class ImageRunner {
       return `m:${file}`;
     });
     const numbers = [...launch.grid, ...launch.block, launch.sharedBytes ?? 0, launch.threads ?? 2].map(String);
-    const printed = execFileSync(join(this.directory, 'run_image'), [path, entry, ...numbers, ...words], {
+    const printed = execFileSync(this.#program, [path, entry, ...numbers, ...words], {
       encoding: 'utf8',
       timeout: 30_000,
     });

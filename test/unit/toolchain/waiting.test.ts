@@ -1,11 +1,11 @@
 // Kernels whose threads wait for each other on the CPU device, compared with the same computation in JavaScript, in blocks of one thread,
 // about one warp, the maximum size, and three dimensions.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
@@ -16,7 +16,6 @@ useQuickCompiler();
 const SOURCE_FILE = fileURLToPath(new URL('./waiting.cu', import.meta.url));
 const SOURCE = readFileSync(SOURCE_FILE, 'utf8');
 const BLOCKS = [1, 31, 32, 33, 100, 1024];
-const NVCC = '/usr/local/cuda/bin/nvcc';
 
 let runner: ImageRunner;
 let image: string;
@@ -39,10 +38,9 @@ function run(entry: string, launch: ImageLaunch, ...args: ImageArgument[]): void
 const line = (grid: number, block: number): ImageLaunch => ({ grid: [grid, 1, 1], block: [block, 1, 1] });
 const range = <T>(n: number, of: (i: number) => T): T[] => Array.from({ length: n }, (_unused, i) => of(i));
 
-test('nvcc compiles the same source', (context) => {
-  if (!existsSync(NVCC)) context.skip(`${NVCC} is absent.`);
-  execFileSync(NVCC, ['--ptx', '-arch=sm_90', '-o', join(scratch, 'waiting.ptx'), SOURCE_FILE]);
-}, 60_000);
+test.skipIf(!hasNvcc)('nvcc compiles the same source (skipped where there is no nvcc)', { timeout: 60_000 }, () =>
+  checkWithNvcc([SOURCE], ['-arch=sm_90']),
+);
 
 test.each(BLOCKS)('a sum by a tree in shared memory, blocks of %d', (block) => {
   for (const n of [0, 1, 3, block - 1, block + 1, 3 * block - 2]) {
