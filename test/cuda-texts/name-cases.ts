@@ -74,6 +74,30 @@ export const NAME_CASES: readonly TextCase[] = [
     given: { y: numbers, n: N },
     results: { y: new Int32Array(N) },
   },
+  {
+    file: 'shared-by-macro',
+    kernel: 'summed',
+    params: { x: input(f32), y: output(f32), ...count },
+    launch: { grid: 2, block: 64, sharedBytes: 256 },
+    given: { x: small, y: new Float32Array(2), n: N },
+    results: { y: Float32Array.from(sumsOf(Float64Array.from(small), 64), (sum) => sum + 3) },
+  },
+  {
+    file: 'shared-by-macro',
+    kernel: 'mirrored',
+    params: { x: input(i32), y: output(i32) },
+    launch: { grid: 1, block: 64 },
+    given: { x: numbers, y: new Int32Array(64) },
+    results: { y: ints(64, (i) => numbers[63 - i]! + numbers[i < 32 ? 0 : 32]!) },
+  },
+  {
+    file: 'shared-by-macro',
+    kernel: 'doubled',
+    params: { x: input(i32), y: output(i32) },
+    launch: { grid: 1, block: 64, sharedBytes: 256 },
+    given: { x: numbers, y: new Int32Array(64) },
+    results: { y: ints(64, (i) => 2 * numbers[i]!) },
+  },
 ];
 
 /** What only NVRTC and the CPU device build by name: templates, and kernels that a macro defines. */

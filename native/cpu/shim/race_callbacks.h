@@ -11,9 +11,9 @@ MR_EXPORT_DATA extern const unsigned mr_finds_races;
 const unsigned mr_finds_races = 1;
 
 #if defined(__clang__)
-#define MR_CALLED __attribute__((noinline, used, no_sanitize("thread"), visibility("hidden")))
+#define MR_CALLED __attribute__((noinline, used, MR_NOT_INSTRUMENTED, visibility("hidden")))
 #else
-#define MR_CALLED __attribute__((noinline, used, externally_visible, no_sanitize("thread"), visibility("hidden")))
+#define MR_CALLED __attribute__((noinline, used, externally_visible, MR_NOT_INSTRUMENTED, visibility("hidden")))
 #endif
 #define MR_CALLBACK(result, name, symbol, ...)                    \
   MR_CALLED result mr_called_##name(__VA_ARGS__) __asm__(symbol); \

@@ -6,7 +6,7 @@
 #include "types.h"
 
 #if defined(MR_FINDS_RACES)
-#define MR_UNWATCHED static __attribute__((noinline, no_sanitize("thread")))
+#define MR_UNWATCHED static __attribute__((noinline, MR_NOT_INSTRUMENTED))
 
 /// Of the blocks that this pool thread runs.
 MR_OF_THREAD MrRaces* mr_races;

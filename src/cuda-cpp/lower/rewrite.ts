@@ -1,5 +1,6 @@
 // Rewrites CUDA C++ source so that a C++ compiler accepts it for the CPU device. Line numbers stay the same.
 import { FUNCTION_ATTRIBUTES } from '../read/attributes.js';
+import { macrosIn } from '../read/directives.js';
 import { applyEdits, type Edit, type EditedSource } from '../read/source-edits.js';
 import { closing, namespaceScope, tokenize, type Token } from '../read/tokens.js';
 import { sharedAtomics } from './shared-memory.js';
@@ -95,6 +96,11 @@ function namespaceAt(tokens: readonly Token[], brace: number): string {
   if (from === brace || tokens[from - 1]?.text !== 'namespace') return '';
   const words = tokens.slice(from, brace).map(({ text }) => text);
   return `${words.filter((word) => word !== 'inline').join('')}::`;
+}
+
+/** Whether macros contain what is rewritten, so that only expanded source shows all of it. */
+export function isRewrittenInMacros(source: string): boolean {
+  return macrosIn(source).some(({ body }) => /\b(?:__shared__|__launch_bounds__|malloc|free|new|delete)\b|<<</.test(body));
 }
 
 /** Rewrites indices and dynamic shared memory, and applies `others`. */

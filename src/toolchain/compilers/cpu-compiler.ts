@@ -32,9 +32,10 @@ import type { MachineFacts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
 import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
-import { hasConversions, PLACES_FLAGS, unmarked, WARNING_FLAG, withMarkedConversions, withoutWarnings } from './implicit-conversions.js';
+import { CONVERSION_FLAGS, hasConversions, unmarked, withMarkedConversions, withoutWarnings } from './implicit-conversions.js';
 import { lockstepEdits } from '../../cuda-cpp/lower/lockstep.js';
 import { asksForSpaces } from '../../cuda-cpp/lower/library-headers.js';
+import { isRewrittenInMacros } from '../../cuda-cpp/lower/rewrite.js';
 import { castEdits, mayCast } from '../../cuda-cpp/lower/saturating-casts.js';
 import { mayShift, shiftEdits } from '../../cuda-cpp/lower/shift-amounts.js';
 import { withoutInstantiations } from '../../cuda-cpp/select/dialect.js';
@@ -207,7 +208,7 @@ export class CpuCompiler implements KernelCompiler {
       LIBRARIES,
       EXACT_FLAG,
       NOT_FORCED_FLAG,
-      WARNING_FLAG,
+      CONVERSION_FLAGS,
       STACK_FLAG,
       MACRO_FLAGS,
       ...(findsRaces ? [RACE_FLAGS, GCC_RACE_FLAGS, CLANG_RACE_FLAGS] : []),
@@ -252,7 +253,7 @@ export class CpuCompiler implements KernelCompiler {
   #flagsFor(spec: BuildSpec): { readonly directives: string; readonly common: readonly string[] } {
     const { directives, flags } = hostOptions(spec.options);
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
-    const race = this.#findsRaces ? this.#raceFlags() : [];
+    const race = this.#findsRaces ? [...RACE_FLAGS, ...(this.#tools.family === 'clang' ? CLANG_RACE_FLAGS : GCC_RACE_FLAGS)] : [];
     const macros = spec.identity === undefined ? MACRO_FLAGS : [];
     return { directives, common: [...FLAGS, ...this.#ofProcessor, ...race, '-std=c++17', fuse, ...FOLDERS, ...macros, ...flags] };
   }
@@ -281,13 +282,11 @@ export class CpuCompiler implements KernelCompiler {
       if (form !== 'either')
         throw new InternalError('ERR_MILLRACE_INTERNAL', `Kernel '${spec.name}' has no form with loop fission. ${run?.log ?? ''}`);
     }
-    // The given source serves, which keeps its columns. But statements, shifts and casts that only the expansion shows must be rewritten.
-    const hasSteps = expanded !== undefined && lockstepEdits(expanded.tokens).length > lockstepEdits(given.tokens).length;
-    const hasShifts =
-      expanded !== undefined && mayShift(expanded.source) && shiftEdits(expanded.tokens).length > shiftEdits(given.tokens).length;
-    const hasCasts =
-      isUsers && expanded !== undefined && mayCast(expanded.source) && castEdits(expanded.tokens).length > castEdits(given.tokens).length;
-    const chosen = hasSteps || hasShifts || hasCasts ? read : { ...given, seen: read.tokens };
+    // The given source serves, which keeps its columns. But what only the expansion shows must be rewritten.
+    const hides = (edits: (tokens: ScannedSource['tokens']) => readonly unknown[]): boolean =>
+      expanded !== undefined && edits(expanded.tokens).length > edits(given.tokens).length;
+    const isHidden = isRewrittenInMacros(given.source) || hides(lockstepEdits) || (mayShift(read.source) && hides(shiftEdits));
+    const chosen = isHidden || (isUsers && mayCast(read.source) && hides(castEdits)) ? read : { ...given, seen: read.tokens };
     const composed = compose(wanted, chosen, false, isPlain);
     const { image, log, tooLarge } = await this.#build(wanted, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
@@ -306,10 +305,6 @@ export class CpuCompiler implements KernelCompiler {
     throw rejectedBy(this.label, spec, last === undefined || last.image ? composed.restore(log) : uncast.restore(last.log));
   }
 
-  #raceFlags(): readonly string[] {
-    return [...RACE_FLAGS, ...(this.#tools.family === 'clang' ? CLANG_RACE_FLAGS : GCC_RACE_FLAGS)];
-  }
-
   async #build(
     { spec, isCheckOnly }: Pick<Output, 'spec' | 'isCheckOnly'>,
     composed: ComposedSource,
@@ -318,10 +313,13 @@ export class CpuCompiler implements KernelCompiler {
     // Not in the cache's directory, whose files must have their final names or be about to get them.
     const scratch = scratchFolder();
     try {
-      const [every, ofSplit] = this.#tools.family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
+      const family = this.#tools.family === 'clang' ? 'clang' : 'gcc';
+      const [every, ofSplit] = family === 'clang' ? [CLANG_FLAGS, CLANG_FISSION_FLAGS] : [GCC_FLAGS, GCC_FISSION_FLAGS];
       const own = composed.isSplit ? [...every, ...ofSplit] : every;
-      const mayTruncate = this.#tools.family === 'gcc' && spec.identity === undefined;
-      const form = [...(composed.hasStacks ? STACKS_FLAGS : []), mayTruncate ? WARNING_FLAG : '-w'];
+      const isUsers = spec.identity === undefined;
+      const mayTruncate = family === 'gcc' && isUsers;
+      const { warning, places: placing } = CONVERSION_FLAGS[family];
+      const form = [...(composed.hasStacks ? STACKS_FLAGS : []), ...(isUsers ? warning : ['-w'])];
       if (isCheckOnly) {
         const args = [...common, ...own, ...form, '-fsyntax-only', '-'];
         const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
@@ -336,12 +334,12 @@ export class CpuCompiler implements KernelCompiler {
         const run = await compileWith(this.#tools, spec, args, { input, temporary: scratch });
         const log = withoutWarnings(run.stderr);
         if (run.exitCode !== 0) return { log, dump: '' };
-        if (input === composed.text && mayTruncate && hasConversions(run.stderr)) {
-          const places = await compileWith(this.#tools, spec, [...common, ...own, ...form, ...PLACES_FLAGS, '-'], {
+        if (input === composed.text && isUsers && hasConversions(run.stderr)) {
+          const places = await compileWith(this.#tools, spec, [...common, ...own, ...form, ...placing, '-'], {
             input: unmarked(input),
             temporary: scratch,
           });
-          const marked = withMarkedConversions(input, places.stderr);
+          const marked = withMarkedConversions(input, places.stderr, family);
           const exact = marked === undefined ? undefined : await build(`${name}-marked`, more, marked);
           if (exact?.image) return exact;
         }

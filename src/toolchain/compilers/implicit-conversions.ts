@@ -1,13 +1,23 @@
 // Conversions of floats to integers without a cast (`int i = x;`, `i += 0.5f * x`), which saturate on a GPU when the float is out of range.
 //
-// Only the compiler knows the types, so g++ tells where they are: a build warns of them, and if it does, a second run gives their places as
-// JSON. The marked expressions take the conversions of the shim's casts.h. A g++ without these diagnostics leaves such conversions as they are.
+// Only the compiler knows the types, so it tells where they are: a build warns of them, and if it does, a second run gives their places. The
+// marked expressions take the conversions of the shim's casts.h. A compiler without these diagnostics leaves such conversions as they are.
 import { SHIM_DIRECTORY } from '../base/package-and-cpu-identity.js';
 
-export const WARNING_FLAG = '-Wfloat-conversion';
-export const PLACES_FLAGS: readonly string[] = ['-fsyntax-only', '-fdiagnostics-format=json'];
+/** The options of both runs, and of the second. */
+export const CONVERSION_FLAGS = {
+  gcc: { warning: ['-Wfloat-conversion'], places: ['-fsyntax-only', '-fdiagnostics-format=json'] },
+  clang: {
+    warning: ['-Wno-everything', '-Wfloat-conversion'],
+    places: ['-fsyntax-only', '-fdiagnostics-print-source-range-info', '-fno-caret-diagnostics'],
+  },
+} as const;
 
-const WARNED = /^(\S+?):\d+:\d+: warning: conversion from '.*' to '.*' may change value/gm;
+const WARNED =
+  /^(\S+?):\d+:\d+: warning: (?:conversion from '.*' to '.*' may change value|implicit conversion turns floating-point number into integer)/gm;
+/** Of clang: the line and column, and those of the converted expression and of what is behind it; then, whether a macro contains it. */
+const CLANG_PLACE =
+  /^(<stdin>):(\d+):(\d+):\{(\d+):(\d+)-(\d+):(\d+)\}\S* warning: implicit conversion turns floating-point number into integer.*\n(?!.* note: expanded from macro)/gm;
 const CONVERSION = /^conversion from '([^']*)'(?: \{aka '([^']*)'\})? to '([^']*)'(?: \{aka '([^']*)'\})? may change value/;
 const INTEGER = /^(?:(?:signed|unsigned|char|short|int|long) ?)+$/;
 const LINE_MARKER = /^[ \t]*#[ \t]*(?:line[ \t]+)?\d+.*$/gm;
@@ -43,27 +53,44 @@ export function unmarked(text: string): string {
   return text.replace(LINE_MARKER, '');
 }
 
-/** The compiler's input with the conversions marked; undefined if there are none, or if the answer cannot be read. */
-export function withMarkedConversions(text: string, answer: string): string | undefined {
+/** Where an expression is converted, and its first offset and that behind it. */
+type Conversion = readonly [at: number, from: number, end: number];
+
+function conversionsOfGcc(text: string, answer: string): Conversion[] {
   let found: readonly Diagnostic[];
   try {
     found = JSON.parse(answer.slice(answer.indexOf('['), answer.lastIndexOf(']') + 1)) as readonly Diagnostic[];
   } catch {
-    return undefined;
+    return [];
   }
   const offsetOf = offsets(text);
-  const marks = new Map<string, readonly [at: number, text: string]>();
-  for (const { message, locations } of found) {
+  return found.flatMap(({ message, locations }) => {
     const named = CONVERSION.exec(message);
     const place = locations[0];
-    if (!named || !place || !INTEGER.test(named[4] ?? named[3]!)) continue;
+    if (!named || !place || !INTEGER.test(named[4] ?? named[3]!)) return [];
     const { caret, start = caret, finish = caret } = place;
     const [at, from, last] = [offsetOf(caret), offsetOf(start), offsetOf(finish)];
-    if (at === undefined || from === undefined || last === undefined) continue;
+    return at === undefined || from === undefined || last === undefined ? [] : [[at, from, behind(text, last)]];
+  });
+}
+
+function conversionsOfClang(text: string, answer: string): Conversion[] {
+  const offsetOf = offsets(text);
+  return [...answer.matchAll(CLANG_PLACE)].flatMap(([, file, ...numbers]) => {
+    const [at, from, end] = [0, 2, 4].map((n) =>
+      offsetOf({ file: file!, line: Number(numbers[n]), 'byte-column': Number(numbers[n + 1]) }),
+    );
+    return at === undefined || from === undefined || end === undefined ? [] : [[at, from, end]];
+  });
+}
+
+/** The compiler's input with the conversions marked; undefined if there are none, or if the answer cannot be read. */
+export function withMarkedConversions(text: string, answer: string, family: keyof typeof CONVERSION_FLAGS): string | undefined {
+  const marks = new Map<string, readonly [at: number, text: string]>();
+  for (const [at, from, end] of family === 'clang' ? conversionsOfClang(text, answer) : conversionsOfGcc(text, answer)) {
     // A compound assignment converts its result: the right side is marked.
     const isUpdate = /^[-+*/]=/.test(text.slice(at, at + 2));
     const first = isUpdate ? at + 2 : from;
-    const end = behind(text, last);
     if (end <= first) continue;
     marks.set(`${first} (`, [first, ' ::mr_number_of(']);
     marks.set(`${end} ${first}`, [end, ')']);
