@@ -104,6 +104,7 @@ const LONG_TESTS = [
   'test/process/teardown.test.ts',
   'test/process/terminate-anywhere.test.ts',
   'test/process/terminate-file-operations.test.ts',
+  'test/unit/compiler/places.test.ts',
   'test/unit/compiler/tool-matrix.test.ts',
   'test/unit/core/access-history.test.ts',
   'test/unit/core/kept-failures.test.ts',

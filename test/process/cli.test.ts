@@ -81,7 +81,7 @@ describe('doctor', () => {
     expect(code).toBe(0);
     for (const name of ['system', 'node', 'addon', 'C\\+\\+ compiler', 'kernel cache', 'page-locked memory'])
       expect(stdout).toMatch(new RegExp(`^(?:ok|warning) +${name} `, 'm'));
-    expect(stdout).toMatch(/^ok +try cpu:0 +open .* ms, compile .* ms, copy, launch and\s+read .* ms$/m);
+    expect(stdout).toMatch(/^ok\s+try cpu:0\s+open\s+\S+\s+ms,\s+compile\s+\S+\s+ms,\s+copy,\s+launch\s+and\s+read\s+\S+\s+ms$/m);
     const tooLong = stdout.split('\n').filter((line) => line.length > 80 && line.trim().includes(' '));
     // A word, such as a path, may be longer than a line.
     expect(

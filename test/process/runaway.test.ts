@@ -5,7 +5,8 @@ import { linesOf, runProgram } from './child.js';
 const FOUR = { env: { MILLRACE_CPU_DEVICES: '4' }, timeoutMs: 60_000 };
 const NAMED = /launch forever on stream lane has not ended within 5000 ms/;
 
-describe('a CPU device whose kernel never ends', () => {
+// Side by side: most of it is the 5 s that destroy gives to a kernel.
+describe.concurrent('a CPU device whose kernel never ends', () => {
   test('four destroyed devices: each rejects and names the kernel, file reads still work, and the device opens again', async () => {
     const ending = await runProgram('runaway', ['destroy four'], FOUR);
     expect(ending).toMatchObject({ code: 3, signal: null, stderr: '' });
