@@ -13,7 +13,6 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writeHeaders } from './headers.mjs';
 import { bin, onPath, parallel, removeForeignBuild, removeStale, root, run, runQuietly } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
@@ -67,7 +66,9 @@ if (!flags.has('--native-only')) {
   const tsc = bin('typescript/bin/tsc');
   run(process.execPath, [tsc, '-p', 'tsconfig.json']);
   removeStale(join(root, 'dist'), join(root, 'src'));
-  writeHeaders();
+  const { WRITTEN_HEADERS, writeHeaders } = await import('../dist/toolchain/base/kernel-headers.js');
+  rmSync(WRITTEN_HEADERS, { recursive: true, force: true });
+  writeHeaders(WRITTEN_HEADERS);
   const { bundle } = await import('./bundle.mjs');
   await bundle();
   for (const folder of ['examples', 'bench'].filter((name) => flags.has(`--with-${name}`))) {

@@ -101,6 +101,7 @@ function* programRuns() {
 
 /** Tests that `npm test` runs with fewer random kernels and rounds, and whose kernels it compiles with -O1. */
 const LONG_TESTS = [
+  'test/package/matrix.test.ts',
   'test/process/teardown.test.ts',
   'test/process/terminate-anywhere.test.ts',
   'test/process/terminate-file-operations.test.ts',

@@ -1,5 +1,5 @@
 // The packages as users install them: each row is a fresh folder with the packed files, and runs the same program with a result to compare.
-import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -74,14 +74,15 @@ describe('the packed files', () => {
 
   test('the package has bundles, few declarations and the headers of kernels, and nothing of the build', async () => {
     const files = await list('millrace');
-    expect(statSync(tarball('millrace')).size).toBeLessThan(1 << 20);
-    const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/(?:headers|cli))\//.test(file));
+    expect(statSync(tarball('millrace')).size + statSync(tarball(HERE)).size).toBeLessThan(2_000_000);
+    expect(files.length).toBeLessThan(200);
+    const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/cli)\//.test(file));
     const bundles = ['index', 'shared', 'testing/index'].map((name) => `${name}.js`);
     const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
     const declarations = ['api', 'index', 'testing/index'].map((name) => `${name}.d.ts`);
     const dist = [...bundles, ...workers].flatMap((name) => [name, `${name}.map`]).concat(declarations, 'package-identity');
     expect(new Set(others.map((file) => file.replace(/-[\w-]{8}\.js/, '.js')))).toEqual(
-      new Set(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json', ...dist.map((name) => `dist/${name}`)]),
+      new Set(['CHANGELOG.md', 'LICENSE', 'README.md', 'native/headers.txt', 'package.json', ...dist.map((name) => `dist/${name}`)]),
     );
     const manifest = createRequire(path.join(installed, 'x.js'))('millrace/package.json') as Record<string, unknown>;
     expect(manifest).toMatchObject({ optionalDependencies: { '@millrace/linux-arm64-gnu': VERSION, '@millrace/linux-x64-gnu': VERSION } });
@@ -96,7 +97,6 @@ describe('the packed files', () => {
 
   test("the addon's package has the addon alone, which loads with glibc 2.28 and needs no libstdc++", async () => {
     expect(new Set(await list(HERE))).toEqual(new Set(['LICENSE', 'README.md', 'millrace.node', 'package.json']));
-    expect(statSync(tarball(HERE)).size).toBeLessThan(1 << 20);
     const addon = path.join(installed, 'node_modules', HERE, 'millrace.node');
     const { stdout } = await run('objdump', ['-pT', addon], folder);
     const needed = [...stdout.matchAll(/^ *NEEDED +(\S+)$/gm)].map(([, name]) => name);
@@ -124,6 +124,35 @@ describe('the program runs', () => {
       expect([args, code, stdout, stderr.replaceAll(/\(node:\d+\) ExperimentalWarning.*\n.*\n/g, '')]).toEqual([args, 0, RESULT, '']);
     }
     expect(readdirSync(path.join(project, 'node_modules/@millrace'))).toEqual([HERE.replace('@millrace/', '')]);
+  });
+
+  test('with CUDA C++ that includes headers, of which the package has only a table', async () => {
+    const project = copy('headers', {
+      'blocks.mjs': `import { cudaKernel, i32, inout, openDevice } from 'millrace';
+        const sums = cudaKernel('sums', { x: inout(i32) }, \`
+          #include <algorithm>
+          #include <cub/cub.cuh>
+          #include <cooperative_groups/reduce.h>
+          extern "C" __global__ void sums(int* x) {
+            using Reduce = cub::BlockReduce<int, 64>;
+            __shared__ typename Reduce::TempStorage room;
+            const int all = Reduce(room).Sum(x[threadIdx.x]);
+            if (threadIdx.x == 0) x[0] = all;
+          }\`);
+        const device = await openDevice('cpu');
+        const x = device.full(64, 2, i32);
+        device.stream.launch(sums, { grid: 1, block: 64 }, { x });
+        console.log(await x.item(0));
+        const wrong = cudaKernel('wrong', { x: inout(i32) }, '#include <cub/cub.cuh>\\nextern "C" __global__ void wrong(int* x) { nothing(x); }');
+        const error = await device.stream.launch(wrong, { grid: 1, block: 1 }, { x }).done.catch((caught) => caught);
+        console.log(error.code, error.diagnostics.map(({ line, message }) => [line, message]));
+        await device.close();`,
+    });
+    const temporary = path.join(project, 'temporary');
+    mkdirSync(temporary);
+    const { code, stdout, stderr } = await node(['blocks.mjs'], project, { TMPDIR: temporary });
+    expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^128\nERR_MILLRACE_COMPILE \[ \[ 17, .*nothing.* \] \]\n$/), '']);
+    expect(readdirSync(temporary)).toEqual([]);
   });
 
   test('and is compiled by TypeScript with the joined declarations', async () => {

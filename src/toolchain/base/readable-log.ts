@@ -1,6 +1,6 @@
 // Makes a compiler's output readable for users. The CPU device compiles rewritten source with headers of this package, so its compiler names
 // types and functions that no user has written, and quotes lines of the headers.
-import { HEADER_DIRECTORY, WRITTEN_HEADERS } from './kernel-headers.js';
+import { HEADER_DIRECTORY, UNPACKED_HEADERS, WRITTEN_HEADERS } from './kernel-headers.js';
 import { SHIM_DIRECTORY } from './package-and-cpu-identity.js';
 
 /** A line, and the indented or quoted lines that belong to it. */
@@ -11,7 +11,7 @@ interface Entry {
 
 /** What this package calls its own begins so, in C++ and in macros. */
 const INTERNAL = /\b(?:mr_|MR_|Mr[A-Z])\w*/;
-const OF_LIBRARY = [SHIM_DIRECTORY, HEADER_DIRECTORY, WRITTEN_HEADERS];
+const FOLDERS_OF_LIBRARY = [SHIM_DIRECTORY, HEADER_DIRECTORY, WRITTEN_HEADERS];
 
 /** Compilers warn only about what this package adds. */
 const WARNING = /:\s+warning: /;
@@ -31,7 +31,7 @@ const SPELLINGS: readonly (readonly [internal: RegExp, shown: string])[] = [
 
 /** Without the entries that only speak of this package, and with the names that users know. Positions stay. */
 export function readableLog(log: string): string {
-  if (!INTERNAL.test(log) && !OF_LIBRARY.some((folder) => log.includes(folder))) return log;
+  if (!INTERNAL.test(log) && ![...FOLDERS_OF_LIBRARY, UNPACKED_HEADERS].some((folder) => log.includes(folder))) return log;
   const entries = entriesOf(log).flatMap(({ head, rest }): Entry[] => {
     const shown = withKnownNames(head);
     if (isAbout(shown) || (INTERNAL.test(head) && WARNING.test(head))) return [];
@@ -74,5 +74,5 @@ function isError(head: string): boolean {
 }
 
 function isOfLibrary(head: string): boolean {
-  return OF_LIBRARY.some((folder) => head.startsWith(folder));
+  return FOLDERS_OF_LIBRARY.some((folder) => head.startsWith(folder)) || new RegExp(`^[^:]*/${UNPACKED_HEADERS}/`).test(head);
 }

@@ -22,7 +22,8 @@ import { compileWith, outputOf } from './compile-with.js';
 import { hasHalves, hasIndices, looksAtTypes } from '../../cuda-cpp/lower/index-type-uses.js';
 import { CUDA_MACROS } from '../base/cuda-macros.js';
 import { SHIM_DIRECTORY } from '../base/package-and-cpu-identity.js';
-import { HEADER_DIRECTORY, WRITTEN_HEADERS } from '../base/kernel-headers.js';
+import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
+import { writtenHeaders } from './written-headers.js';
 import { macrosOf, withLeastDialect } from '../../cuda-cpp/read/macro-options.js';
 import { refuseOnCpu } from '../../cuda-cpp/select/unsupported-features.js';
 import { leave, scratchFolder } from '../system/temporary-folder.js';
@@ -108,21 +109,14 @@ const NOT_FORCED_FLAG = '-DMR_MAY_INLINE=1';
 const STACKS_FLAGS: readonly string[] = ['-fstack-clash-protection'];
 /** For CUDA C++ source of users. */
 const MACRO_FLAGS: readonly string[] = [...CUDA_MACROS].map(([name, value]) => `-D${name}=${value}`);
-/** Never the system's headers, which do not compile with the shim. */
-const FOLDERS: readonly string[] = [
-  '-nostdinc',
-  '-nostdinc++',
-  '-iquote',
-  SHIM_DIRECTORY,
+/** Never the system's headers, which do not compile with the shim. The shim needs none of those that have one line. */
+function foldersFor({ source }: BuildSpec): readonly string[] {
+  const written = writtenHeaders(/\binclude\b/.test(source));
+  const [forCpu, forBoth] = written === undefined ? [[], []] : [[join(written, 'cpu')], [join(written, 'kernels')]];
   // The shim last, because some of its files have the names of CUDA's headers.
-  ...[
-    join(SHIM_DIRECTORY, 'include'),
-    join(WRITTEN_HEADERS, 'cpu'),
-    HEADER_DIRECTORY,
-    join(WRITTEN_HEADERS, 'kernels'),
-    SHIM_DIRECTORY,
-  ].flatMap((folder) => ['-I', folder]),
-];
+  const searched = [join(SHIM_DIRECTORY, 'include'), ...forCpu, HEADER_DIRECTORY, ...forBoth, SHIM_DIRECTORY];
+  return ['-nostdinc', '-nostdinc++', '-iquote', SHIM_DIRECTORY, ...searched.flatMap((folder) => ['-I', folder])];
+}
 /** A header that is not expanded: the shim's cuda_fp16.h says so. */
 const SHIM_DIRECTIVE = /^#pragma mr_directive /gm;
 
@@ -255,7 +249,7 @@ export class CpuCompiler implements KernelCompiler {
     const fuse = `-ffp-contract=${isFused(spec) ? 'fast' : 'off'}`;
     const race = this.#findsRaces ? [...RACE_FLAGS, ...(this.#tools.family === 'clang' ? CLANG_RACE_FLAGS : GCC_RACE_FLAGS)] : [];
     const macros = spec.identity === undefined ? MACRO_FLAGS : [];
-    return { directives, common: [...FLAGS, ...this.#ofProcessor, ...race, '-std=c++17', fuse, ...FOLDERS, ...macros, ...flags] };
+    return { directives, common: [...FLAGS, ...this.#ofProcessor, ...race, '-std=c++17', fuse, ...foldersFor(spec), ...macros, ...flags] };
   }
 
   async #compileRead(
