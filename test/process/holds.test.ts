@@ -1,9 +1,8 @@
 // Holds on the CPU device: the work that continues meanwhile, and how holds end.
 import { executionAsyncId } from 'node:async_hooks';
-import { DeviceLostError, openDevice, StateError, WaitTimeoutError, type Device } from 'millrace';
+import { DeviceLostError, openDevice, type Device } from 'millrace';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runChild } from '../support/child.js';
-import { rejectionOf } from '../support/wait.js';
 
 describe('hold', () => {
   let device: Device;
@@ -34,35 +33,6 @@ describe('hold', () => {
     await Promise.all([a.close(), b.close()]);
   });
 
-  test('delays later work of its stream and of streams that wait for it, and of no others', async () => {
-    const [a, b, c] = ['A', 'B', 'C'].map((label) => device.createStream({ label, ordering: 'explicit' }));
-    const [x, before] = [a!.full(4, 1, 'i32'), a!.full(4, 1, 'i32')];
-    const seen: number[] = [];
-    const operation = a!.hold(
-      async () => {
-        seen.push((await before.read())[0]!);
-        // Another stream continues meanwhile, and the function may wait for it.
-        const free = c!.full(4, 5, 'i32');
-        seen.push((await free.read())[0]!);
-        seen.push(fill.isComplete ? 1 : 0, waiting.isComplete ? 1 : 0);
-        free[Symbol.dispose]();
-      },
-      { timeoutMs: 20_000, label: 'gate' },
-    );
-    const fill = a!.fill(x, 2);
-    b!.waitStream(a!);
-    const waiting = b!.record();
-    const inspected = (await rejectionOf(b!.synchronize({ timeoutMs: 1 }))) as WaitTimeoutError;
-    expect(inspected).toBeInstanceOf(WaitTimeoutError);
-    await operation.done;
-    expect(seen).toEqual([1, 5, 0, 0]);
-    await Promise.all([fill.done, waiting.done]);
-    expect((await x.read())[0]).toBe(2);
-    x[Symbol.dispose]();
-    before[Symbol.dispose]();
-    for (const stream of [a!, b!, c!]) await stream.close();
-  });
-
   test('of 64 streams at once occupies no thread: other streams and the event loop continue', async () => {
     const streams = Array.from({ length: 64 }, () => device.createStream());
     let open: () => void = () => undefined;
@@ -77,64 +47,6 @@ describe('hold', () => {
     await Promise.all(holds.map(({ done }) => done));
     await Promise.all(streams.map((stream) => stream.close()));
     x[Symbol.dispose]();
-  });
-
-  test('that takes too long continues the stream', async () => {
-    const stream = device.createStream();
-    let signal: AbortSignal | undefined;
-    const operation = stream.hold(
-      (given) => {
-        signal = given;
-        return new Promise(() => undefined);
-      },
-      { timeoutMs: 20, label: 'slow' },
-    );
-    const later = stream.full(1, 3, 'i32');
-    const error = await rejectionOf(operation.done);
-    expect(error).toBeInstanceOf(WaitTimeoutError);
-    expect(error).toMatchObject({
-      timeoutMs: 20,
-      message: expect.stringMatching(/^The hold slow of stream stream-\d+ of device cpu:0 took/),
-    });
-    expect(signal?.reason).toBe(error);
-    expect((await later.read())[0]).toBe(3);
-    later[Symbol.dispose]();
-    await stream.close();
-  });
-
-  test('refuses waits for its stream from inside, directly, through another stream and through an array', async () => {
-    const [a, b] = [device.createStream({ label: 'A' }), device.createStream({ label: 'B' })];
-    const x = a.zeros(4, 'i32');
-    const refused: unknown[] = [];
-    const operation = a.hold(
-      async () => {
-        b.waitEvent(a.record());
-        a.fill(x, 1);
-        for (const wait of [a.synchronize(), b.synchronize(), device.synchronize(), x.read(), a.close(), device.close()])
-          refused.push(await rejectionOf(wait));
-      },
-      { timeoutMs: 20_000 },
-    );
-    await operation.done;
-    expect(refused.map((error) => error instanceof StateError)).toEqual([true, true, true, true, true, true]);
-    expect((await x.read())[0]).toBe(1);
-    x[Symbol.dispose]();
-    await Promise.all([a.close(), b.close()]);
-  });
-
-  test('delays the close of its device', async () => {
-    const stream = device.createStream();
-    const order: string[] = [];
-    stream.hold(
-      async () => {
-        await new Promise((resolve) => setImmediate(resolve));
-        order.push('held');
-      },
-      { timeoutMs: 20_000 },
-    );
-    stream.host(() => order.push('host'));
-    await stream.close();
-    expect(order).toEqual(['held', 'host']);
   });
 
   test('1,000 one after the other, with promises between them, keep the order', async () => {

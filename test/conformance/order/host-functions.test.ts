@@ -98,12 +98,16 @@ defineChapter((target) => {
       const stream = device.createStream();
       using x = device.zeros(1, 'i32');
       const boom = new Error('boom');
+      const reported: unknown[] = [];
+      const subscription = device.errors$.subscribe((error) => reported.push(error));
       const failed = stream.host(() => {
         throw boom;
       });
       const after = stream.fill(x, 3);
       expect(await rejectionOf(failed.done)).toBe(boom);
       await after.done;
+      subscription.unsubscribe();
+      expect(reported).toEqual([]);
       expect(device.state).toBe('open');
       expect((await x.read())[0]).toBe(3);
       await stream.close();
@@ -218,13 +222,14 @@ defineChapter((target) => {
           given = signal;
           return new Promise(() => undefined);
         },
-        { timeoutMs: 30 },
+        { timeoutMs: 30, label: 'slow' },
       );
       const after = stream.fill(x, 1);
       const error = await rejectionOf(held.done);
       expect(error).toBeInstanceOf(WaitTimeoutError);
-      expect(error).toMatchObject({ timeoutMs: 30 });
-      expect(given?.aborted).toBe(true);
+      expect(error).toMatchObject({ timeoutMs: 30, waitingFor: [{ current: { label: 'slow' }, waitingFor: { kind: 'host' } }] });
+      expect((error as Error).message).toMatch(/^The hold slow of stream .* took/);
+      expect(given?.reason).toBe(error);
       await after.done;
       await stream.close();
     });
@@ -253,6 +258,13 @@ defineChapter((target) => {
       ['the done of a later operation', (stream) => stream.fill(stream.zeros(1), 1).done],
       ['the done of a later event', (stream) => stream.record().done],
       ['a read of what is written behind it', (stream) => stream.full(2, 1).read()],
+      ['an item of that', (stream) => stream.full(2, 1).item(0)],
+      ['stream.ready', (stream) => stream.ready({ below: 1 })],
+      ['synchronize of a later operation', (stream) => stream.fill(stream.zeros(1), 1).synchronize({ timeoutMs: 5000 })],
+      ['synchronize of a later event', (stream) => stream.record().synchronize()],
+      ['the done of a later host function', (stream) => stream.host(() => undefined).done],
+      ['stream.close', (stream) => stream.close()],
+      ['device.close', (stream) => stream.device.close()],
     ];
     for (const [name, wait] of selfWaits) {
       rule('S517', `${name} inside the hold is refused at once`, async () => {

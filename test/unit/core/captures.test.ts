@@ -7,7 +7,7 @@ import { f32 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { GraphDefinition, GraphNodeHead, GraphPatch } from '../../../src/protocol/protocol.gen.js';
 import type { DeviceEvent } from '../../../src/core/api/event.js';
-import { FakeChannel, fixture, finish, shiftKernel, turn } from './fake-channel.js';
+import { FakeChannel, fixture, shiftKernel } from './fake-channel.js';
 
 const step = shiftKernel(inout(f32));
 const look = shiftKernel(input(f32));
@@ -118,23 +118,6 @@ test('launches of one graph wait for each other, and a launch for the users of i
   expect(channel.records.slice(before).map(({ opcode }) => opcode)).toEqual(['WAIT', 'LAUNCH_GRAPH', 'WAIT', 'LAUNCH']);
 });
 
-test('a graph keeps disposed memory until it is closed', async () => {
-  const all = fixture();
-  const { channel, device } = all;
-  const { stream } = device;
-  const x = stream.zeros(4);
-  const graph = stream.capture((s) => s.fill(x, 3));
-  x[Symbol.dispose]();
-  stream.launch(graph);
-  expect(channel.opcodes()).not.toContain('FREE');
-  const closing = graph.close();
-  expect(() => stream.launch(graph)).toThrow('closed');
-  finish(all);
-  await closing;
-  await turn();
-  expect(channel.opcodes().filter((opcode) => opcode.startsWith('FREE'))).toEqual(['FREE_GRAPH', 'FREE']);
-});
-
 test('a body that throws leaves its streams and arrays usable, and has allocated nothing', () => {
   const { channel, device } = fixture();
   const { stream } = device;
@@ -218,40 +201,6 @@ test('what a capture does not take throws at the call, and the capture goes on',
   });
   expect(event.nodes.length).toBe(1);
   expect(reasons).toEqual(['empty', undefined]);
-});
-
-test('a graph in a capture becomes nodes of it', () => {
-  const { device } = fixture();
-  const { stream } = device;
-  const [x, y] = [stream.zeros(4), stream.zeros(4)];
-  const inner = stream.capture({ k: inout(f32) }, (s, { k }) => {
-    s.fill(x, 1);
-    s.launch(step, 4, { y: k });
-  });
-  const outer = stream.capture((s) => {
-    s.fill(y, 5);
-    s.launch(inner, { k: y });
-    s.fill(y, 6);
-  });
-  expect(outer.nodes.map(({ kind }) => kind)).toEqual(['fill', 'fill', 'launch', 'empty', 'fill']);
-  expect(outer.edges).toEqual([
-    [0, 1],
-    [1, 2],
-    [2, 3],
-    [3, 4],
-  ]);
-});
-
-test('an array of a capture has no contents before the first launch', () => {
-  const { device } = fixture();
-  const { stream } = device;
-  let made!: DeviceArray<'f32'>;
-  const graph = stream.capture((s) => {
-    made = s.zeros(4);
-  });
-  expect(() => stream.launch(look, 4, { y: made })).toThrow('no contents');
-  stream.launch(graph);
-  stream.launch(look, 4, { y: made });
 });
 
 test('a slot has no value in JavaScript, and is for kernels of the device that launches the graph', () => {

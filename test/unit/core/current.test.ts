@@ -25,58 +25,6 @@ test('AsyncLocalStorage is loaded by the first run and not before', () => {
 });
 
 describe('run', () => {
-  test('makes the stream current for arrays of the device, and returns the result of fn', () => {
-    const { channel, device } = open();
-    const stream = device.createStream();
-    const array = stream.run(() => device.zeros(4));
-    expect(array.shape).toEqual([4]);
-    expect(channel.opcodes(stream.timeline.slot)).toEqual(['STREAM_CREATE', 'ALLOC', 'FILL']);
-    expect(channel.opcodes(device.defaultStream.timeline.slot)).toEqual(['STREAM_CREATE']);
-    expect(device.stream).toBe(device.defaultStream);
-  });
-
-  test('a given stream overrides the current one', () => {
-    const { channel, device } = open();
-    const [named, current] = [device.createStream(), device.createStream()];
-    current.run(() => named.fill(named.empty(4), 1));
-    expect(channel.opcodes(named.timeline.slot)).toEqual(['STREAM_CREATE', 'ALLOC', 'FILL']);
-    expect(channel.opcodes(current.timeline.slot)).toEqual(['STREAM_CREATE']);
-  });
-
-  test('first waits for the previous stream, unless syncEnter is false, and adds no wait at the end', () => {
-    const { channel, device } = open();
-    const [a, b] = [device.createStream(), device.createStream()];
-    device.zeros(4);
-    a.run(() => a.zeros(4));
-    expect(waitsOf(channel, a)).toEqual([device.defaultStream.timeline.slot]);
-    b.run(() => b.zeros(4), { syncEnter: false });
-    expect(waitsOf(channel, b)).toEqual([]);
-    expect(waitsOf(channel, device.defaultStream)).toEqual([]);
-  });
-
-  test('with syncExit the outer stream waits for the stream that is current at the end', () => {
-    const { channel, device } = open();
-    const [a, b] = [device.createStream(), device.createStream()];
-    for (const stream of [a, b]) stream.zeros(4);
-    a.run(() => a.zeros(4), { syncEnter: false, syncExit: true });
-    expect(waitsOf(channel, device.defaultStream)).toEqual([a.timeline.slot]);
-    a.run(() => device.setCurrentStream(b), { syncEnter: false, syncExit: true });
-    expect(waitsOf(channel, device.defaultStream)).toEqual([a.timeline.slot, b.timeline.slot]);
-  });
-
-  test('scopes chain: the stream of the inner one comes after that of the outer one', () => {
-    const { channel, device } = open();
-    const [a, b] = [device.createStream(), device.createStream()];
-    device.zeros(4);
-    a.run(() => {
-      a.zeros(4);
-      b.run(() => expect(device.stream).toBe(b));
-      expect(device.stream).toBe(a);
-    });
-    expect(waitsOf(channel, a)).toEqual([device.defaultStream.timeline.slot]);
-    expect(waitsOf(channel, b)).toEqual([a.timeline.slot]);
-  });
-
   test('of the same stream again adds no wait', () => {
     const { channel, device } = open();
     const stream = device.createStream();
@@ -118,60 +66,6 @@ describe('run', () => {
     const fn = vi.fn<() => void>();
     expect(() => stream.run(fn)).toThrow(LimitError);
     expect(fn).not.toHaveBeenCalled();
-  });
-
-  test('lasts while fn awaits; two at once do not see each other', async () => {
-    const { device } = open();
-    const streams = [device.createStream(), device.createStream()];
-    const seen = await Promise.all(
-      streams.map((stream, n) =>
-        stream.run(async () => {
-          const found: Stream[] = [device.stream];
-          for (let turn = 0; turn < 3; turn++) {
-            await (n === 0 ? nextTurn() : Promise.resolve());
-            found.push(device.stream);
-          }
-          await new Promise<void>((resolve) => setTimeout(resolve, 1));
-          found.push(device.stream);
-          return found;
-        }),
-      ),
-    );
-    expect(seen).toEqual(streams.map((stream) => Array<Stream>(5).fill(stream)));
-    expect(device.stream).toBe(device.defaultStream);
-  });
-
-  test('with syncExit an asynchronous run ends when its promise has settled', async () => {
-    const { channel, device } = open();
-    const stream = device.createStream();
-    const value = stream.run(
-      async () => {
-        await nextTurn();
-        stream.zeros(4);
-        return 7;
-      },
-      { syncExit: true },
-    );
-    expect(device.stream).toBe(device.defaultStream);
-    expect(waitsOf(channel, device.defaultStream)).toEqual([]);
-    expect(await value).toBe(7);
-    expect(waitsOf(channel, device.defaultStream)).toEqual([stream.timeline.slot]);
-  });
-
-  test('a generator has the current stream of the code that requests the next value', () => {
-    const { device } = open();
-    const [a, b] = [device.createStream(), device.createStream()];
-    function* streams(): Generator<Stream> {
-      for (;;) yield device.stream;
-    }
-    const generator = a.run(() => {
-      const begun = streams();
-      expect(begun.next().value).toBe(a);
-      return begun;
-    });
-    expect(generator.next().value).toBe(device.defaultStream);
-    expect(b.run(() => generator.next().value)).toBe(b);
-    expect(generator.next().value).toBe(device.defaultStream);
   });
 
   test('an asynchronous generator has the current stream of the `next` call that runs it', async () => {
@@ -254,38 +148,7 @@ describe('run', () => {
   });
 });
 
-describe('several devices', () => {
-  test('each has its own current stream; a run waits for that of its own device', () => {
-    const [one, two] = [open(), open()];
-    const [a, b] = [one.device.createStream(), two.device.createStream()];
-    for (const { device } of [one, two]) device.zeros(4);
-    a.run(() => {
-      b.run(() => {
-        expect([one.device.stream, two.device.stream]).toEqual([a, b]);
-        expect(getDefaultDevice()).toBe(two.device);
-      });
-      expect([one.device.stream, two.device.stream]).toEqual([a, two.device.defaultStream]);
-      expect(getDefaultDevice()).toBe(one.device);
-    });
-    expect(waitsOf(two.channel, b)).toEqual([two.device.defaultStream.timeline.slot]);
-    expect(getDefaultDevice()).toBe(one.device);
-  });
-});
-
 describe('setCurrentStream', () => {
-  test('outside of runs is for the thread, inside until the run ends, for every device', () => {
-    const [one, two] = [open(), open()];
-    const [a, b] = [one.device.createStream(), one.device.createStream()];
-    const other = two.device.createStream();
-    one.device.setCurrentStream(a);
-    b.run(() => {
-      one.device.setCurrentStream(one.device.defaultStream);
-      two.device.setCurrentStream(other);
-      expect([one.device.stream, two.device.stream]).toEqual([one.device.defaultStream, other]);
-    });
-    expect([one.device.stream, two.device.stream]).toEqual([a, two.device.defaultStream]);
-  });
-
   test('in one of two concurrent functions is not seen by the other', async () => {
     const { device } = open();
     const [a, b, c] = [device.createStream(), device.createStream(), device.createStream()];
@@ -299,17 +162,6 @@ describe('setCurrentStream', () => {
       return device.stream;
     });
     expect(await Promise.all([changed, kept])).toEqual([c, b]);
-  });
-
-  test('waits for the previous stream only with sync', () => {
-    const { channel, device } = open();
-    const [a, b] = [device.createStream(), device.createStream()];
-    device.zeros(4);
-    device.setCurrentStream(a);
-    expect(waitsOf(channel, a)).toEqual([]);
-    a.zeros(4);
-    device.setCurrentStream(b, { sync: true });
-    expect(waitsOf(channel, b)).toEqual([a.timeline.slot]);
   });
 
   test('refuses streams of other devices, closed ones and other values', () => {

@@ -1,6 +1,6 @@
 // Holds: when the stream continues, and the waits that are refused meanwhile.
 import { describe, expect, test } from 'vitest';
-import { AbortError, DeviceLostError, type MillraceError, StateError, WaitTimeoutError } from '../../../src/core/base/errors.js';
+import { AbortError, DeviceLostError, StateError } from '../../../src/core/base/errors.js';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { rejectionOf } from '../../support/wait.js';
@@ -38,65 +38,6 @@ describe('hold', () => {
     await reach(all, stream);
     expect([states, operation.isComplete]).toEqual([['called', 'done'], true]);
     expect(holds).toEqual([true, false]);
-  });
-
-  test('continues the stream when fn throws or rejects, and rejects with its error', async () => {
-    for (const fn of [
-      () => {
-        throw new RangeError('mine');
-      },
-      () => Promise.reject(new RangeError('mine')),
-    ]) {
-      const all = fixture();
-      const { channel, core, device } = all;
-      const seen: MillraceError[] = [];
-      core.errors.add({ next: (error) => seen.push(error) });
-      const { stream } = device;
-      const heard = stream.hold(fn, { timeoutMs: 1000 });
-      const done = rejectionOf(heard.done);
-      stream.hold(fn, { timeoutMs: 1000 });
-      const { slot, last } = stream.timeline;
-      await settle(all.progress);
-      expect(channel.released).toEqual([`${slot}:${last - 1}`]);
-      await reach(all, stream, last - 1);
-      expect(await done).toMatchObject({ name: 'RangeError', message: 'mine' });
-      expect(channel.released).toEqual([`${slot}:${last - 1}`, `${slot}:${last}`]);
-      await reach(all, stream);
-      expect(seen.map(({ code }) => code)).toEqual(['ERR_MILLRACE_HOST']);
-    }
-  });
-
-  test('that takes too long: its signal aborts, the stream continues, done rejects', async () => {
-    const all = fixture();
-    const { channel, device } = all;
-    const { stream } = device;
-    let signal: AbortSignal | undefined;
-    let open: () => void = () => undefined;
-    const operation = stream.hold(
-      (given) => {
-        signal = given;
-        return new Promise<void>((resolve) => (open = resolve));
-      },
-      { timeoutMs: 5, label: 'slow' },
-    );
-    const done = rejectionOf(operation.done);
-    const { slot, last } = stream.timeline;
-    while (channel.released.length === 0) {
-      all.progress.wake();
-      await turn();
-    }
-    expect(channel.released).toEqual([`${slot}:${last}`]);
-    await reach(all, stream);
-    const error = await done;
-    expect(error).toBeInstanceOf(WaitTimeoutError);
-    expect(signal?.reason).toBe(error);
-    expect(error).toMatchObject({
-      timeoutMs: 5,
-      waitingFor: [{ stream: 'default', current: { label: 'slow' }, waitingFor: { kind: 'host' } }],
-    });
-    open();
-    await settle(all.progress);
-    expect(channel.released).toHaveLength(1);
   });
 
   test('aborted before its call, it continues the stream at once; aborted later, its signal aborts', async () => {
@@ -155,26 +96,6 @@ describe('hold', () => {
     expect(all.holds.at(-1)).toBe(false);
   });
 
-  test('several streams are held at once, and closing waits for each', async () => {
-    const all = fixture();
-    const { channel, device, progress } = all;
-    const streams = [0, 1, 2].map(() => device.createStream());
-    channel.completeAll();
-    const opens: (() => void)[] = [];
-    for (const stream of streams) stream.hold(() => new Promise<void>((resolve) => void opens.push(resolve)), { timeoutMs: 10_000 });
-    const closing = streams.map((stream) => stream.close());
-    await settle(progress);
-    expect(opens).toHaveLength(3);
-    for (const open of opens) open();
-    await settle(progress);
-    expect(channel.released).toHaveLength(3);
-    for (let n = 0; n < 3; n++) {
-      channel.completeAll();
-      await settle(progress);
-    }
-    await Promise.all(closing);
-  });
-
   test('no wait outside of a hold is refused', async () => {
     const all = fixture();
     const { device } = all;
@@ -207,36 +128,6 @@ describe('a wait inside of a hold', () => {
     await done;
   }
 
-  test('for the held stream is refused at once, on every level', async () => {
-    await inside(async ({ channel, device, held }) => {
-      const x = held.zeros(4);
-      const fill = held.fill(x, 1);
-      // The library itself reads the promise outside of any hold.
-      const waits: (() => Promise<unknown>)[] = [
-        () => held.synchronize(),
-        () => held.ready({ below: 1 }),
-        () => device.synchronize(),
-        () => fill.done,
-        () => fill.synchronize({ timeoutMs: 5000 }),
-        () => held.record().done,
-        () => held.record().synchronize(),
-        () => x.read(),
-        () => x.item(0),
-        () => held.host(() => undefined).done,
-        () => held.close(),
-        () => device.close(),
-      ];
-      for (const wait of waits) {
-        const refused = await rejectionOf(wait());
-        expect(refused).toBeInstanceOf(StateError);
-        expect(String(refused)).toMatch(/held by the function that waits/);
-      }
-      expect(held.isOpen).toBe(true);
-      expect(device.state).toBe('open');
-      expect(channel.released).toEqual([]);
-    });
-  });
-
   test('for a promise of it that was read before is refused too', async () => {
     const all = fixture();
     const { device, channel } = all;
@@ -252,31 +143,6 @@ describe('a wait inside of a hold', () => {
     await reach(all, held);
     expect(await done).toBeInstanceOf(StateError);
     await later.done;
-  });
-
-  test('for earlier work of the held stream and for other streams is allowed', async () => {
-    const all = fixture();
-    const { channel, device, progress } = all;
-    const [held, other] = [device.createStream(), device.createStream()];
-    channel.completeAll();
-    const before = held.fill(held.zeros(1), 1);
-    const event = held.record();
-    const operation = held.hold(
-      async () => {
-        await before.done;
-        await event.done;
-        const fill = other.fill(other.zeros(1), 1);
-        channel.complete(other.timeline.slot, other.timeline.last);
-        progress.wake();
-        await fill.done;
-        await other.synchronize();
-      },
-      { timeoutMs: 3000 },
-    );
-    await reach(all, held, held.timeline.last - 1);
-    while (channel.released.length === 0) await turn();
-    await reach(all, held);
-    await operation.done;
   });
 
   test('for a stream that waits for it is refused, through any number of streams', async () => {

@@ -49,65 +49,6 @@ describe('host', () => {
     expect(order).toEqual([...[0, 1, 2, 3, 4].flatMap((n) => [`fill ${n}`, `fn ${n}`, `host ${n}`]), 'end']);
   });
 
-  test('100 of them between 100 copies into ordinary arrays run in order and see the bytes', async () => {
-    const all = fixture();
-    const { channel, device } = all;
-    const { stream } = device;
-    const x = device.zeros(1 << 18);
-    channel.completeAll();
-    const seen: number[] = [];
-    const isHostComplete: boolean[] = [];
-    for (let n = 0; n < 100; n++) {
-      const into = new Float32Array(1 << 18).fill(-1);
-      const copy = stream.copy(into, x);
-      stream.host(() => {
-        seen.push(n);
-        isHostComplete.push(copy.isComplete && into[into.length - 1] === 0);
-      });
-    }
-    const { slot, last } = stream.timeline;
-    for (let ticket = last - 199; ticket <= last; ticket += 7) {
-      channel.complete(slot, ticket);
-      all.progress.wake();
-      await turn();
-    }
-    const end = Promise.all([stream.synchronize(), device.synchronize()]);
-    await reach(all, stream);
-    await end;
-    expect(seen).toEqual(Array.from({ length: 100 }, (_, n) => n));
-    expect(isHostComplete).not.toContain(false);
-  });
-
-  test('later work does not wait for it, on the device', async () => {
-    const all = fixture();
-    const { channel, device } = all;
-    const { stream } = device;
-    stream.host(() => undefined);
-    stream.fill(device.zeros(4), 1);
-    expect(channel.opcodes(stream.timeline.slot).slice(-4)).toEqual(['NOP', 'ALLOC', 'FILL', 'FILL']);
-    expect(channel.released).toEqual([]);
-    await reach(all, stream);
-  });
-
-  test('rejects with the same error, reports it nowhere else, and the stream continues', async () => {
-    const all = fixture();
-    const { core, device } = all;
-    const { stream } = device;
-    const seen: MillraceError[] = [];
-    core.errors.add({ next: (error) => seen.push(error) });
-    const mine = new TypeError('mine');
-    const operation = stream.host(() => {
-      throw mine;
-    });
-    const later = stream.host(() => undefined);
-    const done = rejectionOf(operation.done);
-    await reach(all, stream);
-    expect(await done).toBe(mine);
-    await later.done;
-    await settle(all.progress);
-    expect(seen).toEqual([]);
-  });
-
   test('an unawaited error reaches errors$ once, at the latest when the device is closed', async () => {
     for (const isClosed of [false, true]) {
       const all = fixture();
