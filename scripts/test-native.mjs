@@ -1,5 +1,5 @@
 // Builds and runs the native tests, which need neither a GPU nor a CUDA toolkit. They are built in the addon's build folder and
-// link the addon's objects. `--sanitize=address|thread` uses a separate build, with debug information and without Node;
+// link the addon's objects. `--sanitize=address|thread|undefined` uses a separate build, with debug information and without Node;
 // `--benches` builds the programs of bench/native and nothing else; `--build-only` stops after the build. Writes
 // build/reports/native.xml.
 import { existsSync, mkdirSync } from 'node:fs';

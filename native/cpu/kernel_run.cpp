@@ -37,6 +37,7 @@ class KernelThread {
 
  private:
   [[nodiscard]] static bool Install();
+  static void UnblockSignals();
   [[nodiscard]] bool HasSignalStack();
   static void PassOn(int signal, siginfo_t* info, void* context);
   void LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const;
@@ -102,12 +103,16 @@ bool KernelThread::Install() {
   return true;
 }
 
-KernelThread::KernelThread() {
-  // If an instruction raises a blocked signal, the kernel ends the process.
+// If an instruction raises a blocked signal, the kernel ends the process.
+void KernelThread::UnblockSignals() {
   sigset_t raised;
   sigemptyset(&raised);
   for (const int signal : kSignals) sigaddset(&raised, signal);
   pthread_sigmask(SIG_UNBLOCK, &raised, nullptr);
+}
+
+KernelThread::KernelThread() {
+  UnblockSignals();
   pthread_setspecific(key, this);
 }
 
@@ -150,6 +155,10 @@ void KernelThread::OnSignal(int signal, siginfo_t* info, void* context) {
   if (KernelThread* thread = Find(); thread != nullptr && info->si_code > 0) {
     KernelRun* run = thread->run;
     if (run != nullptr && !run->is_paused_) {
+#if defined(__SANITIZE_THREAD__)
+      // The sanitizer blocks every signal in handlers, whatever their flags are, and the handler may not return.
+      UnblockSignals();
+#endif
       if (signal != SIGFPE) thread->LeaveRun(*run, signal, *info);
       if (SkipDivision(*static_cast<ucontext_t*>(context))) {
         errno = error;

@@ -100,19 +100,8 @@ MR_TEST(ConditionsChooseAndRepeatTheirBodies) {
   }
 }
 
-/// Whether a kernel's stack may overflow here: the thread sanitizer ends the process at the signal.
-bool CanOverflow() {
-#if defined(__SANITIZE_THREAD__)
-  std::printf("  skipped: under the thread sanitizer no stack may overflow\n");
-  return false;
-#else
-  return true;
-#endif
-}
-
 // G6.
 MR_TEST(AFailedNodeStopsItsLaunchAndTheNextOneRuns) {
-  if (!CanOverflow()) return;
   auto device = OpenDevice(2);
   auto affine = LoadKernel(*device, "affine");
   auto overflow = LoadKernel(*device, "overflow");
@@ -144,7 +133,6 @@ MR_TEST(AFailedNodeStopsItsLaunchAndTheNextOneRuns) {
 
 // G6.
 MR_TEST(AFailureInABodyNamesTheOutermostConditionAndEndsItsLoops) {
-  if (!CanOverflow()) return;
   auto device = OpenDevice(2);
   auto affine = LoadKernel(*device, "affine");
   auto overflow = LoadKernel(*device, "overflow");

@@ -10,12 +10,17 @@
 #include <utility>
 #include <vector>
 
+// Options for the sanitizers. Up to GCC 13 and LLVM 16, they may misread the thread-local storage of an opened library
+// and crash (google/sanitizers#1322): at a leak check of the address sanitizer while threads that used it are alive,
+// and at any use of it under the thread sanitizer.
+#define MR_SANITIZER_OPTIONS(name)                                                    \
+  extern "C" __attribute__((visibility("default"), used)) inline const char* name() { \
+    return "intercept_tls_get_addr=0";                                                \
+  }
 #if defined(__SANITIZE_ADDRESS__)
-/// Options for the address sanitizer. Up to GCC 13 and LLVM 16, its leak check may misread the thread-local storage of
-/// an opened library and crash (google/sanitizers#1322) while threads that used it are alive.
-extern "C" __attribute__((visibility("default"), used)) inline const char* __asan_default_options() {
-  return "intercept_tls_get_addr=0";
-}
+MR_SANITIZER_OPTIONS(__asan_default_options)
+#elif defined(__SANITIZE_THREAD__)
+MR_SANITIZER_OPTIONS(__tsan_default_options)
 #endif
 
 namespace millrace::testing {
