@@ -13,6 +13,13 @@ const LIMITED = /Too many open files|[Cc]annot allocate memory|failed to map seg
 export const RAISE_LIMITS =
   'Raise the limits of the process (ulimit -n for open files, -v for memory, -u for threads), or use less of them.';
 
+/** What to do about the loader's reason; nothing for reasons that are not of the system. @internal */
+export function loaderHelp(reason: string): readonly string[] {
+  if (!LIMITED.test(reason)) return [];
+  const other = 'If its folder is mounted noexec, move it to a file system that is not.';
+  return reason.includes('failed to map segment') ? [other, RAISE_LIMITS] : [RAISE_LIMITS];
+}
+
 let loaded: Binding | undefined;
 
 /** The addon that `addonPlace` finds. Loaded once per thread. */
@@ -42,7 +49,8 @@ function load({ path, origin }: AddonPlace): Binding {
 }
 
 function helpFor(reason: string, origin: AddonPlace['origin']): readonly string[] {
-  if (LIMITED.test(reason)) return [RAISE_LIMITS];
+  const known = loaderHelp(reason);
+  if (known.length > 0) return known;
   if (origin === 'variable') return ['MILLRACE_ADDON names this addon: unset the variable, or name one that was built for this package.'];
   const library = /GLIBC_|ld-musl|ld-linux/.test(reason) ? [`The addon of a platform package needs glibc ${OLDEST_GLIBC} or newer.`] : [];
   return [...library, ...installHelp()];

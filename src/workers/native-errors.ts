@@ -11,7 +11,7 @@ import {
   UnsupportedError,
 } from '../core/base/errors.js';
 import type { NativeFailure } from '../native/binding.js';
-import { RAISE_LIMITS } from '../native/load.js';
+import { loaderHelp, RAISE_LIMITS } from '../native/load.js';
 import { Status } from '../protocol/protocol.gen.js';
 
 /** Turns the status of a native failure into an error of the library. */
@@ -25,7 +25,7 @@ export function asMillraceError(error: unknown, what: string, capability: string
     case Status.OUT_OF_MEMORY:
       return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `${what}: ${message}`, 0, 0, facts);
     case Status.UNAVAILABLE:
-      return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, [], facts);
+      return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, loaderHelp(message), facts);
     case Status.UNSUPPORTED:
       return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', `${what}: ${message}`, capability, facts);
     case Status.STATE:

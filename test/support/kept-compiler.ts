@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import path from 'node:path';
-import envPaths from 'env-paths';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const SHIM = path.join(ROOT, 'native/cpu/shim');
@@ -13,7 +13,8 @@ const HEADERS = path.join(ROOT, 'native/kernel_headers');
 const SHORT = path.join(ROOT, 'dist/headers');
 const { MILLRACE_TEST_CACHE = '' } = process.env;
 /** CI may keep this folder between its runs. */
-const STORE = path.resolve(MILLRACE_TEST_CACHE || path.join(envPaths('millrace', { suffix: '' }).cache, 'tests'));
+const CACHES = process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache');
+const STORE = path.resolve(MILLRACE_TEST_CACHE || path.join(CACHES, 'millrace/tests'));
 /** Where results are kept: without a store, for this checkout. */
 export const KEPT: string = MILLRACE_TEST_CACHE === 'off' ? path.join(ROOT, 'build/kept-compiler') : STORE;
 /** Results that no run has used for so long are removed. */

@@ -14,7 +14,6 @@ const PACKAGES: Readonly<Record<string, (file: string) => boolean>> = {
   '@viz-js/viz': (file) => file === 'core/graphs/graph-svg.ts',
   acorn: (file) => file.startsWith('compiler/'),
   cac: (file) => file === 'cli/main.ts',
-  'env-paths': (file) => file.startsWith('toolchain/'),
   piscina: (file) => file === 'workers/pool-thread.ts',
   rxjs: (file) => file.startsWith('reactive/') || file.startsWith('testing/') || file === 'cli/demo.ts',
   'rxjs/testing': (file) => file.startsWith('testing/'),

@@ -34,8 +34,11 @@ const MAX_OUTPUT_CHARS = 1 << 20;
 /** Environment variables that a compiler needs. None of them may change its output, because the cache key does not include them. */
 const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'TMPDIR', 'LD_LIBRARY_PATH', 'CUDA_HOME', 'CUDA_PATH', 'MILLRACE_CXX', 'CXX'];
 
+/** Where programs are if PATH is not set. */
+export const USUAL_PATH = '/usr/local/bin:/usr/bin:/bin';
+
 function environment(): NodeJS.ProcessEnv {
-  const env: NodeJS.ProcessEnv = { LC_ALL: 'C' };
+  const env: NodeJS.ProcessEnv = { LC_ALL: 'C', PATH: USUAL_PATH };
   for (const name of PASSED_ON) {
     if (process.env[name] !== undefined) env[name] = process.env[name];
   }

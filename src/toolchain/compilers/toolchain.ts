@@ -5,7 +5,7 @@ import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
 import { stampOf, type MachineFacts } from '../base/file-stamps.js';
 import { isPassing, outside } from '../system/environment-errors.js';
-import { runCompiler } from './run-compiler.js';
+import { runCompiler, USUAL_PATH } from './run-compiler.js';
 
 export interface Toolchain {
   readonly command: string;
@@ -147,7 +147,7 @@ function isElf(program: string): boolean {
 function which(program: string, env: NodeJS.ProcessEnv): string | undefined {
   const places = program.includes('/')
     ? [program]
-    : (env['PATH'] ?? '')
+    : (env['PATH'] ?? USUAL_PATH)
         .split(delimiter)
         .filter(isAbsolute)
         .map((dir) => join(dir, program));

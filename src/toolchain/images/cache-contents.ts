@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cacheFolder } from './cache.js';
+import { cachePlaces } from './cache.js';
 import { isOurs, openFolder } from './private-cache-folder.js';
 
 export interface CacheContents {
@@ -17,9 +17,11 @@ export interface CacheContents {
 
 /** Creates no folder. */
 export async function cacheContents(env: NodeJS.ProcessEnv = process.env): Promise<CacheContents> {
-  const folder = cacheFolder(env);
-  if (folder === undefined || !existsSync(folder)) return { folder, files: [], bytes: 0 };
-  const opened = openFolder(folder);
+  const places = cachePlaces(env);
+  const there = places.filter((place) => existsSync(place)).map((folder) => ({ folder, opened: openFolder(folder) }));
+  const used = there.find(({ opened }) => 'path' in opened) ?? there[0];
+  if (used === undefined) return { folder: places[0], files: [], bytes: 0 };
+  const { folder, opened } = used;
   if ('reason' in opened) return { folder, reason: opened.reason, files: [], bytes: 0 };
   const names = (await readdir(folder)).filter(isOurs);
   const files = await Promise.all(

@@ -1,21 +1,21 @@
 // Compiled images on disk. The file name is a digest of the inputs. A file is written under a temporary name, then renamed, and ends with a
 // digest of its content: a reader finds a complete file or none, even if other processes write, crash or fill the disk.
 //
-// When the folder cannot be used (read-only, mounted noexec, owned by or open to other users), the thread's temporary folder takes its
-// place, and the next process builds the kernels again.
+// The folder is the first that can be used of those that `cachePlaces` gives. When none can (read-only, mounted noexec, owned by or open to
+// other users), the thread's temporary folder takes its place, and the next process builds the kernels again.
 //
 // Files are opened by synchronous calls, here and in the whole toolchain. When a worker is terminated, Node closes what `openSync` has opened
 // in it. It drops the result of a `promises.open` in flight, and that descriptor would stay open until the process ends (decision 0030).
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, realpathSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import envPaths from 'env-paths';
+import { homedir, tmpdir } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
 import { outside, reasonOf } from '../system/environment-errors.js';
+import { ownUser, type Trust } from '../system/private-folder.js';
 import { temporaryFolder } from '../system/temporary-folder.js';
-import type { Trust } from '../system/private-folder.js';
-import { type Folder, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
+import { type Folder, isNoExec, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
 import { Date } from '../../core/base/timers.js';
 
 export interface CachedFile {
@@ -31,31 +31,24 @@ const MAX_TOTAL_BYTES = 256 << 20;
 /** Younger files are kept: another process may be about to load them, or may still be writing them. */
 const MIN_AGE_MS = 24 * 3600_000;
 
-/** Undefined where built kernels are not kept. */
-export function cacheFolder(env: NodeJS.ProcessEnv): string | undefined {
-  if (env['MILLRACE_CACHE'] === 'off') return undefined;
-  return resolve(env['MILLRACE_CACHE_DIR'] || join(envPaths('millrace', { suffix: '' }).cache, 'kernels'));
-}
-
 export class KernelCache {
-  /** Undefined when images are not stored. */
-  readonly #wanted: string | undefined;
+  /** Where images may be stored: nowhere with `MILLRACE_CACHE=off`. */
+  readonly #places: readonly string[];
   #folder: Folder | undefined;
   #isPruned = false;
 
-  /** `MILLRACE_CACHE=off` disables storing; `MILLRACE_CACHE_DIR` names another directory. */
   constructor(env: NodeJS.ProcessEnv = process.env) {
-    this.#wanted = cacheFolder(env);
+    this.#places = cachePlaces(env);
   }
 
   /** Whether the next process can find what is added. */
   get isKept(): boolean {
-    return this.#wanted !== undefined;
+    return this.#places.length > 0;
   }
 
   /** Whether a cache folder exists. */
   isThere(): boolean {
-    return this.#wanted !== undefined && existsSync(this.#wanted);
+    return this.#places.some((place) => existsSync(place));
   }
 
   /** The file of this name, if it exists and is complete. A damaged file is removed. */
@@ -77,7 +70,7 @@ export class KernelCache {
 
   /** Rejects with an UnavailableError that names both folders and the reasons when neither can be written to. */
   async add(name: string, content: Uint8Array): Promise<CachedFile> {
-    if (this.#wanted === undefined) return this.addUnshared(name, content);
+    if (!this.isKept) return this.addUnshared(name, content);
     const folder = this.#open();
     let reason = 'reason' in folder ? folder.reason : '';
     if ('path' in folder) {
@@ -87,22 +80,22 @@ export class KernelCache {
         return file;
       } catch (error) {
         // The disk has filled up or become read-only since the folder was opened.
-        reason = reasonOf(error);
+        reason = `${folder.path} (${reasonOf(error)})`;
       }
     }
     try {
-      return await write(temporaryFolder(), name, content);
+      return await write(this.#loadable(), name, content);
     } catch (error) {
-      const places = `${this.#wanted} (${reason}); ${error instanceof UnavailableError ? error.message.replace(/^K707: /, '') : reasonOf(error)}`;
+      const places = `${reason}; ${error instanceof UnavailableError ? error.message.replace(/^K707: /, '') : reasonOf(error)}`;
       throw outside('No folder can store the built kernels', places, [
-        'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.',
+        'Set MILLRACE_CACHE_DIR to a folder that only this user can write to, on a file system that is not mounted noexec.',
       ]);
     }
   }
 
   /** Writes a file that `find` does not return: two images of one name may be loaded at once, and the loader identifies them by path. */
   async addUnshared(name: string, content: Uint8Array): Promise<CachedFile> {
-    const directory = temporaryFolder();
+    const directory = this.#loadable();
     try {
       return await write(directory, `${randomBytes(8).toString('hex')}-${name}`, content);
     } catch (error) {
@@ -112,22 +105,30 @@ export class KernelCache {
 
   /** The folder to search: the cache folder, or the temporary folder in its place. Undefined when there is none. */
   #directory(): string | undefined {
-    if (this.#wanted === undefined) return undefined;
+    if (!this.isKept) return undefined;
     const folder = this.#open();
     try {
-      return 'path' in folder ? folder.path : temporaryFolder();
+      return 'path' in folder ? folder.path : this.#loadable();
     } catch {
       // `add` reports the reason.
       return undefined;
     }
   }
 
+  /** The thread's temporary folder; one inside the cache folder where the loader could not map an image from TMPDIR. */
+  #loadable(): string {
+    if (!isTemporaryNoExec()) return temporaryFolder();
+    const folder: Folder | undefined = this.isKept ? this.#open() : undefined;
+    if (folder !== undefined && 'path' in folder) return temporaryFolder(folder.path);
+    const help = ['Set TMPDIR, or MILLRACE_CACHE_DIR without MILLRACE_CACHE=off, to a folder on a file system that is not mounted noexec.'];
+    throw outside('No built kernel can be loaded from the temporary folder', `${tmpdir()} is mounted noexec`, help);
+  }
+
   /** Opens the folder again when it failed for a passing reason, and when it is no longer private. */
   #open(): Folder {
     let folder = this.#folder;
     if (folder === undefined || ('path' in folder ? !isStillPrivate(folder.path) : folder.isPassing)) {
-      folder = this.#folder = openFolder(this.#wanted!);
-      if ('reason' in folder && folder.isUnsafe) warnOnce(this.#wanted!, folder.reason);
+      folder = this.#folder = openFirst(this.#places);
     }
     return folder;
   }
@@ -137,6 +138,53 @@ export class KernelCache {
     this.#isPruned = true;
     await prune(directory).catch(() => {});
   }
+}
+
+/**
+ * The folders for built kernels, by preference: `MILLRACE_CACHE_DIR` alone; else that of the user, and a private one in the temporary folder
+ * for a user without a home, or with one that cannot be written to. None with `MILLRACE_CACHE=off`.
+ */
+export function cachePlaces(env: NodeJS.ProcessEnv): readonly string[] {
+  if (env['MILLRACE_CACHE'] === 'off') return [];
+  const chosen = env['MILLRACE_CACHE_DIR'];
+  if (chosen) return [resolve(chosen)];
+  // XDG's rule: a relative path does not count.
+  const caches = [env['XDG_CACHE_HOME'] ?? '', join(home(env), '.cache')].find(isAbsolute);
+  const users = caches === undefined ? [] : [join(caches, 'millrace', 'kernels')];
+  return [...users, join(resolve(tmpdir()), `millrace-kernels-${ownUser()}`)];
+}
+
+/** Empty without HOME for a user id that the list of users does not have. */
+function home(env: NodeJS.ProcessEnv): string {
+  try {
+    return env['HOME'] ?? homedir();
+  } catch {
+    return '';
+  }
+}
+
+function isTemporaryNoExec(): boolean {
+  try {
+    return isNoExec(realpathSync(tmpdir()));
+  } catch {
+    // `temporaryFolder` reports what is wrong with it.
+    return false;
+  }
+}
+
+/** The first folder that can be used, or why none can. */
+function openFirst(places: readonly string[]): Folder {
+  const reasons: string[] = [];
+  for (const place of places) {
+    const folder = openFolder(place);
+    if ('path' in folder) return folder;
+    const { reason, isUnsafe, isPassing } = folder;
+    reasons.push(`${place} (${reason})`);
+    if (isUnsafe) warnOnce(place, reason);
+    // The next place would then be used for good.
+    if (isPassing) return { ...folder, reason: reasons.join('; ') };
+  }
+  return { reason: reasons.join('; '), isUnsafe: false, isPassing: false };
 }
 
 const warned: Set<string> = new Set();

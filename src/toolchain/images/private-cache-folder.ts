@@ -50,6 +50,9 @@ export function openFolder(wanted: string): Folder {
     const inTheWay = whoCouldSwap(join(place, 'folder'));
     if (inTheWay !== undefined && !existsSync(wanted)) return refused(inTheWay);
     makeFolder(wanted);
+    const entry = lstatSync(wanted);
+    // In a folder such as /tmp, another user can point the name at any folder of this user.
+    if (!isTrustedOwner(entry.uid)) return refused(`${wanted} belongs to another user (uid ${entry.uid})`);
     // Resolved once, so that a symbolic link that is changed later has no effect.
     const path = realpathSync(wanted);
     const who = whoCouldSwap(path);

@@ -18,15 +18,28 @@ const HELP: readonly string[] = [
 const NAMED = /^millrace-(\d+)-(\d+)-(\d+)-\w{6,16}$/;
 
 let own: string | undefined;
+/** Those in other places. */
+const others: Map<string, string> = new Map();
 
-/** The folder, private to this user. Throws an UnavailableError with the reason when it cannot be created. */
-export function temporaryFolder(): string {
+/**
+ * The folder, private to this user, in TMPDIR unless another private `place` is given. Throws an UnavailableError with the reason when it
+ * cannot be created.
+ */
+export function temporaryFolder(place?: string): string {
+  if (place !== undefined) return inPlace(place);
   // A service that removes old files from /tmp may have removed it.
   if (own === undefined || !isThere(own)) {
     own = make();
     guard.folder(own);
   }
   return own;
+}
+
+/** The guard does not know it: after a signal, the next process that needs such a folder removes it. */
+function inPlace(place: string): string {
+  let folder = others.get(place);
+  if (folder === undefined || !isThere(folder)) others.set(place, (folder = make(place)));
+  return folder;
 }
 
 /** Creates a folder in it. The caller removes that with `leave`. */
@@ -54,9 +67,8 @@ export function leave(scratch: string): void {
   own = undefined;
 }
 
-function make(): string {
-  const given = tmpdir();
-  const name = process.env['TMPDIR'] === undefined ? given : `TMPDIR (${given})`;
+function make(given: string = tmpdir()): string {
+  const name = given === process.env['TMPDIR'] ? `TMPDIR (${given})` : given;
   try {
     const place = realpathSync(given);
     const who = whoCouldSwap(join(place, 'folder'));

@@ -1,10 +1,11 @@
 // A cache folder whose file system is mounted noexec: the loader could not map an image from it, so images are stored elsewhere.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
+import { loaderHelp } from '../../../src/native/load.js';
 import { isNoExec } from '../../../src/toolchain/images/private-cache-folder.js';
 
 const MOUNTS = String.raw`21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -45,22 +46,43 @@ const mounted = (script: string, args: readonly string[]) =>
     timeout: 20_000,
   });
 
-test('a real noexec folder: the image goes to the temporary folder; without one the error says noexec', (context) => {
+test('a real noexec folder as cache, as TMPDIR or as both: an image is stored where it can be loaded, or the error says noexec', (context) => {
   if (mounted('true', []).status !== 0) context.skip('this user may not mount a file system');
   const cache = pathToFileURL(join(import.meta.dirname, '../../../dist/toolchain/images/cache.js')).href;
   const code = `import { KernelCache } from ${JSON.stringify(cache)};
-    const cache = new KernelCache({ MILLRACE_CACHE_DIR: ${JSON.stringify(join(scratch, 'kernels'))} });
-    const added = await cache.add('a.so', Buffer.from('built')).then(({ path }) => path, (error) => error.name + ' ' + error.message);
-    console.log(added);`;
-  const run = (env: string): string => {
+    const told = (adding) => adding.then(({ path }) => path, (error) => [error.name, error.message, ...error.help].join(' '));
+    const cache = new KernelCache();
+    console.log(JSON.stringify([await told(cache.add('a.so', Buffer.from('built'))), await told(cache.addUnshared('b.so', Buffer.from('built')))]));`;
+  const run = (env: string): string[] => {
     const ran = mounted(`exec env ${env} "$@"`, [process.execPath, '--input-type=module', '--eval', code]);
     expect(ran).toMatchObject({ status: 0, stderr: '' });
-    return ran.stdout.trim();
+    return JSON.parse(ran.stdout) as string[];
   };
-  const path = run('MILLRACE_TEST=1');
-  expect(path).toMatch(/\/a\.so$/);
-  expect(path.startsWith(scratch)).toBe(false);
-  const error = run('TMPDIR=/proc/nonexistent');
-  expect(error).toContain(`UnavailableError K707: No folder can store the built kernels: ${join(scratch, 'kernels')}`);
-  expect(error).toContain(`(${join(scratch, 'kernels')} is mounted noexec); `);
+  const noexec = join(scratch, 'kernels');
+  for (const path of run(`MILLRACE_CACHE_DIR=${noexec}`)) {
+    expect(path).toMatch(/\/(?:\w+-)?[ab]\.so$/);
+    expect(path.startsWith(scratch)).toBe(false);
+  }
+  const executable = mkdtempSync(join(tmpdir(), 'millrace-executable-'));
+  const [kept = '', unshared = ''] = run(`TMPDIR=${scratch} MILLRACE_CACHE_DIR=${executable}`);
+  expect(kept).toBe(join(executable, 'a.so'));
+  expect(unshared.startsWith(`${executable}/millrace-`)).toBe(true);
+  // The folder of the process has gone with it.
+  expect(readdirSync(executable)).toEqual(['a.so']);
+  rmSync(executable, { recursive: true });
+  for (const env of [`TMPDIR=${scratch} MILLRACE_CACHE_DIR=${noexec}`, `TMPDIR=${scratch} MILLRACE_CACHE=off`]) {
+    for (const error of run(env)) {
+      expect(error).toMatch(/^UnavailableError K707: /);
+      expect(error).toContain(`${scratch} is mounted noexec`);
+      expect(error).toMatch(/ Set (?:TMPDIR|MILLRACE_CACHE_DIR)\b.* not mounted noexec\./);
+    }
+  }
+  const [neither] = run(`TMPDIR=/proc/nonexistent MILLRACE_CACHE_DIR=${noexec}`);
+  expect(neither).toContain(`UnavailableError K707: No folder can store the built kernels: ${noexec} (${noexec} is mounted noexec); `);
+});
+
+test('the help for an image or an addon that the loader does not map names noexec', () => {
+  const [noexec, limits] = loaderHelp('/a/b.so: failed to map segment from shared object');
+  expect([noexec, limits]).toEqual([expect.stringContaining('noexec'), expect.stringContaining('ulimit')]);
+  expect([loaderHelp('Too many open files').length, loaderHelp('invalid ELF header')]).toEqual([1, []]);
 });
