@@ -1,7 +1,7 @@
 // Bundles what programs load, in place of the output of tsc: the library, its workers and the commands of `npx millrace`. The other modules stay as tsc
 // wrote them, because their content is part of the names of cached kernels.
-import { readFileSync, rmSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './tools.mjs';
 
@@ -18,16 +18,16 @@ const sourceMaps = {
 };
 
 /** A module that locates files relative to its own file must find them as without a bundle, so each gets its own URL in dist. */
-const ownUrls = {
+const ownUrls = (head = '') => ({
   name: 'own urls',
   transform: {
     filter: { code: 'import.meta.url' },
     handler: (code, id) => ({
-      code: code.replaceAll('import.meta.url', `new URL(${JSON.stringify(relative(DIST, id))}, DIST_URL).href`),
+      code: head + code.replaceAll('import.meta.url', `new URL(${JSON.stringify(relative(DIST, id))}, DIST_URL).href`),
       map: null,
     }),
   },
-};
+});
 
 /** What a bundle imports from another bundle. */
 const otherBundles = {
@@ -41,10 +41,11 @@ const otherBundles = {
   },
 };
 
-async function bundleOf(input, external, output) {
-  const plan = await rolldown({ input, platform: 'node', external, plugins: [otherBundles, sourceMaps, ownUrls] });
-  await plan.write({ sourcemap: true, sourcemapExcludeSources: true, ...output });
+async function bundleOf(input, external, output, urls = ownUrls()) {
+  const plan = await rolldown({ input, platform: 'node', external, plugins: [otherBundles, sourceMaps, urls] });
+  const written = await plan.write({ sourcemap: true, sourcemapExcludeSources: true, ...output });
   await plan.close();
+  return written.output;
 }
 
 /** The URL of dist for a file of the bundle, given the URL of that file. */
@@ -52,14 +53,20 @@ const distUrl = (fileName, url) =>
   `const DIST_URL = new URL(${JSON.stringify(`${relative(dirname(fileName), '.') || '.'}/`)}, ${url}).href;`;
 
 export async function bundle() {
-  // Node finds, reads and links each module of an import: 350 of them take 230 ms, these two files and the code that they share 60 ms.
-  await bundleOf({ index: join(DIST, 'index.js'), 'testing/index': join(DIST, 'testing/index.js') }, PACKAGES, {
-    dir: DIST,
-    format: 'esm',
-    entryFileNames: '[name].js',
-    chunkFileNames: 'shared-[hash].js',
-    banner: ({ fileName }) => distUrl(fileName, 'import.meta.url'),
-  });
+  // Node finds, reads and links each module of an import: 350 of them take 230 ms, these two files and the code that they share 60 ms. The code is
+  // CommonJS, which everything can load, and there is one copy of it: the ES modules give its exports their names.
+  for (const old of readdirSync(DIST)) if (old.startsWith('shared-')) rmSync(join(DIST, old));
+  const place = `import { DIST_URL } from ${JSON.stringify(join(root, 'scripts/package-place.mjs'))};\n`;
+  const entries = { index: join(DIST, 'index.js'), 'testing/index': join(DIST, 'testing/index.js') };
+  const library = { dir: DIST, format: 'cjs', exports: 'named', entryFileNames: '[name].cjs', chunkFileNames: 'shared-[hash].cjs' };
+  for (const { type, code, fileName, isEntry, name, exports } of await bundleOf(entries, PACKAGES, library, ownUrls(place))) {
+    // A bundler that makes an ES module of it has no `require` there.
+    if (type === 'chunk') writeFileSync(join(DIST, fileName), code.replaceAll(/\brequire\(("node:[\w/]+")\)/g, 'process.getBuiltinModule($1)'));
+    if (!isEntry) continue;
+    const names = exports.toSorted().join(',\n  ');
+    writeFileSync(join(DIST, `${name}.js`), `import code from './${basename(name)}.cjs';\n\nexport const {\n  ${names},\n} = code;\n`);
+    rmSync(join(DIST, `${name}.js.map`), { force: true });
+  }
   // CommonJS files. When a worker is terminated while Node reads an ES module, the descriptor of the module's file stays open.
   // Node reads a CommonJS module in one synchronous call, which `terminate` cannot interrupt. Packages are part of the files. What
   // builds need is a file of its own, which the first build loads: it is nineteen twentieths of the code.

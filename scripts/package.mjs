@@ -42,6 +42,8 @@ function packMain() {
   const { private: _private, scripts: _scripts, devDependencies: _tools, files: _files, binary: _binary, ...published } = manifest;
   pack('main', {
     ...Object.fromEntries([...declarations].map(([file, text]) => [`dist/${file}`, text])),
+    // The same for `require`.
+    ...Object.fromEntries([...declarations].map(([file, text]) => [`dist/${file.replace(/ts$/, 'cts')}`, text.replaceAll(/(from '\..*)\.js'/g, "$1.cjs'")])),
     'README.md': withAddresses(readFileSync(join(root, 'README.md'), 'utf8')),
     'package.json': { ...published, optionalDependencies: Object.fromEntries(PLATFORMS.map((one) => [nameOf(one), version])) },
   });

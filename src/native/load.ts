@@ -37,7 +37,7 @@ function load({ path, origin }: AddonPlace): Binding {
     binding = addon.exports as Binding;
   } catch (cause) {
     const reason = (cause as Error).message;
-    const message = `The native addon at ${path} does not load on ${platformName()}: ${reason}.`;
+    const message = `The native addon at ${path} does not load on ${platformName()}: ${reason.replace(/\.$/, '')}.`;
     throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, helpFor(reason, origin), { cause });
   }
   const hash = binding.protocolHash();
@@ -51,6 +51,8 @@ function load({ path, origin }: AddonPlace): Binding {
 function helpFor(reason: string, origin: AddonPlace['origin']): readonly string[] {
   const known = loaderHelp(reason);
   if (known.length > 0) return known;
+  if (/loading addons is disabled/.test(reason))
+    return ["Node's permission model needs these grants: --allow-addons --allow-worker --allow-fs-read=*, and for compilers --allow-child-process --allow-fs-write=*."];
   if (origin === 'variable') return ['MILLRACE_ADDON names this addon: unset the variable, or name one that was built for this package.'];
   const library = /GLIBC_|ld-musl|ld-linux/.test(reason) ? [`The addon of a platform package needs glibc ${OLDEST_GLIBC} or newer.`] : [];
   return [...library, ...installHelp()];

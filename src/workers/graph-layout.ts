@@ -1,6 +1,7 @@
 // Lays out drawings of graphs on a thread of their own: Graphviz takes seconds for some thousands of nodes.
 // Thread: owner.
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 
 /**
@@ -24,7 +25,7 @@ const give = () => {
 };
 parentPort.on('message', (part) => {
   if (svg !== undefined) give();
-  else if (part === null) void import(module).then(({ instance }) => instance()).then(layOut);
+  else if (part === null) void require(module).instance().then(layOut);
   else dot += part;
 });
 `;
@@ -34,7 +35,7 @@ type Piece = string | { readonly cause: unknown };
 /** The `LayOut` of src/core/graphs/graph-svg.ts. */
 export async function* layOutInWorker(dot: AsyncIterable<string>): AsyncGenerator<Piece> {
   // The thread has no file, relative to which it could find the package.
-  const workerData = { module: import.meta.resolve('@viz-js/viz'), pieceLength: 16_384 };
+  const workerData = { module: createRequire(import.meta.url).resolve('@viz-js/viz'), pieceLength: 16_384 };
   const worker = new Worker(PROGRAM, { eval: true, execArgv: [], name: 'millrace drawing', workerData });
   const ended = new AbortController();
   worker.once('exit', (code) => ended.abort(new Error(`The thread of the layout ended with exit code ${code}.`)));

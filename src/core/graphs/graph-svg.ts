@@ -1,5 +1,7 @@
 // A graph as a drawing: SVG that Graphviz lays out, compiled to WebAssembly in the package @viz-js/viz, which users install if they draw.
 // Colours are in a style sheet with a light and a dark half.
+import { createRequire } from 'node:module';
+import type * as Viz from '@viz-js/viz';
 import { StateError, UnavailableError } from '../base/errors.js';
 import { performance, setImmediate } from '../base/timers.js';
 import type { CapturedNode } from './captured-node.js';
@@ -13,7 +15,9 @@ const WRITE_MS = 0.5;
 export type LayOut = (dot: AsyncIterable<string>) => AsyncIterable<string | { readonly cause: unknown }>;
 
 let layOut: LayOut = async function* (dot) {
-  const graphviz = await (await import('@viz-js/viz')).instance();
+  // Not by `import`: bundlers would look for the package of users who draw nothing.
+  const { instance } = createRequire(import.meta.url)('@viz-js/viz') as typeof Viz;
+  const graphviz = await instance();
   let text = '';
   for await (const part of dot) text += part;
   try {

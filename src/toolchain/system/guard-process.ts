@@ -70,7 +70,8 @@ class Guard {
     child.unref();
     // A write fails when somebody killed the guard; builds go on without it.
     child.stdin.on('error', () => {});
-    (child.stdin as unknown as { unref(): void }).unref();
+    // Bun's has none.
+    (child.stdin as unknown as { unref?(): void }).unref?.();
     this.#child = child;
     child.stdin.write([...Array.from(this.#groups, (pid) => `+ ${pid}`), `d ${this.#folder}`, ''].join('\n'));
   }
