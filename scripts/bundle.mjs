@@ -61,7 +61,8 @@ export async function bundle() {
   const library = { dir: DIST, format: 'cjs', exports: 'named', entryFileNames: '[name].cjs', chunkFileNames: 'shared-[hash].cjs' };
   for (const { type, code, fileName, isEntry, name, exports } of await bundleOf(entries, PACKAGES, library, ownUrls(place))) {
     // A bundler that makes an ES module of it has no `require` there.
-    if (type === 'chunk') writeFileSync(join(DIST, fileName), code.replaceAll(/\brequire\(("node:[\w/]+")\)/g, 'process.getBuiltinModule($1)'));
+    if (type === 'chunk')
+      writeFileSync(join(DIST, fileName), code.replaceAll(/\brequire\(("node:[\w/]+")\)/g, 'process.getBuiltinModule($1)'));
     if (!isEntry) continue;
     const names = exports.toSorted().join(',\n  ');
     writeFileSync(join(DIST, `${name}.js`), `import code from './${basename(name)}.cjs';\n\nexport const {\n  ${names},\n} = code;\n`);
@@ -86,7 +87,7 @@ export async function bundle() {
     dir: DIST,
     format: 'esm',
     entryFileNames: '[name].js',
-    chunkFileNames: 'cli/[name].js',
+    chunkFileNames: ({ isDynamicEntry, name }) => (isDynamicEntry ? 'cli/[name].js' : `cli/shared-${name}.js`),
     banner: ({ fileName }) => distUrl(fileName, 'import.meta.url'),
   });
 }

@@ -43,7 +43,9 @@ function packMain() {
   pack('main', {
     ...Object.fromEntries([...declarations].map(([file, text]) => [`dist/${file}`, text])),
     // The same for `require`.
-    ...Object.fromEntries([...declarations].map(([file, text]) => [`dist/${file.replace(/ts$/, 'cts')}`, text.replaceAll(/(from '\..*)\.js'/g, "$1.cjs'")])),
+    ...Object.fromEntries(
+      [...declarations].map(([file, text]) => [`dist/${file.replace(/ts$/, 'cts')}`, text.replaceAll(/(from '\..*)\.js'/g, "$1.cjs'")]),
+    ),
     'README.md': withAddresses(readFileSync(join(root, 'README.md'), 'utf8')),
     'package.json': { ...published, optionalDependencies: Object.fromEntries(PLATFORMS.map((one) => [nameOf(one), version])) },
   });

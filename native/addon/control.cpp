@@ -197,13 +197,11 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
   install.request.is_launching = BoolProperty(env, args[2], "isLaunching");
   install.is_checked = BoolProperty(env, args[2], "isChecked");
   napi_value module;
-  // Deno converts what is no number to 0.
-  napi_valuetype kind = napi_undefined;
-  if (uint32_t number = 0; napi_get_named_property(env, args[2], "module", &module) == napi_ok &&
-                           napi_typeof(env, module, &kind) == napi_ok && kind == napi_number &&
-                           napi_get_value_uint32(env, module, &number) == napi_ok) {
-    install.module = number;
-  }
+  napi_valuetype kind = napi_undefined;  // Deno converts what is no number to 0.
+  uint32_t number = 0;
+  napi_get_named_property(env, args[2], "module", &module);
+  napi_typeof(env, module, &kind);
+  if (kind == napi_number && napi_get_value_uint32(env, module, &number) == napi_ok) install.module = number;
   auto installed = controlled->channel->InstallKernel(handle, install);
   if (!installed.ok()) return ThrowStatus(env, "installKernel", installed.status());
   const hal::KernelLimits& limits = installed.value();

@@ -52,7 +52,9 @@ function helpFor(reason: string, origin: AddonPlace['origin']): readonly string[
   const known = loaderHelp(reason);
   if (known.length > 0) return known;
   if (/loading addons is disabled/.test(reason))
-    return ["Node's permission model needs these grants: --allow-addons --allow-worker --allow-fs-read=*, and for compilers --allow-child-process --allow-fs-write=*."];
+    return [
+      "Node's permission model needs these grants: --allow-addons --allow-worker --allow-fs-read=*, and for compilers --allow-child-process --allow-fs-write=*.",
+    ];
   if (origin === 'variable') return ['MILLRACE_ADDON names this addon: unset the variable, or name one that was built for this package.'];
   const library = /GLIBC_|ld-musl|ld-linux/.test(reason) ? [`The addon of a platform package needs glibc ${OLDEST_GLIBC} or newer.`] : [];
   return [...library, ...installHelp()];

@@ -77,11 +77,12 @@ describe('the packed files', () => {
     expect(statSync(tarball('millrace')).size + statSync(tarball(HERE)).size).toBeLessThan(2_000_000);
     expect(files.length).toBeLessThan(200);
     const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/cli)\//.test(file));
-    const bundles = ['index', 'shared', 'testing/index'].map((name) => `${name}.js`);
+    const bundles = ['index', 'shared', 'testing/index'].map((name) => `${name}.cjs`);
+    const named = ['index.js', 'testing/index.js'];
     const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
-    const declarations = ['api', 'index', 'testing/index'].map((name) => `${name}.d.ts`);
-    const dist = [...bundles, ...workers].flatMap((name) => [name, `${name}.map`]).concat(declarations, 'package-identity');
-    expect(new Set(others.map((file) => file.replace(/-[\w-]{8}\.js/, '.js')))).toEqual(
+    const declarations = ['api', 'index', 'testing/index'].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
+    const dist = [...bundles, ...workers].flatMap((name) => [name, `${name}.map`]).concat(named, declarations, 'package-identity');
+    expect(new Set(others.map((file) => file.replace(/-[\w-]{8}\.cjs/, '.cjs')))).toEqual(
       new Set(['CHANGELOG.md', 'LICENSE', 'README.md', 'native/headers.txt', 'package.json', ...dist.map((name) => `dist/${name}`)]),
     );
     const manifest = createRequire(path.join(installed, 'x.js'))('millrace/package.json') as Record<string, unknown>;
@@ -155,6 +156,132 @@ describe('the program runs', () => {
     expect(readdirSync(temporary)).toEqual([]);
   });
 
+  // The code is then in the program; workers, headers and addon stay in the installed package.
+  describe('bundled, and beside a bundle', () => {
+    const FORMATS = [
+      ['esm', 'mjs'],
+      ['cjs', 'cjs'],
+    ] as const;
+    const PACKAGES = ['millrace', 'rxjs'];
+    type Bundle = readonly [program: string, format: 'esm' | 'cjs', isIn: boolean];
+    const BUNDLES: readonly Bundle[] = FORMATS.flatMap(([format, end]) =>
+      [true, false].map((isIn) => [`${isIn ? 'in' : 'by'}.${end}`, format, isIn] as const),
+    );
+    const bin = (tools: string, name: string): string => path.join(tools, 'node_modules/.bin', name);
+    const ofRoot = (name: string): string => bin(ROOT, name);
+
+    async function each(
+      name: string,
+      commands: (bundle: Bundle) => readonly string[],
+      files: Readonly<Record<string, string>> = {},
+    ): Promise<void> {
+      const project = copy(name, { 'hello.mjs': IMPORTS + HELLO, ...files });
+      for (const bundle of BUNDLES) {
+        const [command = '', ...args] = commands(bundle);
+        const { code, stdout, stderr } = await run(command, args, project);
+        expect([bundle, code, code === 0 ? '' : stdout + stderr]).toEqual([bundle, 0, '']);
+        expect([bundle, await node([bundle[0]], project)]).toEqual([bundle, { code: 0, stdout: RESULT, stderr: '' }]);
+      }
+    }
+
+    test('by esbuild', () =>
+      each('esbuild', ([file, format, isIn]) => [
+        ...[ofRoot('esbuild'), 'hello.mjs', '--bundle', '--platform=node', `--format=${format}`, `--outfile=${file}`, '--log-level=error'],
+        ...(isIn ? [] : ['--packages=external']),
+      ]));
+
+    test('by rolldown', () =>
+      each('rolldown', ([file, format, isIn]) => [
+        ...[ofRoot('rolldown'), 'hello.mjs', '--platform', 'node', '--format', format, '--file', file],
+        ...(isIn ? [] : PACKAGES.flatMap((name) => ['--external', name])),
+      ]));
+
+    test('by Vite for servers', async () => {
+      const vite = (isIn: boolean): string =>
+        `export default { build: { ssr: 'hello.mjs', outDir: '${isIn}' }, ssr: { noExternal: ${isIn ? 'true' : '[]'} }, logLevel: 'error' };`;
+      const project = copy('vite', { 'hello.mjs': IMPORTS + HELLO, 'in.mjs': vite(true), 'by.mjs': vite(false) });
+      for (const config of ['in', 'by']) {
+        const built = await run(ofRoot('vite'), ['build', '--config', `${config}.mjs`], project);
+        expect(built.code, built.stderr).toBe(0);
+        expect(await node([`${config === 'in'}/hello.js`], project)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
+      }
+    });
+
+    test.runIf(IS_LONG)(
+      'by rollup and webpack',
+      async () => {
+        const tools = path.join(folder, 'bundlers');
+        const names = ['rollup@4', '@rollup/plugin-node-resolve@16', '@rollup/plugin-commonjs@28', 'webpack@5', 'webpack-cli@6'];
+        expect(await run('npm', ['install', ...QUIET, '--prefix', tools, ...names], folder)).toMatchObject({ code: 0 });
+        const plugin = (name: string): readonly string[] => [
+          '-p',
+          path.join(tools, 'node_modules/@rollup', `plugin-${name}/dist/cjs/index.js`),
+        ];
+        await each('rollup', ([file, format, isIn]) => [
+          ...[bin(tools, 'rollup'), 'hello.mjs', '--format', format, '--inlineDynamicImports', '--file', file],
+          ...(isIn ? [...plugin('node-resolve'), ...plugin('commonjs')] : ['--external', PACKAGES.join()]),
+        ]);
+        await each(
+          'webpack',
+          ([file, format, isIn]) => [
+            bin(tools, 'webpack'),
+            '--config',
+            'webpack.cjs',
+            '--env',
+            `file=${file}`,
+            ...(format === 'esm' ? ['--env', 'esm'] : []),
+            ...(isIn ? ['--env', 'in'] : []),
+          ],
+          {
+            'webpack.cjs': `module.exports = ({ file, esm, in: isIn }) => ({
+              mode: 'production', target: 'node20', entry: './hello.mjs', experiments: { outputModule: !!esm },
+              output: { path: __dirname, filename: file, module: !!esm, chunkFormat: esm ? 'module' : 'commonjs', library: { type: esm ? 'module' : 'commonjs2' } },
+              externals: isIn ? [] : { millrace: (esm ? 'module' : 'commonjs') + ' millrace', rxjs: (esm ? 'module' : 'commonjs') + ' rxjs' },
+            });`,
+          },
+        );
+      },
+      300_000,
+    );
+  });
+
+  test.runIf(IS_LONG)(
+    'in Bun, in Deno and under Jest',
+    async () => {
+      const tools = path.join(folder, 'runtimes');
+      expect(await run('npm', ['install', ...QUIET, '--prefix', tools, 'bun@1', 'deno@2', 'jest@30'], folder)).toMatchObject({ code: 0 });
+      const tool = (name: string): string => path.join(tools, 'node_modules/.bin', name);
+      const project = copy('runtimes', {
+        'hello.mjs': IMPORTS + HELLO,
+        'hello.test.cjs': `const { f32, inout, input, kernel, openDevice } = require('millrace');
+          ${HELLO.replace('hello();', '').replace('console.log(await y.read())', 'expect([...(await y.read())]).toEqual([12, 24, 36, 48])')}
+          test('hello', hello);`,
+      });
+      expect(await node(['hello.mjs'], project, {}, tool('bun'))).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/12, *24, *36, *48/),
+      });
+      expect(await node(['run', '-A', 'hello.mjs'], project, {}, tool('deno'))).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining('12, 24, 36, 48'),
+      });
+      const jest = await node(['--testMatch', '**/*.test.cjs', '--rootDir', project], project, {}, tool('jest'));
+      expect([jest.code, jest.stderr]).toEqual([0, expect.stringContaining('1 passed')]);
+    },
+    300_000,
+  );
+
+  test.runIf(Number(process.versions.node.split('.')[0]) >= 24)(
+    'with the permission model and its grants, which the error without them names',
+    async () => {
+      const project = copy('permissions', { 'hello.mjs': IMPORTS + HELLO, 'says.mjs': SAYS });
+      const { stdout } = await node(['--permission', '--allow-fs-read=*', 'says.mjs'], project);
+      const [grants = ''] = /--allow-addons[^.]*/.exec(stdout.replace(', and for compilers', '')) ?? [];
+      expect(grants.split(' ').length).toBeGreaterThan(4);
+      expect(await node(['--permission', ...grants.trim().split(' '), 'hello.mjs'], project)).toMatchObject({ code: 0, stdout: RESULT });
+    },
+  );
+
   test('and is compiled by TypeScript with the joined declarations', async () => {
     const project = copy('types', {
       'hello.ts': `${IMPORTS}${HELLO.replace('x[i] + y[i]', 'x[i]! + y[i]!')}
@@ -164,18 +291,25 @@ describe('the program runs', () => {
         device.nothing;`,
     });
     symlinkSync(path.join(ROOT, 'node_modules/@types'), path.join(project, 'node_modules/@types'));
-    const options = ['--strict', '--noEmit', '--skipLibCheck', 'true', '--target', 'es2022', '--lib', 'es2023,esnext.disposable'];
-    for (const kind of [
+    writeFileSync(
+      path.join(project, 'by-require.cts'),
+      `import millrace = require('millrace'); import testing = require('millrace/testing');
+        export const device: millrace.Device = testing.createTestDevice({ clock: testing.createTestClock() });`,
+    );
+    // No `types`, and the declarations are checked themselves.
+    const options = { strict: true, noEmit: true, skipLibCheck: false, target: 'es2022', types: [] };
+    for (const [module, moduleResolution] of [
+      ['node16', 'node16'],
       ['nodenext', 'nodenext'],
       ['esnext', 'bundler'],
     ] as const) {
-      const args = ['--module', kind[0], '--moduleResolution', kind[1], 'hello.ts'];
-      expect(await run(process.execPath, [path.join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, ...args], project)).toMatchObject(
-        {
-          stdout: '',
-          code: 0,
-        },
+      const files = ['hello.ts', ...(module === 'esnext' ? [] : ['by-require.cts'])];
+      writeFileSync(
+        path.join(project, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions: { ...options, module, moduleResolution }, files }),
       );
+      const { code, stdout } = await run(process.execPath, [path.join(ROOT, 'node_modules/typescript/bin/tsc')], project);
+      expect([module, code, stdout]).toEqual([module, 0, '']);
     }
   });
 

@@ -209,7 +209,7 @@ describe('imports of src/', () => {
 
   // Node keeps the failure of an import for the life of the thread: one that fails while no file descriptor is free would fail every later build.
   // In the bundle, the one late import is a `require`, whose failure is not kept.
-  const LATE = ['workers/cpu-task.ts', 'workers/device-worker.ts', 'workers/graph-layout.ts'];
+  const LATE = ['workers/cpu-task.ts', 'workers/device-worker.ts'];
   test('the worker of a device imports nothing late but what its builds need', () => {
     const reached = new Set(sources.filter((file) => /^(toolchain|workers|compiler|cuda-cpp)\//.test(file)));
     for (const file of reached) {

@@ -24,8 +24,9 @@ beforeAll(() => {
   installed = mkdtempSync(join(root, 'build/installed-'));
   clone = join(installed, 'clone');
   mkdirSync(join(installed, 'dist/testing'), { recursive: true });
-  const shared = readdirSync(join(root, 'dist')).filter((name) => /^shared-.*\.js$/.test(name));
-  for (const file of ['index.js', 'testing/index.js', ...shared]) cpSync(join(root, 'dist', file), join(installed, 'dist', file));
+  const shared = readdirSync(join(root, 'dist')).filter((name) => /^shared-.*\.cjs$/.test(name));
+  const named = ['index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
+  for (const file of [...named, 'package-identity', ...shared]) cpSync(join(root, 'dist', file), join(installed, 'dist', file));
   writeFileSync(join(installed, 'package.json'), '{ "type": "module" }');
   cpSync(join(installed, 'dist'), join(clone, 'dist'), { recursive: true });
   for (const folder of ['native/addon', 'node_modules/cmake-js']) mkdirSync(join(clone, folder), { recursive: true });
