@@ -50,10 +50,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** A copy of the installed project, with programs. */
-function copy(name: string, files: Readonly<Record<string, string>>): string {
+/** The installed project with other programs. `isOwn`: the row changes its packages. */
+function copy(name: string, files: Readonly<Record<string, string>>, isOwn = false): string {
   const made = path.join(folder, name);
-  cpSync(installed, made, { recursive: true });
+  mkdirSync(made);
+  for (const file of ['package.json', '.npmrc', 'package-lock.json']) cpSync(path.join(installed, file), path.join(made, file));
+  const [from, to] = [path.join(installed, 'node_modules'), path.join(made, 'node_modules')];
+  if (isOwn) cpSync(from, to, { recursive: true });
+  else symlinkSync(from, to);
   for (const [file, text] of Object.entries(files)) writeFileSync(path.join(made, file), text);
   return made;
 }
@@ -283,13 +287,17 @@ describe('the program runs', () => {
   );
 
   test('and is compiled by TypeScript with the joined declarations', async () => {
-    const project = copy('types', {
-      'hello.ts': `${IMPORTS}${HELLO.replace('x[i] + y[i]', 'x[i]! + y[i]!')}
+    const project = copy(
+      'types',
+      {
+        'hello.ts': `${IMPORTS}${HELLO.replace('x[i] + y[i]', 'x[i]! + y[i]!')}
         import type { Device } from 'millrace'; import { createTestClock, createTestDevice } from 'millrace/testing';
         export const device: Device = createTestDevice({ clock: createTestClock() }); export const lost: Promise<unknown> = device.lost;
         // @ts-expect-error: no such member, so the types are not any
         device.nothing;`,
-    });
+      },
+      true,
+    );
     symlinkSync(path.join(ROOT, 'node_modules/@types'), path.join(project, 'node_modules/@types'));
     writeFileSync(
       path.join(project, 'by-require.cts'),
@@ -344,7 +352,7 @@ describe('the program runs', () => {
 
 describe('what is missing is named', () => {
   test('the platform package, with a command that installs it', async () => {
-    const project = copy('no-addon', { 'says.mjs': SAYS, 'testing.mjs': TESTING, 'hello.mjs': IMPORTS + HELLO });
+    const project = copy('no-addon', { 'says.mjs': SAYS, 'testing.mjs': TESTING, 'hello.mjs': IMPORTS + HELLO }, true);
     rmSync(path.join(project, 'node_modules/@millrace'), { recursive: true });
     const { stdout } = await node(['says.mjs'], project);
     expect(stdout).toMatch(
