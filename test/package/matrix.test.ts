@@ -190,13 +190,26 @@ describe('the program runs', () => {
 
     test('by esbuild', () =>
       each('esbuild', ([file, format, isIn]) => [
-        ...[ofRoot('esbuild'), 'hello.mjs', '--bundle', '--platform=node', `--format=${format}`, `--outfile=${file}`, '--log-level=error'],
+        ofRoot('esbuild'),
+        'hello.mjs',
+        '--bundle',
+        '--platform=node',
+        `--format=${format}`,
+        `--outfile=${file}`,
+        '--log-level=error',
         ...(isIn ? [] : ['--packages=external']),
       ]));
 
     test('by rolldown', () =>
       each('rolldown', ([file, format, isIn]) => [
-        ...[ofRoot('rolldown'), 'hello.mjs', '--platform', 'node', '--format', format, '--file', file],
+        ofRoot('rolldown'),
+        'hello.mjs',
+        '--platform',
+        'node',
+        '--format',
+        format,
+        '--file',
+        file,
         ...(isIn ? [] : PACKAGES.flatMap((name) => ['--external', name])),
       ]));
 
@@ -222,7 +235,13 @@ describe('the program runs', () => {
           path.join(tools, 'node_modules/@rollup', `plugin-${name}/dist/cjs/index.js`),
         ];
         await each('rollup', ([file, format, isIn]) => [
-          ...[bin(tools, 'rollup'), 'hello.mjs', '--format', format, '--inlineDynamicImports', '--file', file],
+          bin(tools, 'rollup'),
+          'hello.mjs',
+          '--format',
+          format,
+          '--inlineDynamicImports',
+          '--file',
+          file,
           ...(isIn ? [...plugin('node-resolve'), ...plugin('commonjs')] : ['--external', PACKAGES.join()]),
         ]);
         await each(
