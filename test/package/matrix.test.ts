@@ -1,3 +1,4 @@
+// More than 400 lines: all rows share one installation.
 // The packages as users install them: each row is a fresh folder with the packed files, and runs the same program with a result to compare.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
