@@ -83,7 +83,8 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
 }
 
 /**
- * Opens a device: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. `spec` defaults to 'auto'. Opening a device
+ * Opens a device: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device(0)`, `wp.get_device('cuda:0')`. `spec` defaults to 'auto', and
+ * `device.info.reason` says why that took the CPU device. Opening a device
  * again in the same thread gives another Device object of the same device: the objects share streams and memory (`isSameDevice`), each has
  * its own `close`, and the last `close` closes the device. Options of a later opening must equal those of the first, else it rejects with
  * StateError. Rejects with UnavailableError if there is no such device, ArgumentError for a bad argument, AbortError, and DeviceLostError
@@ -106,18 +107,21 @@ export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions =
   try {
     candidate = choose(spec, backends);
   } catch (error) {
+    // The next call looks for devices again: the reason may have gone.
+    env.machine.forget();
     await env.machine.release();
     throw error;
   }
-  const { id } = candidate.info;
-  const refused = candidate.info.backend === 'cpu' ? undefined : refusedCheck(id, opts);
+  const { id, backend } = candidate.info;
+  const why = spec === 'auto' && backend === 'cpu' ? backends.find(({ name }) => name === 'cuda')?.reason : undefined;
+  const refused = backend === 'cpu' ? undefined : refusedCheck(id, opts);
   if (refused !== undefined) {
     await env.machine.release();
     throw refused;
   }
   const opened = entries.get(id);
   // The chosen device was open already, or another call opened it meanwhile.
-  if (opened !== undefined) return join(opened, opts);
+  if (opened !== undefined) return join(opened, opts, why);
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
   const { memoryLimitBytes, schedule = 'auto' } = opts;
   const images = opts.images ?? imagesFolder(process.env['MILLRACE_IMAGES'] || undefined);
@@ -125,7 +129,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions =
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
-  return join(entry, opts);
+  return join(entry, opts, why);
 }
 
 /**
@@ -167,13 +171,13 @@ export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'si
   return join(entry, opts);
 }
 
-async function join(entry: Entry, opts: Opening): Promise<Device> {
+async function join(entry: Entry, opts: Opening, reason?: string): Promise<Device> {
   const { signal } = opts;
   for (const option of SETTINGS) {
     if (opts[option] !== undefined && opts[option] !== entry[option]) throw openOtherwise(option, opts[option], entry[option]);
   }
   entry.users++;
-  const device = entry.context.then((context) => new Device(context));
+  const device = entry.context.then((context) => new Device(context, reason));
   if (signal === undefined) return device;
   try {
     return await waitWith(device, { signal }, 'the device to open');

@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include <mutex>
-#include <optional>
 
 #include "cuda/context.h"
 #include "cuda/device.h"
@@ -82,8 +81,8 @@ class Backend final : public hal::Backend {
 
   [[nodiscard]] hal::BackendReport Enumerate() override {
     const std::lock_guard lock(mutex_);
-    if (!report_) report_ = Look();
-    return *report_;
+    if (report_.devices.empty()) report_ = Look();
+    return report_;
   }
 
   [[nodiscard]] Result<std::unique_ptr<hal::Device>> Open(uint32_t ordinal,
@@ -103,7 +102,7 @@ class Backend final : public hal::Backend {
   static hal::BackendReport Look() {
     hal::BackendReport report;
     report.name = "cuda";
-    const DriverReport& driver = LoadDriver();
+    const DriverReport driver = LoadDriver();
     if (driver.version != 0) report.driver_version = DriverVersionText(driver.version);
     if (!driver.is_loaded) {
       report.reason = driver.reason;
@@ -132,7 +131,7 @@ class Backend final : public hal::Backend {
   }
 
   std::mutex mutex_;
-  std::optional<hal::BackendReport> report_;  // Guarded by mutex_. The set of devices is fixed within a process.
+  hal::BackendReport report_;  // Guarded by mutex_. Once there are devices, their set is fixed within a process.
 };
 
 }  // namespace

@@ -123,8 +123,11 @@ DriverReport Load() {
 
 }  // namespace
 
-const DriverReport& LoadDriver() {
-  static const DriverReport report = Load();
+DriverReport LoadDriver() {
+  static std::mutex mutex;
+  static DriverReport report;
+  std::lock_guard lock(mutex);
+  if (!report.is_loaded) report = Load();
   return report;
 }
 

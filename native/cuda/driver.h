@@ -31,9 +31,9 @@ namespace internal {
 extern DriverTable driver_table;
 }
 
-/// Loads the driver at the first call, and returns that result from then on. MILLRACE_CUDA_DRIVER names another
+/// Loads the driver, at each call until that succeeds. MILLRACE_CUDA_DRIVER names another
 /// library.
-const DriverReport& LoadDriver();
+DriverReport LoadDriver();
 
 /// The function table: `Cuda().cuLaunchKernel(...)`.
 inline const DriverTable& Cuda() {

@@ -91,7 +91,7 @@ std::optional<NvrtcLibrary> TryOpenNvrtc(const std::string& path) {
     return std::nullopt;
   }
   // A driver cannot load code from a compiler of the next major release.
-  if (const DriverReport& driver = LoadDriver(); driver.is_loaded && info.major > driver.version / 1000) {
+  if (const DriverReport driver = LoadDriver(); driver.is_loaded && info.major > driver.version / 1000) {
     dlclose(library);
     return std::nullopt;
   }

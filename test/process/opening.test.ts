@@ -1,9 +1,11 @@
 // Opening a device that is being closed or destroyed.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { cudaKernel, DeviceLostError, f32, inout, listDevices, openDevice } from 'millrace';
 import { expect, test } from 'vitest';
+import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-driver.js';
 import { runChild } from '../support/child.js';
 import { rejectionOf } from '../support/wait.js';
 
@@ -68,6 +70,38 @@ test('a CPU device that a fault has lost says that it can be opened again, and i
   await using again = await openDevice('cpu');
   using y = again.ones(1);
   expect(await y.read()).toEqual(new Float32Array([1]));
+});
+
+test("info.reason says why 'auto' took the CPU; a device that was refused opens when the cause has gone", async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-driver-'));
+  const driver = path.join(folder, 'libcuda.so');
+  const code = `import { symlinkSync } from 'node:fs';
+    import { openDevice } from 'millrace';
+    const said = [];
+    const tell = ({ info }) => said.push([info.backend, info.reason]);
+    const [first, named] = [await openDevice(), await openDevice('cpu')];
+    [first, named].forEach(tell);
+    for (const spec of ['cuda', 'cuda:0', 'cpu:7']) await openDevice(spec).catch(({ message }) => said.push(message.split('\\n')[0]));
+    symlinkSync(${JSON.stringify(FAKE_DRIVER)}, ${JSON.stringify(driver)});
+    const [gpu, auto, again] = [await openDevice('cuda'), await openDevice('auto'), await openDevice('cpu')];
+    [gpu, auto, again].forEach(tell);
+    console.log(JSON.stringify(said));
+    for (const device of [first, named, gpu, auto, again]) await device.close();`;
+  const { stdout, stderr } = await runChild(code, { MILLRACE_CUDA_DRIVER: driver });
+  rmSync(folder, { recursive: true });
+  const why = `The CUDA driver could not be opened (${driver}: cannot open shared object file: No such file or directory)`;
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toEqual([
+    ['cpu', `${why}.`],
+    ['cpu', null],
+    `Device 'cuda' is not available: ${why}.`,
+    `Device 'cuda:0' is not available: ${why}.`,
+    "Device 'cpu:7' is not available: this machine has cpu:0.",
+    ['cuda', null],
+    ['cuda', null],
+    ['cpu', null],
+  ]);
 });
 
 test('without a working directory or free descriptors, a device opens or says why not', () => {

@@ -21,6 +21,11 @@ export interface DeviceInfo extends DeviceProperties {
   readonly computeCapability?: readonly [major: number, minor: number];
   /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
   readonly priorityRange: readonly [least: number, greatest: number];
+  /**
+   * Why `openDevice('auto')` took the CPU device: no driver, no GPU, a driver that is too old. Absent for a GPU, and for the CPU device if it
+   * was asked for by name.
+   */
+  readonly reason?: string;
 }
 
 /** What users see of the properties. @internal */

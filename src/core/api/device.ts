@@ -78,12 +78,12 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly peers: PeerAccess;
   #errors: ObservableOf<MillraceError> | undefined = undefined;
 
-  /** @internal Made by openDevice. */
-  constructor(context: DeviceContext) {
+  /** @internal Made by openDevice. `reason`: that of `info`. */
+  constructor(context: DeviceContext, reason?: string) {
     super();
     const { core } = context;
     this.#context = context;
-    this.info = context.owner.info;
+    this.info = reason === undefined ? context.owner.info : { ...context.owner.info, reason };
     this.lost = core.lost;
     this.signal = context.signal;
     this.defaultStream = context.defaultStream;
