@@ -51,7 +51,12 @@ class KernelThread {
 
 namespace {
 
+// What a trap of the compilers (`__builtin_trap`) raises. On x64, SIGTRAP belongs to debuggers.
+#if defined(__aarch64__)
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+#else
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+#endif
 struct sigaction previous[std::size(kSignals)];
 
 // Large enough for an earlier handler, which ours calls.
@@ -172,7 +177,7 @@ void KernelThread::OnSignal(int signal, siginfo_t* info, void* context) {
 
 void KernelThread::LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const {
   const auto address = reinterpret_cast<uintptr_t>(info.si_addr);
-  if (signal == SIGILL) left.Leave(KernelFault::kInstruction, address);
+  if (signal == SIGILL || signal == SIGTRAP) left.Leave(KernelFault::kInstruction, address);
   if (info.si_code == SI_KERNEL) left.Leave(KernelFault::kNoAddress, address);
   if (memory.IsBelowStack(address)) left.Leave(KernelFault::kStack, kKernelStackBytes);
   if (memory.stacks().Contains(address)) left.Leave(KernelFault::kStack, memory.stacks().bytes());

@@ -51,6 +51,17 @@ MR_TEST(AStackThatOverflowsFailsItsLaunch) {
   MR_EXPECT(other.sink->failures().empty());
 }
 
+// What the processors do differently: only x64 does not report a non-canonical address, and only its divisions trap.
+#if defined(__x86_64__)
+constexpr KernelFault kNotCanonical = KernelFault::kNoAddress;
+constexpr int kQuotientByZero = -1;
+constexpr int kRemainderByZero = -1;
+#else
+constexpr KernelFault kNotCanonical = KernelFault::kAddress;
+constexpr int kQuotientByZero = 0;
+constexpr int kRemainderByZero = 7;
+#endif
+
 MR_TEST(MemoryThatIsNotThereAndTrapsAreToldAsLosses) {
   auto device = OpenDevice(2);
   auto stray = LoadKernel(*device, "stray");
@@ -65,7 +76,7 @@ MR_TEST(MemoryThatIsNotThereAndTrapsAreToldAsLosses) {
   for (const auto& failure : failures) MR_EXPECT(failure.code == StatusCode::kDeviceLost);
   MR_EXPECT_EQ(failures[0].report.dimension, What(KernelFault::kAddress));
   MR_EXPECT_EQ(failures[0].report.index, 0x10);
-  MR_EXPECT_EQ(failures[1].report.dimension, What(KernelFault::kNoAddress));
+  MR_EXPECT_EQ(failures[1].report.dimension, What(kNotCanonical));
   MR_EXPECT_EQ(failures[2].report.dimension, What(KernelFault::kInstruction));
 }
 
@@ -96,8 +107,8 @@ MR_TEST(DivisionsWithoutAResultGoOn) {
     auto quotient = LoadKernel(*device, "quotient", is_light);
     lane.Launch(quotient, {1, 1, 1}, &results[0], 7, 0);
     MR_REQUIRE(lane.Drained());
-    MR_EXPECT_EQ(results[0], -1);
-    MR_EXPECT_EQ(results[1], -1);
+    MR_EXPECT_EQ(results[0], kQuotientByZero);
+    MR_EXPECT_EQ(results[1], kRemainderByZero);
     lane.Launch(quotient, {1, 1, 1}, &results[0], INT_MIN, -1);
     MR_REQUIRE(lane.Drained());
     MR_EXPECT_EQ(results[0], INT_MIN);
