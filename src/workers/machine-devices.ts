@@ -5,6 +5,7 @@
 // Thread: owner.
 import type { Binding } from '../native/binding.js';
 import type { BackendReport } from '../protocol/reports.js';
+import { warnOfBadCacheLimit } from '../toolchain/system/cache-limit.js';
 import { DeviceWorkerHandle } from './device-worker-handle.js';
 
 export class MachineDevices {
@@ -16,6 +17,7 @@ export class MachineDevices {
 
   constructor(binding: Binding) {
     this.#binding = binding;
+    warnOfBadCacheLimit(process.env);
   }
 
   /** Enumerates the devices. Call `thread` or `release` afterwards. */

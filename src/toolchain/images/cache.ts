@@ -12,10 +12,11 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
+import { cacheLimit } from '../system/cache-limit.js';
 import { outside, reasonOf } from '../system/environment-errors.js';
 import { ownUser, type Trust } from '../system/private-folder.js';
 import { temporaryFolder } from '../system/temporary-folder.js';
-import { type Folder, isNoExec, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
+import { type Folder, isNoExec, isOurs, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
 import { Date } from '../../core/base/timers.js';
 
 export interface CachedFile {
@@ -26,8 +27,10 @@ export interface CachedFile {
 const MAGIC: Buffer = Buffer.from('MRKERNEL');
 const DIGEST_BYTES = 32;
 const FOOTER_BYTES: number = DIGEST_BYTES + MAGIC.length;
-/** Enough for about ten thousand kernels. Above it, the least recently used half is removed. */
-const MAX_TOTAL_BYTES = 256 << 20;
+/** A larger file is not read. */
+const MAX_FILE_BYTES = 256 << 20;
+/** The folder is looked at when a process has added this part of the limit. */
+const LOOK_AFTER: number = 1 / 16;
 /** Younger files are kept: another process may be about to load them, or may still be writing them. */
 const MIN_AGE_MS = 24 * 3600_000;
 
@@ -35,9 +38,12 @@ export class KernelCache {
   /** Where images may be stored: nowhere with `MILLRACE_CACHE=off`. */
   readonly #places: readonly string[];
   #folder: Folder | undefined;
-  #isPruned = false;
+  readonly #limit: number;
+  /** Bytes since the last look at the whole folder. */
+  #added = Number.POSITIVE_INFINITY;
 
   constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.#limit = cacheLimit(env);
     this.#places = cachePlaces(env);
   }
 
@@ -76,7 +82,7 @@ export class KernelCache {
     if ('path' in folder) {
       try {
         const file = await write(folder.path, name, content);
-        await this.#prune(folder.path);
+        await this.#keepLimit(folder.path, content.length);
         return file;
       } catch (error) {
         // The disk has filled up or become read-only since the folder was opened.
@@ -133,10 +139,11 @@ export class KernelCache {
     return folder;
   }
 
-  async #prune(directory: string): Promise<void> {
-    if (this.#isPruned) return;
-    this.#isPruned = true;
-    await prune(directory).catch(() => {});
+  async #keepLimit(directory: string, bytes: number): Promise<void> {
+    this.#added += bytes;
+    if (this.#added <= this.#limit * LOOK_AFTER) return;
+    this.#added = 0;
+    await prune(directory, this.#limit).catch(() => {});
   }
 }
 
@@ -202,7 +209,7 @@ function warnOnce(wanted: string, reason: string): void {
 /** A complete file of a folder that is only read; undefined where there is none, or none that may be trusted. */
 export function readImage(path: string, trusted: Trust): CachedFile | undefined {
   try {
-    const bytes = readOwnFile(path, MAX_TOTAL_BYTES, trusted);
+    const bytes = readOwnFile(path, MAX_FILE_BYTES, trusted);
     const content = bytes && withoutFooter(bytes);
     return content && { path, content };
   } catch {
@@ -219,7 +226,7 @@ export function asImageFile(content: Uint8Array): Buffer {
 function readWhole(path: string): CachedFile | undefined {
   let content: Buffer | undefined;
   try {
-    const bytes = readOwnFile(path, MAX_TOTAL_BYTES);
+    const bytes = readOwnFile(path, MAX_FILE_BYTES);
     content = bytes && withoutFooter(bytes);
   } catch (error) {
     // ELOOP is a symbolic link and ENXIO a socket: they are removed below. Any other error means that no file can be read.
@@ -259,22 +266,26 @@ function withoutFooter(bytes: Buffer): Buffer | undefined {
   return digest(content).equals(bytes.subarray(length, length + DIGEST_BYTES)) ? content : undefined;
 }
 
-async function prune(directory: string): Promise<void> {
-  const names = await readdir(directory);
+/** Removes the least recently used files above the limit. Each use of a file sets its time. */
+async function prune(directory: string, limit: number): Promise<void> {
+  const names = (await readdir(directory)).filter(isOurs);
   const files = await Promise.all(
     names.map(async (name) => {
-      const facts = await stat(join(directory, name)).catch(() => undefined);
-      return { path: join(directory, name), bytes: facts?.size ?? 0, usedMs: facts?.mtimeMs ?? Date.now() };
+      const path = join(directory, name);
+      // Another process may remove it.
+      const facts = await stat(path).catch(() => undefined);
+      return { path, bytes: facts?.isFile() === true ? facts.size : 0, usedMs: facts?.isFile() === true ? facts.mtimeMs : Date.now() };
     }),
   );
   const old = files.filter((file) => Date.now() - file.usedMs > MIN_AGE_MS).toSorted((a, b) => a.usedMs - b.usedMs);
-  // A temporary name this old was left by a process that crashed.
-  const abandoned = old.filter((file) => file.path.endsWith('.new'));
   let total = files.reduce((sum, file) => sum + file.bytes, 0);
-  const unused = total > MAX_TOTAL_BYTES ? old : [];
-  for (const file of new Set([...abandoned, ...unused])) {
-    if (!file.path.endsWith('.new') && total <= MAX_TOTAL_BYTES / 2) break;
-    await rm(file.path, { force: true });
-    total -= file.bytes;
+  for (const { path, bytes, usedMs } of old) {
+    // A temporary name this old was left by a process that crashed.
+    if (total <= limit && !path.endsWith('.new')) continue;
+    const facts = await stat(path).catch(() => undefined);
+    // Another process has removed it, or uses it now.
+    if (facts !== undefined && facts.mtimeMs !== usedMs) continue;
+    await rm(path, { force: true });
+    total -= bytes;
   }
 }
