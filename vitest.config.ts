@@ -25,6 +25,8 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
   clang: HAS_CLANG ? ['kernels', ...COMPUTED] : [],
 };
 const TOOLCHAIN = 'test/unit/toolchain/**/*.test.ts';
+// They leave nothing behind in their process, so they share one. The first kernel of a process is for a process of its own.
+const COMPILER = 'test/unit/compiler/!(warm-up).test.ts';
 const TARGET_TEST = 'test/conformance/target.test.ts';
 
 // Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
@@ -68,8 +70,9 @@ export default defineConfig({
         {
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'test/conformance/*.test.ts'],
-          exclude: [TARGET_TEST, TOOLCHAIN],
+          exclude: [TARGET_TEST, TOOLCHAIN, COMPILER],
         },
+        { name: 'compiler', include: [COMPILER], isolate: false },
         // Most of it is time of g++: `npm run quick` leaves it out.
         { name: 'toolchain', include: [TOOLCHAIN], exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`) },
         // Another system, without the addon.

@@ -2,7 +2,7 @@
 // whatever else of the library has changed. It stands before the system's g++ on the PATH of tests.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 
@@ -51,7 +51,7 @@ function write(compiler: string, version: string): Readonly<Record<string, strin
   removeOld();
   const facts = Object.entries({ root: ROOT, shim: SHIM, headers: HEADERS, short: SHORT, compiler, store });
   const script = `${facts.map(([name, value]) => `${name}=${quoted(value)}`).join('\n')}\n${body}`;
-  writeFileSync(path.join(folder, 'g++'), `#!/bin/sh\n${script}`, { mode: 0o755 });
+  writeScript(path.join(folder, 'g++'), script);
   return { PATH: `${folder}:${process.env['PATH']}`, ...quickVersion(folder) };
 }
 
@@ -62,8 +62,15 @@ function quickVersion(folder: string): Readonly<Record<string, string>> {
   if (status !== 0) return {};
   const script = path.join(folder, 'fake-nvcc');
   const version = `case $1 in --version) printf '%s' ${quoted(stdout)}; exit ;; esac`;
-  writeFileSync(script, `#!/bin/sh\n${version}\nexec ${quoted(process.execPath)} ${quoted(compiler)} "$@"\n`, { mode: 0o755 });
+  writeScript(script, `${version}\nexec ${quoted(process.execPath)} ${quoted(compiler)} "$@"\n`);
   return { MILLRACE_FAKE_NVCC: script };
+}
+
+/** A shell reads a script while it runs it, perhaps for the tests of another run. */
+function writeScript(file: string, text: string): void {
+  const fresh = `${file}.${process.pid}`;
+  writeFileSync(fresh, `#!/bin/sh\n${text}`, { mode: 0o755 });
+  renameSync(fresh, file);
 }
 
 function quoted(text: string): string {
