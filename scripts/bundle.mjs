@@ -1,7 +1,7 @@
 // Bundles what programs load, in place of the output of tsc: the library, its workers and the commands of `npx millrace`. The other modules stay as tsc
 // wrote them, because their content is part of the names of cached kernels.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './tools.mjs';
 
@@ -57,16 +57,26 @@ export async function bundle() {
   // CommonJS, which everything can load, and there is one copy of it: the ES modules give its exports their names.
   for (const old of readdirSync(DIST)) if (old.startsWith('shared-')) rmSync(join(DIST, old));
   const place = `import { DIST_URL } from ${JSON.stringify(join(root, 'scripts/package-place.mjs'))};\n`;
-  const entries = { index: join(DIST, 'index.js'), 'testing/index': join(DIST, 'testing/index.js') };
-  const library = { dir: DIST, format: 'cjs', exports: 'named', entryFileNames: '[name].cjs', chunkFileNames: 'shared-[hash].cjs' };
+  const entries = { library: join(DIST, 'index.js'), 'testing/library': join(DIST, 'testing/index.js') };
+  const library = {
+    dir: DIST,
+    format: 'cjs',
+    exports: 'named',
+    comments: false,
+    entryFileNames: '[name].cjs',
+    chunkFileNames: 'shared-[hash].cjs',
+  };
   for (const { type, code, fileName, isEntry, name, exports } of await bundleOf(entries, PACKAGES, library, ownUrls(place))) {
     // A bundler that makes an ES module of it has no `require` there.
     if (type === 'chunk')
       writeFileSync(join(DIST, fileName), code.replaceAll(/\brequire\(("node:[\w/]+")\)/g, 'process.getBuiltinModule($1)'));
     if (!isEntry) continue;
     const names = exports.toSorted().join(',\n  ');
-    writeFileSync(join(DIST, `${name}.js`), `import code from './${basename(name)}.cjs';\n\nexport const {\n  ${names},\n} = code;\n`);
-    rmSync(join(DIST, `${name}.js.map`), { force: true });
+    const index = join(DIST, dirname(name), 'index');
+    // Node reads all of a CommonJS file that an ES module imports for the names of its exports. It does not look through a variable.
+    writeFileSync(`${index}.cjs`, `'use strict';\nconst library = require('./library.cjs');\nmodule.exports = library;\n`);
+    writeFileSync(`${index}.js`, `import library from './index.cjs';\n\nexport const {\n  ${names},\n} = library;\n`);
+    rmSync(`${index}.js.map`, { force: true });
   }
   // CommonJS files. When a worker is terminated while Node reads an ES module, the descriptor of the module's file stays open.
   // Node reads a CommonJS module in one synchronous call, which `terminate` cannot interrupt. Packages are part of the files. What

@@ -133,6 +133,7 @@ async function reportFolders(): Promise<void> {
     if (folder === undefined) ok('kernel cache', 'off (MILLRACE_CACHE=off)');
     else if (reason !== undefined)
       warn('kernel cache', `${folder} is not used: ${reason}`, 'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.');
+    else if (!existsSync(folder)) ok('kernel cache', `${folder}, which the first build makes`);
     else ok('kernel cache', `${folder}, ${files.length} files, ${bytes(size)}, mode ${modeAndOwner(folder)}`);
   } catch (error) {
     failed('kernel cache', error, 'warning');

@@ -82,8 +82,8 @@ describe('the packed files', () => {
     expect(statSync(tarball('millrace')).size + statSync(tarball(HERE)).size).toBeLessThan(2_000_000);
     expect(files.length).toBeLessThan(200);
     const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/cli)\//.test(file));
-    const bundles = ['index', 'shared', 'testing/index'].map((name) => `${name}.cjs`);
-    const named = ['index.js', 'testing/index.js'];
+    const bundles = ['library', 'shared', 'testing/library'].map((name) => `${name}.cjs`);
+    const named = ['index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
     const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
     const declarations = ['api', 'index', 'testing/index'].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
     const dist = [...bundles, ...workers].flatMap((name) => [name, `${name}.map`]).concat(named, declarations, 'package-identity');

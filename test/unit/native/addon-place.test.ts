@@ -25,7 +25,7 @@ beforeAll(() => {
   clone = join(installed, 'clone');
   mkdirSync(join(installed, 'dist/testing'), { recursive: true });
   const shared = readdirSync(join(root, 'dist')).filter((name) => /^shared-.*\.cjs$/.test(name));
-  const named = ['index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
+  const named = ['', 'testing/'].flatMap((folder) => ['index.js', 'index.cjs', 'library.cjs'].map((name) => `${folder}${name}`));
   for (const file of [...named, 'package-identity', ...shared]) cpSync(join(root, 'dist', file), join(installed, 'dist', file));
   writeFileSync(join(installed, 'package.json'), '{ "type": "module" }');
   cpSync(join(installed, 'dist'), join(clone, 'dist'), { recursive: true });
