@@ -1,5 +1,8 @@
 #include "cpu/kernel_memory.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -149,6 +152,12 @@ void KernelMemory::Unmap() {
 
 void KernelMemory::Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) const {
   mr_call_on_stack(entry, &launch, first, end, stack_ + kKernelStackBytes);
+}
+
+void KernelMemory::ForgetCalls() const {
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_UNPOISON_MEMORY_REGION(stack_, kKernelStackBytes + kGuard + kMostStackBytes);
+#endif
 }
 
 bool KernelMemory::Grow(std::byte* start, uint64_t bytes, uint64_t most, uint64_t* present) {

@@ -36,6 +36,8 @@ class KernelMemory {
 
   /// Calls a kernel on this stack. A wrong index may have changed all that is on it when the kernel returns.
   void Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) const;
+  /// A kernel was stopped: the calls on its stacks do not return. The address sanitizer does not see that.
+  void ForgetCalls() const;
   [[nodiscard]] std::byte* stack() const { return stack_; }
   [[nodiscard]] bool IsBelowStack(uintptr_t address) const;
   /// With the inaccessible pages.

@@ -223,6 +223,8 @@ KernelExit KernelRun::Call(MrEntry entry, const MrLaunch& launch, uint64_t first
   if (sigsetjmp(place_, 0) == 0) {
     thread->run = this;
     memory_->Call(entry, launch, first, end);
+  } else {
+    memory_->ForgetCalls();
   }
   thread->run = nullptr;
   thread->memory.stacks().Trim();
