@@ -94,6 +94,16 @@ describe('doctor', () => {
     ).toEqual([]);
   });
 
+  test('without a compiler warns, and says how to do without', async () => {
+    const { code, stdout } = await millrace(['doctor', '--json'], { MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' });
+    const { findings } = JSON.parse(stdout) as Diagnostics;
+    expect(code).toBe(0);
+    expect(findings.find(({ name }) => name === 'try cpu:0')).toMatchObject({
+      status: 'warning',
+      remedy: expect.stringContaining('ahead of time'),
+    });
+  });
+
   test('without an addon ends with 1 and the remedy; --json is the object of diagnostics()', async () => {
     const { code, stdout } = await millrace(['doctor', '--json'], { MILLRACE_ADDON: '/nonexistent.node' });
     const { findings } = JSON.parse(stdout) as Diagnostics;
