@@ -279,7 +279,7 @@ export class CpuCompiler implements KernelCompiler {
     // The given source serves, which keeps its columns. But what only the expansion shows must be rewritten.
     const hides = (edits: (tokens: ScannedSource['tokens']) => readonly unknown[]): boolean =>
       expanded !== undefined && edits(expanded.tokens).length > edits(given.tokens).length;
-    const isHidden = isRewrittenInMacros(given.source) || hides(lockstepEdits) || (mayShift(read.source) && hides(shiftEdits));
+    const isHidden = (isUsers && isRewrittenInMacros(given.source)) || hides(lockstepEdits) || (mayShift(read.source) && hides(shiftEdits));
     const chosen = isHidden || (isUsers && mayCast(read.source) && hides(castEdits)) ? read : { ...given, seen: read.tokens };
     const composed = compose(wanted, chosen, false, isPlain);
     const { image, log, tooLarge } = await this.#build(wanted, composed, common);
