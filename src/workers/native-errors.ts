@@ -13,6 +13,7 @@ import {
 import type { NativeFailure } from '../native/binding.js';
 import { loaderHelp, RAISE_LIMITS } from '../native/load.js';
 import { Status } from '../protocol/protocol.gen.js';
+import { lockedMemoryHelp } from './locked-memory-limit.js';
 
 /** Turns the status of a native failure into an error of the library. */
 export function asMillraceError(error: unknown, what: string, capability: string = ''): unknown {
@@ -47,6 +48,10 @@ export function asOpenFailure(error: unknown, device: string): unknown {
       device,
       cause: error,
     });
+  }
+  if (status === Status.OUT_OF_MEMORY && message.includes('page-locking')) {
+    const facts = { driverStatus, device, cause: error };
+    return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, [lockedMemoryHelp()], facts);
   }
   if (status !== Status.DEVICE_LOST || driverStatus !== 0) return asMillraceError(error, what);
   return new DeviceLostError('ERR_MILLRACE_LOST', `${what}: ${message}`, 'hung', { device, cause: error });

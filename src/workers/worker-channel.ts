@@ -15,6 +15,7 @@ import type { HandleKind } from '../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailurePart, NativeDeviceInfo } from '../protocol/reports.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import type { ControlLink } from './control-link.js';
+import { warnOfUnlocked } from './locked-memory-limit.js';
 import type { FromWorker, ToWorker } from './messages.js';
 import { type Answers, type Request, WorkerRequests } from './worker-requests.js';
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
@@ -302,10 +303,7 @@ export class WorkerChannel implements Channel {
     } else if (message.type === 'closed') {
       this.#ending = setTimeout(() => this.#link.stop(), EXIT_MS).unref();
     } else if (message.type === 'registerFailed') {
-      process.emitWarning(`${message.error.message} Copies to and from it fall back to pageable memory.`, {
-        type: 'MillraceWarning',
-        code: message.error.code,
-      });
+      warnOfUnlocked(message.error);
     }
   }
 

@@ -21,6 +21,20 @@ test('a graph with a copy whose pinned memory could not be page-locked rejects w
   for (const line of lines) expect(line).toMatch(/^StateError Node 1 \(copy\) of graph default .*could not be page-locked/);
 });
 
+test('memory that cannot be page-locked: copies work, and one warning names the limit; a device that needs some says so', async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  const failing = (call: number): string => `cuMemHostRegister:${call}:2`;
+  const ending = await runProgram('unlocked-copies', [], { env: { MILLRACE_FAKE_CUDA_FAIL: `${failing(5)},${failing(6)}` } });
+  expect(ending).toMatchObject({ code: 0, signal: null });
+  expect(linesOf(ending)).toEqual(['7 7']);
+  expect(ending.stderr.match(/MillraceWarning/g)).toHaveLength(1);
+  expect(ending.stderr).toMatch(
+    /201326592 bytes cannot be page-locked: .* The limit of locked memory \(RLIMIT_MEMLOCK\) is [^.]+\. Raise it: ulimit -l/,
+  );
+  const refused = await runProgram('unlocked-copies', [], { env: { MILLRACE_FAKE_CUDA_FAIL: failing(0) } });
+  expect(linesOf(refused)[0]).toMatch(/^UnavailableError Device cuda:0 cannot be opened: .*page-locking host memory .*RLIMIT_MEMLOCK/);
+});
+
 test('memory that the driver does not unlock stays with the device, which goes on', async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
   // 1: an invalid value.
