@@ -32,7 +32,6 @@ class KernelMemory {
   /// At least `count` stacks, whose lowest page is a guard; null if the system refuses.
   [[nodiscard]] std::byte* TakeStacks(uint32_t count, uint64_t bytes);
   [[nodiscard]] const ThreadStacks& stacks() const { return stacks_; }
-  [[nodiscard]] ThreadStacks& stacks() { return stacks_; }
 
   /// Calls a kernel on this stack. A wrong index may have changed all that is on it when the kernel returns.
   void Call(MrEntry entry, const MrLaunch& launch, uint64_t first, uint64_t end) const;

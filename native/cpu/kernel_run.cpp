@@ -40,7 +40,6 @@ class KernelThread {
   static void UnblockSignals();
   [[nodiscard]] bool HasSignalStack();
   static void PassOn(int signal, siginfo_t* info, void* context);
-  static void LackMemory(KernelRun& left);
   void LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const;
 
   static pthread_key_t key;
@@ -160,13 +159,6 @@ void KernelThread::OnSignal(int signal, siginfo_t* info, void* context) {
   // A positive code means that an instruction of this thread raised the signal, not kill() or another process.
   if (KernelThread* thread = Find(); thread != nullptr && info->si_code > 0) {
     KernelRun* run = thread->run;
-    if (run != nullptr && signal == SIGSEGV) {
-      const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-      const auto deepened = thread->memory.stacks().Deepen(address, run->is_paused_);
-      errno = error;
-      if (deepened == ThreadStacks::Deepened::kYes) return;
-      if (deepened == ThreadStacks::Deepened::kNoMemory && !run->is_paused_) LackMemory(*run);
-    }
     if (run != nullptr && !run->is_paused_) {
 #if defined(__SANITIZE_THREAD__)
       // The sanitizer blocks every signal in handlers, whatever their flags are, and the handler may not return.
@@ -181,13 +173,6 @@ void KernelThread::OnSignal(int signal, siginfo_t* info, void* context) {
   }
   PassOn(signal, info, context);
   errno = error;
-}
-
-void KernelThread::LackMemory(KernelRun& left) {
-#if defined(__SANITIZE_THREAD__)
-  UnblockSignals();
-#endif
-  left.Leave(KernelFault::kMemory, ThreadStacks::MostDeepBytes());
 }
 
 void KernelThread::LeaveRun(KernelRun& left, int signal, const siginfo_t& info) const {
@@ -227,7 +212,6 @@ KernelExit KernelRun::Call(MrEntry entry, const MrLaunch& launch, uint64_t first
     memory_->ForgetCalls();
   }
   thread->run = nullptr;
-  thread->memory.stacks().Trim();
   return exit_;
 }
 

@@ -3,14 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace millrace::cpu {
 
 /// Of one thread that runs blocks, in its memory (kernel_memory.h). It keeps them for its next blocks.
-///
-/// Only the top of a stack is accessible at first. A call that needs more faults, and Deepen lets it go on while all
-/// deep calls of the process together stay within a limit.
 class ThreadStacks {
  public:
   /// Since Linux 6.13, a guard is no mapping of its own. The C library's headers may be older.
@@ -23,22 +19,10 @@ class ThreadStacks {
 
   /// So many stacks are made for a block that needs `count`.
   [[nodiscard]] static uint64_t Rounded(uint32_t count);
-  /// Makes at least `count` stacks of `bytes` each, one behind the other from `start`, and returns `start`. The caller
-  /// has reserved inaccessible memory for them there, and always gives the same `start`. The lowest page of each stays
-  /// a guard. Null if the system refuses the memory, or if the stacks made so far have another size.
+  /// Makes at least `count` stacks of `bytes` each accessible, one behind the other from `start`, and returns `start`.
+  /// The caller has reserved inaccessible memory for them there, and always gives the same `start`. The lowest page of
+  /// each stays a guard. Null if the system refuses the memory, or if the stacks made so far have another size.
   [[nodiscard]] std::byte* Take(std::byte* start, uint32_t count, uint64_t bytes);
-  /// Gives back what deep calls have used, if it is much. No thread is on a stack.
-  void Trim();
-
-  enum class Deepened { kYes, kNoStack, kNoMemory };
-  /// Makes the stack that contains a faulting address accessible down to it. `kNoStack`: none does, or it is full.
-  /// `kNoMemory`: all stacks of the process have used what they may; never with `is_needed`. Safe in signal handlers.
-  [[nodiscard]] Deepened Deepen(uintptr_t address, bool is_needed);
-  /// What deep calls of all threads may use: half of the machine's memory, or of the process's control group. Another
-  /// limit is for tests.
-  static uint64_t MostDeepBytes();
-  static void LimitDeepBytes(uint64_t bytes);
-
   /// Whether one of the stacks, or its guard, contains the address. Safe in signal handlers.
   [[nodiscard]] bool Contains(uintptr_t address) const {
     return address - reinterpret_cast<uintptr_t>(first_) < bytes_ * count_;
@@ -47,17 +31,13 @@ class ThreadStacks {
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
-  [[nodiscard]] uint64_t ClosedBytes() const;
-  void Close(uint64_t number);
-  void TrimOpen();
+  /// Gives back what deep calls have used, if the next stack shows some.
+  void Trim();
 
   const int guard_advice_;
   std::byte* first_ = nullptr;
   uint64_t bytes_ = 0;
   uint64_t count_ = 0;
-  uint64_t page_ = 0;
-  std::vector<uint32_t> closed_;  // Of each stack, the inaccessible bytes; 0 if it has no guard of its own.
-  uint64_t deep_ = 0;             // What Deepen has made accessible.
   uint64_t looked_at_ = 0;
   uint32_t protected_ = 0;  // Guards that are mappings of their own.
 };

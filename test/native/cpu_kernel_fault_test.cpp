@@ -6,7 +6,6 @@
 
 #include "cpu/dynamic_parallelism.h"
 #include "cpu/kernel_fault.h"
-#include "cpu/thread_stacks.h"
 #include "cpu_support.h"
 
 namespace millrace {
@@ -98,34 +97,6 @@ MR_TEST(AKernelTakesNoMoreStacksThanThereIsRoomFor) {
   MR_REQUIRE(lane.sink->failures().size() == 3);
   MR_EXPECT_EQ(lane.sink->failures()[0].report.dimension, What(KernelFault::kMemory));
   MR_EXPECT_EQ(lane.sink->failures()[0].report.index, int64_t{2} << 30);
-}
-
-MR_TEST(DeepCallsOfAllThreadsTogetherHaveALimit) {
-  auto device = OpenDevice(2);
-  auto deep = LoadKernel(*device, "deep");
-  Lane lane(*device);
-  std::atomic<uint32_t> used{0};
-  const uint64_t usual = cpu::ThreadStacks::MostDeepBytes();
-  const auto run = [&](uint32_t stacks) {
-    used = 0;
-    lane.Launch(deep, {1, 1, 1}, &used, stacks);
-    MR_EXPECT(lane.Drained());
-    return used.load();
-  };
-  MR_EXPECT_EQ(run(64), 64u);
-  cpu::ThreadStacks::LimitDeepBytes(16 << 20);
-  for (int round = 0; round < 3; ++round) {
-    // 484 KiB of each are beyond what a stack always has. The other thread may keep 4 MiB.
-    const uint32_t most = run(64);
-    MR_EXPECT(most >= 20 && most <= 34);
-    MR_EXPECT_EQ(run(16), 16u);
-  }
-  cpu::ThreadStacks::LimitDeepBytes(usual);
-  MR_EXPECT_EQ(run(64), 64u);
-  MR_REQUIRE(lane.sink->failures().size() == 3);
-  MR_EXPECT(lane.sink->failures()[0].code == StatusCode::kLaunchFailed);
-  MR_EXPECT_EQ(lane.sink->failures()[0].report.dimension, What(KernelFault::kMemory));
-  MR_EXPECT_EQ(lane.sink->failures()[0].report.index, int64_t{16} << 20);
 }
 
 MR_TEST(DivisionsWithoutAResultGoOn) {

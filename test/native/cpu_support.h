@@ -214,17 +214,6 @@ KERNEL(greedy, 1, 8) {
     Param<Flag>(launch, 0)->fetch_add(1);
   }
 }
-// Takes stacks, and uses all of so many of them.
-KERNEL(deep, 2, 8, 4) {
-  constexpr unsigned long long kBytes = 580 << 10;
-  char* const stacks = launch->take_stacks(launch->run, 64, kBytes);
-  for (unsigned n = 0; n < Param<uint32_t>(launch, 1); ++n) {
-    for (unsigned long long at = kBytes - 1; at > 64 << 10; at -= 4096) {
-      static_cast<volatile char*>(stacks)[n * kBytes + at] = 1;
-    }
-    Param<Flag>(launch, 0)->fetch_add(1);
-  }
-}
 KERNEL(quotient, 3, 8, 4, 4) {
   const volatile int dividend = Param<int>(launch, 1), divisor = Param<int>(launch, 2);
   Param<int*>(launch, 0)[0] = dividend / divisor;

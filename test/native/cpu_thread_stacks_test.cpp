@@ -15,11 +15,9 @@ namespace {
 
 using cpu::KernelMemory;
 using cpu::ThreadStacks;
-using Deepened = ThreadStacks::Deepened;
 
 constexpr int kNoAdvice = -1;
 constexpr uint64_t kBytes = 580 << 10;
-constexpr uint64_t kKept = 32 << 10;
 const uint64_t kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 
 /// Inaccessible memory.
@@ -67,45 +65,14 @@ MR_TEST(EachStackHasAGuard) {
       const uint64_t made = ThreadStacks::Rounded(count);
       for (uint64_t n = 0; n < made; ++n) {
         const std::byte* const lowest = place.start + n * kBytes;
-        MR_EXPECT(!probe.IsAccessible(lowest) && !probe.IsAccessible(lowest + kBytes - kKept - 1));
-        MR_EXPECT(probe.IsAccessible(lowest + kBytes - kKept) && probe.IsAccessible(lowest + kBytes - 1));
+        MR_EXPECT(!probe.IsAccessible(lowest) && !probe.IsAccessible(lowest + kPage - 1));
+        MR_EXPECT(probe.IsAccessible(lowest + kPage) && probe.IsAccessible(lowest + kBytes - 1));
       }
       const auto first = reinterpret_cast<uintptr_t>(place.start);
       MR_EXPECT(stacks.Contains(first) && stacks.Contains(first + made * kBytes - 1));
       MR_EXPECT(!stacks.Contains(first - 1) && !stacks.Contains(first + made * kBytes));
     }
     MR_EXPECT(stacks.Take(place.start, 3, 2 * kBytes) == nullptr);
-  }
-}
-
-MR_TEST(AStackGetsDeeperDownToItsGuardWhileThereIsRoom) {
-  Probe probe;
-  const uint64_t usual = ThreadStacks::MostDeepBytes();
-  for (const int advice : {ThreadStacks::kInstallGuard, kNoAdvice}) {
-    const Place place(64 * kBytes);
-    ThreadStacks stacks(advice);
-    MR_REQUIRE(stacks.Take(place.start, 64, kBytes) != nullptr);
-    const auto at = [&](uint64_t number, uint64_t byte) {
-      return reinterpret_cast<uintptr_t>(place.start) + number * kBytes + byte;
-    };
-    MR_EXPECT(stacks.Deepen(at(1, kBytes / 2), false) == Deepened::kYes);
-    MR_EXPECT(probe.IsAccessible(place.start + kBytes + kBytes / 2));
-    MR_EXPECT(!probe.IsAccessible(place.start + kBytes + kBytes / 4));
-    MR_EXPECT(!probe.IsAccessible(place.start + kBytes / 2) &&
-              !probe.IsAccessible(place.start + 2 * kBytes + kBytes / 2));
-    MR_EXPECT(stacks.Deepen(at(1, kPage), false) == Deepened::kYes);
-    MR_EXPECT(probe.IsAccessible(place.start + kBytes + kPage) &&
-              !probe.IsAccessible(place.start + kBytes + kPage - 1));
-    MR_EXPECT(stacks.Deepen(at(1, kPage - 1), false) == Deepened::kNoStack);
-    MR_EXPECT(stacks.Deepen(at(64, 0), false) == Deepened::kNoStack);
-    ThreadStacks::LimitDeepBytes(1 << 20);
-    MR_EXPECT(stacks.Deepen(at(3, kPage), false) == Deepened::kNoMemory);
-    MR_EXPECT(!probe.IsAccessible(place.start + 3 * kBytes + kPage));
-    MR_EXPECT(stacks.Deepen(at(3, kPage), true) == Deepened::kYes);
-    ThreadStacks::LimitDeepBytes(usual);
-    for (uint64_t n = 4; n < 12; ++n) MR_EXPECT(stacks.Deepen(at(n, kPage), false) == Deepened::kYes);
-    stacks.Trim();
-    for (uint64_t n = 0; n < 64; ++n) MR_EXPECT(!probe.IsAccessible(place.start + (n + 1) * kBytes - kKept - 1));
   }
 }
 
@@ -131,8 +98,6 @@ MR_TEST(StacksKeepLittleOfWhatDeepCallsHaveUsed) {
   ThreadStacks stacks;
   MR_REQUIRE(stacks.Take(place.start, kCount, kBytes) != nullptr);
   for (uint64_t n = 0; n < kCount; ++n) {
-    const auto deepest = reinterpret_cast<uintptr_t>(place.start + n * kBytes + kPage);
-    MR_REQUIRE(stacks.Deepen(deepest, false) == Deepened::kYes);
     for (uint64_t at = kPage; at < kBytes; at += kPage) place.start[n * kBytes + at] = std::byte{1};
   }
   MR_REQUIRE(stacks.Take(place.start, kCount, kBytes) != nullptr);
@@ -150,7 +115,6 @@ MR_TEST(AThreadHasStacksForTheLargestBlockAndNoMore) {
   MR_EXPECT(memory.TakeStacks(~0u, kBytes) == nullptr);
   std::byte* const stacks = memory.TakeStacks(1024, kBytes);
   MR_REQUIRE(stacks != nullptr);
-  MR_REQUIRE(memory.stacks().Deepen(reinterpret_cast<uintptr_t>(stacks) + kPage, false) == Deepened::kYes);
   stacks[kPage] = stacks[1024 * kBytes - 1] = std::byte{1};
   MR_EXPECT(memory.Contains(reinterpret_cast<uintptr_t>(stacks)));
   MR_EXPECT(memory.TakeStacks(1025, kBytes) == nullptr);

@@ -55,9 +55,7 @@ const NATIVE = join(SHIM_DIRECTORY, '..', '..');
 function program(): string {
   const sources = [
     fileURLToPath(new URL('./run_image.cpp', import.meta.url)),
-    ...['address_space', 'host_info', 'image_variables', 'kernel_memory', 'thread_stacks'].map((name) =>
-      join(NATIVE, 'cpu', `${name}.cpp`),
-    ),
+    ...['address_space', 'image_variables', 'kernel_memory', 'thread_stacks'].map((name) => join(NATIVE, 'cpu', `${name}.cpp`)),
   ];
   const options = ['-std=c++20', '-O1', '-rdynamic', '-I', SHIM_DIRECTORY, '-I', NATIVE];
   const own = [sources[0]!, fileURLToPath(new URL('../../native/image_memory.h', import.meta.url))].map((file) =>
