@@ -64,7 +64,7 @@ MR_TEST(ADriverWithoutADeviceIsRefused) {
 }
 
 MR_TEST(ADriverThatDoesNotStartIsRefused) {
-  MR_EXPECT(InChild({{"MILLRACE_FAKE_CUDA_FAIL", "cuInit:1:803"}},
+  MR_EXPECT(InChild({{"MILLRACE_FAKE_CUDA_FAIL", "cuInit:0:803"}},
                     [] { ExpectRefusal("different versions (driver error 803).", "13.0"); }));
 }
 
