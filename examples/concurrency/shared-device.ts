@@ -10,7 +10,7 @@ import type { Device } from 'millrace';
 const WORKER = `
 const { parentPort, workerData } = require('node:worker_threads');
 (async () => {
-  const { cudaKernel, input, openShared, output, f32 } = await import(workerData.library);
+  const { cudaKernel, input, openShared, output, f32 } = require(workerData.library);
   const square = cudaKernel('square', { x: input(f32), y: output(f32) },
     'extern "C" __global__ void square(const float* x, float* y) { int i = threadIdx.x; y[i] = x[i] * x[i]; }');
   const device = await openShared(workerData.device);

@@ -53,6 +53,7 @@ const SHORT_FUNCTIONS = new Set([
   'arrayOf',
   'bytes',
   'cudaKernel',
+  'diagnostics', // A thread of its own looks.
   'func',
   'getDefaultDevice',
   'openShared', // As openDevice.
