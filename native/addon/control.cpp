@@ -198,10 +198,10 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
   install.is_checked = BoolProperty(env, args[2], "isChecked");
   napi_value module;
   napi_valuetype kind = napi_undefined;  // Deno converts what is no number to 0.
-  uint32_t number = 0;
-  napi_get_named_property(env, args[2], "module", &module);
-  napi_typeof(env, module, &kind);
-  if (kind == napi_number && napi_get_value_uint32(env, module, &number) == napi_ok) install.module = number;
+  if (napi_get_named_property(env, args[2], "module", &module) == napi_ok &&
+      napi_typeof(env, module, &kind) == napi_ok && kind == napi_number) {
+    napi_get_value_uint32(env, module, &install.module.emplace());
+  }
   auto installed = controlled->channel->InstallKernel(handle, install);
   if (!installed.ok()) return ThrowStatus(env, "installKernel", installed.status());
   const hal::KernelLimits& limits = installed.value();

@@ -1,11 +1,12 @@
 // `millrace doctor`: the findings of `diagnostics()`, then a kernel on every device.
-import { stripVTControlCharacters, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import { diagnostics, f32, input, inout, kernel, listDevices, openDevice, type Device, type DeviceName, type Finding } from '../index.js';
 
 const COUNT = 1 << 20;
 const FACTOR = 3;
 const COLOURS = { ok: 'green', warning: 'yellow', error: 'red' } as const;
 const AHEAD = 'Install a compiler, or build kernels ahead of time on another machine: npx millrace build.';
+const WORD = 8;
 const LABEL = 22;
 const WIDTH = 80;
 
@@ -15,7 +16,7 @@ export async function doctor(isJson: boolean, print: (line: string) => void): Pr
   if (!isJson) for (const finding of findings) show(finding, print);
   const trials: Finding[] = [];
   if (!findings.some(({ name, status }) => name === 'addon' && status === 'error')) {
-    for (const id of await deviceNames()) {
+    for (const { id } of await listDevices()) {
       const trial = await tryDevice(id);
       trials.push(trial);
       if (!isJson) show(trial, print);
@@ -25,10 +26,6 @@ export async function doctor(isJson: boolean, print: (line: string) => void): Pr
   if (isJson) print(JSON.stringify({ findings: all }, null, 2));
   else print(summary(all));
   return all.some(({ status }) => status === 'error') ? 1 : 0;
-}
-
-async function deviceNames(): Promise<readonly DeviceName[]> {
-  return (await listDevices()).map(({ id }) => id);
 }
 
 /** Compiles, launches, copies and awaits, and compares every element. */
@@ -86,9 +83,9 @@ async function peersOf(device: Device): Promise<readonly string[]> {
 
 function show({ name, status, value, remedy }: Finding, print: (line: string) => void): void {
   const isColoured = process.stdout.isTTY;
-  const word = status.padEnd(8);
+  const word = status.padEnd(WORD);
   const head = `${isColoured ? styleText(COLOURS[status], word) : word}${name.padEnd(LABEL)} `;
-  const indent = ' '.repeat(stripVTControlCharacters(head).length);
+  const indent = ' '.repeat(WORD + LABEL + 1);
   for (const [at, line] of wrapped(value, WIDTH - indent.length).entries()) print(`${at === 0 ? head : indent}${line}`);
   if (remedy !== undefined) for (const line of wrapped(remedy, WIDTH - indent.length - 2)) print(`${indent}> ${line}`);
 }

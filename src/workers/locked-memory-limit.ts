@@ -14,7 +14,8 @@ export function lockedMemoryHelp(): string {
   return `The limit of locked memory (RLIMIT_MEMLOCK) is ${lockedMemoryLimit()}. Raise it: ulimit -l unlimited, in containers --ulimit memlock=-1, in WSL memory= in .wslconfig.`;
 }
 
-function softLimit(): string | undefined {
+/** In bytes, or 'unlimited'. */
+export function softLimit(): string | undefined {
   try {
     return /^Max locked memory\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
   } catch {

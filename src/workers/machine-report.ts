@@ -11,6 +11,7 @@ import type { BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
 import { findCxx, findNvcc, type Toolchain } from '../toolchain/compilers/toolchain.js';
 import { cacheContents } from '../toolchain/images/cache-contents.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
+import { softLimit } from './locked-memory-limit.js';
 
 /** One line of `npx millrace doctor`. */
 export interface Finding {
@@ -161,7 +162,7 @@ function ownName(): string | undefined {
 }
 
 function reportLimits(binding: Binding | undefined): void {
-  const [, soft = 'unknown'] = /^Max locked memory\s+(\S+)/m.exec(content('/proc/self/limits')) ?? [];
+  const soft = softLimit();
   const limit = soft === 'unlimited' ? 'no limit' : `limit ${bytes(Number(soft))}`;
   const refusal = binding?.lockProbe(LOCK_PROBE_BYTES);
   if (refusal === undefined || refusal === 0)

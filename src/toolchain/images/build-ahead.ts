@@ -99,9 +99,8 @@ async function buildOne(
     return;
   }
   try {
-    const { content, compiler } = await builder.stored(build);
-    const file = fileName(await builder.keyOf(builder.checked(build)), target);
-    images.push({ file, kernel, target: target.name, compiler, content });
+    const { key, content, compiler } = await builder.stored(build);
+    images.push({ file: fileName(key, target), kernel, target: target.name, compiler, content });
     done?.({ kernel, target: target.name, ms: performance.now() - start });
   } catch (error) {
     done?.({ kernel, target: target.name, error });

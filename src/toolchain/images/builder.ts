@@ -3,7 +3,7 @@
 // Thread: the device's worker, one builder per device. Nothing here blocks the worker: compilers are child processes, or run on threads of
 // the addon. Concurrent builds of the same source share one compilation.
 import { createHash } from 'node:crypto';
-import { basename, dirname } from 'node:path';
+import { basename } from 'node:path';
 import { CompileError, UnavailableError } from '../../core/base/errors.js';
 import type { Build, BuildSpec } from '../../core/channel/build-spec.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
@@ -54,6 +54,24 @@ export interface BuildResult {
 /** With the image as the cache has it. */
 type StoredResult = Omit<BuildResult, 'ms' | 'symbolOf'>;
 
+/** Images built ahead of time, for one device. */
+interface Prebuilt {
+  readonly images: PrebuiltImages;
+  /** Those that the device runs, the best first. */
+  readonly targets: readonly ImageTarget[];
+  readonly isLoadable: boolean;
+}
+
+function prebuiltFor(target: BuildTarget, folder: string): Prebuilt {
+  const images = new PrebuiltImages(folder);
+  const isOnCpu = target.backend === 'cpu';
+  return {
+    images,
+    targets: images.targetsFor(isOnCpu ? 'processor' : target.computeCapability),
+    isLoadable: !isOnCpu || !isNoExec(images.folder),
+  };
+}
+
 export class KernelBuilder {
   readonly #target: BuildTarget;
   readonly #env: NodeJS.ProcessEnv;
@@ -62,7 +80,7 @@ export class KernelBuilder {
   #compiler: Promise<KernelCompiler> | undefined;
   readonly #flights = new Map<string, Promise<StoredResult>>();
   readonly #checks = new KernelChecks();
-  #prebuilt: PrebuiltImages | undefined;
+  #prebuilt: Prebuilt | undefined;
 
   constructor(target: BuildTarget, env: NodeJS.ProcessEnv = process.env) {
     this.#target = target;
@@ -85,7 +103,8 @@ export class KernelBuilder {
 
   async #shared(given: Build): Promise<BuildResult> {
     const startMs = performance.now();
-    const { image: stored, ...how } = await this.#flight(this.checked(given));
+    const spec = this.checked(given);
+    const { image: stored, ...how } = await this.#flight(spec, await this.keyOf(spec));
     const ms = performance.now() - startMs;
     if (this.#target.backend === 'cpu') return { image: stored, symbolOf: cpuSymbol, ...how, ms };
     const { image, symbols } = splitSymbols(stored);
@@ -93,8 +112,7 @@ export class KernelBuilder {
   }
 
   /** Concurrent builds of the same source share one build. */
-  async #flight(spec: Build): Promise<StoredResult> {
-    const key = await this.keyOf(spec);
+  #flight(spec: Build, key: string): Promise<StoredResult> {
     let flight = this.#flights.get(key);
     if (!flight) {
       flight = this.#build(spec, key).finally(() => this.#flights.delete(key));
@@ -103,14 +121,16 @@ export class KernelBuilder {
     return flight;
   }
 
-  /** What a folder of images keeps of a build. Rejects like `build`. */
-  async stored(given: Build): Promise<{ readonly content: Uint8Array; readonly compiler: string }> {
-    const { image, compiler } = await this.#flight(this.checked(given));
-    if (this.#target.backend === 'cuda') return { content: image, compiler };
+  /** What a folder of images keeps of a build, and its key there. Rejects like `build`. */
+  async stored(given: Build): Promise<{ readonly key: string; readonly content: Uint8Array; readonly compiler: string }> {
+    const spec = this.checked(given);
+    const key = await this.keyOf(spec);
+    const { image, compiler } = await this.#flight(spec, key);
+    if (this.#target.backend === 'cuda') return { key, content: image, compiler };
     const path = Buffer.from(image).toString();
     const file = readImage(path, {});
     if (file === undefined) throw outside(`${titleOf(given)} was not built`, `its image ${path} is gone`);
-    return { content: file.content, compiler };
+    return { key, content: file.content, compiler };
   }
 
   /**
@@ -164,8 +184,8 @@ export class KernelBuilder {
     const prebuilt = await this.#fromPrebuilt(build, (images, of, target) => images.find(of, target));
     if (prebuilt) {
       const { content, path, compiler: label } = prebuilt;
-      const isLoadable = this.#target.backend === 'cuda' || !isNoExec(dirname(path));
-      return { image: isLoadable ? this.#image(prebuilt) : await this.#kept(basename(path), content), compiler: label, fromCache: true };
+      const image = this.#prebuilt?.isLoadable === true ? this.#image(prebuilt) : await this.#kept(basename(path), content);
+      return { image, compiler: label, fromCache: true };
     }
     let compiler: KernelCompiler;
     try {
@@ -195,13 +215,12 @@ export class KernelBuilder {
   ): Promise<T | undefined> {
     const target = this.#target;
     if (target.images === undefined || this.#findsRaces) return undefined;
-    this.#prebuilt ??= new PrebuiltImages(target.images);
-    const images = this.#prebuilt;
+    const { images, targets } = (this.#prebuilt ??= prebuiltFor(target, target.images));
     if (!images.isOf(await packageIdentity(this.#facts))) {
       warnOfOthers(images.folder);
       return undefined;
     }
-    for (const one of images.targetsFor(target.backend === 'cpu' ? 'processor' : target.computeCapability)) {
+    for (const one of targets) {
       const found = find(images, await this.keyOf(build, one.name), one);
       if (found !== undefined) return found;
     }

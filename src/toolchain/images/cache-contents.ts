@@ -1,9 +1,8 @@
 // What the cache of built kernels contains, and its removal, for `diagnostics()` and `npx millrace cache`.
 import { existsSync } from 'node:fs';
-import { readdir, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
-import { cachePlaces } from './cache.js';
-import { isOurs, openFolder } from './private-cache-folder.js';
+import { rm } from 'node:fs/promises';
+import { cachePlaces, filesIn, type StoredFile } from './cache.js';
+import { openFolder } from './private-cache-folder.js';
 
 export interface CacheContents {
   /** Undefined with MILLRACE_CACHE=off. */
@@ -11,7 +10,7 @@ export interface CacheContents {
   /** Why the folder is not used. */
   readonly reason?: string;
   /** The least recently used first. */
-  readonly files: readonly { readonly path: string; readonly bytes: number; readonly usedMs: number }[];
+  readonly files: readonly StoredFile[];
   readonly bytes: number;
 }
 
@@ -23,16 +22,8 @@ export async function cacheContents(env: NodeJS.ProcessEnv = process.env): Promi
   if (used === undefined) return { folder: places[0], files: [], bytes: 0 };
   const { folder, opened } = used;
   if ('reason' in opened) return { folder, reason: opened.reason, files: [], bytes: 0 };
-  const names = (await readdir(folder)).filter(isOurs);
-  const files = await Promise.all(
-    names.map(async (name) => {
-      const path = join(folder, name);
-      // Another process may remove it.
-      const { size = 0, mtimeMs = 0 } = (await stat(path).catch(() => undefined)) ?? {};
-      return { path, bytes: size, usedMs: mtimeMs };
-    }),
-  );
-  return { folder, files: files.toSorted((a, b) => a.usedMs - b.usedMs), bytes: files.reduce((sum, one) => sum + one.bytes, 0) };
+  const files = await filesIn(folder);
+  return { folder, files, bytes: files.reduce((sum, one) => sum + one.bytes, 0) };
 }
 
 /** Removes the files that nobody has used since then. Processes that have loaded one keep it. Resolves to what was removed. */

@@ -266,18 +266,31 @@ function withoutFooter(bytes: Buffer): Buffer | undefined {
   return digest(content).equals(bytes.subarray(length, length + DIGEST_BYTES)) ? content : undefined;
 }
 
-/** Removes the least recently used files above the limit. Each use of a file sets its time. */
-async function prune(directory: string, limit: number): Promise<void> {
+/** A file of the cache. Each use of it sets its time. */
+export interface StoredFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly usedMs: number;
+}
+
+/** This library's files in a folder, the least recently used first. */
+export async function filesIn(directory: string): Promise<StoredFile[]> {
   const names = (await readdir(directory)).filter(isOurs);
   const files = await Promise.all(
     names.map(async (name) => {
       const path = join(directory, name);
       // Another process may remove it.
       const facts = await stat(path).catch(() => undefined);
-      return { path, bytes: facts?.isFile() === true ? facts.size : 0, usedMs: facts?.isFile() === true ? facts.mtimeMs : Date.now() };
+      return facts?.isFile() === true ? { path, bytes: facts.size, usedMs: facts.mtimeMs } : { path, bytes: 0, usedMs: Date.now() };
     }),
   );
-  const old = files.filter((file) => Date.now() - file.usedMs > MIN_AGE_MS).toSorted((a, b) => a.usedMs - b.usedMs);
+  return files.toSorted((a, b) => a.usedMs - b.usedMs);
+}
+
+/** Removes the least recently used files above the limit. */
+async function prune(directory: string, limit: number): Promise<void> {
+  const files = await filesIn(directory);
+  const old = files.filter((file) => Date.now() - file.usedMs > MIN_AGE_MS);
   let total = files.reduce((sum, file) => sum + file.bytes, 0);
   for (const { path, bytes, usedMs } of old) {
     // A temporary name this old was left by a process that crashed.

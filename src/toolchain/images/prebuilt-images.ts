@@ -38,6 +38,9 @@ export class PrebuiltImages {
   readonly folder: string;
   readonly #manifest: Manifest;
   readonly #trusted: Trust;
+  readonly #targets: readonly ImageTarget[];
+  /** By the images' files. */
+  readonly #compilers: ReadonlyMap<string, string>;
   readonly #checked: ReadonlySet<string>;
 
   /** Throws UnavailableError for a folder without a manifest, and for one where other users may put code. */
@@ -45,7 +48,10 @@ export class PrebuiltImages {
     this.#trusted = ownersOf(HEADER_DIRECTORY);
     this.folder = usable(folder, this.#trusted);
     this.#manifest = readManifest(this.folder, folder);
-    this.#checked = new Set(this.#manifest.checked);
+    const { targets, images, checked } = this.#manifest;
+    this.#targets = targets.flatMap((name) => targetOf(name) ?? []);
+    this.#compilers = new Map(images.map(({ file, compiler }) => [file, compiler]));
+    this.#checked = new Set(checked);
   }
 
   /** Whether this package's emitters wrote the sources: otherwise no image of theirs is found. */
@@ -55,14 +61,13 @@ export class PrebuiltImages {
 
   /** The targets whose images the device runs, the best first. */
   targetsFor(own: 'processor' | ComputeCapability): readonly ImageTarget[] {
-    const targets = this.#manifest.targets.flatMap((name) => targetOf(name) ?? []);
-    return own === 'processor' ? targetsOfProcessor(targets, processorFlags()) : targetsOfGpu(targets, own);
+    return own === 'processor' ? targetsOfProcessor(this.#targets, processorFlags()) : targetsOfGpu(this.#targets, own);
   }
 
   find(key: string, target: ImageTarget): (CachedFile & { readonly compiler: string }) | undefined {
     const file = fileName(key, target);
     const found = readImage(join(this.folder, file), this.#trusted);
-    return found && { ...found, compiler: this.#manifest.images.find((one) => one.file === file)?.compiler ?? 'cache' };
+    return found && { ...found, compiler: this.#compilers.get(file) ?? 'cache' };
   }
 
   hasChecked(key: string): boolean {
