@@ -56,7 +56,21 @@ export type {
 export type { DeviceEvent } from './core/api/event.js';
 export type { EventOptions } from './core/events/event-options.js';
 export { elapsed } from './core/api/elapsed.js';
-export { getDefaultDevice, recordEvent, setDefaultDevice, synchronize, waitEvent, waitStream } from './core/api/global-functions.js';
+export {
+  createStream,
+  getDefaultDevice,
+  getStream,
+  recordEvent,
+  setDefaultDevice,
+  synchronize,
+  synchronizeDevice,
+  waitEvent,
+  waitStream,
+  withDevice,
+} from './core/api/global-functions.js';
+export type { Place } from './core/api/global-functions.js';
+export { array, copy, empty, fill, full, ones, pinned, zeros } from './core/api/global-arrays.js';
+export type { DeviceLike } from './core/api/open-devices.js';
 export type { Activity, Operation, OperationStatus, OperationTiming } from './core/operations/operation.js';
 export { operationsOf } from './core/operations/operation-iterator.js';
 export type { BatchPolicy, LossPolicy } from './core/operations/operation-iterator.js';

@@ -93,11 +93,11 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * @example await using device = await openDevice();
  */
 export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions = {}): Promise<Device> {
-  checkOptions(spec, given);
+  const asked = checkOptions(spec, given);
   const opts: Opening = { ...given, images: imagesFolder(given.images) };
   const { signal } = opts;
   if (signal?.aborted) throw new AbortError(signal);
-  const known = spec === 'auto' ? undefined : entries.get(fullName(spec));
+  const known = asked === 'auto' ? undefined : entries.get(asked);
   if (known !== undefined) return join(known, opts);
   const env = getEnvironment();
   // If this fails, the first kernel definition reports the same error.
@@ -105,7 +105,7 @@ export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions =
   const backends = await env.machine.backends();
   let candidate: Candidate;
   try {
-    candidate = choose(spec, backends);
+    candidate = choose(spec, asked, backends);
   } catch (error) {
     // The next call looks for devices again: the reason may have gone.
     env.machine.forget();
@@ -337,22 +337,17 @@ function candidates(backends: readonly BackendReport[]): Candidate[] {
   return backends.flatMap(({ name, devices }) => devices.map((native) => ({ native, info: deviceInfo(name, native) })));
 }
 
-function choose(spec: DeviceSpec, backends: readonly BackendReport[]): Candidate {
+function choose(spec: DeviceSpec, name: DeviceName | 'auto', backends: readonly BackendReport[]): Candidate {
   const all = candidates(backends);
   const cuda = all.find((candidate) => candidate.info.backend === 'cuda');
-  if (spec === 'auto') {
+  if (name === 'auto') {
     const chosen = cuda ?? all[0];
     if (chosen !== undefined) return chosen;
   }
-  const name = fullName(spec);
   const found = all.find((candidate) => candidate.info.id === name);
   if (found !== undefined) return found;
   const report = backends.find((backend) => name.startsWith(backend.name));
   const reason = report?.reason || `this machine has ${all.map((candidate) => candidate.info.id).join(', ')}`;
   const help = report !== undefined && report.help.length > 0 ? report.help : ['listDevices() gives the devices of this machine.'];
   throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `Device ${show(spec)} is not available: ${reason.replace(/\.$/, '')}.`, help);
-}
-
-function fullName(spec: DeviceSpec): DeviceName {
-  return (spec === 'cuda' || spec === 'cpu' ? `${spec}:0` : spec) as DeviceName;
 }

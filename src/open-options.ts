@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type CheckOptions, checkCheckOptions } from './core/api/check-options.js';
-import type { DeviceName } from './core/api/device-info.js';
+import { checkDeviceName, type DeviceName } from './core/api/device-info.js';
 import { checkSchedule, type Schedule } from './core/api/schedule.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { badArgument, checkInteger, show } from './core/base/arguments.js';
@@ -56,17 +56,16 @@ export const SETTINGS: readonly (keyof Settings)[] = [
 /** The options of one call. `images` is an absolute path. */
 export type Opening = Omit<OpenOptions, 'images'> & { readonly images?: string | undefined };
 
-/** Throws ArgumentError. */
-export function checkOptions(spec: unknown, opts: OpenOptions): void {
-  if (typeof spec !== 'string' || !/^(auto|(cuda|cpu)(:\d+)?)$/.test(spec)) {
-    throw badArgument('spec', spec, `The device (${show(spec)}) is none of 'auto', 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on.`);
-  }
+/** Returns the full name of the device, or 'auto'. Throws ArgumentError. */
+export function checkOptions(spec: unknown, opts: OpenOptions): DeviceName | 'auto' {
+  const name = checkDeviceName('spec', spec, 'auto');
   checkOptionNames(opts, ['signal', ...SETTINGS]);
   if (opts.signal !== undefined) checkWaitOptions({ signal: opts.signal });
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
   if (opts.ordering !== undefined) checkOrdering(opts.ordering);
   if (opts.schedule !== undefined) checkSchedule(opts.schedule);
   checkCheckOptions(opts);
+  return name;
 }
 
 /** The absolute path. The device's worker reads the folder. */

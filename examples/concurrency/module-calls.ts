@@ -1,25 +1,47 @@
-// The short forms: they speak of the current stream of the default device.
+// The short forms, which name no device and no stream: they work on the default device and its current stream.
 import assert from 'node:assert/strict';
-import { recordEvent, waitEvent, waitStream, type Device } from 'millrace';
+import {
+  array,
+  copy,
+  createStream,
+  empty,
+  fill,
+  getStream,
+  launch,
+  recordEvent,
+  waitEvent,
+  waitStream,
+  withDevice,
+  type Device,
+} from 'millrace';
+import { addTo } from './kernels.js';
 
 export async function run([device]: readonly [Device]): Promise<void> {
-  const producer = device.createStream({ ordering: 'explicit' });
-  const consumer = device.createStream({ ordering: 'explicit' });
-  const x = await producer.run(async () => {
-    const made = device.full(16, 5);
-    const event = recordEvent();
-    assert.equal(event.device, device);
+  await withDevice(device, async () => {
+    const x = array([1, 2, 3, 4]);
+    const y = empty(4);
+    launch(addTo, x.length, { x, value: 1 });
+    copy(y, x);
+    assert.deepEqual([...(await y.read())], [2, 3, 4, 5]);
+
+    const producer = createStream({ ordering: 'explicit' });
+    const consumer = createStream({ ordering: 'explicit' });
+    const made = producer.run(() => {
+      fill(x, 5); // on the producer's stream
+      return recordEvent();
+    });
     consumer.run(
       () => {
-        waitEvent(event);
+        waitEvent(made);
         waitStream(producer);
-        device.stream.fill(made, 6);
+        assert.equal(getStream(), consumer);
+        launch(addTo, x.length, { x, value: 1 });
       },
       { syncEnter: false },
     );
-    return made;
+    assert.deepEqual([...(await x.read())], [6, 6, 6, 6]);
+    x[Symbol.dispose]();
+    y[Symbol.dispose]();
+    await Promise.all([producer.close(), consumer.close()]);
   });
-  assert.ok((await x.read()).every((value) => value === 6));
-  x[Symbol.dispose]();
-  await Promise.all([producer.close(), consumer.close()]);
 }

@@ -4,13 +4,14 @@ import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import type { Clock } from '../core/base/clock.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import type { Device } from '../core/api/device.js';
+import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Stream } from '../core/api/stream.js';
 import type { Slot } from './lane.js';
 import { LaneMemory } from './lane-memory.js';
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
 
-/** One device, or several. */
-export type Devices = Device | readonly Device[];
+/** One device, or several, each also by the name of an open one. */
+export type Devices = DeviceLike | readonly DeviceLike[];
 
 const DEFAULT_DEPTH = 3;
 /** Each lane uses a stream; a larger number is probably meant as a queue length. */
@@ -32,9 +33,8 @@ export interface LaneLayout {
 
 /** Checks the devices, `depth` and `streams` of a call. */
 export function checkLayout(devices: Devices, depth: number | 'auto' | undefined, streams: readonly Stream[] | undefined): LaneLayout {
-  const list = Array.isArray(devices) ? (devices as readonly Device[]) : [devices as Device];
+  const list = (Array.isArray(devices) ? (devices as readonly unknown[]) : [devices]).map(checkDevice);
   if (list.length === 0) throw badArgument('device', devices, 'The list of devices is empty.', 1);
-  for (const device of list) checkDevice(device);
   const { clock } = (list[0] as Device).core;
   if (list.some((device) => device.core.clock !== clock))
     throw badArgument('device', devices, 'The devices of the run have different clocks: create all test devices of a run with one clock.');
@@ -52,9 +52,11 @@ export function checkLayout(devices: Devices, depth: number | 'auto' | undefined
   return { devices: list, depth: checkInteger('depth', given, 1, MAX_DEPTH), isAuto, streams, clock };
 }
 
-function checkDevice(device: unknown): void {
+/** A run on a device that is closed ends with the error of its first call. */
+function checkDevice(device: unknown): Device {
+  if (typeof device === 'string') return checkOpenDevice('device', device);
   const { core, createStream } = (device ?? {}) as Partial<Device>;
-  if (core !== undefined && typeof createStream === 'function') return;
+  if (core !== undefined && typeof createStream === 'function') return device as Device;
   throw badArgument('device', device, `The device (${show(device)}) is not a Device${isPromiseLike(device) ? ': await it first' : ''}.`);
 }
 

@@ -13,7 +13,9 @@ import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
 import type { KernelPlan } from '../core/kernels/kernel-plan.js';
-import type { CudaParams, Kernel, LaunchShape, Params } from '../core/kernels/kernel.js';
+import { type CudaParams, isKernel, type Kernel, type LaunchShape, type Params } from '../core/kernels/kernel.js';
+import { launchAt, type Place } from '../core/api/global-functions.js';
+import type { Operation } from '../core/operations/operation.js';
 import { PinnedArray } from '../core/api/pinned.js';
 import { readArray } from '../core/api/readback.js';
 import type { Stream } from '../core/api/stream.js';
@@ -30,11 +32,11 @@ function isLane(on: On): on is Lane {
 }
 
 /** Checks the target when the operator is made. */
-function checkOn(operator: string, on: On): void {
+function checkOn(operator: string, on: On, or = ','): void {
   const { copy, stream } = (on ?? {}) as Partial<Stream & Lane>;
   if (typeof copy === 'function' || (typeof stream === 'object' && isLane(on))) return;
   const hint = stream === undefined ? '' : ': give its stream';
-  throw badArgument('on', on, `${operator} works on a Lane or a Stream, not on ${show(on)}${hint}.`);
+  throw badArgument('on', on, `${operator} works on a Lane or a Stream${or} not on ${show(on)}${hint}.`);
 }
 
 function streamOf(on: On): Stream {
@@ -84,8 +86,17 @@ export function upload<T extends HostArray | PinnedArray>(
 }
 
 /**
- * Launches a kernel for every value and emits the value without waiting: `cuLaunchKernel`, `wp.launch`. The Observable errors with what
- * `stream.launch` throws; a failure of the kernel appears where the chain is awaited.
+ * Launches a kernel on the current stream of the default device, or where `place` says: `wp.launch(kernel, dim, inputs, device=)`. Otherwise
+ * as `stream.launch`.
+ * @example launch(saxpy, y.length, { a: 2, x, y }, { device: 'cuda:1' });
+ */
+export function launch<P extends CudaParams>(kernel: Kernel<P>, shape: LaunchShape, args: LaunchArgs<NoInfer<P>>, place?: Place): Operation;
+/** Launches a graph on the current stream of its device: `wp.capture_launch(graph)`. Otherwise as `stream.launch`. */
+export function launch<P extends Params>(graph: Graph<P>, ...values: GraphValues<NoInfer<P>>): Operation;
+/**
+ * With a lane or a stream in front, an operator that launches a kernel for every value and emits the value without waiting:
+ * `cuLaunchKernel`, `wp.launch`. The Observable errors with what `stream.launch` throws; a failure of the kernel appears where the chain
+ * is awaited.
  * @example of(samples).pipe(upload(lane), launch(lane, blur, (x) => x.length, (x) => ({ x })), download(lane))
  */
 export function launch<T, P extends CudaParams>(
@@ -93,8 +104,20 @@ export function launch<T, P extends CudaParams>(
   kernel: Kernel<P>,
   shape: LaunchShape | ((value: T) => LaunchShape),
   args: (value: T) => LaunchArgs<NoInfer<P>>,
+): MonoTypeOperatorFunction<T>;
+export function launch(first: unknown, ...rest: readonly unknown[]): unknown {
+  if (first instanceof Graph) return first.launch(...(rest as unknown as GraphValues<Params>));
+  if (isKernel(first)) return launchAt(first, rest[0] as LaunchShape, rest[1] as never, rest[2] as Place);
+  return launchStage(...([first, ...rest] as Parameters<typeof launchStage>));
+}
+
+function launchStage<T>(
+  on: On,
+  kernel: Kernel,
+  shape: LaunchShape | ((value: T) => LaunchShape),
+  args: (value: T) => LaunchArgs<CudaParams>,
 ): MonoTypeOperatorFunction<T> {
-  checkOn('launch', on);
+  checkOn('launch', on, ', or takes a kernel or a graph,');
   if (typeof args !== 'function') {
     const message = `args (${show(args)}) is not a function: launch takes the target, the kernel, the shape, and a function that returns the arguments for a value.`;
     throw badArgument('args', args, message);

@@ -1,7 +1,7 @@
 // Launches on a test device: a JavaScript function in place of the kernel, and its duration.
 import { badArgument, show } from '../core/base/arguments.js';
 import { DTYPES } from '../core/elements/dtype.js';
-import { type ArrayParam, type CudaParams, type Kernel, MADE } from '../core/kernels/kernel.js';
+import { type ArrayParam, type CudaParams, isKernel, type Kernel } from '../core/kernels/kernel.js';
 import { Access, ArgKind, LaunchArg, LaunchRecord } from '../protocol/protocol.gen.js';
 import { type Block, type Effect, NO_EFFECT } from './memory.js';
 import { type Pointers, readScalar, readValue, type TestValue } from './values.js';
@@ -47,8 +47,7 @@ export interface TestKernel {
  * @example testKernel(square, { ms: 2, run: ({ x }) => x.forEach((value, i) => (x[i] = value * value)) })
  */
 export function testKernel<P extends CudaParams>(kernel: Kernel<P>, opts: TestKernelOptions<P> = {}): TestKernel {
-  if (typeof kernel !== 'object' || kernel === null || !kernel[MADE])
-    throw badArgument('kernel', kernel, `${show(kernel)} is not a kernel.`);
+  if (!isKernel(kernel)) throw badArgument('kernel', kernel, `${show(kernel)} is not a kernel.`);
   const { ms = 0, run } = opts;
   if (typeof ms !== 'function') checkMs('ms', ms);
   if (run !== undefined && typeof run !== 'function') throw badArgument('run', run, `run (${show(run)}) is not a function.`);

@@ -50,20 +50,30 @@ const SHORT = new Set([
 
 /** Declarations, conversions of the caller's values, and the same as methods of a device. */
 const SHORT_FUNCTIONS = new Set([
+  'array', // As `from` of a device.
   'arrayOf',
   'bytes',
+  'copy', // This and the following are the methods of a stream, too.
   'cudaKernel',
   'diagnostics', // A thread of its own looks.
+  'empty',
+  'fill',
+  'full',
   'func',
   'getDefaultDevice',
+  'getStream',
+  'ones',
   'openShared', // As openDevice.
   'optional',
   'recordEvent',
   'setDefaultDevice',
   'struct',
+  'synchronizeDevice',
   'vec',
   'waitEvent',
   'waitStream',
+  'withDevice',
+  'zeros',
 ]);
 
 test('each method of the public classes is in a case of the program, or is a short call', () => {

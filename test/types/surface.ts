@@ -1,16 +1,23 @@
 // What the types of the public surface promise. Checked by the compiler alone (`npm run types`): a line that is marked
 // as an expected error and compiles is an error, and so is a Same<> that is not. Never run.
 import {
+  array,
   type ArrayToken,
+  copy,
   cudaKernel,
   type CudaModule,
   cudaModule,
   elapsed,
+  empty,
   f32,
+  fill,
+  full,
   getDefaultDevice,
+  getStream,
   inout,
   input,
   kernel,
+  launch,
   type Device,
   type DeviceArray,
   type DeviceEvent,
@@ -25,6 +32,8 @@ import {
   type Stream,
   u32,
   u8,
+  type withDevice,
+  zeros,
 } from 'millrace';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -51,6 +60,22 @@ holds<Same<Awaited<ReturnType<typeof longs.item>>, bigint>>();
 holds<Same<PinnedArray<'u8'>['data'], Uint8Array<SharedArrayBuffer>>>();
 holds<Same<HostOf['f16'], Uint16Array>>();
 holds<Same<HostOf['bf16'], Uint16Array>>();
+// The functions of the module have the types of the methods.
+const ofModule = [zeros(4), full(4, 1n, i64, { device: 'cuda:1' }), array(new Int8Array(2), { stream }), empty([2, 3], 'f16')] as const;
+holds<Same<typeof ofModule, readonly [DeviceArray<'f32'>, DeviceArray<'i64'>, DeviceArray<'i8'>, DeviceArray<'f16'>]>>();
+holds<Same<ReturnType<typeof withDevice<number>>, number>>();
+const submitted = [
+  copy(floats, ofModule[0]),
+  fill(longs, 1n),
+  getStream('cpu')
+    .record()
+    .device.run(() => 1),
+] as const;
+holds<Same<typeof submitted, readonly [Operation, Operation, number]>>();
+// @ts-expect-error the dtypes differ
+copy(floats, longs);
+// @ts-expect-error no device has this name
+zeros(4, 'f32', { device: 'gpu' });
 // A list of numbers is f32 unless the dtype is given.
 const lists = [device.from([1, 2]), device.from([[1, 2]].flat(), { shape: [2, 1] }), device.from([1, 2], { dtype: 'i32' })] as const;
 holds<Same<typeof lists, readonly [DeviceArray<'f32'>, DeviceArray<'f32'>, DeviceArray<'i32'>]>>();
@@ -74,6 +99,10 @@ const saxpy = kernel('saxpy', { a: f32, x: input(f32), y: inout(f32) }, ({ a, x,
   y[i] = a * x[i]! + y[i]!;
 });
 stream.launch(saxpy, 4, { a: 2, x: floats, y: floats });
+const launched = launch(saxpy, 4, { a: 2, x: floats, y: floats }, { device: 'cuda:1', stream });
+holds<Same<typeof launched, Operation>>();
+// @ts-expect-error y is missing
+launch(saxpy, 4, { a: 2, x: floats });
 // @ts-expect-error y is missing
 stream.launch(saxpy, 4, { a: 2, x: floats });
 // @ts-expect-error x is f32

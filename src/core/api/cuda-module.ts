@@ -1,6 +1,5 @@
 // Several kernels of one CUDA C++ source, and its variables as arrays.
 // Thread: the one that made it.
-import { badArgument, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type DType, type DTypeLike, checkDType, DTYPES } from '../elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
@@ -9,7 +8,7 @@ import { MODULE, type ModuleSource } from '../kernels/module.js';
 import { Lease } from '../memory/lease.js';
 import { variablesOf } from '../memory/module-variables.js';
 import { DeviceArray } from './array.js';
-import { Device } from './device.js';
+import { checkOpenDevice, type DeviceLike } from './open-devices.js';
 
 /**
  * CUDA C++ source with several kernels, which share its `__device__` and `__constant__` variables on each device: `CUmodule`,
@@ -47,11 +46,9 @@ export class CudaModule {
    * the source, and for a const variable. A variable that only the preprocessor shows is checked in the compiled image. If it differs
    * there, or the source does not compile, operations on the array reject with an UpstreamError, whose `cause` is a CompileError.
    */
-  global<D extends DType>(device: Device, name: string, dtype: DTypeLike<D>, shape: Shape): DeviceArray<D> {
-    if (!(device instanceof Device)) throw badArgument('device', device, `The device (${show(device)}) is not an open device.`);
+  global<D extends DType>(on: DeviceLike, name: string, dtype: DTypeLike<D>, shape: Shape): DeviceArray<D> {
+    const device = checkOpenDevice('device', on);
     const { core } = device;
-    const over = core.refuseIfOver();
-    if (over !== undefined) throw over;
     const type = checkDType<D>(dtype);
     const dimensions = checkShape(shape);
     const source = this[MODULE];

@@ -1,5 +1,5 @@
-// The current stream of each device, and the default device: of the thread, or of the `stream.run` that encloses the code and everything
-// that it awaits.
+// The current stream of each device, and the default device: of the thread, or of the `stream.run` or `device.run` that encloses the code
+// and everything that it awaits.
 //
 // A run keeps its values in AsyncLocalStorage, which the first run loads, because it makes every await slower. setCurrentStream and
 // setDefaultDevice change the values of the enclosing run, or of the thread outside of runs. The end of a run restores the values before it.
@@ -42,7 +42,7 @@ const streamsOfThread: WeakMap<DeviceCore, Stream> = new WeakMap();
 export function runIn<T>(stream: Stream, fn: () => T, opts: RunOptions = {}): T {
   checkOptionNames(opts, ['syncEnter', 'syncExit']);
   const { syncEnter = true, syncExit = false } = opts;
-  if (typeof fn !== 'function') throw badArgument('fn', fn, `The function to run (${show(fn)}) is not a function.`);
+  checkFunction(fn);
   const { device } = stream;
   const previous = currentStream(device);
   if (syncEnter) comeAfter(stream, previous);
@@ -72,6 +72,17 @@ export function runIn<T>(stream: Stream, fn: () => T, opts: RunOptions = {}): T 
   }
   leave();
   return result;
+}
+
+/** `device.run`: changes no current stream. */
+export function runOn<T>(device: Device, fn: () => T): T {
+  checkFunction(fn);
+  storage ??= load();
+  return storage.run({ outer: storage.getStore(), device, streams: new Map() }, fn);
+}
+
+function checkFunction(fn: unknown): void {
+  if (typeof fn !== 'function') throw badArgument('fn', fn, `The function to run (${show(fn)}) is not a function.`);
 }
 
 export function currentStream(device: Device): Stream {

@@ -1,11 +1,37 @@
 // The properties of a device, and the interface that a device's context needs from the code that opened the device.
 import type { DeviceProperties } from '../../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../../protocol/reports.js';
+import { badArgument, show } from '../base/arguments.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Ordering } from '../device/stream-context.js';
 
 /** A device by its ordinal: `cuDeviceGet`, `cupy.cuda.Device(0)`; Warp uses the same names, `wp.get_device('cuda:0')`. */
 export type DeviceName = 'cpu' | `cpu:${number}` | `cuda:${number}`;
+
+/**
+ * The full name of a device: 'cuda' is 'cuda:0', 'cpu' is 'cpu:0'. Throws ArgumentError for what names no device, with the name that was
+ * probably meant. `also`: a further name that the caller accepts. @internal
+ */
+export function checkDeviceName(argument: string, value: unknown, also?: 'auto'): DeviceName | 'auto' {
+  if (typeof value === 'string') {
+    if (value === also) return also;
+    if (value === 'cuda' || value === 'cpu') return `${value}:0`;
+    if (/^(?:cuda|cpu):(?:0|[1-9]\d{0,8})$/.test(value)) return value as DeviceName;
+  }
+  const known = `${also === undefined ? '' : `'${also}', `}'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on`;
+  throw badArgument(
+    argument,
+    value,
+    `The ${argument === 'spec' ? 'device' : argument} (${show(value)}) is none of ${known}${meant(value)}.`,
+  );
+}
+
+/** " (did you mean 'cuda:1'?)" for the names that other libraries have; empty if none is near. */
+function meant(value: unknown): string {
+  const [, backend, ordinal] = /^(cuda|gpu|cpu|)[^a-z\d]*(\d{0,9})$/i.exec(String(value)) ?? [];
+  if (backend === undefined || (typeof value !== 'string' && typeof value !== 'number') || `${backend}${ordinal}` === '') return '';
+  return ` (did you mean '${backend.toLowerCase() === 'cpu' ? 'cpu' : 'cuda'}${ordinal === '' ? '' : `:${Number(ordinal)}`}'?)`;
+}
 
 /** The properties of a device: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
 export interface DeviceInfo extends DeviceProperties {

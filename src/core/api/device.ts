@@ -1,4 +1,5 @@
 // One GPU, or the CPU device, as one `openDevice` call returns it. device-context.ts has what several Devices of one device share.
+// More than 400 lines: one class, half of which is its documentation.
 // Thread: the one that opened it.
 import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
@@ -26,7 +27,7 @@ import { refuseInCapture } from './active-capture.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
 import { DeviceArray } from './array.js';
 import type { CudaModule } from './cuda-module.js';
-import { currentStream, setCurrent } from './current-stream.js';
+import { currentStream, runOn, setCurrent } from './current-stream.js';
 import type { DeviceContext } from './device-context.js';
 import type { DeviceInfo } from './device-info.js';
 import { DeviceEvent } from './event.js';
@@ -116,16 +117,27 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Whether `other` is a Device object of the same open device in this thread, which shares its streams and arrays: `==` of two
-   * `CUcontext`, `cupy.cuda.Device.__eq__`. False for any other value.
+   * Whether `other` is a Device object of the same open device in this thread, which shares its streams and arrays, or the device's name:
+   * `==` of two `CUcontext`, `cupy.cuda.Device.__eq__`. False for any other value.
    */
   isSameDevice(other: unknown): boolean {
+    if (typeof other === 'string') return other === this.info.id || `${other}:0` === this.info.id;
     return other instanceof Device && other.core === this.core;
   }
 
   /** The current stream, on which the array factories work: `cupy.cuda.get_current_stream()`, `wp.get_stream()`. */
   get stream(): Stream {
     return currentStream(this);
+  }
+
+  /**
+   * Calls `fn` with this device as the default device, also in everything that `fn` awaits: `with cupy.cuda.Device(1):`, `wp.ScopedDevice`,
+   * `torch.cuda.device`. No current stream changes. Returns what `fn` returns. Throws ArgumentError if `fn` is not a function.
+   * @example const y = device.run(() => zeros(1000)); // made on this device
+   */
+  run<T>(fn: () => T): T {
+    this.#checkOpen();
+    return runOn(this, fn);
   }
 
   /**

@@ -5,7 +5,7 @@ import type { PeerReport } from '../../protocol/reports.js';
 import { badArgument, show } from '../base/arguments.js';
 import { UnsupportedError } from '../base/errors.js';
 import type { Device } from './device.js';
-import { checkOpenDevice } from './open-devices.js';
+import { checkOpenDevice, type DeviceLike } from './open-devices.js';
 
 /**
  * Which other devices may access this device's memory: `cuCtxEnablePeerAccess` and `cuMemPoolSetAccess`, `wp.set_peer_access_enabled` and
@@ -26,34 +26,36 @@ export class PeerAccess {
   }
 
   /** Whether `grant` is possible: `cuDeviceCanAccessPeer`, `wp.is_peer_access_supported`. */
-  async canGrant(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
+  async canGrant(peer: DeviceLike, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
     return (await this.#state(peer, what)).canGrant;
   }
 
   /** Whether `peer` has access now: `wp.is_peer_access_enabled`, `wp.is_mempool_access_enabled`. */
-  async isGranted(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
+  async isGranted(peer: DeviceLike, what: 'memory' | 'pool' = 'memory'): Promise<boolean> {
     return (await this.#state(peer, what)).isGranted;
   }
 
   /** Lets `peer` access this device's memory. Rejects with UnsupportedError if `canGrant` is false. Granting again does nothing. */
-  async grant(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<void> {
-    const { canGrant, isGranted } = await this.#state(peer, what);
+  async grant(peer: DeviceLike, what: 'memory' | 'pool' = 'memory'): Promise<void> {
+    const other = checkOpenDevice('peer', peer);
+    const { canGrant, isGranted } = await this.#state(other, what);
     if (isGranted) return;
     if (!canGrant) {
       const { name } = this.#device.core;
-      const message = `Device ${peer.info.id} cannot access the ${what} of device ${name}. Copies between the devices work without access.`;
+      const message = `Device ${other.info.id} cannot access the ${what} of device ${name}. Copies between the devices work without access.`;
       throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'peer access', { device: name });
     }
-    await this.#set(peer, what, true);
+    await this.#set(other, what, true);
   }
 
   /** Ends the access of `peer`. Does nothing if nothing was granted, or between devices that have nothing to grant. */
-  async revoke(peer: Device, what: 'memory' | 'pool' = 'memory'): Promise<void> {
-    const { isGranted } = await this.#state(peer, what);
-    if (isGranted && peer.core !== this.#device.core) await this.#set(peer, what, false);
+  async revoke(peer: DeviceLike, what: 'memory' | 'pool' = 'memory'): Promise<void> {
+    const other = checkOpenDevice('peer', peer);
+    const { isGranted } = await this.#state(other, what);
+    if (isGranted && other.core !== this.#device.core) await this.#set(other, what, false);
   }
 
-  async #state(peer: unknown, what: unknown): Promise<PeerReport> {
+  async #state(peer: DeviceLike, what: unknown): Promise<PeerReport> {
     const { core } = checkOpenDevice('peer', peer);
     checkOpenDevice('device', this.#device);
     const which = whatOf(what);

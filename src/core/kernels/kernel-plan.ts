@@ -9,7 +9,7 @@ import { type ArrayKind, NO_KIND } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
 import { DEFAULT_BLOCK, defaultBlocks, type DefaultBlocks, fullestBlock, WARP } from './default-block.js';
-import { type CudaParam, type Kernel, MADE } from './kernel.js';
+import { type CudaParam, isKernel, type Kernel } from './kernel.js';
 import { LaunchGeometry } from './launch-geometry.js';
 import type { ModulePlan } from './module-plan.js';
 import type { ArrayParam } from './params.js';
@@ -150,7 +150,7 @@ export class KernelPlan implements KernelFacts {
  * parameters are larger than the device takes.
  */
 export function checkKernel(kernel: Kernel, { maxParameterBytes }: NativeDeviceInfo): void {
-  if (typeof kernel !== 'object' || kernel === null || !kernel[MADE]) {
+  if (!isKernel(kernel)) {
     throw badArgument('kernel', kernel, `The kernel (${show(kernel)}) was not made by kernel(), cudaKernel() or a module.`);
   }
   let entries = kernel.abi === 'shaped' ? (kernel.build.syncsGrid ? 4 : 3) : 0;

@@ -93,3 +93,8 @@ export interface Kernel<P extends CudaParams = CudaParams> {
   /** @internal The declared limit of threads per block, if there is one. */
   readonly maxThreadsPerBlock?: number;
 }
+
+/** Whether `kernel()`, `cudaKernel()` or a module made it. */
+export function isKernel(value: unknown): value is Kernel {
+  return typeof value === 'object' && value !== null && (value as Partial<Kernel>)[MADE] === true;
+}

@@ -31,7 +31,7 @@ test('the default device is the first opened one that is still open', async () =
   const lost = open();
   lost.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
   expect(() => setDefaultDevice(lost.device)).toThrow(DeviceLostError);
-  for (const stranger of [{}, undefined, 'cpu:0', two.core]) expect(() => setDefaultDevice(stranger as never)).toThrow(ArgumentError);
+  for (const stranger of [{}, undefined, 'gpu:0', two.core]) expect(() => setDefaultDevice(stranger as never)).toThrow(ArgumentError);
 });
 
 test('a default device set inside a run is the run’s', async () => {

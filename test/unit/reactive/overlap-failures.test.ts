@@ -125,7 +125,8 @@ describe('failures', () => {
     const { device } = fakeDevice();
     const stage = (item: unknown): Promise<unknown> => Promise.resolve(item);
     const refused: readonly (readonly [unknown, unknown, unknown, unknown, string])[] = [
-      ['cpu', [1], {}, stage, "The device ('cpu') is not a Device."],
+      ['gpu', [1], {}, stage, "The device ('gpu') is none of 'cuda', 'cuda:0' and so on, 'cpu', 'cpu:0' and so on (did you mean 'cuda'?)."],
+      [1, [1], {}, stage, 'The device (1) is not a Device.'],
       [Promise.resolve(device), [1], {}, stage, 'is not a Device: await it first'],
       [[], [1], {}, stage, 'The list of devices is empty'],
       [device, Promise.resolve([1]), {}, stage, 'await it first'],
