@@ -1,11 +1,28 @@
 // `millrace doctor`: the findings of `diagnostics()`, then a kernel on every device.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { styleText } from 'node:util';
-import { diagnostics, f32, input, inout, kernel, listDevices, openDevice, type Device, type DeviceName, type Finding } from '../index.js';
+import {
+  diagnostics,
+  f32,
+  input,
+  inout,
+  kernel,
+  listDevices,
+  openDevice,
+  type Device,
+  type DeviceName,
+  type Finding,
+  type Kernel,
+  type MillraceError,
+} from '../index.js';
 
 const COUNT = 1 << 20;
 const FACTOR = 3;
 const COLOURS = { ok: 'green', warning: 'yellow', error: 'red' } as const;
-const AHEAD = 'Install a compiler, or build kernels ahead of time on another machine: npx millrace build.';
+const AHEAD = 'Do what the warning about its compiler says, or build kernels ahead of time on another machine: npx millrace build.';
+/** No compiler, none that works here, or none beside images that lack a kernel. */
+const LACKS_COMPILER = /^K70[178]: /;
+const TRIAL = 'try ';
 const WORD = 8;
 const LABEL = 22;
 const WIDTH = 80;
@@ -15,9 +32,11 @@ export async function doctor(isJson: boolean, print: (line: string) => void): Pr
   const { findings } = await diagnostics();
   if (!isJson) for (const finding of findings) show(finding, print);
   const trials: Finding[] = [];
-  if (!findings.some(({ name, status }) => name === 'addon' && status === 'error')) {
+  // Else no device opens, for a reason that is told.
+  if (!findings.some(({ status }) => status === 'error')) {
+    const hasImages = findings.some(({ name, status }) => name === 'kernels built ahead' && status === 'ok');
     for (const { id } of await listDevices()) {
-      const trial = await tryDevice(id);
+      const trial = await tryDevice(id, hasImages);
       trials.push(trial);
       if (!isJson) show(trial, print);
     }
@@ -28,45 +47,61 @@ export async function doctor(isJson: boolean, print: (line: string) => void): Pr
   return all.some(({ status }) => status === 'error') ? 1 : 0;
 }
 
-/** Compiles, launches, copies and awaits, and compares every element. */
-async function tryDevice(id: DeviceName): Promise<Finding> {
-  const name = `try ${id}`;
+/** Compiles, launches, copies and awaits, and compares every element. Without a compiler, only copies. */
+async function tryDevice(id: DeviceName, hasImages: boolean): Promise<Finding> {
+  const name = `${TRIAL}${id}`;
   const scaled = kernel('doctor', { x: input(f32), y: inout(f32), factor: f32 }, ({ x, y, factor }, { i }) => {
     y[i] = factor * x[i]! + y[i]!;
   });
+  let isFromCache = false;
+  const built = (message: unknown): void => void (isFromCache = (message as { readonly fromCache: boolean }).fromCache);
+  subscribe('millrace:build', built);
   const start = performance.now();
   try {
     await using device = await openDevice(id);
     const opened = performance.now();
     const missing = await device.compile(scaled).then(
       () => undefined,
-      (error: Error & { readonly code?: string }) => error,
+      (error: MillraceError) => error,
     );
-    // Programs whose kernels were built ahead of time need no compiler.
-    if (missing?.code === 'ERR_MILLRACE_UNAVAILABLE')
-      return { name, status: 'warning', value: `open ${(opened - start).toFixed(1)} ms; no compiler builds kernels here`, remedy: AHEAD };
-    if (missing !== undefined) throw missing;
+    if (missing !== undefined && !LACKS_COMPILER.test(missing.message)) throw missing;
     const compiled = performance.now();
-    const wrong = await wrongElement(device, scaled);
+    const wrong = await wrongElement(device, missing === undefined ? scaled : undefined);
     const done = performance.now();
     if (wrong !== undefined) return { name, status: 'error', value: wrong, remedy: 'Report it, with this output.' };
     const [open, compile, run] = [opened - start, compiled - opened, done - compiled].map((ms) => `${ms.toFixed(1)} ms`);
     const peers = (await peersOf(device)).map((peer) => `, reaches ${peer}`).join('');
-    return { name, status: 'ok', value: `open ${open}, compile ${compile}, copy, launch and read ${run}${peers}` };
+    if (missing === undefined) {
+      const build = isFromCache ? `kernel from the cache ${compile}` : `compile ${compile}`;
+      return { name, status: 'ok', value: `open ${open}, ${build}, copy, launch and read ${run}${peers}` };
+    }
+    const [reason = '', ...help] = linesOf(missing);
+    const remedy = reason.startsWith('K707') && help.length > 0 ? help.join(' ') : AHEAD;
+    const why = reason.startsWith('K707') ? reason.replace(LACKS_COMPILER, '') : 'no kernel was launched, because no compiler builds it';
+    const value = `open ${open}, copy and read ${run}${peers}; ${why}`;
+    return hasImages ? { name, status: 'ok', value } : { name, status: 'warning', value, remedy };
   } catch (error) {
-    const [value = '', ...help] = (error as Error).message.split('\n').map((line) => line.trim());
+    const [value = '', ...help] = linesOf(error as Error);
     return { name, status: 'error', value, ...(help.length > 0 && { remedy: help.join(' ') }) };
+  } finally {
+    unsubscribe('millrace:build', built);
   }
 }
 
-async function wrongElement(device: Device, scaled: ReturnType<typeof kernel>): Promise<string | undefined> {
+/** Of an error's message: what happened, then the remedies. */
+function linesOf({ message }: Error): readonly string[] {
+  return message.split('\n').map((line) => line.trim());
+}
+
+async function wrongElement(device: Device, scaled: Kernel | undefined): Promise<string | undefined> {
   const values = Float32Array.from({ length: COUNT }, (_, at) => at % 1000);
   using x = device.from(values);
   using y = device.from(values);
-  device.stream.launch(scaled, COUNT, { x, y, factor: FACTOR });
+  const factor = scaled === undefined ? 0 : FACTOR;
+  if (scaled !== undefined) device.stream.launch(scaled, COUNT, { x, y, factor });
   const result = await y.read();
-  const at = result.findIndex((value, index) => value !== (FACTOR + 1) * values[index]!);
-  return at < 0 ? undefined : `element ${at} of ${COUNT} is ${result[at]}, not ${(FACTOR + 1) * values[at]!}`;
+  const at = result.findIndex((value, index) => value !== (factor + 1) * values[index]!);
+  return at < 0 ? undefined : `element ${at} of ${COUNT} is ${result[at]}, not ${(factor + 1) * values[at]!}`;
 }
 
 /** The other GPUs whose memory this one reaches directly. */
@@ -107,5 +142,10 @@ function summary(findings: readonly Finding[]): string {
   const count = (wanted: Finding['status']): number => findings.filter(({ status }) => status === wanted).length;
   const counted = (wanted: 'error' | 'warning'): string => `${count(wanted)} ${wanted}${count(wanted) === 1 ? '' : 's'}`;
   if (count('error') > 0) return `${counted('error')}, ${counted('warning')}: Millrace does not work here as it should.`;
-  return count('warning') > 0 ? `No errors, ${counted('warning')}.` : 'Everything is in order.';
+  const working = findings
+    .filter(({ name, status }) => name.startsWith(TRIAL) && status === 'ok')
+    .map(({ name }) => name.slice(TRIAL.length));
+  const works =
+    working.length === 0 ? 'no device builds kernels here.' : `${working.join(', ')} ${working.length === 1 ? 'works' : 'work'}.`;
+  return count('warning') > 0 ? `No errors, ${counted('warning')}: ${works}` : `Everything is in order: ${works}`;
 }

@@ -18,7 +18,7 @@ import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
 import type { DeviceBuilds } from './device-builds.js';
 import { type ControlledDevice, WorkerClient } from './worker-client.js';
-import { nvrtcOf } from './nvrtc.js';
+import { cudaMajorOf, nvrtcOf } from './nvrtc.js';
 import type { FromWorker, OpenRequest, ShareRequest, ToWorker } from './messages.js';
 import { asOpenFailure } from './native-errors.js';
 import { setTimeout } from '../core/base/timers.js';
@@ -71,7 +71,13 @@ class WorkerDevice implements ControlledDevice {
     this.#target =
       backend === 'cpu'
         ? { backend, findsRaces, images }
-        : { backend, computeCapability: info.computeCapability, images, nvrtc: nvrtcOf(binding, info.ordinal) };
+        : {
+            backend,
+            computeCapability: info.computeCapability,
+            images,
+            nvrtc: nvrtcOf(binding, info.ordinal),
+            cudaMajor: cudaMajorOf(backends),
+          };
     const address: DeviceAddress = { process: process.pid, thread: threadId, channel: this.channel, key: randomUUID() };
     const known = binding.deviceInfo(this.channel);
     this.#opened = { type: 'opened', backend, maxPending, channel: this.channel, info: known, timeline, arena, address };
@@ -208,4 +214,5 @@ process.on('workerMessage', (value: unknown) => {
   else device.share(request);
 });
 
-send({ type: 'enumerated', backends: binding.enumerate() });
+const backends = binding.enumerate();
+send({ type: 'enumerated', backends });

@@ -9,15 +9,28 @@ function lockedMemoryLimit(): string {
   return soft === undefined ? 'unknown' : `${Number(soft) / 1024} KiB`;
 }
 
+/** How to raise the limit: without privileges, a process raises it up to its hard limit. */
+export function lockingHelp(): string {
+  const [, soft, hard] = limits() ?? [];
+  const most = process.geteuid?.() === 0 || hard === 'unlimited' ? 'unlimited' : Number(hard) / 1024;
+  const here = most === 'unlimited' || hard !== soft ? `ulimit -l ${most} in the shell, ` : '';
+  return `Raise it: ${here}as root "USER - memlock unlimited" in /etc/security/limits.conf, LimitMEMLOCK=infinity for a service, --ulimit memlock=-1 for a container, or memory= in .wslconfig for WSL.`;
+}
+
 /** For an error or a warning about memory that the system does not lock. */
 export function lockedMemoryHelp(): string {
-  return `The limit of locked memory (RLIMIT_MEMLOCK) is ${lockedMemoryLimit()}. Raise it: ulimit -l unlimited, in containers --ulimit memlock=-1, in WSL memory= in .wslconfig.`;
+  return `The limit of locked memory (RLIMIT_MEMLOCK) is ${lockedMemoryLimit()}. ${lockingHelp()}`;
 }
 
 /** In bytes, or 'unlimited'. */
 export function softLimit(): string | undefined {
+  return limits()?.[1];
+}
+
+/** [the line, soft limit, hard limit] */
+function limits(): RegExpExecArray | undefined {
   try {
-    return /^Max locked memory\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+    return /^Max locked memory\s+(\S+)\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? undefined;
   } catch {
     return undefined;
   }

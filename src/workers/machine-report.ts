@@ -1,6 +1,6 @@
 // A thread that looks at the machine for `diagnostics()` and ends: the driver and the compilers take long to answer.
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { availableParallelism, cpus, release, totalmem, userInfo } from 'node:os';
+import { availableParallelism, constants, cpus, release, totalmem, userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { MillraceError } from '../core/base/errors.js';
@@ -8,10 +8,14 @@ import { addonPlace, platformName, platformPackage, VERSION } from '../native/ad
 import type { Binding } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import type { BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
-import { findCxx, findNvcc, type Toolchain } from '../toolchain/compilers/toolchain.js';
+import { targetOfProcessor } from '../toolchain/base/image-targets.js';
+import { packageIdentity, processorFlags } from '../toolchain/base/package-and-cpu-identity.js';
+import { faultOfNvcc, findCxx, findNvcc, majorOf, hostHelp, nvrtcHelp, type Toolchain } from '../toolchain/compilers/toolchain.js';
 import { cacheContents } from '../toolchain/images/cache-contents.js';
+import { PrebuiltImages } from '../toolchain/images/prebuilt-images.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
-import { softLimit } from './locked-memory-limit.js';
+import { lockingHelp, softLimit } from './locked-memory-limit.js';
+import { cudaMajorOf } from './nvrtc.js';
 
 /** One line of `npx millrace doctor`. */
 export interface Finding {
@@ -102,26 +106,80 @@ function reportDriver(backends: readonly BackendReport[]): readonly NativeDevice
   }
   const visible = process.env['CUDA_VISIBLE_DEVICES'];
   if (visible !== undefined) ok('CUDA_VISIBLE_DEVICES', visible === '' ? "'' (no GPU is visible)" : visible);
-  ok('modules are loaded', process.env['CUDA_MODULE_LOADING'] ?? "as the driver's default says (lazily, since CUDA 12.2)");
+  ok('module loading', process.env['CUDA_MODULE_LOADING'] ?? "as the driver's default says (lazily, since CUDA 12.2)");
   const pipe = process.env['CUDA_MPS_PIPE_DIRECTORY'] ?? '/tmp/nvidia-mps';
   if (existsSync(`${pipe}/control`)) ok('MPS', `a daemon listens in ${pipe}: processes share the GPU`);
   return cuda.devices;
 }
 
-async function reportCompilers(binding: Binding | undefined, hasGpu: boolean): Promise<void> {
+/** Whether images built ahead of time serve this processor, and all GPUs. */
+interface Ahead {
+  readonly processor: boolean;
+  readonly gpus: boolean;
+}
+
+async function reportImages(gpus: readonly NativeDeviceInfo[]): Promise<Ahead> {
+  const name = 'kernels built ahead';
+  const folder = process.env['MILLRACE_IMAGES'];
+  if (!folder) return { processor: false, gpus: false };
+  try {
+    const images = new PrebuiltImages(folder);
+    const value = `${images.folder}: ${images.count} images for ${images.targetNames.join(', ') || 'no target'}`;
+    if (!images.isOf(await packageIdentity())) {
+      warn(name, `${value}, built by another version of this package, so they are not used`, 'Build them again: npx millrace build.');
+      return { processor: false, gpus: false };
+    }
+    const lacking = gpus.filter(({ computeCapability }) => images.targetsFor(computeCapability).length === 0);
+    const serves = { processor: images.targetsFor('processor').length > 0, gpus: lacking.length === 0 };
+    const targets = [
+      ...(serves.processor ? [] : [targetOfProcessor(processorFlags())]),
+      ...new Set(lacking.map(({ computeCapability }) => `sm_${computeCapability.join('')}`)),
+    ];
+    if (targets.length === 0) ok(name, value);
+    else warn(name, `${value}; none for ${targets.join(' and ')} of this machine`, `Build them with --for ${targets.join(',')} as well.`);
+    return serves;
+  } catch (error) {
+    // Devices do not open.
+    failed(name, error, 'error');
+    return { processor: false, gpus: false };
+  }
+}
+
+const FROM_IMAGES = 'none; kernels come from MILLRACE_IMAGES';
+
+async function reportCompilers(binding: Binding | undefined, gpus: readonly NativeDeviceInfo[], driver: number | undefined): Promise<void> {
+  const ahead = await reportImages(gpus);
   const nvrtc = binding?.nvrtc();
-  const nvcc = await findNvcc().catch((error: unknown) => error as Error);
   if (nvrtc !== undefined) ok('CUDA compiler', `NVRTC ${nvrtc.version.join('.')} (${nvrtc.path})`);
-  else if (!(nvcc instanceof Error)) ok('CUDA compiler', named(nvcc));
-  else if (hasGpu) failed('CUDA compiler', nvcc, 'warning');
-  else ok('CUDA compiler', 'none, and no GPU that needs one');
+  else await reportNvcc(gpus.length > 0, gpus.length > 0 && ahead.gpus, driver);
   try {
     ok('C++ compiler', named(await findCxx()));
   } catch (error) {
-    failed('C++ compiler', error, 'warning');
+    if (ahead.processor) ok('C++ compiler', FROM_IMAGES);
+    else failed('C++ compiler', error, 'warning');
   }
-  const images = process.env['MILLRACE_IMAGES'];
-  if (images) ok('kernels built ahead', images);
+}
+
+/** Where there is no NVRTC. `driver`: the major version of CUDA that it supports. */
+async function reportNvcc(hasGpu: boolean, hasImages: boolean, driver: number | undefined): Promise<void> {
+  const name = 'CUDA compiler';
+  try {
+    const nvcc = await findNvcc(process.env, driver);
+    const fault = await faultOfNvcc(nvcc);
+    const value = named(nvcc);
+    const major = majorOf(nvcc);
+    const help = nvrtcHelp(process.env, driver ?? major);
+    if (fault !== undefined && hasImages) ok(name, `${value}, which cannot build (${fault}); kernels come from MILLRACE_IMAGES`);
+    else if (fault !== undefined) warn(name, `${value}, which cannot build: ${fault}`, `${hostHelp(nvcc)} Or: ${help}`);
+    else if (hasGpu && driver !== undefined && major !== undefined && major > driver)
+      warn(name, `${value}, whose code this driver (CUDA ${driver}) does not load`, `${help} Or install a newer driver.`);
+    else if (hasGpu) warn(name, `${value}. Without NVRTC, kernels of cudaKernel that are templates are not built`, help);
+    else ok(name, `${value}; kernels of cudaKernel that are templates need NVRTC`);
+  } catch (error) {
+    if (hasImages) ok(name, FROM_IMAGES);
+    else if (hasGpu) failed(name, error, 'warning');
+    else ok(name, 'none, and no GPU that needs one');
+  }
 }
 
 function named({ label, command }: Toolchain): string {
@@ -161,26 +219,31 @@ function ownName(): string | undefined {
   }
 }
 
-function reportLimits(binding: Binding | undefined): void {
+function reportLimits(binding: Binding | undefined, hasGpu: boolean): void {
+  const name = 'page-locked memory';
   const soft = softLimit();
   const limit = soft === 'unlimited' ? 'no limit' : `limit ${bytes(Number(soft))}`;
   const refusal = binding?.lockProbe(LOCK_PROBE_BYTES);
-  if (refusal === undefined || refusal === 0)
-    ok('page-locked memory', `${limit}${refusal === 0 ? `, ${bytes(LOCK_PROBE_BYTES)} were locked` : ''}`);
-  else {
-    const value = `${limit}: the system does not lock ${bytes(LOCK_PROBE_BYTES)} (errno ${refusal})`;
-    warn(
-      'page-locked memory',
-      value,
-      'Raise it: ulimit -l unlimited, in containers --ulimit memlock=-1. CUDA locks pages by its own driver, and needs it less.',
+  const probed = bytes(LOCK_PROBE_BYTES);
+  if (refusal === undefined) ok(name, limit);
+  else if (refusal === 0)
+    ok(
+      name,
+      Number(soft) < LOCK_PROBE_BYTES ? `${limit}, which this user may exceed: ${probed} were locked` : `${limit}, ${probed} were locked`,
     );
-  }
+  else if (hasGpu) warn(name, `${limit}: the system does not lock ${probed} (${errorName(refusal)})`, lockingHelp());
+  else ok(name, `${limit}; only copies to and from a GPU use such memory`);
   const memory = content('/sys/fs/cgroup/memory.max');
   const limited = Number(memory) > 0 ? `, limited to ${bytes(Number(memory))} by the cgroup` : '';
   ok('memory', `${bytes(totalmem())}${limited}`);
   const [quota, period] = content('/sys/fs/cgroup/cpu.max').split(' ').map(Number);
   const share = quota! > 0 && period! > 0 ? `, limited to ${(quota! / period!).toFixed(1)} by the cgroup` : '';
   ok('processors', `${availableParallelism()} (${cpus()[0]?.model.trim() || process.arch})${share}`);
+}
+
+/** `ENOMEM` for example. */
+function errorName(code: number): string {
+  return Object.entries(constants.errno).find(([, one]) => one === code)?.[0] ?? `errno ${code}`;
 }
 
 function bytes(count: number): string {
@@ -193,10 +256,11 @@ async function report(): Promise<readonly Finding[]> {
   reportSystem();
   reportNode();
   const binding = reportAddon();
-  const gpus = binding === undefined ? [] : reportDriver(binding.enumerate());
-  await reportCompilers(binding, gpus.length > 0);
+  const backends = binding?.enumerate();
+  const gpus = backends === undefined ? [] : reportDriver(backends);
+  await reportCompilers(binding, gpus, backends && cudaMajorOf(backends));
   await reportFolders();
-  reportLimits(binding);
+  reportLimits(binding, gpus.length > 0);
   return findings;
 }
 

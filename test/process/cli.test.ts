@@ -1,11 +1,13 @@
 // The commands of `npx millrace`: what they print, and their exit codes.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type Diagnostics, diagnostics } from 'millrace';
+import { type Diagnostics, diagnostics, type Finding } from 'millrace';
+import { packageIdentity } from '../../dist/toolchain/base/package-and-cpu-identity.js';
 import { FAKE_DRIVER } from '../support/fake-driver.js';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -24,6 +26,16 @@ function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise
       resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
     });
   });
+}
+
+/** `diagnostics()` in a process of its own: `doctor` without the trials. */
+async function diagnosed(env: NodeJS.ProcessEnv): Promise<Diagnostics> {
+  const url = new URL('../index.js', pathToFileURL(MAIN)).href;
+  const program = `import { diagnostics } from '${url}'; console.log(JSON.stringify(await diagnostics()));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+    env: { ...process.env, ...env },
+  });
+  return JSON.parse(stdout) as Diagnostics;
 }
 
 describe('a call that cannot be understood ends with 2 and one line', () => {
@@ -104,6 +116,72 @@ describe('doctor', () => {
     });
   });
 
+  test('images built ahead of time stand in for compilers, and a folder that is not loaded is the error', async () => {
+    const ahead = async (folder: string, targets: readonly string[], mode: number): Promise<readonly Finding[]> => {
+      const path = join(scratch, folder);
+      mkdirSync(path);
+      const images = targets.map((target) => ({ file: `${target}.so`, kernel: 'k', target, compiler: 'g++' }));
+      writeFileSync(join(path, 'manifest.json'), JSON.stringify({ package: await packageIdentity(), targets, images, checked: [] }));
+      chmodSync(path, mode);
+      const names = { MILLRACE_CUDA_DRIVER: FAKE_DRIVER ?? '/nonexistent', MILLRACE_NVRTC: '/nonexistent', MILLRACE_NVCC: '/nonexistent' };
+      const env = { ...names, MILLRACE_IMAGES: path, MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' };
+      const { code, stdout } = await millrace(['doctor', '--json'], env);
+      const { findings } = JSON.parse(stdout) as Diagnostics;
+      expect(code).toBe(findings.some(({ status }) => status === 'error') ? 1 : 0);
+      return findings;
+    };
+    const all = ['cpu:x86-64', 'cpu:aarch64', 'sm_90'];
+    const [suited, others, open] = await Promise.all([
+      ahead('suited', all, 0o755),
+      ahead('others', ['sm_10'], 0o755),
+      ahead('open', all, 0o777),
+    ]);
+    const ofImages = (findings: readonly Finding[]) => findings.find(({ name }) => name === 'kernels built ahead');
+    expect(ofImages(suited)).toMatchObject({ status: 'ok', value: expect.stringContaining('3 images for cpu:x86-64, cpu:aarch64, sm_90') });
+    const trials = suited.filter(({ name }) => /compiler$|^try/.test(name));
+    expect(trials.map(({ status }) => status)).toEqual(trials.map(() => 'ok'));
+    expect(trials.at(-1)!.value).toMatch(/^open .*, copy and read .*; no kernel was launched/);
+    expect(ofImages(others)).toMatchObject({ status: 'warning', remedy: expect.stringMatching(/--for cpu:/) });
+    expect(others.find(({ name }) => name === 'C++ compiler')).toMatchObject({
+      status: 'warning',
+      remedy: expect.stringContaining('unset it'),
+    });
+    expect(ofImages(open)).toMatchObject({ status: 'error', remedy: expect.stringContaining('chmod') });
+    expect(open.some(({ name }) => name.startsWith('try'))).toBe(false);
+  });
+
+  test.runIf(FAKE_DRIVER !== undefined)(
+    'says what nvcc needs: a C++ compiler, a driver of its release, and NVRTC for templates',
+    async () => {
+      const nvcc = async (name: string, release: string, text: string): Promise<Finding> => {
+        const path = join(scratch, name);
+        writeFileSync(path, `#!/bin/sh\n[ "$1" = --version ] && echo "release ${release}, V${release}.1" && exit\n${text}\n`, {
+          mode: 0o755,
+        });
+        // NVRTC is not hidden by its variable, whose remedy would be to unset it.
+        const home = { HOME: scratch, CUDA_HOME: '', CUDA_PATH: '', VIRTUAL_ENV: '', CONDA_PREFIX: '' };
+        const { findings } = await diagnosed({ ...home, MILLRACE_CUDA_DRIVER: FAKE_DRIVER, MILLRACE_NVCC: path });
+        return findings.find((one) => one.name === 'CUDA compiler')!;
+      };
+      const [hostless, newer, alone] = await Promise.all([
+        nvcc('hostless', '12.4', 'echo "gcc: No such file or directory" >&2; exit 1'),
+        nvcc('newer', '99.1', 'exit 0'),
+        nvcc('alone', '12.4', 'exit 0'),
+      ]);
+      // A machine with NVRTC says only that.
+      if (hostless.value.startsWith('NVRTC')) return;
+      expect(hostless).toMatchObject({
+        status: 'warning',
+        value: expect.stringMatching(/^nvcc 12.4.1 .* cannot build: gcc: No such file or directory$/),
+      });
+      expect(hostless.remedy).toMatch(/apt-get install g\+\+.*hostless -ccbin/);
+      expect(newer).toMatchObject({ status: 'warning', value: expect.stringContaining('does not load') });
+      expect(alone).toMatchObject({ status: 'warning', value: expect.stringContaining('templates') });
+      // The fake driver is one of CUDA 13.
+      for (const { remedy } of [hostless, newer, alone]) expect(remedy).toContain('"nvidia-cuda-nvrtc==13.*"');
+    },
+  );
+
   test('without an addon ends with 1 and the remedy; --json is the object of diagnostics()', async () => {
     const { code, stdout } = await millrace(['doctor', '--json'], { MILLRACE_ADDON: '/nonexistent.node' });
     const { findings } = JSON.parse(stdout) as Diagnostics;
@@ -128,7 +206,7 @@ describe('doctor', () => {
       value: expect.stringMatching(/GiB, compute capability \d/),
     });
     for (const name of ['CUDA compiler', 'C++ compiler'])
-      expect(findings.find((one) => one.name === name)).toMatchObject({ status: 'warning', remedy: expect.stringContaining('nstall') });
+      expect(findings.find((one) => one.name === name)).toMatchObject({ status: 'warning', remedy: expect.stringContaining('unset it') });
   });
 
   test('diagnostics() leaves the event loop and the process alone', async () => {

@@ -87,6 +87,15 @@ export function targetsOfProcessor(
   flags: ReadonlySet<string>,
   own: string = arch(),
 ): readonly ImageTarget[] {
+  return namesOfProcessor(flags, own).flatMap((name) => targets.filter((target) => target.name === name));
+}
+
+/** The best target of a processor. */
+export function targetOfProcessor(flags: ReadonlySet<string>): string {
+  return namesOfProcessor(flags, arch())[0]!;
+}
+
+function namesOfProcessor(flags: ReadonlySet<string>, own: string): readonly string[] {
   const runs: string[] = [];
   // Each version has what the one below it has.
   for (const one of PROCESSORS.toReversed()) {
@@ -94,5 +103,5 @@ export function targetsOfProcessor(
     if (!one.flags.every((flag) => flags.has(flag))) break;
     runs.unshift(one.name);
   }
-  return runs.flatMap((name) => targets.filter((target) => target.name === name));
+  return runs;
 }

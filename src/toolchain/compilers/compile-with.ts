@@ -5,20 +5,23 @@ import type { BuildSpec } from '../../core/channel/build-spec.js';
 import { machineFault, timedOut, titleOf } from '../base/diagnostics.js';
 import { outside } from '../system/environment-errors.js';
 import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun, type RunOptions } from './run-compiler.js';
-import type { Toolchain } from './toolchain.js';
+import { hostFault, hostHelp, type Toolchain } from './toolchain.js';
 
 /** Throws an UnavailableError (K707) for a reason outside the source, and a CompileError (K704) when the compiler took too long. */
 export async function compileWith(
-  { command, prefix, label }: Toolchain,
+  tools: Toolchain,
   spec: BuildSpec,
   args: readonly string[],
   options: Pick<RunOptions, 'input' | 'temporary'>,
 ): Promise<CompilerRun> {
+  const { command, prefix, label, family } = tools;
   const run = await runCompiler(command, [...prefix, ...args], options).catch((cause: unknown) => {
     throw outside(`${titleOf(spec)} was not built: the compiler ${command} cannot be started`, cause);
   });
   if (run.isTimedOut) throw timedOut(label, spec, COMPILER_TIMEOUT_MS);
   if (run.exitCode === 0) return run;
+  const host = family === 'nvcc' ? hostFault(run.stderr) : undefined;
+  if (host !== undefined) throw outside(`${titleOf(spec)} was not built by ${label}`, host, [hostHelp(tools)]);
   const ended = run.signal === null ? machineFault(`${run.stderr}\n${run.stdout}`) : `it was ended by ${run.signal}`;
   if (ended !== undefined) throw outside(`${titleOf(spec)} was not built by ${label}`, ended);
   return run;

@@ -18,7 +18,7 @@ import { leave, scratchFolder } from '../system/temporary-folder.js';
 import { compileWith, outputOf } from './compile-with.js';
 import { findDeviceRuntime } from './device-runtime.js';
 import { checkedSource } from './parameter-checks.js';
-import { findNvcc, namesFolders, type Toolchain } from './toolchain.js';
+import { findNvcc, majorOf, namesFolders, nvrtcHelp, type Toolchain } from './toolchain.js';
 import { toolkitHeaders } from './toolkit-headers.js';
 
 /** NVRTC as the addon exposes it: `binding.nvrtc()` with `binding.compileNvrtc`. */
@@ -217,8 +217,9 @@ export class NvccCompiler implements KernelCompiler {
     this.identity = JSON.stringify(['nvcc', tools.command, tools.prefix, tools.version]);
   }
 
-  static async open(architecture: string, env?: NodeJS.ProcessEnv): Promise<NvccCompiler> {
-    return new NvccCompiler(await findNvcc(env), architecture, env);
+  /** `cudaMajor`: the driver's release, for the remedy where there is no nvcc. */
+  static async open(architecture: string, env?: NodeJS.ProcessEnv, cudaMajor?: number): Promise<NvccCompiler> {
+    return new NvccCompiler(await findNvcc(env, cudaMajor), architecture, env);
   }
 
   async compile(spec: BuildSpec): Promise<Uint8Array> {
@@ -243,7 +244,7 @@ export class NvccCompiler implements KernelCompiler {
   }
 
   refusal(kernel: BuildSpec): UnavailableError | undefined {
-    return isInstance(kernel) ? noTemplates(kernel) : undefined;
+    return isInstance(kernel) ? noTemplates(kernel, nvrtcHelp(this.#env, majorOf(this.#tools))) : undefined;
   }
 
   /** PTX takes less time than a cubin. */
@@ -272,10 +273,10 @@ export class NvccCompiler implements KernelCompiler {
   }
 }
 
-function noTemplates({ name }: BuildSpec): UnavailableError {
+function noTemplates({ name }: BuildSpec, help: string): UnavailableError {
   const message = `K701: Kernel '${name}' is a template, which only NVRTC can build by its name. The compiler here is nvcc.`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, [
-    'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
+    help,
     'Or write a kernel that is not a template and calls a template function.',
   ]);
 }

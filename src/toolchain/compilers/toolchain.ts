@@ -61,7 +61,19 @@ function describeCxx(versionText: string): Pick<Toolchain, 'family' | 'version' 
   return { family: isClang ? 'clang' : 'gcc', version, label: `${isClang ? 'clang++' : 'g++'} ${number}`.trim() };
 }
 
-export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<Toolchain> {
+/** `cudaMajor`: the driver's or toolkit's release, which NVRTC should have; undefined where neither is known. */
+export function nvrtcHelp(env: NodeJS.ProcessEnv, cudaMajor: number | undefined): string {
+  const named = env['MILLRACE_NVRTC'];
+  if (named)
+    return `Let MILLRACE_NVRTC name an NVRTC that this system and driver can load, or unset it: ${named} cannot be loaded, and no other is tried.`;
+  const older = 'pip install nvidia-cuda-nvrtc-cu12';
+  const newer = `pip install "nvidia-cuda-nvrtc==${Math.max(cudaMajor ?? 0, 13)}.*"`;
+  const one = cudaMajor === undefined ? `${newer} (for CUDA 12: nvidia-cuda-nvrtc-cu12)` : cudaMajor < 13 ? older : newer;
+  return `Install NVRTC: ${one} in an active virtual environment, or the package cuda-nvrtc-${cudaMajor ?? 13}-* of NVIDIA's repository.`;
+}
+
+/** Throws like `findCxx`. `cudaMajor`: the driver's release, for the remedy. */
+export async function findNvcc(env: NodeJS.ProcessEnv = process.env, cudaMajor?: number): Promise<Toolchain> {
   const search = searchFor(env, 'MILLRACE_NVCC', [
     ...['CUDA_HOME', 'CUDA_PATH'].flatMap((name) => (env[name] ? [{ from: name, words: [join(env[name], 'bin/nvcc')] }] : [])),
     { from: 'the default folder', words: ['/usr/local/cuda/bin/nvcc'] },
@@ -73,9 +85,34 @@ export async function findNvcc(env: NodeJS.ProcessEnv = process.env): Promise<To
   });
   if (found) return found;
   throw missing('CUDA compiler (neither NVRTC nor nvcc)', search, [
-    'Install NVRTC: pip install nvidia-cuda-nvrtc-cu12, or the package cuda-nvrtc of your distribution.',
+    nvrtcHelp(env, cudaMajor),
     'Or install the CUDA toolkit and put nvcc on PATH, or name it: MILLRACE_NVCC=/path/to/nvcc.',
   ]);
+}
+
+/** What nvcc says where its host compiler is missing, or too new for it. */
+const HOST_FAULT = /^\S+: No such file or directory$|host compiler properties|host_config\.h.*unsupported/;
+
+/** What to do about it. */
+export function hostHelp({ command }: Toolchain): string {
+  return `nvcc needs a C++ compiler that it supports, as gcc on PATH: apt-get install g++. Or name one: MILLRACE_NVCC="${command} -ccbin /path/to/g++".`;
+}
+
+/** The line of nvcc's output that says so; undefined where its host compiler runs. */
+export function hostFault(output: string): string | undefined {
+  return output.split('\n').find((line) => HOST_FAULT.test(line));
+}
+
+/** Why this nvcc cannot build, in its words; undefined where it can. Takes 0.1 s, in which nvcc preprocesses CUDA's headers. */
+export async function faultOfNvcc({ command, prefix }: Toolchain): Promise<string | undefined> {
+  const run = await runCompiler(command, [...prefix, '-E', '-x', 'cu', '/dev/null'], { timeoutMs: 10_000 });
+  return run.exitCode === 0 ? undefined : (hostFault(run.stderr) ?? (run.stderr.trim().split('\n', 1)[0] || `exit code ${run.exitCode}`));
+}
+
+/** The major version in its label; undefined if that has none. */
+export function majorOf({ label }: Toolchain): number | undefined {
+  const major = /\d+/.exec(label)?.[0];
+  return major === undefined ? undefined : Number(major);
 }
 
 /** Whether its own arguments name header folders, from which an include may come. */
@@ -163,8 +200,14 @@ function which(program: string, env: NodeJS.ProcessEnv): string | undefined {
 
 function missing(what: string, search: Search, help: readonly string[]): UnavailableError {
   const looked = search.candidates.map(({ from, words: parts }) => `${parts.join(' ')} (${from})`).join(', ');
-  const message = search.isRequired
-    ? `K701: The compiler that ${search.candidates[0]!.from} names does not run: ${looked}.`
-    : `K701: No ${what} was found to build kernels. The library looked for ${looked}.`;
+  if (!search.isRequired) return unavailable(`K701: No ${what} was found to build kernels. The library looked for ${looked}.`, help);
+  const { from, words: parts } = search.candidates[0]!;
+  // Another installed compiler would not be tried.
+  return unavailable(`K701: The compiler that ${from} names does not run: ${parts.join(' ')}.`, [
+    `Let ${from} name one that runs, or unset it.`,
+  ]);
+}
+
+function unavailable(message: string, help: readonly string[]): UnavailableError {
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help);
 }

@@ -36,6 +36,8 @@ export type BuildTarget =
       readonly backend: 'cuda';
       readonly computeCapability: ComputeCapability;
       readonly nvrtc?: Nvrtc | undefined;
+      /** Of the driver, for the remedy where there is no compiler. */
+      readonly cudaMajor?: number | undefined;
       readonly images?: string | undefined;
       readonly ahead?: GpuTarget;
     };
@@ -251,9 +253,9 @@ export class KernelBuilder {
 
   async #ownCompiler(): Promise<KernelCompiler> {
     if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.#findsRaces, this.#target.ahead);
-    const { nvrtc, computeCapability, ahead } = this.#target;
+    const { nvrtc, computeCapability, ahead, cudaMajor } = this.#target;
     const architecture = ahead?.name ?? `sm_${computeCapability.join('')}`;
-    return nvrtc ? new NvrtcCompiler(nvrtc, architecture, this.#env) : NvccCompiler.open(architecture, this.#env);
+    return nvrtc ? new NvrtcCompiler(nvrtc, architecture, this.#env) : NvccCompiler.open(architecture, this.#env, cudaMajor);
   }
 
   /** Only the CPU device needs the file. On CUDA, an image that cannot be stored is rebuilt by the next process. */

@@ -1,8 +1,8 @@
 // What the cache of built kernels contains, and its removal, for `diagnostics()` and `npx millrace cache`.
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { cachePlaces, filesIn, type StoredFile } from './cache.js';
-import { openFolder } from './private-cache-folder.js';
+import { existingPart, openFolder } from './private-cache-folder.js';
 
 export interface CacheContents {
   /** Undefined with MILLRACE_CACHE=off. */
@@ -19,11 +19,25 @@ export async function cacheContents(env: NodeJS.ProcessEnv = process.env): Promi
   const places = cachePlaces(env);
   const there = places.filter((place) => existsSync(place)).map((folder) => ({ folder, opened: openFolder(folder) }));
   const used = there.find(({ opened }) => 'path' in opened) ?? there[0];
-  if (used === undefined) return { folder: places[0], files: [], bytes: 0 };
+  if (used === undefined) {
+    const made = places.find((place) => !isRefused(place));
+    const refused = made === undefined && places.length > 0 && { reason: `this user cannot write to ${existingPart(places[0]!)}` };
+    return { folder: made ?? places[0], ...refused, files: [], bytes: 0 };
+  }
   const { folder, opened } = used;
   if ('reason' in opened) return { folder, reason: opened.reason, files: [], bytes: 0 };
   const files = await filesIn(folder);
   return { folder, files, bytes: files.reduce((sum, one) => sum + one.bytes, 0) };
+}
+
+/** Whether this user may not make the folder. */
+function isRefused(folder: string): boolean {
+  try {
+    accessSync(existingPart(folder), constants.W_OK | constants.X_OK);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** Removes the files that nobody has used since then. Processes that have loaded one keep it. Resolves to what was removed. */

@@ -54,6 +54,14 @@ export class PrebuiltImages {
     this.#checked = new Set(checked);
   }
 
+  get count(): number {
+    return this.#compilers.size;
+  }
+
+  get targetNames(): readonly string[] {
+    return this.#manifest.targets;
+  }
+
   /** Whether this package's emitters wrote the sources: otherwise no image of theirs is found. */
   isOf(identity: string): boolean {
     return this.#manifest.package === identity;

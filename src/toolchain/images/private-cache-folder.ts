@@ -77,7 +77,7 @@ export function isStillPrivate(path: string): boolean {
 }
 
 /** The path, or its deepest parent that exists. */
-function existingPart(path: string): string {
+export function existingPart(path: string): string {
   let part = path;
   while (!existsSync(part) && part !== dirname(part)) part = dirname(part);
   return part;

@@ -18,6 +18,9 @@ if (args.includes('--version')) {
   process.exit(0);
 }
 
+// Whether the host compiler runs.
+if (args.includes('-E')) process.exit(0);
+
 // Linking with the device runtime adds nothing, because the fake driver contains it.
 if (args.includes('-dlink')) {
   copyFileSync(
