@@ -67,6 +67,16 @@ export function platformName(): string {
   return `${process.platform} ${process.arch}${library === undefined ? '' : `, ${library}`}`;
 }
 
+/** Throws an UnavailableError where a program that a bundler made runs without the files of this package. */
+export function checkPackage(): void {
+  const dist = new URL('../', import.meta.url);
+  if (isClone() || existsSync(fileURLToPath(new URL('package-identity', dist)))) return;
+  throw unavailable(`The package millrace, whose files a bundled program needs, is not found from ${fileURLToPath(dist)}.`, [
+    `Install it there: npm install millrace@${VERSION}`,
+    'docs/bundlers.md of the repository names what a bundled program is shipped with.',
+  ]);
+}
+
 /** How to get an addon that suits this package and this system. */
 export function installHelp(): readonly string[] {
   const build = [
@@ -93,6 +103,7 @@ function missing(name: string | undefined, built: string): UnavailableError {
       'Test devices of millrace/testing work here.',
     ]);
   }
+  checkPackage();
   const looked = isClone() ? `${built}, nor in the package ${name}` : `the package ${name}, looked for from ${inRoot('.')}`;
   return unavailable(`The native addon for ${platformName()} is not installed: it is not in ${looked}.`, [
     ...installHelp(),

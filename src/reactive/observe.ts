@@ -29,9 +29,10 @@ function load(): typeof Rx {
 
 /** Whether a TestScheduler or a test clock has replaced the timers of rxjs. */
 export function isTimeVirtual(): boolean {
-  const path = 'rxjs/internal/scheduler/intervalProvider';
   try {
-    const { intervalProvider } = createRequire(import.meta.url)(path) as { readonly intervalProvider: { readonly delegate?: object } };
+    const { intervalProvider } = createRequire(import.meta.url)('rxjs/internal/scheduler/intervalProvider') as {
+      readonly intervalProvider: { readonly delegate?: object };
+    };
     return intervalProvider.delegate !== undefined;
   } catch {
     return false;

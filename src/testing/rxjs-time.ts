@@ -28,10 +28,13 @@ function providers(): Providers {
 }
 
 function load(): Providers {
-  const require = createRequire(import.meta.url);
   try {
-    const entries = PROVIDERS.map((name) => [name, (require(`rxjs/internal/scheduler/${name}`) as Record<string, Provider>)[name]]);
-    return Object.fromEntries(entries) as Providers;
+    return {
+      ...createRequire(import.meta.url)('rxjs/internal/scheduler/dateTimestampProvider'),
+      ...createRequire(import.meta.url)('rxjs/internal/scheduler/performanceTimestampProvider'),
+      ...createRequire(import.meta.url)('rxjs/internal/scheduler/intervalProvider'),
+      ...createRequire(import.meta.url)('rxjs/internal/scheduler/timeoutProvider'),
+    } as Providers;
   } catch (cause) {
     const message = 'This version of rxjs has no timers that a test clock could replace.';
     throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, ['Install a release of rxjs 7.'], { cause });

@@ -6,6 +6,7 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { decodeError, DeviceLostError, InternalError, type MillraceError, UnavailableError } from '../core/base/errors.js';
 import type { Binding } from '../native/binding.js';
+import { checkPackage } from '../native/addon-place.js';
 import { RAISE_LIMITS } from '../native/load.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
@@ -108,6 +109,7 @@ const WORKER = new URL('./device-worker.cjs', import.meta.url);
 const OPTIONS: WorkerOptions = { name: 'millrace', execArgv: [], trackUnmanagedFds: true };
 
 function startWorker(): Worker {
+  checkPackage();
   try {
     return new Worker(WORKER, OPTIONS);
   } catch (error) {
@@ -116,9 +118,9 @@ function startWorker(): Worker {
 }
 
 /** The error of a worker that the system, or Node for want of something, does not let start. */
-function notStarted(error: unknown): MillraceError {
+export function notStarted(error: unknown, worker = "device's worker"): MillraceError {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
-  const what = `The device's worker does not start: ${message}.`;
+  const what = `The ${worker} does not start: ${message}.`;
   const isGone = syscall === 'uv_cwd' || message.endsWith('uv_cwd');
   const isLimit = isGone || isOfSystem(error) || /^ERR_(?:WORKER|MILLRACE_UNAVAILABLE)/.test(code ?? '');
   if (!isLimit) return new InternalError('ERR_MILLRACE_INTERNAL', what, { cause: error });

@@ -6,6 +6,7 @@ import type * as PiscinaModule from 'piscina';
 import { AbortError, ArgumentError, UnavailableError } from '../core/base/errors.js';
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
 import { onAbort } from '../core/waits/abort-listeners.js';
+import { checkPackage } from '../native/addon-place.js';
 import { decodeThrow, moved, type TaskAnswer, type TaskCall } from './task-messages.js';
 
 /** How often a task is given to a thread that ends before the task begins. */
@@ -13,6 +14,17 @@ const MAX_ATTEMPTS = 3;
 /** Stages run in bursts: a thread stays between them, with the modules that it loaded. */
 const IDLE_MS = 10_000;
 const WORKER = fileURLToPath(new URL('./cpu-task.cjs', import.meta.url));
+
+/** A package of its own, also in a program that a bundler made: it starts its threads from a file. */
+function loadPiscina(): typeof PiscinaModule {
+  checkPackage();
+  try {
+    return createRequire(import.meta.url)('piscina') as typeof PiscinaModule;
+  } catch (cause) {
+    const help = ['Install it beside millrace: npm install piscina@5'];
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', 'CPU pools need the package piscina, which cannot be loaded.', help, { cause });
+  }
+}
 
 export interface PoolCall {
   readonly path: string;
@@ -48,7 +60,7 @@ export class PoolThread {
   }
 
   #start(): PiscinaModule.Piscina {
-    const { Piscina } = createRequire(import.meta.url)('piscina') as typeof PiscinaModule;
+    const { Piscina } = loadPiscina();
     const piscina = new Piscina({
       filename: WORKER,
       name: 'runTask',

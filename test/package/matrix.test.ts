@@ -1,6 +1,17 @@
 // More than 400 lines: all rows share one installation.
 // The packages as users install them: each row is a fresh folder with the packed files, and runs the same program with a result to compare.
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -32,6 +43,13 @@ await clock.run(async () => console.log(await x.read()));`;
 const SAYS = `import { openDevice } from 'millrace';
 const error = await openDevice().catch((caught) => caught);
 console.log(error.name, error.message);`;
+
+/** For bundles: one copy of rxjs serves program and library. */
+const BUNDLED = `import { Observable } from 'rxjs';
+${IMPORTS}${HELLO.replace('await y.read()', 'await y.read(), device.stream.operations$ instanceof Observable')}`;
+const RESULT_BUNDLED = RESULT.replace('\n', ' true\n');
+/** What docs/bundlers.md names for a program that a bundler put the package into. */
+const SHIPPED = ['millrace', HERE];
 
 let folder: string;
 let registry: Registry;
@@ -86,7 +104,9 @@ describe('the packed files', () => {
     const named = ['index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
     const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
     const declarations = ['api', 'index', 'testing/index'].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
-    const dist = [...bundles, ...workers].flatMap((name) => [name, `${name}.map`]).concat(named, declarations, 'package-identity');
+    const dist = [...bundles, ...workers]
+      .flatMap((name) => [name, `${name}.map`])
+      .concat(named, declarations, 'acorn.cjs', 'package-identity', 'THIRD-PARTY-LICENSES');
     expect(new Set(others.map((file) => file.replace(/-[\w-]{8}\.cjs/, '.cjs')))).toEqual(
       new Set(['CHANGELOG.md', 'LICENSE', 'README.md', 'native/headers.txt', 'package.json', ...dist.map((name) => `dist/${name}`)]),
     );
@@ -180,13 +200,35 @@ describe('the program runs', () => {
       commands: (bundle: Bundle) => readonly string[],
       files: Readonly<Record<string, string>> = {},
     ): Promise<void> {
-      const project = copy(name, { 'hello.mjs': IMPORTS + HELLO, ...files });
+      const project = copy(name, { 'hello.mjs': BUNDLED, ...files });
       for (const bundle of BUNDLES) {
+        const [file, , isIn] = bundle;
         const [command = '', ...args] = commands(bundle);
         const { code, stdout, stderr } = await run(command, args, project);
         expect([bundle, code, code === 0 ? '' : stdout + stderr]).toEqual([bundle, 0, '']);
-        expect([bundle, await node([bundle[0]], project)]).toEqual([bundle, { code: 0, stdout: RESULT, stderr: '' }]);
+        expect([bundle, await runShipped(path.join(project, file), isIn)]).toEqual([
+          bundle,
+          { code: 0, stdout: RESULT_BUNDLED, stderr: '' },
+        ]);
       }
+    }
+
+    /** Runs a bundle where only the packages are that it needs. */
+    function runShipped(bundle: string, isIn: boolean, end = path.extname(bundle)): Promise<Ran> {
+      const place = shipped(isIn ? 'in' : 'by', isIn ? SHIPPED : [...SHIPPED, 'rxjs']);
+      cpSync(bundle, path.join(place, `program${end}`));
+      return node([`program${end}`], place);
+    }
+
+    /** A folder with these packages alone. */
+    function shipped(name: string, packages: readonly string[]): string {
+      const place = path.join(folder, 'shipped', name);
+      for (const one of packages) {
+        const to = path.join(place, 'node_modules', one);
+        if (!existsSync(to)) cpSync(path.join(installed, 'node_modules', one), to, { recursive: true });
+      }
+      mkdirSync(place, { recursive: true });
+      return place;
     }
 
     test('by esbuild', () =>
@@ -217,12 +259,55 @@ describe('the program runs', () => {
     test('by Vite for servers', async () => {
       const vite = (isIn: boolean): string =>
         `export default { build: { ssr: 'hello.mjs', outDir: '${isIn}' }, ssr: { noExternal: ${isIn ? 'true' : '[]'} }, logLevel: 'error' };`;
-      const project = copy('vite', { 'hello.mjs': IMPORTS + HELLO, 'in.mjs': vite(true), 'by.mjs': vite(false) });
+      const project = copy('vite', { 'hello.mjs': BUNDLED, 'in.mjs': vite(true), 'by.mjs': vite(false) });
       for (const config of ['in', 'by']) {
         const built = await run(ofRoot('vite'), ['build', '--config', `${config}.mjs`], project);
         expect(built.code, built.stderr).toBe(0);
-        expect(await node([`${config === 'in'}/hello.js`], project)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
+        const bundle = path.join(project, `${config === 'in'}/hello.js`);
+        expect(await runShipped(bundle, config === 'in', '.mjs')).toEqual({ code: 0, stdout: RESULT_BUNDLED, stderr: '' });
       }
+    });
+
+    test('which names what it needs and does not have; test devices need nothing', async () => {
+      const project = copy('needs', {
+        'task.mjs': 'export default (x) => x + 1;',
+        'needs.mjs': `import { createCpuPool, diagnostics, f32, inout, kernel, openDevice } from 'millrace';
+          import { createTestClock, createTestDevice } from 'millrace/testing';
+          import { lastValueFrom, map, timer } from 'rxjs';
+          kernel('one', { x: inout(f32) }, ({ x }, { i }) => { x[i] = 1; });
+          const says = (error) => error.name + ' ' + error.message;
+          const clock = createTestClock();
+          const device = createTestDevice({ clock });
+          const ones = device.ones(2);
+          clock.run(async () => [...(await ones.read()), await lastValueFrom(timer(3_600_000).pipe(map(() => 'an hour')))].join()).then(async (tested) => {
+            const opened = await openDevice('cpu').then(async (one) => (await one.close(), 'open'), says);
+            const pool = createCpuPool(process.argv[2]);
+            const pooled = await pool.run(41).catch(says);
+            await pool.close();
+            const [found] = (await diagnostics()).findings;
+            console.log(JSON.stringify({ tested, opened, pooled, found }));
+          });`,
+      });
+      const options = ['--bundle', '--platform=node', '--format=esm', '--outfile=needed.mjs', '--log-level=error', '--keep-names'];
+      expect(await run(ofRoot('esbuild'), ['needs.mjs', ...options], project)).toMatchObject({ code: 0, stderr: '' });
+      const says = async (packages: readonly string[]): Promise<unknown> => {
+        const place = shipped(`needs-${packages.length}`, packages);
+        cpSync(path.join(project, 'needed.mjs'), path.join(place, 'needed.mjs'));
+        const { stdout, stderr } = await node(['needed.mjs', path.join(project, 'task.mjs')], place);
+        return stderr === '' ? JSON.parse(stdout) : stderr;
+      };
+      const tested = '1,1,an hour';
+      const ofPackage = new RegExp(
+        `^UnavailableError The package millrace, .* is not found from ${folder}/shipped/.*\n +Install it there: npm install millrace@${VERSION}\n`,
+      );
+      const packageless = { tested, opened: expect.stringMatching(ofPackage), pooled: expect.stringMatching(ofPackage) };
+      const found = { name: 'millrace', status: 'error', remedy: expect.stringContaining(`npm install millrace@${VERSION}`) };
+      expect(await says([])).toMatchObject({ ...packageless, found });
+      expect(await says([HERE])).toMatchObject({ ...packageless, found });
+      const pooled =
+        'UnavailableError CPU pools need the package piscina, which cannot be loaded.\n  Install it beside millrace: npm install piscina@5';
+      expect(await says(SHIPPED)).toMatchObject({ tested, opened: 'open', pooled, found: { name: 'system', status: 'ok' } });
+      expect(await says([...SHIPPED, 'piscina'])).toMatchObject({ tested, opened: 'open', pooled: 42 });
     });
 
     test.runIf(IS_LONG)(
@@ -231,9 +316,9 @@ describe('the program runs', () => {
         const tools = path.join(folder, 'bundlers');
         const names = ['rollup@4', '@rollup/plugin-node-resolve@16', '@rollup/plugin-commonjs@28', 'webpack@5', 'webpack-cli@6'];
         expect(await run('npm', ['install', ...QUIET, '--prefix', tools, ...names], folder)).toMatchObject({ code: 0 });
-        const plugin = (name: string): readonly string[] => [
+        const plugin = (name: string, opts = '{}'): readonly string[] => [
           '-p',
-          path.join(tools, 'node_modules/@rollup', `plugin-${name}/dist/cjs/index.js`),
+          `${path.join(tools, 'node_modules/@rollup', `plugin-${name}/dist/cjs/index.js`)}=${opts}`,
         ];
         await each('rollup', ([file, format, isIn]) => [
           bin(tools, 'rollup'),
@@ -243,7 +328,7 @@ describe('the program runs', () => {
           '--inlineDynamicImports',
           '--file',
           file,
-          ...(isIn ? [...plugin('node-resolve'), ...plugin('commonjs')] : ['--external', PACKAGES.join()]),
+          ...(isIn ? [...plugin('node-resolve', '{exportConditions:["node"]}'), ...plugin('commonjs')] : ['--external', PACKAGES.join()]),
         ]);
         await each(
           'webpack',
@@ -275,7 +360,7 @@ describe('the program runs', () => {
       const tools = path.join(folder, 'runtimes');
       expect(await run('npm', ['install', ...QUIET, '--prefix', tools, 'bun@1', 'deno@2', 'jest@30'], folder)).toMatchObject({ code: 0 });
       const tool = (name: string): string => path.join(tools, 'node_modules/.bin', name);
-      const project = copy('runtimes', {
+      const project = copy('in-runtimes', {
         'hello.mjs': IMPORTS + HELLO,
         'hello.test.cjs': `const { f32, inout, input, kernel, openDevice } = require('millrace');
           ${HELLO.replace('hello();', '').replace('console.log(await y.read())', 'expect([...(await y.read())]).toEqual([12, 24, 36, 48])')}

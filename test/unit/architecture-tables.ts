@@ -46,7 +46,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'open-options.ts': ['core', 'protocol'],
   'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions', 'open-options.ts'],
   'cuda-module.ts': ['core', 'compiler'],
-  'diagnostics.ts': ['workers/machine-report.ts'],
+  'diagnostics.ts': ['core/base/errors.ts', 'native/addon-place.ts', 'workers/device-worker-handle.ts', 'workers/machine-report.ts'],
   // The commands of `npx millrace`.
   cli: ['index.ts', 'native', 'core/base/errors.ts', 'core/kernels/definitions.ts', 'toolchain', 'workers'],
   'index.ts': [
