@@ -7,7 +7,8 @@
 // Thread: owner.
 import { ArgumentError, StateError } from '../core/base/errors.js';
 import { Operation } from '../core/operations/operation.js';
-import { checkDType, type DType, type DTypeLike } from '../core/elements/dtype.js';
+import { type DType, type DTypeLike } from '../core/elements/dtype.js';
+import { checkDType } from '../core/elements/dtype-names.js';
 import { checkShape, type Shape } from '../core/elements/shape.js';
 import { DeviceArray } from '../core/api/array.js';
 import { ArrayFactory, type ArrayTarget } from '../core/api/array-factory.js';

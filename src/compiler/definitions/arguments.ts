@@ -1,6 +1,7 @@
 // Checks the arguments of `kernel`, `func` and `cudaKernel`, apart from the source itself.
 import { badArgument } from '../../core/base/arguments.js';
 import type { CudaParams, Params } from '../../core/kernels/kernel.js';
+import { passTheType } from '../../core/elements/dtype-names.js';
 import { plainParam } from '../../core/kernels/params.js';
 import { bytesOfAll, fieldOf } from '../../core/kernels/value-params.js';
 import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
@@ -55,7 +56,7 @@ export function checkedParams(params: unknown): Params {
     const other = isOfCuda
       ? ' Structs, vectors, bytes, textures, surfaces and arrays that may be null are for kernels in CUDA C++ (cudaKernel).'
       : '';
-    const message = `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32).${other}`;
+    const message = `The parameter '${key}' must be a type such as f32, or input(f32), output(f32) or inout(f32)${passTheType(value)}.${other}`;
     return refuseArgument(message, `params.${key}`, value);
   });
 }

@@ -1,4 +1,5 @@
 // func(): a small typed function that kernels call by name. The compiler includes it in each kernel that uses it.
+import { passTheType } from '../../core/elements/dtype-names.js';
 import { isDType, type Scalar } from '../../core/elements/dtype.js';
 import { refuseArgument, shortened } from './arguments.js';
 import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
@@ -40,7 +41,8 @@ export function func<const A extends readonly Scalar[], R extends Scalar>(params
 
 function registerType(scalar: Scalar | undefined, argument: string): ScalarType {
   const dtype = scalar?.dtype;
-  if (!isDType(dtype)) return refuseArgument(`${argument} (${shortened(scalar)}) must be a type such as f32.`, argument, scalar);
+  if (!isDType(dtype))
+    return refuseArgument(`${argument} (${shortened(scalar)}) must be a type such as f32${passTheType(scalar)}.`, argument, scalar);
   return REGISTER_TYPE[dtype];
 }
 

@@ -1,4 +1,5 @@
 // Lowers declarations of shared and local arrays. The declaration fixes the size, except for dynamic shared memory.
+import { didYouMeanDType } from '../../core/elements/dtype-names.js';
 import type { CallExpression, Expression } from 'acorn';
 import { type DType, DTYPES } from '../../core/elements/dtype.js';
 import { MEMORY_FUNCTIONS, TYPE_NAMES } from '../ir/builtins.js';
@@ -68,7 +69,7 @@ function elementTypeOf(ctx: Context, what: string, node: Expression): DType {
     'K209',
     node,
     `'${what}' takes an element type, and '${textOf(ctx, node)}' is not an element type of TypeScript kernels.`,
-    `The types are ${TYPE_NAMES.join(', ')}.`,
+    `The types are ${TYPE_NAMES.join(', ')}${didYouMeanDType(name)}.`,
   );
 }
 

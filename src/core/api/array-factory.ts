@@ -12,9 +12,9 @@ import {
   type HostArray,
   type HostOf,
   type ScalarInput,
-  checkDType,
   isHostOf,
 } from '../elements/dtype.js';
+import { checkDType } from '../elements/dtype-names.js';
 import { hostElement } from '../elements/scalar-bits.js';
 import { checkReshape, checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { storeNumbers } from '../elements/store-numbers.js';

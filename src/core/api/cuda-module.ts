@@ -1,7 +1,8 @@
 // Several kernels of one CUDA C++ source, and its variables as arrays.
 // Thread: the one that made it.
 import { describeAs } from '../base/describe.js';
-import { type DType, type DTypeLike, checkDType, DTYPES } from '../elements/dtype.js';
+import { type DType, type DTypeLike, DTYPES } from '../elements/dtype.js';
+import { checkDType } from '../elements/dtype-names.js';
 import { checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import type { CudaParams, Kernel } from '../kernels/kernel.js';
 import { MODULE, type ModuleSource } from '../kernels/module.js';

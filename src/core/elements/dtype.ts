@@ -1,5 +1,4 @@
 // Element types: their names, sizes, typed arrays and scalars. The list is that of NumPy, CuPy and Warp, and bfloat16 as PyTorch has it.
-import { badArgument, show } from '../base/arguments.js';
 import { typedArrayName } from '../base/buffers.js';
 
 /** The name of an element type; the number is its size in bits (`bool` has 8). `bf16` is bfloat16. */
@@ -138,16 +137,6 @@ const DTYPE_OF_HOST: { readonly [name: string]: DType } = {
 export function dtypeOfHost(data: unknown): DType | undefined {
   const name = typedArrayName(data);
   return name === undefined ? undefined : DTYPE_OF_HOST[name];
-}
-
-/** The element type of a name or a scalar type. Throws ArgumentError for other values. */
-export function checkDType<D extends DType>(dtype: DTypeLike<D> | undefined, fallback: DType = 'f32'): D {
-  if (dtype === undefined) return fallback as D;
-  const name = typeof dtype === 'object' && dtype !== null ? dtype.dtype : dtype;
-  if (!isDType(name)) {
-    throw badArgument('dtype', dtype, `The dtype (${show(dtype)}) is none of ${Object.keys(DTYPES).join(', ')}.`);
-  }
-  return name;
 }
 
 /** Whether this ordinary array can hold elements of the dtype. */

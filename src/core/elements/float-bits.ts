@@ -1,6 +1,7 @@
 // Conversions between the raw bits that arrays of f16 and bf16 have on the host, and floats.
 import { badArgument, show } from '../base/arguments.js';
-import { checkDType, type DType, type DTypeLike, is16BitFloat, isHostOf } from './dtype.js';
+import { type DType, type DTypeLike, is16BitFloat, isHostOf } from './dtype.js';
+import { checkDType } from './dtype-names.js';
 import { bfloatBits, bfloatNumber, halfBits, halfNumber } from './half-bits.js';
 import { scalarBits } from './scalar-bits.js';
 

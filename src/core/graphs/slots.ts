@@ -1,6 +1,7 @@
 // The slots of a graph: placeholders for the values that each launch of the graph gives. A captured function gets one slot for each declared
 // parameter and passes it to kernels, copies and fills in place of a scalar or an array.
 // Thread: owner.
+import { passTheType } from '../elements/dtype-names.js';
 import { Access as AccessBits } from '../../protocol/protocol.gen.js';
 import { badArgument, show, wrongDevice } from '../base/arguments.js';
 import { StateError } from '../base/errors.js';
@@ -106,7 +107,7 @@ export function checkParams(params: unknown): Params {
     if ((kind !== 'scalar' && kind !== 'array') || !isDType(dtype)) {
       const example = '{ dt: f32, x: inout(f32) }';
       const order = OPTIONS.has(name) ? ' Options come after the function.' : '';
-      const what = `Parameter ${name} of the graph (${show(param)}) is not a type: declare types as in ${example}.`;
+      const what = `Parameter ${name} of the graph (${show(param)}) is not a type: declare types as in ${example}${passTheType(param)}.`;
       throw badArgument(name, param, `${what}${order}`);
     }
   }

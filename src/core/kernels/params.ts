@@ -1,4 +1,5 @@
 // The parameters that every kernel may have, scalars and arrays, and pointers that may be null.
+import { passTheType } from '../elements/dtype-names.js';
 import { badArgument, show } from '../base/arguments.js';
 import { DTYPES, type DType, isDType, type Scalar } from '../elements/dtype.js';
 
@@ -66,7 +67,7 @@ function arrayParam<A extends Access>(access: A, call: string) {
   return <D extends DType, N extends Rank>(type: Scalar<D>, rank: N): ArrayParam<D, A, N> => {
     const scalar = plainParam(type);
     if (scalar?.kind !== 'scalar') {
-      const cure = isDType(type) ? `: pass ${String(type)}, which millrace exports, without quotes` : ' such as f32';
+      const cure = passTheType(type) || ' such as f32';
       throw badArgument('type', type, `The type given to ${call} (${show(type)}) is not a scalar type${cure}.`);
     }
     if (!RANKS.includes(rank)) throw badArgument('rank', rank, `The rank given to ${call} (${show(rank)}) is not 1, 2, 3 or 4.`, 4);

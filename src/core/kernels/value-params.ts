@@ -1,5 +1,6 @@
 // Parameters that CUDA C++ kernels take by value, apart from scalars: structs, vectors, bytes. The layouts are those of nvcc and g++ on
 // x86-64: every field at the next multiple of its alignment, the size a multiple of the largest one.
+import { passTheType } from '../elements/dtype-names.js';
 import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
@@ -215,7 +216,7 @@ export function fieldOf(given: unknown, what: string, argument: string, depth = 
     case 'surface':
       return surface;
   }
-  throw badArgument(argument, given, `${what} (${show(given)}) is not ${EXAMPLE}.`);
+  throw badArgument(argument, given, `${what} (${show(given)}) is not ${EXAMPLE}${passTheType(given)}.`);
 }
 
 /** The bytes of all parameters of a CUDA C++ kernel, each at the next multiple of its alignment. */
