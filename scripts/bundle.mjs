@@ -99,7 +99,7 @@ export async function bundle() {
   // CommonJS, which everything can load, and there is one copy of it: the ES modules give its exports their names.
   for (const old of readdirSync(DIST)) if (old.startsWith('shared-')) rmSync(join(DIST, old));
   const place = `import { DIST_URL } from ${JSON.stringify(join(root, 'scripts/package-place.mjs'))};\n`;
-  const entries = { library: join(DIST, 'index.js'), 'testing/library': join(DIST, 'testing/index.js') };
+  const entries = Object.fromEntries(['', 'ops/', 'testing/'].map((folder) => [`${folder}library`, join(DIST, folder, 'index.js')]));
   // The import of the library takes 4 ms less than with acorn in it.
   await bundleOf({ acorn: 'acorn' }, [], { dir: DIST, format: 'cjs', entryFileNames: '[name].cjs', minify: true, sourcemap: false });
   const library = {

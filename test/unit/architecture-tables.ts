@@ -42,6 +42,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'toolchain',
   ],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
+  ops: ['core', 'compiler'],
   testing: ['core', 'protocol', 'reactive/index.ts'],
   'open-options.ts': ['core', 'protocol'],
   'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions', 'open-options.ts'],

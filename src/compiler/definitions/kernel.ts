@@ -3,7 +3,7 @@
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import type { UnwrittenBuild } from '../../core/channel/build-spec.js';
 import { defined } from '../../core/kernels/definitions.js';
-import { MADE, type Params } from '../../core/kernels/kernel.js';
+import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
 import { checkBarriers } from '../analysis/region-plan.js';
@@ -11,12 +11,12 @@ import { type CallSite, callSite, type ErrorSource, KernelTextError, lineStarts,
 import { entryOf, reports } from '../emission/cuda.js';
 import { lowerFunctions } from './func.js';
 import { digestOf, irHash } from '../ir/hash.js';
-import { hasLoop } from '../ir/ir.js';
+import { type FuncIr, hasLoop } from '../ir/ir.js';
 import { assertionsIn } from '../ir/walk.js';
 import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from '../language/language.js';
 import { lowerKernel } from '../lowering/lower.js';
 import { isTooDeep, refuseDeep, tooDeep } from '../diagnostics/depth.js';
-import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
+import { type ParsedFunction, parseFunction, parseText, textOfFunction } from '../source/parse.js';
 import type { KernelForm } from '../codegen/codegen-input.js';
 import { cudaTextOf } from '../codegen/emit-sources.js';
 
@@ -34,7 +34,8 @@ interface Definition {
   readonly name: string;
   readonly params: Params;
   readonly parsed: ParsedFunction;
-  readonly functions: Funcs;
+  /** The helpers as every kernel of the definition includes them. */
+  readonly functions: ReadonlyMap<string, FuncIr>;
   readonly isChecked: boolean;
   readonly fmad: boolean;
   readonly maxThreadsPerBlock: number | undefined;
@@ -76,13 +77,20 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
     name,
     params: own,
     parsed: reporting(name, { text: textOfFunction(body), body }, site, () => parseFunction(body)),
-    functions: opts.functions ?? {},
+    functions: lowerFunctions(opts.functions ?? {}),
     isChecked: opts.bounds !== 'unchecked',
     fmad: opts.fmad ?? true,
     maxThreadsPerBlock,
     site,
   };
   return make<P, C>(definition, constants);
+}
+
+/** @internal A kernel whose body the library itself wrote, as text, with unchecked bounds. */
+export function kernelOfText(name: string, params: Params, text: string, functions: ReadonlyMap<string, FuncIr>, site: CallSite): Kernel {
+  wasCalled = true;
+  const parsed = parseText(text, params);
+  return make({ name, params, parsed, functions, isChecked: false, fmad: true, maxThreadsPerBlock: undefined, site }, {});
 }
 
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {
@@ -118,7 +126,7 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
 /** Reports every error that a kernel definition can have. */
 function compile(definition: Definition, constants: Constants): KernelForm {
   const { name, params, parsed, functions, isChecked, maxThreadsPerBlock, site } = definition;
-  const ir = lowerKernel(name, parsed, params, constants, lowerFunctions(functions));
+  const ir = lowerKernel(name, parsed, params, constants, functions);
   checkBarriers(ir);
   refuseDeep(ir);
   return { ir, params, isChecked, maxThreadsPerBlock, site, lineStarts: lineStarts(parsed.text) };

@@ -92,6 +92,12 @@ export function parseFunction(body: unknown): ParsedFunction {
       'Pass the function itself, not the result of bind().',
     );
   }
+  return parseText(text, body);
+}
+
+/** Parses the source of a function. `body`: what errors look for in the user's file. Throws KernelTextError K002, K003 and K006. */
+export function parseText(text: string, body: object): ParsedFunction {
+  const whole = { start: 0, end: 1 };
   if (text.length > MAX_TEXT_CHARS) {
     throw new KernelTextError(
       'K006',

@@ -195,6 +195,19 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
     return exportMemory(storage, this.label, byteOffset !== 0 || byteLength !== storage.byteLength);
   }
 
+  /**
+   * @internal A one-dimensional view from the first element in memory to the last, with the gaps between the elements, and the place of
+   * element 0 in it: for kernels that take strides.
+   */
+  get span(): readonly [elements: DeviceArray<D>, first: number] {
+    this.checkUsable();
+    if (this.isContiguous && this.shape.length === 1) return [this, 0];
+    const [start, end] = this.byteRange;
+    const { byteSize } = DTYPES[this.dtype];
+    const whole = new DeviceArray(this.#maker, this.dtype, [(end - start) / byteSize], this.storage, start, this.lease);
+    return [whole, (this.byteOffset - start) / byteSize];
+  }
+
   /** `offset` in elements. */
   #view({ shape, strides }: Layout, offset: number): DeviceArray<D> {
     const byteOffset = this.byteOffset + offset * DTYPES[this.dtype].byteSize;

@@ -109,6 +109,13 @@ export const f32: Scalar<'f32'> = scalar('f32');
 /** IEEE double, 8 bytes: CUDA's `double`, NumPy's `float64`, `wp.float64`. On the host a Float64Array. */
 export const f64: Scalar<'f64'> = scalar('f64');
 
+const SCALARS: { readonly [D in DType]: Scalar<D> } = { bool, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };
+
+/** The element type with this name. */
+export function scalarOf<D extends DType>(dtype: D): Scalar<D> {
+  return SCALARS[dtype];
+}
+
 /** Whether elements are floating-point numbers of 16 bits, which exist in memory only: kernels of TypeScript compute with them as f32. */
 export function is16BitFloat(dtype: DType): dtype is 'f16' | 'bf16' {
   return dtype === 'f16' || dtype === 'bf16';

@@ -1,0 +1,93 @@
+// elementwise(): a plain function of single elements, run over whole arrays.
+import { badArgument, show } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
+import type { DType } from '../core/elements/dtype.js';
+import { ScalarSlot } from '../core/graphs/slots.js';
+import { callSite, type CallSite, type ErrorSource, KernelTextError, toCompileError } from '../compiler/diagnostics/diagnostics.js';
+import type { ScalarType } from '../compiler/ir/ir.js';
+import { lowerFunc } from '../compiler/lowering/lower.js';
+import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { type ParsedFunction, parseFunction, textOfFunction } from '../compiler/source/parse.js';
+import { arraysAmong, type Compiled, Fused, isArray, type Operand } from './fused.js';
+import { besideNumber, promoted } from './promotion.js';
+import { type OpOptions, split, targetOf } from './target.js';
+
+/** An operand of an operation: an array, a number, or in a capture the slot of a number. */
+export type { Operand } from './fused.js';
+
+/** What `elementwise` makes: call it with one operand per parameter of the function, and options. */
+export type Elementwise<A extends readonly unknown[]> = (...args: [...{ [I in keyof A]: Operand }, opts?: OpOptions]) => DeviceArray;
+
+/** The function's result may have any of these types; the first that it converts to without a cast is taken. */
+const RESULTS: readonly ScalarType[] = ['bool', 'i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
+
+/**
+ * Makes an operation of a plain function of numbers, which is compiled and never called: `cupy.fuse`, `cupyx.jit`, `numpy.frompyfunc`. The operation
+ * runs the function over arrays of any shapes that broadcast and any strides, in one kernel on the current stream, and returns a new array
+ * (or `out`). The function is written in the language of TypeScript kernels: `Math`, local variables and loops; outer names are not known.
+ *
+ * Each parameter has the type of its operand's elements (f16 and bf16 are computed as f32). The result has the type that NumPy gives the
+ * operands if the function computes in it, else the type that the function computes in. Throws CompileError for a function outside of the
+ * language, and when it is called with types that the function cannot combine; ArgumentError for operands that do not broadcast.
+ * @example const axpb = elementwise((a, x, b) => a * x + b); const y = axpb(2, x, b);
+ */
+export function elementwise<A extends readonly number[]>(fn: (...args: A) => number | boolean): Elementwise<A>;
+export function elementwise<A extends readonly (number | bigint | boolean)[]>(
+  fn: (...args: A) => number | bigint | boolean,
+): Elementwise<A>;
+export function elementwise(fn: (...args: never[]) => unknown): Elementwise<readonly unknown[]> {
+  const site = callSite(elementwise);
+  const name = typeof fn === 'function' && fn.name !== '' ? fn.name : 'elementwise';
+  const source: ErrorSource = { text: textOfFunction(fn), body: fn };
+  const parsed = reporting(name, source, site, () => parseFunction(fn));
+  const count = parsed.node.params.length;
+  if (count === 0) throw badArgument('fn', fn, `The function given to elementwise (${show(fn)}) has no parameter.`);
+  const fused = new Fused(name, site);
+  const compiled: Map<string, Compiled> = new Map();
+  return (...args) => {
+    const [operands, opts] = split<Operand>(name, args, count);
+    const arrays = arraysAmong(name, operands);
+    const target = targetOf(name, opts, arrays);
+    const dtypes = operandTypes(operands);
+    const key = dtypes.join();
+    let found = compiled.get(key);
+    if (found === undefined) compiled.set(key, (found = reporting(name, source, site, () => inferred(parsed, dtypes))));
+    const whole = dtypes.reduce(promoted);
+    const { result } = found;
+    return fused.run(operands, found, target.dtype ?? (REGISTER_TYPE[whole] === result ? whole : result), target);
+  };
+}
+
+/** The element type of each operand; a number takes the type of the arrays if it can. */
+function operandTypes(operands: readonly Operand[]): DType[] {
+  const own = operands.flatMap((operand) => (isArray(operand) || operand instanceof ScalarSlot ? [operand.dtype] : []));
+  const common = own.reduce(promoted);
+  return operands.map((operand) => {
+    if (isArray(operand) || operand instanceof ScalarSlot) return operand.dtype;
+    return typeof operand === 'boolean' ? 'bool' : besideNumber(common, operand);
+  });
+}
+
+/** Lowers the function for these types, and finds the type of its result. */
+function inferred(parsed: ParsedFunction, dtypes: readonly DType[]): Compiled {
+  const params = dtypes.map((dtype) => REGISTER_TYPE[dtype]);
+  let failure: unknown;
+  for (const result of RESULTS) {
+    try {
+      return { key: dtypes.join(), params, result, func: lowerFunc('f', parsed, params, result) };
+    } catch (error) {
+      if (!(error instanceof KernelTextError)) throw error;
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+function reporting<T>(name: string, source: ErrorSource, site: CallSite, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof KernelTextError) throw toCompileError(error, name, source, site);
+    throw error;
+  }
+}

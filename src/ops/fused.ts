@@ -1,0 +1,200 @@
+// Runs a function of single elements over arrays of any strides, in one kernel. The kernel is written for the types of the operands and for how
+// they lie beside each other, in the language of TypeScript kernels, so both devices compile it, and the CPU device runs it in SIMD lanes.
+import { badArgument, show } from '../core/base/arguments.js';
+import { DeviceArray } from '../core/api/array.js';
+import { type DType, i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
+import { lengthOf } from '../core/elements/shape.js';
+import { ScalarSlot } from '../core/graphs/slots.js';
+import { inout, input, type Kernel, output, type Param } from '../core/kernels/kernel.js';
+import { kernelOfText } from '../compiler/definitions/kernel.js';
+import type { CallSite } from '../compiler/diagnostics/diagnostics.js';
+import type { FuncIr, ScalarType } from '../compiler/ir/ir.js';
+import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { broadcastShape, broadcastStrides, isSameLayout, joined } from './layout.js';
+import type { Target } from './target.js';
+
+/** An operand: an array, or a number, or the slot of one in a capture, which counts as an array without dimensions. */
+export type Operand = DeviceArray | number | bigint | boolean | ScalarSlot;
+
+/** A function of single elements, for one choice of types. */
+export interface Compiled {
+  /** Distinguishes it from others of the same operation. */
+  readonly key: string;
+  readonly params: readonly ScalarType[];
+  readonly result: ScalarType;
+  readonly func: FuncIr;
+}
+
+/** A shorter innermost axis fills no block: threads then run over all elements, and find their place by divisions. */
+const LEAST_ROW = 64;
+/** CUDA's limit of blocks along y; a row is one thread along y at least. */
+const MOST_ROWS = 65535;
+
+export function isArray(operand: unknown): operand is DeviceArray {
+  return operand instanceof DeviceArray;
+}
+
+/** The arrays among operands. Throws ArgumentError for operands of other kinds, and without an array. */
+export function arraysAmong(name: string, operands: readonly unknown[]): DeviceArray[] {
+  for (const [at, operand] of operands.entries()) {
+    const isNumber = typeof operand === 'number' || typeof operand === 'bigint' || typeof operand === 'boolean';
+    if (isArray(operand) || isNumber || operand instanceof ScalarSlot) continue;
+    throw badArgument(`operand ${at}`, operand, `Operand ${at} of ${name} (${show(operand)}) is no device array and no number.`);
+  }
+  const arrays = operands.filter(isArray);
+  if (arrays.length === 0)
+    throw badArgument('operands', operands, `No operand of ${name} is a device array: calculate with numbers in JavaScript.`);
+  return arrays;
+}
+
+/** The C++ of a value of one register type as another: `numpy.ndarray.astype` of one element. */
+export function castText(text: string, from: ScalarType, to: ScalarType): string {
+  if (from === to) return text;
+  if (to === 'bool') return `${text} !== ${from === 'i64' || from === 'u64' ? `${from}(0)` : '0'}`;
+  return from === 'bool' ? `${to}(${text} ? 1 : 0)` : `${to}(${text})`;
+}
+
+/** The kernels of one function, by the types and the layout of their operands. */
+export class Fused {
+  readonly name: string;
+  readonly #site: CallSite;
+  readonly #kernels: Map<string, Kernel> = new Map();
+
+  /** `site`: where the user wrote the function. */
+  constructor(name: string, site: CallSite = { file: undefined, line: 0 }) {
+    this.name = name;
+    this.#site = site;
+  }
+
+  /** Submits the function over the operands, broadcast, and returns the array of the results, of type `dtype`. */
+  run(operands: readonly Operand[], compiled: Compiled, dtype: DType, target: Target): DeviceArray {
+    const shape = broadcastShape(
+      this.name,
+      operands.filter(isArray).map(({ shape: own }) => own),
+    );
+    const result = target.take(shape, dtype);
+    try {
+      if (lengthOf(shape) > 0) this.#submit(operands, compiled, result, target);
+    } catch (error) {
+      target.giveBack(result);
+      throw error;
+    }
+    return result;
+  }
+
+  #submit(operands: readonly Operand[], compiled: Compiled, result: DeviceArray, target: Target): void {
+    const { recorder } = target;
+    if (operands.some((operand) => isArray(operand) && crosses(operand, result))) {
+      using between = target.temporary(result.shape, result.dtype);
+      this.#submit(operands, compiled, between, target);
+      recorder.copy(result, between);
+      return;
+    }
+    const arrays = [...operands.filter(isArray), result];
+    const { extents, strides } = joined({ extents: result.shape, strides: arrays.map((array) => broadcastStrides(array, result.shape)) });
+    const { shape, form } = launchOf(extents);
+    const args: Record<string, unknown> = {};
+    const params: Record<string, Param> = {};
+    const values: string[] = [];
+    const give = (name: string, param: Param, value: unknown): void => {
+      params[name] = param;
+      args[name] = value;
+    };
+    let key = form + extents.length;
+    let next = 0;
+    const place = (name: string, array: DeviceArray, param: (type: Scalar) => Param): string => {
+      const [elements, first] = array.span;
+      const own = strides[next++] as readonly number[];
+      give(name, param(scalarOf(array.dtype)), elements);
+      const terms: string[] = [];
+      if (first !== 0) {
+        give(`${name}o`, i32, first);
+        terms.push(`${name}o`);
+      }
+      for (const [axis, stride] of own.entries()) {
+        if (stride === 0) continue;
+        // A stride of 1 is written into the kernel, so that compilers see neighbours.
+        if (stride === 1 && axis === own.length - 1) terms.push(`i${axis}`);
+        else {
+          give(`${name}s${axis}`, i32, stride);
+          terms.push(`i${axis} * ${name}s${axis}`);
+        }
+      }
+      key += `|${array.dtype}:${terms.join('+')}`;
+      return `${name}[${terms.join(' + ') || '0'}]`;
+    };
+    // An operand that is also the result is one parameter.
+    let to: string | undefined;
+    for (const [at, operand] of operands.entries()) {
+      const as = compiled.params[at] as ScalarType;
+      if (isArray(operand)) {
+        const isResult = isSameMemory(operand, result);
+        let text = isResult ? to : undefined;
+        if (text === undefined) text = place(`x${at}`, operand, isResult ? inout : input);
+        else next++;
+        if (isResult) to = text;
+        values.push(castText(text, REGISTER_TYPE[operand.dtype], as));
+      } else {
+        const dtype = operand instanceof ScalarSlot ? operand.dtype : as;
+        give(`x${at}`, scalarOf(dtype), operand);
+        key += `|=${dtype}`;
+        values.push(castText(`x${at}`, REGISTER_TYPE[dtype], as));
+      }
+    }
+    to ??= place('y', result, result.isContiguous ? output : inout);
+    key += `>${to}>${result.isContiguous}>${compiled.key}`;
+    if (form !== 'line') for (const [axis, extent] of extents.entries()) give(`n${axis}`, i32, extent);
+    let kernel = this.#kernels.get(key);
+    if (kernel === undefined) {
+      const value = castText(`f(${values.join(', ')})`, compiled.result, REGISTER_TYPE[result.dtype]);
+      const text = textOf(form, extents.length, Object.keys(params), `${to} = ${value};`);
+      kernel = kernelOfText(this.name, params, text, new Map([['f', compiled.func]]), this.#site);
+      this.#kernels.set(key, kernel);
+    }
+    recorder.launch(kernel, { threads: shape, label: this.name }, args as never);
+  }
+}
+
+function isSameMemory(operand: DeviceArray, result: DeviceArray): boolean {
+  if (operand.storage !== result.storage || operand.byteOffset !== result.byteOffset || operand.dtype !== result.dtype) return false;
+  return isSameLayout({ shape: result.shape, strides: broadcastStrides(operand, result.shape) }, result);
+}
+
+/** Whether the arrays share bytes in another way than element by element, so that a result would overwrite what is read later. */
+function crosses(operand: DeviceArray, result: DeviceArray): boolean {
+  if (operand.storage !== result.storage) return false;
+  const [start, end] = operand.byteRange;
+  const [from, to] = result.byteRange;
+  return start < to && from < end && !isSameMemory(operand, result);
+}
+
+type Form = 'line' | 'rows' | 'flat';
+
+/** The threads for axes of these extents, and how a thread finds its elements. */
+function launchOf(extents: readonly number[]): { readonly shape: readonly number[]; readonly form: Form } {
+  const last = extents.at(-1) ?? 1;
+  if (extents.length < 2) return { shape: [last], form: 'line' };
+  const rows = lengthOf(extents.slice(0, -1));
+  return last < LEAST_ROW ? { shape: [rows * last], form: 'flat' } : { shape: [Math.min(rows, MOST_ROWS), last], form: 'rows' };
+}
+
+/** The body of a kernel that runs `statement` for each element, with its place along each axis in `i0`, `i1`, ... */
+function textOf(form: Form, rank: number, names: readonly string[], statement: string): string {
+  const head = `({ ${names.join(', ')} }, { i, ${form === 'rows' ? 'j, ' : ''}f, idiv, i32, u32, i64, u64, f32, f64 }) =>`;
+  if (form === 'line') return `${head} { ${rank === 0 ? '' : 'const i0 = i; '}${statement} }`;
+  const last = rank - 1;
+  if (form === 'flat') return `${head} { ${placesIn('i', last)} ${statement} }`;
+  const rows = Array.from({ length: last }, (_, axis) => `n${axis}`).join(' * ');
+  return `${head} { for (let r = i; r < ${rows}; r += ${MOST_ROWS}) { const i${last} = j; ${placesIn('r', last - 1)} ${statement} } }`;
+}
+
+/** Declares the place along axes 0 to `last` of an element, from its number in row-major order: `i0`, ... for extents `n0`, ... */
+export function placesIn(number: string, last: number, place: string = 'i', extent: string = 'n'): string {
+  let rest = number;
+  let text = '';
+  for (let axis = last; axis > 0; axis--) {
+    text += `const ${place}${axis} = ${rest} % ${extent}${axis}; const ${place}q${axis} = idiv(${rest}, ${extent}${axis}); `;
+    rest = `${place}q${axis}`;
+  }
+  return last < 0 ? text : `${text}const ${place}0 = ${rest};`;
+}

@@ -1,0 +1,124 @@
+// The ready operations on elements: each is the text of a function, and the rule of its types.
+import { badArgument } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
+import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import { ScalarSlot } from '../core/graphs/slots.js';
+import type { ScalarType } from '../compiler/ir/ir.js';
+import { lowerFunc } from '../compiler/lowering/lower.js';
+import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { parseText } from '../compiler/source/parse.js';
+import { arraysAmong, type Compiled, Fused, isArray, type Operand } from './fused.js';
+import {
+  besideNumber,
+  type BesideNumber,
+  floatOf,
+  type FloatOf,
+  type Promoted,
+  promoted,
+  quotientOf,
+  type QuotientOf,
+} from './promotion.js';
+import { type OpOptions, split, targetOf } from './target.js';
+
+/** How the types of the operands give the type that an operation computes in, and that of its result. */
+type Rule = 'same' | 'float' | 'quotient' | 'compare' | 'logical' | 'test';
+
+/** The type of an operand, and of two operands together. */
+export type TypeOf<A> = A extends DeviceArray<infer D> ? D : A extends ScalarSlot<infer D> ? D : never;
+export type Together<A, B> = [TypeOf<A>] extends [never]
+  ? BesideNumber<TypeOf<B>>
+  : [TypeOf<B>] extends [never]
+    ? BesideNumber<TypeOf<A>>
+    : Promoted<TypeOf<A>, TypeOf<B>>;
+/** The result of an operation: `out`, or an array of the type that the options name, else of the operation's own type. */
+export type Result<O, D extends DType> = O extends { readonly out: infer T extends DeviceArray }
+  ? T
+  : O extends { readonly dtype: DTypeLike<infer T extends DType> }
+    ? DeviceArray<T>
+    : DeviceArray<D>;
+type Ruled<R extends Rule, D extends DType> = R extends 'same'
+  ? D
+  : R extends 'float'
+    ? FloatOf<D>
+    : R extends 'quotient'
+      ? QuotientOf<D>
+      : 'bool';
+
+/** An operation on each element of one array. */
+export type Unary<R extends Rule> = <A extends DeviceArray, const O extends OpOptions = Record<never, never>>(
+  a: A,
+  opts?: O,
+) => Result<O, Ruled<R, TypeOf<A>>>;
+/** An operation on each pair of elements of two arrays that broadcast, or of an array and a number. */
+export type Binary<R extends Rule> = <A extends Operand, B extends Operand, const O extends OpOptions = Record<never, never>>(
+  a: A,
+  b: B,
+  opts?: O,
+) => Result<O, Ruled<R, Together<A, B>>>;
+
+/** The text of the function's result or, in braces, of its body, for operands of a type; undefined for types that it does not take. */
+export type Text = (type: ScalarType, literal: (value: number) => string) => string | undefined;
+
+export const isWide = (type: ScalarType): boolean => type === 'i64' || type === 'u64';
+export const isReal = (type: ScalarType): boolean => type === 'f32' || type === 'f64';
+/** A whole number as the language writes it beside values of a type. */
+const literalOf =
+  (type: ScalarType) =>
+  (value: number): string =>
+    isWide(type) ? `${value}n` : String(value);
+
+/** The types in which operands of these types meet; a number has the type of the arrays if it can. */
+export function common(operands: readonly Operand[]): DType {
+  let whole: DType | undefined;
+  for (const operand of operands) {
+    if (isArray(operand) || operand instanceof ScalarSlot) whole = whole === undefined ? operand.dtype : promoted(whole, operand.dtype);
+  }
+  let result = whole as DType;
+  for (const operand of operands) {
+    if (!isArray(operand) && !(operand instanceof ScalarSlot)) result = promoted(result, besideNumber(whole as DType, operand));
+  }
+  return result;
+}
+
+const compiled: Map<string, Compiled> = new Map();
+
+/** The function with this text and these types: one of the library's own, of which there are few. */
+export function compile(params: readonly string[], types: readonly ScalarType[], text: string, result: ScalarType): Compiled {
+  const key = `(${params.join()}:${types.join()})=>${text}:${result}`;
+  let found = compiled.get(key);
+  if (found === undefined) {
+    const body = text.startsWith('{') ? text : `(${text})`;
+    found = { key, params: types, result, func: lowerFunc('f', parseText(`(${params.join(', ')}) => ${body}`, compile), types, result) };
+    compiled.set(key, found);
+  }
+  return found;
+}
+
+const PARAMS = ['a', 'b', 'c'];
+
+export function unary<R extends Rule>(name: string, rule: R, text: Text): Unary<R> {
+  return ready(name, 1, rule, text) as Unary<R>;
+}
+
+export function binary<R extends Rule>(name: string, rule: R, text: Text): Binary<R> {
+  return ready(name, 2, rule, text) as Binary<R>;
+}
+
+/** An operation of `count` operands, which all meet in one type. */
+function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: readonly unknown[]) => DeviceArray {
+  const fused = new Fused(name);
+  return (...args) => {
+    const [operands, opts] = split<Operand>(name, args, count);
+    const target = targetOf(name, opts, arraysAmong(name, operands));
+    const whole = common(operands);
+    const computed = rule === 'float' ? floatOf(whole) : rule === 'quotient' ? quotientOf(whole) : rule === 'logical' ? 'bool' : whole;
+    const type = REGISTER_TYPE[computed];
+    const own = text(type, literalOf(type));
+    if (own === undefined) throw badArgument('dtype', whole, `The operation ${name} is not defined for elements of ${whole}.`, whole);
+    const isTest = rule === 'compare' || rule === 'test' || rule === 'logical';
+    const types = Array.from({ length: count }, () => type);
+    const found = compile(PARAMS.slice(0, count), types, own, isTest ? 'bool' : type);
+    const dtype = found.result === 'bool' ? 'bool' : computed;
+    return fused.run(operands, found, target.dtype ?? dtype, target);
+  };
+}

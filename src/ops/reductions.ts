@@ -1,0 +1,319 @@
+// Reductions along axes, named as NumPy names them. docs/operations.md lists them with their types.
+import { badArgument, show } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
+import type { DType } from '../core/elements/dtype.js';
+import { lengthOf } from '../core/elements/shape.js';
+import type { ScalarType } from '../compiler/ir/ir.js';
+import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { subtract } from './arithmetic.js';
+import { type Fold, submitFold } from './fold.js';
+import { arraysAmong, castText } from './fused.js';
+import { checkAxis } from './layout.js';
+import { integerRange, isFloat, promoted, type QuotientOf, quotientOf, type SumOf, sumOf } from './promotion.js';
+import { isReal, isWide, type Result, type TypeOf } from './ready.js';
+import { type OpOptions, targetOf } from './target.js';
+
+/** Options of reductions. */
+export interface ReductionOptions<D extends DType = DType> extends OpOptions<D> {
+  /** The axis or axes to reduce, negative from the end; default all, which gives an array without dimensions. NumPy's `axis`. */
+  readonly axis?: number | readonly number[];
+  /** Whether reduced axes stay with an extent of 1, so that the result broadcasts against the operand. NumPy's `keepdims`. Default false. */
+  readonly keepDims?: boolean;
+}
+/** Options of `variance` and `standardDeviation`. */
+export interface VarianceOptions<D extends DType = DType> extends ReductionOptions<D> {
+  /** Subtracted from the number of elements to get the divisor. Default 0. NumPy's `ddof`. */
+  readonly ddof?: number;
+}
+
+const REDUCTION_OPTIONS = ['axis', 'keepDims'];
+
+/** What a reduction of elements of a type is. */
+interface Plan {
+  readonly fold: Fold;
+  /** The type of the result. */
+  readonly dtype: DType;
+  /** Whether there is no result of no elements. */
+  readonly needsElements?: boolean;
+}
+
+function axesOf(rank: number, axis: unknown): number[] {
+  if (axis === undefined) return Array.from({ length: rank }, (_, at) => at);
+  const axes = (Array.isArray(axis) ? axis : [axis]).map((one) => checkAxis(one, rank));
+  if (new Set(axes).size !== axes.length) throw badArgument('axis', axis, `The axes (${show(axis)}) name a dimension twice.`);
+  return axes;
+}
+
+function reduce(
+  name: string,
+  operands: readonly DeviceArray[],
+  opts: ReductionOptions | undefined,
+  planOf: (dtype: DType, wanted: DType | undefined) => Plan,
+  more: readonly string[] = [],
+): DeviceArray {
+  arraysAmong(name, operands);
+  const [a] = operands as readonly [DeviceArray];
+  const target = targetOf(name, opts, operands, [...REDUCTION_OPTIONS, ...more]);
+  const { shape } = a;
+  const axes = axesOf(shape.length, opts?.axis);
+  const { fold, dtype, needsElements } = planOf(operands.map((operand) => operand.dtype).reduce(promoted), target.dtype);
+  const kept = shape.flatMap((extent, axis) => (axes.includes(axis) ? (opts?.keepDims === true ? [1] : []) : [extent]));
+  const count = lengthOf(axes.map((axis) => shape[axis] as number));
+  if (needsElements === true && count === 0) throw badArgument('a', a, `The operation ${name} has no result of no elements (${a.label}).`);
+  const result = target.take(kept, dtype);
+  try {
+    if (result.length === 0) return result;
+    const overlaps = operands.some((operand) => operand.storage === result.storage);
+    if (result.isContiguous && !overlaps) submitFold(fold, operands, axes, result, target);
+    else {
+      using between = target.temporary(kept, dtype);
+      submitFold(fold, operands, axes, between, target);
+      target.recorder.copy(result, between);
+    }
+  } catch (error) {
+    target.giveBack(result);
+    throw error;
+  }
+  return result;
+}
+
+/** A fold that carries one value. `of`: the text of the value of an element. */
+function simple(
+  name: string,
+  from: DType,
+  type: ScalarType,
+  init: string,
+  combine: string,
+  more: Partial<Fold> & { readonly of?: (text: string) => string } = {},
+): Fold {
+  const { of = (text: string): string => text, ...rest } = more;
+  return {
+    name,
+    key: `${name}:${from}:${type}`,
+    carried: [{ type, init }],
+    combine,
+    leaf: (elements) => [of(castText(elements[0] as string, REGISTER_TYPE[from], type))],
+    finish: () => 'v0',
+    result: type,
+    ...rest,
+  };
+}
+
+const zeroOf = (type: ScalarType): string => `${type}(0)`;
+
+function sumPlan(name: string, more: Parameters<typeof simple>[5] = {}) {
+  return (from: DType, wanted: DType | undefined): Plan => {
+    const dtype = wanted ?? sumOf(from);
+    const type = REGISTER_TYPE[dtype] === 'bool' ? 'i64' : REGISTER_TYPE[dtype];
+    return { dtype, fold: simple(name, from, type, zeroOf(type), 'v0 = v0 + a0;', more) };
+  };
+}
+
+/**
+ * The sum of the elements, 0 of none: `numpy.sum`. Integers are summed in i64 or u64 unless `dtype` says otherwise; read them as bigint.
+ * @example const total = await sum(x).item(); // a number for f32
+ */
+export function sum<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(
+  a: A,
+  opts?: O,
+): Result<O, SumOf<TypeOf<A>>> {
+  return reduce('sum', [a], opts, sumPlan('sum')) as Result<O, SumOf<TypeOf<A>>>;
+}
+
+/** The product of the elements, 1 of none: `numpy.prod`. Types as of `sum`. */
+export function prod<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(
+  a: A,
+  opts?: O,
+): Result<O, SumOf<TypeOf<A>>> {
+  const plan = (from: DType, wanted: DType | undefined): Plan => {
+    const dtype = wanted ?? sumOf(from);
+    const type = REGISTER_TYPE[dtype] === 'bool' ? 'i64' : REGISTER_TYPE[dtype];
+    return { dtype, fold: simple('prod', from, type, `${type}(1)`, 'v0 = v0 * a0;') };
+  };
+  return reduce('prod', [a], opts, plan) as Result<O, SumOf<TypeOf<A>>>;
+}
+
+/** A sum of reals that `finish` makes the result of. */
+function realPlan(name: string, of: (text: string) => string, finish: (count: string, type: ScalarType) => string) {
+  return (from: DType, wanted: DType | undefined): Plan => {
+    const dtype = wanted ?? quotientOf(from);
+    const type = REGISTER_TYPE[isFloat(dtype) ? dtype : 'f64'];
+    return { dtype, fold: simple(name, from, type, zeroOf(type), 'v0 = v0 + a0;', { of, finish: (count) => finish(count, type) }) };
+  };
+}
+
+/** The mean of the elements, NaN of none: `numpy.mean`. f64 of integers. */
+export function mean<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(
+  a: A,
+  opts?: O,
+): Result<O, QuotientOf<TypeOf<A>>> {
+  const plan = realPlan(
+    'mean',
+    (text) => text,
+    (count, type) => `v0 / ${type}(${count})`,
+  );
+  return reduce('mean', [a], opts, plan) as Result<O, QuotientOf<TypeOf<A>>>;
+}
+
+/** The root of the sum of the squares: `numpy.linalg.norm` of a vector, of a matrix its Frobenius norm. f64 of integers. */
+export function norm<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(
+  a: A,
+  opts?: O,
+): Result<O, QuotientOf<TypeOf<A>>> {
+  const plan = realPlan(
+    'norm',
+    (text) => `${text} * ${text}`,
+    () => 'Math.sqrt(v0)',
+  );
+  return reduce('norm', [a], opts, plan) as Result<O, QuotientOf<TypeOf<A>>>;
+}
+
+/** The mean of the squared distances from the mean: `numpy.var`. f64 of integers. */
+export function variance<A extends DeviceArray, const O extends VarianceOptions = Record<never, never>>(
+  a: A,
+  opts?: O,
+): Result<O, QuotientOf<TypeOf<A>>> {
+  return spread('variance', a, opts, (text) => text) as Result<O, QuotientOf<TypeOf<A>>>;
+}
+
+/** The root of the variance: `numpy.std`. f64 of integers. */
+export function standardDeviation<A extends DeviceArray, const O extends VarianceOptions = Record<never, never>>(
+  a: A,
+  opts?: O,
+): Result<O, QuotientOf<TypeOf<A>>> {
+  return spread('standardDeviation', a, opts, (text) => `Math.sqrt(${text})`) as Result<O, QuotientOf<TypeOf<A>>>;
+}
+
+function spread(name: string, a: DeviceArray, opts: VarianceOptions | undefined, finish: (text: string) => string): DeviceArray {
+  const { ddof = 0, ...rest } = opts ?? {};
+  if (!Number.isInteger(ddof)) throw badArgument('ddof', ddof, `The option ddof of ${name} (${show(ddof)}) is not a whole number.`);
+  arraysAmong(name, [a]);
+  const { on, axis } = rest;
+  const place = { ...(on !== undefined && { on }), ...(axis !== undefined && { axis }) };
+  const wide = { ...(on !== undefined && { on }) };
+  // Two passes: the squares of large numbers would lose the small differences.
+  using middle = mean(a, { ...place, keepDims: true });
+  using distances = subtract(a, middle, wide);
+  const plan = realPlan(
+    `${name}${ddof}`,
+    (text) => `${text} * ${text}`,
+    (count, type) => finish(`v0 / ${type}(${count} - ${ddof})`),
+  );
+  return reduce(name, [distances], rest, plan);
+}
+
+const extreme =
+  (name: string, isBetter: (a: string, v: string) => string, worst: (dtype: DType) => string) =>
+  (from: DType, wanted: DType | undefined): Plan => {
+    const type = REGISTER_TYPE[from];
+    const isTest = type === 'bool';
+    // Booleans are compared as 0 and 1.
+    const carried: ScalarType = isTest ? 'i32' : type;
+    return {
+      dtype: wanted ?? from,
+      needsElements: true,
+      // NaN stays: no comparison with it is true.
+      fold: simple(name, from, carried, worst(from), `v0 = ${isBetter('a0', 'v0')}${isReal(type) ? ' || a0 !== a0' : ''} ? a0 : v0;`),
+    };
+  };
+
+function boundOf(dtype: DType, end: 0 | 1): string {
+  const type = REGISTER_TYPE[dtype];
+  if (isReal(type)) return `${type}(${end === 0 ? '-' : ''}Infinity)`;
+  if (type === 'bool') return `i32(${end})`;
+  const bound = integerRange(dtype)[end];
+  return isWide(type) ? wideText(type, bound) : `${type}(${bound})`;
+}
+
+/** The language has no literal for the smallest i64. */
+function wideText(type: ScalarType, value: bigint): string {
+  return value < 0n ? `${type}(${value + 1n}n) - 1n` : `${type}(${value}n)`;
+}
+
+/** The smallest element; NaN if any is: `numpy.min`. Throws ArgumentError for no elements. */
+export function min<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
+  return reduce(
+    'min',
+    [a],
+    opts,
+    extreme(
+      'min',
+      (x, v) => `${x} < ${v}`,
+      (dtype) => boundOf(dtype, 1),
+    ),
+  ) as Result<O, TypeOf<A>>;
+}
+
+/** The largest element; NaN if any is: `numpy.max`. Throws ArgumentError for no elements. */
+export function max<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
+  return reduce(
+    'max',
+    [a],
+    opts,
+    extreme(
+      'max',
+      (x, v) => `${x} > ${v}`,
+      (dtype) => boundOf(dtype, 0),
+    ),
+  ) as Result<O, TypeOf<A>>;
+}
+
+/** Where an extreme is: the first of several, and the first NaN if there is one. */
+const place =
+  (name: string, sign: '<' | '>') =>
+  (from: DType, wanted: DType | undefined): Plan => {
+    const register = REGISTER_TYPE[from];
+    const type: ScalarType = register === 'bool' ? 'i32' : register;
+    const isNan = (value: string): string => (isReal(type) ? `${value} !== ${value}` : 'false');
+    // A value that no element has given yet has the place -1.
+    const isBetter = `v1 < 0 || (${isNan('a0')} ? !(${isNan('v0')}) : a0 ${sign} v0)`;
+    const isSame = `(a0 === v0 || (${isNan('a0')} && ${isNan('v0')})) && a1 < v1`;
+    return {
+      dtype: wanted ?? 'i32',
+      needsElements: true,
+      fold: {
+        name,
+        key: `${name}:${from}`,
+        carried: [
+          { type, init: zeroOf(type) },
+          { type: 'i32', init: 'i32(-1)' },
+        ],
+        combine: `if (a1 >= 0 && (${isBetter} || (${isSame}))) { v0 = a0; v1 = a1; }`,
+        leaf: (elements, number) => [castText(elements[0] as string, register, type), number],
+        finish: () => 'v1',
+        result: 'i32',
+      },
+    };
+  };
+
+/** The number, along the axis, of the smallest element, the first of several; of NaN if any is. i32 (NumPy: int64): `numpy.argmin`. */
+export function argmin<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
+  return reduce('argmin', [a], opts, place('argmin', '<')) as Result<O, 'i32'>;
+}
+
+/** The number, along the axis, of the largest element, the first of several; of NaN if any is. i32 (NumPy: int64): `numpy.argmax`. */
+export function argmax<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
+  return reduce('argmax', [a], opts, place('argmax', '>')) as Result<O, 'i32'>;
+}
+
+const truth =
+  (name: string, init: 0 | 1) =>
+  (from: DType, wanted: DType | undefined): Plan => ({
+    dtype: wanted ?? 'bool',
+    fold: {
+      ...simple(name, from, 'i32', `i32(${init})`, init === 1 ? 'v0 = v0 & a0;' : 'v0 = v0 | a0;'),
+      leaf: (elements) => [`i32(${castText(elements[0] as string, REGISTER_TYPE[from], 'bool')} ? 1 : 0)`],
+      finish: () => 'v0 !== 0',
+      result: 'bool',
+    },
+  });
+
+/** Whether all elements are other than 0; true of none: `numpy.all`. */
+export function all<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'bool'> {
+  return reduce('all', [a], opts, truth('all', 1)) as Result<O, 'bool'>;
+}
+
+/** Whether any element is other than 0; false of none: `numpy.any`. */
+export function any<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'bool'> {
+  return reduce('any', [a], opts, truth('any', 0)) as Result<O, 'bool'>;
+}

@@ -1,0 +1,73 @@
+// Operations on elements whose operands are of several types: a choice, limits, another type.
+import { badArgument, show } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
+import { checkDType, type DType, type DTypeLike } from '../core/elements/dtype.js';
+import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { arraysAmong, Fused, isArray, type Operand } from './fused.js';
+import { common, compile, type Result, type Together, type TypeOf } from './ready.js';
+import { type OpOptions, targetOf } from './target.js';
+
+const choice = new Fused('where');
+const limits = new Fused('clip');
+const conversion = new Fused('astype');
+
+/**
+ * The elements of `a` where `condition` is other than 0, and those of `b` elsewhere, broadcast: `numpy.where`. The type is that of `a` and
+ * `b` together. Throws as every operation does.
+ * @example const positive = where(greater(x, 0), x, 0);
+ */
+export function where<A extends Operand, B extends Operand, const O extends OpOptions = Record<never, never>>(
+  condition: Operand,
+  a: A,
+  b: B,
+  opts?: O,
+): Result<O, Together<A, B>> {
+  const operands = [condition, a, b];
+  const target = targetOf('where', opts, arraysAmong('where', operands));
+  const dtype = common(isArray(a) || isArray(b) ? [a, b] : operands);
+  const type = REGISTER_TYPE[dtype];
+  const compiled = compile(['c', 'a', 'b'], ['bool', type, type], 'c ? a : b', type);
+  return choice.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, Together<A, B>>;
+}
+
+/**
+ * The elements of `a`, but at least `low` and at most `high`, which are numbers or arrays; undefined is no limit: `numpy.clip`. NaN stays.
+ * Throws ArgumentError without a limit, and as every operation does.
+ */
+export function clip<A extends DeviceArray, const O extends OpOptions = Record<never, never>>(
+  a: A,
+  low: Operand | undefined,
+  high: Operand | undefined,
+  opts?: O,
+): Result<O, TypeOf<A>> {
+  if (low === undefined && high === undefined) throw badArgument('low', low, 'The operation clip has neither a low nor a high limit.');
+  const named = { a, low, high };
+  const names = (['a', 'low', 'high'] as const).filter((name) => named[name] !== undefined);
+  const operands = names.map((name) => named[name] as Operand);
+  const target = targetOf('clip', opts, arraysAmong('clip', operands));
+  const dtype = common(operands);
+  const type = REGISTER_TYPE[dtype];
+  const above = high === undefined ? 'a' : '(a > high ? high : a)';
+  const text = low === undefined ? above : `${above} < low ? low : ${above}`;
+  const compiled = compile(
+    names,
+    names.map(() => type),
+    text,
+    type,
+  );
+  return limits.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, TypeOf<A>>;
+}
+
+/**
+ * The elements as another type: `ndarray.astype`. Integers wrap; floats become integers by truncation, saturate at 32 or 64 bits, and NaN
+ * gives 0; every value other than 0 is true. Always a new array, or `out`. Throws as every operation does.
+ */
+export function astype<D extends DType>(a: DeviceArray, dtype: DTypeLike<D>, opts?: Omit<OpOptions<D>, 'dtype'>): DeviceArray<D> {
+  const to = checkDType<D>(dtype);
+  const [array] = arraysAmong('astype', [a]) as [DeviceArray];
+  if (opts !== undefined && 'dtype' in opts)
+    throw badArgument('dtype', opts.dtype, `The option dtype (${show(opts.dtype)}) is given twice.`);
+  const target = targetOf('astype', { ...opts, dtype: to }, [array]);
+  const type = REGISTER_TYPE[array.dtype];
+  return conversion.run([array], compile(['a'], [type], 'a', type), to, target) as DeviceArray<D>;
+}

@@ -1,0 +1,103 @@
+// Where an operation runs, and where its result goes: the options that all operations have.
+import { badArgument, show } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
+import { DeviceArray } from '../core/api/array.js';
+import { getDefaultDevice } from '../core/api/global-functions.js';
+import type { Recorder } from '../core/api/recorder.js';
+import { checkDType, type DType, type DTypeLike } from '../core/elements/dtype.js';
+
+/** What makes arrays and submits operations: a stream, the stream of a capture, or a lane of a pipeline. */
+export type On = Recorder | { readonly stream: Recorder; empty<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D> };
+
+/** Options of every operation. */
+export interface OpOptions<D extends DType = DType> {
+  /**
+   * The stream that runs the operation and allocates its result; default the current stream of the arrays' device. A lane of a pipeline
+   * runs it on its stream, and the result belongs to the lane's item.
+   */
+  readonly on?: On;
+  /** The array that takes the result, of the result's shape; also one of the operands. Default a new array. NumPy's `out`. */
+  readonly out?: DeviceArray<D>;
+  /** The element type of the result; default NumPy's, as docs/operations.md says. */
+  readonly dtype?: DTypeLike<D>;
+}
+
+const OPTION_NAMES = ['on', 'out', 'dtype'];
+
+/** The place of one operation. */
+export interface Target {
+  readonly recorder: Recorder;
+  /** The options' element type, or that of `out`. */
+  readonly dtype: DType | undefined;
+  /** The array for a result of this type and shape. */
+  take(shape: readonly number[], dtype: DType): DeviceArray;
+  /** Disposes the array that `take` made; `out` belongs to the caller. */
+  giveBack(array: DeviceArray): void;
+  /** A new array, which the operation disposes. */
+  temporary(shape: readonly number[], dtype: DType): DeviceArray;
+}
+
+export function targetOf(name: string, opts: OpOptions | undefined, arrays: readonly DeviceArray[], more: readonly string[] = []): Target {
+  const given = opts ?? {};
+  checkOptionNames(given, [...OPTION_NAMES, ...more]);
+  const { on, out } = given;
+  const first = arrays[0] ?? out;
+  const recorder = on === undefined ? (first?.device ?? getDefaultDevice()).stream : recorderOf(on);
+  const all = out === undefined ? arrays : [...arrays, checkOut(out)];
+  for (const array of all) {
+    if (array.isDisposed) throw array.disposedError();
+    if (array.core !== recorder.core) {
+      const message = `Array ${array.label} of ${name} is on device ${array.core.name}, and its stream on ${recorder.core.name}: copy it to one device.`;
+      throw badArgument('array', array, message, recorder.core.name);
+    }
+  }
+  const dtype = given.dtype === undefined ? out?.dtype : checkDType(given.dtype);
+  if (out !== undefined && dtype !== out.dtype) {
+    throw badArgument('dtype', given.dtype, `The dtype of ${name} (${dtype}) is not that of the array out (${out.dtype}).`, out.dtype);
+  }
+  const maker = on === undefined || 'allocate' in on ? undefined : on;
+  return {
+    recorder,
+    dtype,
+    take(shape, type) {
+      if (out === undefined) return maker?.empty(shape, type) ?? recorder.allocate(Object.freeze([...shape]), type);
+      if (shape.length !== out.shape.length || shape.some((extent, axis) => extent !== out.shape[axis])) {
+        throw badArgument(
+          'out',
+          out,
+          `The array out (${out.label}) has not the shape of the result of ${name} (${show([...shape])}).`,
+          shape,
+        );
+      }
+      return out;
+    },
+    giveBack(array) {
+      if (array !== out) array[Symbol.dispose]();
+    },
+    temporary: (shape, type) => recorder.allocate(Object.freeze([...shape]), type),
+  };
+}
+
+function recorderOf(on: On): Recorder {
+  const candidate = on as Partial<Recorder> & { readonly stream?: Recorder };
+  const found = candidate?.allocate === undefined ? candidate?.stream : (on as Recorder);
+  if (found?.allocate === undefined || found.core === undefined)
+    throw badArgument('on', on, `The option on (${show(on)}) is no stream and no lane.`);
+  return found;
+}
+
+function checkOut(out: unknown): DeviceArray {
+  if (out instanceof DeviceArray) return out as DeviceArray;
+  throw badArgument('out', out, `The array out (${show(out)}) is not a device array.`);
+}
+
+/** Splits arguments into operands and the options that may follow them. */
+export function split<T>(
+  name: string,
+  args: readonly unknown[],
+  count: number,
+): readonly [operands: readonly T[], opts: OpOptions | undefined] {
+  if (args.length < count || args.length > count + 1)
+    throw badArgument('operands', args, `The number of operands of ${name} (${args.length}) is not ${count}.`, count);
+  return [args.slice(0, count) as T[], args[count] as OpOptions | undefined];
+}
