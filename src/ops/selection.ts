@@ -1,7 +1,8 @@
 // Operations on elements whose operands are of several types: a choice, limits, another type.
 import { badArgument, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
-import { checkDType, type DType, type DTypeLike } from '../core/elements/dtype.js';
+import { checkDType } from '../core/elements/dtype-names.js';
+import type { DType, DTypeLike } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { arraysAmong, Fused, isArray, type Operand } from './fused.js';
 import { common, compile, type Result, type Together, type TypeOf } from './ready.js';

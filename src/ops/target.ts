@@ -4,7 +4,8 @@ import { checkOptionNames } from '../core/base/option-names.js';
 import { DeviceArray } from '../core/api/array.js';
 import { getDefaultDevice } from '../core/api/global-functions.js';
 import type { Recorder } from '../core/api/recorder.js';
-import { checkDType, type DType, type DTypeLike } from '../core/elements/dtype.js';
+import { checkDType } from '../core/elements/dtype-names.js';
+import type { DType, DTypeLike } from '../core/elements/dtype.js';
 
 /** What makes arrays and submits operations: a stream, the stream of a capture, or a lane of a pipeline. */
 export type On = Recorder | { readonly stream: Recorder; empty<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D> };
