@@ -27,8 +27,8 @@ export interface OpenOptions extends CheckOptions {
   /** What the device's thread does after its last work, 'auto' by default. See `Schedule`. */
   readonly schedule?: Schedule;
   /**
-   * A folder of kernels that `npx millrace build` has built for this device: its path, or its URL. The device loads them from there, in place of
-   * its cache and of what a compiler builds. Default: the folder that `MILLRACE_IMAGES` names, or none.
+   * A folder of kernels that `npx millrace build` has built for this device: its path, or its `file:` URL, also as a text. The device loads them
+   * from there, in place of its cache and of what a compiler builds. Default: the folder that `MILLRACE_IMAGES` names, or none.
    */
   readonly images?: string | URL;
 }
@@ -68,10 +68,13 @@ export function checkOptions(spec: unknown, opts: OpenOptions): DeviceName | 'au
   return name;
 }
 
-/** The absolute path. The device's worker reads the folder. */
+/** The absolute path of a path or a URL, which may be a text: `import.meta.resolve` gives one. The device's worker reads the folder. */
 export function imagesFolder(given: string | URL | undefined): string | undefined {
   if (given === undefined) return undefined;
-  if (typeof given === 'string' && given !== '') return resolve(given);
-  if (given instanceof URL && given.protocol === 'file:') return fileURLToPath(given);
-  throw badArgument('images', given, `The folder of images (${show(given)}) is neither a path nor a file: URL.`);
+  if (typeof given === 'string' && given !== '' && !given.startsWith('file:')) return resolve(given);
+  try {
+    return fileURLToPath(given);
+  } catch {
+    throw badArgument('images', given, `The folder of images (${show(given)}) is neither a path nor a file: URL.`);
+  }
 }

@@ -1,7 +1,5 @@
 // `millrace build`: imports modules and builds the kernels that they define, for machines without a compiler.
-import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { dirname, relative, resolve } from 'node:path';
 import { UnavailableError } from '../core/base/errors.js';
 import { listDefinitions } from '../core/kernels/definitions.js';
 import { loadBinding } from '../native/load.js';
@@ -9,6 +7,10 @@ import type { Nvrtc } from '../toolchain/compilers/nvrtc-or-nvcc.js';
 import type { AheadResult } from '../toolchain/images/build-ahead.js';
 import { nvrtcOf } from '../workers/nvrtc.js';
 import { builds } from './builds.js';
+import { importModules } from './import-modules.js';
+
+/** In one piece, the bundler would replace it. */
+const MODULE_URL = ['import', 'meta', 'url'].join('.');
 
 export interface BuildCommand {
   readonly modules: readonly string[];
@@ -17,15 +19,20 @@ export interface BuildCommand {
   readonly targets: string;
 }
 
-/** Prints a line for each target and each kernel that it lacks. Resolves to the exit code. Rejects with a MillraceError for bad arguments. */
+/**
+ * Prints a line for each target and each kernel that it lacks. Resolves to the exit code. Rejects with a MillraceError for modules that cannot
+ * be imported and for compilers that are missing, and with an ArgumentError for targets that nothing builds for.
+ */
 export async function build({ modules, out, targets: list }: BuildCommand, print: (line: string) => void): Promise<number> {
-  const { buildAhead, imageTargets } = await builds();
+  const { buildAhead, checkImages, imageTargets } = await builds();
   const targets = imageTargets(list);
   const definitions = listDefinitions();
-  for (const module of modules) await load(resolve(module));
+  const paths = modules.map((module) => resolve(module));
+  const code = await importModules(paths);
+  if (code !== undefined) return code;
   if (definitions.length === 0) {
-    print(`${modules.join(', ')}: no kernel is defined when the module is imported. Define kernels at the top level of a module.`);
-    return 1;
+    const message = `${modules.join(', ')}: no kernel is defined when the module is imported. Define kernels at the top level of a module.`;
+    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, []);
   }
   const results: AheadResult[] = [];
   const folder = resolve(out);
@@ -34,14 +41,35 @@ export async function build({ modules, out, targets: list }: BuildCommand, print
     const own = results.filter(({ target }) => target === name);
     const failed = own.filter(({ error }) => error !== undefined);
     const leftOut = own.filter(({ isLeftOut }) => isLeftOut);
-    const built = own.length - failed.length - leftOut.length;
-    print(`${name.padEnd(16)} ${built} built${failed.length > 0 ? `, ${failed.length} failed` : ''}`);
+    print(`${name.padEnd(16)} ${own.filter(isBuilt).length} built${failed.length > 0 ? `, ${failed.length} failed` : ''}`);
     for (const { kernel } of leftOut)
       print(`  ${kernel}: left out, because it launches kernels, and PTX is not linked with the device runtime`);
     for (const { kernel, error } of failed) print(`  ${kernel}: ${(error as Error).message}`);
   }
-  print(`Written to ${folder}. Use it: openDevice('auto', { images: '${out}' }), or MILLRACE_IMAGES=${folder}.`);
+  if (!results.some(isBuilt)) {
+    print(`Nothing was built, so nothing was written to ${folder}.`);
+    return 1;
+  }
+  const beside = urlOf(relative(dirname(paths[0]!), folder));
+  print(`Written to ${folder}. Use it, in a file beside ${modules[0]}:`);
+  print(`  openDevice('auto', { images: new URL('${beside}', ${MODULE_URL}) })`);
+  print(`Or: MILLRACE_IMAGES=${folder}`);
+  try {
+    checkImages(folder);
+  } catch (error) {
+    print(`As it is now: ${(error as Error).message}`);
+  }
   return results.some(({ error }) => error !== undefined) ? 1 : 0;
+}
+
+function isBuilt({ error, isLeftOut }: AheadResult): boolean {
+  return error === undefined && isLeftOut !== true;
+}
+
+/** The path as a URL, for a text in JavaScript's quotes. */
+function urlOf(path: string): string {
+  const url = path.split('/').map(encodeURIComponent).join('/').replaceAll("'", '%27');
+  return url.startsWith('.') ? url : `./${url}`;
 }
 
 /** Without the addon, or without NVRTC, nvcc builds. */
@@ -51,35 +79,4 @@ function ownNvrtc(): Nvrtc | undefined {
   } catch {
     return undefined;
   }
-}
-
-async function load(path: string): Promise<void> {
-  const { href } = pathToFileURL(path);
-  try {
-    await import(href);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ERR_MODULE_NOT_FOUND' && (error as Error).message.includes(path)) throw unavailable(`There is no file ${path}.`, []);
-    if (code !== 'ERR_UNKNOWN_FILE_EXTENSION') throw error;
-    registerTsx(path);
-    await import(href);
-  }
-}
-
-/** This Node does not read TypeScript, so the project's tsx does. */
-function registerTsx(path: string): void {
-  const require = createRequire(join(process.cwd(), 'package.json'));
-  try {
-    (require('tsx/esm/api') as { register(): void }).register();
-  } catch (cause) {
-    throw unavailable(
-      `Node ${process.version} does not read TypeScript, as ${path} is.`,
-      ['Install tsx in the project: npm install --save-dev tsx.'],
-      cause,
-    );
-  }
-}
-
-function unavailable(message: string, help: readonly string[], cause?: unknown): UnavailableError {
-  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help, cause === undefined ? {} : { cause });
 }

@@ -102,8 +102,8 @@ export interface Binding {
   openEvent(channel: number, eventHandle: number, ipc: Uint8Array): void;
   exportMemory(channel: number, memory: number): Uint8Array<ArrayBuffer>;
   openMemory(channel: number, memory: number, ipc: Uint8Array, byteLength: number): void;
-  /** The version and path of NVRTC; undefined if the library cannot be opened. */
-  nvrtc(): { readonly version: readonly [number, number]; readonly path: string } | undefined;
+  /** The version and path of NVRTC, and the GPUs that it builds for; undefined if the library cannot be opened. */
+  nvrtc(): { readonly version: readonly [number, number]; readonly path: string; readonly architectures: readonly number[] } | undefined;
   /** `headers` are the names, and `texts` what they contain. `kernels` are C++ names, whose `symbols` the result has in the same order. */
   compileNvrtc(
     source: string,

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { availableParallelism, constants, cpus, release, totalmem, userInfo } from 'node:os';
 import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parentPort } from 'node:worker_threads';
 import { MillraceError } from '../core/base/errors.js';
 import { addonPlace, platformName, platformPackage, VERSION } from '../native/addon-place.js';
@@ -14,6 +15,7 @@ import { faultOfNvcc, findCxx, findNvcc, majorOf, hostHelp, nvrtcHelp, type Tool
 import { cacheContents } from '../toolchain/images/cache-contents.js';
 import { PrebuiltImages } from '../toolchain/images/prebuilt-images.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
+import { bytesText } from './byte-units.js';
 import { lockingHelp, softLimit } from './locked-memory-limit.js';
 import { cudaMajorOf } from './nvrtc.js';
 
@@ -102,7 +104,7 @@ function reportDriver(backends: readonly BackendReport[]): readonly NativeDevice
   ok('CUDA driver', `CUDA ${cuda.driverVersion}${kernelModule === undefined ? '' : `, driver ${kernelModule}`}`);
   for (const { ordinal, name, totalMemoryBytes, computeCapability } of cuda.devices) {
     const slice = / MIG /.test(name) ? ', a MIG slice' : '';
-    ok(`cuda:${ordinal}`, `${name}, ${bytes(totalMemoryBytes)}, compute capability ${computeCapability.join('.')}${slice}`);
+    ok(`cuda:${ordinal}`, `${name}, ${bytesText(totalMemoryBytes)}, compute capability ${computeCapability.join('.')}${slice}`);
   }
   const visible = process.env['CUDA_VISIBLE_DEVICES'];
   if (visible !== undefined) ok('CUDA_VISIBLE_DEVICES', visible === '' ? "'' (no GPU is visible)" : visible);
@@ -123,7 +125,7 @@ async function reportImages(gpus: readonly NativeDeviceInfo[]): Promise<Ahead> {
   const folder = process.env['MILLRACE_IMAGES'];
   if (!folder) return { processor: false, gpus: false };
   try {
-    const images = new PrebuiltImages(folder);
+    const images = new PrebuiltImages(folder.startsWith('file:') ? fileURLToPath(folder) : folder);
     const value = `${images.folder}: ${images.count} images for ${images.targetNames.join(', ') || 'no target'}`;
     if (!images.isOf(await packageIdentity())) {
       warn(name, `${value}, built by another version of this package, so they are not used`, 'Build them again: npx millrace build.');
@@ -193,7 +195,7 @@ async function reportFolders(): Promise<void> {
     else if (reason !== undefined)
       warn('kernel cache', `${folder} is not used: ${reason}`, 'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.');
     else if (!existsSync(folder)) ok('kernel cache', `${folder}, which the first build makes`);
-    else ok('kernel cache', `${folder}, ${files.length} files, ${bytes(size)}, mode ${modeAndOwner(folder)}`);
+    else ok('kernel cache', `${folder}, ${files.length} files, ${bytesText(size)}, mode ${modeAndOwner(folder)}`);
   } catch (error) {
     failed('kernel cache', error, 'warning');
   }
@@ -222,9 +224,9 @@ function ownName(): string | undefined {
 function reportLimits(binding: Binding | undefined, hasGpu: boolean): void {
   const name = 'page-locked memory';
   const soft = softLimit();
-  const limit = soft === 'unlimited' ? 'no limit' : `limit ${bytes(Number(soft))}`;
+  const limit = soft === 'unlimited' ? 'no limit' : `limit ${bytesText(Number(soft))}`;
   const refusal = binding?.lockProbe(LOCK_PROBE_BYTES);
-  const probed = bytes(LOCK_PROBE_BYTES);
+  const probed = bytesText(LOCK_PROBE_BYTES);
   if (refusal === undefined) ok(name, limit);
   else if (refusal === 0)
     ok(
@@ -234,8 +236,8 @@ function reportLimits(binding: Binding | undefined, hasGpu: boolean): void {
   else if (hasGpu) warn(name, `${limit}: the system does not lock ${probed} (${errorName(refusal)})`, lockingHelp());
   else ok(name, `${limit}; only copies to and from a GPU use such memory`);
   const memory = content('/sys/fs/cgroup/memory.max');
-  const limited = Number(memory) > 0 ? `, limited to ${bytes(Number(memory))} by the cgroup` : '';
-  ok('memory', `${bytes(totalmem())}${limited}`);
+  const limited = Number(memory) > 0 ? `, limited to ${bytesText(Number(memory))} by the cgroup` : '';
+  ok('memory', `${bytesText(totalmem())}${limited}`);
   const [quota, period] = content('/sys/fs/cgroup/cpu.max').split(' ').map(Number);
   const share = quota! > 0 && period! > 0 ? `, limited to ${(quota! / period!).toFixed(1)} by the cgroup` : '';
   ok('processors', `${availableParallelism()} (${cpus()[0]?.model.trim() || process.arch})${share}`);
@@ -244,12 +246,6 @@ function reportLimits(binding: Binding | undefined, hasGpu: boolean): void {
 /** `ENOMEM` for example. */
 function errorName(code: number): string {
   return Object.entries(constants.errno).find(([, one]) => one === code)?.[0] ?? `errno ${code}`;
-}
-
-function bytes(count: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const at = Math.min(units.length - 1, count < 1 ? 0 : Math.floor(Math.log2(count) / 10));
-  return `${(count / 1024 ** at).toFixed(at > 1 ? 1 : 0)} ${units[at]}`;
 }
 
 async function report(): Promise<readonly Finding[]> {

@@ -1,6 +1,6 @@
 // The commands of `npx millrace`: what they print, and their exit codes.
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -10,7 +10,8 @@ import { type Diagnostics, diagnostics, type Finding } from 'millrace';
 import { packageIdentity } from '../../dist/toolchain/base/package-and-cpu-identity.js';
 import { FAKE_DRIVER } from '../support/fake-driver.js';
 
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MAIN = join(ROOT, 'dist/cli/main.js');
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-cli-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -21,8 +22,12 @@ interface Ended {
 }
 
 function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return run(process.execPath, [MAIN, ...args], env, scratch);
+}
+
+function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, ...args], { env: { ...process.env, ...env }, cwd: scratch }, (error, stdout, stderr) => {
+    execFile(program, args, { env: { ...process.env, ...env }, cwd }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
     });
   });
@@ -38,14 +43,29 @@ async function diagnosed(env: NodeJS.ProcessEnv): Promise<Diagnostics> {
   return JSON.parse(stdout) as Diagnostics;
 }
 
-describe('a call that cannot be understood ends with 2 and one line', () => {
+describe.concurrent('a call that cannot be understood ends with 2 and one line', () => {
   test.each([
     [['nothing'], /There is no command 'nothing'/],
+    [['buidl', 'a.mjs'], /There is no command 'buidl' \(did you mean build\?\)/],
+    [['help', 'cahe'], /There is no command 'cahe' \(did you mean cache\?\)/],
+    [['--jsno'], /Unknown option `--jsno`/],
     [['build'], /needs the modules/],
     [['build', 'a.mjs'], /needs --for/],
-    [['cache', '--oldr', '3'], /Unknown option/],
+    [['build', 'a.mjs', '--for', ''], /There is no target ''/],
+    [
+      ['build', 'a.mjs', '--for', 'sm_80', '--for', 'cpu:x86_64-v3'],
+      /'cpu:x86_64-v3' \(did you mean cpu:x86-64-v3\?\).*cpu:aarch64, sm_80/,
+    ],
+    [['build', 'a.mjs', '--for', '80'], /There is no target '80'/],
+    [['build', 'a.mjs', '--for', 'sm_80', '--out', ''], /needs a folder/],
+    [['cache', '--oldr', '3'], /Unknown option `--oldr` \(did you mean --older\?\)/],
+    [['cache', 'clena'], /no action 'clena' \(did you mean clean\?\)/],
+    [['cache', '--older', '30d'], /millrace cache clean --older 30d/],
+    [['cache', 'clean', '--older', '1x'], /The age \(1x\) is none such as 12h, 30d or 4w/],
+    [['cache', 'clean', '--older', ''], /The age \(\) is none/],
+    [['cache', 'clean', '--older', '1e3'], /The age \(1e3\) is none/],
   ])('%o', async (args, message) => {
-    const { code, stdout, stderr } = await millrace(args);
+    const { code, stdout, stderr } = await millrace(args, { MILLRACE_CACHE_DIR: join(scratch, 'misused') });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr.trim()).not.toContain('\n');
@@ -53,16 +73,122 @@ describe('a call that cannot be understood ends with 2 and one line', () => {
 });
 
 describe('build', () => {
-  test.each([
-    ['absent.mjs', undefined, 'cpu:x86-64', /There is no file .*absent\.mjs/],
-    ['empty.mjs', 'export {};', 'cpu:x86-64', /no kernel is defined/],
-    ['one.mjs', 'export {};', 'cpu:x86-64-v9', /cpu:x86-64-v9.*is none of cpu:x86-64-v4/],
-  ])('of %s says what is wrong', async (name, text, targets, message) => {
+  const build = (name: string, ...args: readonly string[]): Promise<Ended> =>
+    millrace(['build', name, ...args, ...(args.includes('--for') ? [] : ['--for', 'cpu:x86-64'])]);
+
+  test.concurrent.each([
+    ['absent.mjs', undefined, /^There is no file .*absent\.mjs\.\n$/],
+    ['.', undefined, /^\S+ is a folder, not a module\./],
+    ['empty.mjs', 'export {};', /no kernel is defined/],
+    ['lost.mjs', `import './lost-part.js';`, /lost\.mjs cannot be imported:\n.*Cannot find module '.*lost-part\.js' imported from/],
+    ['half.mjs', 'const half = ;', /half\.mjs cannot be imported:\n.*half\.mjs:1\nconst half = ;\n +\^\n[^]*SyntaxError: /],
+    ['quits.mjs', 'process.exit(0);', /^\S+quits\.mjs was not imported, because the process ended first/],
+    ['waits.mjs', 'await new Promise(() => {});', /\S+waits\.mjs was not imported, because the process ended first/],
+    ['text.mjs', `throw 'no table';`, /text\.mjs cannot be imported:\n'no table'\n/],
+  ])('of %s says what is wrong, without a stack', async (name, text, message) => {
     if (text !== undefined) writeFileSync(join(scratch, name), text);
-    const { code, stdout, stderr } = await millrace(['build', name, '--for', targets]);
-    expect(code).toBe(1);
-    expect(stdout + stderr).toMatch(message);
+    const { code, stdout, stderr } = await build(name);
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(message)]);
     expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  test("of a module that throws prints the module's stack alone", async () => {
+    const text = `function read() {\n  throw new Error('no table', { cause: new Error('inner') });\n}\nread();`;
+    writeFileSync(join(scratch, 'throws.mjs'), text);
+    const { code, stderr } = await build('throws.mjs');
+    const at = `    at (?:read \\()?\\S*throws\\.mjs:`;
+    const stack = (line: number, column: number): string => `${at}${line}:${column}\\)?\n${at}4:1\n`;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      new RegExp(`^\\S+throws\\.mjs cannot be imported:\nError: no table\n${stack(2, 9)}because of Error: inner\n${stack(2, 40)}$`),
+    );
+  });
+
+  const NODE_READS_TYPESCRIPT = Boolean((process.features as { readonly typescript?: unknown }).typescript);
+  const KERNELS = `import { f32, inout, kernel } from 'millrace';
+    import { Mode } from './other.js';
+    export const twice = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => { x[i] = 2 * x[i]!; });
+    export const mode: Mode = Mode.On;`;
+
+  test.runIf(!NODE_READS_TYPESCRIPT)('of TypeScript names tsx and the Node that need it', async () => {
+    writeFileSync(join(scratch, 'typed.ts'), 'export const x: number = 1;');
+    writeFileSync(join(scratch, 'by.mjs'), `import './typed.ts';`);
+    for (const name of ['typed.ts', 'by.mjs'])
+      expect(await build(name)).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(
+          /^Node v\S+ does not read TypeScript, as \S+typed\.ts is\.\n +Install .*: npm install --save-dev tsx\.\n.* Node 22\.18 or newer\.\n$/,
+        ),
+      });
+  });
+
+  test.each(['module', 'commonjs'])(
+    "of TypeScript takes the project's tsx where the package is of type %s, and whatever the umask writes a folder that is loaded",
+    async (type) => {
+      const project = join(scratch, `of-${type}`);
+      mkdirSync(join(project, 'node_modules'), { recursive: true });
+      for (const [name, to] of [
+        ['millrace', ROOT],
+        ['tsx', join(ROOT, 'node_modules/tsx')],
+      ] as const)
+        symlinkSync(to, join(project, 'node_modules', name));
+      writeFileSync(join(project, 'package.json'), JSON.stringify({ type }));
+      writeFileSync(join(project, 'kernels.ts'), KERNELS);
+      writeFileSync(join(project, 'other.ts'), 'export enum Mode { On = 1 }');
+      writeFileSync(join(project, 'by.mjs'), `import './kernels.ts';`);
+      // From another folder, too, the project is the module's.
+      const [cwd, named] = type === 'module' ? [project, 'by.mjs'] : [scratch, 'of-commonjs/kernels.ts'];
+      const args = [MAIN, 'build', named, '--for', 'cpu:x86-64', '--out', 'made/images'];
+      const { code, stdout, stderr } = await run('/bin/sh', ['-c', 'umask 000; exec "$0" "$@"', process.execPath, ...args], {}, cwd);
+      const beside = type === 'module' ? './made/images' : '../made/images';
+      expect([code, stdout.split('\n').filter((line) => !line.startsWith('Or: ')), stderr]).toEqual([
+        0,
+        [
+          'cpu:x86-64       1 built',
+          `Written to ${cwd}/made/images. Use it, in a file beside ${named}:`,
+          `  openDevice('auto', { images: new URL('${beside}', import.meta.url) })`,
+          '',
+        ],
+        '',
+      ]);
+      const modes = ['.', 'images', 'images/manifest.json'].map((name) => statSync(join(cwd, 'made', name)).mode & 0o777);
+      expect(modes.map((mode) => mode.toString(8))).toEqual(['755', '755', '644']);
+    },
+  );
+
+  test('says at once, and once, that a target cannot be built, and leaves the folder as it was', async () => {
+    const nvccOf = (name: string, host: string): string => {
+      const path = join(scratch, name);
+      const known = "printf 'compute_90\\ncompute_80\\n'";
+      const text = `case "$1" in --version) echo 'release 12.4, V12.4.1';; --list-gpu-arch) ${known};; -E) ${host};; *) exit 1;; esac`;
+      writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+      return path;
+    };
+    const [nvcc, hostless] = [nvccOf('nvcc', 'true'), nvccOf('nvcc-alone', "echo 'gcc: No such file or directory' >&2; exit 1")];
+    const env = { MILLRACE_NVRTC: '/nonexistent', MILLRACE_NVCC: nvcc, MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' };
+    const text = `import { cudaModule, f32, inout } from ${JSON.stringify(join(ROOT, 'dist/index.js'))};
+      const module = cudaModule('__global__ void one(float* x) { x[0] = 1; } __global__ void two(float* x) { x[0] = 2; }');
+      for (const name of ['one', 'two']) module.kernel(name, { x: inout(f32) });`;
+    writeFileSync(join(scratch, 'module.mjs'), text);
+    const built = (targets: string, more: NodeJS.ProcessEnv = {}): Promise<Ended> =>
+      millrace(['build', 'module.mjs', '--out', 'none', '--for', targets], { ...env, ...more });
+    expect(await built('sm_80,sm_999')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: "The target ('sm_999') is none that nvcc 12.4.1 builds for: sm_80, sm_90.\n",
+    });
+    expect(await built('cpu:x86-64')).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^K701: [^\n]*MILLRACE_CXX/) });
+    expect(await built('sm_80', { MILLRACE_NVCC: hostless })).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^K707: nvcc 12\.4\.1 cannot build: gcc: /),
+    });
+    const { code, stdout, stderr } = await built('sm_80');
+    expect([code, stderr]).toEqual([1, '']);
+    expect(stdout).toMatch(
+      /^sm_80 +0 built, 1 failed\n  one, two: .*\n[^]*compute_80 +0 built, 1 failed\n[^]*Nothing was built, .*none\.\n$/,
+    );
+    expect(readdirSync(scratch)).not.toContain('none');
   });
 });
 
@@ -70,20 +196,22 @@ test('cache shows and cleans what has not been used for so long', async () => {
   const folder = mkdtempSync(join(scratch, 'cache-'));
   const env = { MILLRACE_CACHE_DIR: folder };
   expect((await millrace(['cache'], env)).stdout).toBe(`${folder} is empty.\n`);
-  for (const [name, days] of [
-    ['a.so', 40],
-    ['b.so', 10],
-    ['notes.txt', 99],
+  for (const [name, hours] of [
+    ['a.so', 40 * 24 + 1],
+    ['b.so', 5.5],
+    ['notes.txt', 99 * 24],
   ] as const) {
-    writeFileSync(join(folder, name), 'x'.repeat(1 << 20));
-    utimesSync(join(folder, name), Date.now() / 1000, Date.now() / 1000 - days * 86_400);
+    writeFileSync(join(folder, name), 'x'.repeat(300 << 10));
+    utimesSync(join(folder, name), Date.now() / 1000, Date.now() / 1000 - hours * 3600);
   }
-  expect((await millrace(['cache'], env)).stdout).toContain('2 files, 2.0 MiB');
-  expect((await millrace(['cache', 'clean', '--older', '30d'], env)).stdout).toBe('1 files removed, 1.0 MiB.\n');
+  expect((await millrace(['cache'], env)).stdout).toBe(
+    `${folder}: 2 files, 600 KiB.\nLast used 40 days ago (the oldest) to 5 hours ago.\n`,
+  );
+  expect((await millrace(['cache', 'clean', '--older', '30d'], env)).stdout).toBe('1 file removed, 300 KiB.\n');
   expect(readdirSync(folder).toSorted()).toEqual(['b.so', 'notes.txt']);
-  expect((await millrace(['cache', 'clean'], env)).stdout).toBe('1 files removed, 1.0 MiB.\n');
+  expect((await millrace(['cache'], env)).stdout).toContain('1 file, 300 KiB.\nLast used 5 hours ago.\n');
+  expect((await millrace(['cache', 'clean'], env)).stdout).toBe('1 file removed, 300 KiB.\n');
   expect(readdirSync(folder)).toEqual(['notes.txt']);
-  expect((await millrace(['cache', 'clean', '--older', 'soon'], env)).stderr).toBe('The age (soon) is none such as 12h, 30d or 4w.\n');
   expect((await millrace(['cache'], { MILLRACE_CACHE: 'off' })).stdout).toMatch(/not kept/);
 });
 
@@ -124,7 +252,7 @@ describe('doctor', () => {
       writeFileSync(join(path, 'manifest.json'), JSON.stringify({ package: await packageIdentity(), targets, images, checked: [] }));
       chmodSync(path, mode);
       const names = { MILLRACE_CUDA_DRIVER: FAKE_DRIVER ?? '/nonexistent', MILLRACE_NVRTC: '/nonexistent', MILLRACE_NVCC: '/nonexistent' };
-      const env = { ...names, MILLRACE_IMAGES: path, MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' };
+      const env = { ...names, MILLRACE_IMAGES: pathToFileURL(path).href, MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' };
       const { code, stdout } = await millrace(['doctor', '--json'], env);
       const { findings } = JSON.parse(stdout) as Diagnostics;
       expect(code).toBe(findings.some(({ status }) => status === 'error') ? 1 : 0);
@@ -218,5 +346,7 @@ describe('doctor', () => {
 test('devices and help', async () => {
   expect((await millrace(['devices'])).stdout).toMatch(/^cpu:0 +\S.*GiB$/m);
   expect((await millrace([])).stdout).toMatch(/doctor[^]*devices[^]*build[^]*cache[^]*demo/);
-  expect((await millrace(['--version'])).stdout).toMatch(/^millrace\/\d+\.\d+\.\d+/);
+  expect((await millrace(['help', 'build'])).stdout).toMatch(/millrace build \[\.\.\.modules\][^]*--out <folder>[^]*--for <targets>/);
+  expect((await millrace(['help'])).stdout).toMatch(/doctor[^]*devices[^]*build[^]*cache[^]*demo/);
+  for (const args of [['--version'], ['doctor', '--version']]) expect((await millrace(args)).stdout).toMatch(/^millrace\/\d+\.\d+\.\d+/);
 });

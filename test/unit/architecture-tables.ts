@@ -22,6 +22,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'core/channel/build-spec.ts',
     'core/base/arguments.ts',
     'core/base/errors.ts',
+    'core/base/nearest-name.ts',
     'core/base/timers.ts',
     'core/kernels/definitions.ts',
     'core/kernels/kernel.ts',
@@ -49,7 +50,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'cuda-module.ts': ['core', 'compiler'],
   'diagnostics.ts': ['core/base/errors.ts', 'native/addon-place.ts', 'workers/device-worker-handle.ts', 'workers/machine-report.ts'],
   // The commands of `npx millrace`.
-  cli: ['index.ts', 'native', 'core/base/errors.ts', 'core/kernels/definitions.ts', 'toolchain', 'workers'],
+  cli: ['index.ts', 'native', 'core/base/errors.ts', 'core/base/nearest-name.ts', 'core/kernels/definitions.ts', 'toolchain', 'workers'],
   'index.ts': [
     'core',
     'compiler',

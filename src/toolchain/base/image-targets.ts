@@ -1,6 +1,7 @@
 // What images are built for ahead of time: processors and GPUs, by the names that g++ and nvcc have for them.
 import { arch } from 'node:os';
 import { badArgument, show } from '../../core/base/arguments.js';
+import { didYouMean } from '../../core/base/nearest-name.js';
 
 export type ComputeCapability = readonly [major: number, minor: number];
 
@@ -43,8 +44,10 @@ export function imageTargets(list: string): readonly ImageTarget[] {
   for (const name of list.split(',').map((part) => part.trim())) {
     const target = targetOf(name);
     if (target === undefined) {
-      const known = [...PROCESSORS.map((one) => one.name), 'sm_80, sm_90, sm_120 and so on', 'compute_80 and so on (PTX)'].join(', ');
-      throw badArgument('for', list, `The target (${show(name)}) is none of ${known}.`);
+      const processors = PROCESSORS.map((one) => one.name);
+      const near = didYouMean(name, [...processors, 'sm_80', 'sm_90', 'sm_120', 'compute_80']);
+      const known = [...processors, 'sm_80, sm_90, sm_120 and so on', 'compute_80 and so on (PTX)'].join(', ');
+      throw badArgument('for', list, `There is no target ${show(name)}${near}. The targets are ${known}.`);
     }
     found.set(target.name, target);
   }

@@ -25,6 +25,8 @@ import { toolkitHeaders } from './toolkit-headers.js';
 export interface Nvrtc {
   readonly version: readonly [major: number, minor: number];
   readonly path: string;
+  /** The GPUs that it builds for: 75, 80, 86, ... Empty if it does not tell. */
+  readonly architectures?: readonly number[];
   /** Without an image, the source was rejected, and the log gives the reason. */
   compile(program: NvrtcProgram): Promise<{ readonly image?: Uint8Array; readonly symbols: readonly string[]; readonly log: string }>;
   /** `library`: the device runtime's file. Without an image, linking failed, and the log gives the reason. */

@@ -7,6 +7,7 @@ import { type Definition, isModule } from '../../core/kernels/definitions.js';
 import type { Kernel } from '../../core/kernels/kernel.js';
 import { packageIdentity } from '../base/package-and-cpu-identity.js';
 import type { Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
+import { checkTargets } from '../compilers/target-checks.js';
 import { KernelBuilder } from './builder.js';
 import { asImageFile } from './cache.js';
 import type { ImageTarget } from '../base/image-targets.js';
@@ -40,24 +41,34 @@ interface Made {
 
 /**
  * Builds every kernel and module for every target, then replaces the folder's images. A kernel that does not build for a target is reported to
- * `done` and has no image. Rejects with UnavailableError if the folder cannot be written.
+ * `done` and has no image. Without any image, the folder stays as it is. Rejects before it builds like `checkTargets`, and with
+ * UnavailableError if the folder cannot be written.
  */
-export async function buildAhead(options: AheadOptions): Promise<Manifest> {
+export async function buildAhead(options: AheadOptions): Promise<Manifest | undefined> {
   const { definitions, targets, folder, env = process.env } = options;
   const kernels = definitions.filter((one): one is Kernel => !isModule(one));
   const modules = new Set(definitions.filter(isModule));
-  const builds = [
-    ...kernels.filter(({ module }) => module === undefined).map(({ build }) => build),
-    ...Array.from(modules, (module) => module.closed()),
+  const works: readonly Pick<Kernel, 'build' | 'module'>[] = [
+    ...kernels.filter(({ module }) => module === undefined),
+    ...Array.from(modules, (module) => ({ build: module.closed(), module })),
   ];
   const made: Made = { images: [], checked: new Set() };
+  await checkTargets(targets, options.nvrtc, env);
   for (const target of targets) {
     const builder = builderFor(target, options.nvrtc, env);
-    await Promise.all(builds.map((build) => buildOne(builder, build, target, options, made)));
+    const failed = new Set<Kernel['module']>();
+    await Promise.all(
+      works.map(async ({ build, module }) => {
+        if (!(await buildOne(builder, build, target, options, made))) failed.add(module);
+      }),
+    );
     for (const { build, module } of kernels) {
-      if (module !== undefined) await checkOne(builder, build as BuildSpec, target, options, made);
+      // A module that has failed was reported, with the names of its kernels.
+      if (module !== undefined && !failed.has(module)) await checkOne(builder, build as BuildSpec, target, options, made);
     }
   }
+  // The images that are there stay.
+  if (made.images.length === 0) return undefined;
   // Kernels that differ only in the names of local variables have one image.
   const contents = new Map(made.images.map(({ file, content }) => [file, content]));
   const manifest: Manifest = {
@@ -69,7 +80,7 @@ export async function buildAhead(options: AheadOptions): Promise<Manifest> {
     checked: [...made.checked].toSorted(),
   };
   try {
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(folder, { recursive: true, mode: 0o755 });
     for (const [file, content] of contents) replace(join(folder, file), asImageFile(content));
     const old = manifestIn(folder)?.images ?? [];
     replace(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -86,24 +97,27 @@ function builderFor(target: ImageTarget, nvrtc: Nvrtc | undefined, env: NodeJS.P
   return new KernelBuilder({ backend: 'cuda', computeCapability, ahead: target, nvrtc }, env);
 }
 
+/** Whether it has not failed. */
 async function buildOne(
   builder: KernelBuilder,
   build: Build,
   target: ImageTarget,
   { done }: AheadOptions,
   { images }: Made,
-): Promise<void> {
+): Promise<boolean> {
   const [kernel, start] = [build.name, performance.now()];
   if (target.backend === 'cuda' && target.isPtx && build.isLaunching) {
     done?.({ kernel, target: target.name, isLeftOut: true });
-    return;
+    return true;
   }
   try {
     const { key, content, compiler } = await builder.stored(build);
     images.push({ file: fileName(key, target), kernel, target: target.name, compiler, content });
     done?.({ kernel, target: target.name, ms: performance.now() - start });
+    return true;
   } catch (error) {
     done?.({ kernel, target: target.name, error });
+    return false;
   }
 }
 
@@ -126,6 +140,8 @@ async function checkOne(
 
 /** A reader finds the old file or the new one. */
 function replace(path: string, content: string | Uint8Array): void {
+  // An earlier process may have left it, with another mode.
+  rmSync(`${path}.new`, { force: true });
   writeFileSync(`${path}.new`, content, { mode: 0o644 });
   renameSync(`${path}.new`, path);
 }

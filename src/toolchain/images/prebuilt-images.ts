@@ -7,7 +7,7 @@ import { UnavailableError } from '../../core/base/errors.js';
 import { HEADER_DIRECTORY } from '../base/kernel-headers.js';
 import { processorFlags } from '../base/package-and-cpu-identity.js';
 import { reasonOf } from '../system/environment-errors.js';
-import { isOpenToOthers, isTrustedOwner, modeOf, ownersOf, type Trust, whoCouldSwap } from '../system/private-folder.js';
+import { isOpenToOthers, isTrustedOwner, modeOf, ownersOf, type Danger, type Trust, whoCouldSwap } from '../system/private-folder.js';
 import { type CachedFile, readImage } from './cache.js';
 import { type ComputeCapability, type ImageTarget, targetOf, targetsOfGpu, targetsOfProcessor } from '../base/image-targets.js';
 
@@ -86,18 +86,21 @@ export class PrebuiltImages {
 /** The folder without symbolic links. */
 function usable(folder: string, trusted: Trust): string {
   let path: string;
-  let who: string | undefined;
+  let danger: Danger | undefined;
   try {
     path = realpathSync(folder);
     const facts = lstatSync(path);
     if (!facts.isDirectory()) throw new Error('it is not a folder');
-    who = whoCouldSwap(path, trusted) ?? whoCouldWrite(path, facts, trusted);
+    danger = whoCouldSwap(path, trusted) ?? whoCouldWrite(path, facts, trusted);
   } catch (cause) {
     throw unavailable(`The folder of images (${show(folder)}) cannot be read: ${reasonOf(cause)}.`, [HOW], cause);
   }
-  if (who === undefined) return path;
-  throw unavailable(`The images in ${path} are not loaded, because other users could put code there: ${who}.`, [
-    `Let only their owner write to them (chmod -R go-w ${path}), and let this user or root own them.`,
+  if (danger === undefined) return path;
+  const { path: place, reason } = danger;
+  throw unavailable(`The images in ${path} are not loaded, because other users could put code there: ${reason}.`, [
+    place === path
+      ? `Let only their owner write to them (chmod -R go-w ${path}), and let this user or root own them.`
+      : `Let only its owner write to ${place} (chmod go-w ${place}), and let this user or root own it. Or move the images elsewhere.`,
   ]);
 }
 
@@ -105,9 +108,9 @@ function whoCouldWrite(
   path: string,
   facts: { readonly uid: number; readonly gid: number; readonly mode: number },
   trusted: Trust,
-): string | undefined {
-  if (!isTrustedOwner(facts.uid, trusted)) return `${path} belongs to another user (uid ${facts.uid})`;
-  return isOpenToOthers(facts, trusted) ? `other users may write to ${path} (mode ${modeOf(facts)})` : undefined;
+): Danger | undefined {
+  if (!isTrustedOwner(facts.uid, trusted)) return { path, reason: `${path} belongs to another user (uid ${facts.uid})` };
+  return isOpenToOthers(facts, trusted) ? { path, reason: `other users may write to ${path} (mode ${modeOf(facts)})` } : undefined;
 }
 
 function readManifest(path: string, given: string): Manifest {

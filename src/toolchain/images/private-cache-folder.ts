@@ -48,7 +48,7 @@ export function openFolder(wanted: string): Folder {
     // Checked before the folder is created: a process of root must not leave its folders in another user's home.
     const place = realpathSync(existingPart(wanted));
     const inTheWay = whoCouldSwap(join(place, 'folder'));
-    if (inTheWay !== undefined && !existsSync(wanted)) return refused(inTheWay);
+    if (inTheWay !== undefined && !existsSync(wanted)) return refused(inTheWay.reason);
     makeFolder(wanted);
     const entry = lstatSync(wanted);
     // In a folder such as /tmp, another user can point the name at any folder of this user.
@@ -56,7 +56,7 @@ export function openFolder(wanted: string): Folder {
     // Resolved once, so that a symbolic link that is changed later has no effect.
     const path = realpathSync(wanted);
     const who = whoCouldSwap(path);
-    if (who !== undefined) return refused(who);
+    if (who !== undefined) return refused(who.reason);
     const reason = closeToOthers(path);
     if (reason !== undefined) return refused(reason);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);

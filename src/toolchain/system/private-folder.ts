@@ -49,20 +49,28 @@ export function modeOf({ mode }: Pick<Stats, 'mode'>): string {
   return (mode & 0o7777).toString(8).padStart(4, '0');
 }
 
+/** What lets another user put code into a folder. */
+export interface Danger {
+  /** The folder itself, or a parent. */
+  readonly path: string;
+  /** Part of a sentence. */
+  readonly reason: string;
+}
+
 /**
- * Why another user could replace this folder, as part of a sentence; undefined when nobody can. `folder` is a real path, without
- * symbolic links. Throws when a parent cannot be examined or is not a folder.
+ * Why another user could replace this folder; undefined when nobody can. `folder` is a real path, without symbolic links. Throws when a
+ * parent cannot be examined or is not a folder.
  */
-export function whoCouldSwap(folder: string, trusted: Trust = {}): string | undefined {
+export function whoCouldSwap(folder: string, trusted: Trust = {}): Danger | undefined {
   const way: string[] = [];
   for (let path = folder; path !== dirname(path); ) way.unshift((path = dirname(path)));
   // The check starts at the root, because a folder's own facts are reliable only when nobody can replace its parents.
   for (const path of way) {
     const facts = lstatSync(path);
     if (!facts.isDirectory()) throw new Error(`${path} is not a folder`);
-    if (!isTrustedOwner(facts.uid, trusted)) return `${path} belongs to another user (uid ${facts.uid})`;
+    if (!isTrustedOwner(facts.uid, trusted)) return { path, reason: `${path} belongs to another user (uid ${facts.uid})` };
     if (isOpenToOthers(facts, trusted) && !isSticky(facts))
-      return `other users may write to ${path} (mode ${modeOf(facts)}, without the sticky bit)`;
+      return { path, reason: `other users may write to ${path} (mode ${modeOf(facts)}, without the sticky bit)` };
   }
   return undefined;
 }

@@ -72,7 +72,7 @@ function make(given: string = tmpdir()): string {
   try {
     const place = realpathSync(given);
     const who = whoCouldSwap(join(place, 'folder'));
-    if (who !== undefined) throw new Error(who);
+    if (who !== undefined) throw new Error(who.reason);
     sweep(place);
     const folder = join(place, `millrace-${process.pid}-${startOf('self') ?? 0}-${namespace()}-${randomBytes(8).toString('hex')}`);
     // First, because this thread can be terminated after any call.

@@ -5,7 +5,7 @@ import { arch, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect } from 'vitest';
+import { afterAll, describe, expect, vi } from 'vitest';
 import { openDevice } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { rulesOf } from '../../support/rule.js';
@@ -78,10 +78,18 @@ defineChapter((target) => {
         name: 'UnavailableError',
         message: expect.stringMatching(/absent.*cannot be read/),
       });
-      await expect(openDevice(id, { images: pathToFileURL(folder) })).rejects.toMatchObject({
+      const url = pathToFileURL(folder);
+      const empty = {
         name: 'UnavailableError',
-        message: expect.stringMatching(/manifest\.json[^]*npx millrace build/),
-      });
+        message: expect.stringMatching(/^The folder \('\/[^']*millrace-images-[^]*manifest\.json[^]*npx millrace build/),
+      };
+      for (const images of [url, url.href]) await expect(openDevice(id, { images })).rejects.toMatchObject(empty);
+      for (const images of [url.href, path.relative('', folder)]) {
+        vi.stubEnv('MILLRACE_IMAGES', images);
+        await expect(openDevice(id)).rejects.toMatchObject(empty);
+      }
+      vi.unstubAllEnvs();
+      await expect(openDevice(id, { images: 'file://elsewhere/images' })).rejects.toThrow(/neither a path nor a file: URL/);
       await expect(openDevice(id, { images: 7 as never })).rejects.toThrow(/The folder of images \(7\) is neither a path nor a file: URL/);
       // A refused opening leaves nothing behind.
       await (await target.open()).close();

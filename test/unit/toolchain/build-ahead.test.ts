@@ -1,5 +1,5 @@
 // Images built ahead of time: their targets, the folder that is written, and what a builder without a compiler finds in it.
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -10,6 +10,7 @@ import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { type Definition, listDefinitions } from '../../../src/core/kernels/definitions.js';
 import { findCxx, findNvcc } from '../../../src/toolchain/compilers/toolchain.js';
 import { type AheadResult, buildAhead } from '../../../src/toolchain/images/build-ahead.js';
+import type { Nvrtc } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { KernelBuilder } from '../../../src/toolchain/images/builder.js';
 import { imageTargets, targetsOfGpu, targetsOfProcessor } from '../../../src/toolchain/base/image-targets.js';
 
@@ -164,6 +165,19 @@ describe('the folder', () => {
     expect(readFileSync(join(folder, file)).readUInt16LE(18)).toBe(183);
   });
 
+  test('is not written for a GPU that the compiler does not know', async () => {
+    const own = join(scratch, 'refused');
+    const nvrtc = { version: [12, 4], path: '', architectures: [90, 75, 120] } as unknown as Nvrtc;
+    const targets = imageTargets('cpu:x86-64,sm_75,sm_80');
+    const done = vi.fn<(result: AheadResult) => void>();
+    await expect(buildAhead({ definitions: [twice], targets, folder: own, nvrtc, done })).rejects.toMatchObject({
+      name: 'ArgumentError',
+      message: "The target ('sm_80') is none that NVRTC 12.4 builds for: sm_75, sm_90, sm_120.",
+    });
+    expect(done).not.toHaveBeenCalled();
+    expect(existsSync(own)).toBe(false);
+  });
+
   test('is replaced by the next build', async () => {
     const own = join(scratch, 'replaced');
     await buildAhead({ definitions: [twice, plusOne], targets: imageTargets('cpu:x86-64'), folder: own });
@@ -197,6 +211,18 @@ describe('a folder that is not used', () => {
     await expect(cpu(own).build(twice.build)).rejects.toThrow(UnavailableError);
     await expect(cpu(own).build(twice.build)).rejects.toThrow(/other users.*mode 0777/);
     chmodSync(own, 0o755);
+    // The remedy names what is open: here a parent, and not the folder.
+    const parent = mkdtempSync(join(scratch, 'parent-'));
+    const moved = join(parent, 'images');
+    cpSync(own, moved, { recursive: true });
+    chmodSync(parent, 0o777);
+    const error: unknown = await cpu(moved)
+      .build(twice.build)
+      .catch((reason: unknown) => reason);
+    const [, place] = /\(chmod (?:-R )?go-w (.*?)\)/.exec((error as Error).message) ?? [];
+    expect(place).toBe(parent);
+    chmodSync(parent, 0o755);
+    await cpu(moved).build(twice.build);
     for (const name of readdirSync(own)) if (name.endsWith('.so')) chmodSync(join(own, name), 0o666);
     await expect(cpu(own).build(twice.build)).rejects.toThrow(/K708/);
   });
