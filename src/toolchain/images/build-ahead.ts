@@ -11,7 +11,7 @@ import { checkTargets } from '../compilers/target-checks.js';
 import { KernelBuilder } from './builder.js';
 import { asImageFile } from './cache.js';
 import type { ImageTarget } from '../base/image-targets.js';
-import { fileName, MANIFEST, type Manifest, type ManifestImage } from './prebuilt-images.js';
+import { fileName, FORMAT, isManifest, MANIFEST, type Manifest, type ManifestImage } from './prebuilt-images.js';
 
 /** What became of one kernel or module for one target. */
 export interface AheadResult {
@@ -72,6 +72,7 @@ export async function buildAhead(options: AheadOptions): Promise<Manifest | unde
   // Kernels that differ only in the names of local variables have one image.
   const contents = new Map(made.images.map(({ file, content }) => [file, content]));
   const manifest: Manifest = {
+    format: FORMAT,
     package: await packageIdentity(),
     targets: targets.map(({ name }) => name),
     images: made.images
@@ -82,7 +83,7 @@ export async function buildAhead(options: AheadOptions): Promise<Manifest | unde
   try {
     mkdirSync(folder, { recursive: true, mode: 0o755 });
     for (const [file, content] of contents) replace(join(folder, file), asImageFile(content));
-    const old = manifestIn(folder)?.images ?? [];
+    const old = imagesIn(folder);
     replace(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
     for (const { file } of old) if (!contents.has(file)) rmSync(join(folder, basename(file)), { force: true });
   } catch (error) {
@@ -146,10 +147,12 @@ function replace(path: string, content: string | Uint8Array): void {
   renameSync(`${path}.new`, path);
 }
 
-function manifestIn(folder: string): Manifest | undefined {
+/** The images that the folder has. */
+function imagesIn(folder: string): readonly ManifestImage[] {
   try {
-    return JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
+    const read: unknown = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8'));
+    return isManifest(read) ? read.images : [];
   } catch {
-    return undefined;
+    return [];
   }
 }

@@ -129,10 +129,11 @@ export class KernelBuilder {
     const key = await this.keyOf(spec);
     const { image, compiler } = await this.#flight(spec, key);
     if (this.#target.backend === 'cuda') return { key, content: image, compiler };
-    const path = Buffer.from(image).toString();
-    const file = readImage(path, {});
-    if (file === undefined) throw outside(`${titleOf(given)} was not built`, `its image ${path} is gone`);
-    return { key, content: file.content, compiler };
+    try {
+      return { key, content: readImage(Buffer.from(image).toString(), {}).content, compiler };
+    } catch (error) {
+      throw outside(`${titleOf(given)} was not built`, error);
+    }
   }
 
   /**
@@ -151,7 +152,7 @@ export class KernelBuilder {
       } catch (error) {
         // As for images: the cache serves a machine without a compiler.
         if (await this.#cache.findAny(what)) return;
-        throw error;
+        throw await this.#withoutCompiler(kernel, error);
       }
       const isKept = isSelfContained(kernel, compiler.hasFolders);
       if (isKept && (await this.#facts.recall(what, compiler.identity))) return;
@@ -183,7 +184,14 @@ export class KernelBuilder {
 
   async #build(build: Build, key: string): Promise<StoredResult> {
     const extension = this.#target.backend === 'cpu' ? 'so' : 'cubin';
-    const prebuilt = await this.#fromPrebuilt(build, (images, of, target) => images.find(of, target));
+    const faults: string[] = [];
+    const prebuilt = await this.#fromPrebuilt(build, (images, of, target) => {
+      const found = images.find(of, target);
+      if (typeof found !== 'string') return found;
+      faults.push(found);
+      warnOnce(found, `An image that was built ahead of time is not used: ${found}. Build it again: npx millrace build.`);
+      return undefined;
+    });
     if (prebuilt) {
       const { content, path, compiler: label } = prebuilt;
       const image = this.#prebuilt?.isLoadable === true ? this.#image(prebuilt) : await this.#kept(basename(path), content);
@@ -195,7 +203,7 @@ export class KernelBuilder {
     } catch (error) {
       // A cache filled elsewhere, such as in a container image, serves a machine without a compiler.
       const found = await this.#cache.findAny(key);
-      if (!found) throw this.#target.images === undefined || !(error instanceof UnavailableError) ? error : this.#notPrebuilt(build, error);
+      if (!found) throw await this.#withoutCompiler(build, error, faults);
       return { image: this.#image(found), compiler: 'cache', fromCache: true };
     }
     const name = `${key}-${digest(compiler.identity)}.${extension}`;
@@ -219,7 +227,8 @@ export class KernelBuilder {
     if (target.images === undefined || this.#findsRaces) return undefined;
     const { images, targets } = (this.#prebuilt ??= prebuiltFor(target, target.images));
     if (!images.isOf(await packageIdentity(this.#facts))) {
-      warnOfOthers(images.folder);
+      const message = `The images in ${images.folder} were built by another version of this package, so they are not used.`;
+      warnOnce(images.folder, `${message} Build them again: npx millrace build.`);
       return undefined;
     }
     for (const one of targets) {
@@ -229,11 +238,16 @@ export class KernelBuilder {
     return undefined;
   }
 
-  #notPrebuilt(build: Build, cause: UnavailableError): CompileError {
+  /** The error of a build for which there is no compiler, with why its images do not serve. */
+  async #withoutCompiler(build: Build, cause: unknown, faults: readonly string[] = []): Promise<unknown> {
+    if (this.#prebuilt === undefined || !(cause instanceof UnavailableError)) return cause;
+    const { images, targets } = this.#prebuilt;
+    const isOwn = images.isOf(await packageIdentity(this.#facts));
+    const why = isOwn ? faults.join('; ') || images.whyNone(build.name, targets) : 'they were built by another version of this package';
     const device = this.#target.backend === 'cpu' ? 'processor' : 'GPU';
     const reason = cause.message.split('\n', 1)[0]!.replace(/\.$/, '');
     const text =
-      `${titleOf(build)} has no image for this ${device} in ${this.#target.images}, and no compiler builds it (${reason}). ` +
+      `${titleOf(build)} has no image for this ${device} in ${images.folder}${why === '' ? '' : `: ${why}`}, and no compiler builds it (${reason}). ` +
       'Write its image: npx millrace build <its module> --out <the folder> --for <targets>.';
     return new CompileError('ERR_MILLRACE_COMPILE', `K708: ${text}`, text, [], { cause });
   }
@@ -314,10 +328,9 @@ export class KernelBuilder {
 
 const warned: Set<string> = new Set();
 
-function warnOfOthers(folder: string): void {
-  if (warned.has(folder)) return;
-  warned.add(folder);
-  const message = `The images in ${folder} were built by another version of this package, so they are not used. Build them again: npx millrace build.`;
+function warnOnce(what: string, message: string): void {
+  if (warned.has(what)) return;
+  warned.add(what);
   process.emitWarning(message, { type: 'MillraceWarning', code: 'ERR_MILLRACE_UNAVAILABLE' });
 }
 

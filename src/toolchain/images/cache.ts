@@ -13,7 +13,7 @@ import { homedir, tmpdir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { UnavailableError } from '../../core/base/errors.js';
 import { cacheLimit } from '../system/cache-limit.js';
-import { outside, reasonOf } from '../system/environment-errors.js';
+import { isOfSystem, outside, reasonOf } from '../system/environment-errors.js';
 import { ownUser, type Trust } from '../system/private-folder.js';
 import { temporaryFolder } from '../system/temporary-folder.js';
 import { type Folder, isNoExec, isOurs, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
@@ -206,15 +206,12 @@ function warnOnce(wanted: string, reason: string): void {
   process.emitWarning(message, { type: 'MillraceWarning', code: 'ERR_MILLRACE_UNAVAILABLE' });
 }
 
-/** A complete file of a folder that is only read; undefined where there is none, or none that may be trusted. */
-export function readImage(path: string, trusted: Trust): CachedFile | undefined {
-  try {
-    const bytes = readOwnFile(path, MAX_FILE_BYTES, trusted);
-    const content = bytes && withoutFooter(bytes);
-    return content && { path, content };
-  } catch {
-    return undefined;
-  }
+/** A complete file of a folder that is only read. Throws an error that says why for one that is absent, may not be trusted, or is damaged. */
+export function readImage(path: string, trusted: Trust): CachedFile {
+  const bytes = readOwnFile(path, MAX_FILE_BYTES, trusted);
+  const content = withoutFooter(bytes);
+  if (content === undefined) throw new Error(`${path} is damaged or cut off: its ${bytes.length} bytes do not end with their digest`);
+  return { path, content };
 }
 
 /** The content as a file has it, for `readImage`. */
@@ -226,11 +223,10 @@ export function asImageFile(content: Uint8Array): Buffer {
 function readWhole(path: string): CachedFile | undefined {
   let content: Buffer | undefined;
   try {
-    const bytes = readOwnFile(path, MAX_FILE_BYTES);
-    content = bytes && withoutFooter(bytes);
+    content = withoutFooter(readOwnFile(path, MAX_FILE_BYTES));
   } catch (error) {
-    // ELOOP is a symbolic link and ENXIO a socket: they are removed below. Any other error means that no file can be read.
-    if (!['ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    // ELOOP is a symbolic link and ENXIO a socket: they are removed below, as other users' files are. No file can be read after any other failed call.
+    if (isOfSystem(error) && !['ELOOP', 'ENXIO'].includes(error.code ?? '')) return undefined;
   }
   try {
     const now = Date.now() / 1000;

@@ -1,6 +1,6 @@
 // Images built ahead of time: a folder that `millrace build` wrote, which is only read. Its files have the names and the form of the cache's
 // files, with the target in place of the machine; the manifest tells the targets.
-import { lstatSync, readFileSync, realpathSync } from 'node:fs';
+import { lstatSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { show } from '../../core/base/arguments.js';
 import { UnavailableError } from '../../core/base/errors.js';
@@ -9,11 +9,18 @@ import { processorFlags } from '../base/package-and-cpu-identity.js';
 import { reasonOf } from '../system/environment-errors.js';
 import { isOpenToOthers, isTrustedOwner, modeOf, ownersOf, type Danger, type Trust, whoCouldSwap } from '../system/private-folder.js';
 import { type CachedFile, readImage } from './cache.js';
+import { readOwnFile } from './private-cache-folder.js';
 import { type ComputeCapability, type ImageTarget, targetOf, targetsOfGpu, targetsOfProcessor } from '../base/image-targets.js';
 
 export const MANIFEST = 'manifest.json';
 
+/** Another number where a reader of this version would misunderstand the folder. */
+export const FORMAT = 1;
+/** A larger manifest is not read: it has 200 bytes for an image. */
+const MAX_MANIFEST_BYTES = 64 << 20;
+
 export interface Manifest {
+  readonly format: number;
   /** The identity of the package whose emitters wrote the sources. */
   readonly package: string;
   readonly targets: readonly string[];
@@ -47,7 +54,7 @@ export class PrebuiltImages {
   constructor(folder: string) {
     this.#trusted = ownersOf(HEADER_DIRECTORY);
     this.folder = usable(folder, this.#trusted);
-    this.#manifest = readManifest(this.folder, folder);
+    this.#manifest = readManifest(this.folder, folder, this.#trusted);
     const { targets, images, checked } = this.#manifest;
     this.#targets = targets.flatMap((name) => targetOf(name) ?? []);
     this.#compilers = new Map(images.map(({ file, compiler }) => [file, compiler]));
@@ -72,10 +79,25 @@ export class PrebuiltImages {
     return own === 'processor' ? targetsOfProcessor(this.#targets, processorFlags()) : targetsOfGpu(this.#targets, own);
   }
 
-  find(key: string, target: ImageTarget): (CachedFile & { readonly compiler: string }) | undefined {
+  /** The image, or why its file is not used; undefined where there is none. */
+  find(key: string, target: ImageTarget): (CachedFile & { readonly compiler: string }) | string | undefined {
     const file = fileName(key, target);
-    const found = readImage(join(this.folder, file), this.#trusted);
-    return found && { ...found, compiler: this.#compilers.get(file) ?? 'cache' };
+    const path = join(this.folder, file);
+    const compiler = this.#compilers.get(file);
+    try {
+      return { ...readImage(path, this.#trusted), compiler: compiler ?? 'cache' };
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT') return compiler === undefined ? undefined : `${path} is missing`;
+      return code === 'ELOOP' ? `${path} is a symbolic link` : reasonOf(error);
+    }
+  }
+
+  /** What it has of a kernel, of which it has no image for these targets. Empty if nothing. */
+  whyNone(kernel: string, targets: readonly ImageTarget[]): string {
+    const its = new Set(this.#manifest.images.filter((image) => image.kernel === kernel).map(({ target }) => target));
+    if (targets.some(({ name }) => its.has(name))) return 'its image there was built from another source or with other options';
+    return its.size === 0 ? '' : `its images there are for ${[...its].join(', ')}`;
   }
 
   hasChecked(key: string): boolean {
@@ -113,18 +135,33 @@ function whoCouldWrite(
   return isOpenToOthers(facts, trusted) ? { path, reason: `other users may write to ${path} (mode ${modeOf(facts)})` } : undefined;
 }
 
-function readManifest(path: string, given: string): Manifest {
+function readManifest(path: string, given: string, trusted: Trust): Manifest {
+  const file = join(path, MANIFEST);
+  let read: unknown;
   try {
-    const read = JSON.parse(readFileSync(join(path, MANIFEST), 'utf8')) as Partial<Manifest>;
-    const isWhole = typeof read.package === 'string' && [read.targets, read.images, read.checked].every(Array.isArray);
-    if (isWhole) return read as Manifest;
-    throw new Error('it has not the form of such a file');
+    read = JSON.parse(readOwnFile(file, MAX_MANIFEST_BYTES, trusted).toString());
   } catch (cause) {
     throw unavailable(`The folder (${show(given)}) has no images: its ${MANIFEST} cannot be read: ${reasonOf(cause)}.`, [HOW], cause);
   }
+  if (isManifest(read)) return read;
+  const format = (read as Partial<Manifest> | null)?.format;
+  const found = typeof format === 'number' && format !== FORMAT ? `has format ${format}` : 'has not the form of such a file';
+  throw unavailable(`The images in ${path} are not used: ${file} ${found} (this version of the package reads format ${FORMAT}).`, [HOW]);
 }
 
-const HOW = 'Write them: npx millrace build <module> --out <folder> --for <targets>.';
+/** Whether it is what `millrace build` of this version writes. */
+export function isManifest(read: unknown): read is Manifest {
+  const isText = (value: unknown): boolean => typeof value === 'string';
+  const isImage = (image: unknown): boolean => {
+    const { file, kernel, target, compiler } = (image ?? {}) as Partial<ManifestImage>;
+    return [file, kernel, target, compiler].every(isText);
+  };
+  const areAll = (list: unknown, is: (one: unknown) => boolean): boolean => Array.isArray(list) && list.every((one) => is(one));
+  const { format, package: identity, targets, images, checked } = (read ?? {}) as Partial<Manifest>;
+  return format === FORMAT && isText(identity) && areAll(targets, isText) && areAll(images, isImage) && areAll(checked, isText);
+}
+
+const HOW = 'Write them with this version of the package: npx millrace build <module> --out <folder> --for <targets>.';
 
 function unavailable(message: string, help: readonly string[], cause?: unknown): UnavailableError {
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, help, cause === undefined ? {} : { cause });

@@ -134,23 +134,30 @@ export function isNoExec(directory: string, mounts: string = readFileSync('/proc
 }
 
 /**
- * Reads a regular file that this user owns (or, with `trusted`, root or one of those) and no other user can write to. Returns undefined for any
- * other file and for more than `maxBytes`. All checks are made on the open descriptor, so the checked file is the file that is read. The calls are synchronous,
- * because a small file takes less time than the trip through Node's thread pool. Throws when the file cannot be opened.
+ * Reads a regular file that this user owns (or, with `trusted`, root or one of those) and no other user can write to. Throws an error that says
+ * why for any other file, and for more than `maxBytes`. All checks are made on the open descriptor, so the checked file is the file that is read.
+ * The calls are synchronous, because a small file takes less time than the trip through Node's thread pool.
  */
-export function readOwnFile(path: string, maxBytes: number, trusted?: Trust): Buffer | undefined {
+export function readOwnFile(path: string, maxBytes: number, trusted?: Trust): Buffer {
   const file = openSync(path, READING);
   try {
     const facts = fstatSync(file);
-    return isOwnFile(facts, trusted) && facts.size <= maxBytes ? readAll(file, facts.size) : undefined;
+    const reason =
+      whyNotOwn(path, facts, trusted) ?? (facts.size > maxBytes ? `${path} has ${facts.size} bytes (at most ${maxBytes})` : undefined);
+    if (reason !== undefined) throw new Error(reason);
+    return readAll(file, facts.size);
   } finally {
     closeSync(file);
   }
 }
 
-function isOwnFile(facts: Stats, trusted: Trust | undefined): boolean {
+function whyNotOwn(path: string, facts: Stats, trusted: Trust | undefined): string | undefined {
+  if (!facts.isFile()) return `${path} is not a file`;
   const isOwn = trusted === undefined ? facts.uid === ownUser() : isTrustedOwner(facts.uid, trusted);
-  return facts.isFile() && isOwn && !isOpenToOthers(facts, trusted);
+  if (!isOwn) return `${path} belongs to another user (uid ${facts.uid})`;
+  return isOpenToOthers(facts, trusted)
+    ? `other users may write to ${path} (mode ${modeOf(facts)}; chmod go-w takes that away)`
+    : undefined;
 }
 
 /** The first `size` bytes, fewer when the file has shrunk. */

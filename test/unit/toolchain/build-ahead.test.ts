@@ -1,5 +1,19 @@
 // Images built ahead of time: their targets, the folder that is written, and what a builder without a compiler finds in it.
-import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -137,7 +151,7 @@ describe('the folder', () => {
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(CompileError);
     expect((error as Error).message).toMatch(
-      /^K708: Kernel 'twice' has no image for this processor in .*images, and no compiler builds it .*npx millrace build/,
+      /^K708: Kernel 'twice' has no image for this processor in .*images: its image there was built from another source .*, and no compiler builds it .*npx millrace build/,
     );
     expect((error as Error).message).not.toContain('\n');
   });
@@ -155,7 +169,7 @@ describe('the folder', () => {
       expect(head === '\x7fELF').toBe(!isPtx);
       if (isPtx) expect(Buffer.from(image).toString()).toMatch(/\.target sm_80[^]*\.entry /);
     }
-    await expect(builder([7, 0]).build(twice.build)).rejects.toThrow(/K708.*this GPU/);
+    await expect(builder([7, 0]).build(twice.build)).rejects.toThrow(/K708.*this GPU.*: its images there are for .*sm_80.*, and no/);
   });
 
   test.runIf(hasArm)('has images for other processors', () => {
@@ -196,16 +210,37 @@ describe('a folder that is not used', () => {
     return own;
   };
 
-  test('because it has no manifest, or a damaged one', async () => {
-    for (const text of [undefined, '{', '{}', '{"package":"a","targets":1,"images":[],"checked":[]}']) {
-      const own = mkdtempSync(join(scratch, 'empty-'));
-      if (text !== undefined) writeFileSync(join(own, 'manifest.json'), text);
-      await expect(cpu(own).build(twice.build)).rejects.toThrow(/has no images: its manifest\.json[^]*npx millrace build/);
-    }
+  const message = (build: Promise<unknown>): Promise<string> => build.then(() => 'built', String);
+  const imageIn = (own: string): string => join(own, readdirSync(own).find((name) => name.endsWith('.so'))!);
+
+  test.each([
+    [undefined, /has no images: its manifest\.json cannot be read: ENOENT/],
+    ['{', /has no images: its manifest\.json cannot be read: .*JSON/],
+    ['', /cannot be read: .*JSON/],
+    ['null', /manifest\.json has not the form of such a file/],
+    ['{}', /manifest\.json has not the form/],
+    ['{"format":2}', /\/manifest\.json has format 2 \(this version of the package reads format 1\)/],
+    ['{"format":0,"images":{}}', /has format 0/],
+    ['{"format":1,"package":"a","targets":1,"images":[],"checked":[]}', /has not the form/],
+    ['{"format":1,"package":"a","targets":[7],"images":[],"checked":[]}', /has not the form/],
+    ['{"format":1,"package":"a","targets":[],"images":[null],"checked":[]}', /has not the form/],
+    [
+      '{"format":1,"package":"a","targets":[],"images":[{"file":1,"kernel":"a","target":"","compiler":""}],"checked":[]}',
+      /has not the form/,
+    ],
+  ])('because its manifest is %o', async (text, expected) => {
+    const own = mkdtempSync(join(scratch, 'manifest-'));
+    if (text !== undefined) writeFileSync(join(own, 'manifest.json'), text);
+    const said = await message(cpu(own).build(twice.build));
+    expect(said).toMatch(expected);
+    expect(said).toMatch(/^UnavailableError: [^]*Write them with this version of the package: npx millrace build/);
+  });
+
+  test('because it is absent', async () => {
     await expect(cpu(join(scratch, 'absent')).build(twice.build)).rejects.toThrow(UnavailableError);
   });
 
-  test('because other users may write to it, or to an image', async () => {
+  test('because other users may write to it, or to its manifest', async () => {
     const own = await copyOf();
     chmodSync(own, 0o777);
     await expect(cpu(own).build(twice.build)).rejects.toThrow(UnavailableError);
@@ -223,17 +258,83 @@ describe('a folder that is not used', () => {
     expect(place).toBe(parent);
     chmodSync(parent, 0o755);
     await cpu(moved).build(twice.build);
-    for (const name of readdirSync(own)) if (name.endsWith('.so')) chmodSync(join(own, name), 0o666);
-    await expect(cpu(own).build(twice.build)).rejects.toThrow(/K708/);
+    chmodSync(join(own, 'manifest.json'), 0o666);
+    const said = await message(cpu(own).build(twice.build));
+    expect(said).toMatch(/^UnavailableError: .*other users may write to .*manifest\.json \(mode 0666/);
   });
 
-  test('because an image is damaged', async () => {
+  /** Each spoils an image file. */
+  const SPOILT: readonly (readonly [how: string, spoil: (image: string) => void, reason: RegExp])[] = [
+    ['open to others', (image) => chmodSync(image, 0o666), /: other users may write to \/.*\.so \(mode 0666; chmod go-w/],
+    ['missing', (image) => rmSync(image), /: \/.*\.so is missing, and/],
+    ['cut off', (image) => truncateSync(image, 1000), /: \/.*\.so is damaged or cut off: its 1000 bytes do not end with their digest, and/],
+    ['empty', (image) => truncateSync(image, 0), /\.so is damaged or cut off: its 0 bytes/],
+    [
+      'damaged',
+      (image) => {
+        const bytes = readFileSync(image);
+        bytes[200]! ^= 1;
+        writeFileSync(image, bytes);
+      },
+      /\.so is damaged or cut off/,
+    ],
+    [
+      'a link',
+      (image) => {
+        renameSync(image, `${image}.other`);
+        symlinkSync(`${image}.other`, image);
+      },
+      /\.so is a symbolic link, and/,
+    ],
+    ['a folder', (image) => (rmSync(image), mkdirSync(image)), /\.so is not a file, and/],
+    ...(process.geteuid?.() === 0
+      ? [
+          [
+            'of another user',
+            (image: string) => chownSync(image, 54_321, 54_321),
+            /\.so belongs to another user \(uid 54321\), and/,
+          ] as const,
+        ]
+      : []),
+  ];
+
+  test.each(SPOILT)('because an image is %s: the error and one warning name the file', async (_how, spoil, reason) => {
     const own = await copyOf();
-    const image = join(own, readdirSync(own).find((name) => name.endsWith('.so'))!);
-    const bytes = readFileSync(image);
-    bytes[200]! ^= 1;
-    writeFileSync(image, bytes);
-    await expect(cpu(own).build(twice.build)).rejects.toThrow(/K708/);
+    spoil(imageIn(own));
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const builder = cpu(own);
+    for (let time = 0; time < 2; time++) {
+      const said = await message(builder.build(twice.build));
+      expect(said).toMatch(/^CompileError: K708: Kernel 'twice' has no image for this processor in .*npx millrace build/);
+      expect(said).toMatch(reason);
+    }
+    expect(warn).toHaveBeenCalledTimes(1);
+    expect(warn.mock.calls[0]![0]).toMatch(
+      /^An image that was built ahead of time is not used: .*\.so.*Build it again: npx millrace build\.$/,
+    );
+    warn.mockRestore();
+  });
+
+  test('because an image is damaged, is a warning where a compiler builds the kernel', async () => {
+    const own = await copyOf();
+    truncateSync(imageIn(own), 5);
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const { image } = await new KernelBuilder({ backend: 'cpu', images: own }).build(twice.build);
+    expect(Buffer.from(image).toString()).not.toContain(own);
+    expect(warn.mock.calls.map(([said]) => said)).toEqual([expect.stringMatching(/is not used: .*cut off/)]);
+    warn.mockRestore();
+  });
+
+  test('for a device that finds races: the error is that of the compiler', async () => {
+    const builder = new KernelBuilder({ backend: 'cpu', findsRaces: true, images: folder }, bare);
+    expect(await message(builder.build(twice.build))).toMatch(/^UnavailableError: K701/);
+  });
+
+  test('for a kernel of a module whose parameters it has not compared', async () => {
+    const other = cudaModule('template <int N> __global__ void of(float* x) { x[0] = N; }').kernel('of<3>', { x: inout(f32) });
+    expect(await message(cpu().checkParameters(other.build as BuildSpec))).toMatch(
+      /^CompileError: K708: The module of kernels 'of<3>' has no image/,
+    );
   });
 
   test('because another version of the package wrote it, of which a warning tells once', async () => {
@@ -241,7 +342,7 @@ describe('a folder that is not used', () => {
     const path = join(own, 'manifest.json');
     writeFileSync(path, JSON.stringify({ ...(JSON.parse(readFileSync(path, 'utf8')) as object), package: 'other' }));
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-    await expect(cpu(own).build(twice.build)).rejects.toThrow(/K708/);
+    await expect(cpu(own).build(twice.build)).rejects.toThrow(/K708.*: they were built by another version of this package, and no/);
     await expect(cpu(own).build(plusOne.build)).rejects.toThrow(/K708/);
     expect(warn).toHaveBeenCalledTimes(1);
     expect(warn.mock.calls[0]![0]).toMatch(/another version/);
