@@ -22,11 +22,11 @@ function identifiers(node, take) {
 
 /**
  * A module's declarations by name (functions have several), and what its other names stand for: `[module, name]`. `added`: what it declares
- * for other modules.
+ * for other modules. `all`: the modules all of whose names it exports.
  */
 function readModule(file) {
   const text = readFileSync(file, 'utf8');
-  const module = { declared: new Map(), imported: new Map(), exported: new Map(), added: [], needs: new Set() };
+  const module = { declared: new Map(), imported: new Map(), exported: new Map(), added: [], needs: new Set(), all: [] };
   const at = (source) => (EXTERNAL.test(source) ? source : join(dirname(file), source.replace(/\.js$/, '.d.ts')));
   let end = 0;
   for (const node of parseAst(text, { lang: 'dts' }).body) {
@@ -35,6 +35,10 @@ function readModule(file) {
     if (node.source && !EXTERNAL.test(node.source.value)) module.needs.add(at(node.source.value));
     if (node.type === 'TSModuleDeclaration' && node.id.type === 'Literal') {
       for (const inner of node.body.body) module.added.push([at(node.id.value), inner.declaration ?? inner, { file, text }]);
+      continue;
+    }
+    if (node.type === 'ExportAllDeclaration' && node.exported === null) {
+      module.all.push(at(node.source.value));
       continue;
     }
     if (node.type === 'ImportDeclaration') {
@@ -68,6 +72,8 @@ export function joinDeclarations(folder, entries) {
     const module = readModule(file);
     modules.set(file, module);
     for (const needed of module.needs) moduleAt(needed);
+    for (const from of module.all)
+      for (const name of moduleAt(from).exported.keys()) if (!module.exported.has(name)) module.exported.set(name, [from, name]);
     return module;
   };
   /** The declaration that a name of a module stands for; undefined for a global one. */

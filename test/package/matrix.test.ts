@@ -20,6 +20,7 @@ import { HERE, Registry, ROOT, run, type Ran, tarball, VERSION } from './registr
 
 const IS_LONG = process.env['MILLRACE_LONG'] === '1';
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+const PROCESSOR = process.arch === 'x64' ? 'cpu:x86-64' : 'cpu:aarch64';
 const RESULT = 'Float32Array(4) [ 12, 24, 36, 48 ]\n';
 
 const IMPORTS = `import { f32, inout, input, kernel, openDevice } from 'millrace';`;
@@ -100,10 +101,10 @@ describe('the packed files', () => {
     expect(statSync(tarball('millrace')).size + statSync(tarball(HERE)).size).toBeLessThan(2_000_000);
     expect(files.length).toBeLessThan(200);
     const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/cli)\//.test(file));
-    const bundles = ['library', 'shared', 'testing/library'].map((name) => `${name}.cjs`);
-    const named = ['index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
+    const bundles = ['library', 'shared', 'ops/library', 'testing/library'].map((name) => `${name}.cjs`);
+    const named = ['index', 'ops/index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
     const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
-    const declarations = ['api', 'index', 'testing/index'].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
+    const declarations = ['api', 'index', 'ops/index', 'testing/index'].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
     const dist = [...bundles, ...workers]
       .flatMap((name) => [name, `${name}.map`])
       .concat(named, declarations, 'acorn.cjs', 'package-identity', 'THIRD-PARTY-LICENSES');
@@ -179,6 +180,33 @@ describe('the program runs', () => {
     const { code, stdout, stderr } = await node(['blocks.mjs'], project, { TMPDIR: temporary });
     expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^128\nERR_MILLRACE_COMPILE \[ \[ 17, .*nothing.* \] \]\n$/), '']);
     expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  test('with kernels that npx millrace has built from TypeScript, where there is no compiler', async () => {
+    const saxpy = HELLO.slice(0, HELLO.indexOf('async function')).replace('x[i] + y[i]', 'x[i]! + y[i]!');
+    const project = copy(
+      'ahead',
+      { 'kernels.ts': `${IMPORTS} import { Mode } from './mode.js'; ${saxpy} export const mode = Mode.On;` },
+      true,
+    );
+    writeFileSync(path.join(project, 'mode.ts'), 'export enum Mode { On = 1 }');
+    const tools = path.join(folder, 'old-tsx');
+    if (IS_LONG) expect(await run('npm', ['install', ...QUIET, '--prefix', tools, 'tsx@4.19.2'], folder)).toMatchObject({ code: 0 });
+    const tsx = path.join(project, 'node_modules/tsx');
+    for (const from of [ROOT, ...(IS_LONG ? [tools] : [])]) {
+      rmSync(tsx, { force: true });
+      symlinkSync(path.join(from, 'node_modules/tsx'), tsx);
+      for (const type of ['module', 'commonjs']) {
+        writeFileSync(path.join(project, 'package.json'), JSON.stringify({ type }));
+        rmSync(path.join(project, 'images'), { recursive: true, force: true });
+        const { code, stdout, stderr } = await run('npx', ['millrace', 'build', 'kernels.ts', '--for', PROCESSOR], project);
+        const [opening = ''] = /openDevice\(.*\)/.exec(stdout) ?? [];
+        expect([from, type, code, stderr, opening]).toEqual([from, type, 0, '', expect.stringContaining('import.meta.url')]);
+        writeFileSync(path.join(project, 'hello.mjs'), IMPORTS + HELLO.replace("openDevice('cpu')", opening));
+        const bare = { PATH: '/none', MILLRACE_CACHE: 'off' };
+        expect(await node(['hello.mjs'], project, bare)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
+      }
+    }
   });
 
   // The code is then in the program; workers, headers and addon stay in the installed package.
