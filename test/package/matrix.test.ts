@@ -168,6 +168,13 @@ describe('the program runs', () => {
           }\`);
         const device = await openDevice('cpu');
         const x = device.full(64, 2, i32);
+        const asks = cudaKernel('asks', { x: inout(i32) }, \`
+          extern "C" __global__ void asks(int* x) {
+          #if __has_include(<vector>) && __has_include(<cub/cub.cuh>)
+            x[threadIdx.x] = 3;
+          #endif
+          }\`);
+        device.stream.launch(asks, { grid: 1, block: 64 }, { x });
         device.stream.launch(sums, { grid: 1, block: 64 }, { x });
         console.log(await x.item(0));
         const wrong = cudaKernel('wrong', { x: inout(i32) }, '#include <cub/cub.cuh>\\nextern "C" __global__ void wrong(int* x) { nothing(x); }');
@@ -178,7 +185,7 @@ describe('the program runs', () => {
     const temporary = path.join(project, 'temporary');
     mkdirSync(temporary);
     const { code, stdout, stderr } = await node(['blocks.mjs'], project, { TMPDIR: temporary });
-    expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^128\nERR_MILLRACE_COMPILE \[ \[ 17, .*nothing.* \] \]\n$/), '']);
+    expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/^192\nERR_MILLRACE_COMPILE \[ \[ 24, .*nothing.* \] \]\n$/), '']);
     expect(readdirSync(temporary)).toEqual([]);
   });
 

@@ -111,7 +111,8 @@ const STACKS_FLAGS: readonly string[] = ['-fstack-clash-protection'];
 const MACRO_FLAGS: readonly string[] = [...CUDA_MACROS].map(([name, value]) => `-D${name}=${value}`);
 /** Never the system's headers, which do not compile with the shim. The shim needs none of those that have one line. */
 function foldersFor({ source }: BuildSpec): readonly string[] {
-  const written = writtenHeaders(/\binclude\b/.test(source));
+  // Also for `__has_include`.
+  const written = writtenHeaders(source.includes('include'));
   const [forCpu, forBoth] = written === undefined ? [[], []] : [[join(written, 'cpu')], [join(written, 'kernels')]];
   // The shim last, because some of its files have the names of CUDA's headers.
   const searched = [join(SHIM_DIRECTORY, 'include'), ...forCpu, HEADER_DIRECTORY, ...forBoth, SHIM_DIRECTORY];

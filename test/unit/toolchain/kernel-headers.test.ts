@@ -1,9 +1,10 @@
 // The headers that the build writes by the table native/headers.txt.
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { HEADER_DIRECTORY, kernelHeaders, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
+import { HEADER_DIRECTORY, kernelHeaders, writeHeaders, WRITTEN_HEADERS } from '../../../src/toolchain/base/kernel-headers.js';
 import { SHIM_DIRECTORY } from '../../../src/toolchain/base/package-and-cpu-identity.js';
 
 const TABLE = readFileSync(fileURLToPath(new URL('../../../native/headers.txt', import.meta.url)), 'utf8');
@@ -34,4 +35,22 @@ test('each header of the table is written once, includes what there is, and hide
   for (const name of filesOf(HEADER_DIRECTORY)) expect(named).not.toContain(join('kernels', name));
   for (const name of filesOf(join(SHIM_DIRECTORY, 'include'))) expect(named).not.toContain(join('cpu', name));
   expect(named.length).toBeGreaterThan(250);
+});
+
+test('headers with one text are one file where links are possible, and files elsewhere', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-headers-'));
+  const textsIn = (of: string): readonly string[] =>
+    filesOf(of)
+      .toSorted()
+      .map((name) => `${name}: ${readFileSync(join(of, name), 'utf8')}`);
+  try {
+    writeHeaders(folder);
+    expect(textsIn(folder)).toEqual(textsIn(WRITTEN_HEADERS));
+    expect(new Set(filesOf(folder).map((name) => statSync(join(folder, name)).ino)).size).toBeLessThan(30);
+    // No name can be linked, because each is there.
+    writeHeaders(folder);
+    expect(textsIn(folder)).toEqual(textsIn(WRITTEN_HEADERS));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
