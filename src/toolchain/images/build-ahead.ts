@@ -1,5 +1,5 @@
 // Builds images ahead of time, and writes the folder that prebuilt-images.ts reads.
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Build, BuildSpec } from '../../core/channel/build-spec.js';
 import { outside } from '../system/environment-errors.js';
@@ -12,6 +12,7 @@ import { KernelBuilder } from './builder.js';
 import { asImageFile } from './cache.js';
 import type { ImageTarget } from '../base/image-targets.js';
 import { fileName, FORMAT, isManifest, MANIFEST, type Manifest, type ManifestImage } from './prebuilt-images.js';
+import { makeFolder } from './private-cache-folder.js';
 
 /** What became of one kernel or module for one target. */
 export interface AheadResult {
@@ -81,7 +82,7 @@ export async function buildAhead(options: AheadOptions): Promise<Manifest | unde
     checked: [...made.checked].toSorted(),
   };
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o755 });
+    makeFolder(folder, 0o755);
     for (const [file, content] of contents) replace(join(folder, file), asImageFile(content));
     const old = imagesIn(folder);
     replace(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);

@@ -84,12 +84,12 @@ export function existingPart(path: string): string {
 }
 
 /** Creates the folder and its parents. Node's `recursive` never returns where no folder can be made, as in /proc. */
-function makeFolder(path: string): void {
+export function makeFolder(path: string, mode: number = PRIVATE): void {
   const absent: string[] = [];
   for (let part = path; !existsSync(part) && part !== dirname(part); part = dirname(part)) absent.push(part);
   for (const part of absent.toReversed()) {
     try {
-      mkdirSync(part, { mode: PRIVATE });
+      mkdirSync(part, { mode });
     } catch (error) {
       // Another process may have made it meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

@@ -192,6 +192,15 @@ describe('the folder', () => {
     expect(existsSync(own)).toBe(false);
   });
 
+  test('cannot be made everywhere, which is an error and no wait', async () => {
+    writeFileSync(join(scratch, 'file'), '');
+    for (const own of ['/proc/none/images', join(scratch, 'file'), join(scratch, 'file/images')])
+      await expect(buildAhead({ definitions: [twice], targets: imageTargets('cpu:x86-64'), folder: own })).rejects.toMatchObject({
+        name: 'UnavailableError',
+        message: expect.stringMatching(new RegExp(`^K707: The images cannot be written to ${own}: E`)),
+      });
+  });
+
   test('is replaced by the next build', async () => {
     const own = join(scratch, 'replaced');
     await buildAhead({ definitions: [twice, plusOne], targets: imageTargets('cpu:x86-64'), folder: own });
