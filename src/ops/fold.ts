@@ -55,15 +55,15 @@ interface Axes {
   readonly folded: readonly number[];
 }
 
-/** Submits a fold of operands of one shape along `axes` into `result`, which is contiguous. */
+/** Submits a fold of operands, broadcast to `shape`, along `axes` into `result`, which is contiguous. */
 export function submitFold(
   fold: Fold,
   operands: readonly DeviceArray[],
+  shape: readonly number[],
   axes: readonly number[],
   result: DeviceArray,
   target: Target,
 ): void {
-  const { shape } = operands[0] as DeviceArray;
   const part = (isFolded: boolean): { extents: readonly number[]; strides: readonly (readonly number[])[] } => {
     const chosen = shape.map((_, axis) => axis).filter((axis) => axes.includes(axis) === isFolded);
     return joined({

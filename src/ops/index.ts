@@ -1,5 +1,23 @@
 // `millrace/ops`: operations on arrays, which programs that do not import it do not load.
 export * from './arithmetic.js';
+export { concatenate, split, stack, take, tile } from './assembly.js';
+export type { AxisOptions } from './assembly.js';
+export { compact, unique } from './compaction.js';
+export type { CompactOptions } from './compaction.js';
+export { binCount, histogram } from './counting.js';
+export type { HistogramOptions } from './counting.js';
+export * from './creation.js';
 export { elementwise } from './elementwise.js';
+export type { Elementwise, Operand } from './elementwise.js';
+export { matmul } from './matmul.js';
+export { generator, random } from './random.js';
+export type { NormalOptions, RandomGenerator, UniformOptions } from './random.js';
+export type { Binary, Result, Unary } from './ready.js';
 export * from './reductions.js';
+export { cumprod, cumsum } from './scans.js';
+export type { ScanOptions } from './scans.js';
 export { astype, clip, where } from './selection.js';
+export { argsort, searchSorted, sort, topk } from './sorting.js';
+export type { SortOptions } from './sorting.js';
+export { tidy } from './tidy.js';
+export type { On, OpOptions } from './target.js';

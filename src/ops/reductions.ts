@@ -64,10 +64,10 @@ function reduce(
   try {
     if (result.length === 0) return result;
     const overlaps = operands.some((operand) => operand.storage === result.storage);
-    if (result.isContiguous && !overlaps) submitFold(fold, operands, axes, result, target);
+    if (result.isContiguous && !overlaps) submitFold(fold, operands, shape, axes, result, target);
     else {
       using between = target.temporary(kept, dtype);
-      submitFold(fold, operands, axes, between, target);
+      submitFold(fold, operands, shape, axes, between, target);
       target.recorder.copy(result, between);
     }
   } catch (error) {
@@ -118,6 +118,15 @@ export function sum<A extends DeviceArray, const O extends ReductionOptions = Re
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
   return reduce('sum', [a], opts, sumPlan('sum')) as Result<O, SumOf<TypeOf<A>>>;
+}
+
+/** The sum of the products of the elements of two arrays. */
+export function productOf(a: DType, b: DType, dtype: DType): Fold {
+  const type = REGISTER_TYPE[dtype];
+  const leaf = ([x, y]: readonly string[]): readonly string[] => [
+    `${castText(x as string, REGISTER_TYPE[a], type)} * ${castText(y as string, REGISTER_TYPE[b], type)}`,
+  ];
+  return { ...simple('dot', dtype, type, zeroOf(type), 'v0 = v0 + a0;'), key: `dot:${a}:${b}:${dtype}`, leaf };
 }
 
 /** The product of the elements, 1 of none: `numpy.prod`. Types as of `sum`. */

@@ -3,18 +3,25 @@ import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { DeviceArray } from '../core/api/array.js';
 import { getDefaultDevice } from '../core/api/global-functions.js';
+import { checkOpenDevice } from '../core/api/open-devices.js';
+import type { DeviceName } from '../core/api/device-info.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import { noted } from './tidy.js';
 
-/** What makes arrays and submits operations: a stream, the stream of a capture, or a lane of a pipeline. */
-export type On = Recorder | { readonly stream: Recorder; empty<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D> };
+/** What makes arrays and submits operations: a stream, the stream of a capture, a lane of a pipeline, or a device, which has a current stream. */
+export type On =
+  | Recorder
+  | DeviceName
+  | { readonly stream: Recorder; empty<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D> };
 
 /** Options of every operation. */
 export interface OpOptions<D extends DType = DType> {
   /**
-   * The stream that runs the operation and allocates its result; default the current stream of the arrays' device. A lane of a pipeline
-   * runs it on its stream, and the result belongs to the lane's item.
+   * The stream that runs the operation and allocates its result; default the current stream of the arrays' device, or of the default device
+   * without arrays. A device or its name is its current stream. A lane of a pipeline runs it on its stream, and the result belongs to the
+   * lane's item.
    */
   readonly on?: On;
   /** The array that takes the result, of the result's shape; also one of the operands. Default a new array. NumPy's `out`. */
@@ -56,12 +63,12 @@ export function targetOf(name: string, opts: OpOptions | undefined, arrays: read
   if (out !== undefined && dtype !== out.dtype) {
     throw badArgument('dtype', given.dtype, `The dtype of ${name} (${dtype}) is not that of the array out (${out.dtype}).`, out.dtype);
   }
-  const maker = on === undefined || 'allocate' in on ? undefined : on;
+  const maker = typeof on !== 'object' || 'allocate' in on ? undefined : on;
   return {
     recorder,
     dtype,
     take(shape, type) {
-      if (out === undefined) return maker?.empty(shape, type) ?? recorder.allocate(Object.freeze([...shape]), type);
+      if (out === undefined) return maker?.empty(shape, type) ?? noted(recorder.allocate(Object.freeze([...shape]), type));
       if (shape.length !== out.shape.length || shape.some((extent, axis) => extent !== out.shape[axis])) {
         throw badArgument(
           'out',
@@ -80,10 +87,11 @@ export function targetOf(name: string, opts: OpOptions | undefined, arrays: read
 }
 
 function recorderOf(on: On): Recorder {
+  if (typeof on === 'string') return checkOpenDevice('on', on).stream;
   const candidate = on as Partial<Recorder> & { readonly stream?: Recorder };
   const found = candidate?.allocate === undefined ? candidate?.stream : (on as Recorder);
   if (found?.allocate === undefined || found.core === undefined)
-    throw badArgument('on', on, `The option on (${show(on)}) is no stream and no lane.`);
+    throw badArgument('on', on, `The option on (${show(on)}) is no stream, no lane and no device.`);
   return found;
 }
 

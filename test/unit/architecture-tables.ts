@@ -43,7 +43,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'toolchain',
   ],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
-  ops: ['core', 'compiler'],
+  ops: ['core', 'compiler', 'protocol'],
   testing: ['core', 'protocol', 'reactive/index.ts'],
   'open-options.ts': ['core', 'protocol'],
   'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions', 'open-options.ts'],

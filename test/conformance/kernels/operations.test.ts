@@ -1,5 +1,5 @@
 // Chapter 11: operations on arrays. What they compute is the subject of arithmetic/operations.test.ts.
-import { firstValueFrom, from, toArray } from 'rxjs';
+import { firstValueFrom, from as observe, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
 import { ArgumentError, BoundsError, CompileError, f32, inout, kernel, overlap, UpstreamError } from 'millrace';
 import * as ops from 'millrace/ops';
@@ -39,7 +39,7 @@ defineChapter((target) => {
     rule('S1101', 'in a pipeline, a lane runs it and owns its result', async () => {
       const { device } = chapter;
       const run = overlap(device, [1, 2, 3], { depth: 2 }, (n, lane) => ops.add(lane.full(2, n), 10, { on: lane }).read());
-      const results = await firstValueFrom(from(run).pipe(toArray()));
+      const results = await firstValueFrom(observe(run).pipe(toArray()));
       expect(results.map((one) => [...one])).toEqual([
         [11, 11],
         [12, 12],
@@ -177,6 +177,151 @@ defineChapter((target) => {
       expect(await total.item()).toBe(63);
       await graph.close();
       await stream.close();
+    });
+
+    rule('S1109', 'arrays of numbers in a row', async () => {
+      const { device } = chapter;
+      const on = device;
+      using whole = ops.arange(5, 0, -2, { on });
+      expect([whole.dtype, ...(await whole.read())]).toEqual(['i32', 5, 3, 1]);
+      using parts = ops.linspace(0, 1, 5, { on });
+      expect([parts.dtype, ...(await parts.read())]).toEqual(['f32', 0, 0.25, 0.5, 0.75, 1]);
+      using above = ops.eye(2, 3, { on, diagonal: 1, dtype: 'u8' });
+      expect([...(await above.read())]).toEqual([0, 1, 0, 0, 0, 1]);
+      expect(() => ops.arange(0, 5, 0, { on })).toThrow(ArgumentError);
+      expect(() => ops.arange(Number.NaN, { on })).toThrow(ArgumentError);
+    });
+
+    rule('S1110', 'random numbers of a seed are the same everywhere', async () => {
+      const { device } = chapter;
+      const one = ops.generator(42);
+      const other = ops.generator(42);
+      const stream = device.createStream();
+      using a = one.uniform([2, 3], { on: device });
+      using b = other.uniform([2, 3], { on: stream });
+      const first = [...(await a.read())];
+      expect([...(await b.read())]).toEqual(first);
+      // Words of cuRAND: the same numbers on both devices.
+      expect(first.slice(0, 2)).toEqual([Math.fround(0.6129598617553711), Math.fround(0.4685865044593811)]);
+      using later = one.uniform(6, { on: device });
+      expect(new Set([...first, ...(await later.read())]).size).toBe(12);
+      using dice = one.integers(1, 7, 1000, { on: device });
+      expect([...new Set(await dice.read())].toSorted((x, y) => x - y)).toEqual([1, 2, 3, 4, 5, 6]);
+      using order = one.permutation(1000, { on: device });
+      expect([...(await order.read())].toSorted((x, y) => x - y)).toEqual(Array.from({ length: 1000 }, (_, at) => at));
+      await stream.close();
+    });
+
+    rule('S1111', 'products of matrices', async () => {
+      const { device } = chapter;
+      const numbers = ops.generator(7);
+      using a = numbers.integers(-9, 10, [2, 65, 33], { on: device, dtype: 'f32' });
+      using b = numbers.integers(-9, 10, [33, 70], { on: device, dtype: 'f32' });
+      using c = ops.matmul(a, b);
+      using turned = ops.matmul(b.transpose(), a.transpose([0, 2, 1]));
+      const [left, right, product, back] = await Promise.all([a.read(), b.read(), c.read(), turned.read()]);
+      expect(c.shape).toEqual([2, 65, 70]);
+      let wrong = 0;
+      for (let n = 0; n < 2; n++) {
+        for (let i = 0; i < 65; i++) {
+          for (let j = 0; j < 70; j++) {
+            let sum = 0;
+            for (let k = 0; k < 33; k++) sum += left[(n * 65 + i) * 33 + k]! * right[k * 70 + j]!;
+            if (product[(n * 65 + i) * 70 + j] !== sum || back[(n * 70 + j) * 65 + i] !== sum) wrong++;
+          }
+        }
+      }
+      expect(wrong).toBe(0);
+      using vector = device.from([1, 2, 3]);
+      expect(await ops.matmul(vector, vector).item()).toBe(14);
+      expect(() => ops.matmul(a, vector)).toThrow(ArgumentError);
+    });
+
+    rule('S1112', 'sorts along an axis, stable, NaN last', async () => {
+      const { device } = chapter;
+      const host = Float32Array.from({ length: 3 * 1300 }, (_, at) => (at % 97 === 5 ? Number.NaN : (at * 7919) % 101));
+      using x = device.from(host, { shape: [1300, 3] });
+      using sorted = ops.sort(x, { axis: 0, descending: true });
+      using order = ops.argsort(x, { axis: 0, descending: true });
+      const [values, places] = await Promise.all([sorted.read(), order.read()]);
+      for (let column = 0; column < 3; column++) {
+        const wanted = Array.from({ length: 1300 }, (_, at) => at).toSorted((p, q) => {
+          const [u, v] = [host[p * 3 + column]!, host[q * 3 + column]!];
+          return Number(Number.isNaN(u)) - Number(Number.isNaN(v)) || (v > u ? 1 : v < u ? -1 : 0) || p - q;
+        });
+        expect(
+          wanted.every((from, to) => places[to * 3 + column] === from && Object.is(values[to * 3 + column], host[from * 3 + column])),
+        ).toBe(true);
+      }
+      const best = ops.topk(device.from(Int32Array.of(4, 9, 1, 9)), 2);
+      expect([...(await best.values.read()), ...(await best.indices.read())]).toEqual([9, 9, 1, 3]);
+      using steps = device.from([1, 2, 2, 5]);
+      using wanted = device.from([0, 2, 9]);
+      expect([...(await ops.searchSorted(steps, wanted).read())]).toEqual([0, 1, 4]);
+      expect([...(await ops.searchSorted(steps, wanted, { side: 'right' }).read())]).toEqual([0, 3, 4]);
+    });
+
+    rule('S1113', 'scans along an axis', async () => {
+      const { device } = chapter;
+      using x = device.ones([3, 5000]);
+      using sums = ops.cumsum(x);
+      expect((await sums.read()).every((value, at) => value === (at % 5000) + 1)).toBe(true);
+      using columns = ops.cumprod(device.from(Uint8Array.of(1, 2, 3, 4), { shape: [2, 2] }), { axis: 0 });
+      expect([columns.dtype, ...(await columns.read())]).toEqual(['u64', 1n, 2n, 3n, 8n]);
+    });
+
+    rule('S1114', 'puts arrays together and takes them apart', async () => {
+      const { device } = chapter;
+      using a = device.from(Int32Array.of(0, 1, 2, 3, 4, 5), { shape: [2, 3] });
+      using both = ops.concatenate([a, a.view([undefined, undefined, -1])], { axis: 1 });
+      expect([...(await both.read())]).toEqual([0, 1, 2, 3, 4, 5, 3, 4, 5, 0, 1, 2]);
+      using stacked = ops.stack([a, a], { axis: -1 });
+      expect([stacked.shape, ...(await stacked.read())]).toEqual([[2, 3, 2], 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
+      using tiled = ops.tile(a, [2, 1, 2]);
+      expect(tiled.shape).toEqual([2, 2, 6]);
+      const parts = ops.split(a, 3, { axis: 1 });
+      expect([...(await parts[2]!.read())]).toEqual([2, 5]);
+      using chosen = ops.take(a, device.from(Int32Array.of(-1, 0)), { axis: 1 });
+      expect([...(await chosen.read())]).toEqual([2, 0, 5, 3]);
+      expect(() => ops.concatenate([a, a.view([0, 1])], { axis: 1 })).toThrow(ArgumentError);
+      expect(() => ops.split(a, 4)).toThrow(ArgumentError);
+      await expect(ops.take(a, device.from(Int32Array.of(2))).read()).rejects.toMatchObject({ cause: { code: 'ERR_MILLRACE_ASSERT' } });
+    });
+
+    rule('S1115', 'counts', async () => {
+      const { device } = chapter;
+      using x = device.from(Uint8Array.of(1, 2, 2, 9));
+      expect([...(await ops.binCount(x, 4).read())]).toEqual([0, 1, 2, 0]);
+      using y = device.from([0, 0.5, 0.99, 1, 2, Number.NaN]);
+      expect([...(await ops.histogram(y, 4, { range: [0, 1] }).read())]).toEqual([1, 0, 1, 2]);
+      expect(() => ops.histogram(y, 4, { range: [1, 1] })).toThrow(ArgumentError);
+    });
+
+    rule('S1116', 'results whose length depends on the elements', async () => {
+      const { device } = chapter;
+      using x = device.from([3, 1, Number.NaN, 3, 2, Number.NaN, 1]);
+      expect([...(await (await ops.unique(x)).read())]).toEqual([1, 2, 3, Number.NaN]);
+      expect([...(await (await ops.compact(x, ops.greater(x, 1))).read())]).toEqual([3, 3, 2]);
+      expect((await ops.compact(x, ops.less(x, 0))).shape).toEqual([0]);
+      await expect(ops.compact(x, device.zeros(3))).rejects.toThrow(ArgumentError);
+    });
+
+    rule('S1117', 'tidy disposes what lies between', async () => {
+      const { device } = chapter;
+      using x = device.from([1, 2, 3]);
+      let between: Disposable & { readonly isDisposed: boolean } = x;
+      using y = ops.tidy(() => ops.tidy(() => ops.add((between = ops.multiply(x, x)), 8)));
+      expect([between.isDisposed, y.isDisposed, ...(await y.read())]).toEqual([true, false, 9, 12, 17]);
+      expect(await ops.tidy(() => ops.mean((between = ops.multiply(x, 2))).item())).toBe(4);
+      expect(between.isDisposed).toBe(true);
+      expect(() =>
+        ops.tidy(() => {
+          between = ops.add(x, 1);
+          throw new RangeError('own');
+        }),
+      ).toThrow(RangeError);
+      expect(between.isDisposed).toBe(true);
+      expect(x.isDisposed).toBe(false);
     });
   });
 });

@@ -1,0 +1,234 @@
+// Arrays put together from others, and parts of arrays by number.
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
+import type { DType } from '../core/elements/dtype.js';
+import { MAX_RANK } from '../protocol/protocol.gen.js';
+import { Arguments } from './body.js';
+import { arraysAmong } from './fused.js';
+import { checkAxis } from './layout.js';
+import { promoted } from './promotion.js';
+import type { Result, TypeOf } from './ready.js';
+import { copied } from './rows.js';
+import { astype } from './selection.js';
+import { type OpOptions, targetOf, type Target } from './target.js';
+
+/** Options of operations along one axis. */
+export interface AxisOptions<D extends DType = DType> extends OpOptions<D> {
+  /** The axis, negative from the end. Default 0. */
+  readonly axis?: number;
+}
+
+/** Copies an array to a part of the result, of another type if need be. */
+function put(part: DeviceArray, array: DeviceArray, { recorder }: Target): void {
+  if (part.dtype === array.dtype) recorder.copy(part, array);
+  else astype(array, part.dtype, { out: part, on: recorder });
+}
+
+function listed(name: string, arrays: readonly DeviceArray[]): readonly DeviceArray[] {
+  if (!Array.isArray(arrays) || arrays.length === 0)
+    throw badArgument('arrays', arrays, `The arrays of ${name} (${show(arrays)}) are no list of arrays.`);
+  if (arraysAmong(name, arrays).length !== arrays.length)
+    throw badArgument('arrays', arrays, `The arrays of ${name} are not all device arrays.`);
+  return arrays;
+}
+
+/**
+ * The arrays one after another along an axis: `numpy.concatenate`. Their other dimensions are equal, and their types meet. Throws ArgumentError
+ * for an empty list, for other shapes, and as every operation does.
+ */
+export function concatenate<A extends DeviceArray, const O extends AxisOptions = Record<never, never>>(
+  arrays: readonly A[],
+  opts?: O,
+): Result<O, TypeOf<A>> {
+  const all = listed('concatenate', arrays);
+  const target = targetOf('concatenate', opts, all, ['axis']);
+  const [first] = all as readonly [DeviceArray];
+  const rank = first.shape.length;
+  const axis = checkAxis(opts?.axis ?? 0, rank);
+  for (const one of all) {
+    if (one.shape.length === rank && one.shape.every((extent, at) => at === axis || extent === first.shape[at])) continue;
+    throw badArgument('arrays', one, `The shapes of concatenate differ: ${first.label} and ${one.label}, along axis ${axis}.`, first.shape);
+  }
+  const total = all.reduce((sum, one) => sum + (one.shape[axis] as number), 0);
+  const shape = first.shape.map((extent, at) => (at === axis ? total : extent));
+  const dtype = target.dtype ?? all.map((one) => one.dtype).reduce(promoted);
+  let at = 0;
+  return assembled(all, shape, dtype, target, (result, one) => {
+    const from = at;
+    at += one.shape[axis] as number;
+    return result.view(...shape.map((_, own) => (own === axis ? ([from, at] as const) : undefined)));
+  }) as Result<O, TypeOf<A>>;
+}
+
+/** The arrays, of one shape, along a new axis: `numpy.stack`. Throws ArgumentError for an empty list, for other shapes, and as every operation does. */
+export function stack<A extends DeviceArray, const O extends AxisOptions = Record<never, never>>(
+  arrays: readonly A[],
+  opts?: O,
+): Result<O, TypeOf<A>> {
+  const all = listed('stack', arrays);
+  const target = targetOf('stack', opts, all, ['axis']);
+  const [first] = all as readonly [DeviceArray];
+  const rank = first.shape.length + 1;
+  const axis = checkAxis(opts?.axis ?? 0, rank);
+  if (rank > MAX_RANK)
+    throw badArgument('arrays', first, `The result of stack has more dimensions (${rank}) than an array has (${MAX_RANK}).`, MAX_RANK);
+  for (const one of all) {
+    if (one.shape.length === rank - 1 && one.shape.every((extent, at) => extent === first.shape[at])) continue;
+    throw badArgument('arrays', one, `The shapes of stack differ: ${first.label} and ${one.label}.`, first.shape);
+  }
+  const shape = first.shape.toSpliced(axis, 0, all.length);
+  const dtype = target.dtype ?? all.map((one) => one.dtype).reduce(promoted);
+  let next = 0;
+  return assembled(all, shape, dtype, target, (result) => {
+    const at = next++;
+    return result.view(...shape.map((_, own) => (own === axis ? at : undefined)));
+  }) as Result<O, TypeOf<A>>;
+}
+
+function assembled(
+  all: readonly DeviceArray[],
+  shape: readonly number[],
+  dtype: DType,
+  target: Target,
+  partOf: (result: DeviceArray, one: DeviceArray) => DeviceArray,
+): DeviceArray {
+  const result = target.take(shape, dtype);
+  try {
+    // A part may lie where a later operand is read.
+    const overlaps = all.some((one) => one.storage === result.storage);
+    using between = overlaps ? target.temporary(shape, dtype) : undefined;
+    for (const one of all) {
+      const part = partOf(between ?? result, one);
+      if (part.length > 0) put(part, one, target);
+    }
+    if (between !== undefined) target.recorder.copy(result, between);
+  } catch (error) {
+    target.giveBack(result);
+    throw error;
+  }
+  return result;
+}
+
+/**
+ * Views of parts of an array along an axis: `parts` equal ones, or those that the numbers of a list separate: `numpy.split`. Copies nothing.
+ * Throws ArgumentError for parts that are not equal, and for an axis that the array does not have.
+ */
+export function split<A extends DeviceArray>(a: A, parts: number | readonly number[], opts: { readonly axis?: number } = {}): A[] {
+  arraysAmong('split', [a]);
+  const axis = checkAxis(opts.axis ?? 0, a.shape.length);
+  const extent = a.shape[axis] as number;
+  let bounds: readonly number[];
+  if (typeof parts === 'number') {
+    checkInteger('parts', parts, 1);
+    if (extent % parts !== 0)
+      throw badArgument('parts', parts, `The ${extent} elements along axis ${axis} are no ${parts} equal parts.`, extent);
+    bounds = Array.from({ length: parts - 1 }, (_, at) => ((at + 1) * extent) / parts);
+  } else bounds = parts.map((bound) => checkInteger('bound', bound, 0, extent));
+  return [0, ...bounds].map(
+    (from, at) => a.view(...a.shape.map((_, own) => (own === axis ? ([from, bounds[at] ?? extent] as const) : undefined))) as A,
+  );
+}
+
+/** The array, repeated along each axis: `numpy.tile`. `counts` has a number for each axis, or for more axes at the front. Throws as every operation does. */
+export function tile<A extends DeviceArray, const O extends OpOptions = Record<never, never>>(
+  a: A,
+  counts: number | readonly number[],
+  opts?: O,
+): Result<O, TypeOf<A>> {
+  arraysAmong('tile', [a]);
+  const target = targetOf('tile', opts, [a]);
+  const own = (Array.isArray(counts) ? counts : [counts]).map((count: unknown) => checkInteger('count', count, 0));
+  const rank = Math.max(own.length, a.shape.length);
+  if (rank > MAX_RANK)
+    throw badArgument('counts', counts, `The result of tile has more dimensions (${rank}) than an array has (${MAX_RANK}).`, MAX_RANK);
+  const repeats = [...Array.from({ length: rank - own.length }, () => 1), ...own];
+  const extents = [...Array.from({ length: rank - a.shape.length }, () => 1), ...a.shape];
+  const shape = extents.map((extent, axis) => extent * repeats[axis]!);
+  const result = target.take(shape, target.dtype ?? a.dtype);
+  try {
+    using source = result.storage === a.storage ? copied(a, target) : undefined;
+    const from = (source ?? a).view(...a.shape.map(() => undefined));
+    // Each turn doubles what is there, so the number of copies is logarithmic in the counts.
+    if (result.length > 0) fillTiles(result, from, extents, repeats, target);
+  } catch (error) {
+    target.giveBack(result);
+    throw error;
+  }
+  return result as Result<O, TypeOf<A>>;
+}
+
+function fillTiles(result: DeviceArray, from: DeviceArray, extents: readonly number[], repeats: readonly number[], target: Target): void {
+  const rank = extents.length;
+  const filled = [...extents];
+  const box = (lows: readonly number[], highs: readonly number[]): DeviceArray =>
+    result.view(...lows.map((low, axis) => [low, highs[axis] as number] as const));
+  const zeros = extents.map(() => 0);
+  const corner = box(zeros, filled);
+  put(
+    from.shape.length === rank ? corner : corner.view(...extents.map((_, axis) => (axis < rank - from.shape.length ? 0 : undefined))),
+    from,
+    target,
+  );
+  for (let axis = rank - 1; axis >= 0; axis--) {
+    const whole = extents[axis]! * repeats[axis]!;
+    while (filled[axis]! < whole) {
+      const more = Math.min(filled[axis]!, whole - filled[axis]!);
+      const lows = zeros.map((low, own) => (own === axis ? filled[axis]! : low));
+      const highs = filled.map((high, own) => (own === axis ? high + more : high));
+      const sources = filled.map((high, own) => (own === axis ? more : high));
+      target.recorder.copy(box(lows, highs), box(zeros, sources));
+      filled[axis]! += more;
+    }
+  }
+}
+
+/**
+ * The elements with these numbers along an axis, in any shape of numbers: `numpy.take`. Negative numbers count from the end. The operation fails
+ * with a LaunchError for a number outside the axis. Throws ArgumentError for indices that are no integers, and as every operation does.
+ * @example const rows = take(table, indices); // table[indices]
+ */
+export function take<A extends DeviceArray, const O extends AxisOptions = Record<never, never>>(
+  a: A,
+  indices: DeviceArray,
+  opts?: O,
+): Result<O, TypeOf<A>> {
+  arraysAmong('take', [a, indices]);
+  const target = targetOf('take', opts, [a, indices], ['axis']);
+  if (!/^[iu]\d+$/.test(indices.dtype))
+    throw badArgument('indices', indices, `The indices of take (${indices.label}) are no integers.`, 'i32');
+  const axis = checkAxis(opts?.axis ?? 0, a.shape.length);
+  const extent = a.shape[axis] as number;
+  const shape = a.shape.toSpliced(axis, 1, ...indices.shape);
+  if (shape.length > MAX_RANK)
+    throw badArgument(
+      'indices',
+      indices,
+      `The result of take has more dimensions (${shape.length}) than an array has (${MAX_RANK}).`,
+      MAX_RANK,
+    );
+  const result = target.take(shape, target.dtype ?? a.dtype);
+  try {
+    if (result.length === 0) return result as Result<O, TypeOf<A>>;
+    using rows = a.isContiguous ? undefined : copied(a, target);
+    using numbers = indices.isContiguous ? undefined : copied(indices, target);
+    const isOwn = result.dtype === a.dtype && result.isContiguous && result.storage !== a.storage && result.storage !== indices.storage;
+    using between = isOwn ? undefined : target.temporary(shape, a.dtype);
+    const args = new Arguments();
+    args.array('x', rows ?? a);
+    args.array('indices', numbers ?? indices);
+    args.array('y', between ?? result, 'output');
+    const inner = a.shape.slice(axis + 1).reduce((product, own) => product * own, 1);
+    args.numbers({ extent, inner, chosen: indices.length });
+    const body = (): string => `
+      const column = i % inner; const rest = idiv(i, inner); const place = rest % chosen; const outer = idiv(rest, chosen);
+      const number = i64(indices[place]); assert(number >= -i64(extent) && number < i64(extent));
+      const at = number < 0n ? number + i64(extent) : number;
+      y[i] = x[(outer * extent + i32(at)) * inner + column];`;
+    args.launch(target.recorder, 'take', '', { threads: result.length }, 'i, assert', body);
+    if (between !== undefined) put(result, between, target);
+  } catch (error) {
+    target.giveBack(result);
+    throw error;
+  }
+  return result as Result<O, TypeOf<A>>;
+}

@@ -1,0 +1,61 @@
+// A kernel that the library writes: its parameters and arguments side by side, so that neither can be forgotten.
+import type { DeviceArray } from '../core/api/array.js';
+import type { Recorder } from '../core/api/recorder.js';
+import { f64, i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
+import { inout, input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
+import { kernelOfText } from '../compiler/definitions/kernel.js';
+
+const kernels: Map<string, Kernel> = new Map();
+type ArrayAccess = 'input' | 'output' | 'inout';
+const ACCESS: Readonly<Record<ArrayAccess, (type: Scalar) => Param>> = { input, output, inout };
+
+/** The arguments of one launch, in the order of the parameters. */
+export class Arguments {
+  readonly #params: Record<string, Param> = {};
+  readonly #values: Record<string, unknown> = {};
+
+  /** An array, from its first element in memory to its last. Returns where element 0 is. */
+  array(name: string, array: DeviceArray, access: ArrayAccess = 'input'): number {
+    const [elements, first] = array.span;
+    this.#params[name] = ACCESS[access](scalarOf(array.dtype));
+    this.#values[name] = elements;
+    return first;
+  }
+
+  /** Whole numbers of 32 bits. */
+  numbers(numbers: Readonly<Record<string, number>>): void {
+    for (const [name, value] of Object.entries(numbers)) {
+      this.#params[name] = i32;
+      this.#values[name] = value;
+    }
+  }
+
+  /** Numbers of f64. */
+  reals(numbers: Readonly<Record<string, number>>): void {
+    for (const [name, value] of Object.entries(numbers)) {
+      this.#params[name] = f64;
+      this.#values[name] = value;
+    }
+  }
+
+  /** Launches the kernel with this body, which names the thread's members in `thread`; it is written once for each `key`. */
+  launch(
+    recorder: Recorder,
+    name: string,
+    key: string,
+    shape: Extract<LaunchShape, { readonly sharedBytes?: number }>,
+    thread: string,
+    body: () => string,
+  ): void {
+    const full = `${name}|${key}|${Object.entries(this.#params)
+      .map(([own, param]) => `${own}:${param.dtype}`)
+      .join()}`;
+    let kernel = kernels.get(full);
+    if (kernel === undefined) {
+      const text = `({ ${Object.keys(this.#params).join(', ')} }, { ${thread}, idiv, min, max, i32, u32, i64, u64, f32, f64 }) => { ${body()} }`;
+      kernel = kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 });
+      kernels.set(full, kernel);
+    }
+    recorder.launch(kernel, { ...shape, label: name }, this.#values as never);
+  }
+}

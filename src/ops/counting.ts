@@ -1,0 +1,79 @@
+// Counts of values. They are sums of whole numbers, so the order of the atomic additions does not matter.
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
+import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { Arguments } from './body.js';
+import { arraysAmong } from './fused.js';
+import { isReal } from './ready.js';
+import { copied } from './rows.js';
+import { type OpOptions, targetOf, type Target } from './target.js';
+
+/**
+ * How often each whole number from 0 to before `length` occurs: `numpy.bincount`, which finds the length itself. i32. Other numbers are not counted.
+ * Throws ArgumentError for elements that are no integers, and as every operation does.
+ */
+export function binCount(a: DeviceArray, length: number, opts?: Omit<OpOptions, 'dtype'>): DeviceArray<'i32'> {
+  arraysAmong('binCount', [a]);
+  const target = targetOf('binCount', opts, [a]);
+  checkInteger('length', length, 0);
+  if (isReal(REGISTER_TYPE[a.dtype])) throw badArgument('a', a, `The elements of binCount (${a.label}) are no integers.`, 'i32');
+  const value = a.dtype === 'bool' ? 'i64(x[i] ? 1 : 0)' : 'i64(x[i])';
+  return counted('binCount', a, length, target, {}, `const bin = ${value}; if (bin >= 0n && bin < i64(length)) atomicAdd(y, i32(bin), 1);`);
+}
+
+/** Options of `histogram`. */
+export interface HistogramOptions extends Omit<OpOptions, 'dtype'> {
+  /** The limits of the bins, both included. `[min, max]` of the elements in NumPy, which has to wait for them. */
+  readonly range: readonly [low: number, high: number];
+}
+
+/**
+ * How many elements lie in each of `bins` equal bins of a range: `numpy.histogram(a, bins, range)[0]`. The last bin includes the upper limit. i32.
+ * Elements outside the range, and NaN, are not counted. Throws ArgumentError for a range without extent, and as every operation does.
+ */
+export function histogram(a: DeviceArray, bins: number, opts: HistogramOptions): DeviceArray<'i32'> {
+  arraysAmong('histogram', [a]);
+  const target = targetOf('histogram', opts, [a], ['range']);
+  checkInteger('bins', bins, 1);
+  const [low, high] = opts?.range ?? [];
+  if (!(Number.isFinite(low) && Number.isFinite(high) && low < high))
+    throw badArgument(
+      'range',
+      opts?.range,
+      `The range of histogram (${show(opts?.range)}) is no pair of finite numbers, the smaller one first.`,
+    );
+  const value = a.dtype === 'bool' ? 'f64(x[i] ? 1 : 0)' : 'f64(x[i])';
+  const body = `const value = ${value}; if (value >= low && value <= high) atomicAdd(y, min(i32((value - low) * f64(length) / (high - low)), length - 1), 1);`;
+  return counted('histogram', a, bins, target, { low: low, high: high }, body);
+}
+
+function counted(
+  name: string,
+  a: DeviceArray,
+  length: number,
+  target: Target,
+  reals: Readonly<Record<string, number>>,
+  body: string,
+): DeviceArray<'i32'> {
+  const result = target.take([length], 'i32') as DeviceArray<'i32'>;
+  try {
+    using elements = a.isContiguous ? undefined : copied(a, target);
+    using between =
+      result.isContiguous && result.storage !== a.storage ? undefined : (target.temporary([length], 'i32') as DeviceArray<'i32'>);
+    const counts = between ?? result;
+    if (length > 0) target.recorder.fill(counts, 0);
+    if (length > 0 && a.length > 0) {
+      const args = new Arguments();
+      args.array('x', elements ?? a);
+      args.array('y', counts, 'inout');
+      args.numbers({ length });
+      args.reals(reals);
+      args.launch(target.recorder, name, '', { threads: a.length }, 'i, atomicAdd', () => body);
+    }
+    if (between !== undefined) target.recorder.copy(result, between);
+  } catch (error) {
+    target.giveBack(result);
+    throw error;
+  }
+  return result;
+}

@@ -1,0 +1,94 @@
+// Arrays of numbers in a row, and identity matrices.
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { type DType, f64, i32 } from '../core/elements/dtype.js';
+import { generate } from './generated.js';
+import type { Result } from './ready.js';
+import { type OpOptions, targetOf } from './target.js';
+
+function checkNumber(argument: string, value: unknown): number {
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw badArgument(argument, value, `The ${argument} (${show(value)}) is not a finite number.`);
+}
+
+/**
+ * The numbers from `start` (default 0) to before `stop`, `step` apart: `numpy.arange`. i32 if all three are whole numbers, else f32; NumPy's are
+ * int64 and float64. Throws ArgumentError for a step of 0, and as every operation does.
+ * @example arange(5) // 0 1 2 3 4
+ * @example arange(1, 2, 0.25) // 1 1.25 1.5 1.75
+ */
+export function arange<const O extends OpOptions = Record<never, never>>(stop: number, opts?: O): Result<O, 'i32' | 'f32'>;
+export function arange<const O extends OpOptions = Record<never, never>>(start: number, stop: number, opts?: O): Result<O, 'i32' | 'f32'>;
+export function arange<const O extends OpOptions = Record<never, never>>(
+  start: number,
+  stop: number,
+  step: number,
+  opts?: O,
+): Result<O, 'i32' | 'f32'>;
+export function arange(...args: readonly (number | OpOptions | undefined)[]): Result<OpOptions, DType> {
+  const numbers = args.filter((arg) => typeof arg === 'number');
+  const opts = args[numbers.length];
+  if (numbers.length === 0 || args.length > numbers.length + 1)
+    throw badArgument('stop', args[0], `The limit of arange (${show(args[0])}) is not a number.`);
+  const [start, stop, step] = (numbers.length === 1 ? [0, numbers[0], 1] : [numbers[0], numbers[1], numbers[2] ?? 1]).map((value, at) =>
+    checkNumber(['start', 'stop', 'step'][at] as string, value),
+  ) as [number, number, number];
+  if (step === 0) throw badArgument('step', step, 'The step of arange (0) must not be 0.');
+  const target = targetOf('arange', opts as OpOptions | undefined, []);
+  const isWhole = [start, stop, step].every((value) => Number.isInteger(value) && Math.abs(value) < 2 ** 31);
+  const length = Math.max(0, Math.ceil((stop - start) / step));
+  return row(
+    'arange',
+    start,
+    step,
+    checkInteger('number of elements of arange', length, 0, 2 ** 31 - 1),
+    target.dtype ?? (isWhole ? 'i32' : 'f32'),
+    target,
+  );
+}
+
+/**
+ * `count` numbers from `start` to `stop`, both included, evenly spaced: `numpy.linspace`. f32 unless `dtype` is given; NumPy's are float64.
+ * Throws ArgumentError for a negative count, and as every operation does.
+ */
+export function linspace<const O extends OpOptions = Record<never, never>>(
+  start: number,
+  stop: number,
+  count: number,
+  opts?: O,
+): Result<O, 'f32'> {
+  checkNumber('start', start);
+  checkNumber('stop', stop);
+  const length = checkInteger('count', count, 0, 2 ** 31 - 1);
+  const target = targetOf('linspace', opts, []);
+  return row('linspace', start, length < 2 ? 0 : (stop - start) / (length - 1), length, target.dtype ?? 'f32', target) as Result<O, 'f32'>;
+}
+
+/** Computed in f64, so that the last of many numbers is as exact as the first. */
+function row(
+  name: string,
+  start: number,
+  step: number,
+  length: number,
+  dtype: DType,
+  target: ReturnType<typeof targetOf>,
+): Result<OpOptions, DType> {
+  const numbers = { start: [f64, start], step: [f64, step] } as const;
+  return generate({ name, type: 'f64', values: ['start + f64(i) * step'], numbers }, [length], dtype, target);
+}
+
+/**
+ * A matrix of zeros with ones on the diagonal `diagonal` (default 0; positive above): `numpy.eye`. f32 unless `dtype` is given; NumPy's is
+ * float64. `columns` defaults to `rows`. Throws as every operation does.
+ */
+export function eye<const O extends OpOptions & { readonly diagonal?: number } = Record<never, never>>(
+  rows: number,
+  columns?: number,
+  opts?: O,
+): Result<O, 'f32'> {
+  const shape = [checkInteger('number of rows', rows, 0), checkInteger('number of columns', columns ?? rows, 0)] as const;
+  const target = targetOf('eye', opts, [], ['diagonal']);
+  const diagonal = checkInteger('diagonal', opts?.diagonal ?? 0, -(2 ** 31), 2 ** 31 - 1);
+  const numbers = { columns: [i32, shape[1]], diagonal: [i32, diagonal] } as const;
+  const values = ['i % columns - idiv(i, columns) === diagonal ? 1 : 0'];
+  return generate({ name: 'eye', type: 'i32', values, numbers }, shape, target.dtype ?? 'f32', target) as Result<O, 'f32'>;
+}

@@ -1,0 +1,196 @@
+// Products of matrices: a tile of the result for each block, of sums that its threads keep in registers.
+import { badArgument } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
+import { type DType, i32, scalarOf } from '../core/elements/dtype.js';
+import { lengthOf } from '../core/elements/shape.js';
+import { input, type Kernel, output, type Param } from '../core/kernels/kernel.js';
+import { kernelOfText } from '../compiler/definitions/kernel.js';
+import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { submitFold } from './fold.js';
+import { arraysAmong, castText, placesIn } from './fused.js';
+import { broadcastShape, broadcastStrides, joined } from './layout.js';
+import { promoted, type Promoted } from './promotion.js';
+import type { Result, TypeOf } from './ready.js';
+import { productOf } from './reductions.js';
+import { type OpOptions, targetOf, type Target } from './target.js';
+
+/** Threads of a block along each axis. */
+const SIDE = 16;
+/** Sums of a thread along each axis. */
+const EACH = 4;
+/** Rows and columns of a tile of the result. */
+const TILE = SIDE * EACH;
+/** Steps of the sums for which a block loads operands at once. */
+const DEPTH = 16;
+/** CUDA's limit of blocks along z. */
+const MOST_BATCHES = 65535;
+
+const kernels: Map<string, Kernel> = new Map();
+
+/**
+ * The product of matrices: the last two axes are rows and columns, and the axes before them broadcast; a vector is a row on the left and a
+ * column on the right, and its axis is not in the result: `numpy.matmul`, `a @ b`. Sums of f16 and bf16 are f32, others have the type of
+ * the result. Throws ArgumentError for operands without dimensions, for inner sizes that differ, for bool, and as every operation does.
+ * @example using c = matmul(a, b); // [m, k] and [k, n] give [m, n]
+ */
+export function matmul<A extends DeviceArray, B extends DeviceArray, const O extends OpOptions = Record<never, never>>(
+  a: A,
+  b: B,
+  opts?: O,
+): Result<O, Promoted<TypeOf<A>, TypeOf<B>>> {
+  const [left, right] = arraysAmong('matmul', [a, b]) as [DeviceArray, DeviceArray];
+  if (right === undefined) throw badArgument('b', b, 'Both operands of matmul are arrays.');
+  const target = targetOf('matmul', opts, [left, right]);
+  const own = promoted(left.dtype, right.dtype);
+  for (const one of [left, right]) {
+    if (one.shape.length === 0)
+      throw badArgument('a', one, `The operand of matmul (${one.label}) has no dimensions: multiply() takes numbers.`);
+  }
+  if (own === 'bool') throw badArgument('dtype', own, 'The operation matmul is not defined for elements of bool.');
+  const inner = left.shape.at(-1) as number;
+  const rightInner = right.shape.at(right.shape.length === 1 ? -1 : -2) as number;
+  if (inner !== rightInner) {
+    throw badArgument(
+      'b',
+      right,
+      `The inner sizes of matmul differ: ${left.label} has ${inner} columns, and ${right.label} ${rightInner} rows.`,
+      inner,
+    );
+  }
+  const rows = left.shape.length === 1 ? [] : [left.shape.at(-2) as number];
+  const columns = right.shape.length === 1 ? [] : [right.shape.at(-1) as number];
+  const batch = broadcastShape('matmul', [left.shape.slice(0, -2), right.shape.slice(0, -2)]);
+  const shape = [...batch, ...rows, ...columns];
+  const dtype = target.dtype ?? own;
+  const result = target.take(shape, dtype);
+  try {
+    if (result.length === 0) return result as never;
+    const isApart = result.storage !== left.storage && result.storage !== right.storage;
+    if (result.isContiguous && isApart) submit(left, right, batch, result, own, target);
+    else {
+      using between = target.temporary(shape, dtype);
+      submit(left, right, batch, between, own, target);
+      target.recorder.copy(result, between);
+    }
+  } catch (error) {
+    target.giveBack(result);
+    throw error;
+  }
+  return result as never;
+}
+
+function submit(a: DeviceArray, b: DeviceArray, batch: readonly number[], result: DeviceArray, own: DType, target: Target): void {
+  const inner = a.shape.at(-1) as number;
+  if (a.shape.length === 1 || b.shape.length === 1) {
+    // A vector: each result is one sum of products along a row.
+    const columns = b.shape.length === 1 ? [] : [b.shape.at(-1) as number];
+    const rows = a.shape.length === 1 ? [] : [a.shape.at(-2) as number];
+    const shape = [...batch, ...rows, ...columns, inner];
+    const right = b.shape.length === 1 ? b : b.transpose([...b.shape.keys()].slice(0, -2).concat([b.shape.length - 1, b.shape.length - 2]));
+    submitFold(productOf(a.dtype, b.dtype, own), [a, right], shape, [shape.length - 1], result, target);
+    return;
+  }
+  const [rows, columns] = [a.shape.at(-2) as number, b.shape.at(-1) as number];
+  const whole = [a, b].map((array) => broadcastStrides(array, [...batch, ...array.shape.slice(-2)]));
+  const { extents, strides } = joined({ extents: batch, strides: whole.map((steps) => steps.slice(0, -2)) });
+  const params: Record<string, Param> = {};
+  const args: Record<string, unknown> = {};
+  const give = (name: string, param: Param, value: unknown): void => {
+    params[name] = param;
+    args[name] = value;
+  };
+  const places = [a, b].map((array, at) => {
+    const name = at === 0 ? 'a' : 'b';
+    const [elements, first] = array.span;
+    give(name, input(scalarOf(array.dtype)), elements);
+    const terms = [`${name}First`];
+    give(`${name}First`, i32, first);
+    for (const [axis, stride] of strides[at]!.entries()) {
+      if (stride === 0) continue;
+      give(`${name}Step${axis}`, i32, stride);
+      terms.push(`z${axis} * ${name}Step${axis}`);
+    }
+    const [rowStride, columnStride] = whole[at]!.slice(-2) as [number, number];
+    // What is 1 is written into the kernel, so that compilers see neighbours.
+    const along = (place: string, stride: number, axis: string): string => {
+      if (stride === 1) return place;
+      give(`${name}${axis}`, i32, stride);
+      return `${place} * ${name}${axis}`;
+    };
+    return {
+      base: terms.join(' + '),
+      element: (row: string, column: string) =>
+        `${name}[${name}Base + ${along(row, rowStride, 'Row')} + ${along(column, columnStride, 'Column')}]`,
+    };
+  }) as [Place, Place];
+  for (const [axis, extent] of extents.entries()) if (axis > 0) give(`e${axis}`, i32, extent);
+  const type = REGISTER_TYPE[own];
+  const load = (at: 0 | 1, row: string, column: string): string =>
+    castText(places[at].element(row, column), REGISTER_TYPE[[a, b][at]!.dtype], type);
+  const [fromA, fromB] = [load(0, 'row', 'step'), load(1, 'step', 'column')];
+  const batches = lengthOf(extents);
+  for (const [name, value] of Object.entries({ rows, columns, inner, batches })) give(name, i32, value);
+  give('y', output(scalarOf(result.dtype)), result.span[0]);
+  const key = [a.dtype, b.dtype, own, result.dtype, fromA, fromB, places[0].base, places[1].base].join('|');
+  let kernel = kernels.get(key);
+  if (kernel === undefined) {
+    const store = (value: string): string => castText(value, type, REGISTER_TYPE[result.dtype]);
+    kernel = kernelOfText('matmul', params, textOf(Object.keys(params), type, extents.length, places, fromA, fromB, store), new Map(), {
+      file: undefined,
+      line: 0,
+    });
+    kernels.set(key, kernel);
+  }
+  const grid = [Math.ceil(columns / TILE), Math.ceil(rows / TILE), Math.min(batches, MOST_BATCHES)] as const;
+  target.recorder.launch(kernel, { grid, block: [SIDE, SIDE], label: 'matmul' }, args as never);
+}
+
+interface Place {
+  readonly base: string;
+  readonly element: (row: string, column: string) => string;
+}
+
+function textOf(
+  names: readonly string[],
+  type: string,
+  axes: number,
+  [a, b]: readonly [Place, Place],
+  fromA: string,
+  fromB: string,
+  store: (value: string) => string,
+): string {
+  const each = Array.from({ length: EACH }, (_, at) => at);
+  const pairs = each.flatMap((row) => each.map((column) => [row, column] as const));
+  const zero = `${type}(0)`;
+  // Neighbouring threads load and store neighbours, so a thread's rows and columns lie a block's width apart.
+  return `({ ${names.join(', ')} }, { threadIdx, blockIdx, gridDim, shared, syncthreads, idiv, i32, u32, i64, u64, f32, f64 }) => {
+    const as = shared('${type}', [${DEPTH}, ${TILE + 1}]); const bs = shared('${type}', [${DEPTH}, ${TILE}]);
+    const x = threadIdx.x; const t = threadIdx.y; const number = t * ${SIDE} + x;
+    const top = blockIdx.y * ${TILE}; const leftmost = blockIdx.x * ${TILE};
+    for (let z = blockIdx.z; z < batches; z += gridDim.z) {
+      ${placesIn('z', axes - 1, 'z', 'e')}
+      const aBase = ${a.base}; const bBase = ${b.base};
+      ${pairs.map(([row, column]) => `let c${row}${column} = ${zero};`).join(' ')}
+      for (let from = 0; from < inner; from += ${DEPTH}) {
+        for (let l = 0; l < ${(TILE * DEPTH) / SIDE ** 2}; l++) {
+          const e = number + l * ${SIDE ** 2}; const step = from + e % ${DEPTH}; const row = top + idiv(e, ${DEPTH});
+          let v = ${zero}; if (row < rows && step < inner) v = ${fromA};
+          as[e % ${DEPTH}][idiv(e, ${DEPTH})] = v;
+        }
+        for (let l = 0; l < ${(TILE * DEPTH) / SIDE ** 2}; l++) {
+          const e = number + l * ${SIDE ** 2}; const step = from + idiv(e, ${TILE}); const column = leftmost + e % ${TILE};
+          let v = ${zero}; if (column < columns && step < inner) v = ${fromB};
+          bs[idiv(e, ${TILE})][e % ${TILE}] = v;
+        }
+        syncthreads();
+        for (let k = 0; k < ${DEPTH}; k++) {
+          ${each.map((at) => `const a${at} = as[k][t + ${at * SIDE}]; const b${at} = bs[k][x + ${at * SIDE}];`).join(' ')}
+          ${pairs.map(([row, column]) => `c${row}${column} = c${row}${column} + a${row} * b${column};`).join(' ')}
+        }
+        syncthreads();
+      }
+      const base = z * rows * columns;
+      ${pairs.map(([row, column]) => `if (top + t + ${row * SIDE} < rows && leftmost + x + ${column * SIDE} < columns) y[base + (top + t + ${row * SIDE}) * columns + leftmost + x + ${column * SIDE}] = ${store(`c${row}${column}`)};`).join('\n      ')}
+    }
+  }`;
+}
