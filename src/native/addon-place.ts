@@ -1,5 +1,5 @@
 // Where the addon lies: named by MILLRACE_ADDON, built in a clone, or in the package of this platform. And why there is none.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { UnavailableError } from '../core/base/errors.js';
@@ -67,13 +67,21 @@ export function platformName(): string {
   return `${process.platform} ${process.arch}${library === undefined ? '' : `, ${library}`}`;
 }
 
-/** Throws an UnavailableError where a program that a bundler made runs without the files of this package. */
+/** Throws an UnavailableError where a program that a bundler made runs without the files of this package, or with those of another version. */
 export function checkPackage(): void {
+  if (isClone()) return;
   const dist = new URL('../', import.meta.url);
-  if (isClone() || existsSync(fileURLToPath(new URL('package-identity', dist)))) return;
-  throw unavailable(`The package millrace, whose files a bundled program needs, is not found from ${fileURLToPath(dist)}.`, [
-    `Install it there: npm install millrace@${VERSION}`,
-    'docs/bundlers.md of the repository names what a bundled program is shipped with.',
+  const place = fileURLToPath(dist);
+  const help = [`Install it there: npm install millrace@${VERSION}`];
+  if (!existsSync(fileURLToPath(new URL('package-identity', dist)))) {
+    const shipped = 'docs/bundlers.md of the repository names what a bundled program is shipped with.';
+    throw unavailable(`The package millrace, whose files a bundled program needs, is not found from ${place}.`, [...help, shipped]);
+  }
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', dist), 'utf8')) as { readonly version: string };
+  if (version === VERSION) return;
+  throw unavailable(`The package at ${place} is millrace ${version}, and the bundled program has the code of ${VERSION}.`, [
+    ...help,
+    'Or bundle the program again, with the installed version.',
   ]);
 }
 

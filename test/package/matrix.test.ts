@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -342,7 +343,14 @@ describe('the program runs', () => {
       const pooled =
         'UnavailableError CPU pools need the package piscina, which cannot be loaded.\n  Install it beside millrace: npm install piscina@5';
       expect(await says(SHIPPED)).toMatchObject({ tested, opened: 'open', pooled, found: { name: 'system', status: 'ok' } });
-      expect(await says([...SHIPPED, 'piscina'])).toMatchObject({ tested, opened: 'open', pooled: 42 });
+      const whole = [...SHIPPED, 'piscina'];
+      expect(await says(whole)).toMatchObject({ tested, opened: 'open', pooled: 42 });
+      const manifest = path.join(shipped(`needs-${whole.length}`, whole), 'node_modules/millrace/package.json');
+      writeFileSync(manifest, JSON.stringify({ ...(JSON.parse(readFileSync(manifest, 'utf8')) as object), version: '9.0.0' }));
+      const other = expect.stringMatching(
+        /is millrace 9\.0\.0, and the bundled program has the code of [\d.]+\.\n[^]*bundle the program again/,
+      );
+      expect(await says(whole)).toMatchObject({ tested, opened: other, pooled: other, found: { name: 'millrace', status: 'error' } });
     });
 
     test.runIf(IS_LONG)(

@@ -27,7 +27,7 @@ beforeAll(() => {
   const shared = readdirSync(join(root, 'dist')).filter((name) => /^shared-.*\.cjs$/.test(name));
   const named = ['', 'testing/'].flatMap((folder) => ['index.js', 'index.cjs', 'library.cjs'].map((name) => `${folder}${name}`));
   for (const file of [...named, 'package-identity', ...shared]) cpSync(join(root, 'dist', file), join(installed, 'dist', file));
-  writeFileSync(join(installed, 'package.json'), '{ "type": "module" }');
+  writeFileSync(join(installed, 'package.json'), JSON.stringify({ type: 'module', version: VERSION }));
   cpSync(join(installed, 'dist'), join(clone, 'dist'), { recursive: true });
   for (const folder of ['native/addon', 'node_modules/cmake-js']) mkdirSync(join(clone, folder), { recursive: true });
   writeFileSync(join(clone, 'native/addon/addon.cpp'), '');
