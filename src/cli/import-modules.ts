@@ -2,13 +2,14 @@
 // then runs again in a process that starts with tsx, because tsx that is registered later does not load in every release and project.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type Stats, statSync } from 'node:fs';
+import { readdirSync, type Stats, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { UnavailableError } from '../core/base/errors.js';
+import { didYouMean } from '../core/base/nearest-name.js';
 
 const TYPESCRIPT = /\.[cm]?tsx?$/;
 const STARTED_WITH_TSX = /(?:^|[/=])tsx(?:\/|$)/;
@@ -58,8 +59,16 @@ function checkFile(path: string): void {
   } catch (cause) {
     throw unavailable(`${path} cannot be read: ${(cause as Error).message}.`, [], cause);
   }
-  if (facts === undefined) throw unavailable(`There is no file ${path}.`);
+  if (facts === undefined) throw unavailable(`There is no file ${path}${didYouMean(basename(path), namesIn(dirname(path)))}.`);
   if (facts.isDirectory()) throw unavailable(`${path} is a folder, not a module.`, ['Name the files that define kernels.']);
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }
 
 /** The URL of tsx as the modules' project has it. Other runtimes read every kind of TypeScript. */
@@ -92,7 +101,7 @@ function typescriptOf(error: unknown): { readonly file?: string } | undefined {
   const [, file = ''] = /(?: for | imported from )(.+)$/.exec(message) ?? [];
   if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && TYPESCRIPT.test(file)) return { file };
   // The compiler of TypeScript finds other.ts where a module imports './other.js'.
-  return code.includes('_TYPESCRIPT_') || (code === 'ERR_MODULE_NOT_FOUND' && TYPESCRIPT.test(file)) ? {} : undefined;
+  return /_TYPE(?:SCRIPT|_STRIPPING)/.test(code) || (code === 'ERR_MODULE_NOT_FOUND' && TYPESCRIPT.test(file)) ? {} : undefined;
 }
 
 /** Node's stack and this tool's say nothing about the module. Never resolves for an error whose place only Node can print: it ends the process. */

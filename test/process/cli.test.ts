@@ -13,6 +13,7 @@ import { FAKE_DRIVER } from '../support/fake-driver.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MAIN = join(ROOT, 'dist/cli/main.js');
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-cli-'));
+writeFileSync(join(scratch, 'package.json'), '{}');
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 interface Ended {
@@ -77,7 +78,9 @@ describe('build', () => {
     millrace(['build', name, ...args, ...(args.includes('--for') ? [] : ['--for', 'cpu:x86-64'])]);
 
   test.concurrent.each([
-    ['absent.mjs', undefined, /^There is no file .*absent\.mjs\.\n$/],
+    ['absent.mjs', undefined, /^There is no file \S+absent\.mjs\b.*\.\n$/],
+    ['package.jsno', undefined, /^There is no file \S+package\.jsno \(did you mean package\.json\?\)\.\n$/],
+    ['none/of/it.ts', undefined, /^There is no file \S+none\/of\/it\.ts\.\n$/],
     ['.', undefined, /^\S+ is a folder, not a module\./],
     ['empty.mjs', 'export {};', /no kernel is defined/],
     ['lost.mjs', `import './lost-part.js';`, /lost\.mjs cannot be imported:\n.*Cannot find module '.*lost-part\.js' imported from/],
@@ -249,7 +252,10 @@ describe('doctor', () => {
       const path = join(scratch, folder);
       mkdirSync(path);
       const images = targets.map((target) => ({ file: `${target}.so`, kernel: 'k', target, compiler: 'g++' }));
-      writeFileSync(join(path, 'manifest.json'), JSON.stringify({ package: await packageIdentity(), targets, images, checked: [] }));
+      writeFileSync(
+        join(path, 'manifest.json'),
+        JSON.stringify({ format: 1, package: await packageIdentity(), targets, images, checked: [] }),
+      );
       chmodSync(path, mode);
       const names = { MILLRACE_CUDA_DRIVER: FAKE_DRIVER ?? '/nonexistent', MILLRACE_NVRTC: '/nonexistent', MILLRACE_NVCC: '/nonexistent' };
       const env = { ...names, MILLRACE_IMAGES: pathToFileURL(path).href, MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' };
