@@ -69,7 +69,9 @@ export {
   withDevice,
 } from './core/api/global-functions.js';
 export type { Place } from './core/api/global-functions.js';
-export { array, copy, empty, fill, full, ones, pinned, zeros } from './core/api/global-arrays.js';
+export { array, copy, empty, fill, full, ones, pinned, print, zeros } from './core/api/global-arrays.js';
+export type { PrintOptions, PrintStyle } from './core/api/array-print.js';
+export type { Nested } from './core/elements/array-text.js';
 export type { DeviceLike } from './core/api/open-devices.js';
 export type { Activity, Operation, OperationStatus, OperationTiming } from './core/operations/operation.js';
 export { operationsOf } from './core/operations/operation-iterator.js';

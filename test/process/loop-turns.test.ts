@@ -34,6 +34,7 @@ const SHORT = new Set([
   'ipcHandle',
   'isSameDevice',
   'kernel',
+  'list', // Makes the values of what `read` returns.
   'ones',
   'openIpcArray',
   'openIpcEvent',
@@ -41,6 +42,7 @@ const SHORT = new Set([
   'setCurrentStream',
   'share',
   'subarray',
+  'toString', // Of at most 1,000 elements, unless the options ask for more.
   'transpose',
   'view',
   'waitEvent',
@@ -65,6 +67,7 @@ const SHORT_FUNCTIONS = new Set([
   'ones',
   'openShared', // As openDevice.
   'optional',
+  'print',
   'recordEvent',
   'setDefaultDevice',
   'struct',

@@ -4,6 +4,7 @@ import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import type { ArgumentError } from '../base/errors.js';
 import { boxesOf } from '../elements/index-boxes.js';
+import { type Nested, nestedOf } from '../elements/array-text.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { elementValue } from '../elements/scalar-bits.js';
 import { clampRange, checkReshape, type Shape } from '../elements/shape.js';
@@ -12,8 +13,9 @@ import type { ArrayToken } from '../memory/array-token.js';
 import { exportMemory } from '../memory/interprocess-memory.js';
 import type { Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
-import type { WaitOptions } from '../waits/wait.js';
+import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { refuseInCapture } from './active-capture.js';
+import { printed, type PrintOptions } from './array-print.js';
 import type { Device } from './device.js';
 import { type ReadableOptions, readableOf } from './readable.js';
 import { readArray } from './readback.js';
@@ -172,6 +174,41 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   /**
+   * The elements as nested lists: `ndarray.tolist()`, `wp.array.list()`, `torch.Tensor.tolist()`. Numbers, also those of f16 and bf16;
+   * bigints for 64-bit integers, booleans for `bool`; a single value for shape []. Rejects as `read` does.
+   * @example console.log(await x.list()); // [ [ 1, 2 ], [ 3, 4 ] ]
+   */
+  list(opts?: WaitOptions): Promise<Nested<HostValue<D>>> {
+    refuseInCapture('readback', 'list the array after a launch of the graph');
+    return this.#list(opts);
+  }
+
+  async #list(opts: WaitOptions | undefined): Promise<Nested<HostValue<D>>> {
+    return nestedOf(this.dtype, this.shape, await this.#read(checkWaitCall(opts)));
+  }
+
+  /**
+   * The elements as text, as NumPy prints them: `print(a)`, `numpy.array2string`. Of more than 1,000 elements only the edges are read and
+   * shown. Rejects as `read` does, and with ArgumentError for bad options. It needs the device, so it returns a promise; `String(array)`
+   * says so.
+   * @example console.log(await x.toString());
+   */
+  override toString(opts?: PrintOptions): Promise<string> {
+    refuseInCapture('readback', 'print the array after a launch of the graph');
+    return this.#print(opts);
+  }
+
+  async #print(opts: PrintOptions | undefined): Promise<string> {
+    this.checkUsable();
+    return printed(this, opts, (ranges, wait) => this.view(...ranges).read(wait));
+  }
+
+  /** What `String(array)` and template literals show: what the array is, and how its elements are shown. NaN as a number. */
+  [Symbol.toPrimitive](hint: string): string | number {
+    return hint === 'number' ? Number.NaN : `${lineOf(this)}: await array.toString() or print(array) shows its elements`;
+  }
+
+  /**
    * Returns a token with which other threads that have the device open (`device.share`) get an array of the same memory: `device.adopt`.
    * The token is plain data for `postMessage`. The adopting stream waits, on the device, for the uses of the array that this thread has
    * submitted before `share`. Other threads do not know of later uses: share again, or await them. Dispose the array only after the other
@@ -248,9 +285,8 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 }
 
-describeAs(
-  DeviceArray.prototype,
-  ({ dtype, shape, device, isDisposed }) =>
-    `DeviceArray ${dtype} [${shape.join(', ')}] on ${device.info.id}${isDisposed ? ' (disposed)' : ''}`,
-  ({ dtype, shape, device, isDisposed }) => ({ dtype, shape, device: device.info.id, isDisposed }),
-);
+function lineOf({ dtype, shape, device, isDisposed }: DeviceArray): string {
+  return `DeviceArray ${dtype} [${shape.join(', ')}] on ${device.info.id}${isDisposed ? ' (disposed)' : ''}`;
+}
+
+describeAs(DeviceArray.prototype, lineOf, ({ dtype, shape, device, isDisposed }) => ({ dtype, shape, device: device.info.id, isDisposed }));

@@ -11,7 +11,7 @@ import type { CopyOptions } from './copy.js';
 import type { Device } from './device.js';
 import { getDefaultDevice, type Place, streamAt } from './global-functions.js';
 import { openDevices } from './open-devices.js';
-import type { PinnedArray } from './pinned.js';
+import { PinnedArray } from './pinned.js';
 import { Texture } from './texture.js';
 
 /** An array with undefined contents, f32 unless `dtype` is given: `cupy.empty`, `wp.empty`. Throws as `device.empty`. */
@@ -96,6 +96,22 @@ export function copy(dst: unknown, src: unknown, opts: unknown = {}): Operation 
  */
 export function fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>, place?: Place): Operation {
   return streamAt(place, () => deviceOf(dst) ?? getDefaultDevice()).fill(dst, value);
+}
+
+/**
+ * Prints arrays as NumPy prints them, and other values as `console.log` does, with blanks between them: `print(a)` of Python. Waits for the
+ * last writers of the arrays. Rejects as `array.toString` does.
+ * @example await print('y =', y);
+ */
+export async function print(...values: readonly unknown[]): Promise<void> {
+  const { inspect } = process.getBuiltinModule('node:util');
+  const textOf = async (value: unknown): Promise<string> => {
+    if (value instanceof DeviceArray || value instanceof PinnedArray) return value.toString();
+    return typeof value === 'string' ? value : inspect(value);
+  };
+  const texts = await Promise.all(values.map(textOf));
+  // One argument: no part of it is a format.
+  console.log(texts.join(' '));
 }
 
 function deviceOf(value: unknown): Device | undefined {

@@ -6,10 +6,12 @@ import { nextSerial } from '../base/serial.js';
 import { PINNED_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
-import { DTYPES, type DType, type HostOf } from '../elements/dtype.js';
+import { type Nested, nestedOf, shownOf, textOf } from '../elements/array-text.js';
+import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { clampRange, lengthOf } from '../elements/shape.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
+import { checkStyle, type PrintStyle } from './array-print.js';
 
 /**
  * Page-locked host memory: `cuMemHostRegister`, `cupyx.zeros_pinned`, `wp.array(pinned=True)`. Copies need no staging. Declare pinned
@@ -109,6 +111,17 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     const host = plainArray(this.dtype, this.byteLength);
     host.set(data as never);
     return host;
+  }
+
+  /** The present elements as nested lists: `ndarray.tolist()`. Throws StateError after disposal. */
+  list(): Nested<HostValue<D>> {
+    return nestedOf(this.dtype, this.shape, this.data);
+  }
+
+  /** The present elements as text, as NumPy prints them. Throws StateError after disposal, ArgumentError for bad options. */
+  toString(opts?: PrintStyle): string {
+    const style = checkStyle(opts);
+    return textOf(this.dtype, this.shape, shownOf(this.dtype, this.shape, this.data, style), style);
   }
 
   /**
