@@ -15,6 +15,7 @@ import { frames, plain } from './groups/frames.js';
 import { graphs } from './groups/graphs.js';
 import { kernels } from './groups/kernels.js';
 import { launches } from './groups/launches.js';
+import { operations } from './groups/operations.js';
 import { pipelines } from './groups/overlap.js';
 import { pinned } from './groups/pinned.js';
 import { queued } from './groups/queued.js';
@@ -46,6 +47,7 @@ const MEASURES: Readonly<Record<string, (run: Run, native: NativeKernels | undef
   overlap: pipelines,
   devices,
   kernels,
+  operations,
 };
 
 const { values } = parseArgs({

@@ -13,6 +13,7 @@ import numpy
 
 from conversation import MIB, SAXPY, after_idle, converse, mean, timed
 from frames import Frames
+from operations import operations
 
 device = cupy.cuda.Device(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 device.use()
@@ -201,5 +202,6 @@ converse(
         "down": down,
         "pinned": copy_pinned,
         **Frames(Lane, device.synchronize).requests(),
+        **operations(cupy, stream.synchronize, cupy.matmul, lambda shape: cupy.random.random(shape, dtype=cupy.float32)),
     },
 )

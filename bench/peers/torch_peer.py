@@ -8,6 +8,7 @@ import torch
 
 from conversation import MIB, after_idle, converse, mean, timed
 from frames import Frames
+from operations import operations
 
 device = torch.device("cuda", int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 torch.cuda.set_device(device)
@@ -128,5 +129,6 @@ converse(
         "down": down,
         "pinned": copy_pinned,
         **Frames(Lane, torch.cuda.synchronize).requests(),
+        **operations(torch, stream.synchronize, torch.matmul, lambda shape: torch.rand(shape, device=device)),
     },
 )

@@ -24,7 +24,10 @@ export function peerScript(name: string): string {
 export async function startPeers(backend: 'cpu' | 'cuda', ordinal: string): Promise<Peers> {
   const programs: (readonly [name: string, program: string, args: readonly string[]])[] =
     backend === 'cpu'
-      ? [['C++ threads', `${NATIVE}thread_peer`, []]]
+      ? [
+          ['C++ threads', `${NATIVE}thread_peer`, []],
+          ['NumPy', 'python3', [peerScript('numpy_peer.py')]],
+        ]
       : [
           ['C++ driver', `${NATIVE}driver_peer`, [ordinal]],
           ...PYTHON.map(([name, script]) => [name, 'python3', [peerScript(script), ordinal]] as const),

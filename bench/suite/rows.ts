@@ -215,6 +215,29 @@ const streams: RowGroup = {
   ],
 };
 
+/** Operations on arrays: what each is called in the requests of peers, its sizes, and what it is. */
+export const OPERATIONS: Readonly<Record<string, { readonly sizes: readonly number[]; readonly what: string }>> = {
+  add: { sizes: [1e6, 1e8], what: 'sum of two arrays' },
+  exp: { sizes: [1e6, 1e8], what: 'exponentials' },
+  sum: { sizes: [1e6, 1e8], what: 'sum of all elements' },
+  columns: { sizes: [1e6, 1e8], what: 'sums of the columns of 1,000 rows' },
+  argmax: { sizes: [1e6], what: 'number of the largest element' },
+  cumsum: { sizes: [1e6, 1e8], what: 'running sums' },
+  sort: { sizes: [1e6, 1e8], what: 'sort' },
+  matmul: { sizes: [1024, 4096], what: 'product of square matrices' },
+};
+
+const operations: RowGroup = {
+  name: 'operations',
+  title: 'Operations on arrays of f32',
+  rows: [
+    { id: 'operation.call', what: 'sum of two arrays of 1,000 elements in a burst, calling thread', unit: 'us' },
+    ...Object.entries(OPERATIONS).flatMap(([name, { sizes, what }]) =>
+      sizes.map((size) => ({ id: `operation.${name}.${size}`, what: `${what}, ${size.toLocaleString('en')}`, unit: 'ms' })),
+    ),
+  ],
+};
+
 const batches: RowGroup = {
   name: 'batches',
   title: 'Batches of copies',
@@ -331,6 +354,7 @@ export const GROUPS: readonly RowGroup[] = [
   overlap,
   devices,
   kernels,
+  operations,
 ];
 
 const byId: ReadonlyMap<string, Row> = new Map(GROUPS.flatMap(({ rows }) => rows).map((row) => [row.id, row]));

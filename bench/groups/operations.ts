@@ -1,0 +1,57 @@
+// Operations on arrays: until the result is there, and what a call costs the calling thread.
+import type { DeviceArray } from 'millrace';
+import { add, argmax, cumsum, exp, generator, matmul, sort, sum } from 'millrace/ops';
+import { OPERATIONS } from '../suite/rows.js';
+import { ms, type Run, secondsEach, secondsOf, type Side, us } from '../suite/run.js';
+
+const ROUNDS = 7;
+const BURST = 200;
+
+export async function operations(run: Run): Promise<void> {
+  const { device } = run;
+  const { stream } = device;
+  const numbers = generator(1);
+  const peers = (request: string): Readonly<Record<string, Side>> => (run.isGpu ? { CuPy: request, PyTorch: request } : { NumPy: request });
+  {
+    using x = numbers.uniform(1000, { on: device });
+    const ours = async (): Promise<number[]> => {
+      await device.synchronize();
+      return [secondsEach(BURST, () => add(x, x)[Symbol.dispose]())];
+    };
+    await run.compare('operation.call', { rounds: ROUNDS, unit: us, ours, peers: peers(`operation.call add 1000 ${BURST}`) });
+  }
+  for (const [name, { sizes }] of Object.entries(OPERATIONS)) {
+    for (const size of sizes) {
+      const isLarge = size > 1e7 || size === 4096;
+      // Seconds each on a processor.
+      if (isLarge && !run.isGpu) continue;
+      const shape = name === 'matmul' ? [size, size] : [size];
+      using x = numbers.uniform(shape, { on: device });
+      using y = numbers.uniform(name === 'matmul' ? shape : 1, { on: device });
+      const rows = size % 1000 === 0 ? x.reshape([1000, size / 1000]) : x;
+      const calls: Readonly<Record<string, () => DeviceArray>> = {
+        add: () => add(x, x),
+        exp: () => exp(x),
+        sum: () => sum(x),
+        columns: () => sum(rows, { axis: 0 }),
+        argmax: () => argmax(x),
+        cumsum: () => cumsum(x),
+        sort: () => sort(x),
+        matmul: () => matmul(x, y),
+      };
+      const count = run.times(isLarge ? 3 : 10);
+      const ours = (): Promise<number[]> =>
+        secondsOf(count, async () => {
+          using result = calls[name]!();
+          await stream.record().done;
+          return result.length;
+        });
+      await run.compare(`operation.${name}.${size}`, {
+        rounds: ROUNDS,
+        unit: ms,
+        ours,
+        peers: peers(`operation ${name} ${size} ${count}`),
+      });
+    }
+  }
+}
