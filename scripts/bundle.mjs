@@ -1,6 +1,6 @@
 // Bundles what programs load, in place of the output of tsc: the library, its workers and the commands of `npx millrace`. The other modules stay as tsc
 // wrote them, because their content is part of the names of cached kernels.
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './tools.mjs';
@@ -144,5 +144,7 @@ export async function bundle() {
     chunkFileNames: ({ isDynamicEntry, name }) => (isDynamicEntry ? 'cli/[name].js' : `cli/shared-${name}.js`),
     banner: ({ fileName }) => distUrl(fileName, 'import.meta.url'),
   });
+  // A project that depends on the folder of a clone has a link to it, which a shell runs.
+  chmodSync(join(DIST, 'cli/main.js'), 0o755);
   writeLicences();
 }
