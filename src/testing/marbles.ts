@@ -1,7 +1,8 @@
 // RxJS's TestScheduler as a queue from which the clock takes one action at a time, and the helpers of its `run`.
 import { deepStrictEqual } from 'node:assert';
-import { TestScheduler } from 'rxjs/testing';
+import type { TestScheduler } from 'rxjs/testing';
 import { StateError } from '../core/base/errors.js';
+import { Scheduler } from './test-scheduler.js';
 
 /** What `TestClock.run` gives to its work: the helpers of RxJS's `TestScheduler.run`, with the same marbles. One character is 1 ms. */
 export interface Marbles {
@@ -24,7 +25,7 @@ interface Hidden {
   flushTests: { readonly actual: unknown; readonly expected?: unknown; readonly ready: boolean }[];
 }
 
-export class MarbleScheduler extends TestScheduler {
+export class MarbleScheduler extends Scheduler {
   readonly #onSchedule: () => void;
 
   constructor(assertEqual: (actual: unknown, expected: unknown) => void = deepStrictEqual, onSchedule: () => void) {
@@ -38,7 +39,7 @@ export class MarbleScheduler extends TestScheduler {
   }
 
   override schedule: TestScheduler['schedule'] = (work, delay, state) => {
-    const subscription = TestScheduler.prototype.schedule.call(this, work as never, delay, state);
+    const subscription = Scheduler.prototype.schedule.call(this, work as never, delay, state);
     this.#onSchedule();
     return subscription;
   };

@@ -3,8 +3,8 @@
 // RxJS gets timers and the time from small objects that accept a delegate. Its index does not export them, but
 // its package exports their files. `asapScheduler` stays as it is: it runs in a microtask, which the clock lets happen.
 import { createRequire } from 'node:module';
-import { TestScheduler } from 'rxjs/testing';
 import { StateError, UnavailableError } from '../core/base/errors.js';
+import { Scheduler } from './test-scheduler.js';
 
 /** What moves the time. */
 interface Time {
@@ -47,8 +47,8 @@ export function useVirtualTime(time: Time): () => void {
   if (isUsed || intervalProvider.delegate !== undefined)
     throw new StateError('ERR_MILLRACE_STATE', 'Another run of a test clock or of a TestScheduler is under way in this process.');
   isUsed = true;
-  const { frameTimeFactor } = TestScheduler;
-  TestScheduler.frameTimeFactor = 1;
+  const { frameTimeFactor } = Scheduler;
+  Scheduler.frameTimeFactor = 1;
   const now = { now: () => time.now };
   dateTimestampProvider.delegate = now;
   performanceTimestampProvider.delegate = now;
@@ -57,7 +57,7 @@ export function useVirtualTime(time: Time): () => void {
   timeoutProvider.delegate = timers;
   return () => {
     isUsed = false;
-    TestScheduler.frameTimeFactor = frameTimeFactor;
+    Scheduler.frameTimeFactor = frameTimeFactor;
     for (const name of PROVIDERS) providers()[name].delegate = undefined;
   };
 }

@@ -326,6 +326,12 @@ describe('the program runs', () => {
       });
       const options = ['--bundle', '--platform=node', '--format=esm', '--outfile=needed.mjs', '--log-level=error', '--keep-names'];
       expect(await run(ofRoot('esbuild'), ['needs.mjs', ...options], project)).toMatchObject({ code: 0, stderr: '' });
+      // Not bundled, too.
+      const alone = shipped('alone', ['millrace']);
+      writeFileSync(path.join(alone, 'alone.mjs'), `import('millrace/testing').catch(({ name, message }) => console.log(name, message));`);
+      expect((await node(['alone.mjs'], alone)).stdout).toMatch(
+        /^UnavailableError Test clocks need the package rxjs, .*\n +Install it.*: npm install rxjs@7\n$/,
+      );
       const says = async (packages: readonly string[]): Promise<unknown> => {
         const place = shipped(`needs-${packages.length}`, packages);
         cpSync(path.join(project, 'needed.mjs'), path.join(place, 'needed.mjs'));
