@@ -12,9 +12,17 @@ const ofIntegers =
     type === 'bool' ? ofBooleans : isReal(type) ? undefined : text;
 
 // Python's remainder has the sign of the divisor; the language's has that of the dividend.
-const REMAINDER: Text = (type, n) =>
-  type === 'u32' || type === 'u64' ? 'a % b' : `{ const r = a % b; return r !== ${n(0)} && r < ${n(0)} !== b < ${n(0)} ? r + b : r; }`;
+const REMAINDER: Text = (type, n) => {
+  if (type === 'u32' || type === 'u64') return 'a % b';
+  // A float 0 has the sign of the divisor too.
+  const zero = isReal(type) ? 'r === 0 ? (b < 0 ? -0 : 0) : r' : 'r';
+  return `{ const r = a % b; return r !== ${n(0)} && r < ${n(0)} !== b < ${n(0)} ? r + b : ${zero}; }`;
+};
+// Of floats by the remainder, as NumPy and Python do: the rounded quotient may lie on the other side of a whole number.
 const FLOOR_DIVIDE: Text = (type, n) => {
+  if (isReal(type))
+    return `{ if (b === 0) return a / b; const r = a % b; let q = (a - r) / b; if (r !== 0 && r < 0 !== b < 0) q = q - 1;
+      const down = Math.floor(q); return q === 0 ? a / b * 0 : q - down > 0.5 ? down + 1 : down; }`;
   if (type === 'u64') return 'a / b';
   if (type === 'i64')
     return `{ const q = a / b; const r = a - q * b; return b !== 0n && r !== ${n(0)} && r < ${n(0)} !== b < ${n(0)} ? q - 1n : q; }`;

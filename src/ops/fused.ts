@@ -136,7 +136,8 @@ export class Fused {
         values.push(castText(text, REGISTER_TYPE[operand.dtype], as));
       } else {
         const dtype = operand instanceof ScalarSlot ? operand.dtype : as;
-        give(`x${at}`, scalarOf(dtype), operand);
+        // A number of a condition is true as in NumPy, NaN too.
+        give(`x${at}`, scalarOf(dtype), dtype === 'bool' && !(operand instanceof ScalarSlot) ? Number(operand) !== 0 : operand);
         key += `|=${dtype}`;
         values.push(castText(`x${at}`, REGISTER_TYPE[dtype], as));
       }

@@ -1,7 +1,8 @@
 // The ready operations on elements: each is the text of a function, and the rule of its types.
 import { badArgument } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
-import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import { type DType, type DTypeLike, is16BitFloat } from '../core/elements/dtype.js';
+import { bitsOf16, numberOf16 } from '../core/elements/half-bits.js';
 import { ScalarSlot } from '../core/graphs/slots.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { lowerFunc } from '../compiler/lowering/lower.js';
@@ -104,6 +105,11 @@ export function binary<R extends Rule>(name: string, rule: R, text: Text): Binar
   return ready(name, 2, rule, text) as Binary<R>;
 }
 
+/** Numbers of 16 bits are computed as f32, but a number beside them is one of them. */
+function inType(dtype: DType, operand: Operand): Operand {
+  return typeof operand === 'number' && is16BitFloat(dtype) ? numberOf16(dtype, bitsOf16(dtype, operand)) : operand;
+}
+
 /** An operation of `count` operands, which all meet in one type. */
 function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: readonly unknown[]) => DeviceArray {
   const fused = new Fused(name);
@@ -111,14 +117,21 @@ function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: re
     const [operands, opts] = split<Operand>(name, args, count);
     const target = targetOf(name, opts, arraysAmong(name, operands));
     const whole = common(operands);
-    const computed = rule === 'float' ? floatOf(whole) : rule === 'quotient' ? quotientOf(whole) : rule === 'logical' ? 'bool' : whole;
-    const type = REGISTER_TYPE[computed];
-    const own = text(type, literalOf(type));
-    if (own === undefined) throw badArgument('dtype', whole, `The operation ${name} is not defined for elements of ${whole}.`, whole);
     const isTest = rule === 'compare' || rule === 'test' || rule === 'logical';
+    const own = rule === 'float' ? floatOf(whole) : rule === 'quotient' ? quotientOf(whole) : rule === 'logical' ? 'bool' : whole;
+    // A wider type of the result is also that of the calculation.
+    const computed = isTest || target.dtype === undefined ? own : promoted(own, target.dtype);
+    const type = REGISTER_TYPE[computed];
+    const body = text(type, literalOf(type));
+    if (body === undefined) throw badArgument('dtype', whole, `The operation ${name} is not defined for elements of ${whole}.`, whole);
     const types = Array.from({ length: count }, () => type);
-    const found = compile(PARAMS.slice(0, count), types, own, isTest ? 'bool' : type);
+    const found = compile(PARAMS.slice(0, count), types, body, isTest ? 'bool' : type);
     const dtype = found.result === 'bool' ? 'bool' : computed;
-    return fused.run(operands, found, target.dtype ?? dtype, target);
+    return fused.run(
+      operands.map((operand) => inType(computed, operand)),
+      found,
+      target.dtype ?? dtype,
+      target,
+    );
   };
 }

@@ -198,17 +198,19 @@ function spread(name: string, a: DeviceArray, opts: VarianceOptions | undefined,
   if (!Number.isInteger(ddof)) throw badArgument('ddof', ddof, `The option ddof of ${name} (${show(ddof)}) is not a whole number.`);
   arraysAmong(name, [a]);
   const { on, axis } = rest;
-  const place = { ...(on !== undefined && { on }), ...(axis !== undefined && { axis }) };
-  const wide = { ...(on !== undefined && { on }) };
+  const wanted = targetOf(name, rest, [a], REDUCTION_OPTIONS).dtype ?? quotientOf(a.dtype);
+  // The distances from the mean are too small, and their squares too large, for 16 bits.
+  const dtype = REGISTER_TYPE[promoted(quotientOf(a.dtype), wanted)] === 'f32' ? 'f32' : 'f64';
+  const wide = { dtype, ...(on !== undefined && { on }) } as const;
   // Two passes: the squares of large numbers would lose the small differences.
-  using middle = mean(a, { ...place, keepDims: true });
+  using middle = mean(a, { ...wide, ...(axis !== undefined && { axis }), keepDims: true });
   using distances = subtract(a, middle, wide);
   const plan = realPlan(
     `${name}${ddof}`,
     (text) => `${text} * ${text}`,
-    (count, type) => finish(`v0 / ${type}(${count} - ${ddof})`),
+    (count, type) => finish(`v0 / ${type}(${count} > ${ddof} ? ${count} - ${ddof} : 0)`),
   );
-  return reduce(name, [distances], rest, plan);
+  return reduce(name, [distances], rest, (from) => plan(from, wanted));
 }
 
 const extreme =

@@ -3,9 +3,10 @@ import { badArgument, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { arraysAmong, Fused, isArray, type Operand } from './fused.js';
-import { common, compile, type Result, type Together, type TypeOf } from './ready.js';
+import { common, compile, isReal, type Result, type Together, type TypeOf } from './ready.js';
 import { type OpOptions, targetOf } from './target.js';
 
 const choice = new Fused('where');
@@ -48,8 +49,7 @@ export function clip<A extends DeviceArray, const O extends OpOptions = Record<n
   const target = targetOf('clip', opts, arraysAmong('clip', operands));
   const dtype = common(operands);
   const type = REGISTER_TYPE[dtype];
-  const above = high === undefined ? 'a' : '(a > high ? high : a)';
-  const text = low === undefined ? above : `${above} < low ? low : ${above}`;
+  const text = `{ ${low === undefined ? 'const x = a;' : `const x = ${limited(type, 'a', '<', 'low')};`} return ${high === undefined ? 'x' : limited(type, 'x', '>', 'high')}; }`;
   const compiled = compile(
     names,
     names.map(() => type),
@@ -57,6 +57,12 @@ export function clip<A extends DeviceArray, const O extends OpOptions = Record<n
     type,
   );
   return limits.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, TypeOf<A>>;
+}
+
+/** NaN as a limit gives NaN, and the high limit wins over a higher low one, as in NumPy. */
+function limited(type: ScalarType, value: string, sign: '<' | '>', limit: string): string {
+  if (type === 'bool') return `${value} ${sign === '<' ? '||' : '&&'} ${limit}`;
+  return `${value} ${sign} ${limit}${isReal(type) ? ` || ${limit} !== ${limit}` : ''} ? ${limit} : ${value}`;
 }
 
 /**

@@ -78,7 +78,13 @@ export function indexed({ shape, strides }: Layout, index: readonly unknown[]): 
       offset += (whole < 0 ? whole + extent : whole) * stride;
     }
   }
-  return { offset, shape: kept.map(({ extent: count }) => count), strides: kept.map(({ stride }) => stride) };
+  // Without elements, at the start, so that the offset stays inside the array.
+  const isEmpty = kept.some(({ extent }) => extent === 0);
+  return {
+    offset: isEmpty ? 0 : offset,
+    shape: kept.map(({ extent }) => extent),
+    strides: kept.map(({ stride }) => stride),
+  };
 }
 
 /** Python's slice.indices(extent), with the number of elements. */
@@ -96,8 +102,7 @@ function sliced(slice: readonly unknown[], extent: number, axis: number): { star
   const from = start === undefined ? (by > 0 ? least : most) : bound(start);
   const to = stop === undefined ? (by > 0 ? most : least) : bound(stop);
   const count = Math.max(0, Math.ceil((to - from) / by));
-  // Without elements, start at 0, so that the offset stays inside the array.
-  return { start: count === 0 ? 0 : from, count, step: by };
+  return { start: from, count, step: by };
 }
 
 /** The axes in another order; the default is the reverse order. */

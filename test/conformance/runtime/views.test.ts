@@ -1,7 +1,7 @@
 // Chapter 3, third part: strided views.
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
-import { ArgumentError, StateError, type DeviceArray } from 'millrace';
+import { ArgumentError, type DeviceArray, f32, input, kernel, output, StateError } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { mixKernel } from '../../support/kernels.js';
 import { hold } from '../../support/latch.js';
@@ -77,6 +77,23 @@ defineChapter((target) => {
         }),
         { numRuns: 60 },
       );
+    });
+
+    rule('S320', 'a view without elements is a place inside its array', async () => {
+      const { device } = chapter;
+      const lengthOf = kernel('lengthOf', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => {
+        y[i] = x.length + 1;
+      });
+      using x = device.zeros([4, 0, 5]);
+      using y = device.zeros(1);
+      for (const view of [x.view([undefined, undefined, -1]), x.view(3, undefined, [4]), x.transpose().view(-1)]) {
+        expect([view.length, view.byteOffset, (await view.read()).length]).toEqual([0, 0, 0]);
+        using copy = view.clone();
+        expect(copy.shape).toEqual(view.shape);
+        await device.stream.launch(lengthOf, 1, { x: view.reshape(0), y }).done;
+        expect(await y.item()).toBe(1);
+        device.stream.fill(y, 0);
+      }
     });
 
     rule('S320', 'strides are in elements, and isContiguous follows from them', () => {
