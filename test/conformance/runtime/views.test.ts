@@ -87,7 +87,7 @@ defineChapter((target) => {
       using x = device.zeros([4, 0, 5]);
       using y = device.zeros(1);
       for (const view of [x.view([undefined, undefined, -1]), x.view(3, undefined, [4]), x.transpose().view(-1)]) {
-        expect([view.length, view.byteOffset, (await view.read()).length]).toEqual([0, 0, 0]);
+        expect([view.length, (await view.read()).length]).toEqual([0, 0]);
         using copy = view.clone();
         expect(copy.shape).toEqual(view.shape);
         await device.stream.launch(lengthOf, 1, { x: view.reshape(0), y }).done;
