@@ -5,7 +5,6 @@ import { BFLOAT16, HALF, narrowed, narrowedInteger, type SmallFormat, widened } 
 export type Value = number | bigint;
 export type HostArray = Exclude<ArrayBufferView, DataView> & { readonly length: number; [n: number]: Value };
 
-const INTEGERS = ['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'u64', 'i64'] as const;
 const HOSTS = {
   bool: Uint8Array,
   u8: Uint8Array,
@@ -59,9 +58,12 @@ function single(value: bigint): number {
   return Math.fround(Number(kept << dropped)) * (value < 0n ? -1 : 1);
 }
 
+/** NaN is true. */
+export const isTrue = (value: Value): boolean => value !== 0 && value !== 0n;
+
 /** As `astype` says: integers wrap, floats saturate at 32 or 64 bits, NaN becomes 0, whatever is not 0 is true. */
 export function cast(value: Value, to: DType): Value {
-  if (to === 'bool') return value == 0 ? 0n : 1n;
+  if (to === 'bool') return isTrue(value) ? 1n : 0n;
   if (isFloat(to)) {
     if (typeof value === 'number') return rounded(to, value);
     const small = SMALL[to];
@@ -158,5 +160,3 @@ export function randomValue(dtype: DType, range: Range, random: (below: number) 
   if (kind <= 4) return fit(bits, BigInt(random(21) - 10));
   return fit(bits, (BigInt(random(1 << 30)) << 34n) ^ (BigInt(random(1 << 30)) << 10n) ^ BigInt(random(1 << 10)));
 }
-
-export { INTEGERS };

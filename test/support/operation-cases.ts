@@ -55,6 +55,7 @@ export async function differences(checks: readonly Checked[]): Promise<string[]>
   return found;
 }
 
+const typeText = ({ dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] }): string => `${dtype}[${shape.join()}]`;
 const show = (value: Value): string => (Object.is(value, -0) ? '-0' : String(value));
 const isSame = (own: Value, wanted: Value, looseZero = false): boolean =>
   Object.is(own, wanted) || (looseZero && own === 0 && wanted === 0);
@@ -202,9 +203,9 @@ export function elementCase(
   const slack = ulpsOf(model, compute, target);
   const done = callOf(name)(...operands, ...(name === 'astype' ? [result] : []), opts);
   if (!opts.out) owned.push(done);
-  const described = `${text}: ${name}(${held.map((one) => (one ? `${one.dtype}[${one.shape}]${form.layout}` : String(scalar))).join(', ')}) ${form.result} ${result}`;
+  const described = `${text}: ${name}(${held.map((one) => (one ? `${typeText(one)} ${form.layout}` : String(scalar))).join(', ')}) ${form.result} ${result}`;
   if (done.dtype !== result || String(done.shape) !== String(full) || (out && done !== out.array))
-    throw new Error(`${described}: gives ${done.dtype}[${done.shape}]`);
+    throw new Error(`${described}: gives ${typeText(done)}`);
   const near = (own: Value, value: Value, n: number): boolean =>
     isSame(own, value, model.looseZero) ||
     (slack > 0 && typeof exact[n] === 'number' && isWithin(result, own, exact[n], slack * ulpOf(result, Number(value))));
@@ -322,11 +323,10 @@ export function foldCase(
     ),
   );
   const { out: _out, ...shown } = opts;
-  const described = `${text}: ${name}(${form.dtype}[${shape}]${layout}, ${JSON.stringify(shown)}) ${out ? form.result : ''}`;
+  const described = `${text}: ${name}(${typeText(x)} ${layout}, ${JSON.stringify(shown)}) ${out ? form.result : ''}`;
   const done = callOf(name)(x.array, opts);
   if (!out) owned.push(done);
-  if (done.dtype !== type || String(done.shape) !== String(resultShape))
-    throw new Error(`${described}: gives ${done.dtype}[${done.shape}]`);
+  if (done.dtype !== type || String(done.shape) !== String(resultShape)) throw new Error(`${described}: gives ${typeText(done)}`);
   const near = (n: number, own: Value): boolean => isWithin(type, own, results[n]![0], results[n]![1]);
   const wanted = results.map(([exact]) => cast(exact, type));
   if (!out) return [{ text: described, array: done, wanted, isNear: near }, owned];

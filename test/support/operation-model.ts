@@ -1,7 +1,7 @@
 // What the operations of millrace/ops compute, in plain JavaScript, from docs/operations.md and NumPy's rules: one element, or one group of
 // elements that a reduction folds.
 import type { DType } from 'millrace';
-import { bitsOf, cast, epsilonOf, isFloat, promotedTypes, realType, rounded, type Value } from './element-model.js';
+import { bitsOf, cast, epsilonOf, isFloat, isTrue, promotedTypes, realType, rounded, type Value } from './element-model.js';
 import { allowedUlps, INEXACT } from './oracle/tolerance.js';
 import type { Target } from './target.js';
 
@@ -45,7 +45,7 @@ function compared(of: (a: Value, b: Value) => boolean): ElementModel {
 }
 
 function logical(arity: number, of: (a: boolean, b: boolean) => boolean): ElementModel {
-  return { arity, types: (together) => [together, 'bool'], of: ([a, b = 0n]) => (of(a != 0, b != 0) ? 1n : 0n) };
+  return { arity, types: (together) => [together, 'bool'], of: ([a, b = 0n]) => (of(isTrue(a!), isTrue(b)) ? 1n : 0n) };
 }
 
 function real(
@@ -206,7 +206,7 @@ export const ELEMENT_MODELS: Readonly<Record<string, ElementModel>> = {
         ? lower(upper(Number(a), Number(low), type), Number(high), type)
         : lowerInt(upperInt(BigInt(a!), BigInt(low!), type), BigInt(high!), type),
   },
-  where: { arity: 3, types: (together) => [together, together], of: ([condition, a, b]) => (condition != 0 ? a! : b!) },
+  where: { arity: 3, types: (together) => [together, together], of: ([condition, a, b]) => (isTrue(condition!) ? a! : b!) },
   astype: { arity: 1, types: (together) => [together, together], of: ([a]) => a! },
 };
 
@@ -320,8 +320,8 @@ export const FOLD_MODELS: Readonly<Record<string, FoldModel>> = {
   max: { type: itself, needsElements: true, of: (values) => [values[most(values)]!, 0] },
   argmin: { type: () => 'i32', needsElements: true, of: (values) => [BigInt(least(values)), 0] },
   argmax: { type: () => 'i32', needsElements: true, of: (values) => [BigInt(most(values)), 0] },
-  all: { type: () => 'bool', of: (values) => [values.every((value) => value != 0) ? 1n : 0n, 0] },
-  any: { type: () => 'bool', of: (values) => [values.some((value) => value != 0) ? 1n : 0n, 0] },
+  all: { type: () => 'bool', of: (values) => [values.every(isTrue) ? 1n : 0n, 0] },
+  any: { type: () => 'bool', of: (values) => [values.some(isTrue) ? 1n : 0n, 0] },
 };
 
 export const together = (dtypes: readonly DType[]): DType => dtypes.reduce(promotedTypes);
