@@ -4,6 +4,7 @@ import { toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
 import {
   ArgumentError,
+  CaptureError,
   array,
   copy,
   createBatcher,
@@ -13,16 +14,19 @@ import {
   type DeviceLike,
   empty,
   fill,
+  f32,
   full,
   getDefaultDevice,
   getStream,
   i32,
   inout,
+  kernel,
   launch,
   type MillraceError,
   ones,
   openDevice,
   overlap,
+  type Place,
   pinned,
   setDefaultDevice,
   StateError,
@@ -36,6 +40,10 @@ import { hold } from '../../support/latch.js';
 import { mixed, mixKernel } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
+
+const addOne = kernel('add_one', { x: inout(f32) }, ({ x }, { i }) => {
+  x[i] = x[i]! + 1;
+});
 
 defineChapter((target) => {
   describe('8 lifecycle: functions of the module before a device is open', () => {
@@ -123,6 +131,85 @@ defineChapter((target) => {
         'launch works on a Lane or a Stream, or takes a kernel or a graph',
       );
       await Promise.all([graph.close(), stream.close()]);
+    });
+
+    rule('S820', 'in a capture, the functions work on the captured stream, also inside of device.run', async () => {
+      const { device } = chapter;
+      const stream = createStream();
+      using x = zeros(4);
+      using y = zeros(4);
+      await device.synchronize();
+      const graph = stream.capture(() => {
+        expect(getStream()).toBe(stream);
+        device.run(() => {
+          expect(getStream()).toBe(stream);
+          fill(x, 3);
+          copy(y, x);
+        });
+        withDevice(device.info.id, () => launch(addOne, 4, { x: y }));
+        expect(thrownBy(() => void synchronizeDevice())).toBeInstanceOf(CaptureError);
+      });
+      expect(graph.nodes.map(({ kind }) => kind)).toEqual(['fill', 'copy', 'launch']);
+      expect([...(await y.read())]).toEqual([0, 0, 0, 0]);
+      launch(graph);
+      expect([...(await y.read())]).toEqual([4, 4, 4, 4]);
+      await Promise.all([graph.close(), stream.close()]);
+    });
+
+    rule('S601', 'the functions refuse wrong arguments with typed errors, and the stream continues', async () => {
+      const { device } = chapter;
+      using x = zeros(4);
+      const wrong: readonly unknown[] = [
+        undefined,
+        null,
+        -1,
+        1.5,
+        NaN,
+        'x',
+        {},
+        [],
+        () => 1,
+        Symbol('s'),
+        5n,
+        true,
+        new Float32Array(3),
+        device.stream,
+      ];
+      const places: readonly unknown[] = [
+        null,
+        5,
+        'cpu',
+        { device: null },
+        { device: 'x' },
+        { stream: null },
+        { stream: device },
+        { on: x },
+        device,
+      ];
+      const calls: readonly ((value: never) => unknown)[] = [
+        ...([launch, copy, full, array, pinned, zeros, ones, empty] as ((value: unknown, other: unknown) => unknown)[]).map(
+          (fn) => (value: unknown) => fn(value, 'q'),
+        ),
+        ...places.map((place) => () => zeros(1, 'f32', place as Place)),
+        ...places.map((place) => () => fill(x, 1, place as Place)),
+        ...places.map((place) => () => launch(addOne, 4, { x }, place as Place)),
+        ...places.map((place) => () => copy(x, x, place as Place)),
+        ...places.map((place) => () => array([1], place as Place)),
+        (value) => fill(value, 1),
+        (value) => fill(x, typeof value === 'number' ? ('x' as never) : value),
+        (value) => withDevice(device, typeof value === 'function' ? (undefined as never) : value),
+        (value) => withDevice(value, () => 1),
+        (value) => setDefaultDevice(value),
+        (value) => getStream(value ?? (null as never)),
+        (value) => createStream({ device: value ?? (null as never) }),
+      ];
+      for (const call of calls) {
+        for (const value of wrong) {
+          const error = await rejectionOf((async () => call(value as never))());
+          expect(error, `${String(call)} ${typeof value}`).toMatchObject({ code: expect.stringMatching(/^ERR_MILLRACE_/) });
+        }
+      }
+      expect([...(await x.read())]).toEqual([0, 0, 0, 0]);
     });
 
     rule('S822', 'every function that takes a device takes the name of an open one', async () => {
