@@ -138,8 +138,11 @@ function shortest(dtype: FloatDType, size: number): Digits {
     // With more digits the text is nearer to the number, so if these do not do, fewer do not.
     for (let more = isPower || isOwn(size.toExponential(USUAL)) ? 0 : USUAL + 1; more < MOST_NARROW; more++) {
       const text = size.toExponential(more);
+      if (!isPower) {
+        if (isOwn(text)) return digitsOf(rounded(size, more, 'toExponential'));
+        continue;
+      }
       // The numbers above a power of two are further from it than those below: a text that is not the nearest may be its own.
-      if (!isPower && !isOwn(text)) continue;
       const own = [rounded(size, more, 'toExponential'), text, nextText(text, more)].find(isOwn);
       if (own !== undefined) return digitsOf(own);
     }
