@@ -68,18 +68,64 @@ export class Fused {
 
   /** Submits the function over the operands, broadcast, and returns the array of the results, of type `dtype`. */
   run(operands: readonly Operand[], compiled: Compiled, dtype: DType, target: Target): DeviceArray {
-    const shape = broadcastShape(
-      this.name,
-      operands.filter(isArray).map(({ shape: own }) => own),
-    );
+    const flat = flatShape(operands);
+    const shape =
+      flat ??
+      broadcastShape(
+        this.name,
+        operands.filter(isArray).map(({ shape: own }) => own),
+      );
     const result = target.take(shape, dtype);
     try {
-      if (lengthOf(shape) > 0) this.#submit(operands, compiled, result, target);
+      if (result.length === 0) return result;
+      const isFlat = flat !== undefined && result.isContiguous && operands.every((one) => !isArray(one) || one.storage !== result.storage);
+      if (isFlat) this.#submitFlat(operands, compiled, result, target);
+      else this.#submit(operands, compiled, result, target);
     } catch (error) {
       target.giveBack(result);
       throw error;
     }
     return result;
+  }
+
+  /** The same as `#submit` for contiguous arrays of one shape, which most are: it does without a look at the axes. */
+  #submitFlat(operands: readonly Operand[], compiled: Compiled, result: DeviceArray, { recorder }: Target): void {
+    let key = `${compiled.key}>${result.dtype}`;
+    const args: Record<string, unknown> = {};
+    for (let at = 0; at < operands.length; at++) {
+      const operand = operands[at]!;
+      const isOne = isArray(operand);
+      key += isOne ? `|${operand.dtype}` : `|=${numberType(operand, compiled.params[at]!)}`;
+      args[NAMES[at] ?? `x${at}`] = isOne ? operand.span[0] : numberOf(operand, numberType(operand, compiled.params[at]!));
+    }
+    args['y'] = result.span[0];
+    let kernel = this.#kernels.get(key);
+    if (kernel === undefined) {
+      const params: Record<string, Param> = {};
+      const values = operands.map((operand, at) => {
+        const dtype = isArray(operand) ? operand.dtype : numberType(operand, compiled.params[at]!);
+        params[`x${at}`] = isArray(operand) ? input(scalarOf(dtype)) : scalarOf(dtype);
+        return castText(isArray(operand) ? `x${at}[i0]` : `x${at}`, REGISTER_TYPE[dtype], compiled.params[at]!);
+      });
+      params['y'] = output(scalarOf(result.dtype));
+      kernel = this.#written(compiled, params, 'line', 1, values, 'y[i0]', result.dtype);
+      this.#kernels.set(key, kernel);
+    }
+    recorder.launch(kernel, result.length, args as never);
+  }
+
+  #written(
+    compiled: Compiled,
+    params: Record<string, Param>,
+    form: Form,
+    rank: number,
+    values: readonly string[],
+    to: string,
+    dtype: DType,
+  ): Kernel {
+    const value = castText(`f(${values.join(', ')})`, compiled.result, REGISTER_TYPE[dtype]);
+    const text = textOf(form, rank, Object.keys(params), `${to} = ${value};`);
+    return kernelOfText(this.name, params, text, new Map([['f', compiled.func]]), this.#site);
   }
 
   #submit(operands: readonly Operand[], compiled: Compiled, result: DeviceArray, target: Target): void {
@@ -135,9 +181,8 @@ export class Fused {
         if (isResult) to = text;
         values.push(castText(text, REGISTER_TYPE[operand.dtype], as));
       } else {
-        const dtype = operand instanceof ScalarSlot ? operand.dtype : as;
-        // A number of a condition is true as in NumPy, NaN too.
-        give(`x${at}`, scalarOf(dtype), dtype === 'bool' && !(operand instanceof ScalarSlot) ? Number(operand) !== 0 : operand);
+        const dtype = numberType(operand, as);
+        give(`x${at}`, scalarOf(dtype), numberOf(operand, dtype));
         key += `|=${dtype}`;
         values.push(castText(`x${at}`, REGISTER_TYPE[dtype], as));
       }
@@ -147,13 +192,37 @@ export class Fused {
     if (form !== 'line') for (const [axis, extent] of extents.entries()) give(`n${axis}`, i32, extent);
     let kernel = this.#kernels.get(key);
     if (kernel === undefined) {
-      const value = castText(`f(${values.join(', ')})`, compiled.result, REGISTER_TYPE[result.dtype]);
-      const text = textOf(form, extents.length, Object.keys(params), `${to} = ${value};`);
-      kernel = kernelOfText(this.name, params, text, new Map([['f', compiled.func]]), this.#site);
+      kernel = this.#written(compiled, params, form, extents.length, values, to, result.dtype);
       this.#kernels.set(key, kernel);
     }
     recorder.launch(kernel, { threads: shape, label: this.name }, args as never);
   }
+}
+
+/** Names of the first operands: a template string takes longer. */
+const NAMES: readonly string[] = ['x0', 'x1', 'x2'];
+
+/** The type in which a kernel takes a number. */
+function numberType(operand: Exclude<Operand, DeviceArray>, as: ScalarType): DType {
+  return operand instanceof ScalarSlot ? operand.dtype : as;
+}
+
+/** What a launch takes. A number of a condition is true as in NumPy, NaN too. */
+function numberOf(operand: Exclude<Operand, DeviceArray>, dtype: DType): Exclude<Operand, DeviceArray> {
+  return dtype === 'bool' && !(operand instanceof ScalarSlot) ? Number(operand) !== 0 : operand;
+}
+
+/** The shape of the arrays among the operands if it is one, and if they are contiguous. */
+function flatShape(operands: readonly Operand[]): readonly number[] | undefined {
+  let shape: readonly number[] | undefined;
+  for (const operand of operands) {
+    if (!isArray(operand)) continue;
+    if (!operand.isContiguous) return undefined;
+    const own = operand.shape;
+    if (shape === undefined) shape = own;
+    else if (shape !== own && (own.length !== shape.length || !own.every((extent, axis) => extent === shape![axis]))) return undefined;
+  }
+  return shape;
 }
 
 function isSameMemory(operand: DeviceArray, result: DeviceArray): boolean {

@@ -16,10 +16,10 @@ import { type OpOptions, targetOf, type Target } from './target.js';
 
 /** Threads of a block along each axis. */
 const SIDE = 16;
-/** Sums of a thread along each axis. */
-const EACH = 4;
-/** Rows and columns of a tile of the result. */
-const TILE = SIDE * EACH;
+/** Sums of a thread along each axis: as many as fit in registers, if there are tiles enough for the multiprocessors of a GPU. */
+const MANY = 8;
+const FEW = 4;
+const LEAST_TILES = 128;
 /** Steps of the sums for which a block loads operands at once. */
 const DEPTH = 16;
 /** CUDA's limit of blocks along z. */
@@ -131,17 +131,26 @@ function submit(a: DeviceArray, b: DeviceArray, batch: readonly number[], result
   const batches = lengthOf(extents);
   for (const [name, value] of Object.entries({ rows, columns, inner, batches })) give(name, i32, value);
   give('y', output(scalarOf(result.dtype)), result.span[0]);
-  const key = [a.dtype, b.dtype, own, result.dtype, fromA, fromB, places[0].base, places[1].base].join('|');
+  const manyTiles = Math.floor(columns / (SIDE * MANY)) * Math.floor(rows / (SIDE * MANY)) * batches;
+  const each = target.recorder.device.info.backend === 'cuda' && manyTiles >= LEAST_TILES ? MANY : FEW;
+  const tile = SIDE * each;
+  const key = [each, a.dtype, b.dtype, own, result.dtype, fromA, fromB, places[0].base, places[1].base].join('|');
   let kernel = kernels.get(key);
   if (kernel === undefined) {
     const store = (value: string): string => castText(value, type, REGISTER_TYPE[result.dtype]);
-    kernel = kernelOfText('matmul', params, textOf(Object.keys(params), type, extents.length, places, fromA, fromB, store), new Map(), {
-      file: undefined,
-      line: 0,
-    });
+    kernel = kernelOfText(
+      'matmul',
+      params,
+      textOf(each, Object.keys(params), type, extents.length, places, fromA, fromB, store),
+      new Map(),
+      {
+        file: undefined,
+        line: 0,
+      },
+    );
     kernels.set(key, kernel);
   }
-  const grid = [Math.ceil(columns / TILE), Math.ceil(rows / TILE), Math.min(batches, MOST_BATCHES)] as const;
+  const grid = [Math.ceil(columns / tile), Math.ceil(rows / tile), Math.min(batches, MOST_BATCHES)] as const;
   target.recorder.launch(kernel, { grid, block: [SIDE, SIDE], label: 'matmul' }, args as never);
 }
 
@@ -151,6 +160,7 @@ interface Place {
 }
 
 function textOf(
+  many: number,
   names: readonly string[],
   type: string,
   axes: number,
@@ -159,28 +169,29 @@ function textOf(
   fromB: string,
   store: (value: string) => string,
 ): string {
-  const each = Array.from({ length: EACH }, (_, at) => at);
+  const tile = SIDE * many;
+  const each = Array.from({ length: many }, (_, at) => at);
   const pairs = each.flatMap((row) => each.map((column) => [row, column] as const));
   const zero = `${type}(0)`;
   // Neighbouring threads load and store neighbours, so a thread's rows and columns lie a block's width apart.
   return `({ ${names.join(', ')} }, { threadIdx, blockIdx, gridDim, shared, syncthreads, idiv, i32, u32, i64, u64, f32, f64 }) => {
-    const as = shared('${type}', [${DEPTH}, ${TILE + 1}]); const bs = shared('${type}', [${DEPTH}, ${TILE}]);
+    const as = shared('${type}', [${DEPTH}, ${tile + 1}]); const bs = shared('${type}', [${DEPTH}, ${tile}]);
     const x = threadIdx.x; const t = threadIdx.y; const number = t * ${SIDE} + x;
-    const top = blockIdx.y * ${TILE}; const leftmost = blockIdx.x * ${TILE};
+    const top = blockIdx.y * ${tile}; const leftmost = blockIdx.x * ${tile};
     for (let z = blockIdx.z; z < batches; z += gridDim.z) {
       ${placesIn('z', axes - 1, 'z', 'e')}
       const aBase = ${a.base}; const bBase = ${b.base};
       ${pairs.map(([row, column]) => `let c${row}${column} = ${zero};`).join(' ')}
       for (let from = 0; from < inner; from += ${DEPTH}) {
-        for (let l = 0; l < ${(TILE * DEPTH) / SIDE ** 2}; l++) {
+        for (let l = 0; l < ${(tile * DEPTH) / SIDE ** 2}; l++) {
           const e = number + l * ${SIDE ** 2}; const step = from + e % ${DEPTH}; const row = top + idiv(e, ${DEPTH});
           let v = ${zero}; if (row < rows && step < inner) v = ${fromA};
           as[e % ${DEPTH}][idiv(e, ${DEPTH})] = v;
         }
-        for (let l = 0; l < ${(TILE * DEPTH) / SIDE ** 2}; l++) {
-          const e = number + l * ${SIDE ** 2}; const step = from + idiv(e, ${TILE}); const column = leftmost + e % ${TILE};
+        for (let l = 0; l < ${(tile * DEPTH) / SIDE ** 2}; l++) {
+          const e = number + l * ${SIDE ** 2}; const step = from + idiv(e, ${tile}); const column = leftmost + e % ${tile};
           let v = ${zero}; if (column < columns && step < inner) v = ${fromB};
-          bs[idiv(e, ${TILE})][e % ${TILE}] = v;
+          bs[idiv(e, ${tile})][e % ${tile}] = v;
         }
         syncthreads();
         for (let k = 0; k < ${DEPTH}; k++) {

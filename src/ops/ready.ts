@@ -110,28 +110,38 @@ function inType(dtype: DType, operand: Operand): Operand {
   return typeof operand === 'number' && is16BitFloat(dtype) ? numberOf16(dtype, bitsOf16(dtype, operand)) : operand;
 }
 
+/** What an operation computes for operands that meet in a type. */
+interface Plan {
+  readonly compiled: Compiled;
+  /** The type that it computes in. */
+  readonly computed: DType;
+  readonly dtype: DType;
+}
+
 /** An operation of `count` operands, which all meet in one type. */
 function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: readonly unknown[]) => DeviceArray {
   const fused = new Fused(name);
-  return (...args) => {
-    const [operands, opts] = split<Operand>(name, args, count);
-    const target = targetOf(name, opts, arraysAmong(name, operands));
-    const whole = common(operands);
-    const isTest = rule === 'compare' || rule === 'test' || rule === 'logical';
+  const isTest = rule === 'compare' || rule === 'test' || rule === 'logical';
+  const plans: Map<string, Plan> = new Map();
+  const planOf = (whole: DType, wanted: DType | undefined): Plan => {
     const own = rule === 'float' ? floatOf(whole) : rule === 'quotient' ? quotientOf(whole) : rule === 'logical' ? 'bool' : whole;
     // A wider type of the result is also that of the calculation.
-    const computed = isTest || target.dtype === undefined ? own : promoted(own, target.dtype);
+    const computed = isTest || wanted === undefined ? own : promoted(own, wanted);
     const type = REGISTER_TYPE[computed];
     const body = text(type, literalOf(type));
     if (body === undefined) throw badArgument('dtype', whole, `The operation ${name} is not defined for elements of ${whole}.`, whole);
     const types = Array.from({ length: count }, () => type);
     const found = compile(PARAMS.slice(0, count), types, body, isTest ? 'bool' : type);
-    const dtype = found.result === 'bool' ? 'bool' : computed;
-    return fused.run(
-      operands.map((operand) => inType(computed, operand)),
-      found,
-      target.dtype ?? dtype,
-      target,
-    );
+    return { compiled: found, computed, dtype: wanted ?? (found.result === 'bool' ? 'bool' : computed) };
+  };
+  return (...args) => {
+    const [operands, opts] = split<Operand>(name, args, count);
+    const target = targetOf(name, opts, arraysAmong(name, operands));
+    const whole = common(operands);
+    const key = target.dtype === undefined ? whole : `${whole}>${target.dtype}`;
+    let plan = plans.get(key);
+    if (plan === undefined) plans.set(key, (plan = planOf(whole, target.dtype)));
+    const { compiled: found, computed, dtype } = plan;
+    return fused.run(operands.every(isArray) ? operands : operands.map((operand) => inType(computed, operand)), found, dtype, target);
   };
 }

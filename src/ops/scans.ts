@@ -1,4 +1,5 @@
-// Running sums and products along an axis. Each thread scans a part of a row; before that, the results of the parts before it are known.
+// Running sums and products along an axis. Each thread scans a part of a row, from the result of the parts before it, which a scan of the parts'
+// results gives.
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
@@ -15,10 +16,9 @@ export interface ScanOptions<D extends DType = DType> extends OpOptions<D> {
   readonly axis?: number;
 }
 
-/** Elements that a thread scans at least. */
-const PART = 64;
-/** Parts of a row. One thread scans their results. */
-const MOST_PARTS = 1024;
+/** Elements that a thread scans: many threads for a GPU, long runs for a core. */
+const GPU_PART = 64;
+const CPU_PART = 4096;
 /** CUDA's limit of blocks along y. */
 const MOST_ROWS = 65535;
 
@@ -56,54 +56,29 @@ function scanRows(
 ): void {
   const register = REGISTER_TYPE[to.dtype];
   const type = register === 'bool' ? 'i64' : register;
-  const parts = Math.min(MOST_PARTS, Math.ceil(length / PART));
-  const chunk = Math.ceil(length / parts);
+  const chunk = target.recorder.device.info.backend === 'cpu' ? CPU_PART : GPU_PART;
+  const number = Math.ceil(length / chunk);
   const element = castText('x[row * length + at]', REGISTER_TYPE[from.dtype], type);
-  const rowsOnce = `for (let row = i; row < count; row += ${MOST_ROWS})`;
-  const shape = { threads: [Math.min(count, MOST_ROWS), parts] };
-  const bounds = 'const start = j * chunk; const end = min(start + chunk, length);';
-  using ahead = parts > 1 ? target.temporary([count, parts], type) : undefined;
-  if (ahead !== undefined) {
-    const each = new Arguments();
-    each.array('x', from);
-    each.array('parts', ahead, 'output');
-    each.numbers({ count, length, chunk, number: parts });
-    each.launch(
-      target.recorder,
-      name,
-      `parts|${operator}`,
-      shape,
-      'i, j',
-      () => `
-      ${rowsOnce} { ${bounds} let v = ${type}(${init}); for (let at = start; at < end; at++) v = v ${operator} ${element}; parts[row * number + j] = v; }`,
-    );
-    const all = new Arguments();
-    all.array('parts', ahead, 'inout');
-    all.numbers({ count, number: parts });
-    // Each part's result becomes that of the parts before it.
-    all.launch(
-      target.recorder,
-      name,
-      `ahead|${operator}`,
-      { threads: count },
-      'i',
-      () => `
-      let v = ${type}(${init}); for (let at = 0; at < number; at++) { const own = parts[i * number + at]; parts[i * number + at] = v; v = v ${operator} own; }`,
-    );
+  const shape = { threads: [Math.min(count, MOST_ROWS), number] };
+  const own = `for (let row = i; row < count; row += ${MOST_ROWS}) { const start = j * chunk; const end = min(start + chunk, length);`;
+  using results = number > 1 ? target.temporary([count, number], type) : undefined;
+  using ahead = number > 1 ? target.temporary([count, number], type) : undefined;
+  if (results !== undefined && ahead !== undefined) {
+    const args = new Arguments();
+    args.array('x', from);
+    args.array('results', results, 'output');
+    args.numbers({ count, length, chunk, number });
+    const body = `${own} let v = ${type}(${init}); for (let at = start; at < end; at++) v = v ${operator} ${element}; results[row * number + j] = v; }`;
+    args.launch(target.recorder, name, `parts|${operator}`, shape, 'i, j', () => body);
+    scanRows(name, operator, init, results, ahead, { count, length: number }, target);
   }
-  const last = new Arguments();
-  last.array('x', from);
-  last.array('y', to, 'output');
-  if (ahead !== undefined) last.array('parts', ahead);
-  last.numbers({ count, length, chunk, number: parts });
-  const before = ahead === undefined ? `${type}(${init})` : 'parts[row * number + j]';
-  last.launch(
-    target.recorder,
-    name,
-    `scan|${operator}|${ahead !== undefined}`,
-    shape,
-    'i, j',
-    () => `
-    ${rowsOnce} { ${bounds} let v = ${before}; for (let at = start; at < end; at++) { v = v ${operator} ${element}; y[row * length + at] = ${castText('v', type, register)}; } }`,
-  );
+  const args = new Arguments();
+  args.array('x', from);
+  args.array('y', to, 'output');
+  if (ahead !== undefined) args.array('ahead', ahead);
+  args.numbers({ count, length, chunk, number });
+  const before = ahead === undefined ? '' : 'if (j > 0) v = ahead[row * number + j - 1];';
+  const body = `${own} let v = ${type}(${init}); ${before}
+    for (let at = start; at < end; at++) { v = v ${operator} ${element}; y[row * length + at] = ${castText('v', type, register)}; } }`;
+  args.launch(target.recorder, name, `scan|${operator}|${ahead !== undefined}`, shape, 'i, j', () => body);
 }

@@ -33,57 +33,70 @@ export interface OpOptions<D extends DType = DType> {
 const OPTION_NAMES = ['on', 'out', 'dtype'];
 
 /** The place of one operation. */
-export interface Target {
+export class Target {
   readonly recorder: Recorder;
   /** The options' element type, or that of `out`. */
   readonly dtype: DType | undefined;
+  readonly #name: string;
+  readonly #out: DeviceArray | undefined;
+  /** A lane, which makes arrays of its item. */
+  readonly #maker: Exclude<On, Recorder | DeviceName> | undefined;
+
+  constructor(name: string, recorder: Recorder, dtype?: DType, out?: DeviceArray, maker?: Exclude<On, Recorder | DeviceName>) {
+    this.recorder = recorder;
+    this.dtype = dtype;
+    this.#name = name;
+    this.#out = out;
+    this.#maker = maker;
+  }
+
   /** The array for a result of this type and shape. */
-  take(shape: readonly number[], dtype: DType): DeviceArray;
+  take(shape: readonly number[], dtype: DType): DeviceArray {
+    const out = this.#out;
+    if (out === undefined) return this.#maker?.empty(shape, dtype) ?? noted(this.temporary(shape, dtype));
+    if (shape.length !== out.shape.length || shape.some((extent, axis) => extent !== out.shape[axis])) {
+      const message = `The array out (${out.label}) has not the shape of the result of ${this.#name} (${show([...shape])}).`;
+      throw badArgument('out', out, message, shape);
+    }
+    return out;
+  }
+
   /** Disposes the array that `take` made; `out` belongs to the caller. */
-  giveBack(array: DeviceArray): void;
+  giveBack(array: DeviceArray): void {
+    if (array !== this.#out) array[Symbol.dispose]();
+  }
+
   /** A new array, which the operation disposes. */
-  temporary(shape: readonly number[], dtype: DType): DeviceArray;
+  temporary(shape: readonly number[], dtype: DType): DeviceArray {
+    return this.recorder.allocate(Object.isFrozen(shape) ? shape : Object.freeze([...shape]), dtype);
+  }
 }
 
 export function targetOf(name: string, opts: OpOptions | undefined, arrays: readonly DeviceArray[], more: readonly string[] = []): Target {
-  const given = opts ?? {};
-  checkOptionNames(given, [...OPTION_NAMES, ...more]);
-  const { on, out } = given;
+  if (opts === undefined) {
+    const { stream } = arrays[0]?.device ?? getDefaultDevice();
+    checkPlaces(name, arrays, stream);
+    return new Target(name, stream);
+  }
+  checkOptionNames(opts, [...OPTION_NAMES, ...more]);
+  const { on, out } = opts;
   const first = arrays[0] ?? out;
   const recorder = on === undefined ? (first?.device ?? getDefaultDevice()).stream : recorderOf(on);
-  const all = out === undefined ? arrays : [...arrays, checkOut(out)];
-  for (const array of all) {
-    if (array.isDisposed) throw array.disposedError();
-    if (array.core !== recorder.core) {
-      const message = `Array ${array.label} of ${name} is on device ${array.core.name}, and its stream on ${recorder.core.name}: copy it to one device.`;
-      throw badArgument('array', array, message, recorder.core.name);
-    }
-  }
-  const dtype = given.dtype === undefined ? out?.dtype : checkDType(given.dtype);
+  checkPlaces(name, out === undefined ? arrays : [...arrays, checkOut(out)], recorder);
+  const dtype = opts.dtype === undefined ? out?.dtype : checkDType(opts.dtype);
   if (out !== undefined && dtype !== out.dtype) {
-    throw badArgument('dtype', given.dtype, `The dtype of ${name} (${dtype}) is not that of the array out (${out.dtype}).`, out.dtype);
+    throw badArgument('dtype', opts.dtype, `The dtype of ${name} (${dtype}) is not that of the array out (${out.dtype}).`, out.dtype);
   }
-  const maker = typeof on !== 'object' || 'allocate' in on ? undefined : on;
-  return {
-    recorder,
-    dtype,
-    take(shape, type) {
-      if (out === undefined) return maker?.empty(shape, type) ?? noted(recorder.allocate(Object.freeze([...shape]), type));
-      if (shape.length !== out.shape.length || shape.some((extent, axis) => extent !== out.shape[axis])) {
-        throw badArgument(
-          'out',
-          out,
-          `The array out (${out.label}) has not the shape of the result of ${name} (${show([...shape])}).`,
-          shape,
-        );
-      }
-      return out;
-    },
-    giveBack(array) {
-      if (array !== out) array[Symbol.dispose]();
-    },
-    temporary: (shape, type) => recorder.allocate(Object.freeze([...shape]), type),
-  };
+  return new Target(name, recorder, dtype, out, typeof on !== 'object' || 'allocate' in on ? undefined : on);
+}
+
+function checkPlaces(name: string, arrays: readonly DeviceArray[], recorder: Recorder): void {
+  for (const array of arrays) {
+    if (array.isDisposed) throw array.disposedError();
+    if (array.core === recorder.core) continue;
+    const message = `Array ${array.label} of ${name} is on device ${array.core.name}, and its stream on ${recorder.core.name}: copy it to one device.`;
+    throw badArgument('array', array, message, recorder.core.name);
+  }
 }
 
 function recorderOf(on: On): Recorder {
