@@ -13,7 +13,7 @@ export async function operations(run: Run): Promise<void> {
   const numbers = generator(1);
   const peers = (request: string): Readonly<Record<string, Side>> => (run.isGpu ? { CuPy: request, PyTorch: request } : { NumPy: request });
   {
-    using x = numbers.uniform(1000, { on: device });
+    using x = numbers.uniform(1000, { device });
     const ours = async (): Promise<number[]> => {
       await device.synchronize();
       return [secondsEach(BURST, () => add(x, x)[Symbol.dispose]())];
@@ -26,8 +26,8 @@ export async function operations(run: Run): Promise<void> {
       // Seconds each on a processor.
       if (isLarge && !run.isGpu) continue;
       const shape = name === 'matmul' ? [size, size] : [size];
-      using x = numbers.uniform(shape, { on: device });
-      using y = numbers.uniform(name === 'matmul' ? shape : 1, { on: device });
+      using x = numbers.uniform(shape, { device });
+      using y = numbers.uniform(name === 'matmul' ? shape : 1, { device });
       const rows = size % 1000 === 0 ? x.reshape([1000, size / 1000]) : x;
       const calls: Readonly<Record<string, () => DeviceArray>> = {
         add: () => add(x, x),

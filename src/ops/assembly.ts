@@ -21,7 +21,7 @@ export interface AxisOptions<D extends DType = DType> extends OpOptions<D> {
 /** Copies an array to a part of the result, of another type if need be. */
 function put(part: DeviceArray, array: DeviceArray, { recorder }: Target): void {
   if (part.dtype === array.dtype) recorder.copy(part, array);
-  else astype(array, part.dtype, { out: part, on: recorder });
+  else astype(array, part.dtype, { out: part, stream: recorder });
 }
 
 function listed(name: string, arrays: readonly DeviceArray[]): readonly DeviceArray[] {

@@ -12,7 +12,7 @@ import { sort } from './sorting.js';
 import { type OpOptions, targetOf, type Target } from './target.js';
 
 /** Options of operations that wait for the length of their result. */
-export interface CompactOptions extends Pick<OpOptions, 'on'>, WaitOptions {}
+export interface CompactOptions extends Pick<OpOptions, 'stream' | 'device'>, WaitOptions {}
 
 /**
  * The elements where `mask`, of the same shape, is other than 0, in flat order, as a vector: `a[mask]`, `numpy.compress`. Waits for their number.
@@ -21,12 +21,12 @@ export interface CompactOptions extends Pick<OpOptions, 'on'>, WaitOptions {}
  */
 export async function compact<A extends DeviceArray>(a: A, mask: DeviceArray, opts: CompactOptions = {}): Promise<DeviceArray<TypeOf<A>>> {
   arraysAmong('compact', [a, mask]);
-  const { on, ...wait } = opts;
-  const target = targetOf('compact', on === undefined ? {} : { on }, [a, mask]);
+  const { stream, device, ...wait } = opts;
+  const target = targetOf('compact', { ...(stream && { stream }), ...(device !== undefined && { device }) }, [a, mask]);
   if (a.shape.length !== mask.shape.length || a.shape.some((extent, axis) => extent !== mask.shape[axis])) {
     throw badArgument('mask', mask, `The mask of compact (${mask.label}) has not the shape of the array (${a.label}).`, a.shape);
   }
-  const place = { on: target.recorder };
+  const place = { stream: target.recorder };
   using flat = copied(a, target);
   using flags = copied(mask, target);
   return (await chosen(
@@ -45,9 +45,9 @@ export async function compact<A extends DeviceArray>(a: A, mask: DeviceArray, op
  */
 export async function unique<A extends DeviceArray>(a: A, opts: CompactOptions = {}): Promise<DeviceArray<TypeOf<A>>> {
   arraysAmong('unique', [a]);
-  const { on, ...wait } = opts;
-  const target = targetOf('unique', on === undefined ? {} : { on }, [a]);
-  const place = { on: target.recorder };
+  const { stream, device, ...wait } = opts;
+  const target = targetOf('unique', { ...(stream && { stream }), ...(device !== undefined && { device }) }, [a]);
+  const place = { stream: target.recorder };
   using flat = copied(a, target);
   using sorted: DeviceArray = sort(flat.reshape([a.length]), place);
   const differs = isReal(REGISTER_TYPE[a.dtype])

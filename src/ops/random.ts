@@ -98,7 +98,7 @@ class Sequence implements RandomGenerator {
 
   permutation(length: number, opts?: Omit<OpOptions<'i32'>, 'dtype'>): DeviceArray<'i32'> {
     const target = targetOf('random.permutation', opts, []);
-    using keys = this.integers(0, WORD, checkInteger('length', length, 0), { on: target.recorder, dtype: 'u32' });
+    using keys = this.integers(0, WORD, checkInteger('length', length, 0), { stream: target.recorder, dtype: 'u32' });
     return argsort<typeof keys, OpOptions<'i32'>>(keys, opts);
   }
 

@@ -197,11 +197,11 @@ function spread(name: string, a: DeviceArray, opts: VarianceOptions | undefined,
   const { ddof = 0, ...rest } = opts ?? {};
   if (!Number.isInteger(ddof)) throw badArgument('ddof', ddof, `The option ddof of ${name} (${show(ddof)}) is not a whole number.`);
   arraysAmong(name, [a]);
-  const { on, axis } = rest;
+  const { stream, device, axis } = rest;
   const wanted = targetOf(name, rest, [a], REDUCTION_OPTIONS).dtype ?? quotientOf(a.dtype);
   // The distances from the mean are too small, and their squares too large, for 16 bits.
   const dtype = REGISTER_TYPE[promoted(quotientOf(a.dtype), wanted)] === 'f32' ? 'f32' : 'f64';
-  const wide = { dtype, ...(on !== undefined && { on }) } as const;
+  const wide = { dtype, ...(stream && { stream }), ...(device !== undefined && { device }) } as const;
   // Two passes: the squares of large numbers would lose the small differences.
   using middle = mean(a, { ...wide, ...(axis !== undefined && { axis }), keepDims: true });
   using distances = subtract(a, middle, wide);

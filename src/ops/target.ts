@@ -3,34 +3,35 @@ import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { DeviceArray } from '../core/api/array.js';
 import { getDefaultDevice } from '../core/api/global-functions.js';
-import { checkOpenDevice } from '../core/api/open-devices.js';
-import type { DeviceName } from '../core/api/device-info.js';
+import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
 import { noted } from './tidy.js';
 
-/** What makes arrays and submits operations: a stream, the stream of a capture, a lane of a pipeline, or a device, which has a current stream. */
-export type On =
-  | Recorder
-  | DeviceName
-  | { readonly stream: Recorder; empty<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D> };
+/** What makes arrays and submits operations: a stream, the stream of a capture, or a lane of a pipeline. */
+export type On = Recorder | LaneLike;
+interface LaneLike {
+  readonly stream: Recorder;
+  empty<D extends DType>(shape: readonly number[], dtype: D): DeviceArray<D>;
+}
 
 /** Options of every operation. */
 export interface OpOptions<D extends DType = DType> {
   /**
-   * The stream that runs the operation and allocates its result; default the current stream of the arrays' device, or of the default device
-   * without arrays. A device or its name is its current stream. A lane of a pipeline runs it on its stream, and the result belongs to the
-   * lane's item.
+   * The stream that runs the operation and allocates its result; default the current stream of the device. A lane of a pipeline runs it on
+   * its stream, and the result belongs to the lane's item.
    */
-  readonly on?: On;
+  readonly stream?: On;
+  /** The device, on whose current stream the operation runs. Default that of the arrays; without arrays, the default device. */
+  readonly device?: DeviceLike;
   /** The array that takes the result, of the result's shape; also one of the operands. Default a new array. NumPy's `out`. */
   readonly out?: DeviceArray<D>;
   /** The element type of the result; default NumPy's, as docs/operations.md says. */
   readonly dtype?: DTypeLike<D>;
 }
 
-const OPTION_NAMES = ['on', 'out', 'dtype'];
+const OPTION_NAMES = ['stream', 'device', 'out', 'dtype'];
 
 /** The place of one operation. */
 export class Target {
@@ -40,9 +41,9 @@ export class Target {
   readonly #name: string;
   readonly #out: DeviceArray | undefined;
   /** A lane, which makes arrays of its item. */
-  readonly #maker: Exclude<On, Recorder | DeviceName> | undefined;
+  readonly #maker: LaneLike | undefined;
 
-  constructor(name: string, recorder: Recorder, dtype?: DType, out?: DeviceArray, maker?: Exclude<On, Recorder | DeviceName>) {
+  constructor(name: string, recorder: Recorder, dtype?: DType, out?: DeviceArray, maker?: LaneLike) {
     this.recorder = recorder;
     this.dtype = dtype;
     this.#name = name;
@@ -79,15 +80,23 @@ export function targetOf(name: string, opts: OpOptions | undefined, arrays: read
     return new Target(name, stream);
   }
   checkOptionNames(opts, [...OPTION_NAMES, ...more]);
-  const { on, out } = opts;
+  const { stream, device, out } = opts;
   const first = arrays[0] ?? out;
-  const recorder = on === undefined ? (first?.device ?? getDefaultDevice()).stream : recorderOf(on);
+  const named = device === undefined ? undefined : checkOpenDevice('device', device);
+  const recorder = stream === undefined ? (named ?? first?.device ?? getDefaultDevice()).stream : recorderOf(stream);
+  if (named !== undefined && named.core !== recorder.core)
+    throw badArgument(
+      'stream',
+      stream,
+      `Stream ${recorder.label} belongs to device ${recorder.core.name}, not to ${named.info.id}.`,
+      named.info.id,
+    );
   checkPlaces(name, out === undefined ? arrays : [...arrays, checkOut(out)], recorder);
   const dtype = opts.dtype === undefined ? out?.dtype : checkDType(opts.dtype);
   if (out !== undefined && dtype !== out.dtype) {
     throw badArgument('dtype', opts.dtype, `The dtype of ${name} (${dtype}) is not that of the array out (${out.dtype}).`, out.dtype);
   }
-  return new Target(name, recorder, dtype, out, typeof on !== 'object' || 'allocate' in on ? undefined : on);
+  return new Target(name, recorder, dtype, out, stream === undefined || 'allocate' in stream ? undefined : stream);
 }
 
 function checkPlaces(name: string, arrays: readonly DeviceArray[], recorder: Recorder): void {
@@ -99,13 +108,11 @@ function checkPlaces(name: string, arrays: readonly DeviceArray[], recorder: Rec
   }
 }
 
-function recorderOf(on: On): Recorder {
-  if (typeof on === 'string') return checkOpenDevice('on', on).stream;
-  const candidate = on as Partial<Recorder> & { readonly stream?: Recorder };
-  const found = candidate?.allocate === undefined ? candidate?.stream : (on as Recorder);
-  if (found?.allocate === undefined || found.core === undefined)
-    throw badArgument('on', on, `The option on (${show(on)}) is no stream, no lane and no device.`);
-  return found;
+function recorderOf(stream: On): Recorder {
+  const candidate = stream as Partial<Recorder> & Partial<LaneLike>;
+  const found = candidate?.allocate === undefined ? candidate?.stream : (stream as Recorder);
+  if (found?.allocate !== undefined && found.core !== undefined && !('info' in candidate)) return found;
+  throw badArgument('stream', stream, `The stream (${show(stream)}) is no stream and no lane.`);
 }
 
 function checkOut(out: unknown): DeviceArray {

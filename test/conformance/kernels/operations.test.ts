@@ -21,7 +21,7 @@ defineChapter((target) => {
       const { device } = chapter;
       const [one, other] = [device.createStream(), device.createStream()];
       using x = one.from([1, 2, 3]);
-      using y = ops.add(x, 1, { on: other });
+      using y = ops.add(x, 1, { stream: other });
       using z = one.run(() => ops.multiply(y, x));
       expect(await z.read()).toEqual(Float32Array.of(2, 6, 12));
       await one.close();
@@ -39,7 +39,7 @@ defineChapter((target) => {
 
     rule('S1101', 'in a pipeline, a lane runs it and owns its result', async () => {
       const { device } = chapter;
-      const run = overlap(device, [1, 2, 3], { depth: 2 }, (n, lane) => ops.add(lane.full(2, n), 10, { on: lane }).read());
+      const run = overlap(device, [1, 2, 3], { depth: 2 }, (n, lane) => ops.add(lane.full(2, n), 10, { stream: lane }).read());
       const results = await firstValueFrom(observe(run).pipe(toArray()));
       expect(results.map((one) => [...one])).toEqual([
         [11, 11],
@@ -68,8 +68,9 @@ defineChapter((target) => {
         () => ops.add(x, 'one' as never),
         () => ops.add(x, undefined as never),
         () => (ops.add as (...args: unknown[]) => unknown)(x),
-        () => (ops.add as (...args: unknown[]) => unknown)(x, x, { stream: device.stream }),
-        () => ops.add(x, 1, { on: 'default' as never }),
+        () => ops.add(x, x, { stream: device as never }),
+        () => (ops.add as (...args: unknown[]) => unknown)(x, x, { on: device.stream }),
+        () => ops.add(x, 1, { stream: 'default' as never }),
         () => ops.astype(x, 'float32' as never),
       ]) {
         expect(call).toThrow(ArgumentError);
@@ -169,8 +170,8 @@ defineChapter((target) => {
       using x = device.from([1, 2, 3]);
       using total = device.zeros([]);
       const graph = stream.capture({ a: f32 }, (s, { a }) => {
-        using y = axpb(a, x, 1, { on: s });
-        ops.sum(y, { out: total, on: s });
+        using y = axpb(a, x, 1, { stream: s });
+        ops.sum(y, { out: total, stream: s });
       });
       stream.launch(graph, { a: 2 });
       expect(await total.item()).toBe(15);
@@ -182,15 +183,14 @@ defineChapter((target) => {
 
     rule('S1109', 'arrays of numbers in a row', async () => {
       const { device } = chapter;
-      const on = device;
-      using whole = ops.arange(5, 0, -2, { on });
+      using whole = ops.arange(5, 0, -2, { device });
       expect([whole.dtype, ...(await whole.read())]).toEqual(['i32', 5, 3, 1]);
-      using parts = ops.linspace(0, 1, 5, { on });
+      using parts = ops.linspace(0, 1, 5, { device });
       expect([parts.dtype, ...(await parts.read())]).toEqual(['f32', 0, 0.25, 0.5, 0.75, 1]);
-      using above = ops.eye(2, 3, { on, diagonal: 1, dtype: 'u8' });
+      using above = ops.eye(2, 3, { device, diagonal: 1, dtype: 'u8' });
       expect([...(await above.read())]).toEqual([0, 1, 0, 0, 0, 1]);
-      expect(() => ops.arange(0, 5, 0, { on })).toThrow(ArgumentError);
-      expect(() => ops.arange(Number.NaN, { on })).toThrow(ArgumentError);
+      expect(() => ops.arange(0, 5, 0, { device })).toThrow(ArgumentError);
+      expect(() => ops.arange(Number.NaN, { device })).toThrow(ArgumentError);
     });
 
     rule('S1110', 'random numbers of a seed are the same everywhere', async () => {
@@ -198,17 +198,17 @@ defineChapter((target) => {
       const one = ops.generator(42);
       const other = ops.generator(42);
       const stream = device.createStream();
-      using a = one.uniform([2, 3], { on: device });
-      using b = other.uniform([2, 3], { on: stream });
+      using a = one.uniform([2, 3], { device });
+      using b = other.uniform([2, 3], { stream });
       const first = [...(await a.read())];
       expect([...(await b.read())]).toEqual(first);
       // Words of cuRAND: the same numbers on both devices.
       expect(first.slice(0, 2)).toEqual([Math.fround(0.6129598617553711), Math.fround(0.4685865044593811)]);
-      using later = one.uniform(6, { on: device });
+      using later = one.uniform(6, { device });
       expect(new Set([...first, ...(await later.read())]).size).toBe(12);
-      using dice = one.integers(1, 7, 1000, { on: device });
+      using dice = one.integers(1, 7, 1000, { device });
       expect([...new Set(await dice.read())].toSorted((x, y) => x - y)).toEqual([1, 2, 3, 4, 5, 6]);
-      using order = one.permutation(1000, { on: device });
+      using order = one.permutation(1000, { device });
       expect([...(await order.read())].toSorted((x, y) => x - y)).toEqual(Array.from({ length: 1000 }, (_, at) => at));
       await stream.close();
     });
@@ -221,8 +221,8 @@ defineChapter((target) => {
         [2, 65, 33, 70],
         [32, 260, 33, 270],
       ] as const) {
-        using a = numbers.integers(-9, 10, [batch, rows, inner], { on: device, dtype: 'f32' });
-        using b = numbers.integers(-9, 10, [inner, columns], { on: device, dtype: 'f32' });
+        using a = numbers.integers(-9, 10, [batch, rows, inner], { device, dtype: 'f32' });
+        using b = numbers.integers(-9, 10, [inner, columns], { device, dtype: 'f32' });
         using c = ops.matmul(a, b);
         using turned = ops.matmul(b.transpose(), a.transpose([0, 2, 1]));
         const [left, right, product, back] = await Promise.all([a.read(), b.read(), c.read(), turned.read()]);
