@@ -104,7 +104,7 @@ napi_value FailVariable(napi_env env, napi_callback_info info) {
   Call<4> call(env, info, "failVariable");
   const uint32_t handle = call.args.Handle(1);
   const uint64_t bytes = call.args.U53(2);
-  const uint32_t failure = call.args.U32(3);
+  const FailureId failure = call.args.U53(3);
   return call.Do([=](Channel& channel) -> Status {
     channel.FailVariable(handle, bytes, failure);
     return {};
@@ -112,7 +112,7 @@ napi_value FailVariable(napi_env env, napi_callback_info info) {
 }
 
 napi_value ReserveFailure(napi_env env, napi_callback_info) {
-  return NumberValue(env, Channel::ReserveFailure());
+  return NumberValue(env, static_cast<double>(Channel::ReserveFailure()));
 }
 
 // ── The pool ───────────────────────────────────────────────────────────────────────────────────────────────────────

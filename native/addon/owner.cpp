@@ -207,13 +207,13 @@ napi_value Failures(napi_env env, napi_callback_info info) {
   const FailureLog::Part part = channel == nullptr ? FailureLog::Part{} : channel->Failures(stream, from, count);
   const napi_value records = ArrayValue(env, part.intervals, [&](const Failure& failure) {
     ObjectValue value(env);
-    value.Set("id", failure.id)
+    value.Set("id", static_cast<double>(failure.id))
         .Set("first", static_cast<double>(failure.first))
         .Set("last", static_cast<double>(failure.last))
         .Set("status", static_cast<double>(failure.status.code()))
         .Set("driverStatus", failure.status.driver_code())
         .Set("note", failure.status.note())
-        .Set("cause", failure.cause)
+        .Set("cause", static_cast<double>(failure.cause))
         .Set("lostDevice", failure.lost_device)
         .Set("requestedBytes", static_cast<double>(failure.requested_bytes))
         .Set("freeBytes", static_cast<double>(failure.free_bytes))

@@ -103,7 +103,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   auto BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes) {
     return control_.BindVariable(handle, module, name, bytes);
   }
-  void FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure) {
+  void FailVariable(uint32_t handle, uint64_t bytes, FailureId failure) {
     control_.FailVariable(handle, bytes, failure);
   }
   Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock) {
@@ -124,7 +124,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     return device_.With(std::move(call));
   }
   /// The id of a failure of no stream's. Thread: any.
-  static uint32_t ReserveFailure() { return NextFailureId(); }
+  static FailureId ReserveFailure() { return NextFailureId(); }
 
   // ── The end. Thread: control. ──
   /// A thread that shared the device is gone: what it submitted runs to its end, its holds are released, its streams

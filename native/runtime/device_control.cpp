@@ -236,10 +236,10 @@ Result<uint64_t> DeviceControl::BindVariable(uint32_t handle, uint32_t module, c
   return bytes;
 }
 
-void DeviceControl::FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure) {
+void DeviceControl::FailVariable(uint32_t handle, uint64_t bytes, FailureId failure) {
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = bytes;
-  entry->poison.Set(failure);
+  entry->poison.Add(failure);
   BindLater(handle, std::move(entry));
 }
 

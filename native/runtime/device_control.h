@@ -40,7 +40,7 @@ class DeviceControl {
   /// Binds a variable of so many bytes to a memory handle, for good; of another size, it is only told how many it has.
   Result<uint64_t> BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes);
   /// There is no such variable: its memory is poisoned by this failure.
-  void FailVariable(uint32_t handle, uint64_t bytes, uint32_t failure);
+  void FailVariable(uint32_t handle, uint64_t bytes, FailureId failure);
 
   // ── Host memory. ──
   Status RegisterHost(uint32_t handle, std::span<std::byte> bytes, bool page_lock);

@@ -15,15 +15,16 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/failure_id.h"
 
 namespace millrace {
 
 struct Failure {
-  uint32_t id = 0;
+  FailureId id = 0;
   hal::Ticket first = 0;
   hal::Ticket last = 0;
   Status status;
-  uint32_t cause = 0;  // kUpstream: the id of the first failure.
+  FailureId cause = 0;  // kUpstream: the id of the first failure.
   /// kDeviceLost: the channel of the other device that was lost; 0 if it is not known.
   uint32_t lost_device = 0;
   uint64_t requested_bytes = 0;
@@ -38,12 +39,6 @@ struct Failure {
   protocol::FaultSlot fault{};
 };
 
-/// A new failure's id. Of the process: memory of one device can be poisoned by a failure on another. Thread: any.
-inline uint32_t NextFailureId() {
-  static std::atomic<uint32_t> next{1};
-  return next.fetch_add(1);
-}
-
 class FailureLog {
  public:
   struct Part {
@@ -54,7 +49,7 @@ class FailureLog {
 
   /// Adds a failure of one ticket. Extends the last interval if the ticket is adjacent to it and the cause is the same.
   /// Returns the id of the interval.
-  uint32_t Add(const Failure& failure, protocol::TimelineSlot& slot) {
+  FailureId Add(const Failure& failure, protocol::TimelineSlot& slot) {
     std::lock_guard lock(mutex_);
     if (!intervals_.empty() && CanGrow(intervals_.back(), failure)) {
       intervals_.back().last = failure.last;

@@ -13,8 +13,6 @@
 namespace millrace {
 namespace {
 
-/// The order in which records of all devices are issued.
-std::atomic<uint64_t> next_order{1};
 /// Records in flight that may fail. While there are none, a record that cannot fail need not be noted.
 std::atomic<uint32_t> fallible{0};
 
@@ -26,7 +24,7 @@ struct FaultReports::Unreported {
   StreamState* stream = nullptr;
   Ticket ticket = 0;
   HostRange range;
-  uint32_t failure = 0;
+  FailureId failure = 0;
 };
 
 /// The open devices.
@@ -128,13 +126,13 @@ void FaultReports::MakeRoom(StreamState& stream) {
   stream.in_flight.Grow();
 }
 
-uint32_t FaultReports::Enter(StreamState& stream, InFlight& next) {
+FailureId FaultReports::Enter(StreamState& stream, InFlight& next) {
   if (!IsMissed(next.may_fail)) return Note(stream, next);
   Overwrite(next.memory());
   return 0;
 }
 
-uint32_t FaultReports::Enter(StreamState& stream, const Entering& record) {
+FailureId FaultReports::Enter(StreamState& stream, const Entering& record) {
   if (IsMissed(record.may_fail)) {
     Overwrite(record.memory);
     Overwrite(record.host);
@@ -157,29 +155,31 @@ uint32_t FaultReports::Enter(StreamState& stream, const Entering& record) {
   return Note(stream, next);
 }
 
-uint32_t FaultReports::Note(StreamState& stream, InFlight& next) {
-  const auto leave = [&](uint32_t cause) {
-    if (!next.is_plain) next.BecomePlain();
-    return cause;
-  };
+FailureId FaultReports::Note(StreamState& stream, InFlight& next) {
+  FailureId cause = 0;
   std::lock_guard lock(mutex_);
   for (const auto& [entry, use] : next.memory()) {
     // A walk of another thread may have poisoned it just now.
     if (IsUsed(use, Use::kRead)) {
-      if (const uint32_t cause = entry->poison.by(); cause != 0) return leave(cause);
+      TakeFirst(cause, entry->poison.by());
     } else if (IsUsed(use, Use::kOverwrite)) {
       entry->poison.Clear();
     }
   }
   if (!next.is_plain) {
     for (const HostUse& use : next.host) {
-      if (use.is_write) continue;
-      if (const uint32_t cause = use.range.poisoned_by(use.reported); cause != 0) return leave(cause);
+      if (!use.is_write) TakeFirst(cause, use.range.poisoned_by(use.reported));
     }
+  }
+  if (cause != 0) {
+    if (!next.is_plain) next.BecomePlain();
+    return cause;
+  }
+  if (!next.is_plain) {
     Overwrite(next.host);
     if (next.must_ask) AddAsking();
   }
-  next.order = next_order.fetch_add(1, std::memory_order_relaxed);
+  next.order = NextFailureId();
   if (next.may_fail) fallible.fetch_add(1, std::memory_order_release);
   if (next.is_plain) {
     for (const MemoryUse& use : next.memory()) ++use.entry->in_flight;
@@ -279,19 +279,19 @@ void FaultReports::Collect() {
 }
 
 void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed) {
-  const Failure failure{.id = NextFailureId(),
-                        .first = ticket,
-                        .last = ticket,
-                        .status = failed.status,
-                        .kernel = failed.kernel,
-                        .node = failed.node,
-                        .has_fault = true,
-                        .fault = failed.report};
+  Failure failure{.first = ticket,
+                  .last = ticket,
+                  .status = failed.status,
+                  .kernel = failed.kernel,
+                  .node = failed.node,
+                  .has_fault = true,
+                  .fault = failed.report};
   {
     Devices& all = Devices::All();
     std::lock_guard list(all.mutex);
     const Locks locks = LockAll(all.open);
     InFlight* const record = stream.in_flight.Find(ticket);
+    failure.id = record == nullptr ? NextFailureId() : record->order;
     if (record == nullptr) {
       stream.failures.Add(failure, stream.slot());
     } else if (record->failure == 0) {
@@ -303,7 +303,7 @@ void FaultReports::KernelFailed(StreamState& stream, Ticket ticket, const hal::K
 
 // ── Host memory ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-void FaultReports::PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure) {
+void FaultReports::PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, FailureId failure) {
   range.Poison(failure);
   if (range.state == nullptr || range.is_lasting) return;
   Devices& all = Devices::All();
@@ -312,7 +312,7 @@ void FaultReports::PoisonHost(StreamState& stream, Ticket ticket, const HostRang
   AddUnreported(stream, ticket, range, failure);
 }
 
-void FaultReports::AddUnreported(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure) {
+void FaultReports::AddUnreported(StreamState& stream, Ticket ticket, const HostRange& range, FailureId failure) {
   Devices& all = Devices::All();
   all.unreported.push_back({this, &stream, ticket, range, failure});
   all.has_unreported.store(true);
@@ -379,25 +379,26 @@ struct FaultReports::Tainted {
   struct Host {
     HostRange range;
     Sight writer;
-    uint32_t failure = 0;
+    FailureId failure = 0;
   };
-  std::unordered_map<MemoryEntry*, uint32_t> memory;
+  std::unordered_map<MemoryEntry*, FailureId> memory;
   std::vector<Host> host;
 
-  /// The failure that poisoned what the record reads, or 0.
-  [[nodiscard]] uint32_t CauseOf(const InFlight& record) const {
+  /// The first of the failures that poisoned what the record reads, or 0.
+  [[nodiscard]] FailureId CauseOf(const InFlight& record) const {
+    FailureId cause = 0;
     for (const auto& [entry, use] : record.memory()) {
       if (!IsUsed(use, Use::kRead)) continue;
-      if (const auto found = memory.find(entry); found != memory.end()) return found->second;
+      if (const auto found = memory.find(entry); found != memory.end()) TakeFirst(cause, found->second);
     }
     for (const HostUse& use : record.host) {
       if (use.is_write) continue;
       for (const Host& each : host) {
         if (use.reported >= each.range.reported_at || (each.range.is_lasting && !use.range.is_lasting)) continue;
-        if (each.range.Overlaps(use.range)) return each.failure;
+        if (each.range.Overlaps(use.range)) TakeFirst(cause, each.failure);
       }
     }
-    return 0;
+    return cause;
   }
 };
 
@@ -413,7 +414,7 @@ std::optional<GraphFaults::Report> FaultReports::ReportOf(const Sight& sight) {
 
 Failure FaultReports::FailureOf(const InFlight& record, const GraphFaults::Report& report) {
   const bool is_copy = report.node.kernel == 0;
-  return {.id = NextFailureId(),
+  return {.id = record.order,
           .first = record.ticket,
           .last = record.ticket,
           .status = is_copy ? Gone() : Status(StatusCode::kBounds, "an array access is out of bounds"),
@@ -452,7 +453,7 @@ void FaultReports::Walk(const std::vector<FaultReports*>& devices, const Known& 
   std::ranges::sort(sights, {}, [](const Sight& sight) { return sight.record->order; });
   Tainted tainted;
   for (const Sight& sight : sights) Step(sight, known, tainted);
-  for (const auto& [entry, failure] : tainted.memory) entry->poison.Set(failure);
+  for (const auto& [entry, failure] : tainted.memory) entry->poison.Add(failure);
   for (const Tainted::Host& each : tainted.host) {
     each.range.Poison(each.failure);
     if (each.range.is_lasting || each.range.reported_at != HostPoison::kUnreported) continue;
@@ -463,9 +464,9 @@ void FaultReports::Walk(const std::vector<FaultReports*>& devices, const Known& 
 void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted) {
   const auto& [device, stream, record, has_completed] = sight;
   if (record->failure == 0) {
-    if (const uint32_t cause = tainted.CauseOf(*record); cause != 0) {
+    if (const FailureId cause = tainted.CauseOf(*record); cause != 0) {
       const Failure failure{
-          .id = NextFailureId(), .first = record->ticket, .last = record->ticket, .status = Upstream(), .cause = cause};
+          .id = record->order, .first = record->ticket, .last = record->ticket, .status = Upstream(), .cause = cause};
       stream->failures.Add(failure, stream->slot());
       record->failure = cause;
     } else if (record == known.record) {
@@ -476,8 +477,10 @@ void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted
   }
   for (const auto& [entry, use] : record->memory()) {
     if (!IsUsed(use, Use::kWrite)) continue;
-    if (record->failure != 0) {
+    if (record->failure != 0 && IsUsed(use, Use::kOverwrite)) {
       tainted.memory.insert_or_assign(entry, record->failure);
+    } else if (record->failure != 0) {
+      TakeFirst(tainted.memory[entry], record->failure);
     } else if (IsUsed(use, Use::kOverwrite)) {
       tainted.memory.erase(entry);
     }

@@ -54,8 +54,8 @@ class FaultReports {
   /// Notes what the record uses, and clears the poison of what it overwrites, before it is given to the backend: a
   /// report may arrive before the backend's call returns. If it reads what is poisoned, nothing is noted and the result
   /// is the failure; otherwise 0. Thread: channel.
-  [[nodiscard]] uint32_t Enter(StreamState& stream, InFlight& next);
-  [[nodiscard]] uint32_t Enter(StreamState& stream, const Entering& record);
+  [[nodiscard]] FailureId Enter(StreamState& stream, InFlight& next);
+  [[nodiscard]] FailureId Enter(StreamState& stream, const Entering& record);
   /// The memory was freed. Records in flight may still name it. Thread: channel.
   void KeepFreed(const MemoryRef& entry);
   /// Drops the records of the stream that have completed. Thread: channel.
@@ -74,7 +74,7 @@ class FaultReports {
   /// As KernelFailures::KernelFailed.
   void KernelFailed(StreamState& stream, Ticket ticket, const hal::KernelFailure& failed);
   /// Poisons host memory that a record of the stream should have written.
-  void PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
+  void PoisonHost(StreamState& stream, Ticket ticket, const HostRange& range, FailureId failure);
   /// The failures of the stream up to the ticket were reported to code: it may write to the host memory that these
   /// records should have written.
   static void Reported(StreamState& stream, Ticket through);
@@ -119,11 +119,11 @@ class FaultReports {
   static bool IsMissed(bool may_fail);
   static void Overwrite(std::span<const MemoryUse> memory);
   static void Overwrite(std::span<const HostUse> host);
-  uint32_t Note(StreamState& stream, InFlight& next);
+  FailureId Note(StreamState& stream, InFlight& next);
   [[nodiscard]] bool HasWordOfGraph();
   /// The failure that poisoned this host memory was not reported to code yet. The locks of the list and of the device
   /// are held.
-  void AddUnreported(StreamState& stream, Ticket ticket, const HostRange& range, uint32_t failure);
+  void AddUnreported(StreamState& stream, Ticket ticket, const HostRange& range, FailureId failure);
   struct Unreported;
   static void Report(const std::function<bool(const Unreported&)>& is);
   // The lock of the device is held.

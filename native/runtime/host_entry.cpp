@@ -6,25 +6,25 @@
 
 namespace millrace {
 
-uint32_t PoisonedRanges::by(uint64_t start, uint64_t bytes, bool with_lasting, uint32_t reported) {
+FailureId PoisonedRanges::by(uint64_t start, uint64_t bytes, bool with_lasting, uint32_t reported) {
   if (is_clean_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
-  uint32_t first = 0;
+  FailureId first = 0;
   for (auto at = FirstBehind(start); at != ranges_.end() && at->first < start + bytes; ++at) {
     if (reported >= at->second.reported_at || (at->second.is_lasting && !with_lasting)) continue;
-    if (first == 0 || at->second.failure < first) first = at->second.failure;
+    TakeFirst(first, at->second.failure);
   }
   return first;
 }
 
-void PoisonedRanges::Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting, uint32_t reported_at) {
+void PoisonedRanges::Set(uint64_t start, uint64_t bytes, FailureId failure, bool is_lasting, uint32_t reported_at) {
   std::lock_guard lock(mutex_);
   Cut(start, start + bytes);
   ranges_[start] = {start + bytes, failure, is_lasting, reported_at};
   is_clean_.store(false, std::memory_order_release);
 }
 
-void PoisonedRanges::Report(uint64_t start, uint64_t bytes, uint32_t failure, uint32_t reported_at) {
+void PoisonedRanges::Report(uint64_t start, uint64_t bytes, FailureId failure, uint32_t reported_at) {
   std::lock_guard lock(mutex_);
   std::vector<std::pair<uint64_t, Range>> reported;
   for (auto at = FirstBehind(start); at != ranges_.end() && at->first < start + bytes; ++at) {

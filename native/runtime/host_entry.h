@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/failure_id.h"
 
 namespace millrace {
 
@@ -37,18 +38,18 @@ class PoisonedRanges {
  public:
   /// The first of the failures that poisoned any of these bytes for a record of this count of HostPoison, or 0. Lasting
   /// poison counts only `with_lasting`.
-  [[nodiscard]] uint32_t by(uint64_t start, uint64_t bytes, bool with_lasting, uint32_t reported);
+  [[nodiscard]] FailureId by(uint64_t start, uint64_t bytes, bool with_lasting, uint32_t reported);
   /// Poisons these bytes for records of a lower count.
-  void Set(uint64_t start, uint64_t bytes, uint32_t failure, bool is_lasting, uint32_t reported_at);
+  void Set(uint64_t start, uint64_t bytes, FailureId failure, bool is_lasting, uint32_t reported_at);
   /// This failure of these bytes was reported to code.
-  void Report(uint64_t start, uint64_t bytes, uint32_t failure, uint32_t reported_at);
+  void Report(uint64_t start, uint64_t bytes, FailureId failure, uint32_t reported_at);
   /// Clears the poison of these bytes, which a record overwrites.
   void Overwrite(uint64_t start, uint64_t bytes);
 
  private:
   struct Range {
     uint64_t end = 0;
-    uint32_t failure = 0;
+    FailureId failure = 0;
     bool is_lasting = false;
     uint32_t reported_at = HostPoison::kUnreported;
   };
@@ -92,13 +93,13 @@ struct HostRange {
   [[nodiscard]] std::vector<HostRange> Without(const HostRange& other) const;
 
   /// For a record of this count.
-  [[nodiscard]] uint32_t poisoned_by(uint32_t reported) const {
+  [[nodiscard]] FailureId poisoned_by(uint32_t reported) const {
     return state == nullptr ? 0 : state->poisoned.by(start, bytes, is_lasting, reported);
   }
-  void Poison(uint32_t failure) const {
+  void Poison(FailureId failure) const {
     if (state != nullptr) state->poisoned.Set(start, bytes, failure, is_lasting, reported_at);
   }
-  void Report(uint32_t failure, uint32_t reported) const { state->poisoned.Report(start, bytes, failure, reported); }
+  void Report(FailureId failure, uint32_t reported) const { state->poisoned.Report(start, bytes, failure, reported); }
   void Overwrite() const {
     if (state != nullptr) state->poisoned.Overwrite(start, bytes);
   }

@@ -51,10 +51,10 @@ struct Entering {
 };
 
 struct InFlight {
-  uint64_t order = 0;  // Among the records of all devices.
+  FailureId order = 0;  // Among the records of all devices: the id of its own failure.
   hal::Ticket ticket = 0;
   uint32_t kernel = 0;
-  uint32_t failure = 0;  // The first failure of those that made it fail; 0 as long as none is known.
+  FailureId failure = 0;  // The first failure of those that made it fail; 0 as long as none is known.
   protocol::FaultSlot* slot = nullptr;
   bool may_fail = false;
   // A plain record uses only memory of its own device, which counts it (MemoryEntry::in_flight). Others keep it.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hal/hal.h"
+#include "runtime/failure_id.h"
 
 namespace millrace {
 
@@ -18,12 +19,17 @@ class StreamState;
 class Poison {
  public:
   /// The id of the failure that poisoned the contents, or 0.
-  [[nodiscard]] uint32_t by() const { return failure_.load(std::memory_order_acquire); }
-  void Set(uint32_t failure) { failure_.store(failure, std::memory_order_release); }
+  [[nodiscard]] FailureId by() const { return failure_.load(std::memory_order_acquire); }
+  void Set(FailureId failure) { failure_.store(failure, std::memory_order_release); }
+  /// The first of several failures stays.
+  void Add(FailureId failure) {
+    FailureId known = 0;
+    while (!failure_.compare_exchange_weak(known, failure, std::memory_order_acq_rel)) TakeFirst(failure, known);
+  }
   void Clear() { failure_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<uint32_t> failure_{0};
+  std::atomic<FailureId> failure_{0};
 };
 
 struct MemoryEntry : std::enable_shared_from_this<MemoryEntry> {

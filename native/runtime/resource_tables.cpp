@@ -54,10 +54,10 @@ void ResourceTables::BindMemory(uint32_t handle, AllocKind kind, uint64_t bytes,
   memory.Bind(handle, std::move(entry));
 }
 
-void ResourceTables::BindPoisoned(uint32_t handle, uint64_t bytes, uint32_t failure) {
+void ResourceTables::BindPoisoned(uint32_t handle, uint64_t bytes, FailureId failure) {
   auto entry = std::make_shared<MemoryEntry>();
   entry->bytes = bytes;
-  entry->poison.Set(failure);
+  entry->poison.Add(failure);
   memory.Bind(handle, std::move(entry));
 }
 

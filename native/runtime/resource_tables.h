@@ -63,7 +63,7 @@ class ResourceTables {
   };
   void BindMemory(uint32_t handle, protocol::AllocKind kind, uint64_t bytes, std::unique_ptr<hal::Memory> memory);
   /// Memory that a failed operation should have made.
-  void BindPoisoned(uint32_t handle, uint64_t bytes, uint32_t failure);
+  void BindPoisoned(uint32_t handle, uint64_t bytes, FailureId failure);
   /// A further handle of the same memory.
   void BindAdopted(uint32_t handle, const MemoryRef& entry);
   /// The memory of its last handle is given back.

@@ -87,7 +87,7 @@ class StreamState final : public hal::ProgressSink {
   Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
   bool is_unfinished = false;   // It is on its channel's list of streams to ask the device about.
   bool needs_word = false;      // Records were issued since the last Signal.
-  uint32_t poisoned_by = 0;     // A wait that cannot be kept: the failure that every later record repeats,
+  FailureId poisoned_by = 0;    // A wait that cannot be kept: the failure that every later record repeats,
   Status poison;                // with this status.
   uint32_t lost_device = 0;     // The channel of that lost device.
   uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.

@@ -25,12 +25,12 @@ import {
   WaitRecord,
 } from '../protocol/protocol.gen.js';
 import type { ChannelStats, FailurePart, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
-import { Failures } from './failures.js';
+import { Failures, firstOf } from './failures.js';
 import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGraph, withTimes } from './graphs.js';
 import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { TestStreams, type Step, type Submitted } from './streams.js';
-import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
+import { type Block, type Effect, copyEffect, type Effect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
 import type { DeviceGroup } from './device-group.js';
 
 const SLOTS = 2048;
@@ -243,25 +243,26 @@ export class TestChannel extends TestHostMemory implements Channel {
     if (step === undefined) return undefined;
     const { reads, writes, isWhole, run } = step.effect;
     const end = (): void => {
-      const cause = (reads.find(({ poison }) => poison !== 0) ?? writes.find(({ isAbsent }) => isAbsent))?.poison;
-      if (cause !== undefined) return this.#fail(record, { status: Status.UPSTREAM, cause }, writes);
+      const cause = firstOf([...reads, ...writes.filter(({ isAbsent }) => isAbsent)].map(({ poison }) => poison));
+      if (cause !== 0) return this.#fail(record, { status: Status.UPSTREAM, cause }, step.effect);
       try {
         run();
       } catch (error) {
         const failed = node();
         const at = failed === undefined ? {} : { node: failed };
-        if (error instanceof Unbuilt) return this.#fail(record, { status: Status.COMPILE, kernel: error.kernel, ...at }, writes);
+        if (error instanceof Unbuilt) return this.#fail(record, { status: Status.COMPILE, kernel: error.kernel, ...at }, step.effect);
         const note = error instanceof Error ? error.message : String(error);
-        return this.#fail(record, { status: Status.LAUNCH_FAILED, note, driverStatus: 0, ...at }, writes);
+        return this.#fail(record, { status: Status.LAUNCH_FAILED, note, driverStatus: 0, ...at }, step.effect);
       }
       if (isWhole) for (const block of writes) block.poison = 0;
     };
     return { ms: step.ms, end };
   }
 
-  #fail({ stream, ticket }: Submitted, facts: Pick<FailureRecord, 'status'> & Partial<FailureRecord>, writes: readonly Block[]): void {
+  #fail({ stream, ticket }: Submitted, facts: Pick<FailureRecord, 'status'> & Partial<FailureRecord>, { writes, isWhole }: Effect): void {
     const id = this.reserveFailure();
-    for (const block of writes) if (block.isAbsent !== true) block.poison = id;
+    for (const block of writes)
+      if (block.isAbsent !== true) block.poison = firstOf([isWhole ? 0 : block.poison, facts.cause ?? id]);
     this.#failures.add(stream, ticket, { id, ...facts });
   }
 

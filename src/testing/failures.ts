@@ -36,3 +36,9 @@ export class Failures {
     Atomics.add(this.#words, (stream * TimelineSlot.BYTE_SIZE + TimelineSlot.FAILURES) / 4, 1);
   }
 }
+
+/** Of the ids of failures, which count in their order, the first; 0 if there is none. */
+export function firstOf(failures: readonly number[]): number {
+  const first = Math.min(...failures.filter((id) => id !== 0));
+  return Number.isFinite(first) ? first : 0;
+}

@@ -92,7 +92,7 @@ MR_TEST(what_uses_a_variable_that_is_not_there_fails_of_its_failure_and_kernels_
   const uint32_t a = rig.Stream();
   MR_EXPECT(rig.channel->LoadModule(kModule, {}).ok());
   MR_EXPECT(rig.channel->InstallKernel(Handle(0), {.module = kModule}).ok());
-  const uint32_t failure = Channel::ReserveFailure();
+  const FailureId failure = Channel::ReserveFailure();
   const Ticket launched = Launch(rig, a, Handle(0), {{kVariable, Handle(5), Access::kReadWrite}});
   const Ticket filled = rig.Fill(a, Handle(5), 16);
   rig.channel->FailVariable(Handle(5), 16, failure);

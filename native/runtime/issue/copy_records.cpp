@@ -164,7 +164,7 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
       return ends_.Fail(stream, ticket, {.status = FaultReports::NoSlot()}, outputs);
     host.fault_word = faults_.word();
   }
-  if (const uint32_t cause = Enter(stream, ticket, copy, host.report)) {
+  if (const FailureId cause = Enter(stream, ticket, copy, host.report)) {
     if (host.report != nullptr) faults_.GiveBack({host.report});
     return ends_.FailUpstream(stream, ticket, cause, outputs);
   }
@@ -182,7 +182,7 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
   return Outcome::kIssued;
 }
 
-uint32_t CopyRecords::Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report) {
+FailureId CopyRecords::Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report) {
   return faults_.Enter(stream, {.ticket = ticket,
                                 .memory = copy.Memory(),
                                 .host = copy.Host(),
@@ -219,10 +219,10 @@ Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReade
   const MemoryUse uses[] = {{src->get(), Use::kRead},
                             {dst->get(), CoversAll(axes, size, (*dst)->bytes) ? Use::kOverwrite : Use::kWrite}};
   const Outputs outputs{.memory = uses};
-  uint32_t cause = (*src)->poison.by();
+  FailureId cause = (*src)->poison.by();
   if (cause == 0 && (*dst)->address == nullptr) cause = (*dst)->poison.by();
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
+  if (const FailureId found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
     return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyStrided(ticket, (*dst)->address + record.dst_offset,
                                                     (*src)->address + record.src_offset, size, axes.span());
@@ -280,7 +280,7 @@ Outcome CopyRecords::EndBlockingCopy(StreamState& stream, Ticket ticket) {
   if (!blocking_call->status.ok()) return ends_.FailDriver(stream, ticket, blocking_call->status, 0, outputs);
   // What it read has completed, so all reports of that are there.
   if (FaultReports::IsAnyReported()) FaultReports::Collect();
-  if (const uint32_t cause = faults_.Enter(stream, {.ticket = ticket, .memory = outputs.memory, .host = outputs.host}))
+  if (const FailureId cause = faults_.Enter(stream, {.ticket = ticket, .memory = outputs.memory, .host = outputs.host}))
     return ends_.FailUpstream(stream, ticket, cause, outputs);
   return ends_.CloseTicket(stream, ticket);
 }
@@ -306,12 +306,12 @@ Outcome CopyRecords::CopyBatch(StreamState& stream, Ticket ticket, RecordReader&
   std::vector<MemoryUse> memory;
   std::vector<HostUse> host;
   std::vector<hal::BatchedCopy> copies;
-  uint32_t cause = 0;
+  FailureId cause = 0;
   bool is_locked = true;
   for (const CopyWork& copy : works) {
     std::ranges::copy(copy.Memory(), std::back_inserter(memory));
     std::ranges::copy(copy.Host(), std::back_inserter(host));
-    if (cause == 0) cause = copy.Cause();
+    TakeFirst(cause, copy.Cause());
     for (const CopyEnd* end : {&copy.dst, &copy.src}) is_locked &= end->entry != nullptr || end->host.is_page_locked;
     copies.push_back(
         {copy.dst.address, copy.src.address, copy.bytes, {.dst = copy.dst.Lease(), .src = copy.src.Lease()}});
@@ -326,7 +326,7 @@ Outcome CopyRecords::CopyBatch(StreamState& stream, Ticket ticket, RecordReader&
                         "`copy`");
     return ends_.Fail(stream, ticket, {.status = status}, outputs);
   }
-  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = memory, .host = host}))
+  if (const FailureId found = faults_.Enter(stream, {.ticket = ticket, .memory = memory, .host = host}))
     return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyBatch(ticket, copies);
   return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);

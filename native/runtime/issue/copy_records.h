@@ -51,7 +51,7 @@ class CopyRecords {
   Outcome ParkOrFail(StreamState& stream, Ticket ticket, const CopyEnd& end, const Outputs& outputs);
   Outcome CopyBetween(StreamState& stream, Ticket ticket, CopyWork& copy);
   /// As FaultReports::Enter.
-  uint32_t Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report);
+  FailureId Enter(StreamState& stream, Ticket ticket, const CopyWork& copy, protocol::FaultSlot* report);
   void NoteForeignUse(StreamState& stream, Ticket ticket, const CopyWork& copy);
 
   /// Host memory that is not page-locked: the blocking-calls thread copies it once the stream has run what came before.

@@ -51,8 +51,8 @@ struct CopyWork {
 
   [[nodiscard]] bool Is(protocol::CopyFlag flag) const { return (flags & static_cast<uint32_t>(flag)) != 0; }
   /// The failure that poisoned its source, or the failed allocation of its destination; 0 when there is none.
-  [[nodiscard]] uint32_t Cause() const {
-    const uint32_t cause = src.entry == nullptr ? src.range.poisoned_by(reported) : (*src.entry)->poison.by();
+  [[nodiscard]] FailureId Cause() const {
+    const FailureId cause = src.entry == nullptr ? src.range.poisoned_by(reported) : (*src.entry)->poison.by();
     if (cause != 0 || dst.entry == nullptr || (*dst.entry)->address != nullptr) return cause;
     return (*dst.entry)->poison.by();
   }

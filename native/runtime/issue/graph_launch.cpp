@@ -156,28 +156,25 @@ void GraphLaunch::ListHostUses() {
   for (HostUse& use : scratch_.host) use.reported = reported_;
 }
 
-uint32_t GraphLaunch::Cause() {
+FailureId GraphLaunch::Cause() {
+  FailureId cause = 0;
   if (is_upload_) {
     // It reads nothing, but the nodes need addresses.
     for (const GraphPlan::Fixed& fixed : plan_->fixed) {
-      if (fixed.entry->address == nullptr && fixed.entry->poison.by() != 0) return fixed.entry->poison.by();
+      if (fixed.entry->address == nullptr) TakeFirst(cause, fixed.entry->poison.by());
     }
-    return 0;
+    return cause;
   }
-  for (const uint32_t number : plan_->inputs) {
-    if (const uint32_t cause = MemoryOf(number)->poison.by(); cause != 0) return cause;
-  }
+  for (const uint32_t number : plan_->inputs) TakeFirst(cause, MemoryOf(number)->poison.by());
   for (size_t n = 0; n < slots_.size(); ++n) {
     const MemoryRef& slot = slots_[n];
     // Of what it only writes, memory that could not be allocated.
-    if (slot->address == nullptr) return slot->poison.by();
-    if (LeavesRest(n) && slot->poison.by() != 0) return slot->poison.by();
+    if (slot->address == nullptr || LeavesRest(n)) TakeFirst(cause, slot->poison.by());
   }
   for (const HostUse& use : scratch_.host) {
-    if (use.is_write) continue;
-    if (const uint32_t cause = use.range.poisoned_by(reported_); cause != 0) return cause;
+    if (!use.is_write) TakeFirst(cause, use.range.poisoned_by(reported_));
   }
-  return 0;
+  return cause;
 }
 
 bool GraphLaunch::LeavesRest(size_t slot) {
@@ -280,7 +277,7 @@ Status GraphLaunch::MakeEvents() {
 Outcome GraphLaunch::Launch() {
   if (const Status status = MakeEvents(); !status.ok())
     return parts_.ends.FailDriver(stream_, ticket_, status, 0, Written());
-  if (const uint32_t cause = Enter()) return parts_.ends.FailUpstream(stream_, ticket_, cause, Written());
+  if (const FailureId cause = Enter()) return parts_.ends.FailUpstream(stream_, ticket_, cause, Written());
   std::vector<hal::GraphPatch> patches;
   for (const GraphPlan::Patch& patch : plan_->patches) {
     const uint64_t value = ValueOf(patch);
@@ -302,7 +299,7 @@ Outcome GraphLaunch::Launch() {
   return Outcome::kIssued;
 }
 
-uint32_t GraphLaunch::Enter() {
+FailureId GraphLaunch::Enter() {
   std::vector<MemoryUse>& uses = scratch_.uses;
   uses.clear();
   const auto add = [&](uint32_t number, Use use) { uses.push_back({MemoryOf(number).get(), use}); };

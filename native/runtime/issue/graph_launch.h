@@ -107,7 +107,7 @@ class GraphLaunch {
   void ListOutputs();
   /// What it uses of host memory.
   void ListHostUses();
-  uint32_t Cause();
+  FailureId Cause();
   /// Whether a copy or fill that should overwrite the memory of the slot overwrites only a part: the rest counts as
   /// read.
   [[nodiscard]] bool LeavesRest(size_t slot);
@@ -133,7 +133,7 @@ class GraphLaunch {
   Outcome FailOfCall(Status status);
   void NoteUse();
   /// As FaultReports::Enter.
-  uint32_t Enter();
+  FailureId Enter();
 
   const GraphParts& parts_;
   Channel& channel_;

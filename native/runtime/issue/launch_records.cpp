@@ -60,7 +60,7 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
   uint64_t values[protocol::kMaxLaunchArgs + 2];
   void* params[protocol::kMaxLaunchArgs + 2];
   uint32_t count = 0;
-  uint32_t cause = 0;
+  FailureId cause = 0;
   wide_.clear();
   InFlight& noted = faults_.Next(stream);
   MemoryUse* next_use = noted.Room(record.arg_count);
@@ -91,7 +91,7 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     const bool is_allocated = entry->memory != nullptr;
     if (kind == ArgKind::kVariable && !is_allocated) continue;
     const bool is_needed = Reads(arg.access) || !is_allocated;
-    if (cause == 0 && is_needed) cause = entry->poison.by();
+    if (is_needed) TakeFirst(cause, entry->poison.by());
     *next_use++ = {entry, UseOf(arg.access, is_needed)};
     if (kind == ArgKind::kVariable) continue;
     const auto base = reinterpret_cast<uintptr_t>(entry->address);

@@ -191,9 +191,9 @@ template <typename Call>
 Outcome MemoryRecords::FillEntry(StreamState& stream, Ticket ticket, MemoryEntry& entry, bool is_whole, Call call) {
   const MemoryUse uses[] = {{&entry, is_whole ? Use::kOverwrite : Use::kWrite}};
   const Outputs outputs{.memory = uses};
-  const uint32_t cause = entry.address == nullptr ? entry.poison.by() : 0;
+  const FailureId cause = entry.address == nullptr ? entry.poison.by() : 0;
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
+  if (const FailureId found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
     return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = call(entry.address);
   return status.ok() ? Outcome::kIssued : ends_.FailDriver(stream, ticket, status, 0, outputs);

@@ -30,13 +30,13 @@ Outcome RecordEnds::FailDriver(StreamState& stream, Ticket ticket, Status status
   return Outcome::kIssued;
 }
 
-Outcome RecordEnds::EndUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs) {
+Outcome RecordEnds::EndUnready(StreamState& stream, Ticket ticket, FailureId cause, const Outputs& outputs) {
   if (stream.poisoned_by != 0) return FailPoisoned(stream, ticket, outputs);
   if (cause != 0) return FailUpstream(stream, ticket, cause, outputs);
   return Fail(stream, ticket, {.status = NoStream()}, outputs);
 }
 
-Outcome RecordEnds::FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs) {
+Outcome RecordEnds::FailUpstream(StreamState& stream, Ticket ticket, FailureId cause, const Outputs& outputs) {
   return Fail(stream, ticket, {.status = FaultReports::Upstream(), .cause = cause}, outputs);
 }
 
@@ -69,14 +69,19 @@ Outcome RecordEnds::FailWait(StreamState& stream, Ticket ticket, Status status) 
   return CloseTicket(stream, ticket);
 }
 
-uint32_t RecordEnds::RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs) {
+FailureId RecordEnds::RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs) {
   failure.id = NextFailureId();
   failure.first = failure.last = ticket;
-  const uint32_t id = stream.failures.Add(failure, stream.slot());
+  const FailureId id = stream.failures.Add(failure, stream.slot());
   // Readers learn the first cause, however long the chain.
-  const uint32_t cause = failure.cause != 0 ? failure.cause : id;
+  const FailureId cause = failure.cause != 0 ? failure.cause : id;
   for (const auto& [entry, use] : outputs.memory) {
-    if (IsUsed(use, Use::kWrite)) entry->poison.Set(cause);
+    // What was to be overwritten whole has nothing to do with earlier failures any more.
+    if (IsUsed(use, Use::kOverwrite)) {
+      entry->poison.Set(cause);
+    } else if (IsUsed(use, Use::kWrite)) {
+      entry->poison.Add(cause);
+    }
   }
   for (const HostUse& use : outputs.host) {
     if (use.is_write) faults_.PoisonHost(stream, ticket, use.range, cause);

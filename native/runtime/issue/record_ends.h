@@ -24,12 +24,12 @@ class RecordEnds {
   Outcome FailDriver(StreamState& stream, Ticket ticket, Status status, uint32_t kernel, const Outputs& outputs);
   /// The end of a record that cannot run although all it names was found: its stream is poisoned or could not be
   /// created, or `cause` poisoned what it reads. Nothing when it can.
-  std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs) {
+  std::optional<Outcome> FailUnready(StreamState& stream, Ticket ticket, FailureId cause, const Outputs& outputs) {
     if (stream.poisoned_by == 0 && cause == 0 && stream.backend != nullptr) return std::nullopt;
     return EndUnready(stream, ticket, cause, outputs);
   }
   /// Something that it reads was poisoned by the failure `cause`.
-  Outcome FailUpstream(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
+  Outcome FailUpstream(StreamState& stream, Ticket ticket, FailureId cause, const Outputs& outputs);
   Outcome FailMalformed(StreamState& stream, Ticket ticket);
   Outcome FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
   /// A copy names memory of a device that is lost or closed. `device`: the channel of the one that is gone, or 0.
@@ -40,13 +40,13 @@ class RecordEnds {
   Outcome FailWait(StreamState& stream, Ticket ticket, Status status);
 
   /// The failure alone; the ticket is still open. Returns the failure's id.
-  uint32_t RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs);
+  FailureId RecordFailure(StreamState& stream, Ticket ticket, Failure failure, const Outputs& outputs);
   void RecordPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
 
   [[nodiscard]] static Status NoStream();
 
  private:
-  Outcome EndUnready(StreamState& stream, Ticket ticket, uint32_t cause, const Outputs& outputs);
+  Outcome EndUnready(StreamState& stream, Ticket ticket, FailureId cause, const Outputs& outputs);
 
   DeviceLoss& loss_;
   FaultReports& faults_;

@@ -94,10 +94,10 @@ Outcome TextureRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& r
   MemoryEntry* const src = (record.is_upload != 0 ? memory : array)->get();
   const MemoryUse uses[] = {{src, Use::kRead}, {dst, dst->bytes == bytes ? Use::kOverwrite : Use::kWrite}};
   const Outputs outputs{.memory = uses};
-  uint32_t cause = src->poison.by();
+  FailureId cause = src->poison.by();
   if (cause == 0 && dst->address == nullptr) cause = dst->poison.by();
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
-  if (const uint32_t found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
+  if (const FailureId found = faults_.Enter(stream, {.ticket = ticket, .memory = uses}))
     return ends_.FailUpstream(stream, ticket, found, outputs);
   const Status status = stream.backend->CopyArray(ticket, {.array = (*array)->address,
                                                            .memory = (*memory)->address + record.offset,
