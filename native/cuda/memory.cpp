@@ -140,7 +140,8 @@ Status Memory::Free(CUstream stream) {
   return {};
 }
 
-Result<std::unique_ptr<LockedBlock>> LockedBlock::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {
+Result<std::unique_ptr<LockedBlock>> LockedBlock::Allocate(std::shared_ptr<Context> context, uint64_t bytes,
+                                                           bool may_be_unlocked) {
   MR_TRY(context->Alive());
   const uint64_t page = bytes < kHugePage ? kSmallPage : kHugePage;
   const uint64_t whole = (bytes + page - 1) / page * page;
@@ -149,13 +150,15 @@ Result<std::unique_ptr<LockedBlock>> LockedBlock::Allocate(std::shared_ptr<Conte
   // The driver locks pages that exist much faster, and this thread makes them beside other threads that do the same.
   for (size_t at = 0; at < pages.size(); at += kSmallPage) pages[at] = std::byte{0};
   const Status status = RegisterHostRange(context, pages);
-  if (status.ok()) return std::unique_ptr<LockedBlock>(new LockedBlock(std::move(context), pages));
+  if (status.ok() || (may_be_unlocked && !context->is_lost()))
+    return std::unique_ptr<LockedBlock>(new LockedBlock(std::move(context), pages, status.ok()));
   munmap(pages.data(), pages.size());
   return status;
 }
 
 LockedBlock::~LockedBlock() {
-  if (UnregisterHostRange(pages_).ok() && !context_->is_lost()) munmap(pages_.data(), pages_.size());
+  const bool is_unlocked = !is_locked_ || UnregisterHostRange(pages_).ok();
+  if (is_unlocked && !context_->is_lost()) munmap(pages_.data(), pages_.size());
 }
 
 Result<std::unique_ptr<hal::Memory>> SharedMemory::Allocate(std::shared_ptr<Context> context, uint64_t bytes) {

@@ -80,8 +80,10 @@ class Memory final : public hal::Memory {
 /// KiB at a time.
 class LockedBlock {
  public:
-  /// Of at least `bytes`, in whole pages. Thread: any.
-  static Result<std::unique_ptr<LockedBlock>> Allocate(std::shared_ptr<Context> context, uint64_t bytes);
+  /// Of at least `bytes`, in whole pages. `may_be_unlocked`: where the system locks no more memory, the block is not
+  /// locked. The driver copies to and from it all the same, and blocks the caller meanwhile. Thread: any.
+  static Result<std::unique_ptr<LockedBlock>> Allocate(std::shared_ptr<Context> context, uint64_t bytes,
+                                                       bool may_be_unlocked = false);
   /// If the device is lost, the pages stay mapped: it may still write them.
   ~LockedBlock();
 
@@ -90,13 +92,15 @@ class LockedBlock {
 
   [[nodiscard]] std::byte* data() const { return pages_.data(); }
   [[nodiscard]] uint64_t bytes() const { return pages_.size(); }
+  [[nodiscard]] bool is_locked() const { return is_locked_; }
 
  private:
-  LockedBlock(std::shared_ptr<Context> context, std::span<std::byte> pages)
-      : context_(std::move(context)), pages_(pages) {}
+  LockedBlock(std::shared_ptr<Context> context, std::span<std::byte> pages, bool is_locked)
+      : context_(std::move(context)), pages_(pages), is_locked_(is_locked) {}
 
   const std::shared_ptr<Context> context_;
   const std::span<std::byte> pages_;
+  const bool is_locked_;
 };
 
 /// Zeroed host memory that kernels access at the same address.

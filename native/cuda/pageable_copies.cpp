@@ -88,7 +88,10 @@ void PageableCopies::Fail(Call& call, Status status) {
 
 Status PageableCopies::Prepare(SlotPair& pair) {
   if (pair.pages == nullptr) {
-    Result<std::unique_ptr<LockedBlock>> pages = LockedBlock::Allocate(context_, pair.slots.size() * kSlotBytes);
+    // Without locked slots, the calling thread copies alone.
+    const bool may_be_unlocked = &pair == &pairs_.front();
+    Result<std::unique_ptr<LockedBlock>> pages =
+        LockedBlock::Allocate(context_, pair.slots.size() * kSlotBytes, may_be_unlocked);
     MR_TRY(pages.status());
     pair.pages = std::move(pages).value();
     for (size_t n = 0; n < pair.slots.size(); ++n) pair.slots[n].data = pair.pages->data() + n * kSlotBytes;
@@ -124,7 +127,7 @@ Status PageableCopies::MoveChunks(SlotPair& pair, Call& call) {
     if (offset >= call.bytes) break;
     Slot& slot = pair.slots[turn];
     MR_TRY(Settle(slot, call));
-    MR_TRY(Start(slot, call, offset));
+    MR_TRY(Start(slot, call, offset, pair.pages->is_locked()));
     turn = 1 - turn;
   }
   // The older slot first.
@@ -132,16 +135,19 @@ Status PageableCopies::MoveChunks(SlotPair& pair, Call& call) {
   return Settle(pair.slots[1 - turn], call);
 }
 
-Status PageableCopies::Start(Slot& slot, Call& call, uint64_t offset) {
+Status PageableCopies::Start(Slot& slot, Call& call, uint64_t offset, bool is_locked) {
   const uint64_t bytes = std::min(call.chunk_bytes, call.bytes - offset);
-  auto to = reinterpret_cast<CUdeviceptr>(slot.data);
-  auto from = reinterpret_cast<CUdeviceptr>(call.src + offset);
-  if (call.is_upload) {
-    std::memcpy(slot.data, call.src + offset, bytes);
-    from = to;
-    to = reinterpret_cast<CUdeviceptr>(call.dst + offset);
-  }
-  MR_TRY(context_->Check(Cuda().cuMemcpyAsync(to, from, bytes, call.stream), "copying through page-locked memory"));
+  if (call.is_upload) std::memcpy(slot.data, call.src + offset, bytes);
+  const auto device = reinterpret_cast<CUdeviceptr>(call.is_upload ? call.dst + offset : call.src + offset);
+  const auto host = reinterpret_cast<CUdeviceptr>(slot.data);
+  const auto copy = [&]() -> CUresult {
+    if (is_locked && call.is_upload) return Cuda().cuMemcpyAsync(device, host, bytes, call.stream);
+    if (is_locked) return Cuda().cuMemcpyAsync(host, device, bytes, call.stream);
+    // The driver takes pageable memory here, and returns when it has no more use for it.
+    if (call.is_upload) return Cuda().cuMemcpyHtoDAsync(device, slot.data, bytes, call.stream);
+    return Cuda().cuMemcpyDtoHAsync(slot.data, device, bytes, call.stream);
+  };
+  MR_TRY(context_->Check(copy(), is_locked ? "copying through page-locked memory" : "copying pageable memory"));
   const CUresult code = Insist([&] { return Cuda().cuEventRecord(slot.event, call.stream); });
   // The queued copy's completion could not be observed, so the slot would never be safe to reuse.
   if (code != CUDA_SUCCESS) return context_->Lose(code, "recording an event");

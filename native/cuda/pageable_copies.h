@@ -74,7 +74,7 @@ class PageableCopies {
   Status Prepare(SlotPair& pair);
   Status RunPair(SlotPair& pair, Call& call);
   Status MoveChunks(SlotPair& pair, Call& call);
-  Status Start(Slot& slot, Call& call, uint64_t offset);
+  Status Start(Slot& slot, Call& call, uint64_t offset, bool is_locked);
   Status Settle(Slot& slot, Call& call);
   /// The first failure of a call is its result. Thread: any of the call's.
   void Fail(Call& call, Status status);

@@ -30,7 +30,7 @@ import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGr
 import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { TestStreams, type Step, type Submitted } from './streams.js';
-import { type Block, type Effect, copyEffect, type Effect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
+import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
 import type { DeviceGroup } from './device-group.js';
 
 const SLOTS = 2048;
@@ -261,8 +261,7 @@ export class TestChannel extends TestHostMemory implements Channel {
 
   #fail({ stream, ticket }: Submitted, facts: Pick<FailureRecord, 'status'> & Partial<FailureRecord>, { writes, isWhole }: Effect): void {
     const id = this.reserveFailure();
-    for (const block of writes)
-      if (block.isAbsent !== true) block.poison = firstOf([isWhole ? 0 : block.poison, facts.cause ?? id]);
+    for (const block of writes) if (block.isAbsent !== true) block.poison = firstOf([isWhole ? 0 : block.poison, facts.cause ?? id]);
     this.#failures.add(stream, ticket, { id, ...facts });
   }
 

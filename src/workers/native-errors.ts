@@ -38,6 +38,9 @@ export function asMillraceError(error: unknown, what: string, capability: string
   }
 }
 
+/** CUDA_ERROR_OPERATING_SYSTEM. */
+const SYSTEM_CALL_FAILED = 304;
+
 /** As `asMillraceError`, for a device that does not open. A loss without a code of the driver is a kernel that does not end. */
 export function asOpenFailure(error: unknown, device: string): unknown {
   const { status, driverStatus, message } = error as NativeFailure;
@@ -49,7 +52,7 @@ export function asOpenFailure(error: unknown, device: string): unknown {
       cause: error,
     });
   }
-  if (status === Status.OUT_OF_MEMORY && message.includes('page-locking')) {
+  if ((status === Status.OUT_OF_MEMORY || driverStatus === SYSTEM_CALL_FAILED) && message.includes('page-locking')) {
     const facts = { driverStatus, device, cause: error };
     return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, [lockedMemoryHelp()], facts);
   }

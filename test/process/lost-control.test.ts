@@ -31,6 +31,11 @@ test('memory that cannot be page-locked: copies work, and one warning names the 
   expect(ending.stderr).toMatch(
     /201326592 bytes cannot be page-locked: .* The limit of locked memory \(RLIMIT_MEMLOCK\) is [^.]+\. Raise it: ulimit -l/,
   );
+  // From the third on: also that of the slots through which memory is copied that is not locked.
+  const all = Array.from({ length: 60 }, (_, n) => failing(n + 3)).join(',');
+  const without = await runProgram('unlocked-copies', [], { env: { MILLRACE_FAKE_CUDA_FAIL: all } });
+  expect(linesOf(without)).toEqual(['7 7']);
+  expect(without.stderr.match(/MillraceWarning/g)).toHaveLength(1);
   const refused = await runProgram('unlocked-copies', [], { env: { MILLRACE_FAKE_CUDA_FAIL: failing(0) } });
   expect(linesOf(refused)[0]).toMatch(/^UnavailableError Device cuda:0 cannot be opened: .*page-locking host memory .*RLIMIT_MEMLOCK/);
 });

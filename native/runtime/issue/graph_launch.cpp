@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <shared_mutex>
 #include <utility>
 
@@ -145,9 +146,15 @@ MemoryRef& GraphLaunch::MemoryOf(uint32_t number) {
 }
 
 void GraphLaunch::ListOutputs() {
-  for (const uint32_t number : plan_->outputs) {
+  const auto add = [&](uint32_t number, Use use) {
     MemoryRef& memory = MemoryOf(number);
-    if (memory != nullptr) scratch_.outputs.push_back({memory.get(), Use::kWrite});
+    if (memory != nullptr) scratch_.outputs.push_back({memory.get(), use});
+  };
+  for (const uint32_t number : plan_->outputs) add(number, Use::kWrite);
+  for (const uint32_t number : plan_->overwritten) {
+    const bool is_slot = number >= GraphPlan::kFirstSlot;
+    if (is_slot && IsPart(entries_[plan_->slots[number - GraphPlan::kFirstSlot].entry].access)) continue;
+    add(number, Use::kOverwrite);
   }
 }
 
@@ -307,12 +314,7 @@ FailureId GraphLaunch::Enter() {
   for (size_t n = 0; n < slots_.size(); ++n) {
     if (LeavesRest(n)) add(static_cast<uint32_t>(GraphPlan::kFirstSlot + n), Use::kRead);
   }
-  for (const uint32_t number : plan_->outputs) add(number, Use::kWrite);
-  for (const uint32_t number : plan_->overwritten) {
-    const bool is_slot = number >= GraphPlan::kFirstSlot;
-    if (is_slot && IsPart(entries_[plan_->slots[number - GraphPlan::kFirstSlot].entry].access)) continue;
-    add(number, Use::kOverwrite);
-  }
+  std::ranges::copy(scratch_.outputs, std::back_inserter(uses));
   const bool is_foreign = std::ranges::any_of(homes_, [&](const Home& home) { return !IsOwn(home); });
   if (graph_.faults != nullptr) graph_.faults->Watch(stream_, ticket_, fault_set_);
   return parts_.faults.Enter(stream_, {.ticket = ticket_,

@@ -275,6 +275,25 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
   return CUDA_SUCCESS;
 }
 
+/// These take pageable memory of the host, too. Then they return when the copy is complete.
+CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream) {
+  MR_ENTER("cuMemcpyHtoDAsync", "bytes=" + std::to_string(bytes) + " " + Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  if (!Reaches(*device, dst, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  PushWork(*queue, [=] { std::memcpy(reinterpret_cast<void*>(dst), src, bytes); });
+  return cuStreamSynchronize(stream);
+}
+
+CUresult cuMemcpyDtoHAsync(void* dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  MR_ENTER("cuMemcpyDtoHAsync", "bytes=" + std::to_string(bytes) + " " + Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  if (!Reaches(*device, src, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  PushWork(*queue, [=] { std::memcpy(dst, reinterpret_cast<const void*>(src), bytes); });
+  return cuStreamSynchronize(stream);
+}
+
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                             CUmemcpyAttributes* attributes, size_t* attribute_indices, size_t attribute_count,
                             size_t* failed, CUstream stream) {
