@@ -36,6 +36,11 @@ const MAX_HEAD = 2000;
 /** Most characters of a parameter list that are searched for its end. */
 const MAX_LIST = 20_000;
 
+/** What may stand between a parameter list and its body. */
+const TRAILING: readonly string[] = [...FUNCTION_ATTRIBUTES, 'noexcept'];
+/** More characters than a word of those has. */
+const MAX_WORD = 32;
+
 /** Every `__global__ ... name(` of source without comments. The "C" of `extern "C"` is blank in it. */
 export function globalFunctions(text: string): GlobalFunction[] {
   const found: GlobalFunction[] = [];
@@ -46,9 +51,12 @@ export function globalFunctions(text: string): GlobalFunction[] {
   let from = 0;
   let saysExtern = false;
   let start = -1;
+  /** The end of a macro's arguments. */
+  let behind = 0;
   for (const match of text.matchAll(/[;{}(]|\b(?:__global__|extern)\b/g)) {
     const { index: at } = match;
     const token = match[0];
+    if (at < behind) continue;
     if (token === 'extern') {
       saysExtern = true;
       continue;
@@ -60,6 +68,11 @@ export function globalFunctions(text: string): GlobalFunction[] {
     if (token === '(') {
       const name = start < 0 ? '' : wordBefore(text, at, start + '__global__'.length);
       if (name === '' || FUNCTION_ATTRIBUTES.includes(name)) continue;
+      const end = listEnd(text, at + 1);
+      if (isHeadBehind(text, end)) {
+        behind = end;
+        continue;
+      }
       const template = templateNames(text.slice(Math.max(from, start - MAX_HEAD), start));
       const path = (braces.at(-1)?.path ?? '') + name;
       found.push({ name, path, start, open: at + 1, isExternC: externs > 0 || saysExtern, ...(template && { template }) });
@@ -95,14 +108,38 @@ export function namedOnce(text: string, functions: readonly GlobalFunction[]): G
 
 /** Whether a body follows the parameter list. */
 function isDefinition(text: string, { open }: GlobalFunction): boolean {
+  const from = behindAttributes(text, listEnd(text, open));
+  return /^[\w\s]*\{/.test(text.slice(from, from + MAX_HEAD));
+}
+
+/** Whether the list that ends here is of a macro of attributes, such as `BOUNDS(128)`: the rest of the head follows, not a body. */
+function isHeadBehind(text: string, end: number): boolean {
+  const from = behindAttributes(text, end);
+  return /[\w$]/.test(text[from] ?? '') && !/^[\w\s]+[{;]/.test(text.slice(from, from + MAX_HEAD));
+}
+
+/** Offset just after the parenthesis that closes the list which `open` is in. */
+function listEnd(text: string, open: number): number {
   let depth = 1;
   let at = open;
   for (; at < Math.min(text.length, open + MAX_LIST) && depth > 0; at++) {
     if (text[at] === '(') depth++;
     else if (text[at] === ')') depth--;
   }
-  while (at < text.length && /\s/.test(text[at]!)) at++;
-  return text[at] === '{';
+  return at;
+}
+
+/** Offset of what follows spaces and attributes. */
+function behindAttributes(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    while (at < text.length && /\s/.test(text[at]!)) at++;
+    const word = /^\w+/.exec(text.slice(at, at + MAX_WORD))?.[0] ?? '';
+    if (!TRAILING.includes(word)) return at;
+    at += word.length;
+    while (at < text.length && /\s/.test(text[at]!)) at++;
+    if (text[at] === '(') at = listEnd(text, at + 1);
+  }
 }
 
 /** `a::b::` of `namespace a::b`; empty for what opens no namespace, or one without a name. */

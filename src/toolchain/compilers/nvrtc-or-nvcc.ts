@@ -156,7 +156,10 @@ function namedKernels({ source, path, isModule, instances = [] }: BuildSpec): st
 
 /** Most characters of what may precede `__global__`. */
 const MOST_SPECIFIERS = 200;
-const SPECIFIERS = /(?:\b(?:static|inline|__launch_bounds__\s*\([^()]*\))\s*)*$/;
+/** What precedes it of its declaration: also attributes, and macros of those, in parentheses. */
+const SPECIFIERS = /(?:\b(?:static|inline|[A-Za-z_]\w*\s*\([^()]*\))\s*)*$/;
+/** Up to the end of the last directive. */
+const DIRECTIVES = /^[\s\S]*^[ \t]*#(?:.*\\\n)*.*\n/m;
 
 /** Of the kernels with the same name, in several namespaces, the one that has it as its C name: the first, or the one that has it in the source. */
 function ofCNames(text: string, functions: readonly GlobalFunction[]): GlobalFunction[] {
@@ -196,7 +199,8 @@ function withCNames({ source, path, isModule }: BuildSpec): string {
   let made = source;
   for (const { start, name, path: own, template, isExternC } of functions.toReversed()) {
     if (template !== undefined || isExternC || own !== (isModule ? named.get(name) : path)) continue;
-    const [words] = SPECIFIERS.exec(made.slice(Math.max(0, start - MOST_SPECIFIERS), start)) as RegExpExecArray;
+    const head = made.slice(Math.max(0, start - MOST_SPECIFIERS), start);
+    const [words] = SPECIFIERS.exec(head.slice(DIRECTIVES.exec(head)?.[0].length ?? 0)) as RegExpExecArray;
     made = `${made.slice(0, start - words.length)}extern "C" ${words.replace('static', '      ')}${made.slice(start)}`;
   }
   return made;

@@ -326,6 +326,26 @@ __global__ void spread(int *x, double *sum, int *arch) {
       expect([...(await y.read())]).toEqual([3, 6, 9]);
     });
 
+    rule('S444', 'macros of attributes stand before and after void, also several, and with arguments', async () => {
+      const { device } = chapter;
+      const heads = {
+        after: 'extern "C" __global__ void BOUNDS(64) after',
+        between: '__global__ BOUNDS(64) void between',
+        before: 'BOUNDS(64) __global__ void before',
+        several: '__global__ void NOTHING((1), 2) BOUNDS(64) several',
+        both: '__global__ NOTHING(1, 2) void QUIET BOUNDS(64) both',
+      };
+      const body = '(int* y, int by) { y[threadIdx.x] = threadIdx.x * by; }';
+      const text = Object.values(heads).map((head) => `${head}${body}`);
+      const macros = '#define QUIET\n#define NOTHING(a, b)\n#define BOUNDS(n) __launch_bounds__(n)\n';
+      const module = cudaModule(macros + text.join('\n'));
+      for (const [at, name] of Object.keys(heads).entries()) {
+        using y = device.zeros(32, i32);
+        device.stream.launch(module.kernel(name, { y: output(i32), by: i32 }), { grid: 1, block: 32 }, { y, by: at + 2 });
+        expect([name, ...(await y.read())]).toEqual([name, ...Array.from({ length: 32 }, (_, n) => n * (at + 2))]);
+      }
+    });
+
     rule('S444', 'a module\'s kernels, in namespaces and without extern "C", share its variables', async () => {
       const { device } = chapter;
       const module = cudaModule(SHARING);

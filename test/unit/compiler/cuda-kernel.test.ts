@@ -56,6 +56,30 @@ test('a macro may paste the name of a kernel', () => {
   expect(() => cudaKernel('other', { y: output(f32) }, source)).toThrow(/^K005: The source has no kernel named 'other'/);
 });
 
+test('macros of attributes are no names of kernels', () => {
+  const macros = '#define BOUNDS(n) __launch_bounds__(n)\n#define NOTHING(a, b)\n#define QUIET\n';
+  for (const head of [
+    '__global__ void BOUNDS(128) k',
+    '__global__ BOUNDS(128) void k',
+    'BOUNDS(128) __global__ void k',
+    '__global__ NOTHING((1), 2) void BOUNDS(128) k',
+    '__global__ void BOUNDS(128)\n__cluster_dims__(2, 1, 1) NOTHING(1, 2) k',
+    '__global__ void QUIET BOUNDS(128) k',
+  ]) {
+    const source = `${macros}${head}(float* y) { y[0] = 1; }`;
+    expect(
+      globalFunctions(source).map(({ name }) => name),
+      head,
+    ).toEqual(['k']);
+    expect((cudaKernel('k', { y: output(f32) }, source).build as BuildSpec).entry).toBe('k');
+  }
+  const template = `${macros}template <class T> __global__ void BOUNDS(128) k(T* y) { y[0] = 1; }`;
+  expect(globalFunctions(template)).toMatchObject([{ name: 'k', template: ['class', 'T'] }]);
+  // What follows the parameters is no head of another function.
+  for (const rest of [' QUIET {}', ' __launch_bounds__(2) {}', ' noexcept {}', ';', ''])
+    expect(globalFunctions(`${macros}__global__ void k(float* y)${rest}`)[0]).toMatchObject({ name: 'k' });
+});
+
 test('launches in macros of the host are no launches by kernels', () => {
   const isLaunching = (source: string): boolean | undefined => (cudaKernel('k', { y: output(f32) }, source).build as BuildSpec).isLaunching;
   const macros = '#define RUN(n) \\\n  k<<<n, 32>>>(y)\n#define ONCE RUN(1)\n';
