@@ -72,7 +72,9 @@ Status PageableCopies::Copy(std::optional<CUstream> stream, std::byte* dst, cons
     // A helper without memory for its slots has taken no chunk: the others move its share.
     if (!status.ok() && (n == 0 || pair.slots.back().event != nullptr)) Fail(call, status);
   };
-  if (bytes > call.chunk_bytes) {
+  // Where the caller's slots could not be locked, those of the others cannot either.
+  const LockedBlock* const own = pairs_.front().pages.get();
+  if (bytes > call.chunk_bytes && (own == nullptr || own->is_locked())) {
     helpers_.Run(run);
   } else {
     run(0);
