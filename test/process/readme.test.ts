@@ -1,4 +1,4 @@
-// Every TypeScript block of README.md, docs/reactive.md, docs/graphs.md and docs/textures.md is a whole program: it is compiled as users compile it, and run. A
+// Every TypeScript block of these pages is a whole program: it is compiled as users compile it, and run. A
 // comment "// prints: text" at the end of a line is compared with the output, in order. A block that begins with "// name.ts" is a module
 // of that name for the programs of its page. Shell blocks may only name scripts that exist.
 import { spawnSync } from 'node:child_process';
@@ -20,7 +20,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const compiler = join(root, 'node_modules/typescript/bin/tsc');
 // Inside the project, so that the programs can import millrace by its name.
 const output = join(root, 'build/readme');
-const PAGES = ['README.md', 'docs/reactive.md', 'docs/graphs.md', 'docs/textures.md'] as const;
+const PAGES = ['README.md', 'docs/reactive.md', 'docs/graphs.md', 'docs/textures.md', 'docs/operations.md', 'docs/coming-from.md'] as const;
 const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
 const blocks = (text: string, language: string): { readonly code: string; readonly at: number }[] =>
