@@ -199,7 +199,8 @@ function textOf(
   const each = (text: (at: number) => string): string => carried.map((_, at) => text(at)).join(' ');
   const start = each((at) => `let v${at} = ${carried[at]!.init};`);
   const step = `${placesIn('r', extents.folded.length - 1, 'm', 'f')} ${each((at) => `const a${at} = ${values[at]};`)} ${combine}`;
-  const bounds = (part: string): string => `const from = ${part} * chunk; const to = min(from + chunk, count);`;
+  // No sum of these exceeds the elements, of which there may be as many as an i32 holds.
+  const bounds = (part: string): string => `const from = ${part} * chunk; const size = min(chunk, count - from);`;
   const stored = (place: string): string =>
     into
       .map((array, at) => {
@@ -212,7 +213,7 @@ function textOf(
   const kept = placesIn('o', extents.kept.length - 1, 'k', 'e');
   if (!isRow) {
     return `${args}, { i, j, ${casts} }) => { const o = j; ${kept} ${bounds('i')} ${start}
-      for (let r = from; r < to; r++) { ${step} } ${stored('i * outputs + o')} }`;
+      for (let n = 0; n < size; n++) { const r = from + n; ${step} } ${stored('i * outputs + o')} }`;
   }
   const pair = each((at) => `let v${at} = s${at}[t]; const a${at} = s${at}[t + half];`);
   return `${args}, { threadIdx, blockIdx, gridDim, shared, syncthreads, ${casts} }) => {
@@ -220,7 +221,7 @@ function textOf(
     const t = threadIdx.x; const part = blockIdx.x; ${bounds('part')}
     for (let o = blockIdx.y; o < outputs; o += gridDim.y) {
       ${kept} ${start}
-      for (let r = from + t; r < to; r += ${BLOCK}) { ${step} }
+      for (let n = t; n < size; n += ${BLOCK}) { const r = from + n; ${step} }
       ${each((at) => `s${at}[t] = v${at};`)}
       syncthreads();
       for (let half = ${BLOCK / 2}; half > 0; half = half >> 1) {

@@ -209,7 +209,9 @@ function numberType(operand: Exclude<Operand, DeviceArray>, as: ScalarType): DTy
 
 /** What a launch takes. A number of a condition is true as in NumPy, NaN too. */
 function numberOf(operand: Exclude<Operand, DeviceArray>, dtype: DType): Exclude<Operand, DeviceArray> {
-  return dtype === 'bool' && !(operand instanceof ScalarSlot) ? Number(operand) !== 0 : operand;
+  if (operand instanceof ScalarSlot || (typeof operand === 'number' && dtype !== 'bool')) return operand;
+  if (dtype === 'bool') return Number(operand) !== 0;
+  return dtype === 'i64' || dtype === 'u64' ? BigInt(operand) : Number(operand);
 }
 
 /** The shape of the arrays among the operands if it is one, and if they are contiguous. */

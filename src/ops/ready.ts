@@ -27,10 +27,18 @@ type Rule = 'same' | 'float' | 'quotient' | 'compare' | 'logical' | 'test';
 /** The type of an operand, and of two operands together. */
 export type TypeOf<A> = A extends DeviceArray<infer D> ? D : A extends ScalarSlot<infer D> ? D : never;
 export type Together<A, B> = [TypeOf<A>] extends [never]
-  ? BesideNumber<TypeOf<B>>
-  : [TypeOf<B>] extends [never]
-    ? BesideNumber<TypeOf<A>>
-    : Promoted<TypeOf<A>, TypeOf<B>>;
+  ? [TypeOf<B>] extends [never]
+    ? [A | B] extends [boolean]
+      ? 'bool'
+      : BesideNumber<'bool'>
+    : With<TypeOf<B>, A>
+  : With<TypeOf<A>, B>;
+/** The type of an array's elements together with an operand, which may be a number, or absent. */
+export type With<D extends DType, X> = X extends boolean | undefined
+  ? D
+  : [TypeOf<X>] extends [never]
+    ? BesideNumber<D>
+    : Promoted<D, TypeOf<X>>;
 /** The result of an operation: `out`, or an array of the type that the options name, else of the operation's own type. */
 export type Result<O, D extends DType> = O extends { readonly out: infer T extends DeviceArray }
   ? T
@@ -74,9 +82,11 @@ export function common(operands: readonly Operand[]): DType {
   for (const operand of operands) {
     if (isArray(operand) || operand instanceof ScalarSlot) whole = whole === undefined ? operand.dtype : promoted(whole, operand.dtype);
   }
-  let result = whole as DType;
+  // Numbers alone are as numbers beside a condition.
+  const beside = whole ?? 'bool';
+  let result = beside;
   for (const operand of operands) {
-    if (!isArray(operand) && !(operand instanceof ScalarSlot)) result = promoted(result, besideNumber(whole as DType, operand));
+    if (!isArray(operand) && !(operand instanceof ScalarSlot)) result = promoted(result, besideNumber(beside, operand));
   }
   return result;
 }

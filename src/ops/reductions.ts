@@ -198,7 +198,7 @@ function spread(name: string, a: DeviceArray, opts: VarianceOptions | undefined,
   if (!Number.isInteger(ddof)) throw badArgument('ddof', ddof, `The option ddof of ${name} (${show(ddof)}) is not a whole number.`);
   arraysAmong(name, [a]);
   const { stream, device, axis } = rest;
-  const wanted = targetOf(name, rest, [a], REDUCTION_OPTIONS).dtype ?? quotientOf(a.dtype);
+  const wanted = targetOf(name, opts, [a], [...REDUCTION_OPTIONS, 'ddof']).dtype ?? quotientOf(a.dtype);
   // The distances from the mean are too small, and their squares too large, for 16 bits.
   const dtype = REGISTER_TYPE[promoted(quotientOf(a.dtype), wanted)] === 'f32' ? 'f32' : 'f64';
   const wide = { dtype, ...(stream && { stream }), ...(device !== undefined && { device }) } as const;

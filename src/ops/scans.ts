@@ -60,7 +60,7 @@ function scanRows(
   const number = Math.ceil(length / chunk);
   const element = castText('x[row * length + at]', REGISTER_TYPE[from.dtype], type);
   const shape = { threads: [Math.min(count, MOST_ROWS), number] };
-  const own = `for (let row = i; row < count; row += ${MOST_ROWS}) { const start = j * chunk; const end = min(start + chunk, length);`;
+  const own = `for (let row = i; row < count; row += ${MOST_ROWS}) { const start = j * chunk; const end = start + min(chunk, length - start);`;
   using results = number > 1 ? target.temporary([count, number], type) : undefined;
   using ahead = number > 1 ? target.temporary([count, number], type) : undefined;
   if (results !== undefined && ahead !== undefined) {

@@ -5,8 +5,8 @@ import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { arraysAmong, Fused, isArray, type Operand } from './fused.js';
-import { common, compile, isReal, type Result, type Together, type TypeOf } from './ready.js';
+import { arraysAmong, Fused, type Operand } from './fused.js';
+import { common, compile, isReal, type Result, type Together, type TypeOf, type With } from './ready.js';
 import { type OpOptions, targetOf } from './target.js';
 
 const choice = new Fused('where');
@@ -26,7 +26,7 @@ export function where<A extends Operand, B extends Operand, const O extends OpOp
 ): Result<O, Together<A, B>> {
   const operands = [condition, a, b];
   const target = targetOf('where', opts, arraysAmong('where', operands));
-  const dtype = common(isArray(a) || isArray(b) ? [a, b] : operands);
+  const dtype = common([a, b]);
   const type = REGISTER_TYPE[dtype];
   const compiled = compile(['c', 'a', 'b'], ['bool', type, type], 'c ? a : b', type);
   return choice.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, Together<A, B>>;
@@ -36,12 +36,12 @@ export function where<A extends Operand, B extends Operand, const O extends OpOp
  * The elements of `a`, but at least `low` and at most `high`, which are numbers or arrays; undefined is no limit: `numpy.clip`. NaN stays.
  * Throws ArgumentError without a limit, and as every operation does.
  */
-export function clip<A extends DeviceArray, const O extends OpOptions = Record<never, never>>(
-  a: A,
-  low: Operand | undefined,
-  high: Operand | undefined,
-  opts?: O,
-): Result<O, TypeOf<A>> {
+export function clip<
+  A extends DeviceArray,
+  L extends Operand | undefined,
+  H extends Operand | undefined,
+  const O extends OpOptions = Record<never, never>,
+>(a: A, low: L, high: H, opts?: O): Result<O, With<With<TypeOf<A>, L>, H>> {
   if (low === undefined && high === undefined) throw badArgument('low', low, 'The operation clip has neither a low nor a high limit.');
   const named = { a, low, high };
   const names = (['a', 'low', 'high'] as const).filter((name) => named[name] !== undefined);
@@ -56,7 +56,7 @@ export function clip<A extends DeviceArray, const O extends OpOptions = Record<n
     text,
     type,
   );
-  return limits.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, TypeOf<A>>;
+  return limits.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, With<With<TypeOf<A>, L>, H>>;
 }
 
 /** NaN as a limit gives NaN, and the high limit wins over a higher low one, as in NumPy. */

@@ -33,8 +33,8 @@ import {
 import type { Target } from './target.js';
 import { DTYPES } from './values.js';
 
-type Call = (...args: unknown[]) => DeviceArray;
-const callOf = (name: string): Call => (ops as unknown as Readonly<Record<string, Call>>)[name]!;
+export type Call = (...args: unknown[]) => DeviceArray;
+export const callOf = (name: string): Call => (ops as unknown as Readonly<Record<string, Call>>)[name]!;
 
 /** What a case expects of an array, and what it was. */
 export interface Checked {
@@ -60,7 +60,7 @@ const show = (value: Value): string => (Object.is(value, -0) ? '-0' : String(val
 const isSame = (own: Value, wanted: Value, looseZero = false): boolean =>
   Object.is(own, wanted) || (looseZero && own === 0 && wanted === 0);
 
-function isWithin(dtype: DType, own: Value, exact: Value, slack: number): boolean {
+export function isWithin(dtype: DType, own: Value, exact: Value, slack: number): boolean {
   if (typeof own === 'bigint' || typeof exact === 'bigint') return own === cast(exact, dtype);
   if (!Number.isFinite(exact) || !(slack > 0)) return Object.is(own, rounded(dtype, exact)) || (own === 0 && exact === 0);
   return own >= rounded(dtype, exact - slack) && own <= rounded(dtype, exact + slack);

@@ -98,6 +98,36 @@ defineChapter((target) => {
       expect([...(await wrapped.read())]).toEqual([4, 15]);
     });
 
+    rule('S1103', 'numbers of every kind stand for operands', async () => {
+      const { device } = chapter;
+      using x = device.from([1, 2]);
+      using words = device.from(Int32Array.of(1, 2));
+      using wide = device.from(BigInt64Array.of(1n, 2n));
+      using half = device.from([0.1, 2], { dtype: 'f16' });
+      using yes = device.from(Uint8Array.of(0, 1), { dtype: 'bool' });
+      using weights = device.from(Float32Array.of(0, Number.NaN));
+      for (const [made, dtype, wanted] of [
+        [ops.add(x, true), 'f32', [2, 3]],
+        [ops.add(x, 2n), 'f32', [3, 4]],
+        [ops.add(words, true), 'i32', [2, 3]],
+        [ops.add(2n, words), 'i32', [3, 4]],
+        [ops.add(wide, 2), 'i64', [3n, 4n]],
+        [ops.add(wide, true), 'i64', [2n, 3n]],
+        [ops.add(yes, 1), 'i64', [1n, 2n]],
+        [ops.add(words, Number.NaN), 'f64', [Number.NaN, Number.NaN]],
+        [ops.equal(half, 0.1), 'bool', [1, 0]],
+        [ops.logicalAnd(yes, 42), 'bool', [0, 1]],
+        [ops.where(weights, 1000, 0), 'i64', [0n, 1000n]],
+        [ops.where(yes, 0.5, 1), 'f64', [1, 0.5]],
+        [ops.where(yes, true, false), 'bool', [0, 1]],
+        [ops.where(2, x, 0), 'f32', [1, 2]],
+        [ops.clip(words, 1.5, undefined), 'f64', [1.5, 2]],
+      ] as const) {
+        expect([made.dtype, ...(await made.read())]).toEqual([dtype, ...wanted]);
+        made[Symbol.dispose]();
+      }
+    });
+
     rule('S1104', 'out may be an operand, or overlap with one', async () => {
       const { device } = chapter;
       using x = device.from([1, 2, 3, 4]);
