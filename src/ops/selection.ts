@@ -7,7 +7,8 @@ import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { arraysAmong, Fused, type Operand } from './fused.js';
 import { common, compile, isReal, type Result, type Together, type TypeOf, type With } from './ready.js';
-import { type OpOptions, targetOf } from './target.js';
+import { promoted } from './promotion.js';
+import { type OpOptions, type Target, targetOf } from './target.js';
 
 const choice = new Fused('where');
 const limits = new Fused('clip');
@@ -26,7 +27,7 @@ export function where<A extends Operand, B extends Operand, const O extends OpOp
 ): Result<O, Together<A, B>> {
   const operands = [condition, a, b];
   const target = targetOf('where', opts, arraysAmong('where', operands));
-  const dtype = common([a, b]);
+  const dtype = wider(common([a, b]), target);
   const type = REGISTER_TYPE[dtype];
   const compiled = compile(['c', 'a', 'b'], ['bool', type, type], 'c ? a : b', type);
   return choice.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, Together<A, B>>;
@@ -47,7 +48,7 @@ export function clip<
   const names = (['a', 'low', 'high'] as const).filter((name) => named[name] !== undefined);
   const operands = names.map((name) => named[name] as Operand);
   const target = targetOf('clip', opts, arraysAmong('clip', operands));
-  const dtype = common(operands);
+  const dtype = wider(common(operands), target);
   const type = REGISTER_TYPE[dtype];
   const text = `{ ${low === undefined ? 'const x = a;' : `const x = ${limited(type, 'a', '<', 'low')};`} return ${high === undefined ? 'x' : limited(type, 'x', '>', 'high')}; }`;
   const compiled = compile(
@@ -57,6 +58,11 @@ export function clip<
     type,
   );
   return limits.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, With<With<TypeOf<A>, L>, H>>;
+}
+
+/** The type of the operands, or that of the result if it is the wider one. */
+function wider(dtype: DType, target: Target): DType {
+  return target.dtype === undefined ? dtype : promoted(dtype, target.dtype);
 }
 
 /** NaN as a limit gives NaN, and the high limit wins over a higher low one, as in NumPy. */

@@ -37,6 +37,10 @@ async function hello() {
 }
 hello();
 `;
+const SUM = `openDevice('cpu').then(async (device) => {
+  console.log(await sum(device.from([1, 2, 3, 4])).item());
+  await device.close();
+});`;
 const TESTING = `import { createTestClock, createTestDevice } from 'millrace/testing';
 const clock = createTestClock();
 const device = createTestDevice({ clock });
@@ -143,6 +147,8 @@ describe('the program runs', () => {
     const project = copy('ways', {
       'hello.mjs': IMPORTS + HELLO,
       'hello.cjs': `const { f32, inout, input, kernel, openDevice } = require('millrace');${HELLO}`,
+      'sum.mjs': `import { openDevice } from 'millrace'; import { sum } from 'millrace/ops'; ${SUM}`,
+      'sum.cjs': `const { openDevice } = require('millrace'); const { sum } = require('millrace/ops'); ${SUM}`,
       'hello.ts': `${IMPORTS}${HELLO.replace('x[i] + y[i]', 'x[i]! + y[i]!').replace('async function hello()', 'async function hello(): Promise<void>')}`,
       'worker.mjs': `import { Worker } from 'node:worker_threads'; new Worker(new URL('./hello.mjs', import.meta.url));`,
     });
@@ -151,6 +157,7 @@ describe('the program runs', () => {
       const { code, stdout, stderr } = await node(args, project);
       expect([args, code, stdout, stderr.replaceAll(/\(node:\d+\) ExperimentalWarning.*\n.*\n/g, '')]).toEqual([args, 0, RESULT, '']);
     }
+    for (const file of ['sum.mjs', 'sum.cjs']) expect(await node([file], project)).toEqual({ code: 0, stdout: '10\n', stderr: '' });
     expect(readdirSync(path.join(project, 'node_modules/@millrace'))).toEqual([HERE.replace('@millrace/', '')]);
   });
 

@@ -242,7 +242,12 @@ export function foldForm(random: RandomNumber, n: number, model: FoldModel, name
   const dtype = pick(random, DTYPES);
   const dtypeOption =
     model.takesType && random(3) === 0
-      ? pick<DType>(random, name === 'mean' ? ['f16', 'bf16', 'f32', 'f64'] : DTYPES.filter((each) => each !== 'bool'))
+      ? pick<DType>(
+          random,
+          name === 'mean'
+            ? ['f16', 'bf16', 'f32', 'f64']
+            : DTYPES.filter((each) => each !== 'bool' && (name === 'sum' || isFloat(each) === isFloat(dtype))),
+        )
       : undefined;
   return { dtype, layout, rank, axes, dtypeOption, result: pick(random, ['new', 'new', 'out', 'overlap']) };
 }

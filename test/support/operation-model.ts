@@ -231,7 +231,16 @@ export interface FoldModel {
 
 /** Roundings of a sum in parts: each part is short, and partial sums of f32 grow only by their number's logarithm. */
 const ROUNDINGS = 32;
-const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+/** Neumaier's sum, as exact as a reference of f64 must be. */
+function total(values: readonly number[]): number {
+  let [sum, lost] = [0, 0];
+  for (const value of values) {
+    const next = sum + value;
+    lost += Math.abs(sum) >= Math.abs(value) ? sum - next + value : value - next + sum;
+    sum = next;
+  }
+  return Number.isFinite(sum) ? sum + lost : sum;
+}
 const numbers = (values: readonly Value[], type: DType): number[] => values.map((value) => Number(cast(value, computedIn(type))));
 const sumType = (dtype: DType): DType => (isFloat(dtype) ? dtype : dtype === 'bool' || dtype.startsWith('i') ? 'i64' : 'u64');
 const meanType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'f64');

@@ -122,6 +122,8 @@ defineChapter((target) => {
         [ops.where(yes, true, false), 'bool', [0, 1]],
         [ops.where(2, x, 0), 'f32', [1, 2]],
         [ops.clip(words, 1.5, undefined), 'f64', [1.5, 2]],
+        [ops.clip(x, 1.1, undefined, { dtype: 'f64' }), 'f64', [1.1, 2]],
+        [ops.where(yes, x, 0.1, { dtype: 'f64' }), 'f64', [0.1, 2]],
       ] as const) {
         expect([made.dtype, ...(await made.read())]).toEqual([dtype, ...wanted]);
         made[Symbol.dispose]();
