@@ -57,6 +57,9 @@ export function openFolder(wanted: string): Folder {
     const path = realpathSync(wanted);
     const who = whoCouldSwap(path);
     if (who !== undefined) return refused(who.reason);
+    const foreign = foreignEntry(path);
+    if (foreign !== undefined)
+      return { reason: `${path} has other files (${foreign}): name a folder of its own`, isUnsafe: false, isPassing: false };
     const reason = closeToOthers(path);
     if (reason !== undefined) return refused(reason);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -95,6 +98,11 @@ export function makeFolder(path: string, mode: number = PRIVATE): void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
   }
+}
+
+/** A file that is not the library's, in a folder whose mode would have to change: other programs may rely on the mode. */
+function foreignEntry(path: string): string | undefined {
+  return (lstatSync(path).mode & 0o7777) === PRIVATE ? undefined : readdirSync(path).find((name) => !isOurs(name));
 }
 
 /** Makes the folder private. Returns the reason when that is impossible. */

@@ -159,7 +159,7 @@ const MISUSES: readonly (readonly [title: string, call: (scene: Scene) => unknow
   ['a handle of an event that is not for other processes', ({ stream }) => stream.record().ipcHandle(), StateError],
   ['a negative release threshold', ({ device }) => device.pool.setReleaseThreshold(-1), ArgumentError],
   ['trimming to a negative size', ({ device }) => device.pool.trim(-1), ArgumentError],
-  ['access of what is no device', ({ device }) => device.peers.grant('cuda:1' as never), ArgumentError],
+  ['access of what is no device', ({ device }) => device.peers.grant('gpu' as never), ArgumentError],
   ['a current stream that is none', ({ device }) => device.setCurrentStream(device as never), ArgumentError],
   ['a run of no function', ({ stream }) => stream.run(undefined as never), ArgumentError],
   ['a hold without a limit', ({ stream }) => stream.hold(() => undefined, {} as never), ArgumentError],

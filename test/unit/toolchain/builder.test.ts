@@ -84,8 +84,13 @@ test('the next builder finds a cached build', async () => {
   works(second.image);
 });
 
-test('the directory and its files are for this user alone', async () => {
+test('the directory and its files are for this user alone; one with files of other programs is not used', async () => {
   chmodSync(directory, 0o755);
+  const foreign = join(directory, 'notes.txt');
+  writeFileSync(foreign, 'mine');
+  works((await cpu().build(specOf(SAXPY, 'saxpy'))).image);
+  expect([statSync(directory).mode & 0o777, readdirSync(directory)]).toEqual([0o755, ['notes.txt']]);
+  rmSync(foreign);
   const { image } = await cpu().build(specOf(SAXPY, 'saxpy'));
   expect(statSync(directory).mode & 0o777).toBe(0o700);
   expect(statSync(Buffer.from(image).toString()).mode & 0o777).toBe(0o700);
