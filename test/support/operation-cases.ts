@@ -97,9 +97,10 @@ export function formOf(random: RandomNumber, n: number, { arity, types }: Elemen
   }
 }
 
-function randomNumber(random: RandomNumber, beside: DType): number {
+/** A fraction makes floats of integers, which some operations do not take. */
+function randomNumber(random: RandomNumber, beside: DType, { types }: ElementModel): number {
   if (isFloat(beside)) return pick(random, [0, -0, 1, -2, 0.1, 2.5, 3, Number.NaN, Infinity, -Infinity, 1e-3]);
-  if (random(4) === 0 && IS_LONG) return pick(random, [0.5, -2.25, Number.NaN, Infinity]);
+  if (random(4) === 0 && IS_LONG && types('f64')) return pick(random, [0.5, -2.25, Number.NaN, Infinity]);
   return random(beside === 'bool' || beside.startsWith('u') ? 128 : 100) - (beside.startsWith('i') ? 50 : 0);
 }
 
@@ -141,7 +142,8 @@ export function elementCase(
   const owned: Disposable[] = [];
   const arrayTypes = form.dtypes.filter((_, n) => n !== form.number && !(name === 'where' && n === 0));
   const beside = together(arrayTypes);
-  const scalar = form.number < 0 ? undefined : randomNumber(random, name === 'where' && form.number === 0 ? form.dtypes[0]! : beside);
+  const scalar =
+    form.number < 0 ? undefined : randomNumber(random, name === 'where' && form.number === 0 ? form.dtypes[0]! : beside, model);
   const promotes =
     scalar === undefined || (name === 'where' && form.number === 0) ? beside : promotedTypes(beside, numberType(beside, scalar));
   const types = model.types(promotes)!;
