@@ -116,7 +116,7 @@ defineChapter((target) => {
       const { device } = chapter;
       using x = full(8, 3, 'u32');
       const stream = createStream();
-      await using latch = await hold(target, stream);
+      await using latch = await hold(target, stream, mixKernel);
       const first = launch(mixKernel, { grid: 1, block: 1 }, { x, k: 1 });
       const second = launch(mixKernel, { grid: 1, block: 1 }, { x, k: 2 }, { device: device.info.id, stream });
       await first.done;
