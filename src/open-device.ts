@@ -121,7 +121,10 @@ export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions =
   }
   const opened = entries.get(id);
   // The chosen device was open already, or another call opened it meanwhile.
-  if (opened !== undefined) return join(opened, opts, why);
+  if (opened !== undefined) {
+    await env.machine.release();
+    return join(opened, opts, why);
+  }
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
   const { memoryLimitBytes, schedule = 'auto' } = opts;
   const images = opts.images ?? imagesFolder(process.env['MILLRACE_IMAGES'] || undefined);

@@ -51,7 +51,7 @@ export function concatenate<A extends DeviceArray, const O extends AxisOptions =
   }
   const total = all.reduce((sum, one) => sum + (one.shape[axis] as number), 0);
   const shape = first.shape.map((extent, at) => (at === axis ? total : extent));
-  const dtype = target.dtype ?? all.map((one) => one.dtype).reduce(promoted);
+  const dtype = target.typeOf(all.map((one) => one.dtype).reduce(promoted));
   let at = 0;
   return assembled(all, shape, dtype, target, (result, one) => {
     const from = at;
@@ -77,7 +77,7 @@ export function stack<A extends DeviceArray, const O extends AxisOptions = Recor
     throw badArgument('arrays', one, `The shapes of stack differ: ${first.label} and ${one.label}.`, first.shape);
   }
   const shape = first.shape.toSpliced(axis, 0, all.length);
-  const dtype = target.dtype ?? all.map((one) => one.dtype).reduce(promoted);
+  const dtype = target.typeOf(all.map((one) => one.dtype).reduce(promoted));
   let next = 0;
   return assembled(all, shape, dtype, target, (result) => {
     const at = next++;
@@ -144,7 +144,7 @@ export function tile<A extends DeviceArray, const O extends OpOptions = Record<n
   const repeats = [...Array.from({ length: rank - own.length }, () => 1), ...own];
   const extents = [...Array.from({ length: rank - a.shape.length }, () => 1), ...a.shape];
   const shape = extents.map((extent, axis) => extent * repeats[axis]!);
-  const result = target.take(shape, target.dtype ?? a.dtype);
+  const result = target.take(shape, target.typeOf(a.dtype));
   try {
     using source = result.storage === a.storage ? copied(a, target) : undefined;
     const from = (source ?? a).view(...a.shape.map(() => undefined));
@@ -184,7 +184,7 @@ function fillTiles(result: DeviceArray, from: DeviceArray, extents: readonly num
 
 /**
  * The elements with these numbers along an axis, in any shape of numbers: `numpy.take`. Negative numbers count from the end. The operation fails
- * with a LaunchError for a number outside the axis. Throws ArgumentError for indices that are no integers, and as every operation does.
+ * with a BoundsError for a number outside the axis. Throws ArgumentError for indices that are no integers, and as every operation does.
  * @example const rows = take(table, indices); // table[indices]
  */
 export function take<A extends DeviceArray, const O extends AxisOptions = Record<never, never>>(
@@ -206,7 +206,7 @@ export function take<A extends DeviceArray, const O extends AxisOptions = Record
       `The result of take has more dimensions (${shape.length}) than an array has (${MAX_RANK}).`,
       MAX_RANK,
     );
-  const result = target.take(shape, target.dtype ?? a.dtype);
+  const result = target.take(shape, target.typeOf(a.dtype));
   try {
     if (result.length === 0) return result as Result<O, TypeOf<A>>;
     using rows = a.isContiguous ? undefined : copied(a, target);
@@ -214,17 +214,16 @@ export function take<A extends DeviceArray, const O extends AxisOptions = Record
     const isOwn = result.dtype === a.dtype && result.isContiguous && result.storage !== a.storage && result.storage !== indices.storage;
     using between = isOwn ? undefined : target.temporary(shape, a.dtype);
     const args = new Arguments();
-    args.array('x', rows ?? a);
+    const inner = a.shape.slice(axis + 1).reduce((product, own) => product * own, 1);
+    args.checked('x', (rows ?? a).reshape([a.length / (extent * inner), extent, inner]));
     args.array('indices', numbers ?? indices);
     args.array('y', between ?? result, 'output');
-    const inner = a.shape.slice(axis + 1).reduce((product, own) => product * own, 1);
     args.numbers({ extent, inner, chosen: indices.length });
     const body = (): string => `
       const column = i % inner; const rest = idiv(i, inner); const place = rest % chosen; const outer = idiv(rest, chosen);
-      const number = i64(indices[place]); assert(number >= -i64(extent) && number < i64(extent));
-      const at = number < 0n ? number + i64(extent) : number;
-      y[i] = x[(outer * extent + i32(at)) * inner + column];`;
-    args.launch(target.recorder, 'take', '', { threads: result.length }, 'i, assert', body);
+      const number = i64(indices[place]); const at = number < 0n ? number + i64(extent) : number;
+      y[i] = x.at(outer, i32(at), column);`;
+    args.launch(target.recorder, 'take', '', { threads: result.length }, 'i', body);
     if (between !== undefined) put(result, between, target);
   } catch (error) {
     target.giveBack(result);

@@ -13,6 +13,7 @@ const ACCESS: Readonly<Record<ArrayAccess, (type: Scalar) => Param>> = { input, 
 export class Arguments {
   readonly #params: Record<string, Param> = {};
   readonly #values: Record<string, unknown> = {};
+  #isChecked = false;
 
   /** An array, from its first element in memory to its last. Returns where element 0 is. */
   array(name: string, array: DeviceArray, access: ArrayAccess = 'input'): number {
@@ -20,6 +21,13 @@ export class Arguments {
     this.#params[name] = ACCESS[access](scalarOf(array.dtype));
     this.#values[name] = elements;
     return first;
+  }
+
+  /** A contiguous array of three dimensions. Its indices are checked, so a wrong one is a BoundsError. */
+  checked(name: string, array: DeviceArray): void {
+    this.#params[name] = input(scalarOf(array.dtype), 3);
+    this.#values[name] = array;
+    this.#isChecked = true;
   }
 
   /** Whole numbers of 32 bits. */
@@ -53,7 +61,7 @@ export class Arguments {
     let kernel = kernels.get(full);
     if (kernel === undefined) {
       const text = `({ ${Object.keys(this.#params).join(', ')} }, { ${thread}, idiv, min, max, i32, u32, i64, u64, f32, f64 }) => { ${body()} }`;
-      kernel = kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 });
+      kernel = kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 }, this.#isChecked);
       kernels.set(full, kernel);
     }
     recorder.launch(kernel, { ...shape, label: name }, this.#values as never);

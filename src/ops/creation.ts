@@ -41,7 +41,7 @@ export function arange(...args: readonly (number | OpOptions | undefined)[]): Re
     start,
     step,
     checkInteger('number of elements of arange', length, 0, 2 ** 31 - 1),
-    target.dtype ?? (isWhole ? 'i32' : 'f32'),
+    target.typeOf(isWhole ? 'i32' : 'f32'),
     target,
   );
 }
@@ -60,7 +60,7 @@ export function linspace<const O extends OpOptions = Record<never, never>>(
   checkNumber('stop', stop);
   const length = checkInteger('count', count, 0, 2 ** 31 - 1);
   const target = targetOf('linspace', opts, []);
-  return row('linspace', start, length < 2 ? 0 : (stop - start) / (length - 1), length, target.dtype ?? 'f32', target) as Result<O, 'f32'>;
+  return row('linspace', start, length < 2 ? 0 : (stop - start) / (length - 1), length, target.typeOf('f32'), target) as Result<O, 'f32'>;
 }
 
 /** Computed in f64, so that the last of many numbers is as exact as the first. */
@@ -90,5 +90,5 @@ export function eye<const O extends OpOptions & { readonly diagonal?: number } =
   const diagonal = checkInteger('diagonal', opts?.diagonal ?? 0, -(2 ** 31), 2 ** 31 - 1);
   const numbers = { columns: [i32, shape[1]], diagonal: [i32, diagonal] } as const;
   const values = ['i % columns - idiv(i, columns) === diagonal ? 1 : 0'];
-  return generate({ name: 'eye', type: 'i32', values, numbers }, shape, target.dtype ?? 'f32', target) as Result<O, 'f32'>;
+  return generate({ name: 'eye', type: 'i32', values, numbers }, shape, target.typeOf('f32'), target) as Result<O, 'f32'>;
 }

@@ -54,7 +54,7 @@ export function elementwise(fn: (...args: never[]) => unknown): Elementwise<read
     if (found === undefined) compiled.set(key, (found = reporting(name, source, site, () => inferred(parsed, dtypes))));
     const whole = dtypes.reduce(promoted);
     const { result } = found;
-    return fused.run(operands, found, target.dtype ?? (REGISTER_TYPE[whole] === result ? whole : result), target);
+    return fused.run(operands, found, target.typeOf(REGISTER_TYPE[whole] === result ? whole : result), target);
   };
 }
 

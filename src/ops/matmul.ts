@@ -61,7 +61,7 @@ export function matmul<A extends DeviceArray, B extends DeviceArray, const O ext
   const columns = right.shape.length === 1 ? [] : [right.shape.at(-1) as number];
   const batch = broadcastShape('matmul', [left.shape.slice(0, -2), right.shape.slice(0, -2)]);
   const shape = [...batch, ...rows, ...columns];
-  const dtype = target.dtype ?? own;
+  const dtype = target.typeOf(own);
   const result = target.take(shape, dtype);
   try {
     if (result.length === 0) return result as never;

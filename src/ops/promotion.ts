@@ -64,6 +64,18 @@ export function sumOf(dtype: DType): DType {
   return dtype.startsWith('u') ? 'u64' : 'i64';
 }
 
+const KINDS = ['bool', 'unsigned', 'signed', 'float'] as const;
+
+function kindOf(dtype: DType): (typeof KINDS)[number] {
+  if (dtype === 'bool' || isFloat(dtype)) return dtype === 'bool' ? 'bool' : 'float';
+  return dtype.startsWith('u') ? 'unsigned' : 'signed';
+}
+
+/** Whether results of a type go into an array of another one without saying so: `numpy.can_cast(from, to, 'same_kind')`. */
+export function isSameKind(from: DType, to: DType): boolean {
+  return KINDS.indexOf(kindOf(from)) <= KINDS.indexOf(kindOf(to));
+}
+
 /** The smallest and the largest value of an integer type. */
 export function integerRange(dtype: DType): readonly [low: bigint, high: bigint] {
   const bits = BigInt(DTYPES[dtype].byteSize * 8);

@@ -88,7 +88,7 @@ class Sequence implements RandomGenerator {
     const count = checkInteger('high', high, first + 1) - first;
     if (count > WORD) throw badArgument('high', high, `The range of random.integers (${count}) exceeds the limit (${WORD}).`, WORD);
     const target = targetOf('random.integers', opts, []);
-    const dtype = target.dtype ?? 'i32';
+    const dtype = target.typeOf('i32');
     // The upper word of a product of 64 bits: the numbers are even up to 2^-32 of the range.
     const values = Array.from({ length: WORDS }, (_, at) => `i64((u64(u${at}) * u64(count)) >> 32n) + first`);
     const head = this.#words(WORDS, 'u32');
@@ -112,7 +112,7 @@ class Sequence implements RandomGenerator {
     value: (at: number) => string,
   ): DeviceArray {
     const target = targetOf(name, opts, [], more);
-    const dtype = target.dtype ?? 'f32';
+    const dtype = target.typeOf('f32');
     if (!isFloat(dtype))
       throw badArgument('dtype', dtype, `The numbers of ${name} are floats, and not ${dtype}: see random.integers.`, 'f32');
     const isDouble = REGISTER_TYPE[dtype] === 'f64';

@@ -123,9 +123,10 @@ function inType(dtype: DType, operand: Operand): Operand {
 /** What an operation computes for operands that meet in a type. */
 interface Plan {
   readonly compiled: Compiled;
+  /** The type of its result unless the options say otherwise. */
+  readonly own: DType;
   /** The type that it computes in. */
   readonly computed: DType;
-  readonly dtype: DType;
 }
 
 /** An operation of `count` operands, which all meet in one type. */
@@ -142,7 +143,7 @@ function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: re
     if (body === undefined) throw badArgument('dtype', whole, `The operation ${name} is not defined for elements of ${whole}.`, whole);
     const types = Array.from({ length: count }, () => type);
     const found = compile(PARAMS.slice(0, count), types, body, isTest ? 'bool' : type);
-    return { compiled: found, computed, dtype: wanted ?? (found.result === 'bool' ? 'bool' : computed) };
+    return { compiled: found, own: isTest ? 'bool' : own, computed };
   };
   return (...args) => {
     const [operands, opts] = split<Operand>(name, args, count);
@@ -151,7 +152,12 @@ function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: re
     const key = target.dtype === undefined ? whole : `${whole}>${target.dtype}`;
     let plan = plans.get(key);
     if (plan === undefined) plans.set(key, (plan = planOf(whole, target.dtype)));
-    const { compiled: found, computed, dtype } = plan;
-    return fused.run(operands.every(isArray) ? operands : operands.map((operand) => inType(computed, operand)), found, dtype, target);
+    const { compiled: found, own, computed } = plan;
+    return fused.run(
+      operands.every(isArray) ? operands : operands.map((operand) => inType(computed, operand)),
+      found,
+      target.typeOf(own),
+      target,
+    );
   };
 }

@@ -52,11 +52,15 @@ function reduce(
   more: readonly string[] = [],
 ): DeviceArray {
   arraysAmong(name, operands);
+  if (typeof opts === 'number')
+    throw badArgument('opts', opts, `The options of ${name} (${String(opts)}) are not an object: pass { axis: ${String(opts)} }.`);
   const [a] = operands as readonly [DeviceArray];
   const target = targetOf(name, opts, operands, [...REDUCTION_OPTIONS, ...more]);
   const { shape } = a;
   const axes = axesOf(shape.length, opts?.axis);
-  const { fold, dtype, needsElements } = planOf(operands.map((operand) => operand.dtype).reduce(promoted), target.dtype);
+  const from = operands.map((operand) => operand.dtype).reduce(promoted);
+  if (opts?.out !== undefined) target.typeOf(planOf(from, undefined).dtype);
+  const { fold, dtype, needsElements } = planOf(from, target.dtype);
   const kept = shape.flatMap((extent, axis) => (axes.includes(axis) ? (opts?.keepDims === true ? [1] : []) : [extent]));
   const count = lengthOf(axes.map((axis) => shape[axis] as number));
   if (needsElements === true && count === 0) throw badArgument('a', a, `The operation ${name} has no result of no elements (${a.label}).`);

@@ -41,7 +41,7 @@ export function cumprod<A extends DeviceArray, const O extends ScanOptions = Rec
 function scan(name: string, operator: '+' | '*', init: '0' | '1', a: DeviceArray, opts: ScanOptions | undefined): DeviceArray {
   arraysAmong(name, [a]);
   const target = targetOf(name, opts, [a], ['axis']);
-  const dtype = target.dtype ?? sumOf(a.dtype);
+  const dtype = target.typeOf(sumOf(a.dtype));
   return alongAxis(a, opts?.axis ?? -1, dtype, target, (from, to, rows) => scanRows(name, operator, init, from, to, rows, target));
 }
 

@@ -27,10 +27,11 @@ export function where<A extends Operand, B extends Operand, const O extends OpOp
 ): Result<O, Together<A, B>> {
   const operands = [condition, a, b];
   const target = targetOf('where', opts, arraysAmong('where', operands));
-  const dtype = wider(common([a, b]), target);
+  const own = common([a, b]);
+  const dtype = wider(own, target);
   const type = REGISTER_TYPE[dtype];
   const compiled = compile(['c', 'a', 'b'], ['bool', type, type], 'c ? a : b', type);
-  return choice.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, Together<A, B>>;
+  return choice.run(operands, compiled, target.typeOf(own), target) as Result<O, Together<A, B>>;
 }
 
 /**
@@ -48,7 +49,8 @@ export function clip<
   const names = (['a', 'low', 'high'] as const).filter((name) => named[name] !== undefined);
   const operands = names.map((name) => named[name] as Operand);
   const target = targetOf('clip', opts, arraysAmong('clip', operands));
-  const dtype = wider(common(operands), target);
+  const own = common(operands);
+  const dtype = wider(own, target);
   const type = REGISTER_TYPE[dtype];
   const text = `{ ${low === undefined ? 'const x = a;' : `const x = ${limited(type, 'a', '<', 'low')};`} return ${high === undefined ? 'x' : limited(type, 'x', '>', 'high')}; }`;
   const compiled = compile(
@@ -57,7 +59,7 @@ export function clip<
     text,
     type,
   );
-  return limits.run(operands, compiled, target.dtype ?? dtype, target) as Result<O, With<With<TypeOf<A>, L>, H>>;
+  return limits.run(operands, compiled, target.typeOf(own), target) as Result<O, With<With<TypeOf<A>, L>, H>>;
 }
 
 /** The type of the operands, or that of the result if it is the wider one. */

@@ -265,7 +265,7 @@ export function searchSorted(
   }
   const { side = 'left' } = opts;
   if (side !== 'left' && side !== 'right') throw badArgument('side', side, `The side (${String(side)}) is neither 'left' nor 'right'.`);
-  return alongAxis(values, -1, target.dtype ?? 'i32', target, (from, to) => {
+  return alongAxis(values, -1, target.typeOf('i32'), target, (from, to) => {
     const args = new Arguments();
     const first = args.array('sorted', sorted);
     args.array('x', from);

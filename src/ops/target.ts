@@ -7,6 +7,7 @@ import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import { isSameKind } from './promotion.js';
 import { noted } from './tidy.js';
 
 /** What makes arrays and submits operations: a stream, the stream of a capture, or a lane of a pipeline. */
@@ -40,15 +41,28 @@ export class Target {
   readonly dtype: DType | undefined;
   readonly #name: string;
   readonly #out: DeviceArray | undefined;
+  /** Whether the options name the type. */
+  readonly #isExplicit: boolean;
   /** A lane, which makes arrays of its item. */
   readonly #maker: LaneLike | undefined;
 
-  constructor(name: string, recorder: Recorder, dtype?: DType, out?: DeviceArray, maker?: LaneLike) {
+  constructor(name: string, recorder: Recorder, isExplicit = false, dtype?: DType, out?: DeviceArray, maker?: LaneLike) {
     this.recorder = recorder;
     this.dtype = dtype;
     this.#name = name;
     this.#out = out;
+    this.#isExplicit = isExplicit;
     this.#maker = maker;
+  }
+
+  /** The type of a result that is of type `own` unless the options say otherwise. Throws ArgumentError if `out` would silently lose its kind. */
+  typeOf(own: DType): DType {
+    const out = this.#out;
+    if (out !== undefined && !this.#isExplicit && !isSameKind(own, out.dtype)) {
+      const message = `The result of ${this.#name} (${own}) does not go into the array out (${out.label}): give { dtype: '${out.dtype}' } too if it should.`;
+      throw badArgument('out', out, message, own);
+    }
+    return this.dtype ?? own;
   }
 
   /** The array for a result of this type and shape. */
@@ -96,7 +110,14 @@ export function targetOf(name: string, opts: OpOptions | undefined, arrays: read
   if (out !== undefined && dtype !== out.dtype) {
     throw badArgument('dtype', opts.dtype, `The dtype of ${name} (${dtype}) is not that of the array out (${out.dtype}).`, out.dtype);
   }
-  return new Target(name, recorder, dtype, out, stream === undefined || 'allocate' in stream ? undefined : stream);
+  return new Target(
+    name,
+    recorder,
+    opts.dtype !== undefined,
+    dtype,
+    out,
+    stream === undefined || 'allocate' in stream ? undefined : stream,
+  );
 }
 
 function checkPlaces(name: string, arrays: readonly DeviceArray[], recorder: Recorder): void {

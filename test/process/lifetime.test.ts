@@ -26,6 +26,12 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     expect(linesOf(ending)).toEqual(['two devices', 'three owners', 'still open', 'closed']);
   });
 
+  run('an opening that fails between two others does not keep the process', async () => {
+    const ending = await runProgram('failed-opening', [spec]);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(linesOf(ending)).toEqual(['refused', 'open']);
+  });
+
   run('close() drains, refuses what comes after, and is one promise', async () => {
     const ending = await runProgram('close-drains', [spec]);
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });

@@ -86,11 +86,18 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
   return make<P, C>(definition, constants);
 }
 
-/** @internal A kernel whose body the library itself wrote, as text, with unchecked bounds. */
-export function kernelOfText(name: string, params: Params, text: string, functions: ReadonlyMap<string, FuncIr>, site: CallSite): Kernel {
+/** @internal A kernel whose body the library itself wrote, as text. */
+export function kernelOfText(
+  name: string,
+  params: Params,
+  text: string,
+  functions: ReadonlyMap<string, FuncIr>,
+  site: CallSite,
+  isChecked = false,
+): Kernel {
   wasCalled = true;
   const parsed = parseText(text, params);
-  return make({ name, params, parsed, functions, isChecked: false, fmad: true, maxThreadsPerBlock: undefined, site }, {});
+  return make({ name, params, parsed, functions, isChecked, fmad: true, maxThreadsPerBlock: undefined, site }, {});
 }
 
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {

@@ -1,5 +1,9 @@
 // The names of options. An unknown option throws: without this, `timeout` instead of `timeoutMs` would silently do nothing.
 import { badArgument, show } from './arguments.js';
+import { didYouMean } from './nearest-name.js';
+
+/** A longer name is no misspelt option. */
+const MOST_CHARS = 40;
 
 /** Throws ArgumentError for options that are no object, for an AbortSignal in their place, and for an unknown option. */
 export function checkOptionNames(opts: unknown, known: readonly string[], argument: string = 'opts'): void {
@@ -13,7 +17,12 @@ export function checkOptionNames(opts: unknown, known: readonly string[], argume
   // A stream or an array in place of the options: their own properties would be named as options.
   const isOther = unknown !== undefined && ('uncloneable' in opts || ![Object.prototype, null].includes(Object.getPrototypeOf(opts)));
   if (isOther) throw badArgument(argument, opts, `The options (${show(opts)}) are not an object with options; ${options}.`);
-  if (unknown !== undefined) throw badArgument(argument, opts, `There is no option ${show(unknown)}; ${options}.`);
+  if (unknown !== undefined)
+    throw badArgument(
+      argument,
+      opts,
+      `There is no option ${show(unknown)}${unknown.length > MOST_CHARS ? '' : didYouMean(unknown, known)}; ${options}.`,
+    );
   const cure = known.includes('signal') ? 'pass { signal }' : options;
   throw badArgument(argument, opts, `The options are an AbortSignal: ${cure}.`);
 }

@@ -75,7 +75,9 @@ function bigIntBits(dtype: 'i64' | 'u64', value: bigint, name: string): ScalarBi
 }
 
 function wrongType(name: string, value: unknown, wanted: string, dtype: DType): Error {
-  return badArgument(name, value, `The ${dtype} ${name} (${show(value)}) is not ${wanted}.`);
+  const own = typeof value === 'boolean' ? 'bool' : typeof value === 'bigint' ? 'i64' : undefined;
+  const hint = own === undefined || dtype === own ? '' : ` Elements of that kind have the dtype '${own}'.`;
+  return badArgument(name, value, `The ${dtype} ${name} (${show(value)}) is not ${wanted}.${hint}`);
 }
 
 /** The element that a host array of this type stores for a value. */

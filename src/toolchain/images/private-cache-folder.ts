@@ -100,9 +100,11 @@ export function makeFolder(path: string, mode: number = PRIVATE): void {
   }
 }
 
-/** A file that is not the library's, in a folder whose mode would have to change: other programs may rely on the mode. */
+/** A file of a folder that the library has never used, and whose mode would have to change: other programs may rely on the mode. */
 function foreignEntry(path: string): string | undefined {
-  return (lstatSync(path).mode & 0o7777) === PRIVATE ? undefined : readdirSync(path).find((name) => !isOurs(name));
+  if ((lstatSync(path).mode & 0o7777) === PRIVATE) return undefined;
+  const names = readdirSync(path);
+  return names.some(isOurs) ? undefined : names[0];
 }
 
 /** Makes the folder private. Returns the reason when that is impossible. */

@@ -1,6 +1,6 @@
 // Chapter 11: each operation of millrace/ops over random types, shapes, strides, values and options, against plain JavaScript.
 // MILLRACE_OPS_SEED chooses the cases (default 1), and a failure names its case. MILLRACE_LONG=1: a thousand cases of each operation.
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import * as ops from 'millrace/ops';
 import { defineChapter } from '../../support/chapter.js';
 import { IS_LONG } from '../../support/long.js';
@@ -34,15 +34,15 @@ const TIMEOUT_MS = IS_LONG ? 1_200_000 : 60_000;
 /** A number for an operation's name, so that the order of tests does not matter. */
 const hash = (name: string): number => Buffer.from(name).reduce((sum, letter) => Math.imul(sum, 31) + letter, 7) >>> 0;
 
-test('S1106 each operation has random cases', () => {
-  const tested = [...Object.keys(ELEMENT_MODELS), ...Object.keys(FOLD_MODELS), ...ELSEWHERE.split(' ')];
-  expect(tested.toSorted()).toEqual(Object.keys(ops).toSorted());
-});
-
 defineChapter((target) => {
   describe('11 operations on arrays: random cases', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
+
+    rule('S1106', 'each operation has random cases', () => {
+      const tested = [...Object.keys(ELEMENT_MODELS), ...Object.keys(FOLD_MODELS), ...ELSEWHERE.split(' ')];
+      expect(tested.toSorted()).toEqual(Object.keys(ops).toSorted());
+    });
 
     const [forms, cases] = sizesOf(target);
 

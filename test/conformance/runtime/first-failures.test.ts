@@ -36,7 +36,6 @@ const secondWhole = kernel('second_whole', { y: output(f32), by: i32 }, ({ y, by
 const sum = kernel('sum', { a: input(f32), b: input(f32), z: output(f32) }, ({ a, b, z }, { i }) => {
   z[i] = a[i]! + b[i]!;
 });
-const unbuilt = cudaKernel('unbuilt', { y: inout(f32) }, 'extern "C" __global__ void unbuilt(float* y) { y[0] = nothing; }');
 
 type Floats = DeviceArray<'f32'>;
 interface Given {
@@ -133,6 +132,8 @@ defineChapter((target) => {
     rule('S627', 'a launch that was refused after a fault of an earlier one is not first, though it was known earlier', async () => {
       const cause = await causeOf(async ({ streams: [s], x, y, z }, settled) => {
         // The refusal is known when it is issued, the fault when the kernel has run. The build fails here already.
+        const text = 'extern "C" __global__ void unbuilt(float* y) { y[0] = nothing; }';
+        const unbuilt = cudaKernel('unbuilt', { y: inout(f32) }, text);
         await rejectionOf(chapter.device.compile(unbuilt));
         await Promise.all([s.launch(first, LENGTH, { y: x, by: FAR }), s.launch(unbuilt, 1, { y })].map(settled));
         return s.launch(sum, LENGTH, { a: y, b: x, z }).done;

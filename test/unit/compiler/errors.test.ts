@@ -338,7 +338,7 @@ test('arguments that are not strings', () => {
   expect(thrown(() => kernel('', {}, ok))).toMatchInlineSnapshot(`"name: The name () must be a non-empty string."`);
   expect(thrown(() => kernel('k', { '0': f32 }, ok))).toMatchInlineSnapshot(`"params.0: The parameter name '0' must be an identifier."`);
   expect(thrown(() => kernel('k', { x: 'f32' as never }, ok))).toMatchInlineSnapshot(
-    `"params.x: The parameter 'x' must be a type such as f32, or input(f32), output(f32) or inout(f32)."`,
+    `"params.x: The parameter 'x' must be a type such as f32, or input(f32), output(f32) or inout(f32): pass f32, which millrace exports, without quotes."`,
   );
   expect(thrown(() => kernel('k', undefined as never, ok))).toMatchInlineSnapshot(
     `"params: params (undefined) must be an object of types."`,

@@ -88,7 +88,7 @@ test('the directory and its files are for this user alone; one with files of oth
   chmodSync(directory, 0o755);
   const foreign = join(directory, 'notes.txt');
   writeFileSync(foreign, 'mine');
-  works((await cpu().build(specOf(SAXPY, 'saxpy'))).image);
+  works((await cpu().build(specOf(`${SAXPY} // beside it`, 'saxpy'))).image);
   expect([statSync(directory).mode & 0o777, readdirSync(directory)]).toEqual([0o755, ['notes.txt']]);
   rmSync(foreign);
   const { image } = await cpu().build(specOf(SAXPY, 'saxpy'));
