@@ -133,7 +133,7 @@ defineChapter((target) => {
         [{ edgeItems: 0 }, 'The edgeItems (0) is below the minimum (1).'],
         [{ lineWidth: NaN }, 'The lineWidth (NaN) is not a whole number.'],
         [{ suppress: 1 }, 'The suppress (1) is not a boolean.'],
-        [{ edgeitems: 2 }, "There is no option 'edgeitems'; the options are precision,"],
+        [{ edgeitems: 2 }, "There is no option 'edgeitems' (did you mean edgeItems?); the options are precision,"],
         [{ timeoutMs: 'x' }, 'timeoutMs'],
       ];
       using host = device.pinned(2);
