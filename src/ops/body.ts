@@ -1,7 +1,7 @@
 // A kernel that the library writes: its parameters and arguments side by side, so that neither can be forgotten.
 import type { DeviceArray } from '../core/api/array.js';
 import type { Recorder } from '../core/api/recorder.js';
-import { f64, i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
+import { i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
 import { inout, input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 
@@ -30,20 +30,15 @@ export class Arguments {
     this.#isChecked = true;
   }
 
-  /** Whole numbers of 32 bits. */
-  numbers(numbers: Readonly<Record<string, number>>): void {
-    for (const [name, value] of Object.entries(numbers)) {
-      this.#params[name] = i32;
-      this.#values[name] = value;
-    }
+  /** A number of a type. */
+  give(name: string, type: Scalar, value: number | bigint): void {
+    this.#params[name] = type;
+    this.#values[name] = value;
   }
 
-  /** Numbers of f64. */
-  reals(numbers: Readonly<Record<string, number>>): void {
-    for (const [name, value] of Object.entries(numbers)) {
-      this.#params[name] = f64;
-      this.#values[name] = value;
-    }
+  /** Whole numbers of 32 bits. */
+  numbers(numbers: Readonly<Record<string, number>>): void {
+    for (const [name, value] of Object.entries(numbers)) this.give(name, i32, value);
   }
 
   /** Launches the kernel with this body, which names the thread's members in `thread`; it is written once for each `key`. */

@@ -1,6 +1,7 @@
 // Counts of values. They are sums of whole numbers, so the order of the atomic additions does not matter.
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
+import { f64 } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
 import { arraysAmong } from './fused.js';
@@ -55,25 +56,15 @@ function counted(
   reals: Readonly<Record<string, number>>,
   body: string,
 ): DeviceArray<'i32'> {
-  const result = target.take([length], 'i32') as DeviceArray<'i32'>;
-  try {
+  return target.write([length], 'i32', [a], (counts) => {
     using elements = a.isContiguous ? undefined : copied(a, target);
-    using between =
-      result.isContiguous && result.storage !== a.storage ? undefined : (target.temporary([length], 'i32') as DeviceArray<'i32'>);
-    const counts = between ?? result;
-    if (length > 0) target.recorder.fill(counts, 0);
-    if (length > 0 && a.length > 0) {
-      const args = new Arguments();
-      args.array('x', elements ?? a);
-      args.array('y', counts, 'inout');
-      args.numbers({ length });
-      args.reals(reals);
-      args.launch(target.recorder, name, '', { threads: a.length }, 'i, atomicAdd', () => body);
-    }
-    if (between !== undefined) target.recorder.copy(result, between);
-  } catch (error) {
-    target.giveBack(result);
-    throw error;
-  }
-  return result;
+    target.recorder.fill(counts as DeviceArray<'i32'>, 0);
+    if (a.length === 0) return;
+    const args = new Arguments();
+    args.array('x', elements ?? a);
+    args.array('y', counts, 'inout');
+    args.numbers({ length });
+    for (const [key, value] of Object.entries(reals)) args.give(key, f64, value);
+    args.launch(target.recorder, name, '', { threads: a.length }, 'i, atomicAdd', () => body);
+  }) as DeviceArray<'i32'>;
 }

@@ -3,7 +3,8 @@ import { badArgument, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { ScalarSlot } from '../core/graphs/slots.js';
-import { callSite, type CallSite, type ErrorSource, KernelTextError, toCompileError } from '../compiler/diagnostics/diagnostics.js';
+import { callSite, type ErrorSource, KernelTextError } from '../compiler/diagnostics/diagnostics.js';
+import { reporting } from '../compiler/diagnostics/reporting.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { lowerFunc } from '../compiler/lowering/lower.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
@@ -81,13 +82,4 @@ function inferred(parsed: ParsedFunction, dtypes: readonly DType[]): Compiled {
     }
   }
   throw failure;
-}
-
-function reporting<T>(name: string, source: ErrorSource, site: CallSite, run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof KernelTextError) throw toCompileError(error, name, source, site);
-    throw error;
-  }
 }

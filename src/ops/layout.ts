@@ -1,6 +1,6 @@
 // How the elements of several arrays lie beside each other: broadcasting, and the fewest axes that reach them all.
 import { badArgument, show } from '../core/base/arguments.js';
-import { contiguousStrides, type Layout } from '../core/elements/strides.js';
+import type { Layout } from '../core/elements/strides.js';
 
 /** The shape that all of these broadcast to, by NumPy's rule: axes are aligned at the end, and an extent of 1 repeats. */
 export function broadcastShape(name: string, shapes: readonly (readonly number[])[]): readonly number[] {
@@ -55,11 +55,6 @@ export function isSameLayout(a: Layout, b: Layout): boolean {
     a.shape.length === b.shape.length &&
     a.shape.every((extent, axis) => b.shape[axis] === extent && (extent === 1 || a.strides[axis] === b.strides[axis]))
   );
-}
-
-/** A new array of this shape. */
-export function rowMajor(shape: readonly number[]): Layout {
-  return { shape, strides: contiguousStrides(shape) };
 }
 
 /** An axis of an array of `rank` dimensions, counted from the end if negative. */

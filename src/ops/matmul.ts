@@ -62,21 +62,7 @@ export function matmul<A extends DeviceArray, B extends DeviceArray, const O ext
   const batch = broadcastShape('matmul', [left.shape.slice(0, -2), right.shape.slice(0, -2)]);
   const shape = [...batch, ...rows, ...columns];
   const dtype = target.typeOf(own);
-  const result = target.take(shape, dtype);
-  try {
-    if (result.length === 0) return result as never;
-    const isApart = result.storage !== left.storage && result.storage !== right.storage;
-    if (result.isContiguous && isApart) submit(left, right, batch, result, own, target);
-    else {
-      using between = target.temporary(shape, dtype);
-      submit(left, right, batch, between, own, target);
-      target.recorder.copy(result, between);
-    }
-  } catch (error) {
-    target.giveBack(result);
-    throw error;
-  }
-  return result as never;
+  return target.write(shape, dtype, [left, right], (into) => submit(left, right, batch, into, own, target)) as never;
 }
 
 function submit(a: DeviceArray, b: DeviceArray, batch: readonly number[], result: DeviceArray, own: DType, target: Target): void {

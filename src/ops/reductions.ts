@@ -64,21 +64,7 @@ function reduce(
   const kept = shape.flatMap((extent, axis) => (axes.includes(axis) ? (opts?.keepDims === true ? [1] : []) : [extent]));
   const count = lengthOf(axes.map((axis) => shape[axis] as number));
   if (needsElements === true && count === 0) throw badArgument('a', a, `The operation ${name} has no result of no elements (${a.label}).`);
-  const result = target.take(kept, dtype);
-  try {
-    if (result.length === 0) return result;
-    const overlaps = operands.some((operand) => operand.storage === result.storage);
-    if (result.isContiguous && !overlaps) submitFold(fold, operands, shape, axes, result, target);
-    else {
-      using between = target.temporary(kept, dtype);
-      submitFold(fold, operands, shape, axes, between, target);
-      target.recorder.copy(result, between);
-    }
-  } catch (error) {
-    target.giveBack(result);
-    throw error;
-  }
-  return result;
+  return target.write(kept, dtype, operands, (into) => submitFold(fold, operands, shape, axes, into, target));
 }
 
 /** A fold that carries one value. `of`: the text of the value of an element. */
@@ -105,13 +91,14 @@ function simple(
 
 const zeroOf = (type: ScalarType): string => `${type}(0)`;
 
-function sumPlan(name: string, more: Parameters<typeof simple>[5] = {}) {
-  return (from: DType, wanted: DType | undefined): Plan => {
+/** A fold of numbers in the type of sums. */
+const numberPlan =
+  (name: string, init: 0 | 1, operator: '+' | '*') =>
+  (from: DType, wanted: DType | undefined): Plan => {
     const dtype = wanted ?? sumOf(from);
     const type = REGISTER_TYPE[dtype] === 'bool' ? 'i64' : REGISTER_TYPE[dtype];
-    return { dtype, fold: simple(name, from, type, zeroOf(type), 'v0 = v0 + a0;', more) };
+    return { dtype, fold: simple(name, from, type, `${type}(${init})`, `v0 = v0 ${operator} a0;`) };
   };
-}
 
 /**
  * The sum of the elements, 0 of none: `numpy.sum`. Integers are summed in i64 or u64 unless `dtype` says otherwise; read them as bigint.
@@ -121,7 +108,7 @@ export function sum<A extends DeviceArray, const O extends ReductionOptions = Re
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
-  return reduce('sum', [a], opts, sumPlan('sum')) as Result<O, SumOf<TypeOf<A>>>;
+  return reduce('sum', [a], opts, numberPlan('sum', 0, '+')) as Result<O, SumOf<TypeOf<A>>>;
 }
 
 /** The sum of the products of the elements of two arrays. */
@@ -138,12 +125,7 @@ export function prod<A extends DeviceArray, const O extends ReductionOptions = R
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
-  const plan = (from: DType, wanted: DType | undefined): Plan => {
-    const dtype = wanted ?? sumOf(from);
-    const type = REGISTER_TYPE[dtype] === 'bool' ? 'i64' : REGISTER_TYPE[dtype];
-    return { dtype, fold: simple('prod', from, type, `${type}(1)`, 'v0 = v0 * a0;') };
-  };
-  return reduce('prod', [a], opts, plan) as Result<O, SumOf<TypeOf<A>>>;
+  return reduce('prod', [a], opts, numberPlan('prod', 1, '*')) as Result<O, SumOf<TypeOf<A>>>;
 }
 
 /** A sum of reals that `finish` makes the result of. */

@@ -76,6 +76,27 @@ export class Target {
     return out;
   }
 
+  /**
+   * The result of `submit`, which writes a contiguous array that shares no memory with the operands: the result itself, or one that is
+   * copied to it. Nothing is submitted for a result without elements.
+   */
+  write(shape: readonly number[], dtype: DType, operands: readonly DeviceArray[], submit: (into: DeviceArray) => void): DeviceArray {
+    const result = this.take(shape, dtype);
+    try {
+      if (result.length === 0) return result;
+      if (result.isContiguous && operands.every((one) => one.storage !== result.storage)) submit(result);
+      else {
+        using between = this.temporary(shape, dtype);
+        submit(between);
+        this.recorder.copy(result, between);
+      }
+    } catch (error) {
+      this.giveBack(result);
+      throw error;
+    }
+    return result;
+  }
+
   /** Disposes the array that `take` made; `out` belongs to the caller. */
   giveBack(array: DeviceArray): void {
     if (array !== this.#out) array[Symbol.dispose]();

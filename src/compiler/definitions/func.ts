@@ -2,11 +2,11 @@
 import { passTheType } from '../../core/elements/dtype-names.js';
 import { isDType, type Scalar } from '../../core/elements/dtype.js';
 import { refuseArgument, shortened } from './arguments.js';
-import { type CallSite, callSite, type ErrorSource, KernelTextError, toCompileError } from '../diagnostics/diagnostics.js';
+import { type CallSite, callSite } from '../diagnostics/diagnostics.js';
 import type { FuncIr, ScalarType } from '../ir/ir.js';
 import type { Func, FuncBody, Funcs } from '../language/language.js';
 import { lowerFunc } from '../lowering/lower.js';
-import { isTooDeep, tooDeep } from '../diagnostics/depth.js';
+import { reporting } from '../diagnostics/reporting.js';
 import { type ParsedFunction, parseFunction, textOfFunction } from '../source/parse.js';
 import { REGISTER_TYPE } from '../lowering/types.js';
 
@@ -32,7 +32,7 @@ export function func<const A extends readonly Scalar[], R extends Scalar>(params
   if (!Array.isArray(params)) refuseArgument(`params (${shortened(params)}) must be an array of types.`, 'params', params);
   const made: Func<A, R> = Object.freeze({ kind: 'func', params, result });
   const types = params.map((type, at) => registerType(type, `params[${at}]`));
-  const known = reporting({ text: textOfFunction(body), body }, site, () => parseFunction(body));
+  const known = reporting('func', { text: textOfFunction(body), body }, site, () => parseFunction(body));
   const definition = { parsed: known, params: types, result: registerType(result, 'result'), site };
   definitions.set(made, definition);
   lower('func', definition);
@@ -47,17 +47,7 @@ function registerType(scalar: Scalar | undefined, argument: string): ScalarType 
 }
 
 function lower(name: string, { parsed, params, result, site }: FuncDefinition): FuncIr {
-  return reporting(parsed, site, () => lowerFunc(name, parsed, params, result));
-}
-
-function reporting<T>(source: ErrorSource, site: CallSite, run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    const known = isTooDeep(error) ? tooDeep() : error;
-    if (known instanceof KernelTextError) throw toCompileError(known, 'func', source, site);
-    throw error;
-  }
+  return reporting('func', parsed, site, () => lowerFunc(name, parsed, params, result));
 }
 
 /** Lowers a kernel's helpers, keyed by the names that the kernel gives them. */

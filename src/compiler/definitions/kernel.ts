@@ -7,7 +7,7 @@ import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
 import { checkBarriers } from '../analysis/region-plan.js';
-import { type CallSite, callSite, type ErrorSource, KernelTextError, lineStarts, toCompileError } from '../diagnostics/diagnostics.js';
+import { type CallSite, callSite, lineStarts } from '../diagnostics/diagnostics.js';
 import { entryOf, reports } from '../emission/cuda.js';
 import { lowerFunctions } from './func.js';
 import { digestOf, irHash } from '../ir/hash.js';
@@ -15,7 +15,8 @@ import { type FuncIr, hasLoop } from '../ir/ir.js';
 import { assertionsIn } from '../ir/walk.js';
 import type { Constants, ConstantsEnv, Funcs, KernelBody, KernelOptions, TypedKernel } from '../language/language.js';
 import { lowerKernel } from '../lowering/lower.js';
-import { isTooDeep, refuseDeep, tooDeep } from '../diagnostics/depth.js';
+import { refuseDeep } from '../diagnostics/depth.js';
+import { reporting } from '../diagnostics/reporting.js';
 import { type ParsedFunction, parseFunction, parseText, textOfFunction } from '../source/parse.js';
 import type { KernelForm } from '../codegen/codegen-input.js';
 import { cudaTextOf } from '../codegen/emit-sources.js';
@@ -163,15 +164,4 @@ function checkedConstants(constants: Constants): Constants {
     refuseArgument(`The constant '${key}' (${shortened(value)}) must be a number or a boolean.`, 'constants', value);
   }
   return Object.freeze({ ...constants });
-}
-
-/** Runs a part of the compiler, and converts its errors to CompileError with a code frame of the function. */
-function reporting<T>(name: string, source: ErrorSource, site: CallSite, run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    const known = isTooDeep(error) ? tooDeep() : error;
-    if (known instanceof KernelTextError) throw toCompileError(known, name, source, site);
-    throw error;
-  }
 }
