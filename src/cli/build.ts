@@ -1,5 +1,6 @@
 // `millrace build`: imports modules and builds the kernels that they define, for machines without a compiler.
-import { dirname, relative, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { UnavailableError } from '../core/base/errors.js';
 import { listDefinitions } from '../core/kernels/definitions.js';
 import { loadBinding } from '../native/load.js';
@@ -50,9 +51,10 @@ export async function build({ modules, out, targets: list }: BuildCommand, print
     print(`Nothing was built, so nothing was written to ${folder}.`);
     return 1;
   }
-  const beside = urlOf(relative(dirname(paths[0]!), folder));
+  const between = relative(dirname(paths[0]!), folder);
   print(`Written to ${folder}. Use it, in a file beside ${modules[0]}:`);
-  print(`  openDevice('auto', { images: new URL('${beside}', ${MODULE_URL}) })`);
+  const place = isCommonJs(paths[0]!) ? `__dirname + ${JSON.stringify(`/${between}`)}` : `new URL('${urlOf(between)}', ${MODULE_URL})`;
+  print(`  openDevice('auto', { images: ${place} })`);
   print(`Or: MILLRACE_IMAGES=${folder}`);
   try {
     checkImages(folder);
@@ -64,6 +66,19 @@ export async function build({ modules, out, targets: list }: BuildCommand, print
 
 function isBuilt({ error, isLeftOut }: AheadResult): boolean {
   return error === undefined && isLeftOut !== true;
+}
+
+/** By the rule of Node and TypeScript: the file's ending, else the `type` of the nearest package.json. */
+function isCommonJs(path: string): boolean {
+  const [, letter] = /\.([cm])[jt]s$/.exec(path) ?? [];
+  if (letter !== undefined) return letter === 'c';
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { readonly type?: unknown }).type !== 'module';
+    } catch {
+      if (folder === dirname(folder)) return true;
+    }
+  }
 }
 
 /** The path as a URL, for a text in JavaScript's quotes. */

@@ -71,9 +71,12 @@ function noCommand(name: string): number {
 function explain(error: unknown): number {
   const { name, message, code } = error as Error & { readonly code?: unknown };
   if (name === 'CACError') {
-    const [, option] = /^Unknown option `(.+)`$/.exec(message) ?? [];
+    const [, option] = /^Unknown option `-+(.+)`$/.exec(message) ?? [];
     const known = [...cli.globalCommand.options, ...(cli.matchedCommand?.options ?? [])].map((one) => `--${one.name}`);
-    return misused(`${message}${option === undefined ? '' : didYouMean(option, known)}. See npx millrace --help.`);
+    if (option === undefined) return misused(`${message}. See npx millrace --help.`);
+    // cac names `--n` as `-n`.
+    const written = process.argv.find((word) => word.startsWith(`--${option}`)) === undefined ? `-${option}` : `--${option}`;
+    return misused(`Unknown option \`${written}\`${didYouMean(written, known)}. See npx millrace --help.`);
   }
   if (code === 'ERR_MILLRACE_ARGUMENT') return misused(message);
   const isKnown = typeof code === 'string' && code.startsWith('ERR_MILLRACE_');

@@ -50,6 +50,8 @@ describe.concurrent('a call that cannot be understood ends with 2 and one line',
     [['buidl', 'a.mjs'], /There is no command 'buidl' \(did you mean build\?\)/],
     [['help', 'cahe'], /There is no command 'cahe' \(did you mean cache\?\)/],
     [['--jsno'], /Unknown option `--jsno`/],
+    [['demo', '--n', '5'], /Unknown option `--n`\. See/],
+    [['demo', '-n', '5'], /Unknown option `-n`\. See/],
     [['build'], /needs the modules/],
     [['build', 'a.mjs'], /needs --for/],
     [['build', 'a.mjs', '--for', ''], /There is no target ''/],
@@ -143,13 +145,13 @@ describe('build', () => {
       const [cwd, named] = type === 'module' ? [project, 'by.mjs'] : [scratch, 'of-commonjs/kernels.ts'];
       const args = [MAIN, 'build', named, '--for', 'cpu:x86-64', '--out', 'made/images'];
       const { code, stdout, stderr } = await run('/bin/sh', ['-c', 'umask 000; exec "$0" "$@"', process.execPath, ...args], {}, cwd);
-      const beside = type === 'module' ? './made/images' : '../made/images';
+      const place = type === 'module' ? `new URL('./made/images', import.meta.url)` : '__dirname + "/../made/images"';
       expect([code, stdout.split('\n').filter((line) => !line.startsWith('Or: ')), stderr]).toEqual([
         0,
         [
           'cpu:x86-64       1 built',
           `Written to ${cwd}/made/images. Use it, in a file beside ${named}:`,
-          `  openDevice('auto', { images: new URL('${beside}', import.meta.url) })`,
+          `  openDevice('auto', { images: ${place} })`,
           '',
         ],
         '',

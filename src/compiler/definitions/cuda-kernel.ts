@@ -55,5 +55,5 @@ export function cudaKernel<const P extends CudaParams>(name: string, params: P, 
     abi: 'plain',
     indexRank: 0,
   };
-  return defined(Object.freeze(made));
+  return defined(made);
 }

@@ -49,7 +49,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
         indexRank: 0,
         module,
       };
-      return defined(Object.freeze(made));
+      return defined(made);
     },
     variable(name, dtype, shape) {
       if (typeof name !== 'string') refuseArgument(`The name (${shortened(name)}) must be a string.`, 'name', name);
@@ -60,7 +60,7 @@ export function readModule(passed: string | URL, opts: CudaOptions, caller: Call
       return { name, isConstant: found.every(({ space }) => space === 'constant') };
     },
   };
-  return defined(Object.freeze(module));
+  return defined(module);
 }
 
 /** The instances of kernel templates that a module has. */

@@ -128,7 +128,7 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
       return make<P, C>(definition, checkedConstants({ ...constants, ...(changed as Constants) }));
     },
   };
-  return defined(Object.freeze(made));
+  return defined(made);
 }
 
 /** Reports every error that a kernel definition can have. */

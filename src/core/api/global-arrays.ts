@@ -1,7 +1,6 @@
 // Functions that make, copy and fill arrays without naming a stream: they work where their options say, else on the current stream of the
 // arrays' device or of the default device.
 // Thread: owner.
-import { badArgument, show } from '../base/arguments.js';
 import type { DType, DTypeLike, HostArray, HostOf, ScalarInput } from '../elements/dtype.js';
 import type { Shape } from '../elements/shape.js';
 import type { Operation } from '../operations/operation.js';
@@ -121,7 +120,8 @@ function deviceOf(value: unknown): Device | undefined {
 
 /** The options of the place, and the others. */
 function parted(opts: unknown): [place: Place, others: object] {
-  if (typeof opts !== 'object' || opts === null) throw badArgument('opts', opts, `The options (${show(opts)}) are not an object.`);
+  // The array's or stream's own function refuses what is no object, and names its options.
+  if (typeof opts !== 'object' || opts === null || Array.isArray(opts)) return [{}, opts as never];
   const { device, stream, ...others } = opts as Place;
   return [{ device, stream } as Place, others];
 }

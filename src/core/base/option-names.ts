@@ -8,7 +8,10 @@ const MOST_CHARS = 40;
 /** Throws ArgumentError for options that are no object, for an AbortSignal in their place, and for an unknown option. */
 export function checkOptionNames(opts: unknown, known: readonly string[], argument: string = 'opts'): void {
   if (typeof opts !== 'object' || opts === null || Array.isArray(opts)) {
-    throw badArgument(argument, opts, `The options (${show(opts)}) are not an object.`);
+    // NumPy's and PyTorch's second argument.
+    const meant = typeof opts === 'string' ? 'dtype' : 'shape';
+    const cure = opts !== null && opts !== undefined && known.includes(meant) ? `: pass { ${meant}: ${show(opts)} }` : '';
+    throw badArgument(argument, opts, `The options (${show(opts)}) are not an object${cure}.`);
   }
   const unknown = Object.keys(opts).find((name) => !known.includes(name));
   const isSignal = typeof (opts as { readonly aborted?: unknown }).aborted === 'boolean';

@@ -90,6 +90,10 @@ export function checkDType<D extends DType>(dtype: DTypeLike<D> | undefined, fal
   const name = typeof dtype === 'object' && dtype !== null && 'dtype' in dtype ? dtype.dtype : dtype;
   if (isDType(name)) return name;
   const options = typeof dtype === 'object' && dtype !== null && ('device' in dtype || 'stream' in dtype);
-  const hint = options ? ': options come after the dtype' : didYouMeanDType(name);
+  const hint = options
+    ? ': options come after the dtype'
+    : typeof dtype === 'number'
+      ? ': a shape of several dimensions is a list, [2, 3]'
+      : didYouMeanDType(name);
   throw badArgument('dtype', dtype, `The dtype (${show(dtype)}) is none of ${Object.keys(DTYPES).join(', ')}${hint}.`);
 }

@@ -1,4 +1,5 @@
 // The kernels and modules that a program defines, for a tool that imports the program and builds them ahead of time.
+import { describeAs } from '../base/describe.js';
 import type { Kernel } from './kernel.js';
 import type { ModuleSource } from './module.js';
 
@@ -13,10 +14,20 @@ export function listDefinitions(): readonly Definition[] {
   return (globals[LIST] ??= []);
 }
 
-/** Every kernel and module passes here when it is made. */
+/** Every kernel and module passes here when it is made: it is frozen, and prints as one line. */
 export function defined<T extends Definition>(made: T): T {
+  if (isModule(made)) describeAs<ModuleSource>(made, (module) => `module of kernels ${module.kernelNames.join(', ')}`, factsOfModule);
+  else describeAs<Kernel>(made, (kernel) => `Kernel ${kernel.name}(${Object.keys(kernel.params).join(', ')})`, factsOfKernel);
   globals[LIST]?.push(made);
-  return made;
+  return Object.freeze(made);
+}
+
+function factsOfModule({ kernelNames, variableNames }: ModuleSource): object {
+  return { kernels: kernelNames, globals: variableNames };
+}
+
+function factsOfKernel({ name, params }: Kernel): object {
+  return { name, params };
 }
 
 export function isModule(made: Definition): made is ModuleSource {

@@ -77,6 +77,14 @@ defineChapter((target) => {
         }
         expect((await refusedBy(take, 'quark')).message).not.toContain('did you mean');
         expect((await refusedBy(take, { device })).message).toContain('options come after the dtype');
+        expect((await refusedBy(take, 3)).message).toContain('a shape of several dimensions is a list');
+      }
+      for (const [wrong, right] of [
+        ['i32', "pass { dtype: 'i32' }"],
+        [[2, 1], 'pass { shape: [2, 1] }'],
+      ] as const) {
+        for (const take of [() => device.from([1, 2], wrong as never), () => array([1, 2], wrong as never)])
+          expect((await refusedBy(take, undefined)).message).toContain(right);
       }
     });
 

@@ -2,6 +2,10 @@
 import assert, { AssertionError } from 'node:assert';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
+import { kernel } from '../../../src/compiler/definitions/kernel.js';
+import { f32, i32 } from '../../../src/core/elements/dtype.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
+import { cudaModule } from '../../../src/cuda-module.js';
 import { ArgumentError } from '../../../src/core/base/errors.js';
 import { thrownBy } from '../../support/wait.js';
 import { fixture } from './fake-channel.js';
@@ -27,6 +31,24 @@ test('each object is one line for util.inspect', () => {
   expect(inspect(event)).toBe('DeviceEvent of cpu:0 (pending)');
   channel.completeAll();
   expect(inspect([operation, event])).toMatch(/^\[\n.*\(complete\),\n.*\(complete\)\n\]$/);
+});
+
+test('kernels and modules are one line each, and stay frozen', () => {
+  const twice = kernel('twice', { x: inout(f32), by: f32 }, ({ x, by }, { i }) => {
+    x[i] = x[i]! * by;
+  });
+  const module = cudaModule('__device__ int total; extern "C" __global__ void put(int* x) { x[0] = total; }');
+  const put = module.kernel('put', { x: inout(i32) });
+  expect([twice, twice.specialize({}), put].map((one) => inspect(one))).toEqual([
+    'Kernel twice(x, by)',
+    'Kernel twice(x, by)',
+    'Kernel put(x)',
+  ]);
+  expect(JSON.parse(JSON.stringify({ twice, put }))).toEqual({
+    twice: { name: 'twice', params: { x: { kind: 'array', dtype: 'f32', access: 'inout', rank: 1 }, by: expect.anything() } },
+    put: { name: 'put', params: { x: { kind: 'array', dtype: 'i32', access: 'inout', rank: 1 } } },
+  });
+  expect([twice, put].every((one) => Object.isFrozen(one))).toBe(true);
 });
 
 test('each object is a few facts for JSON.stringify', () => {
