@@ -8,6 +8,9 @@ const IS_LONG = process.env['MILLRACE_LONG'] === '1';
 const HAS_GPU = process.env['MILLRACE_TEST_CUDA'] === '1' || ['/dev/nvidiactl', '/dev/dxg'].some((file) => existsSync(file));
 const HAS_CLANG = spawnSync('clang++', ['--version']).status === 0;
 const HAS_FAKE_DRIVER = FAKE_DRIVER !== undefined;
+const ENV = keptCompiler();
+// Another Node than vitest's own runs the tests (docs/testing.md, "Arm64 without an Arm machine").
+process.execPath = process.env['MILLRACE_TEST_NODE'] ?? process.execPath;
 
 // The conformance suite: folders of chapters by target. test/support/targets.ts opens the devices.
 const ONE = ['order', 'runtime', 'kernels'];
@@ -59,7 +62,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     execArgv: ['--expose-gc'],
-    env: keptCompiler(),
+    env: ENV,
     // What a module becomes, once for all projects.
     experimental: { fsModuleCache: true, fsModuleCachePath: 'build/vitest-modules' },
     setupFiles: ['test/support/usual-compiler.ts'],

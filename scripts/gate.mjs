@@ -69,9 +69,14 @@ if (!existsSync(COUNTER)) {
   console.log(`skipped: ${COUNTER} is not built; node scripts/test-native.mjs --benches builds it.`);
   process.exit(0);
 }
-const v8 = `V8 ${process.versions.v8.split('.').slice(0, 2).join('.')}`;
+const processor = process.arch === 'x64' ? '' : ` on ${process.arch}`;
+const v8 = `V8 ${process.versions.v8.split('.').slice(0, 2).join('.')}${processor}`;
 const measured = [
-  [compiler(), NATIVE_TOLERANCE, { 'channel, a submission': nativeCounts('submit'), 'channel, a launch record': nativeCounts('channel') }],
+  [
+    compiler() + processor,
+    NATIVE_TOLERANCE,
+    { 'channel, a submission': nativeCounts('submit'), 'channel, a launch record': nativeCounts('channel') },
+  ],
   [v8, CALL_TOLERANCE, callCounts()],
 ];
 const baseline = existsSync(BASELINE) ? JSON.parse(readFileSync(BASELINE, 'utf8')) : {};

@@ -7,11 +7,13 @@
 // The program prints a thread's id and waits for a line of input. From then on, umask(0635) begins a region in that
 // thread, and umask(0636) ends it. Prints a JSON array with the number of instructions of each region. Exit codes: 0; 1
 // if the program fails; 3 if the machine does not allow ptrace.
+#include <elf.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,13 +88,17 @@ class Tracer {
     return true;
   }
 
-  /// Before the call as a single step sees it, with the number in rax, or at its entry, where the kernel keeps the
-  /// number in orig_rax.
+  /// Before the call as a single step sees it, or at its entry: there the kernel of x64 keeps the number in orig_rax.
   bool IsAt(unsigned long long mask) {
     user_regs_struct registers{};
-    if (ptrace(PTRACE_GETREGS, thread_, nullptr, &registers) != 0) return false;
+    iovec place{&registers, sizeof(registers)};
+    if (ptrace(PTRACE_GETREGSET, thread_, NT_PRSTATUS, &place) != 0) return false;
     const auto number = static_cast<unsigned long long>(SYS_umask);
+#if defined(__x86_64__)
     return registers.rdi == mask && (registers.rax == number || registers.orig_rax == number);
+#elif defined(__aarch64__)
+    return registers.regs[0] == mask && registers.regs[8] == number;
+#endif
   }
 
   pid_t thread_;

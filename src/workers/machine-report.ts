@@ -133,6 +133,14 @@ async function reportImages(gpus: readonly NativeDeviceInfo[]): Promise<Ahead> {
     }
     const lacking = gpus.filter(({ computeCapability }) => images.targetsFor(computeCapability).length === 0);
     const serves = { processor: images.targetsFor('processor').length > 0, gpus: lacking.length === 0 };
+    const own = [...images.targetsFor('processor'), ...gpus.flatMap(({ computeCapability }) => images.targetsFor(computeCapability))];
+    const faults = images.faultsFor(own);
+    if (faults.length > 0) {
+      const count =
+        faults.length === 1 ? 'one image for this machine is not used' : `${faults.length} images for this machine are not used`;
+      warn(name, `${value}; ${count}: ${faults[0]}`, 'Build them again: npx millrace build.');
+      return { processor: false, gpus: false };
+    }
     const targets = [
       ...(serves.processor ? [] : [targetOfProcessor(processorFlags())]),
       ...new Set(lacking.map(({ computeCapability }) => `sm_${computeCapability.join('')}`)),

@@ -76,6 +76,23 @@ MR_TEST(EachStackHasAGuard) {
   }
 }
 
+MR_TEST(StacksThatAreNotWholePagesHaveGuards) {
+  constexpr uint64_t kLargePage = 64 << 10;
+  Probe probe;
+  const Place place(64 * kBytes + kLargePage);
+  std::byte* const start = place.start + -reinterpret_cast<uintptr_t>(place.start) % kLargePage;
+  ThreadStacks stacks(kNoAdvice, kLargePage);
+  MR_REQUIRE(stacks.Take(start, 64, kBytes) == start);
+  for (uint64_t n = 0; n < 64; ++n) {
+    const std::byte* const guard = start + (n * kBytes + kLargePage - 1) / kLargePage * kLargePage;
+    MR_EXPECT(!probe.IsAccessible(guard) && !probe.IsAccessible(guard + kLargePage - 1));
+    MR_EXPECT(probe.IsAccessible(guard + kLargePage) && probe.IsAccessible(start + (n + 1) * kBytes - 1));
+    start[(n + 1) * kBytes - 1] = start[guard + kLargePage - start] = std::byte{7};
+  }
+  MR_REQUIRE(stacks.Take(start, 64, kBytes) == start);
+  for (uint64_t n = 0; n < 64; ++n) MR_EXPECT(start[(n + 1) * kBytes - 1] == std::byte{7});
+}
+
 MR_TEST(GuardsThatAreMappingsLeaveMappingsToTheProcess) {
   constexpr uint64_t kSmall = 40 << 10;
   constexpr uint64_t kDevices = 24;

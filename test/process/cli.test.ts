@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Diagnostics, diagnostics, type Finding } from 'millrace';
 import { packageIdentity } from '../../dist/toolchain/base/package-and-cpu-identity.js';
+import { asImageFile } from '../../dist/toolchain/images/cache.js';
 import { FAKE_DRIVER } from '../support/fake-driver.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -183,6 +184,16 @@ describe('build', () => {
       stderr: "The target ('sm_999') is none that nvcc 12.4.1 builds for: sm_80, sm_90.\n",
     });
     expect(await built('cpu:x86-64')).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^K701: [^\n]*MILLRACE_CXX/) });
+    const old = join(scratch, 'old-g++');
+    const rejects = `case "$*" in *x86-64-v4*) echo "cc1plus: error: bad value ('x86-64-v4') for '-march=' switch" >&2; exit 1;; esac`;
+    writeFileSync(old, `#!/bin/sh\n${rejects}\nexec g++ "$@"\n`, { mode: 0o755 });
+    expect(await built('cpu:x86-64,cpu:x86-64-v4', { MILLRACE_CXX: old, MILLRACE_CXX_X64: old })).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^The target \('cpu:x86-64-v4'\) is none that g\+\+ [\d.]+ builds for \(.*bad value.*\)\. Use a newer compiler .*\n$/,
+      ),
+    });
     expect(await built('sm_80', { MILLRACE_NVCC: hostless })).toMatchObject({
       code: 1,
       stdout: '',
@@ -250,7 +261,7 @@ describe('doctor', () => {
   });
 
   test('images built ahead of time stand in for compilers, and a folder that is not loaded is the error', async () => {
-    const ahead = async (folder: string, targets: readonly string[], mode: number): Promise<readonly Finding[]> => {
+    const ahead = async (folder: string, targets: readonly string[], mode: number, damaged = 0): Promise<readonly Finding[]> => {
       const path = join(scratch, folder);
       mkdirSync(path);
       const images = targets.map((target) => ({ file: `${target}.so`, kernel: 'k', target, compiler: 'g++' }));
@@ -258,6 +269,8 @@ describe('doctor', () => {
         join(path, 'manifest.json'),
         JSON.stringify({ format: 1, package: await packageIdentity(), targets, images, checked: [] }),
       );
+      for (const [at, { file }] of images.entries())
+        writeFileSync(join(path, file), asImageFile(Buffer.from(file)).subarray(at < damaged ? 1 : 0), { mode: 0o644 });
       chmodSync(path, mode);
       const names = { MILLRACE_CUDA_DRIVER: FAKE_DRIVER ?? '/nonexistent', MILLRACE_NVRTC: '/nonexistent', MILLRACE_NVCC: '/nonexistent' };
       const env = { ...names, MILLRACE_IMAGES: pathToFileURL(path).href, MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' };
@@ -267,8 +280,9 @@ describe('doctor', () => {
       return findings;
     };
     const all = ['cpu:x86-64', 'cpu:aarch64', 'sm_90'];
-    const [suited, others, open] = await Promise.all([
+    const [suited, bad, others, open] = await Promise.all([
       ahead('suited', all, 0o755),
+      ahead('damaged', all, 0o755, 2),
       ahead('others', ['sm_10'], 0o755),
       ahead('open', all, 0o777),
     ]);
@@ -277,6 +291,12 @@ describe('doctor', () => {
     const trials = suited.filter(({ name }) => /compiler$|^try/.test(name));
     expect(trials.map(({ status }) => status)).toEqual(trials.map(() => 'ok'));
     expect(trials.at(-1)!.value).toMatch(/^open .*, copy and read .*; no kernel was launched/);
+    expect(ofImages(bad)).toMatchObject({
+      status: 'warning',
+      value: expect.stringMatching(/one image for this machine is not used: .*damaged\/cpu:\S+\.so is damaged or cut off/),
+      remedy: expect.stringContaining('npx millrace build'),
+    });
+    expect(bad.find(({ name }) => name === 'C++ compiler')).toMatchObject({ status: 'warning' });
     expect(ofImages(others)).toMatchObject({ status: 'warning', remedy: expect.stringMatching(/--for cpu:/) });
     expect(others.find(({ name }) => name === 'C++ compiler')).toMatchObject({
       status: 'warning',

@@ -3,3 +3,5 @@ import { expect } from 'vitest';
 
 if (expect.getState().testPath?.includes('/test/process/'))
   process.env['PATH'] = process.env['PATH']?.replace(/^[^:]*\/kept-compiler:/, '');
+// An emulated Node cannot start itself.
+process.execPath = process.env['MILLRACE_TEST_NODE'] ?? process.execPath;

@@ -45,7 +45,7 @@ static mr_xorwow_powers mr_xorwow_power;
 
 MR_APART void mr_make_xorwow_maps(int count) {
   mr_xorwow_powers& power = mr_xorwow_power;
-  while (__atomic_exchange_n(&power.is_growing, true, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+  while (__atomic_exchange_n(&power.is_growing, true, __ATOMIC_ACQUIRE)) mr_relax_core();
   for (int at = power.made; at < count; ++at) {
     mr_xorwow_map& made = power.map[at];
     for (int bit = 0; bit < 160; ++bit) {

@@ -25,7 +25,7 @@ struct mr_heap_state {
   mr_heap_block* first;
 
   void lock() {
-    while (__atomic_exchange_n(&is_locked, true, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+    while (__atomic_exchange_n(&is_locked, true, __ATOMIC_ACQUIRE)) mr_relax_core();
   }
   void unlock() { __atomic_store_n(&is_locked, false, __ATOMIC_RELEASE); }
 };

@@ -22,9 +22,14 @@ static MR_INLINE void mr_run_thread(Args... args) {
 }
 #endif
 
-/// The stack of a thread: CUDA's limit of local memory, what calls out of the kernel need, and the guard. An odd number
-/// of pages, so that the translations of stacks that run in turns do not displace each other.
+/// The stack of a thread: CUDA's limit of local memory, what calls out of the kernel need, and the guard, which is the
+/// lowest whole page. On arm64, systems may have pages of 64 KiB. An odd number of small pages, so that the
+/// translations of stacks that run in turns do not displace each other.
+#if defined(__aarch64__)
+static constexpr unsigned long long mr_stack_bytes = (512 + 64 + 128 + 4) << 10;
+#else
 static constexpr unsigned long long mr_stack_bytes = (512 + 64 + 4) << 10;
+#endif
 
 /// Checked before each block.
 static MR_INLINE bool mr_is_stopped(const MrLaunch* launch) {

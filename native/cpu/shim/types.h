@@ -36,6 +36,13 @@
 /// A variable of the shim, which lies apart (thread_variables.h).
 #define MR_OF_THREAD static thread_local __attribute__((section(".tdata.mr")))
 
+/// In a loop that waits for another thread. Most processors of arm64 do nothing for such an instruction.
+MR_INLINE void mr_relax_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 // clang has _Float16 for x86 since version 15; __fp16, which only stores and converts, exists in all versions.
 #if defined(__clang__) && __clang_major__ < 15
 #define _Float16 __fp16

@@ -105,8 +105,9 @@ const LINK_FLAGS: readonly string[] = ['-shared', '-nostdlib', '-Wl,-z,defs', '-
 const LIBRARIES: readonly string[] = ['-lm', '-lc', '-lgcc'];
 /** For functions that g++ cannot inline. */
 const NOT_FORCED_FLAG = '-DMR_MAY_INLINE=1';
-/** The guard of a thread's stack is a page, and no frame may skip it. */
+/** The guard of a thread's stack is a page, and no frame may skip it. For arm64, g++ would take the guard to have 64 KiB. */
 const STACKS_FLAGS: readonly string[] = ['-fstack-clash-protection'];
+const GCC_ARM_STACKS_FLAGS: readonly string[] = ['--param=stack-clash-protection-guard-size=12'];
 /** For CUDA C++ source of users. */
 const MACRO_FLAGS: readonly string[] = [...CUDA_MACROS].map(([name, value]) => `-D${name}=${value}`);
 /** Never the system's headers, which do not compile with the shim. The shim needs none of those that have one line. */
@@ -180,9 +181,12 @@ export class CpuCompiler implements KernelCompiler {
   /** Whether images find races of shared memory. */
   readonly #findsRaces: boolean;
   readonly #ofProcessor: readonly string[];
+  readonly #stacksFlags: readonly string[];
 
   constructor(tools: Toolchain, isStrict = false, findsRaces = false, processor: Pick<ProcessorTarget, 'arch' | 'march'> = NATIVE) {
     this.#ofProcessor = [processor.march, ...(processor.arch === 'arm64' ? ARM_FLAGS : [])];
+    const isGccOfArm = processor.arch === 'arm64' && tools.family === 'gcc';
+    this.#stacksFlags = [...STACKS_FLAGS, ...(isGccOfArm ? GCC_ARM_STACKS_FLAGS : [])];
     this.#tools = tools;
     this.#isStrict = isStrict;
     this.#findsRaces = findsRaces;
@@ -198,7 +202,7 @@ export class CpuCompiler implements KernelCompiler {
       GCC_FISSION_FLAGS,
       CLANG_FLAGS,
       CLANG_FISSION_FLAGS,
-      STACKS_FLAGS,
+      this.#stacksFlags,
       LINK_FLAGS,
       LIBRARIES,
       EXACT_FLAG,
@@ -314,7 +318,7 @@ export class CpuCompiler implements KernelCompiler {
       const isUsers = spec.identity === undefined;
       const mayTruncate = family === 'gcc' && isUsers;
       const { warning, places: placing } = CONVERSION_FLAGS[family];
-      const form = [...(composed.hasStacks ? STACKS_FLAGS : []), ...(isUsers ? warning : ['-w'])];
+      const form = [...(composed.hasStacks ? this.#stacksFlags : []), ...(isUsers ? warning : ['-w'])];
       if (isCheckOnly) {
         const args = [...common, ...own, ...form, '-fsyntax-only', '-'];
         const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });

@@ -81,7 +81,17 @@ export class PrebuiltImages {
 
   /** The image, or why its file is not used; undefined where there is none. */
   find(key: string, target: ImageTarget): (CachedFile & { readonly compiler: string }) | string | undefined {
-    const file = fileName(key, target);
+    return this.#read(fileName(key, target));
+  }
+
+  /** Reads the images for these targets: why those that are not used are not. */
+  faultsFor(targets: readonly ImageTarget[]): readonly string[] {
+    const names = new Set(targets.map(({ name }) => name));
+    const files = new Set(this.#manifest.images.flatMap(({ file, target }) => (names.has(target) ? [file] : [])));
+    return Array.from(files, (file) => this.#read(file)).filter((found) => typeof found === 'string');
+  }
+
+  #read(file: string): (CachedFile & { readonly compiler: string }) | string | undefined {
     const path = join(this.folder, file);
     const compiler = this.#compilers.get(file);
     try {

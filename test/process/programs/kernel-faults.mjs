@@ -16,6 +16,14 @@ const TEXTS = {
   return n < 0 ? 0 : deeper(n + 1, x) + x[0];
 }
 extern "C" __global__ void k(int* x) { x[threadIdx.x] = deeper(x[2], x); }`,
+  // Only the upper end of each frame is used: what lies below a frame must not be another thread's.
+  'large frames of threads that wait': `__device__ __noinline__ int deeper(int n, int* x) {
+  volatile int own[10000];
+  own[9999] = n;
+  __syncthreads();
+  return n > 40 ? 0 : deeper(n + 1, x) + own[9999];
+}
+extern "C" __global__ void k(int* x) { x[threadIdx.x] = deeper(x[2], x); }`,
   'no memory': 'extern "C" __global__ void k(int* x) { *(volatile int*)(16 + (long long)x[2]) = 1; }',
   'no address': 'extern "C" __global__ void k(int* x) { *(volatile int*)(0x1234567800000000ll + x[2]) = 1; }',
   trap: 'extern "C" __global__ void k(int* x) { if (x[2] == 0) __trap(); }',

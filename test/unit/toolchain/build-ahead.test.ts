@@ -172,11 +172,24 @@ describe('the folder', () => {
     await expect(builder([7, 0]).build(twice.build)).rejects.toThrow(/K708.*this GPU.*: its images there are for .*sm_80.*, and no/);
   });
 
-  test.runIf(hasArm)('has images for other processors', () => {
+  test.runIf(hasArm)('has images for other processors', async () => {
     const { images } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as { images: { file: string; target: string }[] };
     const { file } = images.find(({ target }) => target === 'cpu:aarch64')!;
     // The machine of an ELF file: EM_AARCH64.
     expect(readFileSync(join(folder, file)).readUInt16LE(18)).toBe(183);
+    // Headers with code of one processor.
+    const text = `#include <curand_kernel.h>
+      extern "C" __global__ void draw(float* x) {
+        curandState* state = static_cast<curandState*>(malloc(sizeof(curandState)));
+        curand_init(7, threadIdx.x, 0, state);
+        __syncthreads();
+        x[threadIdx.x] = curand_uniform(state) + clock();
+        free(state);
+      }`;
+    const draw = cudaKernel('draw', { x: inout(f32) }, text);
+    const done = vi.fn<(result: AheadResult) => void>();
+    await buildAhead({ definitions: [draw], targets: imageTargets('cpu:aarch64'), folder: join(scratch, 'arm'), done });
+    expect(done.mock.calls.map(([{ kernel: name, error }]) => [name, error])).toEqual([['draw', undefined]]);
   });
 
   test('is not written for a GPU that the compiler does not know', async () => {
