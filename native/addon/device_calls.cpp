@@ -168,16 +168,13 @@ napi_value PeerState(napi_env env, napi_callback_info info) {
   Call<3> call(env, info, "peerState");
   const uint32_t ordinal = call.args.U32(1);
   const protocol::PeerWhat what = WhatOf(call.args, 2);
-  return call.Answer(
-      [=](Channel& channel) {
-        return channel.WithDevice([=](hal::Device& device) { return device.Peer(ordinal, what); });
-      },
-      [env](const hal::PeerState& state) {
-        return ObjectValue(env)
-            .Set("canGrant", BoolValue(env, state.can_grant))
-            .Set("isGranted", BoolValue(env, state.is_granted))
-            .value();
-      });
+  return call.Answer([=](Channel& channel) { return channel.Peer(ordinal, what); },
+                     [env](const hal::PeerState& state) {
+                       return ObjectValue(env)
+                           .Set("canGrant", BoolValue(env, state.can_grant))
+                           .Set("isGranted", BoolValue(env, state.is_granted))
+                           .value();
+                     });
 }
 
 napi_value SetPeer(napi_env env, napi_callback_info info) {
@@ -185,9 +182,8 @@ napi_value SetPeer(napi_env env, napi_callback_info info) {
   const uint32_t ordinal = call.args.U32(1);
   const protocol::PeerWhat what = WhatOf(call.args, 2);
   const bool is_granted = call.args.Bool(3);
-  return call.Do([=](Channel& channel) {
-    return channel.WithDevice([=](hal::Device& device) { return device.SetPeer(ordinal, what, is_granted); });
-  });
+  return call.Answer([=](Channel& channel) { return channel.SetPeer(ordinal, what, is_granted); },
+                     [env](bool is_done) { return BoolValue(env, is_done); });
 }
 
 napi_value ProbePeer(napi_env env, napi_callback_info info) {

@@ -312,6 +312,16 @@ napi_value StreamHandle(napi_env env, napi_callback_info info) {
   return AddressValue(env, channel == nullptr ? std::nullopt : channel->StreamHandle(stream));
 }
 
+napi_value IsPeerGranted(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  const std::shared_ptr<Channel> channel = Registry::Instance().Find(args.U32(0));
+  const uint32_t ordinal = args.U32(1);
+  const bool is_pool = args.Bool(2);
+  if (!args.ok()) return args.Throw("isPeerGranted");
+  const auto what = is_pool ? protocol::PeerWhat::kPool : protocol::PeerWhat::kMemory;
+  return BoolValue(env, channel != nullptr && channel->access().IsGranted(ordinal, what));
+}
+
 napi_value MemoryAddress(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
   Channel* channel = args.Attached(0);
@@ -356,6 +366,7 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("releaseHold", ReleaseHold),
       self.Function("streamHandle", StreamHandle),
       self.Function("memoryAddress", MemoryAddress),
+      self.Function("isPeerGranted", IsPeerGranted),
       self.Function("holdChannel", HoldChannel),
   };
   return napi_define_properties(self.env, exports, std::size(functions), functions) == napi_ok;

@@ -1,5 +1,6 @@
 #include "cpu/device.h"
 
+#include <atomic>
 #include <utility>
 
 #include "cpu/event_handle.h"
@@ -95,14 +96,31 @@ Status CpuDevice::ResetHighWater() {
   return {};
 }
 
-Result<hal::PeerState> CpuDevice::Peer(uint32_t ordinal, protocol::PeerWhat) {
-  const bool is_itself = ordinal == info_.ordinal;
-  return hal::PeerState{is_itself, is_itself};
+namespace {
+
+/// Of the process: [owner][peer][what].
+std::atomic<bool>& Grant(uint32_t owner, uint32_t peer, protocol::PeerWhat what) {
+  constexpr uint32_t kMost = hal::PeerGrants::kMaxDevices;
+  static std::atomic<bool> grants[kMost][kMost][2];
+  return grants[owner][peer][what == protocol::PeerWhat::kPool ? 1 : 0];
 }
 
-Status CpuDevice::SetPeer(uint32_t ordinal, protocol::PeerWhat, bool is_granted) {
-  if (ordinal == info_.ordinal || !is_granted) return {};
-  return {StatusCode::kUnsupported, "granting a CPU device's memory to another device"};
+}  // namespace
+
+Result<hal::PeerState> CpuDevice::Peer(uint32_t ordinal, protocol::PeerWhat what) {
+  if (ordinal == info_.ordinal) return hal::PeerState{true, true};
+  if (ordinal >= hal::PeerGrants::kMaxDevices) return hal::PeerState{};
+  return hal::PeerState{true, Grant(info_.ordinal, ordinal, what).load()};
+}
+
+Status CpuDevice::SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) {
+  if (ordinal == info_.ordinal) return {};
+  if (ordinal >= hal::PeerGrants::kMaxDevices) {
+    if (!is_granted) return {};
+    return {StatusCode::kUnsupported, "accessing memory of a device that is not a peer"};
+  }
+  Grant(info_.ordinal, ordinal, what).store(is_granted);
+  return {};
 }
 
 void CpuDevice::Close() {

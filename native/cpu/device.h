@@ -68,7 +68,8 @@ class CpuDevice final : public hal::Device {
   Status Trim(uint64_t keep_bytes) override;
   Status ResetHighWater() override;
 
-  /// As in Warp, a CPU device has no peers to grant access to. Peer copies reach its memory anyway.
+  /// Every CPU device can use the memory of every other. What was granted is remembered, so that programs behave as on
+  /// GPUs.
   [[nodiscard]] Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what) override;
   Status SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) override;
   [[nodiscard]] Result<protocol::PeerRoute> ProbePeer(hal::Device&) override { return protocol::PeerRoute::kDirect; }

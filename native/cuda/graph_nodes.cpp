@@ -150,6 +150,7 @@ Result<CUgraphNode> GraphWriter::WriteOne(CUgraph graph, Before before, const ha
                                           GraphParts::KernelNode& kernel) {
   if (const auto* work = std::get_if<hal::GraphKernel>(&node.work)) {
     MR_CHECK(static_cast<Kernel&>(*work->kernel).context() == ContextOf(node).get());
+    for (hal::Device* const peer : work->peers) MR_TRY(TakeAccess(*static_cast<Device*>(peer), ContextOf(node)));
     return WriteKernel(graph, before, *work, kernel);
   }
   if (const auto* copy = std::get_if<hal::GraphCopy>(&node.work)) {
@@ -389,14 +390,19 @@ Result<CUgraphNode> GraphWriter::WritePeerCopy(CUgraph graph, Before before, con
   const auto& to = *static_cast<const Device*>(copy.dst_device);
   const auto& from = *static_cast<const Device*>(copy.src_device);
   if (copy.route == protocol::PeerRoute::kStaged) return WriteStagedCopy(graph, before, copy);
-  const auto is_same = [&](const auto& access) { return access->IsOf(*from.context(), *to.context()); };
-  if (std::ranges::none_of(parts_.accesses, is_same)) {
-    Result<std::unique_ptr<PoolAccess>> access = PoolAccess::Take(from.End(), to.context());
-    if (access.status().code() == StatusCode::kUnsupported) return WriteStagedCopy(graph, before, copy);
-    MR_TRY(access.status());
-    parts_.accesses.push_back(std::move(access).value());
-  }
+  const Status access = TakeAccess(from, to.context());
+  if (access.code() == StatusCode::kUnsupported) return WriteStagedCopy(graph, before, copy);
+  MR_TRY(access);
   return WriteCopy(graph, before, *to.context(), AddressOf(copy.dst), AddressOf(copy.src), copy.bytes);
+}
+
+Status GraphWriter::TakeAccess(const Device& owner, const std::shared_ptr<Context>& peer) {
+  const auto is_same = [&](const auto& access) { return access->IsOf(*owner.context(), *peer); };
+  if (std::ranges::any_of(parts_.accesses, is_same)) return {};
+  Result<std::unique_ptr<PoolAccess>> access = PoolAccess::Take(owner.End(), peer);
+  MR_TRY(access.status());
+  parts_.accesses.push_back(std::move(access).value());
+  return {};
 }
 
 Result<CUgraphNode> GraphWriter::WriteStagedCopy(CUgraph graph, Before before, const hal::PeerCopy& copy) {

@@ -21,6 +21,8 @@
 
 namespace millrace::cuda {
 
+class Device;
+
 /// An address in the parameters of a driver's node.
 inline uint64_t AddressOf(const std::byte* address) {
   return reinterpret_cast<uintptr_t>(address);
@@ -44,7 +46,7 @@ struct GraphParts {
   std::vector<hal::GraphNode> nodes;                  // Hold the kernels, the host leases and the parameters.
   std::vector<KernelNode> kernels;                    // One for each node of any kind.
   std::vector<std::shared_ptr<Context>> others;       // Of the nodes; without the home.
-  std::vector<std::unique_ptr<PoolAccess>> accesses;  // Of copies between devices.
+  std::vector<std::unique_ptr<PoolAccess>> accesses;  // Of copies between devices, and of kernels.
   std::vector<std::unique_ptr<LockedBlock>> staging;  // One for each copy between devices through the host.
   std::map<const Context*, std::shared_ptr<Kernel>> conditions;  // The kernel that sets conditions, by device.
 };
@@ -77,6 +79,8 @@ class GraphWriter {
   [[nodiscard]] Result<CUgraphNode> WriteCopy(CUgraph graph, Before before, Context& context, uint64_t dst,
                                               uint64_t src, uint64_t bytes);
   [[nodiscard]] Result<CUgraphNode> WritePeerCopy(CUgraph graph, Before before, const hal::PeerCopy& copy);
+  /// The graph keeps the owner's pool open for the peer from now on.
+  Status TakeAccess(const Device& owner, const std::shared_ptr<Context>& peer);
   [[nodiscard]] Result<CUgraphNode> WriteStagedCopy(CUgraph graph, Before before, const hal::PeerCopy& copy);
   [[nodiscard]] Result<CUgraphNode> WriteFill(CUgraph graph, Before before, const hal::GraphNode& on, uint64_t dst,
                                               uint32_t element_bytes, uint64_t pattern, uint64_t count);

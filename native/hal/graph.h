@@ -47,6 +47,8 @@ struct GraphKernel {
   uint32_t kernel_id = 0;
   std::vector<uint64_t> params;
   std::vector<WideParam> wide;
+  /// Other devices whose pool it uses. The graph keeps that open for the node's device as long as it exists.
+  std::vector<Device*> peers;
 };
 
 /// As Stream::Copy: each side is memory of the node's device or page-locked host memory.

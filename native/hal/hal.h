@@ -43,6 +43,7 @@
 #include "hal/caps.h"
 #include "hal/host_lease.h"
 #include "hal/launch_params.h"
+#include "hal/peer_grants.h"
 #include "hal/status.h"
 #include "hal/textures.h"
 #include "protocol/protocol.gen.h"
@@ -393,6 +394,11 @@ class Backend {
   /// Thread: control. May take long.
   [[nodiscard]] virtual Result<std::unique_ptr<Device>> Open(uint32_t ordinal,
                                                              std::span<protocol::TimelineSlot> timeline) = 0;
+  /// The runtime keeps them.
+  [[nodiscard]] PeerGrants& peer_grants() const { return peer_grants_; }
+
+ private:
+  mutable PeerGrants peer_grants_;
 };
 
 }  // namespace millrace::hal

@@ -6,12 +6,14 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "242948a1229c91e9";
+inline constexpr char kHash[] = "306d995daaa56a60";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
-inline constexpr uint32_t kMaxRecordBytes = 36864;
-/// Largest number of entries in a Launch record: one per parameter, per pointer in a struct, per array dimension passed to the kernel, and per module variable.
+inline constexpr uint32_t kMaxRecordBytes = 40960;
+/// Largest number of entries in a Launch record, without ELSEWHERE entries: one per parameter, per pointer in a struct, per array dimension passed to the kernel, and per module variable.
 inline constexpr uint32_t kMaxLaunchArgs = 128;
+/// Largest number of entries in a Launch record: MAX_LAUNCH_ARGS, and an ELSEWHERE entry before each.
+inline constexpr uint32_t kMaxLaunchEntries = 256;
 /// Largest size of all parameters of a kernel: that of CUDA 12.1 and newer on devices of compute capability 7.0 and newer.
 inline constexpr uint32_t kMaxParameterBytes = 32764;
 /// Timeline slots of one device. A slot is reused after its stream was closed and drained.
@@ -99,6 +101,7 @@ enum class ArgKind : uint8_t {
   kVariable = 2,  // `handle` names memory that the kernel accesses without a parameter that points to it: a module variable, or the memory behind a texture or surface. The entry passes no parameter. An entry whose memory does not exist is ignored.
   kBytes = 3,  // A parameter of `size` bytes: a struct or a vector. `value` is the offset of its bytes behind the entries.
   kMember = 4,  // A pointer in the parameter of the latest BYTES entry, at offset `size` there. `handle` names device memory, `value` is a byte offset into it. The entry passes no parameter of its own.
+  kElsewhere = 5,  // The MEMORY or MEMBER entry behind this one names memory that the device of the launch does not own: that of the device with the channel id `handle`, in the MemorySpace `size`. `value` is the number of bytes that the kernel may use there. The entry passes no parameter.
 };
 
 /// How a kernel accesses an array. Bit flags.

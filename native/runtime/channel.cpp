@@ -13,7 +13,7 @@ Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
       loss_(streams_, tables_, peers_.routes, inbox_),
       submissions_(streams_, loss_, inbox_, opening.max_pending),
       locks_(device_),
-      control_(device_, tables_, peers_.routes, locks_, inbox_),
+      control_(device_, tables_, peers_, locks_, inbox_),
       faults_(device_, streams_, loss_),
       owners_(streams_, submissions_, tables_, peers_.users, loss_, inbox_),
       thread_(

@@ -110,6 +110,10 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     return control_.RegisterHost(handle, bytes, page_lock);
   }
   Status UnregisterHost(uint32_t handle) { return control_.UnregisterHost(handle); }
+  auto Peer(uint32_t ordinal, protocol::PeerWhat what) { return control_.Peer(ordinal, what); }
+  auto SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) {
+    return control_.SetPeer(ordinal, what, is_granted);
+  }
   auto ProbePeer(uint32_t from) { return control_.ProbePeer(from); }
   auto Elapsed(uint32_t start, uint32_t end) { return control_.Elapsed(start, end); }
   auto ExportEvent(uint32_t event_handle) { return control_.ExportEvent(event_handle); }

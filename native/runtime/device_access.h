@@ -53,6 +53,10 @@ class DeviceAccess {
   /// Tries the route from `other` to this device. Neither closes meanwhile; both go on issuing. Blocks.
   Result<protocol::PeerRoute> ProbePeer(DeviceAccess& other);
   [[nodiscard]] static Status Closed();
+  /// Whether kernels of the device with this ordinal may use this device's memory. Thread: any.
+  [[nodiscard]] bool IsGranted(uint32_t peer, protocol::PeerWhat what) const {
+    return backend_.peer_grants().Get(info().ordinal, peer, what) == hal::PeerGrants::State::kYes;
+  }
 
   // ── The channel's thread. ──
   [[nodiscard]] hal::Device& device() { return *device_; }

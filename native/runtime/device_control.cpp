@@ -12,6 +12,7 @@ namespace millrace {
 using hal::IpcHandle;
 using protocol::EventKind;
 using protocol::PeerRoute;
+using Grant = hal::PeerGrants::State;
 
 namespace {
 
@@ -71,8 +72,41 @@ Result<PeerRoute> DeviceControl::ProbePeer(uint32_t from) {
   auto probed = Probe(from);
   // Whatever went wrong, bytes that go through the host's memory arrive.
   const PeerRoute route = probed.ok() ? probed.value() : PeerRoute::kStaged;
-  routes_.Set(from, route);
+  peers_.routes.Set(from, route);
   return probed.ok() ? Result<PeerRoute>(route) : Result<PeerRoute>(probed.status());
+}
+
+Result<hal::PeerState> DeviceControl::Peer(uint32_t ordinal, protocol::PeerWhat what) {
+  Result<hal::PeerState> state = device_.With([=](hal::Device& device) { return device.Peer(ordinal, what); });
+  hal::PeerGrants& grants = device_.backend().peer_grants();
+  const uint32_t own = device_.info().ordinal;
+  if (!state.ok() || ordinal == own) return state;
+  hal::PeerState report = state.value();
+  if (grants.Get(own, ordinal, what) == Grant::kEnding) {
+    report.is_granted = false;
+  } else {
+    // Others in the process may have changed it.
+    grants.Set(own, ordinal, what, report.is_granted ? Grant::kYes : Grant::kNo);
+  }
+  return report;
+}
+
+Result<bool> DeviceControl::SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted) {
+  hal::PeerGrants& grants = device_.backend().peer_grants();
+  const uint32_t own = device_.info().ordinal;
+  if (!is_granted && ordinal != own) {
+    // A channel that issues a kernel with memory of this device looks at it, and notes the use, with this lock.
+    std::lock_guard lock(device_.streams_mutex());
+    grants.Set(own, ordinal, what, Grant::kEnding);
+    for (const PeerUsers::Point& use : peers_.users.Unfinished()) {
+      const std::shared_ptr<Channel> user = Registry::Instance().Find(use.device);
+      if (user == nullptr || &user->backend() != &device_.backend() || user->info().ordinal != ordinal) continue;
+      if (user->LostStatus() == StatusCode::kOk) return false;
+    }
+  }
+  MR_TRY(device_.With([=](hal::Device& device) { return device.SetPeer(ordinal, what, is_granted); }));
+  if (ordinal != own) grants.Set(own, ordinal, what, is_granted ? Grant::kYes : Grant::kNo);
+  return true;
 }
 
 Result<PeerRoute> DeviceControl::Probe(uint32_t from) {
@@ -232,6 +266,7 @@ Result<uint64_t> DeviceControl::BindVariable(uint32_t handle, uint32_t module, c
   entry->memory = std::move(found).value();
   entry->address = entry->memory->address();
   entry->bytes = bytes;
+  entry->kind = protocol::AllocKind::kInterprocess;  // For other devices: it is not in the pool.
   BindLater(handle, std::move(entry));
   return bytes;
 }

@@ -29,8 +29,8 @@ struct KernelInstall {
 /// the device open, and the tables are changed by the channel's thread.
 class DeviceControl {
  public:
-  DeviceControl(DeviceAccess& device, ResourceTables& tables, PeerRoutes& routes, PageLocks& locks, ThreadInbox& inbox)
-      : device_(device), tables_(tables), routes_(routes), locks_(locks), inbox_(inbox) {}
+  DeviceControl(DeviceAccess& device, ResourceTables& tables, Peers& peers, PageLocks& locks, ThreadInbox& inbox)
+      : device_(device), tables_(tables), peers_(peers), locks_(locks), inbox_(inbox) {}
 
   // ── Kernels, modules and their variables. ──
   Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
@@ -48,6 +48,11 @@ class DeviceControl {
   Status UnregisterHost(uint32_t handle);
 
   // ── Other devices and processes, events. ──
+  /// As hal::Device::Peer.
+  Result<hal::PeerState> Peer(uint32_t ordinal, protocol::PeerWhat what);
+  /// As hal::Device::SetPeer, for kernels that are issued from now on. False if kernels of the peer that were issued
+  /// before may still use the access, which then remains: call it again.
+  Result<bool> SetPeer(uint32_t ordinal, protocol::PeerWhat what, bool is_granted);
   /// Tries the route from an open device of the same backend to this one; copies between them wait until then. Blocks.
   Result<protocol::PeerRoute> ProbePeer(uint32_t from);
   /// Milliseconds between two complete timing events.
@@ -66,7 +71,7 @@ class DeviceControl {
 
   DeviceAccess& device_;
   ResourceTables& tables_;
-  PeerRoutes& routes_;
+  Peers& peers_;
   PageLocks& locks_;
   ThreadInbox& inbox_;
 };

@@ -370,7 +370,7 @@ Status FaultReports::Upstream() {
 }
 
 Status FaultReports::Gone() {
-  return Status(StatusCode::kDeviceLost, "a device whose memory the copy uses is lost or closed");
+  return Status(StatusCode::kDeviceLost, "a device whose memory it uses is lost or closed");
 }
 
 // ── The walk over the records in flight ────────────────────────────────────────────────────────────────────────────

@@ -25,11 +25,18 @@ bool ReadNode(RecordReader& reader, DefinedNode& node, protocol::NopRecord recor
 
 bool AreParams(std::span<const protocol::LaunchArg> args, size_t byte_count) {
   hal::WideParam latest;
+  bool is_elsewhere = false;
   for (const protocol::LaunchArg& arg : args) {
-    switch (static_cast<ArgKind>(arg.kind)) {
+    const auto kind = static_cast<ArgKind>(arg.kind);
+    if (std::exchange(is_elsewhere, kind == ArgKind::kElsewhere) && kind != ArgKind::kMemory &&
+        kind != ArgKind::kMember) {
+      return false;
+    }
+    switch (kind) {
       case ArgKind::kScalar:
       case ArgKind::kMemory:
       case ArgKind::kVariable:
+      case ArgKind::kElsewhere:
         break;
       case ArgKind::kBytes:
         if (!IsWideParam(arg, byte_count)) return false;
@@ -42,12 +49,12 @@ bool AreParams(std::span<const protocol::LaunchArg> args, size_t byte_count) {
         return false;
     }
   }
-  return true;
+  return !is_elsewhere;
 }
 
 bool ReadNode(RecordReader& reader, DefinedNode& node, GraphDefinition::Launch launch) {
   protocol::LaunchRecord& record = launch.record;
-  if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchArgs) return false;
+  if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchEntries) return false;
   for (const uint32_t extent :
        {record.grid_x, record.grid_y, record.grid_z, record.block_x, record.block_y, record.block_z}) {
     if (extent == 0) return false;
@@ -184,9 +191,11 @@ bool ReadNodes(ByteReader& reader, uint32_t count, uint32_t depth, std::vector<D
 uint32_t* EntryOf(DefinedNode& node, uint32_t arg) {
   if (auto* const launch = std::get_if<GraphDefinition::Launch>(&node.work)) {
     if (arg >= launch->args.size()) return nullptr;
-    // A variable is no parameter of the kernel, and no entry has a struct.
+    // A variable is no parameter of the kernel, and no entry has a struct or memory elsewhere.
     const auto kind = static_cast<ArgKind>(launch->args[arg].kind);
-    return kind == ArgKind::kVariable || kind == ArgKind::kBytes ? nullptr : &launch->entries[arg];
+    const bool is_elsewhere = arg > 0 && launch->args[arg - 1].kind == static_cast<uint8_t>(ArgKind::kElsewhere);
+    const bool is_fixed = kind == ArgKind::kVariable || kind == ArgKind::kBytes || kind == ArgKind::kElsewhere;
+    return is_fixed || is_elsewhere ? nullptr : &launch->entries[arg];
   }
   if (auto* const copy = std::get_if<GraphDefinition::Copy>(&node.work)) {
     return arg == 0 ? &copy->dst_entry : arg == 1 ? &copy->src_entry : nullptr;
@@ -221,6 +230,10 @@ void AddDevices(const std::vector<DefinedNode>& nodes, std::vector<uint32_t>& de
     if (const auto* copy = std::get_if<GraphDefinition::Copy>(&node.work)) {
       devices.push_back(copy->record.dst_device);
       devices.push_back(copy->record.src_device);
+    } else if (const auto* launch = std::get_if<GraphDefinition::Launch>(&node.work)) {
+      for (const protocol::LaunchArg& arg : launch->args) {
+        if (arg.kind == static_cast<uint8_t>(ArgKind::kElsewhere)) devices.push_back(arg.handle);
+      }
     } else if (const auto* condition = std::get_if<GraphDefinition::Condition>(&node.work)) {
       for (const std::vector<DefinedNode>& body : condition->bodies) AddDevices(body, devices);
     }

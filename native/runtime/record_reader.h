@@ -67,6 +67,7 @@ class ByteReader {
     at_ += count;
     return bytes_.subspan(at_ - count, count);
   }
+  [[nodiscard]] ByteReader FromStart() const { return ByteReader(bytes_); }
   /// What comes after the next `count` bytes, which stay to be read; empty if there is nothing.
   [[nodiscard]] std::span<const std::byte> Behind(size_t count) const {
     return bytes_.size() - at_ < count ? std::span<const std::byte>() : bytes_.subspan(at_ + count);
@@ -83,6 +84,9 @@ class RecordReader {
  public:
   explicit RecordReader(const Record& record)
       : header_(record.header), body_(record.bytes.subspan(sizeof(protocol::RecordHeader))) {}
+
+  /// One that has read nothing of the record yet.
+  [[nodiscard]] RecordReader FromStart() const { return RecordReader(header_, body_.FromStart()); }
 
   /// Copies the fields of a `T`, a record of the protocol, or returns false if the record is shorter. Comes first.
   template <typename T>
@@ -105,6 +109,8 @@ class RecordReader {
   [[nodiscard]] std::span<const std::byte> Behind(size_t count) const { return body_.Behind(count); }
 
  private:
+  RecordReader(const protocol::RecordHeader& header, ByteReader body) : header_(header), body_(body) {}
+
   const protocol::RecordHeader header_;
   ByteReader body_;
 };

@@ -95,7 +95,7 @@ export interface Binding {
   trimPool(channel: number, keepBytes: number): void;
   resetHighWater(channel: number): void;
   peerState(channel: number, ordinal: number, what: PeerWhat): PeerReport;
-  setPeer(channel: number, ordinal: number, what: PeerWhat, isGranted: boolean): void;
+  setPeer(channel: number, ordinal: number, what: PeerWhat, isGranted: boolean): boolean;
   probePeer(channel: number, other: number): PeerRoute;
   elapsed(channel: number, start: number, end: number): number;
   exportEvent(channel: number, eventHandle: number): Uint8Array<ArrayBuffer>;
@@ -204,6 +204,8 @@ export interface Binding {
   adjustExternalMemory(bytes: number, isMore: boolean): void;
   streamHandle(channel: number, stream: number): bigint | undefined;
   memoryAddress(channel: number, handle: number): bigint | undefined;
+  /** Whether kernels of the device with this ordinal, of the same backend, may use the memory of the channel's device: its pool, or the rest. */
+  isPeerGranted(channel: number, ordinal: number, isPool: boolean): boolean;
 
   // ── tests ───────────────────────────────────────────────────────────────────────────────────────────────────
   /** Stops the channel from taking records out of its ring, or lets it continue. */

@@ -3,6 +3,7 @@ import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { DeviceArray } from '../core/api/array.js';
 import { getDefaultDevice } from '../core/api/global-functions.js';
+import { missingGrant } from '../core/api/launch-elsewhere.js';
 import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
@@ -111,7 +112,7 @@ export class Target {
 export function targetOf(name: string, opts: OpOptions | undefined, arrays: readonly DeviceArray[], more: readonly string[] = []): Target {
   if (opts === undefined) {
     const { stream } = arrays[0]?.device ?? getDefaultDevice();
-    checkPlaces(name, arrays, stream);
+    checkPlaces(name, arrays, stream, false);
     return new Target(name, stream);
   }
   checkOptionNames(opts, [...OPTION_NAMES, ...more]);
@@ -126,7 +127,8 @@ export function targetOf(name: string, opts: OpOptions | undefined, arrays: read
       `Stream ${recorder.label} belongs to device ${recorder.core.name}, not to ${named.info.id}.`,
       named.info.id,
     );
-  checkPlaces(name, out === undefined ? arrays : [...arrays, checkOut(out)], recorder);
+  const isNamed = stream !== undefined || named !== undefined;
+  checkPlaces(name, out === undefined ? arrays : [...arrays, checkOut(out)], recorder, isNamed);
   const dtype = opts.dtype === undefined ? out?.dtype : checkDType(opts.dtype);
   if (out !== undefined && dtype !== out.dtype) {
     throw badArgument('dtype', opts.dtype, `The dtype of ${name} (${dtype}) is not that of the array out (${out.dtype}).`, out.dtype);
@@ -141,11 +143,16 @@ export function targetOf(name: string, opts: OpOptions | undefined, arrays: read
   );
 }
 
-function checkPlaces(name: string, arrays: readonly DeviceArray[], recorder: Recorder): void {
+/** `isNamed`: the options say where it runs. It may then use arrays of other devices that granted access. */
+function checkPlaces(name: string, arrays: readonly DeviceArray[], recorder: Recorder, isNamed: boolean): void {
   for (const array of arrays) {
     if (array.isDisposed) throw array.disposedError();
     if (array.core === recorder.core) continue;
-    const message = `Array ${array.label} of ${name} is on device ${array.core.name}, and its stream on ${recorder.core.name}: copy it to one device.`;
+    const remedy = missingGrant(recorder.core, array.storage);
+    if (isNamed && remedy === '') continue;
+    const named = isNamed ? '' : ', or give the stream or the device that runs the operation';
+    const cure = remedy ? remedy : `copy it to one device${remedy === '' ? named : ''}`;
+    const message = `Array ${array.label} of ${name} is on device ${array.core.name}, and its stream on ${recorder.core.name}: ${cure}.`;
     throw badArgument('array', array, message, recorder.core.name);
   }
 }

@@ -278,6 +278,15 @@ export class Encoder {
     u32[at + ARG_VALUE_WORD + 1] = 0;
   }
 
+  /** The memory of the next entry, a memory argument or a pointer, is that of the device with this channel id: `bytes` of it. */
+  elsewhereArg(index: number, device: number, space: MemorySpace, bytes: number): void {
+    const at = FIRST_ARG_WORD + index * ARG_WORDS;
+    this.#u32[at] = ArgKind.ELSEWHERE | (space << SIZE_SHIFT);
+    this.#u32[at + ARG_HANDLE_WORD] = device;
+    this.#u32[at + ARG_VALUE_WORD] = bytes;
+    this.#u32[at + ARG_VALUE_WORD + 1] = bytes / TWO_32;
+  }
+
   /** A parameter by value: `size` bytes, at this offset of those that `behindArgs` writes. */
   bytesArg(index: number, size: number, offset: number): void {
     const at = FIRST_ARG_WORD + index * ARG_WORDS;

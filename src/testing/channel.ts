@@ -18,6 +18,7 @@ import {
   MemorySpace,
   Opcode,
   PeerRoute,
+  type PeerWhat,
   RecordEventRecord,
   RecordHeader,
   Status,
@@ -69,6 +70,8 @@ export class TestChannel extends TestHostMemory implements Channel {
   readonly #reachedMs: Map<number, number> = new Map();
   /** HOLD records that were released, as 'stream:ticket'. */
   readonly #released: Set<string> = new Set();
+  /** The devices that may use its memory, as 'ordinal:what'. */
+  readonly #peers: Set<string> = new Set();
   #streams = 0;
   /** Of streams that are destroyed. */
   readonly #freeSlots: number[] = [];
@@ -219,7 +222,7 @@ export class TestChannel extends TestHostMemory implements Channel {
     const kernel = this.#kernels.get(handle);
     // Its launches fail of what the build failed of.
     if (kernel === undefined) return { ms: 0, effect: unbuiltEffect(handle) };
-    const decoded = decodeLaunch(kernel, view, (memory) => this.memory.get(memory));
+    const decoded = decodeLaunch(kernel, view, this.id, (...at) => this.#group.block(...at));
     if (decoded === undefined) return undefined;
     const { ms = 0 } = kernel.opts;
     return { ms: typeof ms === 'number' ? ms : checkMs('ms', ms(decoded.launch)), effect: decoded.effect };
@@ -318,6 +321,10 @@ export class TestChannel extends TestHostMemory implements Channel {
     return undefined;
   }
 
+  isPeerGranted(ordinal: number, what: PeerWhat): boolean {
+    return this.#peers.has(`${ordinal}:${what}`);
+  }
+
   memoryAddress(): undefined {
     return undefined;
   }
@@ -338,13 +345,20 @@ export class TestChannel extends TestHostMemory implements Channel {
       setReleaseThreshold: () => undefined,
       releaseThreshold: () => 0,
       trimPool: () => undefined,
-      peerState: () => ({ canGrant: false, isGranted: false }),
+      peerState: () => ({ canGrant: true, isGranted: this.isPeerGranted(first as number, second as PeerWhat) }),
+      setPeer: () => this.#setPeer(`${first}:${second}`, args[2] === true),
       probePeer: () => PeerRoute.DIRECT,
       resetHighWater: () => void (this.#highBytes = this.#liveBytes),
     };
     const answer = answers[name];
     if (answer === undefined) throw unsupported(`what ${name} asks for`);
     return answer() as ReturnType<ControlCalls[K]>;
+  }
+
+  #setPeer(peer: string, isGranted: boolean): boolean {
+    if (isGranted) this.#peers.add(peer);
+    else this.#peers.delete(peer);
+    return true;
   }
 
   #timeOf(event: number): number {

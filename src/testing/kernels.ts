@@ -2,8 +2,8 @@
 import { badArgument, show } from '../core/base/arguments.js';
 import { DTYPES } from '../core/elements/dtype.js';
 import { type ArrayParam, type CudaParams, isKernel, type Kernel } from '../core/kernels/kernel.js';
-import { Access, ArgKind, LaunchArg, LaunchRecord } from '../protocol/protocol.gen.js';
-import { type Block, type Effect, NO_EFFECT } from './memory.js';
+import { Access, ArgKind, LaunchArg, LaunchRecord, MemorySpace } from '../protocol/protocol.gen.js';
+import { type Block, type Effect, type FindBlock, NO_EFFECT } from './memory.js';
 import { type Pointers, readScalar, readValue, type TestValue } from './values.js';
 
 /**
@@ -86,8 +86,8 @@ export interface Launch {
   readonly effect: Effect;
 }
 
-/** Undefined while memory that the record names is not allocated. */
-export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: number) => Block | undefined): Launch | undefined {
+/** `device`: of the launch. Undefined while memory that the record names is not allocated. */
+export function decodeLaunch(known: TestKernel, view: DataView, device: number, find: FindBlock): Launch | undefined {
   const { kernel, opts } = known;
   const isShaped = kernel.abi === 'shaped';
   const three = (at: number): Three => [view.getUint32(at, true), view.getUint32(at + 4, true), view.getUint32(at + 8, true)];
@@ -101,9 +101,18 @@ export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: n
   const entries = view.getUint32(LaunchRecord.ARG_COUNT, true);
   const behind = LaunchRecord.BYTE_SIZE + entries * LaunchArg.BYTE_SIZE;
   const valueAt = (at: number): number => Number(view.getBigUint64(at + LaunchArg.VALUE, true));
+  const isOf = (at: number, kind: ArgKind): boolean =>
+    at >= LaunchRecord.BYTE_SIZE && at < behind && view.getUint8(at + LaunchArg.KIND) === kind;
+  /** The number of a memory entry that may have an ELSEWHERE entry before it. */
+  const memoryAt = (at: number): number => (isOf(at, ArgKind.ELSEWHERE) ? nextAt() : at);
   /** The elements of a memory entry, from its offset on; undefined while the memory is not allocated. */
   const elementsAt = (at: number, { dtype }: ArrayParam, lengthOf: (most: number) => number): ArrayBufferView | undefined => {
-    const memory = find(view.getUint32(at + LaunchArg.HANDLE, true));
+    const before = at - LaunchArg.BYTE_SIZE;
+    const isElsewhere = isOf(before, ArgKind.ELSEWHERE);
+    const [home, space] = isElsewhere
+      ? [view.getUint32(before + LaunchArg.HANDLE, true), view.getUint16(before + LaunchArg.SIZE, true) as MemorySpace]
+      : [device, MemorySpace.DEVICE];
+    const memory = find(home, space, view.getUint32(at + LaunchArg.HANDLE, true));
     if (memory === undefined) return undefined;
     const access = view.getUint8(at + LaunchArg.ACCESS);
     if ((access & Access.READ) !== 0) reads.push(memory);
@@ -111,7 +120,8 @@ export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: n
     const { make, byteSize } = DTYPES[dtype];
     const { bytes } = memory;
     const offset = valueAt(at);
-    return new make(bytes.buffer, bytes.byteOffset + offset, lengthOf(Math.floor((bytes.length - offset) / byteSize)));
+    const most = isElsewhere ? valueAt(before) : bytes.length - offset;
+    return new make(bytes.buffer, bytes.byteOffset + offset, lengthOf(Math.floor(most / byteSize)));
   };
   for (const [name, param] of Object.entries(kernel.params)) {
     const at = nextAt();
@@ -126,8 +136,8 @@ export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: n
           if (isShaped) for (let axis = (length = 1); axis <= array.rank; axis++) length *= nextInt();
           return length;
         };
-        const isNull = view.getUint8(at + LaunchArg.KIND) === ArgKind.SCALAR;
-        const elements = isNull ? null : elementsAt(at, array, lengthOf);
+        const isNull = isOf(at, ArgKind.SCALAR);
+        const elements = isNull ? null : elementsAt(memoryAt(at), array, lengthOf);
         if (elements === undefined) return undefined;
         args[name] = elements;
         break;
@@ -138,10 +148,12 @@ export function decodeLaunch(known: TestKernel, view: DataView, find: (handle: n
         return undefined;
       default: {
         const pointers = new Map<number, number>();
-        const isMember = (): boolean =>
-          entry < entries && view.getUint8(LaunchRecord.BYTE_SIZE + entry * LaunchArg.BYTE_SIZE) === ArgKind.MEMBER;
-        while (isMember()) {
-          const member = nextAt();
+        const isMember = (next: number): boolean => {
+          const place = LaunchRecord.BYTE_SIZE + next * LaunchArg.BYTE_SIZE;
+          return isOf(place, ArgKind.MEMBER) || (isOf(place, ArgKind.ELSEWHERE) && isMember(next + 1));
+        };
+        while (isMember(entry)) {
+          const member = memoryAt(nextAt());
           pointers.set(view.getUint16(member + LaunchArg.SIZE, true), member);
         }
         let isThere = true;

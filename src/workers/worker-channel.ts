@@ -11,7 +11,7 @@ import { DeviceLostError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
-import type { HandleKind } from '../protocol/protocol.gen.js';
+import { type HandleKind, PeerWhat } from '../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailurePart, NativeDeviceInfo } from '../protocol/reports.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import type { ControlLink } from './control-link.js';
@@ -225,6 +225,10 @@ export class WorkerChannel implements Channel {
 
   streamHandle(stream: number): bigint | undefined {
     return this.#binding.streamHandle(this.id, stream);
+  }
+
+  isPeerGranted(ordinal: number, what: PeerWhat): boolean {
+    return this.#binding.isPeerGranted(this.id, ordinal, what === PeerWhat.POOL);
   }
 
   memoryAddress(handle: number): bigint | undefined {

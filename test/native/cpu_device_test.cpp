@@ -268,7 +268,7 @@ MR_TEST(EveryStreamHasAHandleOfItsOwn) {
   MR_EXPECT_EQ(lanes[0].stream->NativeHandle(), lanes[0].stream->NativeHandle());
 }
 
-MR_TEST(ADeviceIsItsOwnPeerAndNobodyElses) {
+MR_TEST(ADeviceIsItsOwnPeerAndRemembersWhatOthersWereGranted) {
   setenv("MILLRACE_CPU_DEVICES", "2", 1);
   auto backend = MakeCpuBackend();
   auto device = std::move(backend->Open(1, {}).value());
@@ -280,9 +280,13 @@ MR_TEST(ADeviceIsItsOwnPeerAndNobodyElses) {
     MR_EXPECT(device->SetPeer(1, what, true).ok() && device->SetPeer(1, what, false).ok());
     MR_EXPECT(device->Peer(1, what).value().is_granted);
     const hal::PeerState peer = device->Peer(0, what).value();
-    MR_EXPECT(!peer.can_grant && !peer.is_granted);
-    MR_EXPECT(device->SetPeer(0, what, true).code() == StatusCode::kUnsupported);
+    MR_EXPECT(peer.can_grant && !peer.is_granted);
+    MR_EXPECT(device->SetPeer(0, what, true).ok());
+    MR_EXPECT(device->Peer(0, what).value().is_granted && !other->Peer(1, what).value().is_granted);
     MR_EXPECT(device->SetPeer(0, what, false).ok());
+    MR_EXPECT(!device->Peer(0, what).value().is_granted);
+    MR_EXPECT(!device->Peer(hal::PeerGrants::kMaxDevices, what).value().can_grant);
+    MR_EXPECT(device->SetPeer(hal::PeerGrants::kMaxDevices, what, true).code() == StatusCode::kUnsupported);
   }
   MR_EXPECT(device->ProbePeer(*other).value() == protocol::PeerRoute::kDirect);
 }

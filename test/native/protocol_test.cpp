@@ -8,7 +8,8 @@ namespace {
 
 MR_TEST(TheLargestLaunchFitsARecord) {
   // Each parameter by value begins a word.
-  const uint64_t args = uint64_t{protocol::kMaxLaunchArgs} * (sizeof(protocol::LaunchArg) + sizeof(uint64_t) - 1);
+  const uint64_t args = uint64_t{protocol::kMaxLaunchEntries} * sizeof(protocol::LaunchArg) +
+                        uint64_t{protocol::kMaxLaunchArgs} * (sizeof(uint64_t) - 1);
   const uint64_t largest = sizeof(protocol::LaunchRecord) + args + protocol::kMaxParameterBytes;
   MR_EXPECT(largest <= protocol::kMaxRecordBytes);
 }

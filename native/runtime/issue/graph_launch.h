@@ -83,7 +83,11 @@ class GraphLaunch {
   Ended FindCopyEnd(CopyWork& copy, CopyEnd& end);
   Ended AddSlotCopy(Home& home, CopyWork& copy, const GraphDefinition::Copy& defined);
   Ended AddSlotFill(Home& home, const GraphDefinition::Fill& fill);
+  void AddHostUse(const HostUse& use);
   void AddHostUses(const CopyWork& copy);
+  /// Memory that a kernel uses and its device does not own: the entry `arg` behind the ELSEWHERE entry `where`.
+  Ended FindElsewhere(const protocol::LaunchArg& where, const protocol::LaunchArg& arg, hal::GraphKernel& kernel,
+                      uint64_t& param);
   /// Host memory at an end of the copy of the last node.
   Ended CheckHostMemory(const CopyWork& copy);
   void AddPatch(uint32_t param, uint32_t entry, std::optional<uint32_t> slot = std::nullopt, uint64_t offset = 0);

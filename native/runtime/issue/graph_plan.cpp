@@ -131,6 +131,8 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
     const protocol::LaunchArg& arg = launch.args[n];
     const auto kind = static_cast<ArgKind>(arg.kind);
     const bool is_member = kind == ArgKind::kMember;
+    if (kind == ArgKind::kElsewhere) continue;
+    const bool is_elsewhere = n > 0 && launch.args[n - 1].kind == static_cast<uint8_t>(ArgKind::kElsewhere);
     if (!is_member && kind != ArgKind::kVariable) ++param_count;
     if (kind == ArgKind::kBytes) {
       const auto from = launch.bytes.begin() + static_cast<ptrdiff_t>(arg.value / sizeof(uint64_t));
@@ -155,6 +157,8 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
       if (Writes(arg.access)) {
         accesses_.writes.push_back({GraphPlan::kFirstSlot + slot, true});
       }
+    } else if (is_elsewhere) {
+      if (const Ended ended = FindElsewhere(launch.args[n - 1], arg, kernel, kernel.params[param])) return ended;
     } else {
       MemoryRef memory;
       if (const Ended ended = FindMemory(home, arg.handle, memory)) return ended;
@@ -172,6 +176,32 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
     kernel.params.resize(kernel.params.size() + 2);
   }
   Node().work = std::move(kernel);
+  return std::nullopt;
+}
+
+GraphLaunch::Ended GraphLaunch::FindElsewhere(const protocol::LaunchArg& where, const protocol::LaunchArg& arg,
+                                              hal::GraphKernel& kernel, uint64_t& param) {
+  CopyWork part{.bytes = where.value, .flags = static_cast<uint32_t>(protocol::CopyFlag::kPinned)};
+  // As an end of a copy.
+  CopyEnd& end = Writes(arg.access) ? part.dst : part.src;
+  end = {.device = where.handle, .space = where.size, .handle = arg.handle, .offset = arg.value};
+  if (const Ended ended = FindCopyEnd(part, end)) return ended;
+  if (end.home == nullptr) return std::nullopt;  // The device is gone.
+  param = reinterpret_cast<uintptr_t>(end.address);
+  if (end.entry != nullptr) {
+    Home& owner = HomeOf(where.handle);
+    if (IsOwn(owner)) return Malformed();
+    // Only its pool can be kept open for a graph.
+    if ((*end.entry)->kind == protocol::AllocKind::kInterprocess) return Malformed();
+    if (Reads(arg.access) || end.address == nullptr) AddRead(owner, *end.entry, arg.handle);
+    if (Writes(arg.access)) AddWrite(owner, *end.entry, arg.handle, !IsPart(arg.access));
+    hal::Device* const device = end.home->access().IfOpen();
+    if (std::ranges::find(kernel.peers, device) == kernel.peers.end()) kernel.peers.push_back(device);
+    return std::nullopt;
+  }
+  if (parts_.device.needs_locked_memory() && !end.host.is_page_locked) plan_->unlocked_copy = NodeIndex();
+  if (Reads(arg.access)) AddHostUse({end.range, false, reported_});
+  if (Writes(arg.access)) AddHostUse({end.range, true, reported_});
   return std::nullopt;
 }
 
@@ -193,13 +223,15 @@ GraphLaunch::Ended GraphLaunch::FindCopyEnd(CopyWork& copy, CopyEnd& end) {
   return parts_.waits.ParkFor(stream_, *end.home, end.IsDevice() ? ParkReason::kPoint : ParkReason::kPin);
 }
 
+void GraphLaunch::AddHostUse(const HostUse& use) {
+  // What an earlier node has written is not read from outside of the graph.
+  const bool is_inside = std::ranges::any_of(
+      plan_->host, [&](const HostUse& earlier) { return earlier.is_write && earlier.range.Overlaps(use.range); });
+  if (use.is_write || !is_inside) plan_->host.push_back(use);
+}
+
 void GraphLaunch::AddHostUses(const CopyWork& copy) {
-  for (const HostUse& use : copy.Host()) {
-    // What an earlier node has written is not read from outside of the graph.
-    const bool is_inside = std::ranges::any_of(
-        plan_->host, [&](const HostUse& earlier) { return earlier.is_write && earlier.range.Overlaps(use.range); });
-    if (use.is_write || !is_inside) plan_->host.push_back(use);
-  }
+  for (const HostUse& use : copy.Host()) AddHostUse(use);
 }
 
 GraphLaunch::Ended GraphLaunch::CheckHostMemory(const CopyWork& copy) {

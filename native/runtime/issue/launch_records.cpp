@@ -1,9 +1,13 @@
 #include "runtime/issue/launch_records.h"
 
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "runtime/channel.h"
+#include "runtime/issue/elsewhere.h"
 #include "runtime/issue/outputs.h"
 #include "runtime/issue/record_ends.h"
 #include "runtime/issue/stream_waits.h"
@@ -45,9 +49,10 @@ constexpr Use UseOf(uint8_t access, bool is_needed) {
 
 }  // namespace
 
-Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {
+template <bool kLooksElsewhere>
+Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchRecord record;
-  if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchArgs)
+  if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchEntries)
     return ends_.FailMalformed(stream, ticket);
   const KernelEntry* const found = tables_.kernels.Find(record.kernel);
   if (found == nullptr) {
@@ -57,8 +62,8 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
   }
   const KernelEntry& kernel = *found;
 
-  uint64_t values[protocol::kMaxLaunchArgs + 2];
-  void* params[protocol::kMaxLaunchArgs + 2];
+  uint64_t values[protocol::kMaxLaunchEntries + 2];
+  void* params[protocol::kMaxLaunchEntries + 2];
   uint32_t count = 0;
   FailureId cause = 0;
   wide_.clear();
@@ -66,6 +71,15 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
   MemoryUse* next_use = noted.Room(record.arg_count);
   const std::span<const std::byte> bytes = reader.Behind(record.arg_count * sizeof(protocol::LaunchArg));
   if (!bytes.empty()) bytes_ = WordsOf(bytes);
+  using Others = std::conditional_t<kLooksElsewhere, Elsewhere, std::monostate>;
+  [[maybe_unused]] Others others = [&] {
+    if constexpr (kLooksElsewhere) {
+      return Elsewhere(channel_, device_, tables_, waits_, stream, record.header.reported);
+    } else {
+      return std::monostate();
+    }
+  }();
+  if constexpr (kLooksElsewhere) others.Open(reader, record.arg_count);
   for (uint32_t n = 0; n < record.arg_count; ++n) {
     protocol::LaunchArg arg;
     if (!reader.Read(arg)) return ends_.FailMalformed(stream, ticket);
@@ -80,6 +94,36 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
       wide_.push_back({count, arg.size});
       params[count++] = &bytes_[arg.value / sizeof(uint64_t)];
       continue;
+    }
+    if (kind == ArgKind::kElsewhere) {
+      if constexpr (kLooksElsewhere) {
+        const protocol::LaunchArg where = arg;
+        const bool is_named = ++n < record.arg_count && reader.Read(arg);
+        const bool is_member = arg.kind == static_cast<uint8_t>(ArgKind::kMember);
+        if (!is_named || !(is_member || arg.kind == static_cast<uint8_t>(ArgKind::kMemory)))
+          return ends_.FailMalformed(stream, ticket);
+        Elsewhere::Found found;
+        const Elsewhere::Sight sight = others.Find(where, arg, found);
+        if (sight == Elsewhere::Sight::kLater) return Outcome::kParked;
+        if (sight == Elsewhere::Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
+        if (found.entry != nullptr) {
+          const bool is_needed = Reads(arg.access) || found.address == nullptr;
+          if (is_needed) TakeFirst(cause, found.entry->poison.by());
+          *next_use++ = {found.entry, UseOf(arg.access, is_needed)};
+        }
+        const auto address = reinterpret_cast<uintptr_t>(found.address);
+        if (!is_member) {
+          params[count] = &values[count];
+          values[count++] = address;
+          continue;
+        }
+        if (wide_.empty() || !IsMemberOf(arg, wide_.back())) return ends_.FailMalformed(stream, ticket);
+        static_cast<uint64_t*>(params[wide_.back().index])[arg.size / sizeof(uint64_t)] = address;
+        continue;
+      } else {
+        RecordReader again = reader.FromStart();
+        return Issue<true>(stream, ticket, again);
+      }
     }
     const MemoryRef* const found_memory = tables_.memory.Find(arg.handle);
     if (found_memory == nullptr) {
@@ -104,7 +148,15 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     values[count++] = base + arg.value;
   }
   noted.use_count = static_cast<uint32_t>(next_use - noted.uses.data());
-  const Outputs outputs{.memory = noted.memory()};
+  // To note a record that is not plain may move `noted`.
+  [[maybe_unused]] std::conditional_t<kLooksElsewhere, std::vector<MemoryUse>, std::monostate> uses;
+  Outputs outputs{.memory = noted.memory()};
+  if constexpr (kLooksElsewhere) {
+    uses.assign(outputs.memory.begin(), outputs.memory.end());
+    outputs = {.memory = uses, .host = others.host()};
+    TakeFirst(cause, others.CauseOfHost());
+    if (others.failure()) return ends_.Fail(stream, ticket, *others.failure(), outputs);
+  }
   if (kernel.kernel == nullptr)
     return ends_.Fail(stream, ticket, {.status = kernel.failure, .kernel = record.kernel}, outputs);
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
@@ -122,11 +174,22 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
     params[count + 1] = &values[count + 1];
     count += 2;
   }
-  noted.ticket = ticket;
-  noted.kernel = record.kernel;
-  noted.slot = slot;
-  noted.may_fail = slot != nullptr || !device_.needs_polling();
-  cause = faults_.Enter(stream, noted);
+  const bool may_fail = slot != nullptr || !device_.needs_polling();
+  if constexpr (kLooksElsewhere) {
+    cause = faults_.Enter(stream, {.ticket = ticket,
+                                   .memory = uses,
+                                   .host = others.host(),
+                                   .kernel = record.kernel,
+                                   .slot = slot,
+                                   .may_fail = may_fail,
+                                   .is_foreign = others.is_foreign()});
+  } else {
+    noted.ticket = ticket;
+    noted.kernel = record.kernel;
+    noted.slot = slot;
+    noted.may_fail = may_fail;
+    cause = faults_.Enter(stream, noted);
+  }
   if (cause != 0) {
     if (slot != nullptr) faults_.GiveBack({slot});
     return ends_.FailUpstream(stream, ticket, cause, outputs);
@@ -143,7 +206,10 @@ Outcome LaunchRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& 
   };
   const Status status = stream.backend->Launch(ticket, request);
   if (!status.ok()) return ends_.FailDriver(stream, ticket, status, record.kernel, outputs);
+  if constexpr (kLooksElsewhere) others.NoteUse(ticket);
   return Outcome::kIssued;
 }
+
+template Outcome LaunchRecords::Issue<false>(StreamState&, Ticket, RecordReader&);
 
 }  // namespace millrace

@@ -23,9 +23,16 @@ class LaunchRecords {
         waits_(parts.waits),
         ends_(parts.ends) {}
 
-  Outcome Launch(StreamState& stream, Ticket ticket, RecordReader& reader);
+  Outcome Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {
+    return Issue<false>(stream, ticket, reader);
+  }
 
  private:
+  /// `kLooksElsewhere`: it uses memory that is not of its device. Such a launch begins anew, so that others pay
+  /// nothing.
+  template <bool kLooksElsewhere>
+  Outcome Issue(StreamState& stream, Ticket ticket, RecordReader& reader);
+
   Channel& channel_;
   DeviceAccess& device_;
   ResourceTables& tables_;

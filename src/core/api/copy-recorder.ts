@@ -179,8 +179,8 @@ export abstract class CopyRecorder extends ArrayFactory {
     this.checkOpen();
     if (dst instanceof ArraySlot || value instanceof ScalarSlot)
       return this.operation('fill', submitSlotFill(this, dst, value), undefined, undefined);
-    const ticket = submitFill(this, dst, value);
-    return this.operation('fill', ticket, undefined, dst.byteLength);
+    const { ticket, parts } = submitFill(this, dst, value);
+    return this.operation('fill', ticket, undefined, dst.byteLength).moves(undefined, parts);
   }
 
   #submitCopy(plan: CopyPlan): Operation {

@@ -38,7 +38,9 @@ export async function openIpcMemory(core: DeviceCore, handle: unknown, shape: re
     throw error;
   }
   // No stream of this process has used the memory. Other processes order their accesses themselves.
-  return new Storage(MemorySpace.DEVICE, memory, 0, bytes, core);
+  const storage = new Storage(MemorySpace.DEVICE, memory, 0, bytes, core);
+  storage.isApart = true;
+  return storage;
 }
 
 /** A copy of the handle: the caller may change its array before the worker has the bytes. */

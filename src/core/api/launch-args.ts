@@ -5,6 +5,7 @@ import type { OptionalArray, SurfaceParam, TextureParam } from '../kernels/param
 import type { BytesParam, Dim3Param, Field, FixedArray, StructParam, VectorParam, VectorSize } from '../kernels/value-params.js';
 import type { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import type { DeviceArray } from './array.js';
+import type { PinnedArray } from './pinned.js';
 import type { Surface, Texture } from './texture.js';
 
 /** How a slot must be declared so that a kernel may access it by `A`: with the same access, or by `inout`. */
@@ -29,15 +30,16 @@ export type FieldInput<F extends Field> =
         : never;
 
 /**
- * What a launch takes for a parameter: a value for a scalar, a DeviceArray of the dtype for an array, null too for an optional one, an object
- * for a struct, a list or an object for a vector, a Uint8Array for bytes. In a capture, a scalar or an array may also be a slot that was
- * declared for this use.
+ * What a launch takes for a parameter: a value for a scalar, a DeviceArray or PinnedArray of the dtype for an array, null too for an optional
+ * one, an object for a struct, a list or an object for a vector, a Uint8Array for bytes. A DeviceArray of another device needs
+ * `peers.grant`. The kernel accesses such an array, and a pinned one, where it is. In a capture, a scalar or an array may also be a slot that
+ * was declared for this use.
  */
 export type ArgOf<P extends CudaParam> =
   P extends Scalar<infer D>
     ? ScalarInput<D> | ScalarSlot<D>
     : P extends ArrayParam<infer D, infer A, infer _N>
-      ? DeviceArray<D> | ArraySlot<D, SlotAccess<A>>
+      ? DeviceArray<D> | PinnedArray<D> | ArraySlot<D, SlotAccess<A>>
       : P extends OptionalArray<infer A>
         ? ArgOf<A> | null
         : P extends StructParam<infer F>

@@ -1,7 +1,7 @@
 // The arrays among a launch's arguments: checks them, and writes the entries of slots and null pointers.
 // Thread: owner.
 import { Access } from '../../protocol/protocol.gen.js';
-import { badArgument, belongsTo, show } from '../base/arguments.js';
+import { badArgument, show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot, entryOf } from '../graphs/slots.js';
@@ -9,9 +9,13 @@ import type { KernelPlan, PlanParam } from '../kernels/kernel-plan.js';
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
+import { PinnedArray } from './pinned.js';
 import { StridedArray } from './strided-array.js';
 
-/** The array; undefined for a slot, and for null where the parameter allows it. */
+/**
+ * The array; undefined for a slot, for null where the parameter allows it, and for an array that the device does not own, which is not
+ * checked yet.
+ */
 export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): StridedArray | undefined {
   const isArray = value instanceof StridedArray;
   if (isArray && value.kind === param.taken && !value.isDisposed) return value;
@@ -27,7 +31,8 @@ export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, p
     return value;
   }
   if (value instanceof ArraySlot || (value === null && param.isOptional)) return undefined;
-  throw badArray(value, param, core, plan);
+  if (value instanceof PinnedArray || (isArray && value.core !== core)) return undefined;
+  throw badArray(value, param, plan);
 }
 
 /** The access for the record: a kernel that writes a part of a memory leaves the rest as it is. */
@@ -41,11 +46,10 @@ export function arraySlotArgs(
   record: RecordAccesses,
   param: PlanParam,
   { name, isShaped }: KernelPlan,
-  value: unknown,
+  slot: ArraySlot,
   slots: SlotUse[],
   at: number,
 ): number {
-  const slot = value as ArraySlot;
   const entry = entryOf({ core, timeline }, slot, param, name);
   slots.push({ arg: at, entry });
   core.encoder.memoryArg(at++, param.access, 0, 0);
@@ -59,19 +63,28 @@ export function arraySlotArgs(
   return at;
 }
 
-function badArray(value: unknown, param: PlanParam, core: DeviceCore, plan: KernelPlan): Error {
+function badArray(value: unknown, param: PlanParam, plan: KernelPlan): Error {
   const { name } = param;
   const what = `Argument ${name} of kernel ${plan.name}`;
   if (value === undefined) return badArgument(name, value, `${what} is missing.`);
   const hint = value === null && !plan.isShaped ? ' A null pointer needs optional(...) around the parameter.' : '';
   if (!(value instanceof StridedArray)) return badArgument(name, value, `${what} (${show(value)}) is not a device array.${hint}`);
-  if (value.isDisposed) return value.disposedError();
-  if (value.core !== core) {
-    return badArgument(name, value, `${what} ${belongsTo(value.core.name, core.name)}.`, core.name);
-  }
+  return value.isDisposed ? value.disposedError() : misfit(value, param, plan);
+}
+
+/** Throws ArgumentError if the kernel cannot take an array of this type, shape and layout. */
+export function checkFits(array: StridedArray | PinnedArray, param: PlanParam, plan: KernelPlan): void {
+  const isOfRank = !plan.isShaped || array.shape.length === param.rank;
+  const isContiguous = array instanceof PinnedArray || array.isContiguous;
+  if (array.dtype !== param.dtype || !isOfRank || !isContiguous || array.length > MAX_EXTENT) throw misfit(array, param, plan);
+}
+
+function misfit(value: StridedArray | PinnedArray, param: PlanParam, plan: KernelPlan): Error {
+  const { name } = param;
+  const what = `Argument ${name} of kernel ${plan.name}`;
   if (value.dtype !== param.dtype)
     return badArgument(name, value, `${what} has dtype ${value.dtype}; the kernel takes ${param.dtype}.`, param.dtype);
-  if (!value.isContiguous) {
+  if (value instanceof StridedArray && !value.isContiguous) {
     const strides = value.strides.join(', ');
     return badArgument(
       name,

@@ -38,7 +38,7 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
     graph.timers?.begin(timeline);
     const ticket = core.submit(timeline, core.encoder.launchGraph(timeline.slot, graph.handle, entries));
     const info = record.commit(ticket);
-    for (const other of graph.otherCores) other.peerUsers.add(timeline, ticket);
+    for (const other of graph.usedCores) other.peerUsers.add(timeline, ticket);
     graph.launched({ timeline, ticket, info, isOrdered: site.ordering !== 'explicit' });
     return ticket;
   } catch (error) {
@@ -66,7 +66,7 @@ export function submitGraphUpload(site: StreamContext, graph: GraphCore): number
     record.abandon();
     throw error;
   }
-  for (const other of graph.otherCores) other.peerUsers.add(timeline, ticket);
+  for (const other of graph.usedCores) other.peerUsers.add(timeline, ticket);
   return ticket;
 }
 

@@ -16,7 +16,10 @@ import { type Field, spaceOf, type StructParam, type ValueParam } from '../kerne
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
 import { checkArray, recordedAccess } from './launch-arrays.js';
+import { elsewhereArgs } from './launch-elsewhere.js';
 import { textureMember } from './launch-textures.js';
+import type { PinnedArray } from './pinned.js';
+import type { StridedArray } from './strided-array.js';
 
 const AXES = ['x', 'y', 'z', 'w'] as const;
 const DIM3_AXES = 3;
@@ -178,6 +181,9 @@ export class ValueWriter {
       core.encoder.memberArg(this.#next++, param.access, at, 0, 0);
       const isWrite = (param.access & Access.WRITE) !== 0;
       this.#record.add(value.memory, 0, 1, isWrite, !isWrite, path);
+    } else if (value !== null) {
+      const given = value as StridedArray | PinnedArray;
+      this.#next = elsewhereArgs(this.#site, this.#record, param, this.#plan, given, this.#next, at);
     }
   }
 

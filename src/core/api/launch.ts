@@ -19,7 +19,8 @@ import { variablesOf } from '../memory/module-variables.js';
 import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
-import { arraySlotArgs, checkArray } from './launch-arrays.js';
+import { checkArray } from './launch-arrays.js';
+import { otherArrayArgs } from './launch-elsewhere.js';
 import { textureArgs } from './launch-textures.js';
 import { ValueWriter } from './launch-values.js';
 
@@ -162,7 +163,7 @@ function writeArgument(
     case ARRAY: {
       const array = checkArray(value, param, core, plan);
       if (array === undefined) {
-        if (value !== null) return arraySlotArgs(site, record, param, plan, value, slots, at);
+        if (value !== null) return otherArrayArgs(site, record, param, plan, value, slots, at);
         encoder.intArg(at, POINTER_BYTES, 0, 0);
         return at + 1;
       }

@@ -4,7 +4,7 @@
 // `submit` and `arm` are on the hot path; the other members are used once per stream, kernel or chunk of host memory.
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
-import type { HandleKind } from '../../protocol/protocol.gen.js';
+import type { HandleKind, PeerWhat } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailurePart, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
@@ -133,6 +133,8 @@ export interface Channel {
   collectGarbage(): void;
   /** The driver's stream; undefined until the device has created it. */
   streamHandle(stream: number): bigint | undefined;
+  /** Whether kernels of the device with this ordinal, of the same backend, may use this device's memory. */
+  isPeerGranted(ordinal: number, what: PeerWhat): boolean;
   /** The device address of memory; undefined until the device has allocated it, or if the allocation failed. */
   memoryAddress(handle: number): bigint | undefined;
 

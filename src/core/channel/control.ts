@@ -12,7 +12,8 @@ export interface ControlCalls {
   resetHighWater(): void;
   /** Whether the device with this ordinal, of the same backend and open or not, may access this device's memory. */
   peerState(ordinal: number, what: PeerWhat): PeerReport;
-  setPeer(ordinal: number, what: PeerWhat, isGranted: boolean): void;
+  /** Returns false if kernels that were issued before may still use an access that is to end: call it again until it is true. */
+  setPeer(ordinal: number, what: PeerWhat, isGranted: boolean): boolean;
   /** Tests the route between this device and another open one, named by its channel. Meanwhile copies between them wait on the device. */
   probePeer(channel: number): PeerRoute;
   /** Milliseconds between two complete timing events, by handle. */

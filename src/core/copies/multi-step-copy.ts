@@ -84,16 +84,25 @@ export class MultiStepCopy {
 
   /** Copies elements between two regions of the site's device. */
   arrange(site: StreamContext, dst: Region, src: Region, elements: Elements): Point {
+    return this.step(site, () => submitArrange(site, dst, src, elements, this.#label));
+  }
+
+  /** Calls `submit`, which submits one record to the site. */
+  step(site: StreamContext, submit: () => number): Point {
     this.#follow(site, this.#last);
-    return this.#reached(site, submitArrange(site, dst, src, elements, this.#label));
+    return this.#reached(site, submit());
   }
 
   /** Throws if these regions are a hazard on the given stream, before anything is submitted. */
   check(dst: Region, src: Region): void {
     if (this.#given.ordering !== 'checked') return;
-    const record = beginCopy(this.#given, dst, src);
+    this.checkRecord(beginCopy(this.#given, dst, src), 'copy');
+  }
+
+  /** Throws if this record is a hazard on the given stream, before anything is submitted. */
+  checkRecord(record: RecordAccesses, kind: 'copy' | 'fill'): void {
     try {
-      record.order('copy', this.#label);
+      record.order(kind, this.#label);
     } finally {
       record.abandon();
     }

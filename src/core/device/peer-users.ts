@@ -10,6 +10,8 @@ export class PeerUsers {
   readonly #lost: Promise<unknown>;
   /** By stream, the last ticket that uses memory of this device. */
   readonly #peerUsers: Map<Timeline, number> = new Map();
+  /** Grants that are ending, as 'ordinal:what': no launch may rely on them any more. */
+  readonly revoking: Set<string> = new Set();
 
   /** `lost` resolves when this device is lost. */
   constructor(progress: CompletionPolling, lost: Promise<unknown>) {
@@ -26,8 +28,9 @@ export class PeerUsers {
   }
 
   /** The error for a call of `left` from a function that holds one of these streams; undefined if there is none. */
-  refuse(): StateError | undefined {
+  refuse(isAmong: (timeline: Timeline) => boolean = () => true): StateError | undefined {
     for (const [timeline, ticket] of this.#peerUsers) {
+      if (!isAmong(timeline)) continue;
       const refused = refuseDeadlock(timeline, ticket);
       if (refused !== undefined) return refused;
     }
@@ -35,9 +38,22 @@ export class PeerUsers {
   }
 
   /** Resolves when no stream of another device uses memory of this one any more, or this one is lost. */
-  async left(): Promise<void> {
+  left(): Promise<void> {
+    return this.#leftBy(() => true);
+  }
+
+  /** The same for these streams, and what they have been given so far. Throws StateError if one is held by the calling function. */
+  leftBy(timelines: ReadonlySet<Timeline>): Promise<void> {
+    const isAmong = (timeline: Timeline): boolean => timelines.has(timeline);
+    const refused = this.refuse(isAmong);
+    if (refused !== undefined) throw refused;
+    return this.#leftBy(isAmong);
+  }
+
+  async #leftBy(isAmong: (timeline: Timeline) => boolean): Promise<void> {
     const withdrawals: (() => void)[] = [];
     for (const [timeline, ticket] of this.#peerUsers) {
+      if (!isAmong(timeline)) continue;
       this.#peerUsers.delete(timeline);
       if (timeline.hasReached(ticket)) continue;
       const left = new Promise<void>((resolve) => {

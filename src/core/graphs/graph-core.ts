@@ -41,6 +41,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly hostFunctions: readonly HostFunction[];
   /** The other devices that run nodes. */
   readonly otherCores: readonly DeviceCore[];
+  /** The other devices that run nodes or have memory that nodes use. */
+  readonly usedCores: readonly DeviceCore[];
   readonly session: CaptureSession;
   readonly #names: NamedNodes;
   readonly #barrierSlots: BarrierSlots;
@@ -61,6 +63,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     this.session = session;
     this.#names = new NamedNodes(label, session.nodes);
     this.otherCores = [...new Set(session.nodes.map(({ stream }) => stream.core))].filter((other) => other !== core);
+    const owners = [...session.memories.keys()].map((storage) => storage.core);
+    this.usedCores = [...new Set([...this.otherCores, ...owners])].filter((other) => other !== core);
     this.handle = core.handles.graphs.take();
     try {
       this.#barrierSlots = new BarrierSlots(session.nodes);

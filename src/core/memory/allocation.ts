@@ -1,6 +1,6 @@
 // Allocates device memory in stream order.
 // Thread: owner.
-import { type AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
+import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
 import { callSite } from '../base/call-site.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { StreamRecording, Timeline } from '../timeline/timeline.js';
@@ -33,9 +33,11 @@ export function allocate(site: StreamContext, byteLength: number, kind: AllocKin
   const { core, timeline } = site;
   core.live.makeRoom(timeline, byteLength);
   // An empty array has memory too, so that no code needs a case for it.
-  return bindMemory(site, byteLength, (handle) =>
+  const bound = bindMemory(site, byteLength, (handle) =>
     core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind)),
   );
+  bound.storage.isApart = kind === AllocKind.INTERPROCESS;
+  return bound;
 }
 
 /**

@@ -49,6 +49,7 @@ class ModuleVariables {
     if (known !== undefined) return known.storage;
     const core = this.#core;
     const storage = new Storage(MemorySpace.DEVICE, core.handles.memory.take(), 0, byteLength, core);
+    storage.isApart = true;
     storage.takeUsersOf(this.#launches, !isConstant);
     this.#asked.push({ name, isConstant, storage });
     this.#bind(name, storage);

@@ -24,6 +24,8 @@ export class Storage extends TrackedMemory {
   isPinned: boolean = false;
   /** Its array belongs to a lane's item, which refers to it: no finalizer has to find it. */
   isHeld: boolean = false;
+  /** It is memory of a device that is not in its pool. */
+  isApart: boolean = false;
   /** The handle names no memory yet. */
   isUnbound: boolean = false;
   /** Its address, a token of it or a texture was given out, so the thread does not know of all uses. */

@@ -196,7 +196,7 @@ defineChapter((target) => {
         await device.peers.revoke(other, what);
         expect(await device.peers.isGranted(other, what)).toBe(false);
       }
-      if (device.info.backend === 'cpu') expect(await device.peers.canGrant(other)).toBe(false);
+      if (device.info.backend !== other.info.backend) expect(await device.peers.canGrant(other)).toBe(false);
     });
 
     rule('S362', 'the two switches are independent, and each works in one direction', async () => {
@@ -244,7 +244,6 @@ defineChapter((target) => {
     const misuses: readonly (readonly [string, (here: Device, there: Device) => unknown])[] = [
       ['an event on a stream of another device', (here, there) => there.stream.record(here.createEvent())],
       ['a current stream of another device', (here, there) => here.setCurrentStream(there.defaultStream)],
-      ['a fill of an array of another device', (here, there) => here.stream.fill(there.zeros(1), 1)],
       ['a copy that does not fit', (here, there) => here.stream.copy(there.zeros(2), here.zeros(3))],
       ['a copy of another element type', (here, there) => here.stream.copy(there.zeros(2, 'f32'), here.zeros(2, 'i32') as never)],
       ['a strided copy of another shape', (here, there) => here.stream.copy(there.zeros([2, 3]), here.zeros([2, 3]).transpose())],

@@ -124,6 +124,7 @@ const RIGHT = {
   adjustExternalMemory: [0, true],
   streamHandle: [channel, stream],
   memoryAddress: [channel, 1 << 22],
+  isPeerGranted: [channel, 0, true],
   holdChannel: [channel, false],
   loadModule: [channel, 1, new Uint8Array(3)],
   bindVariable: [channel, handle(HandleKind.MEMORY), 77, 'scale', 4],

@@ -146,6 +146,17 @@ describe('encoder', () => {
     expect(view.getInt32(arg(3) + LaunchArg.VALUE, true)).toBe(-2);
   });
 
+  test('an entry before a memory argument names another device, the space and the bytes', () => {
+    encoder.elsewhereArg(0, 7, MemorySpace.HOST, 2 ** 35 + 1);
+    const at = LaunchRecord.BYTE_SIZE;
+    expect([view.getUint8(at), view.getUint8(at + LaunchArg.ACCESS), view.getUint16(at + LaunchArg.SIZE, true)]).toEqual([
+      ArgKind.ELSEWHERE,
+      0,
+      MemorySpace.HOST,
+    ]);
+    expect([view.getUint32(at + LaunchArg.HANDLE, true), u64(at + LaunchArg.VALUE)]).toEqual([7, 2n ** 35n + 1n]);
+  });
+
   test('the bytes of structs follow the entries of a launch', () => {
     encoder.bytesArg(0, 12, 8);
     encoder.memberArg(1, 2, 32_760, 77, 2 ** 35);

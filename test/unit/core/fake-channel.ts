@@ -244,6 +244,13 @@ export class FakeChannel implements Channel {
     return isForeign ? made.getBigUint64(StreamCreateRecord.FOREIGN, true) : BigInt(stream) + 1000n;
   }
 
+  /** Whether peers have access. */
+  isGranted = false;
+
+  isPeerGranted(): boolean {
+    return this.isGranted;
+  }
+
   memoryAddress(handle: number): bigint | undefined {
     return BigInt(handle);
   }

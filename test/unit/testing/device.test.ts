@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { Device } from '../../../src/core/api/device.js';
 import {
+  ArgumentError,
   elapsed,
   f32,
   i32,
@@ -158,6 +159,24 @@ describe('a test device', () => {
     const y = other.empty(2, i32);
     other.stream.copy(y, x);
     expect([...(await clock.run(() => y.read()))]).toEqual([7, 8]);
+  });
+
+  test('runs kernels with pinned arrays, and with arrays of another device that granted them', async () => {
+    const { clock, device } = bench();
+    const { device: other } = bench({ clock });
+    const pinned = device.pinned(4, i32);
+    pinned.data.set([1, 2, 3, 4]);
+    const y = other.full(2, 10, i32);
+    const x = pinned.subarray(1, 3);
+    expect(() => device.stream.launch(add, 2, { x, y, by: 100 })).toThrow(ArgumentError);
+    await clock.run(() => other.peers.grant(device, 'pool'));
+    await clock.run(() => device.stream.launch(add, 2, { x, y, by: 100 }).done);
+    expect([...pinned.data]).toEqual([1, 112, 113, 4]);
+    const graph = device.stream.capture((stream) => void stream.launch(add, 2, { x: y, y: x, by: 0 }));
+    device.stream.launch(graph);
+    expect([...(await clock.run(() => y.read()))]).toEqual([122, 123]);
+    await clock.run(() => other.peers.revoke(device, 'pool'));
+    expect(() => device.stream.launch(add, 2, { x, y, by: 100 })).toThrow('owner.peers.grant');
   });
 
   test('holds a stream until the function has settled', async () => {
