@@ -384,7 +384,7 @@ class Device {
   virtual void Close() = 0;
 };
 
-class Backend {
+class Backend : public WithPeerGrants {
  public:
   virtual ~Backend() = default;
   [[nodiscard]] virtual const char* name() const = 0;
@@ -394,11 +394,6 @@ class Backend {
   /// Thread: control. May take long.
   [[nodiscard]] virtual Result<std::unique_ptr<Device>> Open(uint32_t ordinal,
                                                              std::span<protocol::TimelineSlot> timeline) = 0;
-  /// The runtime keeps them.
-  [[nodiscard]] PeerGrants& peer_grants() const { return peer_grants_; }
-
- private:
-  mutable PeerGrants peer_grants_;
 };
 
 }  // namespace millrace::hal

@@ -34,4 +34,13 @@ class PeerGrants {
   std::array<std::array<std::array<std::atomic<State>, 2>, kMaxDevices>, kMaxDevices> states_{};
 };
 
+/// A backend, whose grants the runtime keeps.
+class WithPeerGrants {
+ public:
+  [[nodiscard]] PeerGrants& peer_grants() const { return peer_grants_; }
+
+ private:
+  mutable PeerGrants peer_grants_;
+};
+
 }  // namespace millrace::hal

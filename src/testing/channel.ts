@@ -33,6 +33,7 @@ import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from '
 import { TestStreams, type Step, type Submitted } from './streams.js';
 import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
 import type { DeviceGroup } from './device-group.js';
+import { TestPeerAccess } from './peer-access.js';
 
 const SLOTS = 2048;
 const MOST_ARENA = 2 ** 28;
@@ -70,8 +71,7 @@ export class TestChannel extends TestHostMemory implements Channel {
   readonly #reachedMs: Map<number, number> = new Map();
   /** HOLD records that were released, as 'stream:ticket'. */
   readonly #released: Set<string> = new Set();
-  /** The devices that may use its memory, as 'ordinal:what'. */
-  readonly #peers: Set<string> = new Set();
+  readonly #peers: TestPeerAccess = new TestPeerAccess();
   #streams = 0;
   /** Of streams that are destroyed. */
   readonly #freeSlots: number[] = [];
@@ -117,13 +117,10 @@ export class TestChannel extends TestHostMemory implements Channel {
   }
 
   reported(): void {}
-
   reportedOf(): void {}
-
   collectGarbage(): void {
     // Its memory is that of V8.
   }
-
   weigh(): void {
     // Its arrays are in V8's own memory.
   }
@@ -320,11 +317,9 @@ export class TestChannel extends TestHostMemory implements Channel {
   streamHandle(): undefined {
     return undefined;
   }
-
   isPeerGranted(ordinal: number, what: PeerWhat): boolean {
-    return this.#peers.has(`${ordinal}:${what}`);
+    return this.#peers.report(ordinal, what).isGranted;
   }
-
   memoryAddress(): undefined {
     return undefined;
   }
@@ -345,20 +340,14 @@ export class TestChannel extends TestHostMemory implements Channel {
       setReleaseThreshold: () => undefined,
       releaseThreshold: () => 0,
       trimPool: () => undefined,
-      peerState: () => ({ canGrant: true, isGranted: this.isPeerGranted(first as number, second as PeerWhat) }),
-      setPeer: () => this.#setPeer(`${first}:${second}`, args[2] === true),
+      peerState: () => this.#peers.report(first as number, second as PeerWhat),
+      setPeer: () => this.#peers.set(first as number, second as PeerWhat, args[2] === true),
       probePeer: () => PeerRoute.DIRECT,
       resetHighWater: () => void (this.#highBytes = this.#liveBytes),
     };
     const answer = answers[name];
     if (answer === undefined) throw unsupported(`what ${name} asks for`);
     return answer() as ReturnType<ControlCalls[K]>;
-  }
-
-  #setPeer(peer: string, isGranted: boolean): boolean {
-    if (isGranted) this.#peers.add(peer);
-    else this.#peers.delete(peer);
-    return true;
   }
 
   #timeOf(event: number): number {

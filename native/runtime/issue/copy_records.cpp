@@ -51,7 +51,7 @@ CopyWork WorkOf(const Record& record, Channel& channel, uint32_t reported) {
 
 Outcome CopyRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyRecord record;
-  if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_staging) return EndBlockingCopy(stream, ticket);
   if (stream.blocking_call != nullptr && !stream.blocking_call->is_done) return waits_.Park(stream, ParkReason::kPeer);
   CopyWork copy = WorkOf(record, channel_, record.header.reported);
@@ -66,7 +66,7 @@ Outcome CopyRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& read
     end.home = homes[n].get();
     if (end.home == nullptr || end.home == &channel_) continue;
     // Any backend copies host memory; only its own backend copies device memory.
-    if (end.IsDevice() && &end.home->backend() != &device_.backend()) return ends_.FailMalformed(stream, ticket);
+    if (end.IsDevice() && &end.home->backend() != &device_.backend()) return Outcome::kMalformed;
     if (n == first || homes[0] != homes[1]) locks[n] = std::unique_lock(end.home->access().streams_mutex());
     if (end.home->LostStatus() != StatusCode::kOk || end.home->access().IfOpen() == nullptr) end.home = nullptr;
   }
@@ -131,7 +131,7 @@ Outcome CopyRecords::CopyBetween(StreamState& stream, Ticket ticket, CopyWork& c
   const std::shared_ptr<BlockingCall> staging = std::exchange(stream.blocking_call, nullptr);
   for (CopyEnd* end : {&copy.dst, &copy.src}) {
     const Sight sight = FindEnd(stream, *end, copy);
-    if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
+    if (sight == Sight::kMalformed) return Outcome::kMalformed;
     if (sight == Sight::kLater) return ParkOrFail(stream, ticket, *end, copy.Uses());
   }
   const uint64_t bytes = copy.bytes;
@@ -204,7 +204,7 @@ Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReade
   StridedAxes axes;
   if (!reader.ReadFields(record) || !IsElementSize(record.element_bytes) ||
       !ReadAxes(reader, record.rank, record.element_bytes, axes)) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   if (waits_.WaitsForMemory(stream, record.dst_handle) || waits_.WaitsForMemory(stream, record.src_handle))
     return waits_.Park(stream, ParkReason::kPoint);
@@ -214,7 +214,7 @@ Outcome CopyRecords::CopyStrided(StreamState& stream, Ticket ticket, RecordReade
   if (dst == nullptr || src == nullptr || record.dst_offset % size != 0 || record.src_offset % size != 0 ||
       !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.dst_offset, (*dst)->bytes) ||
       !StridesFit(axes, &hal::StridedAxis::src_stride, size, record.src_offset, (*src)->bytes)) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   const MemoryUse uses[] = {{src->get(), Use::kRead},
                             {dst->get(), CoversAll(axes, size, (*dst)->bytes) ? Use::kOverwrite : Use::kWrite}};
@@ -290,16 +290,16 @@ Outcome CopyRecords::EndBlockingCopy(StreamState& stream, Ticket ticket) {
 Outcome CopyRecords::CopyBatch(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyBatchRecord record;
   if (!reader.ReadFields(record) || record.count == 0 || record.count > protocol::kMaxBatchCopies)
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   std::vector<CopyWork> works(record.count);
   for (CopyWork& copy : works) {
     protocol::BatchedCopy entry;
     if (!reader.Read(entry) || entry.dst_device != device_.id() || entry.src_device != device_.id())
-      return ends_.FailMalformed(stream, ticket);
+      return Outcome::kMalformed;
     copy = WorkOf(entry, channel_, record.header.reported);
     for (CopyEnd* end : {&copy.dst, &copy.src}) {
       const Sight sight = FindEnd(stream, *end, copy);
-      if (sight == Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
+      if (sight == Sight::kMalformed) return Outcome::kMalformed;
       if (sight == Sight::kLater) return ParkOrFail(stream, ticket, *end, copy.Uses());
     }
   }

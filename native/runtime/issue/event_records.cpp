@@ -14,14 +14,14 @@ Outcome EventRecords::RecordEvent(StreamState& stream, Ticket ticket, RecordRead
   protocol::RecordEventRecord record;
   if (!reader.ReadFields(record) || record.kind > static_cast<uint32_t>(EventKind::kInterprocess) ||
       HandleGeneration(record.handle) == 0) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   const auto kind = static_cast<EventKind>(record.kind);
   EventRef* found = tables_.events.Find(record.handle);
   // A timing event is recorded only once: otherwise a later read could get either of two timestamps.
   const bool is_used =
       found != nullptr && kind == EventKind::kTiming && ((*found)->stream != nullptr || (*found)->is_of_graph);
-  if (is_used || (found != nullptr && (*found)->kind != kind)) return ends_.FailMalformed(stream, ticket);
+  if (is_used || (found != nullptr && (*found)->kind != kind)) return Outcome::kMalformed;
   if (stream.poisoned_by != 0) return ends_.FailPoisoned(stream, ticket, {});
   if (stream.backend == nullptr) return ends_.Fail(stream, ticket, {.status = RecordEnds::NoStream()}, {});
   if (found == nullptr) {
@@ -40,7 +40,7 @@ Outcome EventRecords::RecordEvent(StreamState& stream, Ticket ticket, RecordRead
 
 Outcome EventRecords::FreeEvent(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FreeEventRecord record;
-  if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   // If the event could not be created or was never recorded, there is nothing to free.
   if (EventRef* found = tables_.events.Find(record.handle)) {
     stream.Keep(ticket, std::move(*found));
@@ -52,9 +52,9 @@ Outcome EventRecords::FreeEvent(StreamState& stream, Ticket ticket, RecordReader
 
 Outcome EventRecords::WaitEvent(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::WaitEventRecord record;
-  if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   EventRef* const found = tables_.events.Find(record.handle);
-  if (found != nullptr && (*found)->kind != EventKind::kInterprocess) return ends_.FailMalformed(stream, ticket);
+  if (found != nullptr && (*found)->kind != EventKind::kInterprocess) return Outcome::kMalformed;
   if (found == nullptr || stream.backend == nullptr) {
     if (const auto failed = ends_.FailUnready(stream, ticket, 0, {})) return *failed;
     return ends_.CloseTicket(stream, ticket);

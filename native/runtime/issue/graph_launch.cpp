@@ -192,7 +192,7 @@ bool GraphLaunch::LeavesRest(size_t slot) {
 // ── Failures ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Outcome GraphLaunch::Malformed() {
-  return parts_.ends.FailMalformed(stream_, ticket_);
+  return Outcome::kMalformed;
 }
 
 Outcome GraphLaunch::Fail(Failure failure) {

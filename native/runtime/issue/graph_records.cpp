@@ -17,28 +17,27 @@ GraphRef GraphRecords::Find(uint32_t handle) {
 
 Outcome GraphRecords::Launch(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchGraphRecord record;
-  if (!reader.ReadFields(record)) return parts_.ends.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   const GraphRef graph = Find(record.graph);
-  if (graph == nullptr || record.arg_count != graph->definition->entry_count)
-    return parts_.ends.FailMalformed(stream, ticket);
+  if (graph == nullptr || record.arg_count != graph->definition->entry_count) return Outcome::kMalformed;
   std::vector<protocol::LaunchArg> entries(record.arg_count);
   for (protocol::LaunchArg& entry : entries) {
-    if (!reader.Read(entry)) return parts_.ends.FailMalformed(stream, ticket);
+    if (!reader.Read(entry)) return Outcome::kMalformed;
   }
   return GraphLaunch(parts_, scratch_, stream, ticket, record.header, *graph, std::move(entries)).Issue(graph);
 }
 
 Outcome GraphRecords::Upload(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::UploadGraphRecord record;
-  if (!reader.ReadFields(record)) return parts_.ends.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   const GraphRef graph = Find(record.graph);
-  if (graph == nullptr) return parts_.ends.FailMalformed(stream, ticket);
+  if (graph == nullptr) return Outcome::kMalformed;
   return GraphLaunch(parts_, scratch_, stream, ticket, record.header, *graph, std::nullopt).Issue(graph);
 }
 
 Outcome GraphRecords::Free(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FreeGraphRecord record;
-  if (!reader.ReadFields(record)) return parts_.ends.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   Graphs& graphs = parts_.tables.graphs;
   if (auto node = graphs.by_handle.extract(record.graph)) {
     graphs.ending.emplace_back(std::move(node.mapped()), &stream);

@@ -12,8 +12,9 @@ class PendingFrees;
 class RecordEnds;
 class StreamWaits;
 
-/// A record is issued, with success or not, or it stays the next one of its stream, which is parked.
-enum class Outcome : uint8_t { kIssued, kParked };
+/// A record is issued, with success or not, or it stays the next one of its stream, which is parked. A malformed one
+/// was not issued: the issuer fails it (issue/malformed_record.h).
+enum class Outcome : uint8_t { kIssued, kParked, kMalformed };
 
 struct IssueParts : ChannelParts {
   DeviceProgress& progress;

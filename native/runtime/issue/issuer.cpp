@@ -1,6 +1,7 @@
 #include "runtime/issue/issuer.h"
 
 #include "runtime/channel.h"
+#include "runtime/issue/malformed_record.h"
 
 namespace millrace {
 
@@ -14,6 +15,7 @@ Issuer::Issuer(const ChannelParts& parts)
       waits_(parts),
       ends_(parts),
       frees_(parts, waits_),
+      parts_{parts, progress_, waits_, ends_, frees_},
       streams_({parts, progress_, waits_, ends_, frees_}),
       memory_({parts, progress_, waits_, ends_, frees_}),
       copies_({parts, progress_, waits_, ends_, frees_}),
@@ -27,7 +29,10 @@ Outcome Issuer::Issue(StreamState& stream, const Record& record) {
   // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
   if (!loss_.is_lost()) {
     if (faults_.HasReport()) FaultReports::Collect();
-    if (Dispatch(stream, ticket, record) == Outcome::kParked) return Outcome::kParked;
+    if (const Outcome outcome = Dispatch(stream, ticket, record); outcome != Outcome::kIssued) {
+      if (outcome == Outcome::kParked) return outcome;
+      MalformedRecord(parts_, stream, ticket, record).Fail();
+    }
     stream.accepted = ticket;
   }
   stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
@@ -90,7 +95,7 @@ Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& recor
     case Opcode::kFreeGraph:
       return graphs_.Free(stream, ticket, reader);
     default:
-      return ends_.FailMalformed(stream, ticket);
+      return Outcome::kMalformed;
   }
 }
 

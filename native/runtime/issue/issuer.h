@@ -48,6 +48,7 @@ class Issuer {
   StreamWaits waits_;
   RecordEnds ends_;
   PendingFrees frees_;
+  const IssueParts parts_;
 
   StreamRecords streams_;
   MemoryRecords memory_;

@@ -52,12 +52,11 @@ constexpr Use UseOf(uint8_t access, bool is_needed) {
 template <bool kLooksElsewhere>
 Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchRecord record;
-  if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchEntries)
-    return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record) || record.arg_count > protocol::kMaxLaunchEntries) return Outcome::kMalformed;
   const KernelEntry* const found = tables_.kernels.Find(record.kernel);
   if (found == nullptr) {
     if (!tables_.kernels.WaitsFor(record.kernel, channel_.shared_from_this(), stream.index()))
-      return ends_.FailMalformed(stream, ticket);
+      return Outcome::kMalformed;
     return waits_.Park(stream, ParkReason::kBuild);
   }
   const KernelEntry& kernel = *found;
@@ -82,7 +81,7 @@ Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& r
   if constexpr (kLooksElsewhere) others.Open(reader, record.arg_count);
   for (uint32_t n = 0; n < record.arg_count; ++n) {
     protocol::LaunchArg arg;
-    if (!reader.Read(arg)) return ends_.FailMalformed(stream, ticket);
+    if (!reader.Read(arg)) return Outcome::kMalformed;
     const auto kind = static_cast<ArgKind>(arg.kind);
     if (kind == ArgKind::kScalar) {
       params[count] = &values[count];
@@ -90,7 +89,7 @@ Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& r
       continue;
     }
     if (kind == ArgKind::kBytes) {
-      if (!IsWideParam(arg, bytes.size())) return ends_.FailMalformed(stream, ticket);
+      if (!IsWideParam(arg, bytes.size())) return Outcome::kMalformed;
       wide_.push_back({count, arg.size});
       params[count++] = &bytes_[arg.value / sizeof(uint64_t)];
       continue;
@@ -100,12 +99,11 @@ Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& r
         const protocol::LaunchArg where = arg;
         const bool is_named = ++n < record.arg_count && reader.Read(arg);
         const bool is_member = arg.kind == static_cast<uint8_t>(ArgKind::kMember);
-        if (!is_named || !(is_member || arg.kind == static_cast<uint8_t>(ArgKind::kMemory)))
-          return ends_.FailMalformed(stream, ticket);
+        if (!is_named || !(is_member || arg.kind == static_cast<uint8_t>(ArgKind::kMemory))) return Outcome::kMalformed;
         Elsewhere::Found found;
         const Elsewhere::Sight sight = others.Find(where, arg, found);
         if (sight == Elsewhere::Sight::kLater) return Outcome::kParked;
-        if (sight == Elsewhere::Sight::kMalformed) return ends_.FailMalformed(stream, ticket);
+        if (sight == Elsewhere::Sight::kMalformed) return Outcome::kMalformed;
         if (found.entry != nullptr) {
           const bool is_needed = Reads(arg.access) || found.address == nullptr;
           if (is_needed) TakeFirst(cause, found.entry->poison.by());
@@ -117,7 +115,7 @@ Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& r
           values[count++] = address;
           continue;
         }
-        if (wide_.empty() || !IsMemberOf(arg, wide_.back())) return ends_.FailMalformed(stream, ticket);
+        if (wide_.empty() || !IsMemberOf(arg, wide_.back())) return Outcome::kMalformed;
         static_cast<uint64_t*>(params[wide_.back().index])[arg.size / sizeof(uint64_t)] = address;
         continue;
       } else {
@@ -128,10 +126,10 @@ Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& r
     const MemoryRef* const found_memory = tables_.memory.Find(arg.handle);
     if (found_memory == nullptr) {
       if (waits_.WaitsForMemory(stream, arg.handle)) return waits_.Park(stream, ParkReason::kPoint);
-      return ends_.FailMalformed(stream, ticket);
+      return Outcome::kMalformed;
     }
     MemoryEntry* const entry = found_memory->get();
-    if (arg.value > entry->bytes) return ends_.FailMalformed(stream, ticket);
+    if (arg.value > entry->bytes) return Outcome::kMalformed;
     const bool is_allocated = entry->memory != nullptr;
     if (kind == ArgKind::kVariable && !is_allocated) continue;
     const bool is_needed = Reads(arg.access) || !is_allocated;
@@ -140,7 +138,7 @@ Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& r
     if (kind == ArgKind::kVariable) continue;
     const auto base = reinterpret_cast<uintptr_t>(entry->address);
     if (kind == ArgKind::kMember) {
-      if (wide_.empty() || !IsMemberOf(arg, wide_.back())) return ends_.FailMalformed(stream, ticket);
+      if (wide_.empty() || !IsMemberOf(arg, wide_.back())) return Outcome::kMalformed;
       static_cast<uint64_t*>(params[wide_.back().index])[arg.size / sizeof(uint64_t)] = base + arg.value;
       continue;
     }

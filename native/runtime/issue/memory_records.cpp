@@ -25,7 +25,7 @@ Outcome MemoryRecords::Alloc(StreamState& stream, Ticket ticket, RecordReader& r
   protocol::AllocRecord record;
   if (!reader.ReadFields(record) || record.kind > static_cast<uint32_t>(AllocKind::kInterprocess) ||
       tables_.memory.Find(record.handle) != nullptr) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   if (stream.poisoned_by != 0) return FailAlloc(stream, ticket, record, stream.poison);
   if (stream.backend == nullptr) return FailAlloc(stream, ticket, record, RecordEnds::NoStream());
@@ -42,7 +42,7 @@ Outcome MemoryRecords::AllocArray(StreamState& stream, Ticket ticket, RecordRead
   protocol::AllocArrayRecord record;
   if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr || !IsShape(record.shape) ||
       record.bytes != hal::TotalBytes(record.shape)) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   const protocol::AllocRecord allocated{
       .handle = record.handle, .kind = static_cast<uint32_t>(AllocKind::kArray), .bytes = record.bytes};
@@ -123,8 +123,7 @@ Outcome MemoryRecords::FailAlloc(StreamState& stream, Ticket ticket, const proto
 
 Outcome MemoryRecords::Adopt(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::AdoptRecord record;
-  if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr)
-    return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr) return Outcome::kMalformed;
   if (waits_.WaitsForMemory(stream, record.source)) {
     // A FREE may stand right behind the ALLOC that this waits for.
     if (std::exchange(stream.claimed, record.source) != record.source) tables_.claims.Add(record.source);
@@ -150,7 +149,7 @@ Outcome MemoryRecords::Adopt(StreamState& stream, Ticket ticket, RecordReader& r
 
 Outcome MemoryRecords::Free(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FreeRecord record;
-  if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   if (waits_.WaitsForMemory(stream, record.handle)) return waits_.Park(stream, ParkReason::kPoint);
   if (tables_.claims.Contains(record.handle)) {
     tables_.claims.Await(stream);
@@ -163,7 +162,7 @@ Outcome MemoryRecords::Free(StreamState& stream, Ticket ticket, RecordReader& re
     }
   }
   const std::optional<MemoryRef> taken = tables_.memory.Take(record.handle);
-  if (!taken) return ends_.FailMalformed(stream, ticket);
+  if (!taken) return Outcome::kMalformed;
   tables_.owned.RemoveMemory(stream.owner_id, record.handle);
   const MemoryRef& entry = *taken;
   if (--entry->handles > 0) {
@@ -201,13 +200,13 @@ Outcome MemoryRecords::FillEntry(StreamState& stream, Ticket ticket, MemoryEntry
 
 Outcome MemoryRecords::Fill(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::FillRecord record;
-  if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   if (waits_.WaitsForMemory(stream, record.handle)) return waits_.Park(stream, ParkReason::kPoint);
   MemoryRef* entry = tables_.memory.Find(record.handle);
   const uint32_t size = record.element_bytes;
   if (entry == nullptr || !IsElementSize(size) || record.count > UINT64_MAX / size ||
       !Fits(record.offset, record.count * size, (*entry)->bytes) || record.offset % size != 0) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   const bool is_whole = record.offset == 0 && record.count * size == (*entry)->bytes;
   return FillEntry(stream, ticket, **entry, is_whole, [&](std::byte* base) {
@@ -220,14 +219,14 @@ Outcome MemoryRecords::FillStrided(StreamState& stream, Ticket ticket, RecordRea
   StridedAxes axes;
   if (!reader.ReadFields(record) || !IsElementSize(record.element_bytes) ||
       !ReadAxes(reader, record.rank, record.element_bytes, axes)) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   if (waits_.WaitsForMemory(stream, record.handle)) return waits_.Park(stream, ParkReason::kPoint);
   MemoryRef* entry = tables_.memory.Find(record.handle);
   const uint32_t size = record.element_bytes;
   if (entry == nullptr || record.offset % size != 0 ||
       !StridesFit(axes, &hal::StridedAxis::dst_stride, size, record.offset, (*entry)->bytes)) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   return FillEntry(stream, ticket, **entry, CoversAll(axes, size, (*entry)->bytes), [&](std::byte* base) {
     return stream.backend->FillStrided(ticket, base + record.offset, size, record.pattern, axes.span());

@@ -40,10 +40,6 @@ Outcome RecordEnds::FailUpstream(StreamState& stream, Ticket ticket, FailureId c
   return Fail(stream, ticket, {.status = FaultReports::Upstream(), .cause = cause}, outputs);
 }
 
-Outcome RecordEnds::FailMalformed(StreamState& stream, Ticket ticket) {
-  return Fail(stream, ticket, {.status = Status(StatusCode::kInternal, "malformed record")}, {});
-}
-
 Outcome RecordEnds::FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs) {
   RecordPoisoned(stream, ticket, outputs);
   return CloseTicket(stream, ticket);

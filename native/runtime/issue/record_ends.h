@@ -30,7 +30,6 @@ class RecordEnds {
   }
   /// Something that it reads was poisoned by the failure `cause`.
   Outcome FailUpstream(StreamState& stream, Ticket ticket, FailureId cause, const Outputs& outputs);
-  Outcome FailMalformed(StreamState& stream, Ticket ticket);
   Outcome FailPoisoned(StreamState& stream, Ticket ticket, const Outputs& outputs);
   /// A copy names memory of a device that is lost or closed. `device`: the channel of the one that is gone, or 0.
   Outcome FailGone(StreamState& stream, Ticket ticket, const Outputs& outputs, uint32_t device);

@@ -16,7 +16,7 @@ namespace millrace {
 
 Outcome StreamRecords::Create(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::StreamCreateRecord record;
-  if (!reader.ReadFields(record) || stream.backend != nullptr) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record) || stream.backend != nullptr) return Outcome::kMalformed;
   const hal::DeviceInfo& info = device_.device().info();
   if (record.priority > info.least_priority || record.priority < info.greatest_priority) {
     return ends_.Fail(stream, ticket,
@@ -57,7 +57,7 @@ Outcome StreamRecords::Destroy(StreamState& stream, Ticket ticket) {
 
 Outcome StreamRecords::Wait(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::WaitRecord record;
-  if (!reader.ReadFields(record)) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record)) return Outcome::kMalformed;
   const std::shared_ptr<Channel> other =
       record.device == device_.id() ? channel_.shared_from_this() : Registry::Instance().Find(record.device);
   StreamState* const target = other == nullptr ? nullptr : other->FindStream(record.target);

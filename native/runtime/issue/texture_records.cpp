@@ -41,11 +41,11 @@ Outcome TextureRecords::Create(StreamState& stream, Ticket ticket, RecordReader&
   protocol::CreateTextureRecord record;
   if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr || !IsShape(record.shape) ||
       !AreModes(record)) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   if (waits_.WaitsForMemory(stream, record.source)) return waits_.Park(stream, ParkReason::kPoint);
   MemoryRef* const source = tables_.memory.Find(record.source);
-  if (source == nullptr || !Reaches(record, **source)) return ends_.FailMalformed(stream, ticket);
+  if (source == nullptr || !Reaches(record, **source)) return Outcome::kMalformed;
 
   auto made = std::make_shared<MemoryEntry>();
   const MemoryUse written[] = {{made.get(), Use::kWrite}};
@@ -80,7 +80,7 @@ Outcome TextureRecords::Create(StreamState& stream, Ticket ticket, RecordReader&
 
 Outcome TextureRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CopyArrayRecord record;
-  if (!reader.ReadFields(record) || !IsShape(record.shape)) return ends_.FailMalformed(stream, ticket);
+  if (!reader.ReadFields(record) || !IsShape(record.shape)) return Outcome::kMalformed;
   if (waits_.WaitsForMemory(stream, record.array) || waits_.WaitsForMemory(stream, record.memory))
     return waits_.Park(stream, ParkReason::kPoint);
   MemoryRef* const array = tables_.memory.Find(record.array);
@@ -88,7 +88,7 @@ Outcome TextureRecords::Copy(StreamState& stream, Ticket ticket, RecordReader& r
   const uint64_t bytes = hal::TotalBytes(record.shape);
   if (array == nullptr || memory == nullptr || !Fits(record.offset, bytes, (*memory)->bytes) ||
       (*array)->bytes != bytes) {
-    return ends_.FailMalformed(stream, ticket);
+    return Outcome::kMalformed;
   }
   MemoryEntry* const dst = (record.is_upload != 0 ? array : memory)->get();
   MemoryEntry* const src = (record.is_upload != 0 ? memory : array)->get();

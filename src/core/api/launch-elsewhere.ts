@@ -84,7 +84,8 @@ function checkGrant({ core, timeline }: StreamContext, array: StridedArray, what
   const { storage } = array;
   const remedy = missingGrant(core, storage);
   if (remedy !== '') {
-    const instead = remedy === undefined ? '' : `: ${remedy}`;
+    const isOther = storage.core.channel.backend !== core.channel.backend;
+    const instead = remedy === undefined ? (isOther ? `: copy it to ${core.name}` : '') : `: ${remedy}`;
     throw badArgument(name, array, `${what} ${belongsTo(storage.core.name, core.name)}${instead}.`, core.name);
   }
   if (timeline.recording === undefined || !storage.isApart || storage.space !== MemorySpace.DEVICE) return;

@@ -134,13 +134,13 @@ defineChapter((target) => {
     rule('S357', 'a hundred launches of both devices on one array, each with what the former wrote', async () => {
       await granted(async (device, other) => {
         using one = device.full(COUNT, 1);
-        using sum = other.zeros(COUNT);
+        using total = other.zeros(COUNT);
         using two = other.full(COUNT, 1);
         for (let n = 0; n < 50; n++) {
-          device.stream.launch(added, COUNT, { x: one, y: sum });
-          other.stream.launch(added, COUNT, { x: two, y: sum });
+          device.stream.launch(added, COUNT, { x: one, y: total });
+          other.stream.launch(added, COUNT, { x: two, y: total });
         }
-        expect(await sum.read()).toEqual(all(100));
+        expect(await total.read()).toEqual(all(100));
       });
     });
 
@@ -186,14 +186,14 @@ defineChapter((target) => {
         const first = await rejectionOf(device.stream.launch(shifted, 4, { x: here, y: there, by: 4 }).done);
         expect(first).toBeInstanceOf(BoundsError);
         expect((first as BoundsError).message).toContain('of x');
-        for (const read of [
+        const reads = [
           there.read(),
           other.stream.launch(copied, 4, { x: there, y: further }).done,
           further.read(),
           device.stream.launch(copied, 4, { x: further, y: here }).done,
           here.read(),
-        ]) {
-          const error = await rejectionOf(read);
+        ];
+        for (const error of await Promise.all(reads.map(rejectionOf))) {
           expect(error).toBeInstanceOf(UpstreamError);
           expect((error as UpstreamError).cause).toBeInstanceOf(BoundsError);
         }

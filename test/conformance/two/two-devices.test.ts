@@ -101,16 +101,14 @@ defineChapter((target) => {
       expect(error.message).toContain(other.info.id);
     });
 
-    rule('S602', 'an array of another device is refused at the call, and the stream continues', async () => {
+    rule('S602', 'an array of another device without a grant is refused at the call, and the stream continues', async () => {
       const { device, other } = chapter;
       const stream = device.createStream();
       using foreign = other.zeros(4, 'u32');
       using own = stream.zeros(4, 'u32');
-      for (const call of [() => stream.fill(foreign, 1), () => stream.launch(mixKernel, { grid: 1, block: 1 }, { x: foreign, k: 1 })]) {
-        const error = thrownBy(call);
-        expect(error).toBeInstanceOf(ArgumentError);
-        expect(error.message).toContain(other.info.id);
-      }
+      const error = thrownBy(() => stream.launch(mixKernel, { grid: 1, block: 1 }, { x: foreign, k: 1 }));
+      expect(error).toBeInstanceOf(ArgumentError);
+      expect(error.message).toContain(other.info.id);
       await stream.fill(own, 6).done;
       expect([...(await own.read())]).toEqual([6, 6, 6, 6]);
       await stream.close();

@@ -78,10 +78,10 @@ test('disposed and closed objects are still described', async () => {
 
 test('an error that holds one of them can be logged', () => {
   const { stream } = objects();
-  const other = fixture().device.zeros(4);
+  const other = fixture().device.createEvent();
   let error: unknown;
   try {
-    stream.fill(other, 1);
+    stream.record(other);
   } catch (caught) {
     error = caught;
   }

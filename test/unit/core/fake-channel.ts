@@ -227,7 +227,6 @@ export class FakeChannel implements Channel {
   readonly released: string[] = [];
 
   weigh(): void {}
-
   collectGarbage(): void {}
 
   releaseHold(stream: number, ticket: number): void {
@@ -244,13 +243,7 @@ export class FakeChannel implements Channel {
     return isForeign ? made.getBigUint64(StreamCreateRecord.FOREIGN, true) : BigInt(stream) + 1000n;
   }
 
-  /** Whether peers have access. */
-  isGranted = false;
-
-  isPeerGranted(): boolean {
-    return this.isGranted;
-  }
-
+  isPeerGranted = (): boolean => false;
   memoryAddress(handle: number): bigint | undefined {
     return BigInt(handle);
   }
