@@ -3,6 +3,7 @@ import type { DeviceArray } from '../core/api/array.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
 import { inout, input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
+import { cudaKernel } from '../compiler/definitions/cuda-kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 
 const kernels: Map<string, Kernel> = new Map();
@@ -14,26 +15,25 @@ export class Arguments {
   readonly #params: Record<string, Param> = {};
   readonly #values: Record<string, unknown> = {};
   #isChecked = false;
+  /** The names and types of the parameters, by which a kernel is found. */
+  #types = '';
 
   /** An array, from its first element in memory to its last. Returns where element 0 is. */
   array(name: string, array: DeviceArray, access: ArrayAccess = 'input'): number {
     const [elements, first] = array.span;
-    this.#params[name] = ACCESS[access](scalarOf(array.dtype));
-    this.#values[name] = elements;
+    this.#give(name, ACCESS[access](scalarOf(array.dtype)), elements);
     return first;
   }
 
   /** A contiguous array of three dimensions. Its indices are checked, so a wrong one is a BoundsError. */
   checked(name: string, array: DeviceArray): void {
-    this.#params[name] = input(scalarOf(array.dtype), 3);
-    this.#values[name] = array;
+    this.#give(name, input(scalarOf(array.dtype), 3), array);
     this.#isChecked = true;
   }
 
   /** A number of a type. */
   give(name: string, type: Scalar, value: number | bigint): void {
-    this.#params[name] = type;
-    this.#values[name] = value;
+    this.#give(name, type, value);
   }
 
   /** Whole numbers of 32 bits. */
@@ -50,15 +50,35 @@ export class Arguments {
     thread: string,
     body: () => string,
   ): void {
-    const full = `${name}|${key}|${Object.entries(this.#params)
-      .map(([own, param]) => `${own}:${param.dtype}`)
-      .join()}`;
-    let kernel = kernels.get(full);
-    if (kernel === undefined) {
+    this.#launch(recorder, name, key, shape, () => {
       const text = `({ ${Object.keys(this.#params).join(', ')} }, { ${thread}, idiv, min, max, i32, u32, i64, u64, f32, f64 }) => { ${body()} }`;
-      kernel = kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 }, this.#isChecked);
-      kernels.set(full, kernel);
-    }
-    recorder.launch(kernel, { ...shape, label: name }, this.#values as never);
+      return kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 }, this.#isChecked);
+    });
+  }
+
+  /** Launches the kernel `entry` of a CUDA C++ text, whose parameters are in the order of the arguments. */
+  launchCuda(
+    recorder: Recorder,
+    name: string,
+    key: string,
+    grid: readonly [x: number, y: number],
+    block: number,
+    entry: string,
+    text: () => string,
+  ): void {
+    this.#launch(recorder, name, `${entry}|${key}`, { grid, block }, () => cudaKernel(entry, this.#params, text()));
+  }
+
+  #launch(recorder: Recorder, name: string, key: string, shape: object, made: () => Kernel): void {
+    const full = `${name}|${key}${this.#types}`;
+    let kernel = kernels.get(full);
+    if (kernel === undefined) kernels.set(full, (kernel = made()));
+    recorder.launch(kernel, { ...shape, label: name } as never, this.#values as never);
+  }
+
+  #give(name: string, param: Param, value: unknown): void {
+    this.#params[name] = param;
+    this.#values[name] = value;
+    this.#types += `|${name}:${param.dtype}`;
   }
 }

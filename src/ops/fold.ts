@@ -5,13 +5,13 @@
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, i32, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
-import { input, type Kernel, output, type Param } from '../core/kernels/kernel.js';
+import { input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { castText, placesIn } from './fused.js';
 import { broadcastStrides, joined } from './layout.js';
-import type { Target } from './target.js';
+import { type Form, formsOf, type Target } from './target.js';
 
 /** How elements are folded, for one choice of types. Texts are in the kernel language. */
 export interface Fold {
@@ -37,16 +37,19 @@ const LEAST_ROW = 64;
 const PART = BLOCK * 64;
 /** The parts of one fold: several blocks for each multiprocessor of the largest GPU. */
 const MOST_PARTS = 1024;
-/** The threads that fold columns: enough for a GPU. */
-const COLUMN_THREADS = 2 ** 16;
+/** The threads that fold columns: enough for cores, and for a GPU. */
+const COLUMN_THREADS = { cpu: 2 ** 16, gpu: 2 ** 18 } as const;
+/** Elements that a thread of a GPU loads at once. */
+const GPU_LOADS = 8;
 /** CUDA's limit of blocks along y. */
 const MOST_BLOCKS_Y = 65535;
 
 const kernels: Map<string, Kernel> = new Map();
 
-/** What one kernel reads: an array, and its strides along the axes that stay and along those that are folded. */
+/** What one kernel reads: where element 0 of an array is, and its strides along the axes that stay and along those that are folded. */
 interface Source {
-  readonly array: DeviceArray;
+  readonly dtype: DType;
+  readonly first: number;
   readonly kept: readonly number[];
   readonly folded: readonly number[];
 }
@@ -54,6 +57,23 @@ interface Axes {
   readonly kept: readonly number[];
   readonly folded: readonly number[];
 }
+
+/** A launch of a fold: what does not change between calls on arrays of the same layout. */
+interface Step {
+  readonly kernel: Kernel;
+  readonly shape: LaunchShape;
+  readonly numbers: Readonly<Record<string, unknown>>;
+}
+/** The launches of a fold, and the arrays between them if there are two. */
+interface Plan {
+  readonly steps: readonly Step[];
+  readonly partials: readonly (readonly [shape: readonly number[], dtype: DType])[];
+}
+
+/** Plans of each fold, by the layouts of the arrays. */
+const plans: WeakMap<Fold, Map<string, Plan>> = new WeakMap();
+/** More layouts than these are of a program that never comes back to one. */
+const MOST_PLANS = 256;
 
 /** Submits a fold of operands, broadcast to `shape`, along `axes` into `result`, which is contiguous. */
 export function submitFold(
@@ -64,6 +84,45 @@ export function submitFold(
   result: DeviceArray,
   target: Target,
 ): void {
+  let known = plans.get(fold);
+  if (known === undefined) plans.set(fold, (known = new Map<string, Plan>()));
+  for (const form of formsOf(target)) {
+    let key = `${form}${result.dtype}|${shape.join()}|${axes.join()}`;
+    for (const operand of operands) key += `|${operand.dtype}${operand.shape.join()}:${operand.strides.join()}`;
+    let plan = known.get(key);
+    if (plan === undefined) {
+      if (known.size >= MOST_PLANS) known.clear();
+      known.set(key, (plan = planOf(form, fold, operands, shape, axes, result)));
+    }
+    run(plan, operands, result, target);
+  }
+}
+
+function run({ steps, partials }: Plan, operands: readonly DeviceArray[], result: DeviceArray, target: Target): void {
+  const between: DeviceArray[] = [];
+  try {
+    for (const [shape, dtype] of partials) between.push(target.temporary(shape, dtype));
+    for (const [at, { kernel, shape, numbers }] of steps.entries()) {
+      const args: Record<string, unknown> = { ...numbers };
+      const sources = at === 0 ? operands : between;
+      const into = at === steps.length - 1 ? [result] : between;
+      for (let n = 0; n < sources.length; n++) args[`x${n}`] = sources[n]!.span[0];
+      for (let n = 0; n < into.length; n++) args[`y${n}`] = into[n]!.span[0];
+      target.recorder.launch(kernel, shape, args as never);
+    }
+  } finally {
+    for (const one of between) one[Symbol.dispose]();
+  }
+}
+
+function planOf(
+  form: Form,
+  fold: Fold,
+  operands: readonly DeviceArray[],
+  shape: readonly number[],
+  axes: readonly number[],
+  result: DeviceArray,
+): Plan {
   const part = (isFolded: boolean): { extents: readonly number[]; strides: readonly (readonly number[])[] } => {
     const chosen = shape.map((_, axis) => axis).filter((axis) => axes.includes(axis) === isFolded);
     return joined({
@@ -72,36 +131,37 @@ export function submitFold(
     });
   };
   const [kept, folded] = [part(false), part(true)];
-  const sources = operands.map((array, at) => ({ array, kept: kept.strides[at]!, folded: folded.strides[at]! }));
-  const count = lengthOf(folded.extents);
+  const sources = operands.map((array, at) => ({
+    dtype: array.dtype,
+    first: array.span[1],
+    kept: kept.strides[at]!,
+    folded: folded.strides[at]!,
+  }));
+  const total = lengthOf(folded.extents);
   const outputs = lengthOf(kept.extents);
   // The threads of a block read neighbours: along the row if the folded axis is the fastest, else along the results.
   const step = (strides: readonly number[]): number => Math.abs(strides.at(-1) ?? Infinity);
-  const isRow = count >= LEAST_ROW && step(sources[0]!.folded) <= step(sources[0]!.kept);
+  const isRow = total >= LEAST_ROW && step(sources[0]!.folded) <= step(sources[0]!.kept);
   const parts = isRow
-    ? Math.min(Math.max(1, Math.ceil(count / PART)), Math.max(1, Math.floor(MOST_PARTS / outputs)))
-    : Math.min(Math.max(1, Math.ceil(count / LEAST_ROW)), Math.max(1, Math.floor(COLUMN_THREADS / outputs)), MOST_PARTS);
-  const extents = { kept: kept.extents, folded: folded.extents };
-  if (parts === 1) {
-    submitStage(fold, { sources, isLeaf: true, extents, isRow, parts, total: count }, [result], true, target);
-    return;
-  }
-  const partials = fold.carried.map(({ type }) => target.temporary(isRow ? [outputs, parts] : [parts, outputs], type as DType));
-  try {
-    submitStage(fold, { sources, isLeaf: true, extents, isRow, parts, total: count }, partials, false, target);
-    const [keptStride, foldedStride] = isRow ? [parts, 1] : [1, outputs];
-    const second = partials.map((array) => ({ array, kept: [keptStride], folded: [foldedStride] }));
-    const isRowAgain = isRow && parts >= LEAST_ROW;
-    submitStage(
-      fold,
-      { sources: second, isLeaf: false, extents: { kept: [outputs], folded: [parts] }, isRow: isRowAgain, parts: 1, total: count },
-      [result],
-      true,
-      target,
-    );
-  } finally {
-    for (const partial of partials) partial[Symbol.dispose]();
-  }
+    ? Math.min(Math.max(1, Math.ceil(total / PART)), Math.max(1, Math.floor(MOST_PARTS / outputs)))
+    : Math.min(Math.max(1, Math.ceil(total / LEAST_ROW)), Math.max(1, Math.floor(COLUMN_THREADS[form] / outputs)), MOST_PARTS);
+  const first = { sources, isLeaf: true, extents: { kept: kept.extents, folded: folded.extents }, form, isRow, parts, total };
+  if (parts === 1) return { steps: [stepOf(fold, first, [result.dtype], true)], partials: [] };
+  const carried = fold.carried.map(({ type }) => type as DType);
+  const [keptStride, foldedStride] = isRow ? [parts, 1] : [1, outputs];
+  const second = {
+    sources: carried.map((dtype) => ({ dtype, first: 0, kept: [keptStride], folded: [foldedStride] })),
+    isLeaf: false,
+    extents: { kept: [outputs], folded: [parts] },
+    form,
+    isRow: isRow && parts >= LEAST_ROW,
+    parts: 1,
+    total,
+  };
+  return {
+    steps: [stepOf(fold, first, carried, false), stepOf(fold, second, [result.dtype], true)],
+    partials: carried.map((dtype) => [isRow ? [outputs, parts] : [parts, outputs], dtype]),
+  };
 }
 
 interface Stage {
@@ -109,29 +169,29 @@ interface Stage {
   /** Whether the sources are operands, not values that are carried. */
   readonly isLeaf: boolean;
   readonly extents: Axes;
+  readonly form: Form;
   readonly isRow: boolean;
   readonly parts: number;
   /** The elements that a result is of. */
   readonly total: number;
 }
 
-function submitStage(fold: Fold, stage: Stage, into: readonly DeviceArray[], isLast: boolean, { recorder }: Target): void {
-  const { sources, isLeaf, extents, isRow, parts, total } = stage;
+function stepOf(fold: Fold, stage: Stage, into: readonly DType[], isLast: boolean): Step {
+  const { sources, isLeaf, extents, form, isRow, parts, total } = stage;
   const count = lengthOf(extents.folded);
   const outputs = lengthOf(extents.kept);
   const params: Record<string, Param> = {};
-  const args: Record<string, unknown> = {};
-  const give = (name: string, param: Param, value: unknown): void => {
-    params[name] = param;
-    args[name] = value;
+  const numbers: Record<string, unknown> = {};
+  const give = (name: string, value: number): void => {
+    params[name] = i32;
+    numbers[name] = value;
   };
-  const elements = sources.map(({ array, kept, folded }, at) => {
-    const [all, first] = array.span;
+  const elements = sources.map(({ dtype, first, kept, folded }, at) => {
     const name = `x${at}`;
-    give(name, input(scalarOf(array.dtype)), all);
+    params[name] = input(scalarOf(dtype));
     const terms: string[] = [];
     if (first !== 0) {
-      give(`${name}o`, i32, first);
+      give(`${name}o`, first);
       terms.push(`${name}o`);
     }
     const add = (strides: readonly number[], place: string): void => {
@@ -139,73 +199,94 @@ function submitStage(fold: Fold, stage: Stage, into: readonly DeviceArray[], isL
         if (stride === 0) continue;
         if (stride === 1) terms.push(`${place}${axis}`);
         else {
-          give(`${name}${place}${axis}`, i32, stride);
+          give(`${name}${place}${axis}`, stride);
           terms.push(`${place}${axis} * ${name}${place}${axis}`);
         }
       }
     };
     add(kept, 'k');
     add(folded, 'm');
-    return { text: `${name}[${terms.join(' + ') || '0'}]`, type: REGISTER_TYPE[array.dtype] };
+    return { text: `${name}[${terms.join(' + ') || '0'}]`, type: REGISTER_TYPE[dtype] };
   });
-  for (const [axis, extent] of extents.kept.entries()) if (axis > 0) give(`e${axis}`, i32, extent);
-  for (const [axis, extent] of extents.folded.entries()) if (axis > 0) give(`f${axis}`, i32, extent);
-  give('count', i32, count);
-  give('outputs', i32, outputs);
-  give('chunk', i32, Math.ceil(count / parts));
-  give('parts', i32, parts);
-  give('total', i32, total);
-  for (const [at, array] of into.entries()) give(`y${at}`, output(scalarOf(array.dtype)), array.span[0]);
+  for (const [axis, extent] of extents.kept.entries()) if (axis > 0) give(`e${axis}`, extent);
+  for (const [axis, extent] of extents.folded.entries()) if (axis > 0) give(`f${axis}`, extent);
+  give('count', count);
+  give('outputs', outputs);
+  give('chunk', Math.ceil(count / parts));
+  give('parts', parts);
+  give('total', total);
+  for (const [at, dtype] of into.entries()) params[`y${at}`] = output(scalarOf(dtype));
   const key = [
     fold.key,
+    form,
     isLeaf,
     isLast,
     isRow,
     extents.kept.length,
     extents.folded.length,
     ...elements.map(({ text }) => text),
-    ...sources.map(({ array }) => array.dtype),
-    ...into.map(({ dtype }) => dtype),
+    ...sources.map(({ dtype }) => dtype),
+    ...into,
   ].join('|');
   let kernel = kernels.get(key);
   if (kernel === undefined) {
-    kernel = kernelOfText(fold.name, params, textOf(fold, stage, elements, Object.keys(params), into, isLast), new Map(), {
-      file: undefined,
-      line: 0,
-    });
+    const text = textOf(fold, stage, elements, Object.keys(params), into, isLast);
+    kernel = kernelOfText(fold.name, params, text, new Map(), { file: undefined, line: 0 });
     kernels.set(key, kernel);
   }
-  const launch = isRow
-    ? { grid: [parts, Math.min(outputs, MOST_BLOCKS_Y)] as const, block: BLOCK, label: fold.name }
+  const shape: LaunchShape = isRow
+    ? { grid: [parts, Math.min(outputs, MOST_BLOCKS_Y)], block: BLOCK, label: fold.name }
     : { threads: [parts, outputs], label: fold.name };
-  recorder.launch(kernel, launch, args as never);
+  return { kernel, shape, numbers };
 }
 
 function textOf(
   fold: Fold,
-  { isLeaf, isRow, extents }: Stage,
+  { isLeaf, form, isRow, extents }: Stage,
   elements: readonly { readonly text: string; readonly type: ScalarType }[],
   names: readonly string[],
-  into: readonly DeviceArray[],
+  into: readonly DType[],
   isLast: boolean,
 ): string {
   const { carried, combine } = fold;
-  const values = isLeaf
-    ? fold.leaf(
-        elements.map(({ text }) => text),
-        'r',
-      )
-    : elements.map(({ text }) => text);
+  const valuesOf = (texts: readonly string[], number: string): readonly string[] => (isLeaf ? fold.leaf(texts, number) : texts);
   const each = (text: (at: number) => string): string => carried.map((_, at) => text(at)).join(' ');
   const start = each((at) => `let v${at} = ${carried[at]!.init};`);
-  const step = `${placesIn('r', extents.folded.length - 1, 'm', 'f')} ${each((at) => `const a${at} = ${values[at]};`)} ${combine}`;
+  const last = extents.folded.length - 1;
+  const values = valuesOf(
+    elements.map(({ text }) => text),
+    'r',
+  );
+  const step = `${placesIn('r', last, 'm', 'f')} ${each((at) => `const a${at} = ${values[at]};`)} ${combine}`;
+  // Elements are loaded before the first is folded, so that the loads do not wait for each other.
+  const load = (one: number): string => {
+    const own = valuesOf(
+      elements.map(({ text }) => text.replace(/\bm(\d+)\b/g, `m${one}_$1`)),
+      `r${one}`,
+    );
+    return `${placesIn(`r${one}`, last, `m${one}_`, 'f')} ${each((at) => `const b${one}_${at} = ${own[at]};`)}`;
+  };
+  const folded = (one: number): string => `{ ${each((at) => `const a${at} = b${one}_${at};`)} ${combine} }`;
+  /** Folds the elements `from + n` for each `n` from `first` to below `size`, `apart` from each other. */
+  const loop = (first: string, apart: number): string => {
+    const rest = (begin: string): string =>
+      `for (${begin}; n < size; ${apart === 1 ? 'n++' : `n += ${apart}`}) { const r = from + n; ${step} }`;
+    if (form === 'cpu') return rest(`let n = ${first}`);
+    const numbers = Array.from({ length: GPU_LOADS }, (_, one) => one);
+    return `let n = ${first};
+      for (; n < size - ${(GPU_LOADS - 1) * apart}; n += ${GPU_LOADS * apart}) {
+        ${numbers.map((one) => `const r${one} = from + n + ${one * apart}; ${load(one)}`).join('\n        ')}
+        ${numbers.map(folded).join(' ')}
+      }
+      ${rest('')}`;
+  };
   // No sum of these exceeds the elements, of which there may be as many as an i32 holds.
   const bounds = (part: string): string => `const from = ${part} * chunk; const size = min(chunk, count - from);`;
   const stored = (place: string): string =>
     into
-      .map((array, at) => {
+      .map((dtype, at) => {
         const [text, type] = isLast ? [fold.finish('total'), fold.result] : [`v${at}`, carried[at]!.type];
-        return `y${at}[${place}] = ${castText(`(${text})`, type, REGISTER_TYPE[array.dtype])};`;
+        return `y${at}[${place}] = ${castText(`(${text})`, type, REGISTER_TYPE[dtype])};`;
       })
       .join(' ');
   const casts = 'idiv, min, i32, u32, i64, u64, f32, f64';
@@ -213,7 +294,7 @@ function textOf(
   const kept = placesIn('o', extents.kept.length - 1, 'k', 'e');
   if (!isRow) {
     return `${args}, { i, j, ${casts} }) => { const o = j; ${kept} ${bounds('i')} ${start}
-      for (let n = 0; n < size; n++) { const r = from + n; ${step} } ${stored('i * outputs + o')} }`;
+      ${loop('0', 1)} ${stored('i * outputs + o')} }`;
   }
   const pair = each((at) => `let v${at} = s${at}[t]; const a${at} = s${at}[t + half];`);
   return `${args}, { threadIdx, blockIdx, gridDim, shared, syncthreads, ${casts} }) => {
@@ -221,7 +302,7 @@ function textOf(
     const t = threadIdx.x; const part = blockIdx.x; ${bounds('part')}
     for (let o = blockIdx.y; o < outputs; o += gridDim.y) {
       ${kept} ${start}
-      for (let n = t; n < size; n += ${BLOCK}) { const r = from + n; ${step} }
+      ${loop('t', BLOCK)}
       ${each((at) => `s${at}[t] = v${at};`)}
       syncthreads();
       for (let half = ${BLOCK / 2}; half > 0; half = half >> 1) {

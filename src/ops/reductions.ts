@@ -37,6 +37,19 @@ interface Plan {
   readonly needsElements?: boolean;
 }
 
+type PlanOf = (dtype: DType, wanted: DType | undefined) => Plan;
+
+/** Makes each plan once, so that launches are found by it. */
+function remembered(planOf: PlanOf): PlanOf {
+  const known: Map<string, Plan> = new Map();
+  return (dtype, wanted) => {
+    const key = wanted === undefined ? dtype : `${dtype}>${wanted}`;
+    let plan = known.get(key);
+    if (plan === undefined) known.set(key, (plan = planOf(dtype, wanted)));
+    return plan;
+  };
+}
+
 function axesOf(rank: number, axis: unknown): number[] {
   if (axis === undefined) return Array.from({ length: rank }, (_, at) => at);
   const axes = (Array.isArray(axis) ? axis : [axis]).map((one) => checkAxis(one, rank));
@@ -48,7 +61,7 @@ function reduce(
   name: string,
   operands: readonly DeviceArray[],
   opts: ReductionOptions | undefined,
-  planOf: (dtype: DType, wanted: DType | undefined) => Plan,
+  planOf: PlanOf,
   more: readonly string[] = [],
 ): DeviceArray {
   arraysAmong(name, operands);
@@ -92,13 +105,14 @@ function simple(
 const zeroOf = (type: ScalarType): string => `${type}(0)`;
 
 /** A fold of numbers in the type of sums. */
-const numberPlan =
-  (name: string, init: 0 | 1, operator: '+' | '*') =>
-  (from: DType, wanted: DType | undefined): Plan => {
+const numberPlan = (name: string, init: 0 | 1, operator: '+' | '*'): PlanOf =>
+  remembered((from, wanted) => {
     const dtype = wanted ?? sumOf(from);
     const type = REGISTER_TYPE[dtype] === 'bool' ? 'i64' : REGISTER_TYPE[dtype];
     return { dtype, fold: simple(name, from, type, `${type}(${init})`, `v0 = v0 ${operator} a0;`) };
-  };
+  });
+const sumPlan = numberPlan('sum', 0, '+');
+const prodPlan = numberPlan('prod', 1, '*');
 
 /**
  * The sum of the elements, 0 of none: `numpy.sum`. Integers are summed in i64 or u64 unless `dtype` says otherwise; read them as bigint.
@@ -108,7 +122,7 @@ export function sum<A extends DeviceArray, const O extends ReductionOptions = Re
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
-  return reduce('sum', [a], opts, numberPlan('sum', 0, '+')) as Result<O, SumOf<TypeOf<A>>>;
+  return reduce('sum', [a], opts, sumPlan) as Result<O, SumOf<TypeOf<A>>>;
 }
 
 /** The sum of the products of the elements of two arrays. */
@@ -125,29 +139,35 @@ export function prod<A extends DeviceArray, const O extends ReductionOptions = R
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
-  return reduce('prod', [a], opts, numberPlan('prod', 1, '*')) as Result<O, SumOf<TypeOf<A>>>;
+  return reduce('prod', [a], opts, prodPlan) as Result<O, SumOf<TypeOf<A>>>;
 }
 
 /** A sum of reals that `finish` makes the result of. */
-function realPlan(name: string, of: (text: string) => string, finish: (count: string, type: ScalarType) => string) {
-  return (from: DType, wanted: DType | undefined): Plan => {
+function realPlan(name: string, of: (text: string) => string, finish: (count: string, type: ScalarType) => string): PlanOf {
+  return remembered((from, wanted) => {
     const dtype = wanted ?? quotientOf(from);
     const type = REGISTER_TYPE[isFloat(dtype) ? dtype : 'f64'];
     return { dtype, fold: simple(name, from, type, zeroOf(type), 'v0 = v0 + a0;', { of, finish: (count) => finish(count, type) }) };
-  };
+  });
 }
+
+const meanPlan = realPlan(
+  'mean',
+  (text) => text,
+  (count, type) => `v0 / ${type}(${count})`,
+);
+const normPlan = realPlan(
+  'norm',
+  (text) => `${text} * ${text}`,
+  () => 'Math.sqrt(v0)',
+);
 
 /** The mean of the elements, NaN of none: `numpy.mean`. f64 of integers. */
 export function mean<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(
   a: A,
   opts?: O,
 ): Result<O, QuotientOf<TypeOf<A>>> {
-  const plan = realPlan(
-    'mean',
-    (text) => text,
-    (count, type) => `v0 / ${type}(${count})`,
-  );
-  return reduce('mean', [a], opts, plan) as Result<O, QuotientOf<TypeOf<A>>>;
+  return reduce('mean', [a], opts, meanPlan) as Result<O, QuotientOf<TypeOf<A>>>;
 }
 
 /** The root of the sum of the squares: `numpy.linalg.norm` of a vector, of a matrix its Frobenius norm. f64 of integers. */
@@ -155,12 +175,7 @@ export function norm<A extends DeviceArray, const O extends ReductionOptions = R
   a: A,
   opts?: O,
 ): Result<O, QuotientOf<TypeOf<A>>> {
-  const plan = realPlan(
-    'norm',
-    (text) => `${text} * ${text}`,
-    () => 'Math.sqrt(v0)',
-  );
-  return reduce('norm', [a], opts, plan) as Result<O, QuotientOf<TypeOf<A>>>;
+  return reduce('norm', [a], opts, normPlan) as Result<O, QuotientOf<TypeOf<A>>>;
 }
 
 /** The mean of the squared distances from the mean: `numpy.var`. f64 of integers. */
@@ -199,9 +214,8 @@ function spread(name: string, a: DeviceArray, opts: VarianceOptions | undefined,
   return reduce(name, [distances], rest, (from) => plan(from, wanted));
 }
 
-const extreme =
-  (name: string, isBetter: (a: string, v: string) => string, worst: (dtype: DType) => string) =>
-  (from: DType, wanted: DType | undefined): Plan => {
+const extreme = (name: string, isBetter: (a: string, v: string) => string, worst: (dtype: DType) => string): PlanOf =>
+  remembered((from, wanted) => {
     const type = REGISTER_TYPE[from];
     const isTest = type === 'bool';
     // Booleans are compared as 0 and 1.
@@ -212,7 +226,7 @@ const extreme =
       // NaN stays: no comparison with it is true.
       fold: simple(name, from, carried, worst(from), `v0 = ${isBetter('a0', 'v0')}${isReal(type) ? ' || a0 !== a0' : ''} ? a0 : v0;`),
     };
-  };
+  });
 
 function boundOf(dtype: DType, end: 0 | 1): string {
   const type = REGISTER_TYPE[dtype];
@@ -227,38 +241,30 @@ function wideText(type: ScalarType, value: bigint): string {
   return value < 0n ? `${type}(${value + 1n}n) - 1n` : `${type}(${value}n)`;
 }
 
+const minPlan = extreme(
+  'min',
+  (x, v) => `${x} < ${v}`,
+  (dtype) => boundOf(dtype, 1),
+);
+const maxPlan = extreme(
+  'max',
+  (x, v) => `${x} > ${v}`,
+  (dtype) => boundOf(dtype, 0),
+);
+
 /** The smallest element; NaN if any is: `numpy.min`. Throws ArgumentError for no elements. */
 export function min<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
-  return reduce(
-    'min',
-    [a],
-    opts,
-    extreme(
-      'min',
-      (x, v) => `${x} < ${v}`,
-      (dtype) => boundOf(dtype, 1),
-    ),
-  ) as Result<O, TypeOf<A>>;
+  return reduce('min', [a], opts, minPlan) as Result<O, TypeOf<A>>;
 }
 
 /** The largest element; NaN if any is: `numpy.max`. Throws ArgumentError for no elements. */
 export function max<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
-  return reduce(
-    'max',
-    [a],
-    opts,
-    extreme(
-      'max',
-      (x, v) => `${x} > ${v}`,
-      (dtype) => boundOf(dtype, 0),
-    ),
-  ) as Result<O, TypeOf<A>>;
+  return reduce('max', [a], opts, maxPlan) as Result<O, TypeOf<A>>;
 }
 
 /** Where an extreme is: the first of several, and the first NaN if there is one. */
-const place =
-  (name: string, sign: '<' | '>') =>
-  (from: DType, wanted: DType | undefined): Plan => {
+const place = (name: string, sign: '<' | '>'): PlanOf =>
+  remembered((from, wanted) => {
     const register = REGISTER_TYPE[from];
     const type: ScalarType = register === 'bool' ? 'i32' : register;
     const isNan = (value: string): string => (isReal(type) ? `${value} !== ${value}` : 'false');
@@ -281,21 +287,22 @@ const place =
         result: 'i32',
       },
     };
-  };
+  });
+const argminPlan = place('argmin', '<');
+const argmaxPlan = place('argmax', '>');
 
 /** The number, along the axis, of the smallest element, the first of several; of NaN if any is. i32 (NumPy: int64): `numpy.argmin`. */
 export function argmin<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
-  return reduce('argmin', [a], opts, place('argmin', '<')) as Result<O, 'i32'>;
+  return reduce('argmin', [a], opts, argminPlan) as Result<O, 'i32'>;
 }
 
 /** The number, along the axis, of the largest element, the first of several; of NaN if any is. i32 (NumPy: int64): `numpy.argmax`. */
 export function argmax<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
-  return reduce('argmax', [a], opts, place('argmax', '>')) as Result<O, 'i32'>;
+  return reduce('argmax', [a], opts, argmaxPlan) as Result<O, 'i32'>;
 }
 
-const truth =
-  (name: string, init: 0 | 1) =>
-  (from: DType, wanted: DType | undefined): Plan => ({
+const truth = (name: string, init: 0 | 1): PlanOf =>
+  remembered((from, wanted) => ({
     dtype: wanted ?? 'bool',
     fold: {
       ...simple(name, from, 'i32', `i32(${init})`, init === 1 ? 'v0 = v0 & a0;' : 'v0 = v0 | a0;'),
@@ -303,14 +310,16 @@ const truth =
       finish: () => 'v0 !== 0',
       result: 'bool',
     },
-  });
+  }));
+const allPlan = truth('all', 1);
+const anyPlan = truth('any', 0);
 
 /** Whether all elements are other than 0; true of none: `numpy.all`. */
 export function all<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'bool'> {
-  return reduce('all', [a], opts, truth('all', 1)) as Result<O, 'bool'>;
+  return reduce('all', [a], opts, allPlan) as Result<O, 'bool'>;
 }
 
 /** Whether any element is other than 0; false of none: `numpy.any`. */
 export function any<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'bool'> {
-  return reduce('any', [a], opts, truth('any', 0)) as Result<O, 'bool'>;
+  return reduce('any', [a], opts, anyPlan) as Result<O, 'bool'>;
 }

@@ -5,7 +5,7 @@ import { checkAxis } from './layout.js';
 import type { Target } from './target.js';
 
 /** The axes in the order in which `axis` is the last, and how to undo that. */
-function orders(rank: number, axis: number): readonly [there: number[], back: number[]] {
+export function orders(rank: number, axis: number): readonly [there: number[], back: number[]] {
   const there = [...Array.from({ length: rank }, (_, at) => at).filter((at) => at !== axis), axis];
   return [there, there.map((_, at) => there.indexOf(at))];
 }

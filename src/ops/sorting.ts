@@ -1,5 +1,6 @@
-// Sorting along an axis, stable. First come short sorted runs: on a GPU each block sorts one in shared memory (a bitonic network), on a CPU each
-// thread by insertion. Then runs are merged in pairs, in parts of the result that begin where a binary search finds them.
+// Sorting along an axis, stable. Long rows on a GPU are sorted by radix.ts. Of others, first come short sorted runs: on a GPU each block sorts one in
+// shared memory (a bitonic network), on a CPU each thread by insertion. Then runs are merged in pairs, in parts of the result that begin where a
+// binary search finds them.
 import { badArgument, checkInteger } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
@@ -8,8 +9,9 @@ import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
 import { arraysAmong } from './fused.js';
 import { isReal, type Result, type TypeOf } from './ready.js';
+import { type Given, LEAST_RADIX_ROW, radixSort, type Wanted } from './radix.js';
 import { alongAxis, type Rows } from './rows.js';
-import { type OpOptions, targetOf, type Target } from './target.js';
+import { type Form, formsOf, type OpOptions, targetOf, type Target } from './target.js';
 
 /** Elements that a block sorts, two for each thread. */
 const TILE = 512;
@@ -30,76 +32,50 @@ export interface SortOptions<D extends DType = DType> extends OpOptions<D> {
   /** Whether the largest come first. Default false. NaN comes last either way. */
   readonly descending?: boolean;
 }
-const SORT_OPTIONS = ['axis', 'descending'];
+export const SORT_OPTIONS: readonly string[] = ['axis', 'descending'];
 
 /** The elements sorted along an axis, NaN last: `numpy.sort(kind='stable')`. Throws as every operation does. */
 export function sort<A extends DeviceArray, const O extends SortOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
   arraysAmong('sort', [a]);
   const target = targetOf('sort', opts, [a], SORT_OPTIONS);
-  return alongAxis(a, opts?.axis ?? -1, a.dtype, target, (from, to, rows) => sortRows(from, to, undefined, rows, opts, target)) as Result<
-    O,
-    TypeOf<A>
-  >;
+  const work = (keys: DeviceArray, sorted: DeviceArray, rows: Rows): void =>
+    sortBy({ keys, indices: undefined }, { keys: sorted, indices: undefined }, rows, opts, target);
+  return alongAxis(a, opts?.axis ?? -1, a.dtype, target, work) as Result<O, TypeOf<A>>;
 }
 
 /** The numbers, along an axis, of the elements in their order, equal ones in the order of the array: `numpy.argsort(kind='stable')`. i32. */
 export function argsort<A extends DeviceArray, const O extends SortOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
   arraysAmong('argsort', [a]);
   const target = targetOf('argsort', opts, [a], SORT_OPTIONS);
-  return alongAxis(a, opts?.axis ?? -1, 'i32', target, (from, to, rows) => {
-    using keys = target.temporary([rows.count * rows.length], a.dtype);
-    sortRows(from, keys, to, rows, opts, target);
-  }) as Result<O, 'i32'>;
+  const work = (keys: DeviceArray, order: DeviceArray, rows: Rows): void =>
+    sortBy({ keys, indices: undefined }, { keys: undefined, indices: order }, rows, opts, target);
+  return alongAxis(a, opts?.axis ?? -1, 'i32', target, work) as Result<O, 'i32'>;
 }
 
-/**
- * The `k` largest elements along an axis, the largest first, and their numbers along the axis: `torch.topk`, `cupy.argpartition`. With
- * `descending: false` the smallest. Throws ArgumentError for a `k` of more than the axis has, and as every operation does.
- */
-export function topk<A extends DeviceArray>(
-  a: A,
-  k: number,
-  opts: Omit<SortOptions, 'out' | 'dtype'> = {},
-): { values: DeviceArray<TypeOf<A>>; indices: DeviceArray<'i32'> } {
-  arraysAmong('topk', [a]);
-  const target = targetOf('topk', opts, [a], SORT_OPTIONS);
-  const rank = a.shape.length;
-  const axis = opts.axis ?? -1;
-  const at = axis < 0 ? axis + rank : axis;
-  checkInteger('k', k, 0, a.shape[at] ?? 1);
-  const order = { ...opts, descending: opts.descending ?? true };
-  const first = (array: DeviceArray): DeviceArray =>
-    array.view(...Array.from({ length: rank }, (_, own) => (own === at ? ([0, k] as const) : undefined)));
-  using indices = argsort(a, order);
-  using values = sort(a, order);
-  const shape = a.shape.map((extent, own) => (own === at ? k : extent));
-  const [bestValues, bestIndices] = [target.take(shape, a.dtype), target.take(shape, 'i32')];
-  target.recorder.copy(bestValues, first(values as DeviceArray));
-  target.recorder.copy(bestIndices, first(indices as DeviceArray));
-  return { values: bestValues as DeviceArray<TypeOf<A>>, indices: bestIndices as DeviceArray<'i32'> };
+function sortBy(from: Given, to: Wanted, rows: Rows, opts: SortOptions | undefined, target: Target): void {
+  for (const form of formsOf(target)) sortRows(form, from, to, rows, opts?.descending ?? false, target);
 }
 
-/** Sorts rows of `from` into `keys`, and the numbers of their elements into `indices`. */
-function sortRows(
-  from: DeviceArray,
-  keys: DeviceArray,
-  indices: DeviceArray | undefined,
-  rows: Rows,
-  opts: SortOptions | undefined,
-  target: Target,
-): void {
-  const { length } = rows;
-  checkInteger('length of the axis to sort', length, 0, MOST_ELEMENTS);
-  const isDescending = opts?.descending ?? false;
-  const isCpu = target.recorder.device.info.backend === 'cpu';
+/** Sorts rows of elements, whose numbers are those of their places unless they are given. */
+export function sortRows(form: Form, from: Given, to: Wanted, rows: Rows, isDescending: boolean, target: Target): void {
+  checkInteger('length of the axis to sort', rows.length, 0, MOST_ELEMENTS);
+  if (form === 'gpu' && rows.length > LEAST_RADIX_ROW) radixSort(from, to, rows, isDescending, target);
+  else mergeSort(from, to, rows, isDescending, form, target);
+}
+
+function mergeSort(from: Given, to: Wanted, rows: Rows, isDescending: boolean, form: Form, target: Target): void {
+  const { length: total, dtype } = from.keys;
+  const isCpu = form === 'cpu';
   const run = isCpu ? CPU_RUN : TILE;
-  const passes = Math.ceil(Math.log2(Math.max(1, length / run)));
-  using otherKeys = passes > 0 ? target.temporary([from.length], from.dtype) : undefined;
-  using otherIndices = passes > 0 && indices !== undefined ? target.temporary([from.length], 'i32') : undefined;
+  const passes = Math.ceil(Math.log2(Math.max(1, rows.length / run)));
+  using ownKeys = to.keys === undefined ? target.temporary([total], dtype) : undefined;
+  using otherKeys = passes > 0 ? target.temporary([total], dtype) : undefined;
+  using otherIndices = passes > 0 && to.indices !== undefined ? target.temporary([total], 'i32') : undefined;
+  const keys = to.keys ?? ownKeys!;
   // The last pass writes the results, so the first one starts from there or from beside.
   const sides = [
-    { keys, indices },
-    { keys: otherKeys ?? keys, indices: otherIndices ?? indices },
+    { keys, indices: to.indices },
+    { keys: otherKeys ?? keys, indices: otherIndices ?? to.indices },
   ] as const;
   (isCpu ? sortRuns : sortTiles)(from, sides[passes % 2]!, rows, isDescending, target);
   for (let pass = 0; pass < passes; pass++) {
@@ -109,11 +85,6 @@ function sortRows(
   }
 }
 
-interface Side {
-  readonly keys: DeviceArray;
-  readonly indices: DeviceArray | undefined;
-}
-
 /** Whether `a` comes before `b`. NaN comes last. */
 function before(a: string, b: string, type: ScalarType, isDescending: boolean): string {
   if (type === 'bool') return isDescending ? `(${a} && !${b})` : `(!${a} && ${b})`;
@@ -121,13 +92,14 @@ function before(a: string, b: string, type: ScalarType, isDescending: boolean): 
   return isReal(type) ? `(${test} || (${b} !== ${b} && ${a} === ${a}))` : `(${test})`;
 }
 
-function sortTiles(from: DeviceArray, to: Side, { count, length }: Rows, isDescending: boolean, { recorder }: Target): void {
+function sortTiles(from: Given, to: Given, { count, length }: Rows, isDescending: boolean, { recorder }: Target): void {
   const args = new Arguments();
-  args.array('x', from);
+  args.array('x', from.keys);
   args.array('y', to.keys, 'output');
   if (to.indices !== undefined) args.array('places', to.indices, 'output');
+  if (from.indices !== undefined) args.array('given', from.indices);
   args.numbers({ count, length });
-  const type = REGISTER_TYPE[from.dtype];
+  const type = REGISTER_TYPE[from.keys.dtype];
   // A place beyond the row comes after all others.
   const swaps = `placeB < length && (placeA >= length || ${before('keyB', 'keyA', type, isDescending)} || (!${before('keyA', 'keyB', type, isDescending)} && placeB < placeA))`;
   args.launch(
@@ -137,7 +109,7 @@ function sortTiles(from: DeviceArray, to: Side, { count, length }: Rows, isDesce
     { grid: [Math.ceil(length / TILE), Math.min(count, MOST_BLOCKS_Y)], block: TILE / 2 },
     'threadIdx, blockIdx, gridDim, shared, syncthreads',
     () => `
-    const keys = shared('${from.dtype}', ${TILE}); const order = shared('i32', ${TILE});
+    const keys = shared('${from.keys.dtype}', ${TILE}); const order = shared('i32', ${TILE});
     const t = threadIdx.x; const start = blockIdx.x * ${TILE};
     for (let row = blockIdx.y; row < count; row += gridDim.y) {
       for (let half = 0; half < 2; half++) {
@@ -158,18 +130,19 @@ function sortTiles(from: DeviceArray, to: Side, { count, length }: Rows, isDesce
       }
       for (let half = 0; half < 2; half++) {
         const at = t + half * ${TILE / 2}; const place = start + at;
-        if (place < length) { y[row * length + place] = keys[at]; ${to.indices === undefined ? '' : 'places[row * length + place] = order[at];'} }
+        if (place < length) { y[row * length + place] = keys[at]; ${to.indices === undefined ? '' : `places[row * length + place] = ${from.indices === undefined ? 'order[at]' : 'given[row * length + order[at]]'};`} }
       }
       syncthreads();
     }`,
   );
 }
 
-function sortRuns(from: DeviceArray, to: Side, { count, length }: Rows, isDescending: boolean, { recorder }: Target): void {
+function sortRuns(from: Given, to: Given, { count, length }: Rows, isDescending: boolean, { recorder }: Target): void {
   const args = new Arguments();
-  args.array('x', from);
+  args.array('x', from.keys);
   args.array('y', to.keys, 'output');
   if (to.indices !== undefined) args.array('places', to.indices, 'output');
+  if (from.indices !== undefined) args.array('given', from.indices);
   args.numbers({ count, length });
   const moved = (text: string): string => (to.indices === undefined ? '' : text);
   args.launch(
@@ -185,10 +158,10 @@ function sortRuns(from: DeviceArray, to: Side, { count, length }: Rows, isDescen
         const key = x[base + next]; let to = next;
         while (to > start) {
           const other = y[base + to - 1];
-          if (!${before('key', 'other', REGISTER_TYPE[from.dtype], isDescending)}) break;
+          if (!${before('key', 'other', REGISTER_TYPE[from.keys.dtype], isDescending)}) break;
           y[base + to] = other; ${moved('places[base + to] = places[base + to - 1];')} to = to - 1;
         }
-        y[base + to] = key; ${moved('places[base + to] = next;')}
+        y[base + to] = key; ${moved(`places[base + to] = ${from.indices === undefined ? 'next' : 'given[base + next]'};`)}
       }
     }`,
   );
@@ -196,8 +169,8 @@ function sortRuns(from: DeviceArray, to: Side, { count, length }: Rows, isDescen
 
 /** Merges neighbouring runs of `width` elements. Each thread finds where its part of the result begins in both runs, and merges from there. */
 function merge(
-  from: Side,
-  to: Side,
+  from: Given,
+  to: Given,
   { count, length }: Rows,
   width: number,
   part: number,

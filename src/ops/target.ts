@@ -8,6 +8,7 @@ import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import { isListing } from '../core/kernels/definitions.js';
 import { isSameKind } from './promotion.js';
 import { noted } from './tidy.js';
 
@@ -142,6 +143,18 @@ export function targetOf(name: string, opts: OpOptions | undefined, arrays: read
     stream === undefined || 'allocate' in stream ? undefined : stream,
   );
 }
+
+/** Which form an algorithm has: long parts for cores, or many blocks. */
+export type Form = 'cpu' | 'gpu';
+
+/** The form of an algorithm for the device. While kernels are built ahead of time, on a CPU device, also that for GPUs. */
+export function formsOf({ recorder }: Target): readonly Form[] {
+  if (recorder.device.info.backend !== 'cpu') return GPU_FORM;
+  return isListing() ? BOTH_FORMS : CPU_FORM;
+}
+const CPU_FORM = ['cpu'] as const;
+const GPU_FORM = ['gpu'] as const;
+const BOTH_FORMS = ['cpu', 'gpu'] as const;
 
 /** `isNamed`: the options say where it runs. It may then use arrays of other devices that granted access. */
 function checkPlaces(name: string, arrays: readonly DeviceArray[], recorder: Recorder, isNamed: boolean): void {

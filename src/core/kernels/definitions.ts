@@ -14,6 +14,11 @@ export function listDefinitions(): readonly Definition[] {
   return (globals[LIST] ??= []);
 }
 
+/** Whether definitions are listed. */
+export function isListing(): boolean {
+  return globals[LIST] !== undefined;
+}
+
 /** Every kernel and module passes here when it is made: it is frozen, and prints as one line. */
 export function defined<T extends Definition>(made: T): T {
   if (isModule(made)) describeAs<ModuleSource>(made, (module) => `module of kernels ${module.kernelNames.join(', ')}`, factsOfModule);
