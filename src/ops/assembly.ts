@@ -182,6 +182,12 @@ function fillTiles(result: DeviceArray, from: DeviceArray, extents: readonly num
   }
 }
 
+/** Declares, as an i32, the place along an axis that index number `at` names; one of 64 bits that is outside stays outside. */
+export function placeOf({ dtype }: DeviceArray, at: string): string {
+  const number = dtype === 'u64' ? `i64(min(indices[${at}], 9223372036854775807n))` : `i64(indices[${at}])`;
+  return `const number = ${number}; const from = number < 0n ? number + i64(extent) : number; const chosen0 = i32(max(-2147483648n, min(from, 2147483647n)));`;
+}
+
 /**
  * The elements with these numbers along an axis, in any shape of numbers: `numpy.take`. Negative numbers count from the end. The operation fails
  * with a BoundsError for a number outside the axis. Throws ArgumentError for indices that are no integers, and as every operation does.
@@ -215,14 +221,14 @@ export function take<A extends DeviceArray, const O extends AxisOptions = Record
     using between = isOwn ? undefined : target.temporary(shape, a.dtype);
     const args = new Arguments();
     const inner = a.shape.slice(axis + 1).reduce((product, own) => product * own, 1);
-    args.checked('x', (rows ?? a).reshape([a.length / (extent * inner), extent, inner]));
+    args.checked('x', (rows ?? a).reshape([a.length / (extent * inner), extent, inner]), 3);
     args.array('indices', numbers ?? indices);
     args.array('y', between ?? result, 'output');
     args.numbers({ extent, inner, chosen: indices.length });
     const body = (): string => `
       const column = i % inner; const rest = idiv(i, inner); const place = rest % chosen; const outer = idiv(rest, chosen);
-      const number = i64(indices[place]); const at = number < 0n ? number + i64(extent) : number;
-      y[i] = x.at(outer, i32(at), column);`;
+      ${placeOf(indices, 'place')}
+      y[i] = x.at(outer, chosen0, column);`;
     args.launch(target.recorder, 'take', '', { threads: result.length }, 'i', body);
     if (between !== undefined) put(result, between, target);
   } catch (error) {

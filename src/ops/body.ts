@@ -8,7 +8,7 @@ import { kernelOfText } from '../compiler/definitions/kernel.js';
 
 const kernels: Map<string, Kernel> = new Map();
 type ArrayAccess = 'input' | 'output' | 'inout';
-const ACCESS: Readonly<Record<ArrayAccess, (type: Scalar) => Param>> = { input, output, inout };
+const ACCESS: Readonly<Record<ArrayAccess, (type: Scalar, rank?: 1 | 3) => Param>> = { input, output, inout };
 
 /** The arguments of one launch, in the order of the parameters. */
 export class Arguments {
@@ -25,9 +25,9 @@ export class Arguments {
     return first;
   }
 
-  /** A contiguous array of three dimensions. Its indices are checked, so a wrong one is a BoundsError. */
-  checked(name: string, array: DeviceArray): void {
-    this.#give(name, input(scalarOf(array.dtype), 3), array);
+  /** A contiguous array of so many dimensions. Its indices are checked, so a wrong one is a BoundsError. */
+  checked(name: string, array: DeviceArray, rank: 1 | 3, access: ArrayAccess = 'input'): void {
+    this.#give(name, ACCESS[access](scalarOf(array.dtype), rank), array);
     this.#isChecked = true;
   }
 

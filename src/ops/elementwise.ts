@@ -1,6 +1,5 @@
 // elementwise(): a plain function of single elements, run over whole arrays.
 import { badArgument, show } from '../core/base/arguments.js';
-import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { ScalarSlot } from '../core/graphs/slots.js';
 import { callSite, type ErrorSource, KernelTextError } from '../compiler/diagnostics/diagnostics.js';
@@ -11,13 +10,16 @@ import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { type ParsedFunction, parseFunction, textOfFunction } from '../compiler/source/parse.js';
 import { arraysAmong, type Compiled, Fused, isArray, type Operand } from './fused.js';
 import { besideNumber, promoted } from './promotion.js';
+import type { Result } from './ready.js';
 import { type OpOptions, split, targetOf } from './target.js';
 
 /** An operand of an operation: an array, a number, or in a capture the slot of a number. */
 export type { Operand } from './fused.js';
 
 /** What `elementwise` makes: call it with one operand per parameter of the function, and options. */
-export type Elementwise<A extends readonly unknown[]> = (...args: [...{ [I in keyof A]: Operand }, opts?: OpOptions]) => DeviceArray;
+export type Elementwise<A extends readonly unknown[]> = <const O extends OpOptions = Record<never, never>>(
+  ...args: [...{ [I in keyof A]: Operand }, opts?: O]
+) => Result<O, DType>;
 
 /** The function's result may have any of these types; the first that it converts to without a cast is taken. */
 const RESULTS: readonly ScalarType[] = ['bool', 'i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
@@ -37,8 +39,14 @@ export function elementwise<A extends readonly (number | bigint | boolean)[]>(
   fn: (...args: A) => number | bigint | boolean,
 ): Elementwise<A>;
 export function elementwise(fn: (...args: never[]) => unknown): Elementwise<readonly unknown[]> {
+  if (typeof fn !== 'function')
+    throw badArgument(
+      'fn',
+      fn,
+      `The function given to elementwise (${show(fn)}) is not a function: pass it itself, as in elementwise((a, b) => a * b).`,
+    );
   const site = callSite(elementwise);
-  const name = typeof fn === 'function' && fn.name !== '' ? fn.name : 'elementwise';
+  const name = fn.name !== '' ? fn.name : 'elementwise';
   const source: ErrorSource = { text: textOfFunction(fn), body: fn };
   const parsed = reporting(name, source, site, () => parseFunction(fn));
   const count = parsed.node.params.length;
@@ -55,7 +63,7 @@ export function elementwise(fn: (...args: never[]) => unknown): Elementwise<read
     if (found === undefined) compiled.set(key, (found = reporting(name, source, site, () => inferred(parsed, dtypes))));
     const whole = dtypes.reduce(promoted);
     const { result } = found;
-    return fused.run(operands, found, target.typeOf(REGISTER_TYPE[whole] === result ? whole : result), target);
+    return fused.run(operands, found, target.typeOf(REGISTER_TYPE[whole] === result ? whole : result), target) as never;
   };
 }
 

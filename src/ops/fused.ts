@@ -2,7 +2,7 @@
 // they lie beside each other, in the language of TypeScript kernels, so both devices compile it, and the CPU device runs it in SIMD lanes.
 import { badArgument, show } from '../core/base/arguments.js';
 import { DeviceArray } from '../core/api/array.js';
-import { type DType, i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
+import { type DType, i32, is16BitFloat, type Scalar, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { ScalarSlot } from '../core/graphs/slots.js';
 import { inout, input, type Kernel, output, type Param } from '../core/kernels/kernel.js';
@@ -123,8 +123,10 @@ export class Fused {
     to: string,
     dtype: DType,
   ): Kernel {
-    const value = castText(`f(${values.join(', ')})`, compiled.result, REGISTER_TYPE[dtype]);
-    const text = textOf(form, rank, Object.keys(params), `${to} = ${value};`);
+    const value = `f(${values.join(', ')})`;
+    const isNarrow = compiled.result === 'f64' && is16BitFloat(dtype);
+    const store = isNarrow ? `${ODD(value)} ${to} = odd;` : `${to} = ${castText(value, compiled.result, REGISTER_TYPE[dtype])};`;
+    const text = textOf(form, rank, Object.keys(params), store);
     return kernelOfText(this.name, params, text, new Map([['f', compiled.func]]), this.#site);
   }
 
@@ -199,6 +201,11 @@ export class Fused {
   }
 }
 
+/** Declares an f32 that rounds to 16 bits as this f64 does: one that is not exact gets an odd last bit, so no tie is made or lost. */
+const ODD = (value: string): string =>
+  `const d = ${value}; const near = f32(d); const bits = floatBits(near);
+  const odd = f64(near) === d || d !== d || (bits & 1) !== 0 ? near : bitsFloat(Math.abs(f64(near)) < Math.abs(d) ? bits + 1 : bits - 1);`;
+
 /** Names of the first operands: a template string takes longer. */
 const NAMES: readonly string[] = ['x0', 'x1', 'x2'];
 
@@ -252,7 +259,7 @@ function launchOf(extents: readonly number[]): { readonly shape: readonly number
 
 /** The body of a kernel that runs `statement` for each element, with its place along each axis in `i0`, `i1`, ... */
 function textOf(form: Form, rank: number, names: readonly string[], statement: string): string {
-  const head = `({ ${names.join(', ')} }, { i, ${form === 'rows' ? 'j, ' : ''}f, idiv, i32, u32, i64, u64, f32, f64 }) =>`;
+  const head = `({ ${names.join(', ')} }, { i, ${form === 'rows' ? 'j, ' : ''}f, idiv, floatBits, bitsFloat, i32, u32, i64, u64, f32, f64 }) =>`;
   if (form === 'line') return `${head} { ${rank === 0 ? '' : 'const i0 = i; '}${statement} }`;
   const last = rank - 1;
   if (form === 'flat') return `${head} { ${placesIn('i', last)} ${statement} }`;

@@ -61,9 +61,11 @@ export type Unary<R extends Rule> = <A extends DeviceArray, const O extends OpOp
 /** An operation on each pair of elements of two arrays that broadcast, or of an array and a number. */
 export type Binary<R extends Rule> = <A extends Operand, B extends Operand, const O extends OpOptions = Record<never, never>>(
   a: A,
-  b: B,
+  b: B & Beside<A>,
   opts?: O,
 ) => Result<O, Ruled<R, Together<A, B>>>;
+/** What stands beside an operand: at least one of two is an array or a slot. */
+export type Beside<A> = A extends number | bigint | boolean ? DeviceArray | ScalarSlot : unknown;
 
 /** The text of the function's result or, in braces, of its body, for operands of a type; undefined for types that it does not take. */
 export type Text = (type: ScalarType, literal: (value: number) => string) => string | undefined;
@@ -129,12 +131,29 @@ interface Plan {
   readonly computed: DType;
 }
 
+/** The types of two operands of integers that no integer type holds together: u64 and signed ones. Comparisons of them are exact, as in NumPy 2. */
+function mixedTypes(operands: readonly Operand[]): readonly [DType, DType] | undefined {
+  const types = operands.map((operand) => (isArray(operand) || operand instanceof ScalarSlot ? operand.dtype : 'bool'));
+  return types.includes('u64') && types.some((dtype) => dtype.startsWith('i')) ? (types as [DType, DType]) : undefined;
+}
+
+/** The text of a comparison `a < b` for a signed and an unsigned integer: a negative one is the smaller. */
+function mixedText(text: string, left: ScalarType): string {
+  const [, sign] = text.split(' ') as [string, string, string];
+  if (left === 'i64') return sign.startsWith('<') || sign === '!==' ? `a < 0n || u64(a) ${sign} b` : `a >= 0n && u64(a) ${sign} b`;
+  return sign.startsWith('>') || sign === '!==' ? `b < 0n || a ${sign} u64(b)` : `b >= 0n && a ${sign} u64(b)`;
+}
+
 /** An operation of `count` operands, which all meet in one type. */
 function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: readonly unknown[]) => DeviceArray {
   const fused = new Fused(name);
   const isTest = rule === 'compare' || rule === 'test' || rule === 'logical';
   const plans: Map<string, Plan> = new Map();
-  const planOf = (whole: DType, wanted: DType | undefined): Plan => {
+  const planOf = (whole: DType, wanted: DType | undefined, mixed: readonly [DType, DType] | undefined): Plan => {
+    if (mixed !== undefined) {
+      const [left, right] = mixed.map((dtype) => (dtype === 'u64' ? 'u64' : 'i64')) as [ScalarType, ScalarType];
+      return { compiled: compile(['a', 'b'], [left, right], mixedText(text('i64', String)!, left), 'bool'), own: 'bool', computed: whole };
+    }
     const own = rule === 'float' ? floatOf(whole) : rule === 'quotient' ? quotientOf(whole) : rule === 'logical' ? 'bool' : whole;
     // A wider type of the result is also that of the calculation.
     const computed = isTest || wanted === undefined ? own : promoted(own, wanted);
@@ -149,9 +168,10 @@ function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: re
     const [operands, opts] = split<Operand>(name, args, count);
     const target = targetOf(name, opts, arraysAmong(name, operands));
     const whole = common(operands);
-    const key = target.dtype === undefined ? whole : `${whole}>${target.dtype}`;
+    const mixed = rule === 'compare' && whole === 'f64' ? mixedTypes(operands) : undefined;
+    const key = mixed !== undefined ? mixed.join() : target.dtype === undefined ? whole : `${whole}>${target.dtype}`;
     let plan = plans.get(key);
-    if (plan === undefined) plans.set(key, (plan = planOf(whole, target.dtype)));
+    if (plan === undefined) plans.set(key, (plan = planOf(whole, target.dtype, mixed)));
     const { compiled: found, own, computed } = plan;
     return fused.run(
       operands.every(isArray) ? operands : operands.map((operand) => inType(computed, operand)),

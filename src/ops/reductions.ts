@@ -71,10 +71,13 @@ function reduce(
   const target = targetOf(name, opts, operands, [...REDUCTION_OPTIONS, ...more]);
   const { shape } = a;
   const axes = axesOf(shape.length, opts?.axis);
+  const keepDims: unknown = opts?.keepDims ?? false;
+  if (typeof keepDims !== 'boolean')
+    throw badArgument('keepDims', keepDims, `The option keepDims (${show(keepDims)}) is neither true nor false.`);
   const from = operands.map((operand) => operand.dtype).reduce(promoted);
   if (opts?.out !== undefined) target.typeOf(planOf(from, undefined).dtype);
   const { fold, dtype, needsElements } = planOf(from, target.dtype);
-  const kept = shape.flatMap((extent, axis) => (axes.includes(axis) ? (opts?.keepDims === true ? [1] : []) : [extent]));
+  const kept = shape.flatMap((extent, axis) => (axes.includes(axis) ? (keepDims ? [1] : []) : [extent]));
   const count = lengthOf(axes.map((axis) => shape[axis] as number));
   if (needsElements === true && count === 0) throw badArgument('a', a, `The operation ${name} has no result of no elements (${a.label}).`);
   return target.write(kept, dtype, operands, (into) => submitFold(fold, operands, shape, axes, into, target));

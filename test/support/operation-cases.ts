@@ -187,9 +187,10 @@ export function elementCase(
     opts.out = out.array;
   }
   const operands = held.map((one) => one?.array ?? scalar);
+  const isExact = model.isExact === true && present.length === 2 && present.every((one) => !isFloat(one.dtype));
   const columns = held.map((one, n) => {
     const values = one ? broadcastValues(valuesOf(one), one.shape, full) : Array<Value>(countOf(full)).fill(scalar!);
-    return name === 'astype' || (name === 'where' && n === 0)
+    return isExact || name === 'astype' || (name === 'where' && n === 0)
       ? values
       : one
         ? castAll(values, compute)

@@ -15,6 +15,8 @@ export interface ElementModel {
   of(args: readonly Value[], compute: DType): Value;
   /** The function of the table of tolerances; exact without one. */
   readonly inexact?: string;
+  /** Integers of two types are compared as they are, also where no integer type holds both. */
+  readonly isExact?: boolean;
   /** Either zero will do, as in NumPy. */
   readonly looseZero?: boolean;
 }
@@ -41,7 +43,7 @@ function same(
 }
 
 function compared(of: (a: Value, b: Value) => boolean): ElementModel {
-  return { arity: 2, types: (together) => [together, 'bool'], of: ([a, b]) => (of(a!, b!) ? 1n : 0n) };
+  return { arity: 2, isExact: true, types: (together) => [together, 'bool'], of: ([a, b]) => (of(a!, b!) ? 1n : 0n) };
 }
 
 function logical(arity: number, of: (a: boolean, b: boolean) => boolean): ElementModel {

@@ -24,7 +24,8 @@ import type { Target } from '../../support/target.js';
 /** Exports that other files test. */
 const ELSEWHERE =
   'elementwise tidy matmul generator random arange linspace eye concatenate split stack take tile compact unique binCount histogram ' +
-  'cumprod cumsum argsort searchSorted sort topk';
+  'cumprod cumsum argsort searchSorted sort topk ' +
+  'fft ifft rfft irfft complex real imag magnitude angle conjugate complexMultiply convolve2d dot put';
 
 const SEED = Number(process.env['MILLRACE_OPS_SEED'] ?? 1);
 /** Choices of types, layout and options, each a kernel or two; and cases of other extents and values for each of them. */

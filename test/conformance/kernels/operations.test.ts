@@ -64,7 +64,7 @@ defineChapter((target) => {
       using y = device.zeros(2);
       for (const call of [
         () => ops.add(x, y),
-        () => ops.add(1, 2),
+        () => ops.add(1, 2 as never),
         () => ops.add(x, 'one' as never),
         () => ops.add(x, undefined as never),
         () => (ops.add as (...args: unknown[]) => unknown)(x),
