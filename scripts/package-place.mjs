@@ -7,8 +7,14 @@ import { pathToFileURL } from 'node:url';
 /** The build writes it into the folder. */
 const MARK = 'package-identity';
 
+/** Electron reads packages from an archive. Compilers and loaders do not, and find the files that were unpacked beside it. */
+function outside(path) {
+  const unpacked = path.replace(/\.asar(?=\/)/, '.asar.unpacked');
+  return existsSync(unpacked) ? unpacked : path;
+}
+
 function find() {
-  const here = typeof __filename === 'string' ? __filename : undefined;
+  const here = typeof __filename === 'string' ? outside(__filename) : undefined;
   if (here !== undefined) {
     const code = pathToFileURL(here).href;
     // Entries of the package are in folders of it.
@@ -17,7 +23,7 @@ function find() {
   }
   for (const from of [here, process.argv[1], `${process.cwd()}/index.js`]) {
     try {
-      if (from) return new URL('dist/', pathToFileURL(createRequire(from).resolve('millrace/package.json'))).href;
+      if (from) return new URL('dist/', pathToFileURL(outside(createRequire(from).resolve('millrace/package.json')))).href;
     } catch {
       // It is not installed there.
     }

@@ -34,9 +34,9 @@ export async function doctor(isJson: boolean, print: (line: string) => void): Pr
   const trials: Finding[] = [];
   // Else no device opens, for a reason that is told.
   if (!findings.some(({ status }) => status === 'error')) {
-    const hasImages = findings.some(({ name, status }) => name === 'kernels built ahead' && status === 'ok');
-    for (const { id } of await listDevices()) {
-      const trial = await tryDevice(id, hasImages);
+    for (const { id, backend } of await listDevices()) {
+      const compiler = findings.find(({ name }) => name === (backend === 'cpu' ? 'C++ compiler' : 'CUDA compiler'));
+      const trial = await tryDevice(id, compiler?.value.includes('MILLRACE_IMAGES') === true);
       trials.push(trial);
       if (!isJson) show(trial, print);
     }

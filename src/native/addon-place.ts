@@ -11,6 +11,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'linux-x64': '@millrace/linux-x64-gnu',
   'linux-arm64': '@millrace/linux-arm64-gnu',
 };
+export const USE_GLIBC = 'Use a system or an image with glibc, such as node:22-slim in place of node:22-alpine.';
 /** The oldest glibc that loads the addon of a platform package: that of Node's own releases. */
 export const OLDEST_GLIBC = '2.28';
 
@@ -105,9 +106,7 @@ function missing(name: string | undefined, built: string): UnavailableError {
   if (name === undefined || cLibrary() === 'musl') {
     const what = name === undefined ? '' : ' with glibc';
     return unavailable(`Millrace has no devices on ${platformName()}: CUDA devices and the CPU device need Linux${what} on x64 or arm64.`, [
-      ...(name === undefined
-        ? ['Run the program on Linux, for example in a container or in WSL 2.']
-        : ['Use a system or an image with glibc, such as node:22-slim in place of node:22-alpine.']),
+      ...(name === undefined ? ['Run the program on Linux, for example in a container or in WSL 2.'] : [USE_GLIBC]),
       'Test devices of millrace/testing work here.',
     ]);
   }

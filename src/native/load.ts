@@ -4,7 +4,7 @@
 import { realpathSync } from 'node:fs';
 import { UnavailableError } from '../core/base/errors.js';
 import { PROTOCOL_HASH } from '../protocol/protocol.gen.js';
-import { type AddonPlace, addonPlace, installHelp, OLDEST_GLIBC, platformName } from './addon-place.js';
+import { type AddonPlace, addonPlace, cLibrary, installHelp, OLDEST_GLIBC, platformName, USE_GLIBC } from './addon-place.js';
 import type { Binding } from './binding.js';
 
 /** What the loader says where the process has reached a limit. */
@@ -56,6 +56,8 @@ function helpFor(reason: string, origin: AddonPlace['origin']): readonly string[
       "Node's permission model needs these grants: --allow-addons --allow-worker --allow-fs-read=*, and for compilers --allow-child-process --allow-fs-write=*.",
     ];
   if (origin === 'variable') return ['MILLRACE_ADDON names this addon: unset the variable, or name one that was built for this package.'];
+  // The folder of packages was installed on another system.
+  if (cLibrary() === 'musl') return [USE_GLIBC];
   const library = /GLIBC_|ld-musl|ld-linux/.test(reason) ? [`The addon of a platform package needs glibc ${OLDEST_GLIBC} or newer.`] : [];
   return [...library, ...installHelp()];
 }

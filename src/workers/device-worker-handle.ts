@@ -11,6 +11,7 @@ import { RAISE_LIMITS } from '../native/load.js';
 import type { Encoder } from '../protocol/encoder.js';
 import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
 import { isOfSystem } from '../toolchain/system/environment-errors.js';
+import { warnedOf } from '../toolchain/system/warn-once.js';
 import { workerLink } from './control-link.js';
 import type { FromWorker, OpenRequest, ToWorker } from './messages.js';
 import { WorkerChannel } from './worker-channel.js';
@@ -106,7 +107,7 @@ const WORKER = new URL('./device-worker.cjs', import.meta.url);
  * `trackUnmanagedFds`: when the worker is terminated between `openSync` and `closeSync`, Node closes the descriptor. It is the default; the
  * toolchain relies on it (decision 0030).
  */
-const OPTIONS: WorkerOptions = { name: 'millrace', execArgv: [], trackUnmanagedFds: true };
+const OPTIONS: WorkerOptions = { name: 'millrace', execArgv: [], trackUnmanagedFds: true, workerData: { millraceWarned: warnedOf } };
 
 function startWorker(): Worker {
   checkPackage();

@@ -13,6 +13,7 @@ import { targetOfProcessor } from '../toolchain/base/image-targets.js';
 import { packageIdentity, processorFlags } from '../toolchain/base/package-and-cpu-identity.js';
 import { faultOfNvcc, findCxx, findNvcc, majorOf, hostHelp, nvrtcHelp, type Toolchain } from '../toolchain/compilers/toolchain.js';
 import { cacheContents } from '../toolchain/images/cache-contents.js';
+import { isNoExec } from '../toolchain/images/private-cache-folder.js';
 import { PrebuiltImages } from '../toolchain/images/prebuilt-images.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
 import { bytesText } from './byte-units.js';
@@ -127,8 +128,9 @@ async function reportImages(gpus: readonly NativeDeviceInfo[]): Promise<Ahead> {
   try {
     const images = new PrebuiltImages(folder.startsWith('file:') ? fileURLToPath(folder) : folder);
     const value = `${images.folder}: ${images.count} images for ${images.targetNames.join(', ') || 'no target'}`;
+    const again = `Build them again: npx millrace build <modules> --out ${images.folder} --for ${images.targetNames.join(',')}`;
     if (!images.isOf(await packageIdentity())) {
-      warn(name, `${value}, built by another version of this package, so they are not used`, 'Build them again: npx millrace build.');
+      warn(name, `${value}, built by another version of this package, so they are not used`, again);
       return { processor: false, gpus: false };
     }
     const lacking = gpus.filter(({ computeCapability }) => images.targetsFor(computeCapability).length === 0);
@@ -138,7 +140,7 @@ async function reportImages(gpus: readonly NativeDeviceInfo[]): Promise<Ahead> {
     if (faults.length > 0) {
       const count =
         faults.length === 1 ? 'one image for this machine is not used' : `${faults.length} images for this machine are not used`;
-      warn(name, `${value}; ${count}: ${faults[0]}`, 'Build them again: npx millrace build.');
+      warn(name, `${value}; ${count}: ${faults[0]}`, again);
       return { processor: false, gpus: false };
     }
     const targets = [
@@ -208,7 +210,8 @@ async function reportFolders(): Promise<void> {
     failed('kernel cache', error, 'warning');
   }
   try {
-    ok('temporary folder', dirname(temporaryFolder()));
+    const folder = dirname(temporaryFolder());
+    ok('temporary folder', `${folder}${isNoExec(folder) ? ', mounted noexec: built kernels are loaded from the kernel cache' : ''}`);
   } catch (error) {
     failed('temporary folder', error, 'warning');
   }

@@ -73,7 +73,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await registry[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
-});
+}, 120_000);
 
 /** The installed project with other programs. `isOwn`: the row changes its packages. */
 function copy(name: string, files: Readonly<Record<string, string>>, isOwn = false): string {
@@ -216,10 +216,14 @@ describe('the program runs', () => {
         rmSync(path.join(project, 'images'), { recursive: true, force: true });
         const { code, stdout, stderr } = await run('npx', ['millrace', 'build', 'kernels.ts', '--for', PROCESSOR], project);
         const [opening = ''] = /openDevice\(.*\)/.exec(stdout) ?? [];
-        expect([from, type, code, stderr, opening]).toEqual([from, type, 0, '', expect.stringContaining('import.meta.url')]);
-        writeFileSync(path.join(project, 'hello.mjs'), IMPORTS + HELLO.replace("openDevice('cpu')", opening));
+        const isModule = type === 'module';
+        const place = isModule ? 'import.meta.url' : '__dirname';
+        expect([from, type, code, stderr, opening]).toEqual([from, type, 0, '', expect.stringContaining(place)]);
+        const program = HELLO.replace("openDevice('cpu')", opening);
+        const imports = isModule ? IMPORTS : IMPORTS.replace('import', 'const').replace(/ from (.*);/, ' = require($1);');
+        writeFileSync(path.join(project, 'hello.js'), imports + program);
         const bare = { PATH: '/none', MILLRACE_CACHE: 'off' };
-        expect(await node(['hello.mjs'], project, bare)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
+        expect(await node(['hello.js'], project, bare)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
       }
     }
   });
@@ -447,6 +451,17 @@ describe('the program runs', () => {
     },
   );
 
+  test('from an archive of Electron, beside which the package is unpacked', async () => {
+    const project = copy('electron', {});
+    const [archive, unpacked] = ['app.asar', 'app.asar.unpacked'].map((name) => path.join(project, 'resources', name, 'node_modules'));
+    cpSync(path.join(installed, 'node_modules'), archive!, { recursive: true });
+    for (const name of SHIPPED) cpSync(path.join(installed, 'node_modules', name), path.join(unpacked!, name), { recursive: true });
+    // What compilers and loaders would not find in an archive.
+    for (const name of ['@millrace', 'millrace/native', 'millrace/dist/workers']) rmSync(path.join(archive!, name), { recursive: true });
+    writeFileSync(path.join(archive!, '../hello.mjs'), IMPORTS + HELLO);
+    expect(await node(['resources/app.asar/hello.mjs'], project)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
+  });
+
   test('and is compiled by TypeScript with the joined declarations', async () => {
     const project = copy(
       'types',
@@ -520,6 +535,13 @@ describe('what is missing is named', () => {
       /^UnavailableError The native addon for linux \w+, glibc [\d.]+ is not installed: it is not in the package @millrace\//,
     );
     expect(stdout).not.toContain('npm run build');
+    // As on Alpine, for which npm installs no addon.
+    const report = `const { report } = process; const whole = report.getReport.bind(report);
+      report.getReport = () => { const made = whole(); delete made.header.glibcVersionRuntime; return made; };`;
+    writeFileSync(path.join(project, 'musl.cjs'), report);
+    expect((await node(['--require', './musl.cjs', 'says.mjs'], project)).stdout).toMatch(
+      /^UnavailableError Millrace has no devices on linux \w+, musl: .*need Linux with glibc on x64 or arm64\.\n +Use .*node:22-slim in place of node:22-alpine\./,
+    );
     expect((await node(['testing.mjs'], project)).stdout).toBe('Float32Array(3) [ 7, 7, 7 ]\n');
     const command = /^ +Install it: npm (.*)$/m.exec(stdout)?.[1]?.split(' ') ?? [];
     expect(await run('npm', [...command, ...QUIET], project)).toMatchObject({ code: 0 });

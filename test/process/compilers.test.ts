@@ -1,9 +1,10 @@
 // Compilers and their temporary folder do not outlive the device, the thread or the process that started them. At most as many
 // compilers run at once as there are cores.
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runChild } from '../support/child.js';
 import { linesOf, runProgram, type Ending } from './child.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-compilers-'));
@@ -114,3 +115,17 @@ test('two devices that build many kernels run at most one compiler per core at o
   expect(most).toBeGreaterThan(0);
   expect(most).toBeLessThanOrEqual(availableParallelism());
 }, 110_000);
+
+test('a folder that others may write to is warned of once, however many devices meet it', async () => {
+  const open = join(folder, 'open');
+  mkdirSync(open);
+  chmodSync(open, 0o777);
+  const code = `import { inout, i32, kernel, openDevice } from 'millrace';
+    const one = kernel('one', { x: inout(i32) }, ({ x }, { i }) => { x[i] = 1; });
+    const devices = await Promise.all(['cpu:0', 'cpu:1'].map((id) => openDevice(id)));
+    for (const device of devices) await device.compile(one);
+    for (const device of devices) await device.close();
+    console.log('closed');`;
+  const { stdout, stderr } = await runChild(code, { MILLRACE_CACHE_DIR: join(open, 'cache'), MILLRACE_CPU_DEVICES: '2' });
+  expect([stdout, stderr.match(/Built kernels are not kept in /g)]).toEqual(['closed\n', ['Built kernels are not kept in ']]);
+});

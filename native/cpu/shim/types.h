@@ -43,8 +43,9 @@ MR_INLINE void mr_relax_core() {
 #endif
 }
 
-// clang has _Float16 for x86 since version 15; __fp16, which only stores and converts, exists in all versions.
-#if defined(__clang__) && __clang_major__ < 15
+// clang has _Float16 for x86 since version 15, and g++ has it in C++ for arm64 since version 13; __fp16, which only
+// stores and converts, exists in all versions.
+#if (defined(__clang__) && __clang_major__ < 15) || (!defined(__clang__) && defined(__aarch64__) && __GNUC__ < 13)
 #define _Float16 __fp16
 #endif
 

@@ -22,6 +22,7 @@ import { NvccCompiler, NvrtcCompiler, type Nvrtc } from '../compilers/nvrtc-or-n
 import { titleOf } from '../base/diagnostics.js';
 import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.js';
 import { isOfSystem, outside } from '../system/environment-errors.js';
+import { warnOnce } from '../system/warn-once.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from './included-file-checks.js';
 import { withoutRemoved, withSupportedKernels } from '../../cuda-cpp/select/supported-kernels.js';
@@ -324,14 +325,6 @@ export class KernelBuilder {
     if (this.#findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }
-}
-
-const warned: Set<string> = new Set();
-
-function warnOnce(what: string, message: string): void {
-  if (warned.has(what)) return;
-  warned.add(what);
-  process.emitWarning(message, { type: 'MillraceWarning', code: 'ERR_MILLRACE_UNAVAILABLE' });
 }
 
 function isWritten(build: Build): build is BuildSpec {

@@ -16,6 +16,7 @@ import { cacheLimit } from '../system/cache-limit.js';
 import { isOfSystem, outside, reasonOf } from '../system/environment-errors.js';
 import { ownUser, type Trust } from '../system/private-folder.js';
 import { temporaryFolder } from '../system/temporary-folder.js';
+import { warnOnce } from '../system/warn-once.js';
 import { type Folder, isNoExec, isOurs, isStillPrivate, openFolder, readOwnFile } from './private-cache-folder.js';
 import { Date } from '../../core/base/timers.js';
 
@@ -187,23 +188,19 @@ function openFirst(places: readonly string[]): Folder {
     if ('path' in folder) return folder;
     const { reason, isUnsafe, isPassing } = folder;
     reasons.push(`${place} (${reason})`);
-    if (isUnsafe) warnOnce(place, reason);
+    if (isUnsafe) warnOfOpen(place, reason);
     // The next place would then be used for good.
     if (isPassing) return { ...folder, reason: reasons.join('; ') };
   }
   return { reason: reasons.join('; '), isUnsafe: false, isPassing: false };
 }
 
-const warned: Set<string> = new Set();
-
 /** Without this warning nothing would show why each process builds its kernels again. */
-function warnOnce(wanted: string, reason: string): void {
-  if (warned.has(wanted)) return;
-  warned.add(wanted);
+function warnOfOpen(wanted: string, reason: string): void {
   const message =
     `Built kernels are not kept in ${wanted}, because other users could put code there: ${reason}. ` +
     'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.';
-  process.emitWarning(message, { type: 'MillraceWarning', code: 'ERR_MILLRACE_UNAVAILABLE' });
+  warnOnce(wanted, message);
 }
 
 /** A complete file of a folder that is only read. Throws an error that says why for one that is absent, may not be trusted, or is damaged. */
