@@ -24,6 +24,8 @@ export type { PeerAccess } from './core/api/peers.js';
 export type { Recorder } from './core/api/recorder.js';
 export type { Schedule } from './core/api/schedule.js';
 export type { RunOptions } from './core/api/current-stream.js';
+export type { ExternalArrays, ExternalOptions } from './core/api/external.js';
+export type { RawStream } from './core/operations/external-function.js';
 export type { HoldOptions } from './core/operations/hold-function.js';
 export type { HostOptions, HostResult } from './core/operations/host-function.js';
 export type { Stream } from './core/api/stream.js';

@@ -17,6 +17,7 @@ import * as priorities from './priorities.js';
 import * as producerConsumer from './producer-consumer.js';
 import * as readback from './readback.js';
 import * as registerHostMemory from './register-host-memory.js';
+import * as foreignLibrary from './foreign-library.js';
 import * as sharedDevice from './shared-device.js';
 import * as sideStream from './side-stream.js';
 import * as stagedReadback from './staged-readback.js';
@@ -50,6 +51,7 @@ export const PROGRAMS: readonly Program[] = [
   { name: 'event-timing', devices: 1, run: ([device]) => eventTiming.run([device]) },
   { name: 'register-host-memory', devices: 1, run: ([device]) => registerHostMemory.run([device]) },
   { name: 'side-stream', devices: 1, run: ([device]) => sideStream.run([device]) },
+  { name: 'foreign-library', devices: 1, run: ([device]) => foreignLibrary.run([device]) },
   { name: 'shared-device', devices: 1, run: ([device]) => sharedDevice.run([device]) },
   { name: 'data-parallel', devices: 2, run: dataParallel.run },
   { name: 'graph-two-devices', devices: 2, run: graphTwoDevices.run },

@@ -1,3 +1,4 @@
+// More than 400 lines: one function per call of an owner.
 #include "addon/owner.h"
 
 #include <atomic>
@@ -298,6 +299,18 @@ napi_value ReleaseHold(napi_env env, napi_callback_info info) {
   return CallWithPoint(env, info, "releaseHold", &Channel::ReleaseHold);
 }
 
+napi_value FailExternal(napi_env env, napi_callback_info info) {
+  return CallWithPoint(env, info, "failExternal", &Channel::FailExternal);
+}
+
+napi_value ReadyExternal(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t stream = args.U32(1);
+  if (!args.ok()) return args.Throw("readyExternal");
+  return NumberValue(env, channel == nullptr ? 0 : static_cast<double>(channel->ReadyExternal(stream)));
+}
+
 /// A bigint, or undefined for no address.
 napi_value AddressValue(napi_env env, std::optional<uint64_t> address) {
   napi_value value = nullptr;
@@ -328,6 +341,25 @@ napi_value MemoryAddress(napi_env env, napi_callback_info info) {
   const uint32_t handle = args.U32(1);
   if (!args.ok()) return args.Throw("memoryAddress");
   return AddressValue(env, channel == nullptr ? std::nullopt : channel->MemoryAddress(handle));
+}
+
+napi_value EnterContext(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("enterContext");
+  if (channel == nullptr) return ClosedChannel(env, "enterContext");
+  Result<uint64_t> context = channel->EnterContext();
+  if (!context.ok()) return ThrowStatus(env, "enterContext", context.status());
+  return AddressValue(env, context.value());
+}
+
+napi_value LeaveContext(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("leaveContext");
+  if (channel == nullptr) return ClosedChannel(env, "leaveContext");
+  channel->LeaveContext();
+  return nullptr;
 }
 
 napi_value HoldChannel(napi_env env, napi_callback_info info) {
@@ -364,6 +396,10 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("stats", Stats),
       self.Function("busyStreams", BusyStreams),
       self.Function("releaseHold", ReleaseHold),
+      self.Function("failExternal", FailExternal),
+      self.Function("readyExternal", ReadyExternal),
+      self.Function("enterContext", EnterContext),
+      self.Function("leaveContext", LeaveContext),
       self.Function("streamHandle", StreamHandle),
       self.Function("memoryAddress", MemoryAddress),
       self.Function("isPeerGranted", IsPeerGranted),

@@ -85,6 +85,11 @@ class Backend final : public hal::Backend {
     return report_;
   }
 
+  void LeaveContext() const override {
+    CUcontext popped = nullptr;
+    std::ignore = Cuda().cuCtxPopCurrent(&popped);
+  }
+
   [[nodiscard]] Result<std::unique_ptr<hal::Device>> Open(uint32_t ordinal,
                                                           std::span<protocol::TimelineSlot> timeline) override {
     const hal::BackendReport report = Enumerate();

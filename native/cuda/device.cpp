@@ -61,6 +61,12 @@ Status Device::BindChannelThread() {
   return context_->Check(Cuda().cuCtxSetCurrent(context_->handle()), "making the context current");
 }
 
+Result<uint64_t> Device::EnterContext() {
+  MR_TRY(context_->Alive());
+  MR_TRY(context_->Check(Cuda().cuCtxPushCurrent(context_->handle()), "making the context current"));
+  return reinterpret_cast<uintptr_t>(context_->handle());
+}
+
 Result<std::unique_ptr<hal::Stream>> Device::CreateStream(const hal::StreamRequest& request) {
   const auto offset = static_cast<uint64_t>(reinterpret_cast<std::byte*>(&request.slot->device_word) -
                                             reinterpret_cast<std::byte*>(timeline_.data()));

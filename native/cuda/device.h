@@ -26,6 +26,7 @@ class Device final : public hal::Device {
   [[nodiscard]] const hal::DeviceInfo& info() const override { return info_; }
   [[nodiscard]] bool NeedsPolling() const override { return true; }
   Status BindChannelThread() override;
+  [[nodiscard]] Result<uint64_t> EnterContext() override;
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;

@@ -5,6 +5,8 @@
 // what may run, and calls the functions below; the backend runs the work in stream order and reports each stream's
 // progress: one number, the ticket of the last completed record, which only grows.
 //
+// More than 400 lines: the whole contract.
+//
 // Rules. Tests cite them by number.
 //  1. Callers validate, backends trust. A backend returns only what the caller could not foresee: out of memory,
 //     unsupported, launch rejected, device lost. What it re-checks is an MR_CHECK.
@@ -297,6 +299,9 @@ class Device {
   [[nodiscard]] virtual bool NeedsPolling() const = 0;
   /// Makes the calling thread the device's channel thread (a GPU backend makes its context current).
   virtual Status BindChannelThread() = 0;
+  /// Makes the device's context current on the calling thread until Backend::LeaveContext, and returns its handle: 0
+  /// for a device without contexts. Thread: any.
+  [[nodiscard]] virtual Result<uint64_t> EnterContext() { return uint64_t{0}; }
   [[nodiscard]] virtual Result<std::unique_ptr<Stream>> CreateStream(const StreamRequest& request) = 0;
 
   /// `image` is a cubin, PTX, or, on the CPU device, the path of a shared object. Thread: control. May take long.
@@ -390,6 +395,8 @@ class Backend : public WithPeerGrants {
   [[nodiscard]] virtual const char* name() const = 0;
   /// Thread: any. Cheap after the first call; creates no context.
   [[nodiscard]] virtual BackendReport Enumerate() = 0;
+  /// Ends Device::EnterContext on the calling thread. Needs no open device. Thread: any.
+  virtual void LeaveContext() const {}
   /// Opens a device. `timeline` is the memory of its slots, which the backend makes visible to the device.
   /// Thread: control. May take long.
   [[nodiscard]] virtual Result<std::unique_ptr<Device>> Open(uint32_t ordinal,

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "306d995daaa56a60";
+inline constexpr char kHash[] = "00035a24e144d1e6";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -69,6 +69,7 @@ enum class Opcode : uint16_t {
   kCreateTexture = 21,  // Creates the value that a kernel gets for a texture or a surface, and binds the value to a memory handle. FREE ends it.
   kCopyArray = 22,  // Copies all elements between the memory of a texture and linear device memory.
   kCopyBatch = 23,  // Copies bytes between several pairs of places, in any order. All memory is of this device: device memory, or page-locked host memory.
+  kExternal = 24,  // Parks the stream until the owner's function, which uses the memory of the record, has submitted its work and the owner releases this ticket.
 };
 
 /// How an operation ended, and the class of the JavaScript error.
@@ -86,6 +87,7 @@ enum class Status : uint32_t {
   kDeviceLost = 10,  // The device faulted. This process cannot use it again.
   kBounds = 11,  // A checked kernel accessed an array outside its bounds.
   kInternal = 12,  // A defect of this library, such as a malformed record or a violated invariant.
+  kFunction = 13,  // The owner's function of an EXTERNAL record failed.
 };
 
 /// The handle table of a memory reference.
@@ -586,6 +588,18 @@ static_assert(offsetof(LaunchArg, access) == 1);
 static_assert(offsetof(LaunchArg, size) == 2);
 static_assert(offsetof(LaunchArg, handle) == 4);
 static_assert(offsetof(LaunchArg, value) == 8);
+
+/// `argCount` MEMORY entries of LaunchArg follow.
+struct ExternalRecord {
+  static constexpr Opcode kOpcode = Opcode::kExternal;
+  RecordHeader header;
+  uint32_t arg_count;
+  uint32_t reserved;
+};
+static_assert(sizeof(ExternalRecord) == 24);
+static_assert(offsetof(ExternalRecord, header) == 0);
+static_assert(offsetof(ExternalRecord, arg_count) == 16);
+static_assert(offsetof(ExternalRecord, reserved) == 20);
 
 /// `argCount` entries of LaunchArg follow, one for each entry of the graph's slots.
 struct LaunchGraphRecord {

@@ -79,11 +79,20 @@ ChannelStats Channel::Stats() {
   return stats;
 }
 
-void Channel::ReleaseHold(uint32_t stream, Ticket ticket) {
+void Channel::Release(uint32_t stream, Ticket ticket, bool has_failed) {
   StreamState* state = FindStream(stream);
   if (state == nullptr) return;
-  state->ReleaseHold(ticket);
+  state->ReleaseHold(ticket, has_failed);
   WakeStream(stream);
+}
+
+Ticket Channel::ReadyExternal(uint32_t stream) {
+  const StreamState* state = FindStream(stream);
+  return state == nullptr ? 0 : state->Called();
+}
+
+Result<uint64_t> Channel::EnterContext() {
+  return device_.With([](hal::Device& device) { return device.EnterContext(); });
 }
 
 std::optional<uint64_t> Channel::StreamHandle(uint32_t stream) {

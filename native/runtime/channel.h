@@ -84,8 +84,15 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   void ReportedOf(uint32_t handle, uint64_t offset, uint64_t bytes);
   [[nodiscard]] StatusCode LostStatus() const { return loss_.status(); }
   [[nodiscard]] ChannelStats Stats();
-  /// The HOLD record with this ticket completes, whether it was issued already or not.
-  void ReleaseHold(uint32_t stream, Ticket ticket);
+  /// The HOLD or EXTERNAL record with this ticket completes, whether it was issued already or not.
+  void ReleaseHold(uint32_t stream, Ticket ticket) { Release(stream, ticket, false); }
+  /// The same for an EXTERNAL record whose function failed: the record fails.
+  void FailExternal(uint32_t stream, Ticket ticket) { Release(stream, ticket, true); }
+  /// The last ticket of an EXTERNAL record whose function may be called; 0 without one. The owner is woken at each.
+  [[nodiscard]] Ticket ReadyExternal(uint32_t stream);
+  /// As hal::Device::EnterContext and hal::Backend::LeaveContext.
+  [[nodiscard]] Result<uint64_t> EnterContext();
+  void LeaveContext() { device_.backend().LeaveContext(); }
   /// The driver's stream; nothing until it was made.
   [[nodiscard]] std::optional<uint64_t> StreamHandle(uint32_t stream);
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle) { return tables_.AddressOf(handle); }
@@ -160,6 +167,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   void AskIfPolled();
 
  private:
+  void Release(uint32_t stream, Ticket ticket, bool has_failed);
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
 
   const std::shared_ptr<const void> shared_memory_;  // Outlives what follows.

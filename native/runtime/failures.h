@@ -83,7 +83,7 @@ class FailureLog {
     return last.last + 1 == next.first && last.status.code() == next.status.code() && last.cause == next.cause &&
            last.kernel == next.kernel && last.node == next.node && last.lost_device == next.lost_device &&
            last.requested == next.requested && last.limit == next.limit && !last.has_fault && !next.has_fault &&
-           next.status.code() != StatusCode::kOutOfMemory;
+           next.status.code() != StatusCode::kOutOfMemory && next.status.code() != StatusCode::kFunction;
   }
 
   std::mutex mutex_;

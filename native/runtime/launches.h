@@ -11,6 +11,7 @@
 
 #include "hal/hal.h"
 #include "runtime/failures.h"
+#include "runtime/in_flight.h"
 #include "runtime/record_reader.h"
 
 namespace millrace {
@@ -31,6 +32,11 @@ constexpr bool Writes(uint8_t access) {
 /// Whether the kernel writes a part of the memory.
 constexpr bool IsPart(uint8_t access) {
   return (access & static_cast<uint8_t>(protocol::Access::kPart)) != 0;
+}
+/// How a record uses memory with this access. `is_needed`: it fails if the memory has no contents.
+constexpr Use UseOf(uint8_t access, bool is_needed) {
+  if (is_needed) return Writes(access) ? Use::kReadWrite : Use::kRead;
+  return IsPart(access) ? Use::kWrite : Use::kOverwrite;
 }
 constexpr bool IsCooperative(const protocol::LaunchRecord& record) {
   return (record.flags & static_cast<uint32_t>(protocol::LaunchFlag::kCooperative)) != 0;

@@ -44,16 +44,34 @@ void StreamState::Forget() {
   native_handle_.reset();
 }
 
-void StreamState::ReleaseHold(Ticket ticket) {
+void StreamState::ReleaseHold(Ticket ticket, bool has_failed) {
   std::lock_guard lock(mutex_);
-  if (ticket > Issued()) released_.push_back(ticket);
+  if (ticket > Issued()) released_.push_back({ticket, has_failed});
 }
 
 bool StreamState::TakeRelease(Ticket ticket) {
-  std::lock_guard lock(mutex_);
-  const bool is_released = std::find(released_.begin(), released_.end(), ticket) != released_.end();
-  if (is_released) std::erase_if(released_, [&](Ticket released) { return released <= ticket; });
+  const bool is_released = ReleaseOf(ticket).has_value();
+  if (is_released) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(released_, [&](const Release& release) { return release.ticket <= ticket; });
+  }
   return is_released;
+}
+
+std::optional<bool> StreamState::ReleaseOf(Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(released_, ticket, &Release::ticket);
+  return found == released_.end() ? std::nullopt : std::optional(found->has_failed);
+}
+
+void StreamState::CallOwner(Ticket ticket) {
+  called_.store(ticket, std::memory_order_release);
+  std::shared_ptr<WakeTarget> owner;
+  {
+    std::lock_guard lock(mutex_);
+    owner = owner_;
+  }
+  if (owner != nullptr) owner->Ring();
 }
 
 void StreamState::SetNativeHandle(uint64_t handle) {

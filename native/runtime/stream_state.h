@@ -144,10 +144,16 @@ class StreamState final : public hal::ProgressSink {
   /// The number of waiters. For tests.
   [[nodiscard]] size_t WaiterCount();
 
-  /// Releases the HOLD record with this ticket, issued or not. Thread: any.
-  void ReleaseHold(Ticket ticket);
-  /// Whether the HOLD record with this ticket was released. Drops the release and all earlier ones. Thread: channel.
+  /// Releases the HOLD or EXTERNAL record with this ticket, issued or not. Thread: any.
+  void ReleaseHold(Ticket ticket, bool has_failed = false);
+  /// Whether the record with this ticket was released. Drops the release and all earlier ones. Thread: channel.
   [[nodiscard]] bool TakeRelease(Ticket ticket);
+  /// Whether the record with this ticket was released, and then whether its function failed. Thread: channel.
+  [[nodiscard]] std::optional<bool> ReleaseOf(Ticket ticket);
+  /// The function of the EXTERNAL record with this ticket may be called: rings the owner. Thread: channel.
+  void CallOwner(Ticket ticket);
+  /// The last ticket of CallOwner; 0 before. Thread: any.
+  [[nodiscard]] Ticket Called() const { return called_.load(std::memory_order_acquire); }
 
   /// Sets the driver's handle of the present stream; there is none before and after. Thread: any.
   void SetNativeHandle(uint64_t handle);
@@ -168,6 +174,7 @@ class StreamState final : public hal::ProgressSink {
   KernelFailures& kernel_failures_;                            // The channel.
   std::deque<std::pair<Ticket, std::shared_ptr<void>>> kept_;  // Thread: channel.
   alignas(64) std::atomic<Ticket> issued_{0};
+  std::atomic<Ticket> called_{0};  // The last EXTERNAL record whose function may be called.
   // The lowest ticket of a waiter of each kind; 0 if there is none.
   std::atomic<Ticket> wanted_issued_{0};
   std::atomic<Ticket> wanted_completed_{0};
@@ -176,7 +183,11 @@ class StreamState final : public hal::ProgressSink {
   // Guarded by mutex_.
   std::shared_ptr<WakeTarget> owner_;
   std::vector<Waiter> waiters_;
-  std::vector<Ticket> released_;  // HOLD records that were released before they were issued.
+  struct Release {
+    Ticket ticket;
+    bool has_failed;
+  };
+  std::vector<Release> released_;  // HOLD and EXTERNAL records that were released before they were issued.
   std::optional<uint64_t> native_handle_;
 };
 

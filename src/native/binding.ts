@@ -200,6 +200,13 @@ export interface Binding {
   busyStreams(channel: number): number[];
   /** Completes the HOLD record with this ticket: the owner's function has returned. */
   releaseHold(channel: number, stream: number, ticket: number): void;
+  /** Fails the EXTERNAL record with this ticket: the owner's function failed. */
+  failExternal(channel: number, stream: number, ticket: number): void;
+  /** As Channel.readyExternal. */
+  readyExternal(channel: number, stream: number): number;
+  /** As Channel.enterContext. */
+  enterContext(channel: number): bigint;
+  leaveContext(channel: number): void;
   /** Tells V8 of memory outside of its heap. */
   adjustExternalMemory(bytes: number, isMore: boolean): void;
   streamHandle(channel: number, stream: number): bigint | undefined;

@@ -1,3 +1,4 @@
+// More than 400 lines: one method per record.
 // Encodes records in the environment's record block: one method per record, which returns the record's size for `submit`.
 //
 // One block serves all streams of a thread, because the call that encodes a record also submits it. Fields are written through
@@ -11,6 +12,7 @@ import {
   ArgKind,
   CopyRecord,
   CopyStridedRecord,
+  ExternalRecord,
   FillRecord,
   FillStridedRecord,
   FreeRecord,
@@ -367,6 +369,15 @@ export class Encoder {
     this.#u32[LaunchGraphRecord.GRAPH >> WORD] = graph;
     this.#u32[LaunchGraphRecord.ARG_COUNT >> WORD] = argCount;
     return this.#header(Opcode.LAUNCH_GRAPH, size, stream);
+  }
+
+  /** The memory was written as arguments. */
+  external(stream: number, argCount: number): number {
+    const size = ExternalRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE;
+    this.block.copyWithin(ExternalRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE, LaunchRecord.BYTE_SIZE + argCount * LaunchArg.BYTE_SIZE);
+    this.#u32[ExternalRecord.ARG_COUNT >> WORD] = argCount;
+    this.#u32[(ExternalRecord.ARG_COUNT >> WORD) + 1] = 0;
+    return this.#header(Opcode.EXTERNAL, size, stream);
   }
 
   uploadGraph(stream: number, graph: number): number {

@@ -1,3 +1,4 @@
+// More than 400 lines: one class, whose methods answer one interface.
 // A device without a thread and without native code: its records are executed in this thread, in virtual time. Everything above the
 // channel (devices, streams, events, arrays, ordering between streams, failures, pipelines) is the library's own.
 // Thread: owner.
@@ -31,7 +32,7 @@ import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGr
 import { TestHostMemory } from './host-memory.js';
 import { checkMs, decodeLaunch, type TestKernel, Unbuilt, unbuiltEffect } from './kernels.js';
 import { TestStreams, type Step, type Submitted } from './streams.js';
-import { type Block, copyEffect, type Effect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
+import { type Block, copyEffect, type Effect, externalEffect, fillEffect, long, NO_EFFECT, ofCopies, stridedCopyEffect } from './memory.js';
 import type { DeviceGroup } from './device-group.js';
 import { TestPeerAccess } from './peer-access.js';
 
@@ -72,6 +73,10 @@ export class TestChannel extends TestHostMemory implements Channel {
   /** HOLD records that were released, as 'stream:ticket'. */
   readonly #released: Set<string> = new Set();
   readonly #peers: TestPeerAccess = new TestPeerAccess();
+  /** The last EXTERNAL record of each stream whose function may be called. */
+  readonly #called: Map<number, number> = new Map();
+  /** Those whose functions failed, as 'stream:ticket'. */
+  readonly #failing: Set<string> = new Set();
   #streams = 0;
   /** Of streams that are destroyed. */
   readonly #freeSlots: number[] = [];
@@ -130,6 +135,21 @@ export class TestChannel extends TestHostMemory implements Channel {
     this.streams.issueWaitingSoon();
   }
 
+  failExternal(stream: number, ticket: number): void {
+    this.#failing.add(`${stream}:${ticket}`);
+    this.releaseHold(stream, ticket);
+  }
+
+  readyExternal(stream: number): number {
+    return this.#called.get(stream) ?? 0;
+  }
+
+  enterContext(): bigint {
+    return 0n;
+  }
+
+  leaveContext(): void {}
+
   #step(record: Submitted): Step | undefined {
     const { opcode, view } = record;
     const nothing: Step = { ms: 0, end: () => undefined };
@@ -155,6 +175,8 @@ export class TestChannel extends TestHostMemory implements Channel {
       }
       case Opcode.HOLD:
         return this.#released.delete(`${record.stream}:${record.ticket}`) ? nothing : undefined;
+      case Opcode.EXTERNAL:
+        return this.#external(record);
       case Opcode.STREAM_DESTROY:
         return { ms: 0, end: () => void this.#freeSlots.push(record.stream) };
       case Opcode.RECORD_EVENT:
@@ -162,6 +184,21 @@ export class TestChannel extends TestHostMemory implements Channel {
       default:
         return nothing;
     }
+  }
+
+  /** The function is called when the record is the first of its stream, unless what it reads is poisoned. */
+  #external(record: Submitted): Step | undefined {
+    const effect = externalEffect(record.view, (handle) => this.memory.get(handle));
+    const at = `${record.stream}:${record.ticket}`;
+    if (effect === undefined) return undefined;
+    if (!this.#released.has(at) && causeOf(effect) === 0) {
+      if (this.#called.get(record.stream) !== record.ticket) this.#group.clock.after(0, () => this.#group.progressed(this));
+      this.#called.set(record.stream, record.ticket);
+      return undefined;
+    }
+    this.#released.delete(at);
+    const status = this.#failing.delete(at) ? Status.FUNCTION : undefined;
+    return this.#carryOut(record, { ms: 0, effect }, () => undefined, status);
   }
 
   #allocate({ view, stream, ticket }: Submitted): void {
@@ -239,12 +276,18 @@ export class TestChannel extends TestHostMemory implements Channel {
   }
 
   /** A failure poisons what the operation would have written; what reads that fails too. */
-  #carryOut(record: Submitted, step: NodeStep | undefined, node: () => number | undefined = () => undefined): Step | undefined {
+  #carryOut(
+    record: Submitted,
+    step: NodeStep | undefined,
+    node: () => number | undefined = () => undefined,
+    refused?: Status,
+  ): Step | undefined {
     if (step === undefined) return undefined;
-    const { reads, writes, isWhole, run } = step.effect;
+    const { writes, isWhole, run } = step.effect;
     const end = (): void => {
-      const cause = firstOf([...reads, ...writes.filter(({ isAbsent }) => isAbsent)].map(({ poison }) => poison));
+      const cause = causeOf(step.effect);
       if (cause !== 0) return this.#fail(record, { status: Status.UPSTREAM, cause }, step.effect);
+      if (refused !== undefined) return this.#fail(record, { status: refused }, step.effect);
       try {
         run();
       } catch (error) {
@@ -393,6 +436,11 @@ export class TestChannel extends TestHostMemory implements Channel {
     await this.close();
     return undefined;
   }
+}
+
+/** The failure that poisoned what the operation needs, or 0. */
+function causeOf({ reads, writes }: Effect): number {
+  return firstOf([...reads, ...writes.filter(({ isAbsent }) => isAbsent)].map(({ poison }) => poison));
 }
 
 function unsupported(what: string): UnsupportedError {

@@ -1,11 +1,14 @@
 // The memory of a test device: bytes by handle, and the effects of copies and fills on them.
 import {
+  Access,
   BatchedCopy,
   CopyBatchRecord,
   CopyRecord,
   CopyStridedRecord,
+  ExternalRecord,
   FillRecord,
   FillStridedRecord,
+  LaunchArg,
   Opcode,
   RecordHeader,
   StridedAxis,
@@ -62,6 +65,22 @@ function effectOf(view: DataView, find: FindBlock): Effect | undefined {
     isWhole: byteLength === dst.bytes.length,
     run: () => dst.bytes.set(src.bytes.subarray(from, from + byteLength), long(view, CopyRecord.DST_OFFSET)),
   };
+}
+
+/** Of a function of `external`, which changes no bytes. Undefined while memory that the record names is not allocated. */
+export function externalEffect(view: DataView, find: (handle: number) => Block | undefined): Effect | undefined {
+  const [reads, writes]: [Block[], Block[]] = [[], []];
+  let isWhole = true;
+  for (let n = 0; n < view.getUint32(ExternalRecord.ARG_COUNT, true); n++) {
+    const at = ExternalRecord.BYTE_SIZE + n * LaunchArg.BYTE_SIZE;
+    const block = find(view.getUint32(at + LaunchArg.HANDLE, true));
+    if (block === undefined) return undefined;
+    const access = view.getUint8(at + LaunchArg.ACCESS);
+    if ((access & Access.READ) !== 0) reads.push(block);
+    if ((access & Access.WRITE) !== 0) writes.push(block);
+    if ((access & Access.PART) !== 0) isWhole = false;
+  }
+  return { reads, writes, isWhole, run: () => undefined };
 }
 
 /** The sum over the copies of a record. */

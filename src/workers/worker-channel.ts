@@ -215,6 +215,22 @@ export class WorkerChannel implements Channel {
     this.#binding.releaseHold(this.id, stream, ticket);
   }
 
+  failExternal(stream: number, ticket: number): void {
+    this.#binding.failExternal(this.id, stream, ticket);
+  }
+
+  readyExternal(stream: number): number {
+    return this.#binding.readyExternal(this.id, stream);
+  }
+
+  enterContext(): bigint {
+    return this.#binding.enterContext(this.id);
+  }
+
+  leaveContext(): void {
+    this.#binding.leaveContext(this.id);
+  }
+
   collectGarbage(): void {
     collectGarbage();
   }

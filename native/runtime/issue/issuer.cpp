@@ -20,6 +20,7 @@ Issuer::Issuer(const ChannelParts& parts)
       memory_({parts, progress_, waits_, ends_, frees_}),
       copies_({parts, progress_, waits_, ends_, frees_}),
       launches_({parts, progress_, waits_, ends_, frees_}),
+      externals_({parts, progress_, waits_, ends_, frees_}),
       events_({parts, progress_, waits_, ends_, frees_}),
       textures_({parts, progress_, waits_, ends_, frees_}),
       graphs_({{parts, progress_, waits_, ends_, frees_}, copies_}) {}
@@ -56,6 +57,8 @@ Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& recor
       return streams_.Wait(stream, ticket, reader);
     case Opcode::kHold:
       return streams_.Hold(stream, ticket);
+    case Opcode::kExternal:
+      return externals_.External(stream, ticket, reader);
     case Opcode::kNop:
       return streams_.Nop(stream, ticket);
     case Opcode::kAlloc:

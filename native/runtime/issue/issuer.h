@@ -11,6 +11,7 @@
 #include "runtime/issue/copy_records.h"
 #include "runtime/issue/device_progress.h"
 #include "runtime/issue/event_records.h"
+#include "runtime/issue/external_records.h"
 #include "runtime/issue/graph_records.h"
 #include "runtime/issue/issue_parts.h"
 #include "runtime/issue/launch_records.h"
@@ -54,6 +55,7 @@ class Issuer {
   MemoryRecords memory_;
   CopyRecords copies_;
   LaunchRecords launches_;
+  ExternalRecords externals_;
   EventRecords events_;
   TextureRecords textures_;
   GraphRecords graphs_;

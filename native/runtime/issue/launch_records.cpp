@@ -40,15 +40,6 @@ std::optional<Failure> BeyondLimits(const protocol::LaunchRecord& record, hal::K
   return beyond("blocks of a cooperative launch", blocks, most.value());
 }
 
-namespace {
-
-constexpr Use UseOf(uint8_t access, bool is_needed) {
-  if (is_needed) return Writes(access) ? Use::kReadWrite : Use::kRead;
-  return IsPart(access) ? Use::kWrite : Use::kOverwrite;
-}
-
-}  // namespace
-
 template <bool kLooksElsewhere>
 Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::LaunchRecord record;

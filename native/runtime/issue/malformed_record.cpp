@@ -59,6 +59,9 @@ void MalformedRecord::AddWritten(uint32_t device, const Record& record) {
     case Opcode::kLaunch:
       return add(protocol::LaunchRecord{},
                  [&](const auto& launch) { AddLaunch(device, ArgsOf(reader, launch.arg_count)); });
+    case Opcode::kExternal:
+      return add(protocol::ExternalRecord{},
+                 [&](const auto& external) { AddLaunch(device, ArgsOf(reader, external.arg_count)); });
     case Opcode::kLaunchGraph:
       return add(protocol::LaunchGraphRecord{},
                  [&](const auto& launch) { AddGraph(launch.graph, ArgsOf(reader, launch.arg_count)); });

@@ -1,3 +1,4 @@
+// More than 400 lines: one class, half of which is its documentation.
 // The methods that submit operations, which Stream inherits. Each submits its record before it returns, so the caller needs to await nothing
 // before the next call. Promises only report to the host.
 // Thread: the one that made it.
@@ -16,6 +17,7 @@ import type { OperationTimer } from '../events/operation-timer.js';
 import type { KernelPlan } from '../kernels/kernel-plan.js';
 import type { CudaParams, Kernel, LaunchShape, Params } from '../kernels/kernel.js';
 import { allocate, allocateCaptured } from '../memory/allocation.js';
+import type { RawStream } from '../operations/external-function.js';
 import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { checkHostCall, type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
 import { LaunchCalls } from '../operations/launch-calls.js';
@@ -37,6 +39,7 @@ import {
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
 import { type DeviceEvent, recordEvent, submitWaitEvent } from './event.js';
+import { type ExternalArrays, type ExternalOptions, submitExternal } from './external.js';
 import { Graph, type GraphValues } from './graph.js';
 import type { LaunchArgs } from './launch-args.js';
 import { submitGraphLaunch, submitGraphUpload } from './launch-graph.js';
@@ -294,6 +297,32 @@ export abstract class Recorder extends CopyRecorder {
   hold(fn: (signal: AbortSignal) => void | PromiseLike<unknown>, opts: HoldOptions): Operation {
     this.checkOpen();
     return submitHold(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
+  }
+
+  /**
+   * Calls `fn` at this point of the stream with the handles and addresses that a foreign library needs, and continues with what follows:
+   * `torch.cuda.ExternalStream`, `cupy.cuda.ExternalStream`, cuBLAS or cuFFT by hand. On CUDA, `fn` is called as soon as everything before it has
+   * been submitted to `raw.stream`; the work that it submits there runs behind that, and the stream's next operation behind the work. The
+   * device's context is current on this thread until `fn` returns. On a CPU device, everything before has finished, and `fn` may access the
+   * addresses itself.
+   *
+   * `reads` and `writes` count as a launch's arguments do: for the order between streams, hazards and failures. If an array of `reads`
+   * is poisoned, `fn` is not called and `done` rejects with UpstreamError. If `fn` throws or its promise rejects, `done` rejects with that error,
+   * and the arrays of `writes` are poisoned. A promise stops the stream until it has settled, for at most `timeoutMs`: then `done` rejects
+   * with WaitTimeoutError. As in a `hold`, a wait for this stream inside `fn` is a StateError. `fn` does not wait for host functions before
+   * it. Throws ArgumentError for bad options, StateError for a disposed array, CaptureError in a capture.
+   * @example
+   * stream.external({ reads: { a, b }, writes: { c }, label: 'gemm' }, ({ stream: handle, pointers }) => {
+   *   cublasSetStream(cublas, handle);
+   *   cublasSgemm(cublas, 0, 0, n, n, n, one, pointers.b, n, pointers.a, n, zero, pointers.c, n);
+   * });
+   */
+  external<R extends ExternalArrays = Record<never, never>, W extends ExternalArrays = Record<never, never>>(
+    options: ExternalOptions<R, W>,
+    fn: (raw: RawStream<string & (keyof R | keyof W)>) => unknown,
+  ): Operation {
+    this.checkOpen();
+    return submitExternal(this, options, fn, (ticket, label) => this.operation('external', ticket, label, undefined));
   }
 
   /** @internal */

@@ -17,9 +17,20 @@ export interface OperationInfo {
 }
 /**
  * What an operation does. 'host' is a `host` or `hold`, 'record' an event with timing or for other processes, 'wait' a `waitEvent` or
- * `waitStream`, 'graph' a launch of a graph, 'upload-graph' a `graph.upload`.
+ * `waitStream`, 'graph' a launch of a graph, 'upload-graph' a `graph.upload`, 'external' a function of `external`.
  */
-export type OperationKind = 'copy' | 'launch' | 'fill' | 'alloc' | 'free' | 'host' | 'graph' | 'upload-graph' | 'record' | 'wait';
+export type OperationKind =
+  | 'copy'
+  | 'launch'
+  | 'fill'
+  | 'alloc'
+  | 'free'
+  | 'host'
+  | 'graph'
+  | 'upload-graph'
+  | 'record'
+  | 'wait'
+  | 'external';
 
 /** Why a stream waits: `waitEvent` ('event'), `waitStream` ('stream'), an array that several streams use ('array'), a `hold` ('host'). */
 export type WaitCause = 'event' | 'stream' | 'array' | 'host';

@@ -127,6 +127,13 @@ export interface Channel {
 
   /** Completes the HOLD record with this ticket. */
   releaseHold(stream: number, ticket: number): void;
+  /** Fails the EXTERNAL record with this ticket; `releaseHold` completes it. */
+  failExternal(stream: number, ticket: number): void;
+  /** The last ticket of an EXTERNAL record whose function may be called; 0 without one. A wake tells of each. */
+  readyExternal(stream: number): number;
+  /** Makes the device's context current on this thread until `leaveContext`, and returns its handle: 0n on a device without contexts. */
+  enterContext(): bigint;
+  leaveContext(): void;
   /** Tells V8 that this thread's objects hold so many bytes more, or less, outside of its heap. */
   weigh(bytes: number): void;
   /** Collects what this thread no longer uses, at once. */

@@ -68,6 +68,7 @@ export const KINDS: ReadonlyMap<number, CapturedNode['kind']> = new Map([
 /** What the other records are, in messages. */
 export const REFUSED: ReadonlyMap<number, string> = new Map([
   [Opcode.HOLD, 'a hold: hold the stream before or after a launch of the graph'],
+  [Opcode.EXTERNAL, 'an external function: call it before or after a launch of the graph'],
   [Opcode.WAIT_EVENT, 'a wait for an event of another process'],
   [Opcode.ADOPT, 'the adoption of an array'],
   [Opcode.ALLOC_ARRAY, 'a new texture: create it before the capture'],

@@ -29,23 +29,28 @@ export interface HoldOptions extends HostOptions {
 export function submitHold(site: StreamContext, fn: unknown, opts: HoldOptions, make: MakeOperation): Operation {
   const { label, signal } = checkHost(fn, opts, ['label', 'signal', 'timeoutMs']);
   const { timeoutMs } = (opts ?? {}) as Partial<HoldOptions>;
-  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
-    const limits = `a number of milliseconds from 0 to ${MAX_TIMEOUT_MS}`;
-    const message =
-      timeoutMs === undefined
-        ? `The option timeoutMs is missing: how long the hold may stop the stream, ${limits}. Example: stream.hold(fn, { timeoutMs: 5000 }).`
-        : `The option timeoutMs (${show(timeoutMs)}) of a hold is not ${limits}.`;
-    throw badArgument('timeoutMs', timeoutMs, message, MAX_TIMEOUT_MS);
-  }
+  checkHoldTime(timeoutMs, 'a hold');
   const { core, timeline } = site;
   const before = timeline.here();
   const ticket = core.submit(timeline, core.encoder.hold(timeline.slot));
   return new HoldCall(site, ticket, fn as HoldFunction, signal, timeoutMs, before).begin((at) => make(at, label));
 }
 
-type HoldFunction = (signal: AbortSignal) => unknown;
+export type HoldFunction = (signal: AbortSignal) => unknown;
 
-class HoldCall extends HostCall {
+/** Throws unless the value is a time that a function may stop its stream. `whose`: in messages. */
+export function checkHoldTime(timeoutMs: unknown, whose: string): asserts timeoutMs is number {
+  if (typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS) return;
+  const limits = `a number of milliseconds from 0 to ${MAX_TIMEOUT_MS}`;
+  const message =
+    timeoutMs === undefined
+      ? `The option timeoutMs is missing: how long the hold may stop the stream, ${limits}. Example: stream.hold(fn, { timeoutMs: 5000 }).`
+      : `The option timeoutMs (${show(timeoutMs)}) of ${whose} is not ${limits}.`;
+  throw badArgument('timeoutMs', timeoutMs, message, MAX_TIMEOUT_MS);
+}
+
+/** A function that its stream waits for. */
+export class HoldCall extends HostCall {
   readonly #fn: HoldFunction;
   readonly #timeoutMs: number;
   readonly #held: Held;
@@ -83,7 +88,7 @@ class HoldCall extends HostCall {
     this.#cancelTimer = this.site.core.clock.after(this.#timeoutMs, () => this.#timeUp());
     let result: Promise<unknown>;
     try {
-      result = this.context.runInAsyncScope(() => runHeld(this.#held, () => promiseOf(this.#fn(controller.signal))));
+      result = this.context.runInAsyncScope(() => runHeld(this.#held, () => promiseOf(this.invoke(controller.signal))));
     } catch (error) {
       this.#end(asError(error));
       return;
@@ -94,9 +99,13 @@ class HoldCall extends HostCall {
     );
   }
 
+  protected invoke(signal: AbortSignal): unknown {
+    return this.#fn(signal);
+  }
+
   protected override drop(): void {
     this.#state = 'over';
-    this.#release();
+    this.release(this.error);
   }
 
   protected override lose(error: Error): void {
@@ -104,7 +113,7 @@ class HoldCall extends HostCall {
     this.#finish();
     super.lose(error);
     // A device that is being closed runs its operations to the end, so release the stream.
-    this.#release();
+    this.release(error);
     this.#abortSignal(error);
   }
 
@@ -118,14 +127,14 @@ class HoldCall extends HostCall {
     this.#finish();
     if (error === undefined) this.settle();
     else this.fail(error);
-    this.#release();
+    this.release(error);
   }
 
   #timeUp(): void {
     const { core, timeline } = this.site;
-    const label = this.operation?.label;
+    const { kind = 'host', label } = this.operation ?? {};
     const { streams } = diagnoseWait([{ timeline, ticket: this.ticket }]);
-    const what = `The hold${label === undefined ? '' : ` ${label}`} of stream ${timeline.label} of device ${core.name}`;
+    const what = `The ${kind === 'host' ? 'hold' : 'external function'}${label === undefined ? '' : ` ${label}`} of stream ${timeline.label} of device ${core.name}`;
     const message = `${what} took longer than its timeout (${this.#timeoutMs} ms); the stream continues.`;
     const facts = { device: core.name, stream: timeline.label, operation: this.operation };
     const error = new WaitTimeoutError('ERR_MILLRACE_TIMEOUT', message, this.#timeoutMs, streams, facts);
@@ -140,7 +149,8 @@ class HoldCall extends HostCall {
     this.stopListening();
   }
 
-  #release(): void {
+  /** The stream goes on; with an error, the function failed or was not called. */
+  protected release(_error?: Error): void {
     const { core, timeline } = this.site;
     if (core.lostError?.reason !== 'worker-exit') core.channel.releaseHold(timeline.slot, this.ticket);
   }

@@ -228,7 +228,8 @@ export function hostError(error: Error, operation: Operation): MillraceError {
   if (error instanceof MillraceError) return error;
   const { kind, label, stream, device } = operation;
   const name = label === undefined ? '' : ` ${label}`;
-  const what = `${kind === 'graph' ? `A host function of graph${name}` : `The host function${name}`} on stream ${stream} of device ${device}`;
+  const whose = kind === 'graph' ? `A host function of graph${name}` : `The ${kind} function${name}`;
+  const what = `${whose} on stream ${stream} of device ${device}`;
   return new MillraceError('ERR_MILLRACE_HOST', `${what} failed: ${error.message}`, { device, stream, operation, cause: error });
 }
 

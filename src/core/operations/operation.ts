@@ -202,7 +202,7 @@ export class Operation implements OperationInfo {
       await this.#core.waits.until(this.#timeline, this.#ticket, this.#canFail ? this : undefined, options, [this.#point], through);
     } catch (error) {
       if (this.failure !== undefined) this.#core.failures.reported(this.#timeline, this.#ticket, this.parts);
-      throw error;
+      throw this.failure === undefined ? error : (this.#thrown ?? error);
     }
     const error = hostCompletion?.error ?? this.#ending?.error;
     if (error !== undefined) throw error;
@@ -210,6 +210,11 @@ export class Operation implements OperationInfo {
     if (this.#span === undefined) return timing;
     const deviceMs = await this.#span.elapsedMs(opts);
     return deviceMs === undefined ? timing : { ...timing, deviceMs };
+  }
+
+  /** The function's own error, which the device reports as its failure. */
+  get #thrown(): Error | undefined {
+    return this.kind === 'external' ? this.hostCompletion?.error : undefined;
   }
 
   get #point(): Point {
@@ -227,7 +232,7 @@ export class Operation implements OperationInfo {
     core.failures.noteAndReport(timeline, this.#ticket);
     const reported = this.#canFail ? core.failures.peek(timeline, this.#ticket, this) : undefined;
     if (reported !== undefined) core.failures.reported(timeline, this.#ticket, this.parts);
-    const error = reported ?? this.hostCompletion?.error;
+    const error = this.#thrown ?? reported ?? this.hostCompletion?.error;
     const ending = { error: error instanceof Promise ? undefined : error, status: error === undefined ? 'finished' : 'failed' } as const;
     this.#ending = ending;
     if (error instanceof Promise) void error.then((reason) => (this.#ending = { error: reason, status: 'failed' }));

@@ -125,6 +125,9 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
         );
       }
       return new LaunchError('ERR_MILLRACE_LAUNCH', `${what} ${where} was refused by the device${note}.`, facts);
+    // The function ran on another thread, or its error is no longer kept.
+    case Status.FUNCTION:
+      return new MillraceError('ERR_MILLRACE_HOST', `${what} ${where} failed${note}.`, facts);
     case Status.UNSUPPORTED:
       return new UnsupportedError(
         'ERR_MILLRACE_UNSUPPORTED',

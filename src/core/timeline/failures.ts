@@ -8,7 +8,7 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { type DeviceLostError, MillraceError } from '../base/errors.js';
+import { AbortError, type DeviceLostError, MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
@@ -108,6 +108,8 @@ export class FailureLog {
   readonly #unhandled: UnhandledFailures = new UnhandledFailures();
   /** Streams with failures that were not read yet. */
   readonly #behind: Set<Timeline> = new Set();
+  /** The errors of failed functions of `external`, by ticket, until their failures are read. */
+  readonly #thrown: WeakMap<Timeline, Map<number, MillraceError>> = new WeakMap();
   #count = 0;
   #hasWarned = false;
   #isReporting = false;
@@ -142,6 +144,12 @@ export class FailureLog {
     this.noteAndReport(timeline);
   }
 
+  /** The function of an EXTERNAL record failed, and the device will report that as the failure of the record. */
+  willFail(timeline: Timeline, ticket: number, error: MillraceError): void {
+    const thrown = this.#thrown.get(timeline) ?? new Map<number, MillraceError>();
+    this.#thrown.set(timeline, thrown.set(ticket, error));
+  }
+
   /**
    * Reads the failures that are new on a stream: as many as this turn may, and those of everything up to the ticket `through`. Further turns
    * read the others.
@@ -165,7 +173,11 @@ export class FailureLog {
         continue;
       }
       if (record.status === Status.OUT_OF_MEMORY) this.#context.refused(timeline, record.first);
-      const entry = this.#enter(record, timeline, undefined);
+      const thrown = record.status === Status.FUNCTION ? this.#thrown.get(timeline) : undefined;
+      const entry = this.#enter(record, timeline, thrown?.get(record.first));
+      thrown?.delete(record.first);
+      // The caller who aborted it knows; what derives from it still fails.
+      if (entry.error instanceof AbortError) this.#keep(entry);
       this.#unhandled.add(timeline, entry);
     }
   }
@@ -342,6 +354,8 @@ export class FailureLog {
 
   #describe({ record, failureLog }: Found, stream: string, operation: OperationInfo | undefined): MillraceError | Promise<MillraceError> {
     const { id, node } = record;
+    const thrown = record.status === Status.FUNCTION ? this.#entries.get(id)?.error : undefined;
+    if (thrown !== undefined) return thrown;
     const failed = node === undefined ? undefined : this.#entries.get(id)?.graph?.failedNode(node, record.kernel);
     return describeFailure(record, {
       device: this.#device,

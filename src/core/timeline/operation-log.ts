@@ -23,6 +23,7 @@ const KINDS: readonly (OperationKind | undefined)[] = [
   'record',
   'wait',
   'upload-graph',
+  'external',
 ];
 const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
   KINDS.flatMap((kind, number) => (kind === undefined ? [] : [[kind, number]])),
@@ -41,6 +42,7 @@ for (const [kind, opcodes] of [
   ['wait', [Opcode.WAIT, Opcode.WAIT_EVENT]],
   ['record', [Opcode.RECORD_EVENT]],
   ['host', [Opcode.HOLD]],
+  ['external', [Opcode.EXTERNAL]],
 ] as const)
   for (const opcode of opcodes) NUMBER_OF_OPCODE[opcode] = NUMBERS[kind];
 

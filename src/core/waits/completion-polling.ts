@@ -90,6 +90,8 @@ export class CompletionPolling {
   readonly #lines: Map<Timeline, Line> = new Map();
   /** Lines with waiters. */
   readonly #waiting: Set<Line> = new Set();
+  /** Called at each wake: for wakes that tell of no ticket. They must not throw. */
+  readonly onWake: Set<() => void> = new Set();
   #holders = 0;
   #isPolling = false;
   #pollUntilMs = 0;
@@ -158,6 +160,7 @@ export class CompletionPolling {
     this.#left = SETTLED_PER_TURN;
     this.drain();
     this.#arm();
+    for (const look of this.onWake) look();
   }
 
   /** Settles the waiters whose tickets were reached, as many as this turn may. Returns whether waiters remain. */

@@ -153,6 +153,8 @@ const cases = {
   'await array.read() of 64 elements 500 times': () => many(500, () => y.read()),
   'await array.item() 500 times': () => many(500, () => y.item(0)),
   'await stream.host() 500 times': () => many(500, () => device.stream.host(() => undefined).done),
+  'await stream.external() 200 times': () => many(200, () => device.stream.external({ reads: { y } }, () => undefined).done),
+  'stream.external() 2,000 times': ofStream(2000, () => device.stream.external({}, () => undefined).done),
   'await stream.hold() 200 times': () => many(200, () => device.stream.hold(() => undefined, { timeoutMs: 60_000 }).done),
   'await createStream().close() 200 times': () => many(200, () => device.createStream().close()),
   // Much that ends at once.

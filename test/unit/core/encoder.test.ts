@@ -11,6 +11,7 @@ import {
   CopyBatchRecord,
   CopyRecord,
   CreateTextureRecord,
+  ExternalRecord,
   LaunchArg,
   LaunchRecord,
   MemorySpace,
@@ -155,6 +156,29 @@ describe('encoder', () => {
       MemorySpace.HOST,
     ]);
     expect([view.getUint32(at + LaunchArg.HANDLE, true), u64(at + LaunchArg.VALUE)]).toEqual([7, 2n ** 35n + 1n]);
+  });
+
+  test('the memory of an external function survives a wait, and follows its record', () => {
+    encoder.memoryArg(0, 1, 77, 2 ** 35);
+    encoder.memoryArg(1, 6, 78, 4);
+    encoder.wait(1, 2, 3, 4);
+    const bytes = encoder.external(3, 2);
+    expect(bytes).toBe(ExternalRecord.BYTE_SIZE + 2 * LaunchArg.BYTE_SIZE);
+    header(Opcode.EXTERNAL, bytes, 3);
+    expect(view.getUint32(ExternalRecord.ARG_COUNT, true)).toBe(2);
+    const args = [0, 1].map((n) => {
+      const at = ExternalRecord.BYTE_SIZE + n * LaunchArg.BYTE_SIZE;
+      return [
+        view.getUint8(at),
+        view.getUint8(at + LaunchArg.ACCESS),
+        view.getUint32(at + LaunchArg.HANDLE, true),
+        u64(at + LaunchArg.VALUE),
+      ];
+    });
+    expect(args).toEqual([
+      [ArgKind.MEMORY, 1, 77, 2n ** 35n],
+      [ArgKind.MEMORY, 6, 78, 4n],
+    ]);
   });
 
   test('the bytes of structs follow the entries of a launch', () => {

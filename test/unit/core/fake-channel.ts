@@ -1,3 +1,4 @@
+// More than 400 lines: one class, whose methods answer one interface.
 // A Channel without a device: keeps what was submitted, completes when told. Tickets are claimed as the native side does.
 import type { BuildReport, Channel, ModuleReport, VariableSpec } from '../../../src/core/channel/channel.js';
 import type { FaultSource } from '../../../src/core/channel/build-spec.js';
@@ -232,6 +233,20 @@ export class FakeChannel implements Channel {
   releaseHold(stream: number, ticket: number): void {
     this.released.push(`${stream}:${ticket}`);
   }
+
+  failExternal(stream: number, ticket: number): void {
+    this.released.push(`${stream}:${ticket}`);
+  }
+
+  readyExternal(): number {
+    return 0;
+  }
+
+  enterContext(): bigint {
+    return 0n;
+  }
+
+  leaveContext(): void {}
 
   /** Streams that the device has not made yet. */
   readonly unmade: Set<number> = new Set();

@@ -189,6 +189,33 @@ describe('a test device', () => {
     await ended;
   });
 
+  test('calls a function of external at its place, with addresses 0n, and fails what derives from its failure', async () => {
+    const { clock, device } = bench();
+    const { stream } = device;
+    const [x, y] = [device.zeros(2, i32), device.zeros(2, i32)];
+    let given: unknown;
+    const waited = stream.external({ reads: { x }, writes: { y } }, async ({ stream: handle, context, pointers }) => {
+      given = { handle, context, pointers };
+      await clock.sleep(30);
+    });
+    await clock.run(() => waited.done);
+    expect([clock.now, given]).toEqual([30, { handle: 0n, context: 0n, pointers: { x: 0n, y: 0n } }]);
+    const boom = new Error('no ink');
+    const failed = stream.external({ writes: { y } }, () => {
+      throw boom;
+    });
+    let calls = 0;
+    const derived = stream.external({ reads: { y }, writes: { x } }, () => calls++);
+    const errors = [failed, derived].map(({ done }) => done.then(undefined, (error: unknown) => error));
+    await clock.run(() => stream.synchronize());
+    expect(await errors[0]).toBe(boom);
+    expect(await errors[1]).toMatchObject({ name: 'UpstreamError', cause: { cause: boom } });
+    expect(calls).toBe(0);
+    await expect(clock.run(() => x.read())).rejects.toThrow(UpstreamError);
+    await clock.run(() => stream.external({ writes: { x, y } }, () => undefined).done);
+    expect([...(await clock.run(() => x.read()))]).toEqual([0, 0]);
+  });
+
   test('poisons what a failed launch would have written', async () => {
     const clock = createTestClock();
     const fail = testKernel(add, {
