@@ -1,14 +1,11 @@
 // A histogram of measurements that grows while they come. auditTime limits how often it is drawn, not how often it is computed.
-import { f32, inout, input, kernel, openDevice, overlap, u32, type DeviceSpec } from 'millrace';
+import { openDevice, overlap, type DeviceSpec } from 'millrace';
+import { histogram } from 'millrace/ops';
 import { auditTime, lastValueFrom, scan, tap } from 'rxjs';
 
 const BINS = 16;
 const CHUNK = 100_000;
 const CHUNKS = 40;
-
-const histogram = kernel('histogram', { x: input(f32), bins: inout(u32) }, ({ x, bins }, { i, i32, clamp, atomicAdd }) => {
-  atomicAdd(bins, clamp(i32(x[i]! * 16), 0, 15), 1);
-});
 
 await using device = await openDevice((process.argv[2] ?? 'auto') as DeviceSpec);
 
@@ -18,18 +15,15 @@ function* measurements() {
     yield Float32Array.from({ length: CHUNK }, (_, n) => ((n * 7919) % 1000) / 2000 + ((n * 104_729) % 997) / 1994);
 }
 
-function draw(bins: Uint32Array, write: (line: string) => void): void {
+function draw(bins: Int32Array, write: (line: string) => void): void {
   const most = Math.max(...bins);
   for (const count of bins.subarray(6, 10)) write('#'.repeat(Math.round((20 * count) / most)));
 }
 
-const live$ = overlap(device, measurements, { depth: 3 }, async (chunk, lane) => {
-  const x = lane.from(chunk);
-  const bins = lane.zeros(BINS, u32);
-  lane.stream.launch(histogram, x.length, { x, bins });
-  return await bins.read();
-}).pipe(
-  scan((total, bins) => total.map((count, bin) => count + bins[bin]!), new Uint32Array(BINS)),
+const live$ = overlap(device, measurements, { depth: 3 }, (chunk, lane) =>
+  histogram(lane.from(chunk), BINS, { range: [0, 1], stream: lane }).read(),
+).pipe(
+  scan((total, bins) => total.map((count, bin) => count + bins[bin]!), new Int32Array(BINS)),
   auditTime(40),
   tap((bins) => process.stderr.isTTY && draw(bins, (line) => process.stderr.write(`${line}\n`))),
 );

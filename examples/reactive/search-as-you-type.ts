@@ -1,15 +1,10 @@
 // Search as you type on a vector index. switchMap ends the search for a text as soon as the user has typed another one.
-import { f32, input, kernel, openDevice, output, overlap, type DeviceSpec } from 'millrace';
+import { openDevice, overlap, type DeviceSpec } from 'millrace';
+import { argmax, matmul } from 'millrace/ops';
 import { distinctUntilChanged, Subject, switchMap } from 'rxjs';
 
 const WORDS = ['device', 'stream', 'event', 'kernel', 'pinned memory', 'launch', 'barrier', 'shared memory', 'memory pool', 'observable'];
 const SIZE = 128;
-
-const scoresOf = kernel('scores', { query: input(f32), words: input(f32, 2), score: output(f32) }, ({ query, words, score }, { i }) => {
-  let sum = 0;
-  for (let k = 0; k < query.length; k++) sum += query[k]! * words[i]![k]!;
-  score[i] = sum;
-});
 
 /** A vector with one entry for each pair of neighbouring letters, of length 1. */
 function embed(text: string): Float32Array {
@@ -24,12 +19,8 @@ using words = device.from(Float32Array.from(WORDS.flatMap((word) => [...embed(wo
 
 const search = (text: string) =>
   overlap(device, [text], { depth: 1 }, async (wanted, lane) => {
-    const query = lane.from(embed(wanted));
-    const score = lane.empty(WORDS.length);
-    lane.stream.launch(scoresOf, WORDS.length, { query, words, score });
-    const scores = await score.read();
-    const ranked = WORDS.map((word, at) => ({ word, score: scores[at]! })).toSorted((a, b) => b.score - a.score);
-    return `${wanted}: ${ranked[0]!.word}`;
+    const scores = matmul(words, lane.from(embed(wanted)), { stream: lane });
+    return `${wanted}: ${WORDS[await argmax(scores, { stream: lane }).item()]}`;
   });
 
 const typed$ = new Subject<string>();

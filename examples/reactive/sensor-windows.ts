@@ -1,15 +1,10 @@
-// Sliding windows over a sensor's samples. The device computes the mean of 32 windows in one launch, and scan keeps the baseline to compare with.
-import { batchFor, f32, input, kernel, openDevice, output, overlapMap, type DeviceSpec } from 'millrace';
+// Sliding windows over a sensor's samples. The device computes the means of 32 windows at once, and scan keeps the baseline to compare with.
+import { batchFor, openDevice, overlapMap, type DeviceSpec } from 'millrace';
+import { mean } from 'millrace/ops';
 import { bufferCount, concatMap, filter, from, map, scan } from 'rxjs';
 
 const WINDOW = 256;
 const STEP = 64;
-
-const means = kernel('means', { samples: input(f32, 2), mean: output(f32) }, ({ samples, mean }, { i }) => {
-  let sum = 0;
-  for (let at = 0; at < samples.shape[1]; at++) sum += samples[i]![at]!;
-  mean[i] = sum / samples.shape[1];
-});
 
 await using device = await openDevice((process.argv[2] ?? 'auto') as DeviceSpec);
 
@@ -22,22 +17,20 @@ const means$ = from(readings()).pipe(
   bufferCount(WINDOW, STEP),
   filter((window) => window.length === WINDOW),
   batchFor({ maxItems: 32, maxWaitMs: 5 }),
-  overlapMap(device, { overflow: 'buffer', maxQueue: 1000 }, async (windows, lane) => {
+  overlapMap(device, { overflow: 'buffer', maxQueue: 1000 }, (windows, lane) => {
     const samples = lane.from(Float32Array.from(windows.flat()), { shape: [windows.length, WINDOW] });
-    const mean = lane.empty(windows.length);
-    lane.stream.launch(means, windows.length, { samples, mean });
-    return await mean.read();
+    return mean(samples, { axis: 1, stream: lane }).read();
   }),
   concatMap((batch) => from(batch)),
 );
 
 const alarms$ = means$.pipe(
-  scan(({ baseline }, mean, index) => ({ baseline: 0.99 * baseline + 0.01 * mean, mean, first: index * STEP }), {
+  scan(({ baseline }, own, index) => ({ baseline: 0.99 * baseline + 0.01 * own, own, first: index * STEP }), {
     baseline: 20,
-    mean: 20,
+    own: 20,
     first: 0,
   }),
-  filter(({ baseline, mean }) => mean - baseline > 5),
+  filter(({ baseline, own }) => own - baseline > 5),
   map(({ first }) => first),
 );
 

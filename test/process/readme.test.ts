@@ -20,7 +20,16 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const compiler = join(root, 'node_modules/typescript/bin/tsc');
 // Inside the project, so that the programs can import millrace by its name.
 const output = join(root, 'build/readme');
-const PAGES = ['README.md', 'docs/reactive.md', 'docs/graphs.md', 'docs/textures.md', 'docs/operations.md', 'docs/coming-from.md'] as const;
+const PAGES = [
+  'README.md',
+  'docs/reactive.md',
+  'docs/graphs.md',
+  'docs/textures.md',
+  'docs/operations.md',
+  'docs/coming-from/cupy.md',
+  'docs/coming-from/pytorch.md',
+  'docs/coming-from/warp.md',
+] as const;
 const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
 const blocks = (text: string, language: string): { readonly code: string; readonly at: number }[] =>

@@ -107,7 +107,12 @@ describe('files that the documentation names', () => {
     readdirSync(join(repository, folder))
       .filter((name) => name.endsWith('.md') && name !== 'gpu-runs.md')
       .map((name) => posix.join(folder, name));
-  const pages = [...pagesOf('.').filter((page) => page !== 'CHANGELOG.md'), ...pagesOf('docs'), ...pagesOf('docs/decisions')];
+  const pages = [
+    ...pagesOf('.').filter((page) => page !== 'CHANGELOG.md'),
+    ...pagesOf('docs'),
+    ...pagesOf('docs/coming-from'),
+    ...pagesOf('docs/decisions'),
+  ];
   const files = ['src', 'native', 'test', 'bench', 'scripts', 'examples', 'dist/headers'].flatMap((folder) =>
     readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' }).map((path) => `/${folder}/${path}`),
   );
