@@ -37,7 +37,7 @@ function packMain() {
   const listed = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
   if (listed.status !== 0) throw new Error(`npm pack: ${listed.stderr}`);
   for (const { path } of JSON.parse(listed.stdout)[0].files) cpSync(join(root, path), join(folder, path));
-  const declarations = joinDeclarations(join(root, 'dist'), ['index.d.ts', 'ops/index.d.ts', 'testing/index.d.ts']);
+  const declarations = joinDeclarations(join(root, 'dist'), ['index.d.ts', 'ops/index.d.ts', 'recording/index.d.ts', 'testing/index.d.ts']);
   // A clone is not published, has scripts, and depends on no platform package, which need not exist yet.
   const { private: _private, scripts: _scripts, devDependencies: _tools, files: _files, binary: _binary, ...published } = manifest;
   pack('main', {

@@ -2,6 +2,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { cpuTasks, createCpuPool, openDevice, UnavailableError, type Device } from 'millrace';
+import { recordTimeline } from 'millrace/timeline';
 import type * as cpuStages from './cpu-stages.js';
 import { ensureTargets, HELP, listPhotos, readOptions, type Options } from './options.js';
 import { KERNELS, processPhotos, type Outcome, type Photo } from './pipeline.js';
@@ -38,6 +39,7 @@ async function orRefuse<T>(made: Promise<T>): Promise<T> {
 async function run(device: Device, photos: readonly Photo[], options: Options, signal: AbortSignal): Promise<number> {
   await using pool = createCpuPool(new URL('./cpu-stages.js', import.meta.url));
   const timeline = new Timeline();
+  using recording = recordTimeline(device);
   const outcomes: Outcome[] = [];
   const tools = { cpu: cpuTasks<typeof cpuStages>(pool), outFolder: options.outFolder, timeline, signal };
   const loopDelay = monitorEventLoopDelay({ resolution: 1 });
@@ -57,7 +59,8 @@ async function run(device: Device, photos: readonly Photo[], options: Options, s
 
   const skipped = outcomes.filter((outcome) => outcome.kind === 'skipped');
   const written = outcomes.filter((outcome) => outcome.kind === 'written');
-  await writeWhole(options.timelineFile, timeline.toChromeTrace());
+  await recording.stop();
+  await writeWhole(options.timelineFile, recording.toChromeTrace());
   const summary = {
     device: device.info,
     written: written.length,

@@ -45,7 +45,12 @@ async function decode(photo: Photo, lane: Lane, { cpu, timeline }: Tools): Promi
   try {
     const { width, height } = await cpu.run('measure', photo.file);
     const pixels = lane.pinned([height, width * 3], u8);
-    timeline.add(lane.index, 'decode', photo.name, await cpu.run('decode', { file: photo.file, width, height, into: pixels.data }));
+    timeline.add(
+      lane.index,
+      'decode',
+      photo.name,
+      await lane.time('decode', cpu.run('decode', { file: photo.file, width, height, into: pixels.data })),
+    );
     return pixels;
   } catch (error) {
     lane.signal.throwIfAborted();
@@ -55,7 +60,7 @@ async function decode(photo: Photo, lane: Lane, { cpu, timeline }: Tools): Promi
 
 async function publish(photo: Photo, lane: Lane, task: PublishTask, { cpu, timeline }: Tools): Promise<void> {
   try {
-    timeline.add(lane.index, 'encode', photo.name, await cpu.run('publish', task));
+    timeline.add(lane.index, 'encode', photo.name, await lane.time('encode', cpu.run('publish', task)));
   } catch (error) {
     throw new Refusal(`The results of ${photo.file} cannot be written: ${messageOf(error)}`);
   }

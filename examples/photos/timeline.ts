@@ -1,4 +1,4 @@
-// When each stage of each photo ran, on which lane: for the overlap figure and for a picture of the run.
+// When each stage of each photo ran, on which lane: for the overlap figure.
 
 export const STAGES = ['decode', 'upload', 'kernels', 'download', 'encode'] as const;
 export type StageName = (typeof STAGES)[number];
@@ -43,23 +43,5 @@ export class Timeline {
     return STAGES.map((stage) => ({ stage, busyMs: this.busyMs(stage) })).reduce((most, other) =>
       other.busyMs > most.busyMs ? other : most,
     );
-  }
-
-  /** For chrome://tracing, Perfetto and the like: a row a lane, times in microseconds from the first span. */
-  toChromeTrace(): string {
-    const originMs = Math.min(...this.#spans.map((span) => span.startMs));
-    const lanes = [...new Set(this.#spans.map((span) => span.lane))].toSorted((a, b) => a - b);
-    const names = lanes.map((lane) => ({ name: 'thread_name', ph: 'M', pid: 1, tid: lane, args: { name: `lane ${String(lane)}` } }));
-    const spans = this.#spans.map(({ lane, stage, photo, startMs, endMs }) => ({
-      name: stage,
-      cat: stage === 'decode' || stage === 'encode' ? 'cpu' : 'device',
-      ph: 'X',
-      ts: (startMs - originMs) * 1000,
-      dur: (endMs - startMs) * 1000,
-      pid: 1,
-      tid: lane,
-      args: { photo },
-    }));
-    return `${JSON.stringify({ displayTimeUnit: 'ms', traceEvents: [...names, ...spans] })}\n`;
   }
 }

@@ -194,6 +194,12 @@ napi_value ProbePeer(napi_env env, napi_callback_info info) {
 
 // ── Events and other processes ──────────────────────────────────────────────────────────────────────────────────────
 
+napi_value AlignClocks(napi_env env, napi_callback_info info) {
+  Call<1> call(env, info, "alignClocks");
+  return call.Do(
+      [](Channel& channel) { return channel.WithDevice([](hal::Device& device) { return device.AlignClocks(); }); });
+}
+
 napi_value Elapsed(napi_env env, napi_callback_info info) {
   Call<3> call(env, info, "elapsed");
   const uint32_t start = call.args.U32(1);
@@ -247,6 +253,7 @@ bool DefineDeviceCalls(Environment& self, napi_value exports) {
       self.Function("setPeer", SetPeer),
       self.Function("probePeer", ProbePeer),
       self.Function("elapsed", Elapsed),
+      self.Function("alignClocks", AlignClocks),
       self.Function("exportEvent", ExportEvent),
       self.Function("openEvent", OpenEvent),
       self.Function("exportMemory", ExportMemory),

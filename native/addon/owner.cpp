@@ -164,7 +164,12 @@ napi_value Submit(napi_env env, napi_callback_info info) {
   Channel* const channel = self.FindAttached(call.channel);
   Channel::Submission submission{0, StatusCode::kState};
   if (channel != nullptr && call.bytes <= protocol::kMaxRecordBytes) {
+    const uint64_t now = channel->IsRecorded() ? hal::SteadyNow() : 0;
     submission = channel->Submit(self.record.bytes.first(call.bytes));
+    if (now != 0 && submission.ticket != 0) {
+      channel->NoteSubmitted(*reinterpret_cast<const protocol::RecordHeader*>(self.record.bytes.data()),
+                             submission.ticket, now);
+    }
   }
   call.ticket = submission.ticket;
   call.status = static_cast<uint32_t>(submission.refused);
@@ -362,6 +367,38 @@ napi_value LeaveContext(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+napi_value StartRecording(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t most = args.U32(1);
+  const bool wants_times = args.Bool(2);
+  if (!args.ok()) return args.Throw("startRecording");
+  if (channel == nullptr) return ClosedChannel(env, "startRecording");
+  return BoolValue(env, channel->StartRecording(most, wants_times));
+}
+
+napi_value StopRecording(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Channel* channel = args.Attached(0);
+  if (!args.ok()) return args.Throw("stopRecording");
+  if (channel != nullptr) channel->StopRecording();
+  return nullptr;
+}
+
+/// How many entries of RecordedTime it wrote, and how many were dropped. A closed device has none any more.
+napi_value TakeTimes(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = args.Attached(0);
+  const std::span<const std::byte> into = args.Bytes(1);
+  args.Require(reinterpret_cast<uintptr_t>(into.data()) % alignof(protocol::RecordedTime) == 0);
+  if (!args.ok()) return args.Throw("takeTimes");
+  auto* const first = reinterpret_cast<protocol::RecordedTime*>(const_cast<std::byte*>(into.data()));
+  const std::span times(first, into.size() / sizeof(protocol::RecordedTime));
+  const Recorder::Taken taken = channel == nullptr ? Recorder::Taken{} : channel->TakeTimes(times);
+  const double numbers[] = {static_cast<double>(taken.count), static_cast<double>(taken.dropped)};
+  return NumbersValue(env, numbers);
+}
+
 napi_value HoldChannel(napi_env env, napi_callback_info info) {
   Args<2> args(env, info);
   Channel* channel = args.Attached(0);
@@ -404,6 +441,9 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("memoryAddress", MemoryAddress),
       self.Function("isPeerGranted", IsPeerGranted),
       self.Function("holdChannel", HoldChannel),
+      self.Function("startRecording", StartRecording),
+      self.Function("stopRecording", StopRecording),
+      self.Function("takeTimes", TakeTimes),
   };
   return napi_define_properties(self.env, exports, std::size(functions), functions) == napi_ok;
 }

@@ -115,6 +115,7 @@ void StreamCore::Drive(Driver driver, Cores& released) {
       return;
     }
     if (fuzzer_) fuzzer_->Pause();
+    if (began_ == 0 && sink_->WantsTimes()) began_ = hal::SteadyNow();
     if (!RunItem(driver)) return;
     // An item that was stopped in the middle has not completed.
     if (IsDropped(current_.ticket)) {
@@ -241,6 +242,7 @@ void StreamCore::TellFailure(const std::optional<hal::KernelFailure>& failure) {
 
 // Ends the current item without a report: its ticket never completes.
 void StreamCore::Drop() {
+  began_ = 0;
   std::lock_guard lock(mutex_);
   dropped_.push_back(std::exchange(current_, Item{}));
   has_current_ = false;
@@ -251,6 +253,7 @@ void StreamCore::Report() {
   const Ticket ticket = current_.ticket;
   current_.work = Nop{};
   has_current_ = false;
+  if (const uint64_t began = std::exchange(began_, 0); began != 0) sink_->Ran(ticket, began, hal::SteadyNow());
   if (fuzzer_) fuzzer_->Pause();
   completed_.store(ticket, std::memory_order_release);
   Word(slot_->device_word).store(ticket, std::memory_order_release);

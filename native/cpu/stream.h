@@ -142,6 +142,7 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   // Only the driver uses these.
   Item current_;
   bool has_current_ = false;
+  uint64_t began_ = 0;  // When, for a recorded timeline; else 0.
 
   // Equals the slot's device word. Waits read this copy, because the slot may already serve another stream.
   std::atomic<hal::Ticket> completed_{0};

@@ -44,6 +44,7 @@ Status Device::Prepare() {
   support_.reaper = std::make_shared<Reaper>(context_, info_.total_memory_bytes);
   support_.pageable = PageableCopies::Of(context_);
   timed_events_ = std::make_shared<TimedEvents>(context_);
+  support_.clock = std::make_shared<DeviceClock>(timed_events_);
   support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;
   // Loaded before anything runs. If the device is too old for their PTX, only these kernels are missing.

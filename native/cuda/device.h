@@ -35,6 +35,7 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
   [[nodiscard]] uint64_t FreeBytes() const override;
 
+  Status AlignClocks() override { return support_.clock->Align(); }
   [[nodiscard]] bool NeedsLockedMemory() const override { return true; }
   [[nodiscard]] Result<std::unique_ptr<hal::EventHandle>> CreateEvent(protocol::EventKind kind) override;
   [[nodiscard]] Result<double> Elapsed(const hal::EventHandle& start, const hal::EventHandle& end) override;

@@ -43,12 +43,12 @@ Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const
     MR_TRY(own.status());
     handle = own.value();
   }
-  return std::unique_ptr<hal::Stream>(
-      new Stream(std::move(support), handle, request.foreign.has_value(), request.slot, word));
+  return std::unique_ptr<hal::Stream>(new Stream(std::move(support), handle, request, word));
 }
 
 Stream::~Stream() {
   support_.copies->Forget(*this);
+  ReturnTimes();
   if (is_foreign_) OwnStreams().Unwrap(context_, handle_);
   if (context_.is_lost()) return;
   const ContextScope scope(context_.handle());
@@ -434,6 +434,50 @@ Status Stream::Check() {
   MR_TRY(context_.Alive());
   const CUresult code = Cuda().cuStreamQuery(handle_);
   return code == CUDA_ERROR_NOT_READY ? Status() : context_.Check(code, "checking the stream for errors");
+}
+
+// ── Times of a recorded timeline ───────────────────────────────────────────────────────────────────────────────────
+
+CUevent Stream::RecordTime() {
+  if (times_.size() >= kMostTimes) TellTimes();
+  TimedEvents& events = support_.clock->events();
+  Result<CUevent> event = events.Take();
+  // A timeline with a gap is better than an operation that fails for it.
+  if (!event.ok()) return nullptr;
+  if (Cuda().cuEventRecord(event.value(), handle_) == CUDA_SUCCESS) return event.value();
+  events.Return(event.value());
+  return nullptr;
+}
+
+void Stream::NoteTimes(Ticket ticket, CUevent begin) {
+  const CUevent end = RecordTime();
+  if (end == nullptr) {
+    support_.clock->events().Return(begin);
+  } else {
+    times_.push_back({ticket, begin, end});
+  }
+}
+
+void Stream::TellTimes() {
+  // The recording has just begun.
+  if (times_.empty() || (!support_.clock->HasMark() && times_.size() < kMostTimes)) return;
+  const Ticket completed = Completed();
+  while (!times_.empty() && times_.front().ticket <= completed) {
+    const auto [ticket, begin, end] = times_.front();
+    times_.pop_front();
+    const std::optional<uint64_t> began = support_.clock->TimeOf(begin);
+    const std::optional<uint64_t> ended = support_.clock->TimeOf(end);
+    // The marks of two times may differ by what the clocks drifted.
+    if (began && ended && sink_->WantsTimes()) sink_->Ran(ticket, *began, std::max(*began, *ended));
+    for (const CUevent event : {begin, end}) support_.clock->events().Return(event);
+  }
+}
+
+void Stream::ReturnTimes() {
+  for (const Times& times : times_) {
+    for (const CUevent event : {times.begin, times.end}) support_.clock->events().Return(event);
+  }
+  times_.clear();
 }
 
 Status Stream::Ask(Ticket ticket, bool* is_complete) {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -17,6 +18,7 @@
 #include "cuda/context.h"
 #include "cuda/copies_in_flight.h"
 #include "cuda/copies_through_host.h"
+#include "cuda/device_clock.h"
 #include "cuda/event_table.h"
 #include "cuda/long_wait.h"
 #include "cuda/module.h"
@@ -34,6 +36,7 @@ struct StreamSupport {
   std::shared_ptr<Reaper> reaper;
   std::shared_ptr<PageableCopies> pageable;
   std::shared_ptr<CopiesInFlight> copies = std::make_shared<CopiesInFlight>();
+  std::shared_ptr<DeviceClock> clock;
   bool has_pools = false;
   bool can_write_words = false;
 };
@@ -75,6 +78,7 @@ class Stream final : public hal::Stream {
   [[nodiscard]] hal::Ticket Completed() const noexcept override;
   [[nodiscard]] Result<hal::Ticket> Resolve(hal::Ticket wanted) override;
   Status Check() override;
+  void TellTimes() override;
 
   /// Whether the ticket has completed, after a query of the driver if no word says so. Thread: channel.
   [[nodiscard]] bool HasCompleted(hal::Ticket ticket);
@@ -82,14 +86,19 @@ class Stream final : public hal::Stream {
   [[nodiscard]] uint64_t NativeHandle() const override { return reinterpret_cast<uintptr_t>(handle_); }
 
  private:
-  Stream(StreamSupport support, CUstream handle, bool is_foreign, protocol::TimelineSlot* slot, CUdeviceptr word)
+  Stream(StreamSupport support, CUstream handle, const hal::StreamRequest& request, CUdeviceptr word)
       : support_(std::move(support)),
         context_(*support_.context),
         handle_(handle),
-        is_foreign_(is_foreign),
-        slot_(slot),
+        is_foreign_(request.foreign.has_value()),
+        slot_(request.slot),
+        sink_(request.sink),
         word_(word) {}
 
+  /// A timed event behind the work so far; null if there is none, or no timeline is recorded.
+  CUevent RecordTime();
+  void NoteTimes(hal::Ticket ticket, CUevent begin);
+  void ReturnTimes();
   /// Queues one record: `call` submits the work and returns a Status, then the event follows.
   template <typename Call>
   Status Submit(hal::Ticket ticket, Call&& call);
@@ -115,7 +124,18 @@ class Stream final : public hal::Stream {
   const CUstream handle_;
   const bool is_foreign_;  // Wrapped: never destroyed, and never drained.
   protocol::TimelineSlot* const slot_;
+  hal::ProgressSink* const sink_;
   const CUdeviceptr word_;
+
+  /// When a ticket ran, for a recorded timeline.
+  struct Times {
+    hal::Ticket ticket;
+    CUevent begin;
+    CUevent end;
+  };
+  /// More are told before the next record, and no event is kept for long.
+  static constexpr size_t kMostTimes = 256;
+  std::deque<Times> times_;  // Thread: channel. In the order of tickets.
 
   LongWait long_wait_;  // For the callers of Resolve.
   // Thread: channel. Tickets of the words that may be in flight; the oldest is overwritten.
@@ -138,11 +158,14 @@ Status Stream::Submit(hal::Ticket ticket, Call&& call) {
   // The event is acquired first: once the work is queued, nothing may fail.
   CUevent event = nullptr;
   MR_TRY(Prepare(ticket, &event));
+  const CUevent begin = sink_->WantsTimes() ? RecordTime() : nullptr;
   if (const Status status = call(); !status.ok()) {
     const std::lock_guard lock(mutex_);
     events_.Return(event);
+    if (begin != nullptr) support_.clock->events().Return(begin);
     return status;
   }
+  if (begin != nullptr) NoteTimes(ticket, begin);
   return Accept(ticket, event);
 }
 

@@ -33,7 +33,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,41 +45,17 @@
 #include "hal/host_lease.h"
 #include "hal/launch_params.h"
 #include "hal/peer_grants.h"
+#include "hal/progress.h"
 #include "hal/status.h"
 #include "hal/textures.h"
 #include "protocol/protocol.gen.h"
 
 namespace millrace::hal {
 
-using Ticket = uint64_t;
-
 // Of hal/graph.h.
 class Graph;
 struct GraphNode;
 struct GraphLaunchRequest;
-
-/// KernelFailure::node of a launch that is not a graph's.
-inline constexpr uint32_t kNoNode = UINT32_MAX;
-
-/// A launch whose kernel had to stop.
-struct KernelFailure {
-  Status status;  // kLaunchFailed; kDeviceLost if the device may be corrupted.
-  uint32_t kernel = 0;
-  /// In a graph launch, the index of the node; of a node in a condition's body, the index of the outermost condition.
-  uint32_t node = kNoNode;
-  protocol::FaultSlot report{};
-};
-
-/// Receives the progress of streams. Thread: any. Must not block or call back into the stream's device.
-class ProgressSink {
- public:
-  virtual void Progress(Ticket completed) noexcept = 0;
-  /// Called before `ticket` counts as completed.
-  virtual void Failed(Ticket ticket, const KernelFailure& failure) noexcept = 0;
-
- protected:
-  ~ProgressSink() = default;
-};
 
 /// Device memory. The channel destroys it after `Stream::Free`, or with the device.
 class Memory {
@@ -265,6 +240,9 @@ class Stream {
   /// Like Completed(), after a query of the device about `wanted`, which it has accepted; without a query if the device
   /// will write that word itself. Thread: the channel, or one that closes another.
   [[nodiscard]] virtual Result<Ticket> Resolve(Ticket wanted) = 0;
+  /// Tells the sink, if it wants times and was not told, of the tickets that are known to be completed.
+  /// Thread: channel.
+  virtual void TellTimes() {}
   /// Asks the device whether the stream can still make progress: kDeviceLost after a fault. Thread: channel.
   virtual Status Check() = 0;
   /// Whether the stream has unfinished work up to `accepted`, its last ticket; on a cancelled device, whether any of it
@@ -328,6 +306,10 @@ class Device {
   virtual Status LimitMemory(uint64_t) { return Status(StatusCode::kUnsupported, "limiting the memory of a GPU"); }
   /// Surrounds the memory of all arrays with pages that no kernel can access. Before the first allocation.
   virtual Status GuardMemory() { return Status(StatusCode::kUnsupported, "guarding the memory of a GPU"); }
+
+  /// Compares the clock of the device, if it has its own, with the host's: when the recording of a timeline begins, and
+  /// every second while it lasts. Thread: control. Blocks for some microseconds.
+  virtual Status AlignClocks() { return {}; }
 
   /// False if copies access all host memory at the same cost, so that no blocking-calls thread is needed.
   [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;

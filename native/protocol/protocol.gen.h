@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "00035a24e144d1e6";
+inline constexpr char kHash[] = "86d01b4aa61e97fa";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -142,6 +142,28 @@ enum class AllocKind : uint16_t {
   kInterprocess = 2,  // A separate allocation, which other processes can open.
   kArray = 3,  // The memory of a texture. Only ALLOC_ARRAY makes it.
   kTexture = 4,  // The value of a texture or a surface. Only CREATE_TEXTURE makes it.
+};
+
+/// Why the records of a stream are not issued for a while.
+enum class ParkReason : uint16_t {
+  kNone = 0,  // They are.
+  kPoint = 1,  // The point that the stream waits for was not issued yet, or memory that the record names was not allocated yet.
+  kBuild = 2,  // A kernel or a graph is not built yet.
+  kPin = 3,  // Host memory is not registered yet.
+  kWindow = 4,  // Too many of its records, or too many launches of a graph, are in flight.
+  kMemory = 5,  // Out of memory while frees are pending.
+  kDrain = 6,  // The stream is being destroyed, and earlier work ends first.
+  kHold = 7,  // Its owner runs a function meanwhile.
+  kPeer = 8,  // The route between two devices is not tested yet, or has no staging memory.
+  kBlockingCall = 9,  // The blocking-calls thread copies pageable host memory for it, or allocates.
+};
+
+/// What a RecordedTime tells of a record.
+enum class RecordedKind : uint16_t {
+  kSubmitted = 1,  // `begin`: a thread submitted it. `detail`: its Opcode.
+  kParked = 2,  // `begin`: it could not be issued, so its stream was parked. `detail`: the ParkReason.
+  kIssued = 3,  // `begin`: the backend accepted it, or it failed. `detail`: its Opcode.
+  kRan = 4,  // From `begin` to `end` the device ran it.
 };
 
 /// The type of a channel of a texture's elements.
@@ -746,6 +768,23 @@ static_assert(offsetof(TimelineSlot, reserved1) == 32);
 static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);
 static_assert(offsetof(TimelineSlot, reserved4) == 56);
+
+/// One fact of a recorded timeline. Times are nanoseconds of the system's steady clock.
+struct RecordedTime {
+  uint16_t kind;
+  uint16_t detail;
+  uint32_t stream;
+  uint64_t ticket;
+  uint64_t begin;
+  uint64_t end;
+};
+static_assert(sizeof(RecordedTime) == 32);
+static_assert(offsetof(RecordedTime, kind) == 0);
+static_assert(offsetof(RecordedTime, detail) == 2);
+static_assert(offsetof(RecordedTime, stream) == 4);
+static_assert(offsetof(RecordedTime, ticket) == 8);
+static_assert(offsetof(RecordedTime, begin) == 16);
+static_assert(offsetof(RecordedTime, end) == 24);
 
 /// The arguments and results of a `submit` call. They stand behind the record block, because reading and creating JavaScript values would cost more than the submission. `bytes` is the size of the record in the block. Afterwards `status` is 0 and `ticket` the record's ticket, or `status` says why the record was refused.
 struct SubmitCall {

@@ -9,7 +9,7 @@ namespace millrace {
 Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
     : shared_memory_(opening.memory),
       device_(backend, id),
-      streams_(opening.timeline, *this),
+      streams_(opening.timeline, *this, recorder_),
       loss_(streams_, tables_, peers_.routes, inbox_),
       submissions_(streams_, loss_, inbox_, opening.max_pending),
       locks_(device_),
@@ -105,6 +105,18 @@ void Channel::DefineGraph(uint32_t handle, std::span<const std::byte> definition
   graph->bytes.assign(definition.begin(), definition.end());
   // Before the record that launches it is read.
   inbox_.Post([this, handle, owner_id, graph = std::move(graph)] { tables_.DefineGraph(handle, graph, owner_id); });
+}
+
+Recorder::Taken Channel::TakeTimes(std::span<protocol::RecordedTime> into) {
+  if (device_.needs_polling() && recorder_.IsOn()) {
+    inbox_.Post([this] {
+      std::lock_guard lock(device_.streams_mutex());
+      for (uint32_t n = 0; n < streams_.count(); ++n) {
+        if (hal::Stream* const backend = streams_.At(n).backend.get()) backend->TellTimes();
+      }
+    });
+  }
+  return recorder_.Take(into);
 }
 
 std::vector<uint32_t> Channel::BusyStreams() {

@@ -32,6 +32,7 @@
 #include "runtime/owner_cleanup.h"
 #include "runtime/page_locks.h"
 #include "runtime/peers.h"
+#include "runtime/recorder.h"
 #include "runtime/resource_tables.h"
 #include "runtime/stream_table.h"
 #include "runtime/submission_queue.h"
@@ -97,6 +98,18 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   [[nodiscard]] std::optional<uint64_t> StreamHandle(uint32_t stream);
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle) { return tables_.AddressOf(handle); }
   void Hold(bool on) { inbox_.Hold(on); }
+  /// As Recorder does.
+  [[nodiscard]] bool StartRecording(size_t most, bool wants_times) { return recorder_.Start(most, wants_times); }
+  void StopRecording() { recorder_.Stop(); }
+  [[nodiscard]] bool IsRecorded() const { return recorder_.IsOn(); }
+  /// A record was submitted at `now`, with this ticket.
+  void NoteSubmitted(const protocol::RecordHeader& header, Ticket ticket, uint64_t now) {
+    recorder_.Note(
+        {static_cast<uint16_t>(protocol::RecordedKind::kSubmitted), header.opcode, header.stream, ticket, now, 0});
+  }
+  /// What was recorded up to now. Of a device that has to be asked, what has completed since the last call follows in
+  /// the next one.
+  Recorder::Taken TakeTimes(std::span<protocol::RecordedTime> into);
   /// Keeps a copy of the bytes for the graph's first launch, which reads them. `owner_id` as at ReserveStream.
   void DefineGraph(uint32_t handle, std::span<const std::byte> definition, uint32_t owner_id);
   /// Streams that have not come to the end of what was issued, or, of a device that was given up, that still run.
@@ -172,6 +185,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
   const std::shared_ptr<const void> shared_memory_;  // Outlives what follows.
   DeviceAccess device_;
+  Recorder recorder_;
   StreamTable streams_;
   ThreadInbox inbox_;
   ResourceTables tables_;

@@ -25,6 +25,7 @@
 #include "runtime/deferred_records.h"
 #include "runtime/failures.h"
 #include "runtime/in_flight.h"
+#include "runtime/recorder.h"
 #include "runtime/waiting_streams.h"
 
 namespace millrace {
@@ -38,18 +39,7 @@ class WakeTarget {
   virtual void Ring() noexcept = 0;
 };
 
-enum class ParkReason : uint8_t {
-  kNone,          // Running.
-  kPoint,         // The point it waits for was not issued yet, or memory it names was not allocated yet.
-  kBuild,         // A kernel or a graph is not built yet.
-  kPin,           // Host memory is not registered yet.
-  kWindow,        // Too many of its records, or too many launches of a graph, are in flight.
-  kMemory,        // Out of memory while frees are pending.
-  kDrain,         // It is being destroyed, and earlier work ends first.
-  kHold,          // Its owner runs a function meanwhile.
-  kPeer,          // The route between two devices is not tested yet, or has no staging memory.
-  kBlockingCall,  // The blocking-calls thread copies pageable host memory for it, or allocates.
-};
+using protocol::ParkReason;
 [[nodiscard]] const char* ParkReasonName(ParkReason reason);
 
 class StreamState;
@@ -65,8 +55,12 @@ class KernelFailures {
 
 class StreamState final : public hal::ProgressSink {
  public:
-  StreamState(uint32_t index, protocol::TimelineSlot& slot, KernelFailures& kernel_failures)
-      : index_(index), slot_(slot), kernel_failures_(kernel_failures) {}
+  StreamState(uint32_t index, protocol::TimelineSlot& slot, KernelFailures& kernel_failures, Recorder& recorder)
+      : ProgressSink(recorder.wants_times()),
+        index_(index),
+        slot_(slot),
+        kernel_failures_(kernel_failures),
+        recorder_(recorder) {}
 
   [[nodiscard]] uint32_t index() const { return index_; }
   [[nodiscard]] protocol::TimelineSlot& slot() { return slot_; }
@@ -84,14 +78,16 @@ class StreamState final : public hal::ProgressSink {
 
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
-  Ticket accepted = 0;          // The last ticket that the backend accepted; records of a lost device are only dropped.
-  bool is_unfinished = false;   // It is on its channel's list of streams to ask the device about.
-  bool needs_word = false;      // Records were issued since the last Signal.
-  FailureId poisoned_by = 0;    // A wait that cannot be kept: the failure that every later record repeats,
-  Status poison;                // with this status.
-  uint32_t lost_device = 0;     // The channel of that lost device.
-  uint32_t claimed = 0;         // The memory that its first deferred record, an ADOPT, waits for.
-  bool has_owner_left = false;  // No thread will release its holds.
+  Ticket accepted = 0;         // The last ticket that the backend accepted; records of a lost device are only dropped.
+  bool is_unfinished = false;  // It is on its channel's list of streams to ask the device about.
+  bool needs_word = false;     // Records were issued since the last Signal.
+  FailureId poisoned_by = 0;   // A wait that cannot be kept: the failure that every later record repeats,
+  Status poison;               // with this status.
+  uint32_t lost_device = 0;    // The channel of that lost device.
+  Ticket noted_ticket = 0;     // What a recorded timeline was told last of a parked record,
+  ParkReason noted_reason = ParkReason::kNone;  // and why it is.
+  uint32_t claimed = 0;                         // The memory that its first deferred record, an ADOPT, waits for.
+  bool has_owner_left = false;                  // No thread will release its holds.
   DeferredRecords deferred;
   /// The blocking call that the first deferred record needs, if there is any.
   std::shared_ptr<BlockingCall> blocking_call;
@@ -119,6 +115,22 @@ class StreamState final : public hal::ProgressSink {
   void Progress(Ticket completed) noexcept override;
   void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
     kernel_failures_.KernelFailed(*this, ticket, failure);
+  }
+  void Ran(Ticket ticket, uint64_t begin, uint64_t end) noexcept override {
+    Note(protocol::RecordedKind::kRan, 0, ticket, begin, end);
+  }
+  [[nodiscard]] bool IsRecorded() const { return recorder_.IsOn(); }
+  /// Tells the recorded timeline why the record is parked, unless it was told. Thread: channel.
+  void NoteParked(Ticket ticket, uint64_t now) noexcept {
+    const ParkReason reason = park.load(std::memory_order_relaxed);
+    if (noted_ticket == ticket && noted_reason == reason) return;
+    noted_ticket = ticket;
+    noted_reason = reason;
+    Note(protocol::RecordedKind::kParked, static_cast<uint16_t>(reason), ticket, now);
+  }
+  /// Tells the recorded timeline. Thread: any.
+  void Note(protocol::RecordedKind kind, uint16_t detail, Ticket ticket, uint64_t begin, uint64_t end = 0) noexcept {
+    recorder_.Note({static_cast<uint16_t>(kind), detail, index_, ticket, begin, end});
   }
 
   /// Rings the owner once `ticket` is completed. Returns false if it is completed already; then no ring follows.
@@ -172,6 +184,7 @@ class StreamState final : public hal::ProgressSink {
   const uint32_t index_;
   protocol::TimelineSlot& slot_;
   KernelFailures& kernel_failures_;                            // The channel.
+  Recorder& recorder_;                                         // The channel's.
   std::deque<std::pair<Ticket, std::shared_ptr<void>>> kept_;  // Thread: channel.
   alignas(64) std::atomic<Ticket> issued_{0};
   std::atomic<Ticket> called_{0};  // The last EXTERNAL record whose function may be called.

@@ -15,9 +15,10 @@ namespace millrace {
 /// Thread: any reads it without a lock; SubmissionQueue adds streams with its mutex held.
 class StreamTable {
  public:
-  StreamTable(std::span<protocol::TimelineSlot> timeline, KernelFailures& kernel_failures)
+  StreamTable(std::span<protocol::TimelineSlot> timeline, KernelFailures& kernel_failures, Recorder& recorder)
       : timeline_(timeline),
         kernel_failures_(kernel_failures),
+        recorder_(recorder),
         streams_(new std::atomic<StreamState*>[timeline.size()]()) {}
   ~StreamTable() {
     for (uint32_t n = 0; n < count(); ++n) delete &At(n);
@@ -37,7 +38,7 @@ class StreamTable {
   /// The stream of a slot below slots(); slots are used from 0 on. Only with SubmissionQueue's mutex held.
   [[nodiscard]] StreamState& FindOrAdd(uint32_t stream) {
     if (StreamState* const known = streams_[stream].load(std::memory_order_relaxed)) return *known;
-    auto* const added = new StreamState(stream, timeline_[stream], kernel_failures_);
+    auto* const added = new StreamState(stream, timeline_[stream], kernel_failures_, recorder_);
     streams_[stream].store(added, std::memory_order_release);
     count_.store(std::max(count_.load(std::memory_order_relaxed), stream + 1), std::memory_order_release);
     return *added;
@@ -46,6 +47,7 @@ class StreamTable {
  private:
   const std::span<protocol::TimelineSlot> timeline_;
   KernelFailures& kernel_failures_;  // The channel.
+  Recorder& recorder_;
   const std::unique_ptr<std::atomic<StreamState*>[]> streams_;
   std::atomic<uint32_t> count_{0};
 };

@@ -11,7 +11,7 @@ Submission SubmissionQueue::Submit(std::span<const std::byte> bytes) {
   Ticket ticket = 0;
   {
     std::lock_guard lock(ring_.producer_mutex());
-    StreamState* stream = streams_.Find(record->header.stream);
+    StreamState* const stream = streams_.Find(record->header.stream);
     if (stream == nullptr || !stream->is_reserved) return {0, StatusCode::kInternal};
     // Behind its end nothing of a stream is issued in order.
     if (is_closing_ || stream->is_ending) return {0, StatusCode::kState};

@@ -98,6 +98,7 @@ export interface Binding {
   setPeer(channel: number, ordinal: number, what: PeerWhat, isGranted: boolean): boolean;
   probePeer(channel: number, other: number): PeerRoute;
   elapsed(channel: number, start: number, end: number): number;
+  alignClocks(channel: number): void;
   exportEvent(channel: number, eventHandle: number): Uint8Array<ArrayBuffer>;
   openEvent(channel: number, eventHandle: number, ipc: Uint8Array): void;
   exportMemory(channel: number, memory: number): Uint8Array<ArrayBuffer>;
@@ -199,6 +200,10 @@ export interface Binding {
   /** Streams with issued records that have not completed. For a device that is being destroyed, streams that still run. */
   busyStreams(channel: number): number[];
   /** Completes the HOLD record with this ticket: the owner's function has returned. */
+  // core/channel/channel.ts describes these. `into` begins at a multiple of 8 bytes.
+  startRecording(channel: number, most: number, wantsTimes: boolean): boolean;
+  stopRecording(channel: number): void;
+  takeTimes(channel: number, into: Uint8Array): readonly [count: number, dropped: number];
   releaseHold(channel: number, stream: number, ticket: number): void;
   /** Fails the EXTERNAL record with this ticket: the owner's function failed. */
   failExternal(channel: number, stream: number, ticket: number): void;

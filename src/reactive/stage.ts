@@ -11,7 +11,8 @@ import { type Lane, LaneTurn, type Slot } from './lane.js';
 import { LaneAbort } from './lane-abort.js';
 import type { Meter } from './meter.js';
 import { isObservable, type Sink } from './observe.js';
-import { setImmediate } from '../core/base/timers.js';
+import { performance, setImmediate } from '../core/base/timers.js';
+import { type Span, spansChannel } from '../core/base/trace.js';
 
 /** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
 export type Staged<R> = PromiseLike<R> | Observable<R>;
@@ -91,6 +92,7 @@ export class StagedItem<T, R> {
   /** Undefined when the attempt succeeded. */
   async #try(number: number, abort: LaneAbort): Promise<{ readonly value: unknown } | undefined> {
     const { policy, stage, meter } = this.#settings;
+    const startMs = performance.now();
     const turn = new LaneTurn(this.#slot, abort, number, meter);
     // If the attempt may be repeated, keep its results until it succeeds, so that no result is emitted twice.
     const held: R[] = [];
@@ -115,11 +117,18 @@ export class StagedItem<T, R> {
       return { value: firstCause(error) };
     } finally {
       isOver = true;
+      if (spansChannel.hasSubscribers) this.#tell(number, startMs);
       // A stage that still runs may write to the arrays, for example from a pool's thread, so dispose them when it settles.
       const end = (): void => turn.end(hasFailed);
       if (policy.stageTimeoutMs === undefined) end();
       else work.then(end, end);
     }
+  }
+
+  #tell(attempt: number, startMs: number): void {
+    const { index: lane, device } = this.#slot;
+    const name = attempt === 1 ? 'item' : `item, attempt ${attempt}`;
+    spansChannel.publish({ kind: 'item', name, lane, device: device.core.name, startMs, endMs: performance.now() } satisfies Span);
   }
 
   async #withLimit(work: Promise<void>, limitMs: number, abort: LaneAbort): Promise<void> {

@@ -5,7 +5,7 @@
 // Thread: owner.
 import { types } from 'node:util';
 import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build-spec.js';
-import type { BuildReport, Channel, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
+import type { BuildReport, Channel, ChannelRecorder, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { DeviceLostError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
@@ -46,6 +46,11 @@ export class WorkerChannel implements Channel {
   readonly timeline: SharedArrayBuffer;
   readonly arena: GrowableSharedBuffer;
   readonly address: DeviceAddress;
+  readonly recorder: ChannelRecorder = {
+    start: (most, wantsTimes) => this.#binding.startRecording(this.id, most, wantsTimes),
+    stop: () => this.#binding.stopRecording(this.id),
+    take: (into) => this.#binding.takeTimes(this.id, into),
+  };
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
   readonly #binding: Binding;
   readonly #link: ControlLink;

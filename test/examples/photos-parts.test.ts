@@ -72,27 +72,4 @@ describe('the timeline', () => {
     expect(timeline.busyMs('upload')).toBe(0);
     expect(timeline.bottleneck()).toEqual({ stage: 'decode', busyMs: 12 });
   });
-
-  it('is a Chrome trace in microseconds from the first span, a row a lane', () => {
-    const { traceEvents } = JSON.parse(timeline.toChromeTrace()) as { readonly traceEvents: readonly Record<string, unknown>[] };
-    expect(traceEvents.filter(({ ph }) => ph === 'M').map(({ tid, args }) => [tid, args])).toEqual([
-      [0, { name: 'lane 0' }],
-      [1, { name: 'lane 1' }],
-      [2, { name: 'lane 2' }],
-    ]);
-    expect(traceEvents.at(-1)).toEqual({
-      name: 'encode',
-      cat: 'cpu',
-      ph: 'X',
-      ts: 30_000,
-      dur: 10_000,
-      pid: 1,
-      tid: 0,
-      args: { photo: 'a' },
-    });
-  });
-
-  it('is empty, and still a trace, when nothing ran', () => {
-    expect(JSON.parse(new Timeline().toChromeTrace())).toEqual({ displayTimeUnit: 'ms', traceEvents: [] });
-  });
 });

@@ -99,19 +99,21 @@ describe('the photos example', () => {
       readonly traceEvents: readonly {
         readonly ph: string;
         readonly name: string;
+        readonly pid: number;
         readonly tid: number;
         readonly ts: number;
         readonly dur: number;
+        readonly args?: { readonly name?: string };
       }[];
     };
     const spans = trace.traceEvents.filter(({ ph }) => ph === 'X');
-    for (const stage of ['decode', 'upload', 'kernels', 'download', 'encode']) {
-      expect(spans.filter(({ name }) => name === stage).length).toBe(10);
-    }
-    expect([...new Set(spans.map(({ tid }) => tid))].toSorted((a, b) => a - b)).toEqual([0, 1, 2]);
+    for (const name of ['decode', 'encode', 'item', 'blurRows', 'blurColumns', 'sharpen', 'brightness', 'edges', 'histogram'])
+      expect(spans.filter((span) => span.name === name).length).toBe(10);
+    const lanes = trace.traceEvents.filter(({ name, args }) => name === 'thread_name' && /^lane \d on /.test(args?.name ?? ''));
+    expect(lanes).toHaveLength(3);
     expect(spans.every(({ ts, dur }) => ts >= 0 && dur >= 0)).toBe(true);
-    const overlapping = spans.some((a) => spans.some((b) => a.tid !== b.tid && a.ts < b.ts + b.dur && b.ts < a.ts + a.dur));
-    expect(overlapping).toBe(true);
+    const items = spans.filter(({ name }) => name === 'item');
+    expect(items.some((a) => items.some((b) => a.tid !== b.tid && a.ts < b.ts + b.dur && b.ts < a.ts + a.dur))).toBe(true);
   });
 });
 

@@ -13,7 +13,8 @@ namespace {
 struct Slot {
   protocol::TimelineSlot words{};
   NoKernelFailures kernel_failures;
-  StreamState stream{0, words, kernel_failures};
+  Recorder recorder;
+  StreamState stream{0, words, kernel_failures, recorder};
   std::shared_ptr<Sleeper> owner = std::make_shared<Sleeper>();
   Slot() { stream.SetOwner(owner); }
   void Reach(Ticket ticket) {

@@ -23,7 +23,8 @@ struct CountingChannel final : StreamWaker {
 struct Slot {
   protocol::TimelineSlot words{};
   NoKernelFailures kernel_failures;
-  StreamState stream{0, words, kernel_failures};
+  Recorder recorder;
+  StreamState stream{0, words, kernel_failures, recorder};
   std::shared_ptr<CountingOwner> owner = std::make_shared<CountingOwner>();
   Slot() { stream.SetOwner(owner); }
   /// The device writes its word, without a notification.

@@ -29,6 +29,7 @@ const PAGES = [
   'docs/coming-from/cupy.md',
   'docs/coming-from/pytorch.md',
   'docs/coming-from/warp.md',
+  'docs/timelines.md',
 ] as const;
 const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 

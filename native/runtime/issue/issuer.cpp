@@ -30,11 +30,16 @@ Outcome Issuer::Issue(StreamState& stream, const Record& record) {
   // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
   if (!loss_.is_lost()) {
     if (faults_.HasReport()) FaultReports::Collect();
+    const uint64_t now = stream.IsRecorded() ? hal::SteadyNow() : 0;
     if (const Outcome outcome = Dispatch(stream, ticket, record); outcome != Outcome::kIssued) {
-      if (outcome == Outcome::kParked) return outcome;
+      if (outcome == Outcome::kParked) {
+        if (now != 0) stream.NoteParked(ticket, now);
+        return outcome;
+      }
       MalformedRecord(parts_, stream, ticket, record).Fail();
     }
     stream.accepted = ticket;
+    if (now != 0) stream.Note(protocol::RecordedKind::kIssued, static_cast<uint16_t>(record.opcode()), ticket, now);
   }
   stream.park.store(ParkReason::kNone, std::memory_order_relaxed);
   submissions_.Retire(record.bytes.size());

@@ -197,6 +197,7 @@ export class DeviceContext {
       await core.peerUsers.left();
       await Promise.all(Array.from(this.#streams.values(), (stream) => stream.allReported()));
       await core.failures.reportAll();
+      await core.recorded();
       if (core.lostError === undefined) core.finish();
       for (const stream of this.#streams.values()) void stream.finish();
       this.#leave();

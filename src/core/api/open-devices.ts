@@ -19,9 +19,13 @@ const open: Set<Device> = new Set();
 const made: WeakSet<object> = new WeakSet();
 let chosen: Device | undefined;
 
+/** Called with each Device that this thread makes. */
+export const onEnter: Set<(device: Device) => void> = new Set();
+
 export function enter(device: Device): void {
   made.add(device);
   open.add(device);
+  for (const told of onEnter) told(device);
 }
 
 /** It is closed or lost. */

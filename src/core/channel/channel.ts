@@ -35,6 +35,18 @@ export interface VariableSpec {
   readonly failure: number;
 }
 
+/** What a device notes for a recorded timeline. */
+export interface ChannelRecorder {
+  /**
+   * From now on the device notes when each record is submitted, parked and issued, and with `wantsTimes` when it ran: at most `most` facts
+   * between two calls of `take`, then it drops them. False if a thread has begun this already.
+   */
+  start(most: number, wantsTimes: boolean): boolean;
+  stop(): void;
+  /** Writes entries of RecordedTime. Returns how many it wrote, and how many were dropped since the last call. */
+  take(into: Uint8Array): readonly [count: number, dropped: number];
+}
+
 export interface Channel {
   /** Names the device in WAIT records. */
   readonly id: number;
@@ -124,6 +136,9 @@ export interface Channel {
 
   /** Calls a function of the addon in the device's worker. Rejects with its error, or with DeviceLostError. */
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>>;
+
+  /** Undefined where no timeline can be recorded. */
+  readonly recorder?: ChannelRecorder;
 
   /** Completes the HOLD record with this ticket. */
   releaseHold(stream: number, ticket: number): void;

@@ -18,6 +18,8 @@ export interface ControlCalls {
   probePeer(channel: number): PeerRoute;
   /** Milliseconds between two complete timing events, by handle. */
   elapsed(start: number, end: number): number;
+  /** Compares the device's clock with the host's, for recorded timelines. */
+  alignClocks(): void;
   /** The handle with which another process opens an interprocess event; binds the event if it was never recorded. */
   exportEvent(eventHandle: number): Uint8Array<ArrayBuffer>;
   openEvent(eventHandle: number, ipc: Uint8Array): void;

@@ -13,6 +13,7 @@ import type { Channel, StillRunning } from '../channel/channel.js';
 import { KernelRegistry } from '../kernels/kernel-registry.js';
 import type { AccessTracker } from '../ordering/access-tracker.js';
 import { FailureLog } from '../timeline/failures.js';
+import type { LogTap } from '../timeline/operation-log.js';
 import { Timeline } from '../timeline/timeline.js';
 import { HostCompletions } from '../waits/host-completion.js';
 import { HostCopies } from '../waits/host-copies.js';
@@ -89,6 +90,7 @@ export class DeviceCore implements FreeingDevice {
   readonly handles: DeviceHandles;
   /** Of its streams, and of the grid barriers of its graphs. */
   readonly slots: StreamSlots;
+  #tap: LogTap | undefined;
   #check: NodeJS.Timeout | undefined;
   #resolveLost: (error: DeviceLostError) => void = () => undefined;
 
@@ -184,9 +186,22 @@ export class DeviceCore implements FreeingDevice {
     timeline.begin();
     timeline.isForeign = foreign !== undefined;
     timeline.failureLog = this.failures;
+    if (this.#tap !== undefined) timeline.log.tell(this.#tap);
     this.progress.join(timeline, () => this.failures.noteAndReport(timeline));
     this.timelines.add(timeline);
     return timeline;
+  }
+
+  /** From now on, tells the tap of each operation; undefined: nobody. */
+  tell(tap: LogTap | undefined): void {
+    this.#tap = tap;
+    this.waits.tell(tap);
+    for (const timeline of this.timelines) timeline.log.tell(tap);
+  }
+
+  /** Resolves when a recording has the last operations. */
+  async recorded(): Promise<void> {
+    await this.#tap?.ending();
   }
 
   /** Closes a stream whose records have all finished. */

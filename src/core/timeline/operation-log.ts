@@ -31,6 +31,10 @@ const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
 
 /** The kind of a record that no operation names. */
 const NUMBER_OF_OPCODE: Uint8Array<ArrayBuffer> = new Uint8Array(256);
+/** What a record does that no operation names; undefined for records that only order others. */
+export function kindOfOpcode(opcode: number): OperationKind | undefined {
+  return KINDS[NUMBER_OF_OPCODE[opcode] as number];
+}
 for (const [kind, opcodes] of [
   ['alloc', [Opcode.ALLOC, Opcode.ADOPT]],
   ['free', [Opcode.FREE, Opcode.FREE_EVENT, Opcode.FREE_GRAPH]],
@@ -101,6 +105,24 @@ export interface WaitNote {
   readonly wasNext: boolean;
 }
 
+/** What the call of an operation says of it. */
+export interface NamedFacts {
+  readonly kind: OperationKind;
+  readonly id: number;
+  readonly label?: string;
+  readonly bytes?: number;
+}
+
+/** Is told of the operations of a device while its timeline is recorded. */
+export interface LogTap {
+  named(timeline: Timeline, ticket: number, facts: NamedFacts): void;
+  waits(timeline: Timeline, note: WaitNote, other: Timeline | undefined): void;
+  /** The host waits for the ticket of a stream. */
+  waited(wait: Promise<void>, timeline: Timeline, ticket: number): void;
+  /** All operations have finished, and the device closes when this has resolved. */
+  ending(): Promise<void>;
+}
+
 export class OperationLog {
   readonly device: string;
   /** Operations that have more to tell than the words of the log hold. */
@@ -145,6 +167,30 @@ export class OperationLog {
     words[at] = (words[at] || NUMBERS[kind]) | NAMED | (label === undefined ? 0 : numberOf(label, this.#labels) << KIND_BITS);
     if (bytes !== undefined) noteBytes(this.#chunk, ticket, bytes);
     return wholeId(words[at + 1] as number);
+  }
+
+  /**
+   * From now on, tells the tap of each operation; undefined: nobody. These functions stand before the methods, so that a log without a tap
+   * has no check.
+   */
+  tell(tap: LogTap | undefined): void {
+    const own = this as Partial<Pick<OperationLog, 'name' | 'wait'>>;
+    if (tap === undefined) {
+      delete own.name;
+      delete own.wait;
+      return;
+    }
+    const { name, wait } = OperationLog.prototype;
+    own.name = (ticket, kind, label, bytes) => {
+      const id = name.call(this, ticket, kind, label, bytes);
+      tap.named(this.#timeline, ticket, { id, kind, ...(label !== undefined && { label }), ...(bytes !== undefined && { bytes }) });
+      return id;
+    };
+    own.wait = (ticket, cause, other, otherTicket) => {
+      const note = wait.call(this, ticket, cause, other, otherTicket);
+      tap.waits(this.#timeline, note, other);
+      return note;
+    };
   }
 
   /** The record that was just submitted waits for a ticket of another stream, or for a function if `other` is undefined. */

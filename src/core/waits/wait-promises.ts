@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.js';
 import { DeviceLostError, type MillraceError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import type { FailingOperation, FailureLog } from '../timeline/failures.js';
+import type { LogTap } from '../timeline/operation-log.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import { refuseDeadlock } from './deadlock-check.js';
 import type { HostCompletions } from './host-completion.js';
@@ -103,6 +104,19 @@ export class WaitPromises {
     return new Promise((resolve, reject) => {
       this.#progress.keep(timeline, new PointWait(this, timeline, ticket, operation, observed, resolve, reject));
     });
+  }
+
+  /** From now on, tells the tap of each wait, as `OperationLog.tell` does of operations. */
+  tell(tap: LogTap | undefined): void {
+    const own = this as Partial<Pick<WaitPromises, 'until'>>;
+    const { until } = WaitPromises.prototype;
+    if (tap === undefined) delete own.until;
+    else
+      own.until = (timeline, ticket, ...others) => {
+        const wait = until.call(this, timeline, ticket, ...others);
+        tap.waited(wait, timeline, ticket);
+        return wait;
+      };
   }
 
   /** Was the ticket reached, and are the failures up to it known? */

@@ -1,0 +1,83 @@
+// A recording as chrome://tracing and Perfetto read it: a process for the host and one for each device, a thread for each stream and lane.
+import type { RecordedOperation, RecordedSpan } from './recorded.js';
+
+interface Recorded {
+  readonly startMs: number;
+  readonly operations: readonly RecordedOperation[];
+  readonly spans: readonly RecordedSpan[];
+}
+
+const HOST = 'host';
+
+/** Numbers from 1 on, for names. */
+class Numbers {
+  readonly #numbers: Map<string, number> = new Map();
+
+  of(name: string): number {
+    let number = this.#numbers.get(name);
+    if (number === undefined) this.#numbers.set(name, (number = this.#numbers.size + 1));
+    return number;
+  }
+
+  entries(): Iterable<[string, number]> {
+    return this.#numbers.entries();
+  }
+}
+
+export function chromeTrace({ startMs, operations, spans }: Recorded): string {
+  const processes = new Numbers();
+  const threads: Map<string, Numbers> = new Map();
+  const place = (process: string, thread: string): { pid: number; tid: number } => {
+    let own = threads.get(process);
+    if (own === undefined) threads.set(process, (own = new Numbers()));
+    return { pid: processes.of(process), tid: own.of(thread) };
+  };
+  const us = (ms: number): number => Math.round((ms - startMs) * 1e6) / 1e3;
+  const events: object[] = [];
+
+  for (const { kind, name, lane, device, startMs: from, endMs } of spans) {
+    const thread = lane === undefined ? ROW_OF[kind] : `lane ${lane}${device === undefined ? '' : ` on ${device}`}`;
+    events.push({ name, cat: kind, ph: 'X', ts: us(from), dur: us(endMs) - us(from), ...place(HOST, thread) });
+  }
+  const points: Map<string, RecordedOperation> = new Map(operations.map((operation) => [pointOf(operation), operation]));
+  for (const operation of operations) {
+    const { device, stream, kind, label, bytes, id, ticket, submittedMs, parked, issuedMs, startMs: from, endMs, after } = operation;
+    if (from === undefined || endMs === undefined) continue;
+    const at = place(device, stream);
+    const args = {
+      ...(id !== undefined && { id }),
+      ticket,
+      ...(bytes !== undefined && { bytes }),
+      ...(submittedMs !== undefined && { submittedUs: us(submittedMs) }),
+      ...(issuedMs !== undefined && { issuedUs: us(issuedMs) }),
+      ...(parked !== undefined && { parked: parked.map(({ reason, fromMs }) => ({ reason, fromUs: us(fromMs) })) }),
+    };
+    events.push({ name: label ?? kind, cat: kind, ph: 'X', ts: us(from), dur: us(endMs) - us(from), ...at, args });
+    const awaited = after && points.get(pointOf(after));
+    if (awaited?.endMs === undefined) continue;
+    const flow = { name: 'wait', cat: 'wait', id: events.length };
+    const source = place(awaited.device, awaited.stream);
+    events.push({ ...flow, ph: 's', ts: us(awaited.endMs), ...source }, { ...flow, ph: 'f', bp: 'e', ts: us(endMs), ...at });
+  }
+
+  const names: object[] = [];
+  for (const [process, pid] of processes.entries()) {
+    names.push({ name: 'process_name', ph: 'M', pid, args: { name: process } });
+    for (const [thread, tid] of (threads.get(process) as Numbers).entries())
+      names.push({ name: 'thread_name', ph: 'M', pid, tid, args: { name: thread } });
+  }
+  return `${JSON.stringify({ displayTimeUnit: 'ms', traceEvents: [...names, ...events] })}\n`;
+}
+
+const ROW_OF: Readonly<Record<RecordedSpan['kind'], string>> = {
+  wait: 'waits',
+  item: 'items',
+  stage: 'stages',
+  build: 'builds',
+  collection: 'garbage collections',
+  stall: 'stalls of the event loop',
+};
+
+function pointOf({ device, stream, ticket }: Pick<RecordedOperation, 'device' | 'stream' | 'ticket'>): string {
+  return `${device} ${ticket} ${stream}`;
+}

@@ -1,0 +1,201 @@
+// The operations of one device: what its channel tells of each record, beside what this thread knows of its own.
+// Thread: owner.
+import { RecordedKind, RecordedTime } from '../protocol/protocol.gen.js';
+import { StateError, UnsupportedError } from '../core/base/errors.js';
+import type { ChannelRecorder } from '../core/channel/channel.js';
+import { performance } from '../core/base/timers.js';
+import type { DeviceCore } from '../core/device/device-core.js';
+import { kindOfOpcode, type LogTap, type NamedFacts, type WaitNote } from '../core/timeline/operation-log.js';
+import type { Timeline } from '../core/timeline/timeline.js';
+import { reasonOf } from './park-reasons.js';
+import type { AwaitedPoint, Parked, RecordedOperation, RecordedSpan } from './recorded.js';
+
+/** Facts that are read at once. */
+const BATCH = 8192;
+/** Facts of an operation: submitted, issued, ran, and a reason to wait. */
+const FACTS_OF_OPERATION = 4;
+/** The share of the operations that stays when there are too many, so that they go in larger parts. */
+const KEPT_SHARE = 0.9;
+const MOST_UNREAD = 2;
+
+/** Grows while its facts arrive. */
+type Growing = { -readonly [K in keyof RecordedOperation]?: K extends 'parked' ? Parked[] : RecordedOperation[K] };
+
+export class DeviceRecorder implements LogTap {
+  readonly core: DeviceCore;
+  /** Operations that were dropped, since there were too many. */
+  dropped = 0;
+  readonly #most: number;
+  readonly #recorder: ChannelRecorder;
+  readonly #onSpan: (span: RecordedSpan) => void;
+  /** By the stream's slot and the record's ticket. */
+  readonly #streams: Map<number, Map<number, Growing>> = new Map();
+  readonly #labels: Map<number, string> = new Map();
+  /** By slot, the last ticket that was dropped. */
+  readonly #droppedTo: Map<number, number> = new Map();
+  readonly #words = new Uint32Array((BATCH * RecordedTime.BYTE_SIZE) >> 2);
+  readonly #bytes = new Uint8Array(this.#words.buffer);
+  #count = 0;
+
+  /** Throws StateError if the device is being recorded already, and UnsupportedError for a device of `createTestDevice`. */
+  constructor(core: DeviceCore, most: number, deviceTimes: boolean, onSpan: (span: RecordedSpan) => void) {
+    this.#onSpan = onSpan;
+    this.core = core;
+    this.#most = most;
+    const { recorder } = core.channel;
+    if (recorder === undefined) {
+      const message = `Device ${core.name} is a test device, of which no timeline can be recorded.`;
+      throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'timelines', { device: core.name });
+    }
+    this.#recorder = recorder;
+    if (!recorder.start(most * FACTS_OF_OPERATION, deviceTimes)) {
+      const message = `Device ${core.name} is being recorded already, by this thread or another one. Stop that recording first.`;
+      throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
+    }
+    for (const { slot, label } of core.timelines) this.#labels.set(slot, label);
+    core.tell(this);
+  }
+
+  named(timeline: Timeline, ticket: number, facts: NamedFacts): void {
+    Object.assign(this.#own(timeline, ticket), facts);
+  }
+
+  waits(timeline: Timeline, { ticket, cause, otherTicket }: WaitNote, other: Timeline | undefined): void {
+    const operation = this.#own(timeline, ticket);
+    operation.kind = other === undefined ? 'host' : 'wait';
+    if (other !== undefined) {
+      operation.after = { device: other.log.device, stream: other.label, ticket: otherTicket, cause } satisfies AwaitedPoint;
+    }
+  }
+
+  waited(wait: Promise<void>, timeline: Timeline, ticket: number): void {
+    const startMs = performance.now();
+    const { kind, label } = timeline.log.at(ticket) ?? {};
+    const name = `wait for ${label ?? kind ?? 'an operation'} on ${timeline.label}`;
+    const tell = (): void => this.#onSpan({ kind: 'wait', name, device: this.core.name, startMs, endMs: performance.now() });
+    wait.then(tell, tell);
+  }
+
+  async ending(): Promise<void> {
+    const { channel } = this.core;
+    // The device knows times from its first comparison of clocks on. Reading asks its thread, which answers before the worker does, or soon after.
+    for (let n = 0; n < 2; n++) {
+      await channel.ask('alignClocks').catch(() => undefined);
+      this.read();
+    }
+  }
+
+  /** Reads what the device has told since the last call. */
+  read(): void {
+    for (;;) {
+      const [count, dropped] = this.#recorder.take(this.#bytes);
+      this.dropped += Math.ceil(dropped / FACTS_OF_OPERATION);
+      for (let n = 0; n < count; n++) this.#note((n * RecordedTime.BYTE_SIZE) >> 2);
+      if (count < BATCH) break;
+    }
+    this.#drop(this.#most);
+  }
+
+  /** Ends it. The last facts were read before. */
+  end(): void {
+    this.core.tell(undefined);
+    this.#recorder.stop();
+  }
+
+  /** In the order of their tickets within each stream. Records that only order others are left out. */
+  operations(): RecordedOperation[] {
+    const found: RecordedOperation[] = [];
+    for (const [slot, operations] of this.#streams) {
+      const label = this.#labels.get(slot) ?? `stream ${slot} of another thread`;
+      for (const [ticket, operation] of operations) {
+        const { kind, stream = label } = operation;
+        if (kind !== undefined) found.push({ ...operation, device: this.core.name, stream, ticket, kind });
+      }
+    }
+    return found;
+  }
+
+  #note(at: number): void {
+    const words = this.#words;
+    const first = words[at] as number;
+    const [kind, detail] = [first & 0xffff, first >>> 16];
+    const slot = words[at + (RecordedTime.STREAM >> 2)] as number;
+    const ticket = wide(words, at + (RecordedTime.TICKET >> 2));
+    if (ticket <= (this.#droppedTo.get(slot) ?? 0)) return;
+    const operation = this.#at(slot, ticket);
+    const beginMs = msOf(wide(words, at + (RecordedTime.BEGIN >> 2)));
+    switch (kind) {
+      case RecordedKind.SUBMITTED:
+        operation.submittedMs = beginMs;
+        this.#knowKind(operation, detail);
+        break;
+      case RecordedKind.PARKED:
+        (operation.parked ??= []).push({ reason: reasonOf(detail), fromMs: beginMs });
+        break;
+      case RecordedKind.ISSUED:
+        operation.issuedMs = beginMs;
+        this.#knowKind(operation, detail);
+        break;
+      case RecordedKind.RAN:
+        operation.startMs = beginMs;
+        operation.endMs = msOf(wide(words, at + (RecordedTime.END >> 2)));
+    }
+  }
+
+  /** Of a record that no operation names. */
+  #knowKind(operation: Growing, opcode: number): void {
+    const kind = kindOfOpcode(opcode);
+    if (kind !== undefined) operation.kind ??= kind;
+  }
+
+  #own(timeline: Timeline, ticket: number): Growing {
+    this.#labels.set(timeline.slot, timeline.label);
+    const operation = this.#at(timeline.slot, ticket);
+    operation.stream = timeline.label;
+    return operation;
+  }
+
+  #at(slot: number, ticket: number): Growing {
+    let operations = this.#streams.get(slot);
+    if (operations === undefined) this.#streams.set(slot, (operations = new Map()));
+    let operation = operations.get(ticket);
+    if (operation === undefined) {
+      operation = {};
+      operations.set(ticket, operation);
+      this.#count++;
+      // A loop that submits without a turn of the event loop reads nothing.
+      if (this.#count > MOST_UNREAD * this.#most) this.#drop(this.#most);
+    }
+    return operation;
+  }
+
+  /** If there are more than `most`: the oldest of each stream go. */
+  #drop(most: number): void {
+    if (this.#count <= most) return;
+    const share = 1 - (most * KEPT_SHARE) / this.#count;
+    for (const [slot, operations] of this.#streams) {
+      let left = Math.ceil(operations.size * share);
+      for (const ticket of operations.keys()) {
+        if (left-- === 0) break;
+        operations.delete(ticket);
+        this.#droppedTo.set(slot, Math.max(ticket, this.#droppedTo.get(slot) ?? 0));
+        this.#count--;
+        this.dropped++;
+      }
+    }
+  }
+}
+
+function wide(words: Uint32Array, at: number): number {
+  return (words[at + 1] as number) * 2 ** 32 + (words[at] as number);
+}
+
+/** `performance.now()` at nanosecond 0 of the steady clock. */
+const ORIGIN_MS = ((): number => {
+  const [seconds, nanoseconds] = process.hrtime();
+  return performance.now() - seconds * 1e3 - nanoseconds / 1e6;
+})();
+
+function msOf(nanoseconds: number): number {
+  return ORIGIN_MS + nanoseconds / 1e6;
+}

@@ -1,0 +1,8 @@
+// `millrace/timeline`: what devices and the thread do, recorded. Programs that do not import it do not load it.
+import { recordByEnvironment } from './by-environment.js';
+
+export { recordTimeline } from './recording.js';
+export type { Recording, RecordingOptions } from './recording.js';
+export type { AwaitedPoint, Parked, RecordedOperation, RecordedSpan } from './recorded.js';
+
+recordByEnvironment();

@@ -1,0 +1,166 @@
+// Records what devices and this thread do, for a picture of it.
+import { checkInteger } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
+import { clearTimeout, performance, setTimeout } from '../core/base/timers.js';
+import type { Device } from '../core/api/device.js';
+import { type DeviceLike, checkOpenDevice, onEnter, openDevices } from '../core/api/open-devices.js';
+import type { DeviceCore } from '../core/device/device-core.js';
+import { chromeTrace } from './chrome-trace.js';
+import { DeviceRecorder } from './device-recorder.js';
+import { HostSpans, LOOK_MS } from './host-spans.js';
+import type { RecordedOperation, RecordedSpan } from './recorded.js';
+
+/** Options of `recordTimeline`. */
+export interface RecordingOptions {
+  /** The most operations of each device, and the most spans of the thread, that are kept. The oldest go first. Default 200,000. */
+  readonly maxEvents?: number;
+  /**
+   * Whether a GPU tells when each operation began and ended, by two events around it. Default true. Without them only the times of the host
+   * are known. The CPU device always tells.
+   */
+  readonly deviceTimes?: boolean;
+}
+
+const MAX_EVENTS = 200_000;
+/** The clocks of GPUs are compared with the host's so often. */
+const ALIGN_MS = 1000;
+
+/** A timeline that is being recorded, or was. Times are milliseconds of `performance.now()`. */
+export class Recording {
+  readonly startMs: number = performance.now();
+  readonly #devices: Map<DeviceCore, DeviceRecorder> = new Map();
+  readonly #options: Required<RecordingOptions>;
+  readonly #host: HostSpans;
+  #endMs: number | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #alignedMs = 0;
+  #stopped: Promise<this> | undefined;
+
+  /** @internal */
+  constructor(cores: readonly DeviceCore[] | undefined, options: Required<RecordingOptions>) {
+    this.#options = options;
+    this.#host = new HostSpans(options.maxEvents);
+    try {
+      for (const core of cores ?? openCores()) this.#add(core);
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+    // Devices that open later are recorded, too.
+    if (cores === undefined) onEnter.add(this.#onEnter);
+    this.#look();
+  }
+
+  /** When it ended; now, if it has not. */
+  get endMs(): number {
+    return this.#endMs ?? performance.now();
+  }
+
+  /** Every operation, of all threads that share the devices, in the order in which they were submitted. */
+  get operations(): readonly RecordedOperation[] {
+    const all = [...this.#devices.values()].flatMap((device) => device.operations());
+    const timeOf = ({ submittedMs = 0, issuedMs = 0 }: RecordedOperation): number => submittedMs || issuedMs;
+    return all.toSorted((a, b) => timeOf(a) - timeOf(b) || a.ticket - b.ticket);
+  }
+
+  /** What this thread did, in the order of the ends. */
+  get spans(): readonly RecordedSpan[] {
+    return this.#host.spans();
+  }
+
+  /** Operations and spans that are missing, because there were more than `maxEvents`. */
+  get dropped(): number {
+    return [...this.#devices.values()].reduce((sum, { dropped }) => sum + dropped, this.#host.dropped);
+  }
+
+  /** Ends the recording, and resolves to it when the devices have told of everything that has finished. Does not wait for pending operations. */
+  stop(): Promise<this> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  /** Ends the recording at once: without what the devices have not told yet. */
+  [Symbol.dispose](): void {
+    if (this.#endMs === undefined) this.#end();
+  }
+
+  /** The timeline in the JSON format of chrome://tracing, which Perfetto reads, too: times in microseconds from the start. */
+  toChromeTrace(): string {
+    return chromeTrace(this);
+  }
+
+  #add(core: DeviceCore): void {
+    const { maxEvents, deviceTimes } = this.#options;
+    this.#devices.set(
+      core,
+      new DeviceRecorder(core, maxEvents, deviceTimes || core.channel.backend === 'cpu', (span) => this.#host.add(span)),
+    );
+    this.#align(core);
+  }
+
+  /** Several Devices may have one core. A device that another thread records is left to it. */
+  readonly #onEnter = ({ core }: Device): void => {
+    if (this.#devices.has(core)) return;
+    try {
+      this.#add(core);
+    } catch {
+      // It is not recorded here.
+    }
+  };
+
+  #align(core: DeviceCore): void {
+    if (!this.#options.deviceTimes || core.channel.backend === 'cpu') return;
+    // A device that has ended tells nothing more.
+    core.channel.ask('alignClocks').catch(() => undefined);
+  }
+
+  #look(): void {
+    this.#host.look();
+    for (const recorder of this.#devices.values()) recorder.read();
+    const now = performance.now();
+    if (now - this.#alignedMs >= ALIGN_MS) {
+      this.#alignedMs = now;
+      for (const core of this.#devices.keys()) this.#align(core);
+    }
+    this.#timer = setTimeout(() => this.#look(), LOOK_MS).unref();
+  }
+
+  async #stop(): Promise<this> {
+    if (this.#endMs !== undefined) return this;
+    await Promise.all([...this.#devices.values()].map((recorder) => recorder.ending()));
+    if (this.#endMs === undefined) this.#end();
+    return this;
+  }
+
+  #end(): void {
+    this.#endMs = performance.now();
+    onEnter.delete(this.#onEnter);
+    clearTimeout(this.#timer);
+    for (const recorder of this.#devices.values()) {
+      recorder.read();
+      recorder.end();
+    }
+    this.#host.end();
+  }
+}
+
+function openCores(): readonly DeviceCore[] {
+  return openDevices()
+    .filter(({ state }) => state === 'open')
+    .map(({ core }) => core);
+}
+
+/**
+ * Records a timeline of the devices, by default of all that are open or will be, until `stop`: when each operation was submitted, issued,
+ * begun and ended, what it waited for, and what this thread and the lanes of its pipelines did. Nsight Systems, `torch.profiler.profile`,
+ * `CUDA.@profile`. Throws ArgumentError for what is no open device, and StateError for a device that is being recorded already.
+ * @example const recording = recordTimeline(); await work(); await recording.stop(); writeFileSync('run.json', recording.toChromeTrace());
+ */
+export function recordTimeline(devices?: DeviceLike | readonly DeviceLike[], opts: RecordingOptions = {}): Recording {
+  checkOptionNames(opts, ['maxEvents', 'deviceTimes']);
+  const { maxEvents = MAX_EVENTS, deviceTimes = true } = opts;
+  checkInteger('maxEvents', maxEvents, 1, 2 ** 24);
+  const list = devices === undefined ? undefined : ([devices].flat() as readonly DeviceLike[]);
+  const cores = list?.map((device) => checkOpenDevice('device', device).core);
+  return new Recording(cores && [...new Set(cores)], { maxEvents, deviceTimes });
+}
