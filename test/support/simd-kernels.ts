@@ -219,6 +219,30 @@ const turned = (bounds: Bounds): Kernel =>
     { bounds, fmad: false },
   );
 
+/** Every function of float_functions.h, also beyond the limit of sin, cos and tan. Products are fused, as by default. */
+const functions = (bounds: Bounds): Kernel =>
+  kernel(
+    'functions',
+    PARAMS,
+    ({ x, y, z, n }, { i, floatBits }) => {
+      const v = z[i]! * (x[i]! % 7 === n ? 1e7 : 4);
+      const s = Math.abs(v);
+      const e =
+        floatBits(Math.exp(v)) ^ floatBits(Math.expm1(v)) ^ floatBits(Math.log(s)) ^ floatBits(Math.log2(s)) ^ floatBits(Math.log10(s));
+      const t =
+        floatBits(Math.log1p(s)) ^
+        floatBits(Math.sin(v)) ^
+        floatBits(Math.cos(v)) ^
+        floatBits(Math.tan(v)) ^
+        floatBits(Math.asin(z[i]! / 2));
+      const h = floatBits(Math.acos(z[i]! / 2)) ^ floatBits(Math.atan(v)) ^ floatBits(Math.atan2(v, z[i]! - 0.5)) ^ floatBits(Math.sinh(v));
+      const a = floatBits(Math.cosh(v)) ^ floatBits(Math.tanh(v)) ^ floatBits(Math.asinh(v)) ^ floatBits(Math.acosh(s + 1));
+      y[i] = (e ^ t ^ h ^ a ^ floatBits(Math.atanh(z[i]! / 2)) ^ floatBits(Math.cbrt(v)) ^ floatBits(Math.pow(s, z[i]!))) | 0;
+      z[i] = Math.exp(v) * 2 + Math.sin(v) - Math.hypot(v, z[i]!) * Math.log(s + 1);
+    },
+    { bounds },
+  );
+
 export const LANE_KERNELS: Readonly<Record<string, (bounds: Bounds) => Kernel>> = {
   flow,
   memory,
@@ -227,4 +251,5 @@ export const LANE_KERNELS: Readonly<Record<string, (bounds: Bounds) => Kernel>> 
   barriers,
   places,
   turned,
+  functions,
 };

@@ -3,38 +3,42 @@
 // The prototypes are libm's, so that the compiler treats them as builtins and uses instructions where possible.
 #pragma once
 
+#include "float_functions.h"
 #include "thread_index.h"
 
 /// One argument: name(double), namef(float), name(float), and name(integer), which computes in double.
-#define MR_MATH_1(name)                                            \
+#define MR_MATH_1(name)                     \
+  extern "C" float name##f(float) noexcept; \
+  MR_VECTOR_MATH_1(name)
+/// The same, if float_functions.h defines the float form.
+#define MR_VECTOR_MATH_1(name)                                     \
   extern "C" double name(double) noexcept;                         \
-  extern "C" float name##f(float) noexcept;                        \
   MR_INLINE float name(float x) { return name##f(x); }             \
   template <class T, class = mr_enable_if_t<mr_is_integral<T>, T>> \
   MR_INLINE double name(T x) {                                     \
     return name(static_cast<double>(x));                           \
   }
 MR_MATH_1(sqrt)
-MR_MATH_1(cbrt)
-MR_MATH_1(exp)
-MR_MATH_1(exp2)
-MR_MATH_1(expm1)
-MR_MATH_1(log)
-MR_MATH_1(log2)
-MR_MATH_1(log10)
-MR_MATH_1(log1p)
-MR_MATH_1(sin)
-MR_MATH_1(cos)
-MR_MATH_1(tan)
-MR_MATH_1(asin)
-MR_MATH_1(acos)
-MR_MATH_1(atan)
-MR_MATH_1(sinh)
-MR_MATH_1(cosh)
-MR_MATH_1(tanh)
-MR_MATH_1(asinh)
-MR_MATH_1(acosh)
-MR_MATH_1(atanh)
+MR_VECTOR_MATH_1(cbrt)
+MR_VECTOR_MATH_1(exp)
+MR_VECTOR_MATH_1(exp2)
+MR_VECTOR_MATH_1(expm1)
+MR_VECTOR_MATH_1(log)
+MR_VECTOR_MATH_1(log2)
+MR_VECTOR_MATH_1(log10)
+MR_VECTOR_MATH_1(log1p)
+MR_VECTOR_MATH_1(sin)
+MR_VECTOR_MATH_1(cos)
+MR_VECTOR_MATH_1(tan)
+MR_VECTOR_MATH_1(asin)
+MR_VECTOR_MATH_1(acos)
+MR_VECTOR_MATH_1(atan)
+MR_VECTOR_MATH_1(sinh)
+MR_VECTOR_MATH_1(cosh)
+MR_VECTOR_MATH_1(tanh)
+MR_VECTOR_MATH_1(asinh)
+MR_VECTOR_MATH_1(acosh)
+MR_VECTOR_MATH_1(atanh)
 MR_MATH_1(floor)
 MR_MATH_1(ceil)
 MR_MATH_1(round)
@@ -48,6 +52,7 @@ MR_MATH_1(tgamma)
 MR_MATH_1(lgamma)
 MR_MATH_1(logb)
 #undef MR_MATH_1
+#undef MR_VECTOR_MATH_1
 
 /// The common type of two arithmetic arguments: float if neither is wider, else double.
 template <class T, class U>
@@ -60,23 +65,26 @@ struct mr_wider<float, float> {
 };
 
 /// Two arguments of any types. Like CUDA, a float with an integer is float, for pow(x, 2).
-#define MR_MATH_2(name)                                            \
+#define MR_MATH_2(name)                            \
+  extern "C" float name##f(float, float) noexcept; \
+  MR_VECTOR_MATH_2(name)
+#define MR_VECTOR_MATH_2(name)                                     \
   extern "C" double name(double, double) noexcept;                 \
-  extern "C" float name##f(float, float) noexcept;                 \
   MR_INLINE float name(float x, float y) { return name##f(x, y); } \
   template <class T, class U>                                      \
   MR_INLINE typename mr_wider<T, U>::type name(T x, U y) {         \
     return name(static_cast<double>(x), static_cast<double>(y));   \
   }
-MR_MATH_2(pow)
-MR_MATH_2(atan2)
-MR_MATH_2(hypot)
+MR_VECTOR_MATH_2(pow)
+MR_VECTOR_MATH_2(atan2)
+MR_VECTOR_MATH_2(hypot)
 MR_MATH_2(fmod)
 MR_MATH_2(remainder)
 MR_MATH_2(copysign)
 MR_MATH_2(fdim)
 MR_MATH_2(nextafter)
 #undef MR_MATH_2
+#undef MR_VECTOR_MATH_2
 
 MR_INLINE float pow(float x, int y) {
   return powf(x, static_cast<float>(y));
@@ -99,7 +107,6 @@ extern "C" float frexpf(float, int*) noexcept;
 extern "C" double modf(double, double*) noexcept;
 extern "C" float modff(float, float*) noexcept;
 extern "C" void sincos(double, double*, double*) noexcept;
-extern "C" void sincosf(float, float*, float*) noexcept;
 extern "C" long lround(double) noexcept;
 extern "C" long lroundf(float) noexcept;
 extern "C" long lrint(double) noexcept;
@@ -138,9 +145,6 @@ MR_INLINE float rcbrtf(float x) {
 }
 MR_INLINE double rcbrt(double x) {
   return 1.0 / cbrt(x);
-}
-MR_INLINE float exp10f(float x) {
-  return powf(10.0f, x);
 }
 MR_INLINE double exp10(double x) {
   return pow(10.0, x);

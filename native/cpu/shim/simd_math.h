@@ -129,6 +129,60 @@ static MR_INLINE mr_f32 mr_with_sign_of(mr_f32 sign, mr_f32 x) {
 static MR_INLINE mr_f64 mr_with_sign_of(mr_f64 sign, mr_f64 x) {
   return (mr_f64)((mr_u64)x | ((mr_u64)sign & 0x8000000000000000ull));
 }
+/// The functions of float_functions.h. The compiler makes vector instructions of these loops.
+#define MR_LANES_OF_1(name)                                                             \
+  static MR_INLINE mr_f32 mr_##name(mr_f32 x) {                                         \
+    const mr_spilled<float> given = mr_spill(x);                                        \
+    mr_spilled<float> result;                                                           \
+    for (int lane = 0; lane < MR_WIDTH; ++lane) result.of[lane] = name(given.of[lane]); \
+    return mr_load(result.of);                                                          \
+  }
+#define MR_LANES_OF_2(name)                                                                              \
+  static MR_INLINE mr_f32 mr_##name(mr_f32 x, mr_f32 y) {                                                \
+    const mr_spilled<float> first = mr_spill(x), second = mr_spill(y);                                   \
+    mr_spilled<float> result;                                                                            \
+    for (int lane = 0; lane < MR_WIDTH; ++lane) result.of[lane] = name(first.of[lane], second.of[lane]); \
+    return mr_load(result.of);                                                                           \
+  }
+/// Lanes beyond the limit are rare.
+#define MR_LANES_OF_TURNS(name)                                                   \
+  MR_LANES_OF_1(mr_near_##name)                                                   \
+  static MR_INLINE mr_f32 mr_##name(mr_f32 x) {                                   \
+    mr_f32 result = mr_mr_near_##name(x);                                         \
+    const mr_lane_mask is_far = mr_gt(mr_absolute(x), mr_f32_of(mr_most_turned)); \
+    if (__builtin_expect(mr_any(is_far), 0)) {                                    \
+      mr_spilled<float> each = mr_spill(result);                                  \
+      MR_EACH_OF(lane, is_far) each.of[lane] = name(x[lane]);                     \
+      result = mr_load(each.of);                                                  \
+    }                                                                             \
+    return result;                                                                \
+  }
+MR_LANES_OF_1(expf)
+MR_LANES_OF_1(expm1f)
+MR_LANES_OF_1(logf)
+MR_LANES_OF_1(log2f)
+MR_LANES_OF_1(log10f)
+MR_LANES_OF_1(log1pf)
+MR_LANES_OF_TURNS(sinf)
+MR_LANES_OF_TURNS(cosf)
+MR_LANES_OF_TURNS(tanf)
+MR_LANES_OF_1(asinf)
+MR_LANES_OF_1(acosf)
+MR_LANES_OF_1(atanf)
+MR_LANES_OF_2(atan2f)
+MR_LANES_OF_1(sinhf)
+MR_LANES_OF_1(coshf)
+MR_LANES_OF_1(tanhf)
+MR_LANES_OF_1(asinhf)
+MR_LANES_OF_1(acoshf)
+MR_LANES_OF_1(atanhf)
+MR_LANES_OF_1(cbrtf)
+MR_LANES_OF_2(powf)
+MR_LANES_OF_2(hypotf)
+#undef MR_LANES_OF_1
+#undef MR_LANES_OF_2
+#undef MR_LANES_OF_TURNS
+
 /// JavaScript's Math.round: halves go up, and what becomes zero keeps its sign.
 template <class V>
 static MR_INLINE V mr_to_nearest(V x) {

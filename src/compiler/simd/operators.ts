@@ -1,7 +1,7 @@
 // Spellings of operators and functions on SIMD vectors (the shim's simd.h and simd_math.h). Where there is none, the result is undefined
 // and the scalar function is called lane by lane.
 import { storageType } from '../emission/cpp-text.js';
-import type { ArithmeticOp, ArrayRef, ComparisonOp, Expr, ScalarType } from '../ir/ir.js';
+import type { ArithmeticOp, ArrayRef, ComparisonOp, Expr, ScalarType, ValueType } from '../ir/ir.js';
 
 const COMPARISONS: Readonly<Record<ComparisonOp, string>> = {
   '<': 'lt',
@@ -82,9 +82,20 @@ export function cast(to: ScalarType, from: ScalarType, text: string): string | u
 
 const ROUNDING: Readonly<Record<string, number>> = { floor: 1, ceil: 2, trunc: 3 };
 
+/** Functions of f32 that the shim's float_functions.h computes without branches. */
+const FLOAT_FUNCTIONS: ReadonlySet<string> = new Set(
+  'exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh cbrt pow hypot'.split(' '),
+);
+
+/** Whether the SIMD form has instructions where one thread after the other has a branch or a call. */
+export function isVectorFunction({ name, type }: { readonly name: string; readonly type: ValueType }): boolean {
+  return type === 'f32' && FLOAT_FUNCTIONS.has(name);
+}
+
 /** Undefined when the function is called lane by lane. `args` are vectors. */
 export function builtin(name: string, type: ScalarType, args: readonly string[], exprs: readonly Expr[]): string | undefined {
   const [a, b, c] = args as [string, string, string];
+  if (isVectorFunction({ name, type })) return `mr_${name}f(${args.join(', ')})`;
   switch (name) {
     case 'idiv':
       if (isWide(type)) return undefined;

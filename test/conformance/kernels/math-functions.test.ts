@@ -38,7 +38,13 @@ function argumentPairs(): readonly (readonly [number, number])[] {
   const random = randomFrom(412);
   const anySize = (): number => (random(2 ** 20) - 2 ** 19) / 2 ** random(30);
   const pairs = SPECIAL.flatMap((a) => SPECIAL.map((b) => [a, b] as const));
-  return [...pairs, ...Array.from({ length: 3000 }, () => [anySize(), anySize()] as const)];
+  const words = new Uint32Array(1);
+  const anyFloat = (): number => {
+    words[0] = random(2 ** 16) * 2 ** 16 + random(2 ** 16);
+    return new Float32Array(words.buffer)[0]!;
+  };
+  const few = Array.from({ length: 3000 }, () => [anySize(), anySize()] as const);
+  return [...pairs, ...few, ...Array.from({ length: 12_000 }, () => [anyFloat(), anyFloat()] as const)];
 }
 
 defineChapter((target) => {

@@ -32,8 +32,8 @@ test('a posted kernel emits the same source as in its own thread', () => {
 });
 
 test('the SIMD form is emitted only on request', () => {
-  const straight = kernel('straight', params, ({ x, n }, { i }) => {
-    x[i] = n;
+  const straight = kernel('straight', params, ({ x, n }, { i, blockIdx }) => {
+    x[i] = n + blockIdx.x;
   });
   const parting = kernel('parting', params, ({ x, n }, { i }) => {
     if (i < n) x[i] = n;

@@ -78,9 +78,11 @@ test('blocks are not fused if neighbours read different rows', () => {
   expect(isFused(made(({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j * s.shape[0]]!)))).toBe(false);
 });
 
-test('straight-line kernels have a SIMD form if their elements are narrow or the rows of a block are short', () => {
+test('straight-line kernels have a SIMD form if blocks run together, or if they call functions with lanes of their own', () => {
   const auto = (made: object): boolean => writtenOf(made, 'auto').simdSource !== undefined;
-  expect(auto(kernel('floats', { f: inout(f32) }, ({ f }, { i }) => void (f[i] = f[i]! * 2)))).toBe(false);
+  expect(auto(kernel('floats', { f: inout(f32) }, ({ f }, { i }) => void (f[i] = f[i]! * 2)))).toBe(true);
+  expect(auto(kernel('apart', { f: inout(f32) }, ({ f }, { i, blockIdx }) => void (f[i] = blockIdx.x)))).toBe(false);
+  expect(auto(kernel('waves', { f: inout(f32) }, ({ f }, { i, blockIdx }) => void (f[i] = Math.sin(blockIdx.x + i))))).toBe(true);
   expect(auto(kernel('bytes', { a: inout(u8) }, ({ a }, { i }) => void (a[i] = a[i]! * 2)))).toBe(true);
   expect(auto(kernel('rows', PICTURES, ({ s, d }, { i, j }) => void (d[i]![j] = s[i]![j]! * 2)))).toBe(true);
   expect(auto(kernel('columns', PICTURES, ({ s, d }, { i, j }) => void (d[i]![j] = s[j]![i]!)))).toBe(false);
