@@ -270,10 +270,8 @@ const place = (name: string, sign: '<' | '>'): PlanOf =>
   remembered((from, wanted) => {
     const register = REGISTER_TYPE[from];
     const type: ScalarType = register === 'bool' ? 'i32' : register;
-    const isNan = (value: string): string => (isReal(type) ? `${value} !== ${value}` : 'false');
-    // A value that no element has given yet has the place -1.
-    const isBetter = `v1 < 0 || (${isNan('a0')} ? !(${isNan('v0')}) : a0 ${sign} v0)`;
-    const isSame = `(a0 === v0 || (${isNan('a0')} && ${isNan('v0')})) && a1 < v1`;
+    // The first of several, and NaN before all others. What no element has given yet is worse than any.
+    const isBetter = `a0 ${sign} v0 || (a0 === v0 && a1 < v1)${isReal(type) ? ' || (a0 !== a0 && (v0 === v0 || a1 < v1))' : ''}`;
     return {
       dtype: wanted ?? 'i32',
       needsElements: true,
@@ -281,10 +279,10 @@ const place = (name: string, sign: '<' | '>'): PlanOf =>
         name,
         key: `${name}:${from}`,
         carried: [
-          { type, init: zeroOf(type) },
-          { type: 'i32', init: 'i32(-1)' },
+          { type, init: boundOf(from, sign === '<' ? 1 : 0) },
+          { type: 'i32', init: 'i32(2147483647)' },
         ],
-        combine: `if (a1 >= 0 && (${isBetter} || (${isSame}))) { v0 = a0; v1 = a1; }`,
+        combine: `if (${isBetter}) { v0 = a0; v1 = a1; }`,
         leaf: (elements, number) => [castText(elements[0] as string, register, type), number],
         finish: () => 'v1',
         result: 'i32',
