@@ -4,7 +4,7 @@
 // machine's devices, because the driver may take long to answer; this file chooses one of them.
 import { availableParallelism } from 'node:os';
 import { checkOptions, type DeviceSpec, imagesFolder, type Opening, type OpenOptions, type Settings, SETTINGS } from './open-options.js';
-import type { BackendReport, NativeDeviceInfo } from './protocol/reports.js';
+import type { BackendName, BackendReport, NativeDeviceInfo } from './protocol/reports.js';
 import { Device } from './core/api/device.js';
 import { DeviceContext } from './core/api/device-context.js';
 import { deviceInfo, type DeviceInfo, type DeviceName } from './core/api/device-info.js';
@@ -251,7 +251,7 @@ interface Listing {
 
 function contextOn(env: Environment, channel: WorkerChannel, ordering: Ordering, entry: Entry, listing: Listing): DeviceContext {
   // `channel.info` is more complete than the enumerated info; for example, it has the priority range.
-  const info = deviceInfo(channel.backend, channel.info);
+  const info = shownInfo(channel.backend, channel.info);
   const core = new DeviceCore(info.id, channel, env.progress, env.tracker);
   core.arena.prepare(info.backend === 'cuda');
   env.cores.add(core);
@@ -337,7 +337,11 @@ interface Candidate {
 }
 
 function candidates(backends: readonly BackendReport[]): Candidate[] {
-  return backends.flatMap(({ name, devices }) => devices.map((native) => ({ native, info: deviceInfo(name, native) })));
+  return backends.flatMap(({ name, devices }) => devices.map((native) => ({ native, info: shownInfo(name, native) })));
+}
+
+function shownInfo(backend: BackendName, native: NativeDeviceInfo): DeviceInfo {
+  return deviceInfo(backend, native, () => (backend === 'cuda' ? getEnvironment().binding.libraries() : []));
 }
 
 function choose(spec: DeviceSpec, name: DeviceName | 'auto', backends: readonly BackendReport[]): Candidate {

@@ -9,10 +9,12 @@
 #include <node_api.h>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "addon/environment.h"
 #include "hal/status.h"
@@ -67,6 +69,21 @@ class Args {
     is_ok_ = is_ok_ && napi_get_typedarray_info(env_, values_[n], &type, &length, &data, nullptr, nullptr) == napi_ok &&
              type == napi_uint8_array;
     return {static_cast<const std::byte*>(data), is_ok_ ? length : 0};
+  }
+  /// The values of a Float64Array, each an integer below 2^53.
+  std::vector<uint64_t> Words(size_t n) {
+    napi_typedarray_type type = napi_int8_array;
+    size_t length = 0;
+    void* data = nullptr;
+    Require(napi_get_typedarray_info(env_, values_[n], &type, &length, &data, nullptr, nullptr) == napi_ok &&
+            type == napi_float64_array);
+    std::vector<uint64_t> words;
+    for (size_t at = 0; is_ok_ && at < length; ++at) {
+      const double value = static_cast<const double*>(data)[at];
+      Require(value >= 0 && value < 0x1p53 && value == std::floor(value));
+      if (is_ok_) words.push_back(static_cast<uint64_t>(value));
+    }
+    return words;
   }
   /// Adds the caller's own check of an argument.
   void Require(bool condition) { is_ok_ = is_ok_ && condition; }

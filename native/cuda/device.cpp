@@ -81,6 +81,20 @@ Result<std::shared_ptr<hal::Module>> Device::LoadModule(std::span<const std::byt
   return std::shared_ptr<hal::Module>(std::move(module).value());
 }
 
+Result<hal::PlannedCall> Device::LoadPlan(const hal::MatmulPlan& plan) {
+  MR_TRY(context_->Alive());
+  const ContextScope scope(context_->handle());
+  MR_TRY(context_->Check(scope.code(), "making the context current"));
+  if (cublaslt_ == nullptr) {
+    Result<std::shared_ptr<CublasLt>> opened = CublasLt::Open(context_);
+    MR_TRY(opened.status());
+    cublaslt_ = std::move(opened).value();
+  }
+  Result<std::shared_ptr<LibraryKernel>> kernel = PlanMatmul(cublaslt_, plan);
+  MR_TRY(kernel.status());
+  return hal::PlannedCall{.kernel = std::move(kernel).value(), .library = cublaslt_->info()};
+}
+
 Result<std::unique_ptr<hal::Graph>> Device::BuildGraph(std::vector<hal::GraphNode> nodes) {
   return Graph::Build(context_, std::move(nodes));
 }
@@ -240,6 +254,7 @@ void Device::Close() {
   // Streams, memory and kernels that outlive this call keep the context alive.
   support_ = {};
   timed_events_.reset();
+  cublaslt_.reset();
   pool_ = {};
   context_.reset();
 }

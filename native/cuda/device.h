@@ -10,6 +10,7 @@
 #include "cuda/context.h"
 #include "cuda/ending_devices.h"
 #include "cuda/event_handle.h"
+#include "cuda/matmul.h"
 #include "cuda/memory_pool.h"
 #include "cuda/peers.h"
 #include "cuda/stream.h"
@@ -29,6 +30,7 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<uint64_t> EnterContext() override;
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
+  [[nodiscard]] Result<hal::PlannedCall> LoadPlan(const hal::MatmulPlan& plan) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;
   Status RegisterHost(std::span<std::byte> range) override;
   Status UnregisterHost(std::span<std::byte> range) override;
@@ -83,6 +85,7 @@ class Device final : public hal::Device {
   StreamSupport support_;
   MemoryPool pool_;
   std::shared_ptr<TimedEvents> timed_events_;
+  std::shared_ptr<CublasLt> cublaslt_;  // Thread: control. Null until a plan needs it.
   CUdeviceptr timeline_address_ = 0;
 
   std::mutex mutex_;

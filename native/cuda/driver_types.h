@@ -369,6 +369,10 @@ enum CUdriverProcAddressQueryResult : unsigned int {
   CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
 };
 
+enum CUstreamCaptureMode : unsigned int {
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+};
+
 inline constexpr unsigned int CUDA_ARRAY3D_SURFACE_LDST = 2;
 inline constexpr unsigned int CU_TRSF_READ_AS_INTEGER = 1;
 inline constexpr unsigned int CU_TRSF_NORMALIZED_COORDINATES = 2;

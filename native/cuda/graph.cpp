@@ -112,7 +112,12 @@ CUevent Graph::EventOf(uint32_t node, uint64_t value) {
 Status Graph::SetChanged() {
   for (; !changed_.empty(); changed_.pop_back()) {
     GraphParts::KernelNode& kernel = parts_.kernels[changed_.back()];
-    MR_TRY(CheckAll(parts_.Set(exec_, changed_.back()), "setting the parameters of a graph's node"));
+    const auto* call = std::get_if<hal::GraphKernel>(&parts_.nodes[changed_.back()].work);
+    if (call != nullptr && call->kernel->IsOfLibrary()) {
+      MR_TRY(SetCall(changed_.back()));
+    } else {
+      MR_TRY(CheckAll(parts_.Set(exec_, changed_.back()), "setting the parameters of a graph's node"));
+    }
     kernel.is_changed = false;
   }
   return {};

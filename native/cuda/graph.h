@@ -36,6 +36,8 @@ class Graph final : public hal::Graph {
   void Replace(const hal::GraphPatch& patch, uint64_t value);
   [[nodiscard]] CUevent EventOf(uint32_t node, uint64_t value);
   Status SetChanged();
+  /// As GraphParts::Set, of a library's call.
+  Status SetCall(uint32_t index);
   [[nodiscard]] Status OthersAlive() const;
   Status Queue(CUstream stream);
   Status CheckAll(CUresult code, const char* note);

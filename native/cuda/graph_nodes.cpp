@@ -16,10 +16,6 @@ namespace millrace::cuda {
 
 namespace {
 
-const std::shared_ptr<Context>& ContextOf(const hal::GraphNode& node) {
-  return static_cast<Device*>(node.device)->context();
-}
-
 const BuiltIns& BuiltInsOf(const hal::GraphNode& node) {
   return static_cast<Device*>(node.device)->built_ins();
 }
@@ -79,6 +75,10 @@ CUDA_KERNEL_NODE_PARAMS Fill64Params(const BuiltInLaunch& launch, void** params)
 constexpr uint64_t kStagingBytes = 4 << 20;
 
 }  // namespace
+
+const std::shared_ptr<Context>& ContextOf(const hal::GraphNode& node) {
+  return static_cast<Device*>(node.device)->context();
+}
 
 CUresult GraphParts::Set(CUgraphExec exec, uint32_t node) {
   KernelNode& kernel = kernels[node];
@@ -149,6 +149,7 @@ Status GraphWriter::Write(CUgraph graph, std::span<const hal::GraphNode> nodes, 
 Result<CUgraphNode> GraphWriter::WriteOne(CUgraph graph, Before before, const hal::GraphNode& node,
                                           GraphParts::KernelNode& kernel) {
   if (const auto* work = std::get_if<hal::GraphKernel>(&node.work)) {
+    if (work->kernel->IsOfLibrary()) return WriteCall(graph, before, ContextOf(node), *work, kernel);
     MR_CHECK(static_cast<Kernel&>(*work->kernel).context() == ContextOf(node).get());
     for (hal::Device* const peer : work->peers) MR_TRY(TakeAccess(*static_cast<Device*>(peer), ContextOf(node)));
     return WriteKernel(graph, before, *work, kernel);

@@ -17,6 +17,7 @@
 #include "cuda/memory.h"
 #include "cuda/module.h"
 #include "cuda/peers.h"
+#include "cuda/stream_capture.h"
 #include "hal/graph.h"
 
 namespace millrace::cuda {
@@ -36,20 +37,31 @@ struct GraphParts {
     CUgraphNode node = nullptr;
     CUDA_KERNEL_NODE_PARAMS params = {};  // Of a kernel, or of a fill with 8-byte elements.
     std::vector<void*> pointers;
-    CUevent event = nullptr;  // Of a record.
+    CUevent event = nullptr;         // Of a record.
+    std::byte* workspace = nullptr;  // Of a library's call.
     bool is_changed = false;
   };
 
   /// Gives the executable graph the present values of a node.
   CUresult Set(CUgraphExec exec, uint32_t node);
+  /// The graph of a library's call with the present parameters of its node. Thread: that of the graph's builder, and
+  /// then the home's channel.
+  Result<CapturedGraph> Capture(const std::shared_ptr<Context>& context, const hal::GraphKernel& node,
+                                const KernelNode& kernel);
 
   std::vector<hal::GraphNode> nodes;                  // Hold the kernels, the host leases and the parameters.
   std::vector<KernelNode> kernels;                    // One for each node of any kind.
   std::vector<std::shared_ptr<Context>> others;       // Of the nodes; without the home.
   std::vector<std::unique_ptr<PoolAccess>> accesses;  // Of copies between devices, and of kernels.
   std::vector<std::unique_ptr<LockedBlock>> staging;  // One for each copy between devices through the host.
+  std::map<const Context*, std::unique_ptr<StreamCapture>> captures;  // Of libraries' calls, by device.
+  std::vector<std::unique_ptr<Memory>> workspaces;                    // Of libraries' calls.
+  uint64_t workspace_bytes = 0;
   std::map<const Context*, std::shared_ptr<Kernel>> conditions;  // The kernel that sets conditions, by device.
 };
+
+/// Of the device that runs a node.
+const std::shared_ptr<Context>& ContextOf(const hal::GraphNode& node);
 
 /// The Status of a call that builds a graph: kUnsupported if the driver does not have the function.
 Status CheckBuilding(Context& context, CUresult code, const char* note);
@@ -72,6 +84,8 @@ class GraphWriter {
   [[nodiscard]] Result<CUgraphNode> WriteEmpty(CUgraph graph, Before before);
   [[nodiscard]] Result<CUgraphNode> WriteKernel(CUgraph graph, Before before, const hal::GraphKernel& node,
                                                 GraphParts::KernelNode& kernel);
+  [[nodiscard]] Result<CUgraphNode> WriteCall(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
+                                              const hal::GraphKernel& node, GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteRecord(CUgraph graph, Before before, const hal::GraphRecord& node,
                                                 GraphParts::KernelNode& record);
   [[nodiscard]] Result<CUgraphNode> WriteLaunch(CUgraph graph, Before before, const Kernel& kernel, unsigned int blocks,

@@ -14,6 +14,7 @@
 #include "cuda/driver_errors.h"
 #include "cuda/event_handle.h"
 #include "cuda/graph.h"
+#include "cuda/library_kernel.h"
 #include "cuda/memory.h"
 #include "cuda/own_streams.h"
 
@@ -87,6 +88,7 @@ Status Stream::Accept(Ticket ticket, CUevent event) {
 }
 
 Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
+  if (request.kernel->IsOfLibrary()) return LaunchCall(ticket, request);
   auto* kernel = static_cast<Kernel*>(request.kernel);
   MR_CHECK(kernel->context() == &context_);
   return Submit(ticket, [&]() -> Status {
@@ -102,6 +104,23 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
     return context_.Check(Cuda().cuLaunchKernel(kernel->function(), x, y, z, block.x, block.y, block.z,
                                                 request.shared_bytes, handle_, params, nullptr),
                           "launching a kernel");
+  });
+}
+
+Status Stream::LaunchCall(Ticket ticket, const hal::LaunchRequest& request) {
+  auto& call = static_cast<LibraryKernel&>(*request.kernel);
+  MR_CHECK(&call.context() == &context_);
+  return Submit(ticket, [&]() -> Status {
+    std::unique_ptr<Memory> workspace;
+    const uint64_t bytes = support_.has_pools ? call.WorkspaceBytes(request.params) : 0;
+    if (bytes > 0) {
+      Result<std::unique_ptr<Memory>> allocated = Memory::Allocate(support_.context, handle_, bytes, true);
+      // Without it the call takes longer.
+      if (allocated.ok()) workspace = std::move(allocated).value();
+    }
+    const Status status = call.Call(handle_, request.params, workspace == nullptr ? nullptr : workspace->address());
+    if (workspace != nullptr) std::ignore = workspace->Free(handle_);
+    return status;
   });
 }
 

@@ -102,6 +102,7 @@ class Stream final : public hal::Stream {
   /// Queues one record: `call` submits the work and returns a Status, then the event follows.
   template <typename Call>
   Status Submit(hal::Ticket ticket, Call&& call);
+  Status LaunchCall(hal::Ticket ticket, const hal::LaunchRequest& request);
   Status Prepare(hal::Ticket ticket, CUevent* event);
   Status Accept(hal::Ticket ticket, CUevent event);
 

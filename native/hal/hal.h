@@ -44,6 +44,7 @@
 #include "hal/caps.h"
 #include "hal/host_lease.h"
 #include "hal/launch_params.h"
+#include "hal/library_plan.h"
 #include "hal/peer_grants.h"
 #include "hal/progress.h"
 #include "hal/status.h"
@@ -87,6 +88,8 @@ class Kernel {
   /// Most blocks of a cooperative launch of this shape: cuOccupancyMaxActiveBlocksPerMultiprocessor times the number of
   /// multiprocessors. Thread: channel.
   [[nodiscard]] virtual Result<uint64_t> MaxCooperativeBlocks(uint32_t block_threads, uint32_t shared_bytes) = 0;
+  /// Whether it is a library's call (LoadPlan), for the backend that made it.
+  [[nodiscard]] virtual bool IsOfLibrary() const { return false; }
 };
 
 /// A loaded image: kernels, and the variables that they share. Each module has its own variables, initialised as in the
@@ -124,16 +127,6 @@ struct StreamRequest {
   std::optional<uint64_t> foreign;
   protocol::TimelineSlot* slot = nullptr;
   ProgressSink* sink = nullptr;  // Outlives the stream.
-};
-
-/// A kernel, by its image and its name in it.
-struct KernelRequest {
-  std::span<const std::byte> image;
-  std::string entry;
-  bool is_bounded = false;
-  /// Kernels of the image launch kernels. The CPU device then checks those launches, and reports the ones that it
-  /// refuses.
-  bool is_launching = false;
 };
 
 /// One axis of a strided copy or fill, in bytes; the fastest axis is last. At most kMaxRank axes, none of extent 0.
@@ -289,6 +282,11 @@ class Device {
     Result<std::shared_ptr<Module>> module = LoadModule(request.image);
     MR_TRY(module.status());
     return module.value()->FindKernel(request.entry, request.is_bounded, request.is_launching);
+  }
+  /// A library's call in the place of a kernel. kUnavailable: there is no such library; kUnsupported: it does not do
+  /// this. Thread: control. May take long.
+  [[nodiscard]] virtual Result<PlannedCall> LoadPlan(const MatmulPlan&) {
+    return Status(StatusCode::kUnavailable, "finding a library for products of matrices");
   }
   /// Makes a graph that streams of this device, its home, launch. kUnsupported if the backend lacks something that a
   /// node needs. Thread: blocking calls. May take long.

@@ -1,12 +1,23 @@
-// The shape and the parameters of a launch, as the runtime gives them to a backend.
+// Kernels, and the shape and the parameters of their launches, as the runtime gives them to a backend.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace millrace::hal {
+
+/// A kernel, by its image and its name in it.
+struct KernelRequest {
+  std::span<const std::byte> image;
+  std::string entry;
+  bool is_bounded = false;
+  /// Kernels of the image launch kernels. The CPU device then checks those launches, and reports the ones that it
+  /// refuses.
+  bool is_launching = false;
+};
 
 struct Dim3 {
   uint32_t x = 1;

@@ -230,11 +230,22 @@ Result<hal::KernelLimits> DeviceControl::InstallKernel(uint32_t handle, const Ke
   });
   if (!kernel.ok()) return kernel.status();
   const hal::KernelLimits limits = kernel.value()->limits();
-  inbox_.Post([this, handle, loaded = std::move(kernel).value(), is_checked = install.is_checked] {
-    if (tables_.kernels.IsOver(handle)) return;
-    tables_.kernels.Bind(handle, {.kernel = loaded, .is_checked = is_checked});
-  });
+  BindKernel(handle, std::move(kernel).value(), is_checked);
   return limits;
+}
+
+Result<hal::LibraryInfo> DeviceControl::InstallPlan(uint32_t handle, const hal::MatmulPlan& plan) {
+  auto planned = device_.With([&](hal::Device& device) { return device.LoadPlan(plan); });
+  if (!planned.ok()) return planned.status();
+  BindKernel(handle, std::move(planned.value().kernel), false);
+  return std::move(planned.value().library);
+}
+
+void DeviceControl::BindKernel(uint32_t handle, std::shared_ptr<hal::Kernel> kernel, bool is_checked) {
+  inbox_.Post([this, handle, kernel = std::move(kernel), is_checked] {
+    if (tables_.kernels.IsOver(handle)) return;
+    tables_.kernels.Bind(handle, {.kernel = kernel, .is_checked = is_checked});
+  });
 }
 
 void DeviceControl::FailKernel(uint32_t handle, Status why) {

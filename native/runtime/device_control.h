@@ -34,6 +34,8 @@ class DeviceControl {
 
   // ── Kernels, modules and their variables. ──
   Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
+  /// The same for a library's call in the place of the kernel.
+  Result<hal::LibraryInfo> InstallPlan(uint32_t handle, const hal::MatmulPlan& plan);
   void FailKernel(uint32_t handle, Status why);
   /// Keeps it under a number that the owner chose, until the device closes.
   Status LoadModule(uint32_t module, std::span<const std::byte> image);
@@ -68,6 +70,7 @@ class DeviceControl {
   Result<protocol::PeerRoute> Probe(uint32_t from);
   /// Binds memory that is there already to a handle, unless that names memory already, which may be in use.
   void BindLater(uint32_t handle, MemoryRef entry);
+  void BindKernel(uint32_t handle, std::shared_ptr<hal::Kernel> kernel, bool is_checked);
 
   DeviceAccess& device_;
   ResourceTables& tables_;

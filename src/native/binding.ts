@@ -7,6 +7,7 @@ import type {
   ChannelStats,
   FailurePart,
   KernelLimits,
+  LibraryReport,
   NativeDeviceInfo,
   PeerReport,
   PoolReport,
@@ -37,6 +38,8 @@ export interface Binding {
   protocolHash(): string;
   /** Any thread. Creates no context. */
   enumerate(): BackendReport[];
+  /** The libraries for GPUs that this machine has. Any thread. The first call opens them, which takes some milliseconds. */
+  libraries(): LibraryReport[];
 
   // ── control: the device's worker ────────────────────────────────────────────────────────────────────────────
   /**
@@ -70,6 +73,11 @@ export interface Binding {
   ownerLeft(channel: number, owner: number): Promise<void>;
   /** Loads an image (blocks) and continues the streams that wait for this kernel. If it throws a NativeFailure, call failKernel. */
   installKernel(channel: number, handle: number, install: KernelInstall): KernelLimits;
+  /**
+   * Binds a library's call to the handle of a kernel (blocks) and continues the streams that wait for it; returns the library. `plan`: as in
+   * hal/library_plan.h. If it throws a NativeFailure, nothing is bound.
+   */
+  installPlan(channel: number, handle: number, plan: Float64Array): LibraryReport;
   /** The build failed: launches of this kernel fail with this status. */
   failKernel(channel: number, handle: number, status: Status): void;
   /** Loads the image of a module (blocks) under a number that the caller chooses. Throws a NativeFailure. */

@@ -18,6 +18,13 @@ export interface NativeDeviceInfo extends DeviceProperties {
   readonly priorityRange: readonly [least: number, greatest: number];
 }
 
+/** hal::LibraryInfo: a library of the machine that works in the place of kernels. */
+export interface LibraryReport {
+  readonly name: string;
+  readonly version: string;
+  readonly path: string;
+}
+
 /** One backend's devices, or why it has none and what the user can do. */
 export interface BackendReport {
   readonly name: BackendName;

@@ -76,7 +76,7 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
   const core = new DeviceCore(id, channel, group.progress, group.tracker, group.clock.core);
   return new Device(
     new DeviceContext(core, {
-      info: deviceInfo('cpu', info),
+      info: deviceInfo('cpu', info, () => []),
       ordering,
       isShared: () => false,
       release: () => undefined,

@@ -94,7 +94,7 @@ function reportAddon(): Binding | undefined {
   }
 }
 
-function reportDriver(backends: readonly BackendReport[]): readonly NativeDeviceInfo[] {
+function reportDriver(backends: readonly BackendReport[], binding: Binding): readonly NativeDeviceInfo[] {
   const cuda = backends.find(({ name }) => name === 'cuda');
   if (cuda === undefined || cuda.devices.length === 0) {
     const remedy = cuda?.help.join(' ') || 'The CPU device works without a GPU.';
@@ -109,6 +109,10 @@ function reportDriver(backends: readonly BackendReport[]): readonly NativeDevice
   }
   const visible = process.env['CUDA_VISIBLE_DEVICES'];
   if (visible !== undefined) ok('CUDA_VISIBLE_DEVICES', visible === '' ? "'' (no GPU is visible)" : visible);
+  const libraries = binding.libraries();
+  for (const { name, version, path } of libraries) ok(name, `${version} (${path})`);
+  if (!libraries.some(({ name }) => name === 'cuBLASLt'))
+    ok('cuBLASLt', 'none: matmul runs kernels of Millrace, which take 2 to 10 times as long. pip install nvidia-cublas brings it');
   ok('module loading', process.env['CUDA_MODULE_LOADING'] ?? "as the driver's default says (lazily, since CUDA 12.2)");
   const pipe = process.env['CUDA_MPS_PIPE_DIRECTORY'] ?? '/tmp/nvidia-mps';
   if (existsSync(`${pipe}/control`)) ok('MPS', `a daemon listens in ${pipe}: processes share the GPU`);
@@ -264,7 +268,7 @@ async function report(): Promise<readonly Finding[]> {
   reportNode();
   const binding = reportAddon();
   const backends = binding?.enumerate();
-  const gpus = backends === undefined ? [] : reportDriver(backends);
+  const gpus = binding === undefined || backends === undefined ? [] : reportDriver(backends, binding);
   await reportCompilers(binding, gpus, backends && cudaMajorOf(backends));
   await reportFolders();
   reportLimits(binding, gpus.length > 0);

@@ -8,6 +8,7 @@ import { unfilledBytes } from '../core/channel/host-buffers.js';
 import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '../core/base/errors.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { Status } from '../protocol/protocol.gen.js';
+import type { KernelLimits } from '../protocol/reports.js';
 import type { BuildResult } from '../toolchain/images/builder.js';
 import type { DeviceBuilds } from './device-builds.js';
 import type { FromWorker, ToWorker } from './messages.js';
@@ -39,6 +40,13 @@ interface LoadedModule {
 
 /** The image of a kernel whose module is loaded already. */
 const NO_IMAGE: Uint8Array = new Uint8Array(0);
+/** A library's call has no blocks of the launch's shape. */
+const ANY_SHAPE: KernelLimits = {
+  maxThreadsPerBlock: Number.MAX_SAFE_INTEGER,
+  maxSharedBytes: Number.MAX_SAFE_INTEGER,
+  maxCooperativeBlocks: 0,
+  blocksAtOnce: [],
+};
 /** Calls whose faults the CPU device reports by their lines. */
 const SHUFFLE = /\bshfl\b/;
 
@@ -129,6 +137,7 @@ export class WorkerClient {
   async #build(handle: number, spec: Build, module: number | undefined): Promise<void> {
     this.#building.add(handle);
     try {
+      if (this.#planned(handle, spec)) return;
       const report: BuiltReport = module === undefined ? await this.#buildImage(spec) : await this.#ofModule(spec, module);
       const { image = NO_IMAGE, built = image, compiler, fromCache, ms, symbolOf } = report;
       if (this.#device.isClosing) return;
@@ -154,6 +163,27 @@ export class WorkerClient {
       this.#device.binding.failKernel(this.#device.channel, handle, told instanceof UnavailableError ? Status.UNAVAILABLE : Status.COMPILE);
     } finally {
       this.#building.delete(handle);
+    }
+  }
+
+  /** Whether a library takes the place of the kernel. It has refused nothing that the kernel does not do, so only a lost device fails here. */
+  #planned(handle: number, { plan }: Build): boolean {
+    if (plan === undefined || this.#device.isClosing) return false;
+    const startMs = performance.now();
+    try {
+      const { name, version } = this.#device.binding.installPlan(this.#device.channel, handle, plan);
+      this.#send({
+        type: 'built',
+        handle,
+        compiler: `${name} ${version}`,
+        fromCache: false,
+        ms: performance.now() - startMs,
+        limits: ANY_SHAPE,
+      });
+      return true;
+    } catch (error) {
+      if ((error as NativeFailure).status === Status.DEVICE_LOST) throw error;
+      return false;
     }
   }
 

@@ -47,7 +47,7 @@ const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
   runtime: ['hal', 'protocol'],
   cuda: ['hal', 'protocol'],
   cpu: ['hal', 'protocol'],
-  addon: ['runtime', 'hal', 'protocol', 'cuda/backend.h', 'cuda/nvrtc.h', 'cuda/device_link.h', 'cpu/backend.h'],
+  addon: ['runtime', 'hal', 'protocol', 'cuda/backend.h', 'cuda/nvrtc.h', 'cuda/device_link.h', 'cuda/libraries.h', 'cpu/backend.h'],
 };
 
 const USUAL_LINES = 400;

@@ -1,6 +1,6 @@
 // The properties of a device, and the interface that a device's context needs from the code that opened the device.
 import type { DeviceProperties } from '../../protocol/protocol.gen.js';
-import type { BackendName, NativeDeviceInfo } from '../../protocol/reports.js';
+import type { BackendName, LibraryReport, NativeDeviceInfo } from '../../protocol/reports.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Ordering } from '../device/stream-context.js';
@@ -33,6 +33,18 @@ function meant(value: unknown): string {
   return ` (did you mean '${backend.toLowerCase() === 'cpu' ? 'cpu' : 'cuda'}${ordinal === '' ? '' : `:${Number(ordinal)}`}'?)`;
 }
 
+/** A library of the machine that works for operations of `millrace/ops`. */
+export interface LibraryInfo {
+  /** As its vendor writes it: 'cuBLASLt'. */
+  readonly name: string;
+  /** For example '12.8.4'. */
+  readonly version: string;
+  /** The file that was opened. */
+  readonly path: string;
+  /** The operations that it takes part in. */
+  readonly operations: readonly string[];
+}
+
 /** The properties of a device: `cuDeviceGetName`, `cuDeviceGetAttribute`, `cuDeviceTotalMem`. */
 export interface DeviceInfo extends DeviceProperties {
   /** The name that `openDevice` takes: 'cuda:0', 'cpu:0' and so on. */
@@ -48,16 +60,32 @@ export interface DeviceInfo extends DeviceProperties {
   /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
   readonly priorityRange: readonly [least: number, greatest: number];
   /**
+   * The libraries of this machine that operations use on the device; without them they run kernels of Millrace. Searched for when it is first
+   * read, which blocks for up to some 0.3 s, or when an operation first needs one.
+   */
+  readonly libraries: readonly LibraryInfo[];
+  /**
    * Why `openDevice('auto')` took the CPU device: no driver, no GPU, a driver that is too old. Absent for a GPU, and for the CPU device if it
    * was asked for by name.
    */
   readonly reason?: string;
 }
 
+/** What the libraries are used for. */
+const OPERATIONS: Readonly<Record<string, readonly string[]>> = { cuBLASLt: ['matmul'] };
+
 /** What users see of the properties. @internal */
-export function deviceInfo(backend: BackendName, native: NativeDeviceInfo): DeviceInfo {
+export function deviceInfo(backend: BackendName, native: NativeDeviceInfo, libraries: () => readonly LibraryReport[]): DeviceInfo {
   const { ordinal, computeCapability, maxBlock, maxGrid, maxParameterBytes, textureLimits, ...shown } = native;
-  return { id: `${backend}:${ordinal}`, backend, ...(backend === 'cuda' && { computeCapability }), ...shown };
+  return {
+    id: `${backend}:${ordinal}`,
+    backend,
+    ...(backend === 'cuda' && { computeCapability }),
+    ...shown,
+    get libraries() {
+      return libraries().map((library) => ({ ...library, operations: OPERATIONS[library.name] ?? [] }));
+    },
+  };
 }
 
 /** The code that opened the device (open-device.ts), which is told when the device is released. @internal */

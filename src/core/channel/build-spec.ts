@@ -136,6 +136,9 @@ export interface ParameterChecks {
   readonly list: readonly ParameterCheck[];
 }
 
+/** Element types of a plan, in the order of `PlanType` in native/hal/library_plan.h. */
+export const PLAN_TYPES = ['f32', 'f64', 'f16', 'bf16'] as const;
+
 /** The properties of a build that are known before its source is emitted. */
 export interface BuildFacts {
   /** The key of built images in place of the source; equal for sources that differ only in the names of local variables. */
@@ -168,6 +171,11 @@ export interface BuildFacts {
   readonly isOfBlocks?: boolean;
   /** Arrays that the kernel declares: a fault report numbers them after the parameters. */
   readonly arrays?: readonly string[];
+  /**
+   * What a library may do in the place of the kernel, with the same parameters: hal::MatmulPlan as words. The kernel is built where there is
+   * no such library, or where it refuses.
+   */
+  readonly plan?: Float64Array;
   /** The asserted conditions by number; with `isAsserting`, by line. */
   readonly assertions?: readonly string[];
 }

@@ -66,6 +66,23 @@ bool Stream::IsIdle() {
   return queue_.empty() && !is_busy_;
 }
 
+bool Stream::BeginCapture() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(is_capturing_, true);
+}
+
+std::vector<std::function<void()>> Stream::EndCapture() {
+  const std::lock_guard lock(mutex_);
+  is_capturing_ = false;
+  return std::exchange(captured_, {});
+}
+
+bool Stream::Captures(const std::function<void()>& work) {
+  const std::lock_guard lock(mutex_);
+  if (is_capturing_) captured_.push_back(work);
+  return is_capturing_;
+}
+
 void Stream::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -66,6 +66,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void Push(std::function<void()> operation);
   std::shared_ptr<Point> PushPoint();
   [[nodiscard]] bool IsIdle();
+  /// What is pushed from now on is kept instead. False if it already is.
+  bool BeginCapture();
+  /// What was pushed since then.
+  std::vector<std::function<void()>> EndCapture();
+  /// Whether the work belongs to a capture, which keeps it.
+  bool Captures(const std::function<void()>& work);
 
   Device& device;
   const int number;
@@ -77,6 +83,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
+  std::vector<std::function<void()>> captured_;
+  bool is_capturing_ = false;
   bool is_busy_ = false;
   bool is_ending_ = false;
 };

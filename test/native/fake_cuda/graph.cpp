@@ -1,3 +1,4 @@
+// More than 400 lines: the nodes, their graphs and their programs are private to one another.
 // The fake driver's graphs: explicit nodes, instantiated and launched.
 //
 // A launch is one piece of work of its stream, which runs the nodes one after the other in a random order that their
@@ -10,6 +11,7 @@
 #include "device_code.h"
 #include "entry.h"
 #include "options.h"
+#include "streams.h"
 
 namespace millrace::fake_cuda {
 
@@ -21,18 +23,20 @@ struct GraphCondition {
 };
 
 struct FakeGraph;
+struct Program;
 
 struct FakeNode {
   FakeGraph* graph = nullptr;
   size_t index = 0;
   std::vector<size_t> after;
   std::function<void(bool)> run;  // Empty: does nothing.
-  enum class Kind { kOther, kKernel, kCopy, kFill, kRecord } kind = Kind::kOther;
+  enum class Kind { kOther, kKernel, kCopy, kFill, kRecord, kChild } kind = Kind::kOther;
   bool is_cooperative = false;
   GraphCondition* condition = nullptr;
   cuda::CUgraphConditionalNodeType type = cuda::CU_GRAPH_COND_TYPE_IF;
   std::unique_ptr<FakeGraph> body;
   cuda::CUgraph body_handle = nullptr;
+  std::shared_ptr<const Program> child;
 };
 
 struct FakeGraph {
@@ -83,7 +87,7 @@ std::shared_ptr<const Program> Instantiate(const FakeGraph& graph) {
   for (const auto& node : graph.nodes) {
     program->steps.push_back({node->after, node->run, node->is_cooperative, node->condition,
                               node->type == cuda::CU_GRAPH_COND_TYPE_WHILE,
-                              node->body == nullptr ? nullptr : Instantiate(*node->body)});
+                              node->body == nullptr ? node->child : Instantiate(*node->body)});
   }
   for (const auto& condition : graph.conditions) program->conditions.push_back(condition.get());
   return program;
@@ -114,6 +118,7 @@ void Run(const Program& program, const Device& device) {
     ready.pop_back();
     const Program::Step& step = program.steps[index];
     if (step.run) step.run(step.is_cooperative);
+    if (step.condition == nullptr && step.body != nullptr) Run(*step.body, device);
     if (step.condition != nullptr && step.condition->value.load() != 0) {
       do {
         Run(*step.body, device);
@@ -270,6 +275,56 @@ CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode
   return Add(node, graph, after, after_count, {});
 }
 
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
+                                  CUgraph child) {
+  MR_ENTER("cuGraphAddChildGraphNode");
+  FakeNode made;
+  made.kind = FakeNode::Kind::kChild;
+  made.child = Instantiate(*FromHandle(child));
+  return Add(node, graph, after, after_count, std::move(made));
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode handle, CUgraph child) {
+  MR_ENTER("cuGraphExecChildGraphNodeSetParams");
+  const FakeNode& node = *FromHandle(handle);
+  // The nodes and their order stay.
+  if (node.kind != FakeNode::Kind::kChild || node.child->steps.size() != FromHandle(child)->nodes.size())
+    return CUDA_ERROR_INVALID_VALUE;
+  auto changed = std::make_shared<Program>(*FromHandle(exec)->program);
+  changed->steps[node.index].body = Instantiate(*FromHandle(child));
+  FromHandle(exec)->program = std::move(changed);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+  MR_ENTER("cuStreamBeginCapture", Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  if (mode != CU_STREAM_CAPTURE_MODE_RELAXED || !queue->BeginCapture()) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  MR_ENTER("cuStreamEndCapture", Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  auto made = std::make_unique<FakeGraph>();
+  *graph = reinterpret_cast<CUgraph>(made.get());
+  CUgraphNode last = nullptr;
+  for (std::function<void()>& work : queue->EndCapture()) {
+    FakeNode node;
+    node.run = [work = std::move(work)](bool) { work(); };
+    const CUgraphNode before = last;
+    if (const CUresult code = Add(&last, *graph, &before, before == nullptr ? 0 : 1, std::move(node));
+        code != CUDA_SUCCESS) {
+      return code;
+    }
+  }
+  const std::lock_guard lock(GetWorld().mutex);
+  Live().graphs[made.get()] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
                                    CUevent event) {
   MR_ENTER("cuGraphAddEventRecordNode", Name(event));
@@ -380,3 +435,16 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
 }  // extern "C"
 
 }  // namespace millrace::cuda
+
+using namespace millrace::cuda;       // NOLINT: as above
+using namespace millrace::fake_cuda;  // NOLINT
+
+extern "C" CUresult fakeCudaPush(CUstream stream, const char* call, void (*run)(void*), void (*drop)(void*),
+                                 void* data) {
+  const std::shared_ptr<void> kept(data, drop);
+  MR_ENTER(call, Name(stream));
+  MR_CURRENT(device);
+  MR_STREAM(queue, stream, device);
+  PushWork(*queue, [kept, run] { run(kept.get()); });
+  return CUDA_SUCCESS;
+}

@@ -151,6 +151,7 @@ void AwaitWork(Device& device) {
 }
 
 void PushWork(Stream& stream, std::function<void()> work) {
+  if (stream.Captures(work)) return;
   stream.Push([work = std::move(work)] {
     if (GetOptions().delay_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(GetOptions().delay_us));
     work();

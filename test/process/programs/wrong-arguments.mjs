@@ -91,6 +91,8 @@ const RIGHT = {
     handle(HandleKind.KERNEL),
     { image: new Uint8Array(3), entry: 'x', isBounded: false, isChecked: false, module: 77 },
   ],
+  // The CPU device has no library.
+  installPlan: [channel, handle(HandleKind.KERNEL), new Float64Array(16)],
   failKernel: [channel, handle(HandleKind.KERNEL), Status.COMPILE],
   registerHost: [channel, handle(HandleKind.HOST), new Uint8Array(64), false],
   unregisterHost: [channel, handle(HandleKind.HOST), true],
@@ -163,6 +165,7 @@ const RIGHT = {
   protocolHash: [],
   enumerate: [],
   nvrtc: [],
+  libraries: [],
   closePort: [],
 };
 const names = Object.keys(binding);

@@ -348,7 +348,7 @@ export function fixture(channel: FakeChannel = new FakeChannel(), sharedProgress
   trackers.set(progress, tracker);
   const core = new DeviceCore(id, channel, progress, tracker);
   const context = new DeviceContext(core, {
-    info: { id, backend, ...channel.info },
+    info: { id, backend, ...channel.info, libraries: [] },
     ordering: 'tracked',
     isShared: () => false,
     release: () => undefined,

@@ -1,0 +1,13 @@
+// Functions about libraries of the machine that work in the place of kernels.
+#pragma once
+
+#include <node_api.h>
+
+#include "addon/environment.h"
+
+namespace millrace {
+
+/// Adds them to the exports. False when the environment is ending.
+[[nodiscard]] bool DefineLibraries(Environment& self, napi_value exports);
+
+}  // namespace millrace

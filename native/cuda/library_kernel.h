@@ -1,0 +1,40 @@
+// A call of a library in the place of a kernel (hal/library_plan.h).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "cuda/context.h"
+#include "hal/hal.h"
+
+namespace millrace::cuda {
+
+class LibraryKernel : public hal::Kernel {
+ public:
+  [[nodiscard]] const hal::KernelLimits& limits() const final { return limits_; }
+  [[nodiscard]] Result<uint64_t> MaxCooperativeBlocks(uint32_t, uint32_t) final { return uint64_t{0}; }
+  [[nodiscard]] bool IsOfLibrary() const final { return true; }
+  [[nodiscard]] Context& context() const { return *context_; }
+
+  /// The memory that a launch with these parameters uses besides, if it gets it. Thread: any.
+  [[nodiscard]] virtual uint64_t WorkspaceBytes(std::span<void* const> params) const = 0;
+  /// The same for the parameters that need the most.
+  [[nodiscard]] virtual uint64_t MostWorkspaceBytes() const = 0;
+  /// Submits the call. `workspace`: of that size, or null, which may take longer. Thread: any, with the context
+  /// current.
+  [[nodiscard]] virtual Status Call(CUstream stream, std::span<void* const> params, std::byte* workspace) = 0;
+
+ protected:
+  explicit LibraryKernel(std::shared_ptr<Context> context) : context_(std::move(context)) {
+    // The launch has the shape of the kernel that it stands for, and the library another.
+    limits_.max_threads_per_block = UINT32_MAX;
+    limits_.max_dynamic_shared_bytes = UINT32_MAX;
+  }
+
+ private:
+  const std::shared_ptr<Context> context_;
+  hal::KernelLimits limits_;
+};
+
+}  // namespace millrace::cuda

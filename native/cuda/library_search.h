@@ -1,0 +1,20 @@
+// Where NVIDIA's libraries are that do not come with the driver. Thread: any.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace millrace::cuda {
+
+/// What to open, the best first: only the file that `variable` names in the environment, if it does; else the names of
+/// the loader, and the files `lib<stem>.so*` in CUDA toolkits and Python packages.
+std::vector<std::string> LibraryCandidates(const char* variable, const std::string& stem);
+
+/// Whether a library of CUDA's release `major` works with the driver: not one of a later major release.
+bool SuitsDriver(int major);
+
+/// The file that an open function is from; `otherwise` if it is not known.
+std::string PathOf(const void* function, const std::string& otherwise);
+
+}  // namespace millrace::cuda
