@@ -106,10 +106,13 @@ describe('the packed files', () => {
     expect(statSync(tarball('millrace')).size + statSync(tarball(HERE)).size).toBeLessThan(2_000_000);
     expect(files.length).toBeLessThan(200);
     const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/cli)\//.test(file));
-    const bundles = ['library', 'shared', 'ops/library', 'testing/library'].map((name) => `${name}.cjs`);
-    const named = ['index', 'ops/index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
+    const bundles = ['library', 'shared', 'ops/library', 'recording/library', 'testing/library'].map((name) => `${name}.cjs`);
+    const named = ['index', 'ops/index', 'recording/index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
     const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
-    const declarations = ['api', 'index', 'ops/index', 'testing/index'].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
+    const declarations = ['api', 'index', 'ops/index', 'recording/index', 'testing/index'].flatMap((name) => [
+      `${name}.d.ts`,
+      `${name}.d.cts`,
+    ]);
     const dist = [...bundles, ...workers]
       .flatMap((name) => [name, `${name}.map`])
       .concat(named, declarations, 'acorn.cjs', 'package-identity', 'THIRD-PARTY-LICENSES');

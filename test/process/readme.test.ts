@@ -76,13 +76,14 @@ test.for(PAGES)('%s has examples', (page) => {
   expect(programs.filter(({ title, isModule }) => title.startsWith(page) && !isModule).length).toBeGreaterThan(0);
 });
 
-test.for(programs.filter(({ isModule }) => !isModule))('$title', ({ text, folder, name }, context) => {
+test.for(programs.filter(({ isModule }) => !isModule))('$title', { timeout: 90_000 }, ({ text, folder, name }, context) => {
   if (needsCompiler !== undefined) context.skip(needsCompiler);
   const ran = spawnSync(process.execPath, [join(folder, `${name}.js`)], {
     encoding: 'utf8',
     cwd: root,
     env: { ...process.env, MILLRACE_CPU_DEVICES: '2' },
-    timeout: 25_000,
+    // A transform whose kernels are all compiled takes 40 s.
+    timeout: 80_000,
   });
   expect({ status: ran.status, signal: ran.signal, stderr: ran.stderr }).toEqual({ status: 0, signal: null, stderr: '' });
   const expected = [...text.matchAll(/\/\/ prints: (.*)$/gm)].map((match) => match[1]);
