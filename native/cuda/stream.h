@@ -125,7 +125,7 @@ class Stream final : public hal::Stream {
   const CUstream handle_;
   const bool is_foreign_;  // Wrapped: never destroyed, and never drained.
   protocol::TimelineSlot* const slot_;
-  hal::ProgressSink* const sink_;
+  hal::ProgressSink* const sink_;  // Null in tests of this backend alone.
   const CUdeviceptr word_;
 
   /// When a ticket ran, for a recorded timeline.
@@ -159,7 +159,7 @@ Status Stream::Submit(hal::Ticket ticket, Call&& call) {
   // The event is acquired first: once the work is queued, nothing may fail.
   CUevent event = nullptr;
   MR_TRY(Prepare(ticket, &event));
-  const CUevent begin = sink_->WantsTimes() ? RecordTime() : nullptr;
+  const CUevent begin = sink_ != nullptr && sink_->WantsTimes() ? RecordTime() : nullptr;
   if (const Status status = call(); !status.ok()) {
     const std::lock_guard lock(mutex_);
     events_.Return(event);

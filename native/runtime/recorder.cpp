@@ -28,8 +28,12 @@ void Recorder::Note(const protocol::RecordedTime& time) noexcept {
   // It may have been stopped meanwhile.
   if (!IsOn()) return;
   if (times_.size() - first_ >= most_) {
+    ++first_;
     ++dropped_;
-    return;
+  }
+  if (first_ > most_) {
+    times_.erase(times_.begin(), times_.begin() + static_cast<ptrdiff_t>(first_));
+    first_ = 0;
   }
   times_.push_back(time);
 }

@@ -25,7 +25,7 @@ class Recorder {
   /// Whether backends are to tell when each record ran.
   [[nodiscard]] const std::atomic<bool>& wants_times() const { return wants_times_; }
 
-  /// Keeps at most so many facts between two calls of Take. False if it is on already.
+  /// Keeps the newest facts, at most so many, between two calls of Take. False if it is on already.
   [[nodiscard]] bool Start(size_t most, bool wants_times);
   void Stop();
   void Note(const protocol::RecordedTime& time) noexcept;

@@ -30,8 +30,16 @@ function onCuda(): Foreign {
   const driver = cudaDriver();
   const fill = driver.func('int cuMemsetD32Async(uint64_t, uint32_t, size_t, uintptr_t)');
   const copy = driver.func('int cuMemcpyAsync(uint64_t, uint64_t, size_t, uintptr_t)');
-  const push = driver.func('int cuCtxPushCurrent(uintptr_t)');
-  const pop = driver.func('int cuCtxPopCurrent(_Out_ uintptr_t*)');
+  // The driver keeps the first form, for contexts of old programs, under the plain name.
+  const second = (name: string, params: string): ReturnType<typeof driver.func> => {
+    try {
+      return driver.func(`int ${name}_v2(${params})`);
+    } catch {
+      return driver.func(`int ${name}(${params})`);
+    }
+  };
+  const push = second('cuCtxPushCurrent', 'uintptr_t');
+  const pop = second('cuCtxPopCurrent', '_Out_ uintptr_t*');
   const get = driver.func('int cuCtxGetCurrent(_Out_ uintptr_t*)');
   return {
     fill: ({ stream }, address, word, count) => checked(fill(address, word, count, stream), 'cuMemsetD32Async'),

@@ -39,7 +39,7 @@ export interface VariableSpec {
 export interface ChannelRecorder {
   /**
    * From now on the device notes when each record is submitted, parked and issued, and with `wantsTimes` when it ran: at most `most` facts
-   * between two calls of `take`, then it drops them. False if a thread has begun this already.
+   * between two calls of `take`, then the oldest go. False if a thread has begun this already.
    */
   start(most: number, wantsTimes: boolean): boolean;
   stop(): void;
