@@ -106,6 +106,7 @@ function submit(
       as === 'bool' ? (Boolean(values) as never) : as === 'i64' || as === 'u64' ? BigInt(values) : Number(values),
     );
   }
+  // It may run before the failure of the kernel above is known, so it leaves out what is outside.
   args.launch(
     recorder,
     'put',
@@ -114,6 +115,8 @@ function submit(
     'i',
     () => `
     const column = i % inner; const rest = idiv(i, inner); const at = rest % chosen; const outer = idiv(rest, chosen); ${placeOf(indices, 'at')}
-    if (last[chosen0] === at) { ${place} y[(outer * extent + chosen0) * inner + column] = ${value}; }`,
+    if (chosen0 >= 0 && chosen0 < extent) {
+      if (last[chosen0] === at) { ${place} y[(outer * extent + chosen0) * inner + column] = ${value}; }
+    }`,
   );
 }
