@@ -2,6 +2,7 @@
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, is16BitFloat } from '../core/elements/dtype.js';
+import { lengthOf } from '../core/elements/shape.js';
 import { checkComplex } from './complex.js';
 import { arraysAmong } from './fused.js';
 import { halfOf, submitTransform, type Transform } from './fourier.js';
@@ -123,16 +124,11 @@ function transformed(
     const message = `The operand of ${name} (${operand.label}) gives no transform along axis ${axes[short]}: its length is ${lengths[short]}.`;
     throw badArgument('length', lengths[short], message, 1);
   }
-  const scale = scaleFor(
-    opts?.norm ?? 'backward',
-    isInverse,
-    lengths.reduce((all, one) => all * one, 1),
-  );
+  const scale = scaleFor(opts?.norm ?? 'backward', isInverse, lengthOf(lengths));
   const shape: number[] = [...extents];
   for (const [at, axis] of axes.entries()) shape[axis] = kind === 'real' && axis === halved ? halfOf(lengths[at]!) : lengths[at]!;
   const computed = typeFor(operand.dtype);
   const dtype = target.typeOf(computed);
-  if (!isFloat(dtype) && opts?.dtype === undefined) target.typeOf(computed);
   const type = typeFor(promoted(computed, isFloat(dtype) ? dtype : computed));
   return target.write(kind === 'hermitian' ? shape : [...shape, 2], dtype, [operand], (into) => {
     using own0 = operand.isContiguous ? undefined : copied(operand, target);
@@ -152,7 +148,6 @@ function submitSteps(x: DeviceArray, y: DeviceArray, { kind, isInverse, axes, le
   const [first, halved] = [sorted[0] as number, axes.at(-1) as number];
   const adjoin = sorted.every((axis, at) => axis === first + at) && (kind === 'complex' || sorted.at(-1) === halved);
   const groups = adjoin ? [sorted] : kind === 'hermitian' ? axes.map((axis) => [axis]) : axes.map((axis) => [axis]).toReversed();
-  const count = (list: readonly number[]): number => list.reduce((all, one) => all * one, 1);
   const now = [...extents];
   const owned: Disposable[] = [];
   let from = x;
@@ -164,8 +159,8 @@ function submitSteps(x: DeviceArray, y: DeviceArray, { kind, isInverse, axes, le
       const size = (axis: number): number => lengths[axes.indexOf(axis)]!;
       const wanted = { lengths: group.map(size), given: group.map((axis) => now[axis]!) };
       for (const axis of group) now[axis] = own === 'real' && axis === halved ? halfOf(size(axis)) : size(axis);
-      const [outer, inner] = [count(now.slice(0, start)), count(now.slice(end))];
-      const to = isEnd ? y : target.temporary([count(now), 2], type);
+      const [outer, inner] = [lengthOf(now.slice(0, start)), lengthOf(now.slice(end))];
+      const to = isEnd ? y : target.temporary([lengthOf(now), 2], type);
       if (!isEnd) owned.push(to);
       submitTransform(from, to, { kind: own, isInverse, ...wanted, outer, inner, scale: isEnd ? scale : 1, type }, target);
       from = to;

@@ -1,6 +1,7 @@
 // Discrete Fourier transforms of contiguous arrays along adjacent axes: which passes a length takes. Lengths of 2^a 3^b 5^c 7^d are split into
 // factors that fit into a block; the others are convolved with a chirp (Bluestein), by transforms of such lengths.
 import type { DeviceArray } from '../core/api/array.js';
+import { lengthOf } from '../core/elements/shape.js';
 import { LOW_ROOTS, MOST_POINTS, type Pass, radicesOf, type Reading, type RealType, submitPass, type Writing } from './fourier-passes.js';
 import { tableOf, writeChirp, writeRoots } from './fourier-tables.js';
 import type { Target } from './target.js';
@@ -24,7 +25,6 @@ export interface Transform {
 
 /** The elements along the last axis of half a spectrum. */
 export const halfOf = (length: number): number => Math.floor(length / 2) + 1;
-const product = (numbers: readonly number[]): number => numbers.reduce((all, one) => all * one, 1);
 
 /**
  * Submits a transform of `x` to `y`, which share no memory. Complex numbers are pairs of elements. Nothing else of the library computes transforms,
@@ -45,7 +45,7 @@ export function submitTransform(x: DeviceArray, y: DeviceArray, transform: Trans
       const length = lengths[axis]!;
       const own = axis === last ? kind : 'complex';
       const kept = own === 'real' ? halfOf(length) : length;
-      const box: Box = { outer: outer * product(extents.slice(0, axis)), length, inner: product(extents.slice(axis + 1)) * inner };
+      const box: Box = { outer: outer * lengthOf(extents.slice(0, axis)), length, inner: lengthOf(extents.slice(axis + 1)) * inner };
       const reading: Reading = { kind: own, isSwapped: isInverse, given: extents[axis]!, length };
       const writing: Writing = {
         kind: own === 'hermitian' ? 'real' : 'complex',
@@ -54,7 +54,7 @@ export function submitTransform(x: DeviceArray, y: DeviceArray, transform: Trans
         ...(isEnd && scale !== 1 && { scale }),
       };
       extents[axis] = kept;
-      const to = isEnd ? y : target.temporary([outer * product(extents) * inner, 2], type);
+      const to = isEnd ? y : target.temporary([outer * lengthOf(extents) * inner, 2], type);
       if (!isEnd) owned.push(to);
       submitAxis(from, to, box, reading, writing, type, target);
       from = to;

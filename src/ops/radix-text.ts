@@ -6,7 +6,7 @@ export const THREADS = 256;
 /** Counters of each digit, so that equal digits of a warp do not wait for each other. */
 export const COPIES = 8;
 /** Elements that a thread reads before it uses the first. */
-export const READS = 8;
+const READS = 8;
 
 /** What distinguishes the texts for elements of a type. */
 export interface KeyForm {
@@ -86,6 +86,20 @@ __device__ __forceinline__ unsigned int before(const unsigned int value, unsigne
 }
 `;
 
+/** Runs a statement for the elements of a thread in a chunk, `READS` of which are read at once. */
+export function forEachElement(statement: (element: string) => string): string {
+  return `
+    int at = start + t;
+    for (; at < end - ${(READS - 1) * THREADS}; at += ${READS * THREADS}) {
+      Element several[${READS}];
+      #pragma unroll
+      for (int n = 0; n < ${READS}; n++) several[n] = from[at + n * ${THREADS}];
+      #pragma unroll
+      for (int n = 0; n < ${READS}; n++) ${statement('several[n]')}
+    }
+    for (; at < end; at += ${THREADS}) ${statement('from[at]')}`;
+}
+
 /** Counts the digits of each chunk of each row: `counts[row][digit][chunk]`. */
 export function countText(form: KeyForm): string {
   return `${keyText(form)}${DIGIT}
@@ -97,16 +111,7 @@ extern "C" __global__ void __launch_bounds__(${THREADS}) sortCount(
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     const Element* from = x + (long long)row * length;
     for (int at = t; at < 256 * ${COPIES}; at += ${THREADS}) bins[at] = 0;
-    __syncthreads();
-    int at = start + t;
-    for (; at < end - ${(READS - 1) * THREADS}; at += ${READS * THREADS}) {
-      Element several[${READS}];
-      #pragma unroll
-      for (int n = 0; n < ${READS}; n++) several[n] = from[at + n * ${THREADS}];
-      #pragma unroll
-      for (int n = 0; n < ${READS}; n++) atomicAdd(own + digitOf(several[n], shift) * ${COPIES}, 1u);
-    }
-    for (; at < end; at += ${THREADS}) atomicAdd(own + digitOf(from[at], shift) * ${COPIES}, 1u);
+    __syncthreads();${forEachElement((element) => `atomicAdd(own + digitOf(${element}, shift) * ${COPIES}, 1u);`)}
     __syncthreads();
     if (t < 256) {
       unsigned int sum = 0;

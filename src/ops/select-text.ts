@@ -1,5 +1,5 @@
 // CUDA C++ that finds the smallest keys of long rows: digit by digit from the highest, the key of the last of them, and then all up to it.
-import { BEFORE, COPIES, DIGIT, type KeyForm, keyText, READS, THREADS } from './radix-text.js';
+import { BEFORE, COPIES, DIGIT, forEachElement, type KeyForm, keyText, THREADS } from './radix-text.js';
 
 /** Consecutive elements that a thread looks at. */
 const RUN = 8;
@@ -17,18 +17,10 @@ extern "C" __global__ void __launch_bounds__(${THREADS}) topkCount(
     // Shifted twice, because a shift by all bits is none.
     const Key higher = isFirst ? (Key)0 : (Key)found[2 * row] >> shift >> 8;
     for (int at = t; at < 256 * ${COPIES}; at += ${THREADS}) counts[at] = 0;
-    __syncthreads();
-    int at = start + t;
-    for (; at < end - ${(READS - 1) * THREADS}; at += ${READS * THREADS}) {
-      Element several[${READS}];
-      #pragma unroll
-      for (int n = 0; n < ${READS}; n++) several[n] = from[at + n * ${THREADS}];
-      #pragma unroll
-      for (int n = 0; n < ${READS}; n++)
-        if (isFirst || ordered(several[n]) >> shift >> 8 == higher) atomicAdd(own + digitOf(several[n], shift) * ${COPIES}, 1u);
-    }
-    for (; at < end; at += ${THREADS})
-      if (isFirst || ordered(from[at]) >> shift >> 8 == higher) atomicAdd(own + digitOf(from[at], shift) * ${COPIES}, 1u);
+    __syncthreads();${forEachElement(
+      (element) => `
+        if (isFirst || ordered(${element}) >> shift >> 8 == higher) atomicAdd(own + digitOf(${element}, shift) * ${COPIES}, 1u);`,
+    )}
     __syncthreads();
     unsigned int sum = 0;
     for (int copy = 0; copy < ${COPIES}; copy++) sum += counts[t * ${COPIES} + copy];
@@ -69,24 +61,13 @@ extern "C" __global__ void __launch_bounds__(${THREADS}) topkChunks(
     const Key key = (Key)found[2 * row];
     if (t == 0) lower = equal = 0;
     __syncthreads();
-    unsigned int ownLower = 0, ownEqual = 0;
-    int at = start + t;
-    for (; at < end - ${(READS - 1) * THREADS}; at += ${READS * THREADS}) {
-      Element several[${READS}];
-      #pragma unroll
-      for (int n = 0; n < ${READS}; n++) several[n] = from[at + n * ${THREADS}];
-      #pragma unroll
-      for (int n = 0; n < ${READS}; n++) {
-        const Key other = ordered(several[n]);
+    unsigned int ownLower = 0, ownEqual = 0;${forEachElement(
+      (element) => `{
+        const Key other = ordered(${element});
         ownLower += other < key;
         ownEqual += other == key;
-      }
-    }
-    for (; at < end; at += ${THREADS}) {
-      const Key other = ordered(from[at]);
-      ownLower += other < key;
-      ownEqual += other == key;
-    }
+      }`,
+    )}
     if (ownLower > 0) atomicAdd(&lower, ownLower);
     if (ownEqual > 0) atomicAdd(&equal, ownEqual);
     __syncthreads();

@@ -93,7 +93,7 @@ export class DeviceRecorder implements LogTap {
       for (let n = 0; n < count; n++) this.#note((n * RecordedTime.BYTE_SIZE) >> 2);
       if (count < BATCH) break;
     }
-    this.#drop(this.#most);
+    this.#drop();
   }
 
   /** Ends it. The last facts were read before. */
@@ -164,15 +164,15 @@ export class DeviceRecorder implements LogTap {
       operations.set(ticket, operation);
       this.#count++;
       // A loop that submits without a turn of the event loop reads nothing.
-      if (this.#count > MOST_UNREAD * this.#most) this.#drop(this.#most);
+      if (this.#count > MOST_UNREAD * this.#most) this.#drop();
     }
     return operation;
   }
 
-  /** If there are more than `most`: the oldest of each stream go. */
-  #drop(most: number): void {
-    if (this.#count <= most) return;
-    const share = 1 - (most * KEPT_SHARE) / this.#count;
+  /** If there are too many: the oldest of each stream go. */
+  #drop(): void {
+    if (this.#count <= this.#most) return;
+    const share = 1 - (this.#most * KEPT_SHARE) / this.#count;
     for (const [slot, operations] of this.#streams) {
       let left = Math.ceil(operations.size * share);
       for (const ticket of operations.keys()) {

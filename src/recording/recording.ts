@@ -33,7 +33,7 @@ export class Recording {
   readonly #host: HostSpans;
   #endMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #alignedMs = 0;
+  #alignedMs = performance.now();
   #stopped: Promise<this> | undefined;
 
   /** @internal */
