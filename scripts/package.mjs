@@ -1,10 +1,11 @@
 // Makes the packages of a release in build/packages from what was built: `millrace`, and one with the addon for each platform
 // (docs/decisions/0046). Arguments name some of them: main, linux-x64-gnu, linux-arm64-gnu. The addon for another processor is built with the
-// cross compiler of Debian (g++-aarch64-linux-gnu).
+// cross compiler of Debian (g++-aarch64-linux-gnu). `--operations=f32` builds kernels of operations for these element types only, which tests use.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { joinDeclarations } from './declarations.mjs';
+import { writeShippedImages } from './shipped-images.mjs';
 import { bin, onPath, parallel, removeForeignBuild, root, run, runQuietly } from './tools.mjs';
 
 const OUT = join(root, 'build/packages');
@@ -51,7 +52,7 @@ function packMain() {
   });
 }
 
-function packPlatform(platform) {
+async function packPlatform(platform) {
   const { name, cpu, processor } = platform;
   const folder = join(root, 'build/package', name);
   rmSync(folder, { recursive: true, force: true });
@@ -59,6 +60,7 @@ function packPlatform(platform) {
   runQuietly('cmake', ['--build', build, '--target', 'millrace_portable', '--parallel', parallel]);
   cpSync(join(build, 'portable/millrace.node'), join(folder, 'millrace.node'));
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  await writeShippedImages(folder, cpu, dtypes);
   const description = `The native addon of millrace for Linux ${cpu} with glibc 2.28 or newer.`;
   pack(name, {
     'README.md': `# ${nameOf(platform)}\n\n${description} The package [millrace](${homepage}) installs it.\n`,
@@ -95,7 +97,11 @@ function crossBuild(name, processor) {
   return build;
 }
 
-const asked = process.argv.slice(2);
+const [asked, options] = [process.argv.slice(2).filter((one) => !one.startsWith('--')), process.argv.filter((one) => one.startsWith('--'))];
+const dtypes = options
+  .find((one) => one.startsWith('--operations='))
+  ?.slice('--operations='.length)
+  .split(',');
 const known = ['main', ...PLATFORMS.map(({ name }) => name)];
 const strange = asked.find((name) => !known.includes(name));
 if (strange !== undefined) {
@@ -105,4 +111,4 @@ if (strange !== undefined) {
 const isAsked = (name) => asked.length === 0 || asked.includes(name);
 mkdirSync(OUT, { recursive: true });
 if (isAsked('main')) packMain();
-for (const platform of PLATFORMS) if (isAsked(platform.name)) packPlatform(platform);
+for (const platform of PLATFORMS) if (isAsked(platform.name)) await packPlatform(platform);

@@ -1,6 +1,7 @@
 // Where the addon lies: named by MILLRACE_ADDON, built in a clone, or in the package of this platform. And why there is none.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UnavailableError } from '../core/base/errors.js';
 
@@ -12,6 +13,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'linux-arm64': '@millrace/linux-arm64-gnu',
 };
 export const USE_GLIBC = 'Use a system or an image with glibc, such as node:22-slim in place of node:22-alpine.';
+/** The platform packages' file of images of operations, which scripts/package.mjs writes. */
+export const SHIPPED_OPERATIONS = 'operations.images';
 /** The oldest glibc that loads the addon of a platform package: that of Node's own releases. */
 export const OLDEST_GLIBC = '2.28';
 
@@ -40,6 +43,13 @@ export function addonPlace(): AddonPlace {
     // It is not installed.
   }
   throw missing(name, built);
+}
+
+/** The file of images of operations beside the addon; undefined where there is none, and for addons that are not those of a platform package. */
+export function shippedOperations(): string | undefined {
+  const { path, origin } = addonPlace();
+  const file = join(dirname(path), SHIPPED_OPERATIONS);
+  return origin === 'package' && existsSync(file) ? file : undefined;
 }
 
 /** The package that has the addon for this system and architecture; undefined if there is none. Its C library is glibc. */

@@ -8,7 +8,7 @@ import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
-import { isListing } from '../core/kernels/definitions.js';
+import { isListingForGpus } from '../core/kernels/definitions.js';
 import { isSameKind } from './promotion.js';
 import { noted } from './tidy.js';
 
@@ -150,7 +150,7 @@ export type Form = 'cpu' | 'gpu';
 /** The form of an algorithm for the device. While kernels are built ahead of time, on a CPU device, also that for GPUs. */
 export function formsOf({ recorder }: Target): readonly Form[] {
   if (recorder.device.info.backend !== 'cpu') return GPU_FORM;
-  return isListing() ? BOTH_FORMS : CPU_FORM;
+  return isListingForGpus() ? BOTH_FORMS : CPU_FORM;
 }
 const CPU_FORM = ['cpu'] as const;
 const GPU_FORM = ['gpu'] as const;

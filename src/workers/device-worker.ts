@@ -13,6 +13,7 @@ import type { DeviceAddress } from '../core/base/device-token.js';
 import { encodeError } from '../core/base/errors.js';
 import { type GrowableSharedBuffer, growableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
+import { shippedOperations } from '../native/addon-place.js';
 import { loadBinding } from '../native/load.js';
 import { MAX_STREAMS, TimelineSlot } from '../protocol/protocol.gen.js';
 import type { BackendName, NativeDeviceInfo } from '../protocol/reports.js';
@@ -70,7 +71,7 @@ class WorkerDevice implements ControlledDevice {
     this.findsRaces = this.isOnCpu && findsRaces;
     this.#target =
       backend === 'cpu'
-        ? { backend, findsRaces, images }
+        ? { backend, findsRaces, images, shipped: shippedOperations() }
         : {
             backend,
             computeCapability: info.computeCapability,

@@ -26,13 +26,19 @@ export interface Ran {
 }
 
 /** Runs a program with a small environment of its own: what a new user has. */
-export function run(program: string, args: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+export function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+  timeout = 120_000,
+): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const kept = Object.entries(process.env).filter(([name]) => OF_MACHINE.test(name));
     // `npm run` puts the project's own tools on the PATH.
     const own = (process.env['PATH'] ?? '').split(':').filter((folder) => !folder.startsWith(ROOT));
     const all = { ...Object.fromEntries(kept), PATH: own.join(':'), ...env };
-    const child = spawn(program, args, { cwd, env: all, timeout: 120_000, killSignal: 'SIGKILL' });
+    const child = spawn(program, args, { cwd, env: all, timeout, killSignal: 'SIGKILL' });
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));

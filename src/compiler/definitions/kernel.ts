@@ -41,6 +41,8 @@ interface Definition {
   readonly fmad: boolean;
   readonly maxThreadsPerBlock: number | undefined;
   readonly site: CallSite;
+  /** Of the library's own kernels, which programs do not define. */
+  readonly operation?: string;
 }
 
 /**
@@ -98,7 +100,10 @@ export function kernelOfText(
 ): Kernel {
   wasCalled = true;
   const parsed = parseText(text, params);
-  return make({ name, params, parsed, functions, isChecked, fmad: true, maxThreadsPerBlock: undefined, site }, {});
+  const operation = Object.values(params)
+    .map(({ dtype }) => dtype)
+    .join(', ');
+  return make({ name, params, parsed, functions, isChecked, fmad: true, maxThreadsPerBlock: undefined, site, operation }, {});
 }
 
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {
@@ -140,12 +145,13 @@ function compile(definition: Definition, constants: Constants): KernelForm {
   return { ir, params, isChecked, maxThreadsPerBlock, site, lineStarts: lineStarts(parsed.text) };
 }
 
-function buildOf({ name, params, isChecked, maxThreadsPerBlock, fmad }: Definition, form: KernelForm): UnwrittenBuild {
+function buildOf({ name, params, isChecked, maxThreadsPerBlock, fmad, operation }: Definition, form: KernelForm): UnwrittenBuild {
   const { ir } = form;
   return {
     identity: digestOf(JSON.stringify([irHash(ir), Object.entries(params), isChecked, maxThreadsPerBlock])),
     entry: entryOf(ir),
     name,
+    ...(operation !== undefined && { operation }),
     options: [],
     fmad,
     isBounded: !hasLoop(ir.body) && !ir.funcs.some((func) => hasLoop(func.body)),

@@ -153,6 +153,8 @@ export interface BuildFacts {
   readonly instances?: readonly string[];
   /** The kernel's name in messages; for a module, the names of its kernels. */
   readonly name: string;
+  /** The kernel of an operation on arrays: the element types of its parameters. Its image may come with the package. */
+  readonly operation?: string;
   /** Extra compiler options (NVRTC spelling), from `cudaKernel(..., { options })`. */
   readonly options: readonly string[];
   /** Fused multiply-add allowed (default true). */

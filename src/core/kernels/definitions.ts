@@ -7,16 +7,22 @@ export type Definition = Kernel | ModuleSource;
 
 /** A symbol of the process: the program may import another copy of this package than the tool. */
 const LIST: unique symbol = Symbol.for('millrace.definitions') as never;
-const globals = globalThis as { [LIST]?: Definition[] };
+const globals = globalThis as { [LIST]?: List };
+
+/** `isForCpu`: what only GPUs run is not wanted. */
+interface List extends Array<Definition> {
+  readonly isForCpu?: boolean;
+}
 
 /** From now on, definitions are listed. */
 export function listDefinitions(): readonly Definition[] {
   return (globals[LIST] ??= []);
 }
 
-/** Whether definitions are listed. */
-export function isListing(): boolean {
-  return globals[LIST] !== undefined;
+/** Whether definitions are listed, also those of kernels that only GPUs run. */
+export function isListingForGpus(): boolean {
+  const list = globals[LIST];
+  return list !== undefined && list.isForCpu !== true;
 }
 
 /** Every kernel and module passes here when it is made: it is frozen, and prints as one line. */

@@ -11,7 +11,8 @@ import { type CachedFile, KernelCache, readImage } from './cache.js';
 import { cpuIdentity, packageIdentity } from '../base/package-and-cpu-identity.js';
 import type { ComputeCapability, GpuTarget, ImageTarget, ProcessorTarget } from '../base/image-targets.js';
 import { isNoExec } from './private-cache-folder.js';
-import { PrebuiltImages } from './prebuilt-images.js';
+import { fileName, PrebuiltImages } from './prebuilt-images.js';
+import { ShippedImages } from './shipped-images.js';
 import { MachineFactsCache } from './machine-facts-cache.js';
 import { KernelChecks } from './kernel-checks.js';
 import { type SimdMode, written } from '../../compiler/codegen/emit-sources.js';
@@ -21,7 +22,7 @@ import { CpuCompiler } from '../compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler, type Nvrtc } from '../compilers/nvrtc-or-nvcc.js';
 import { titleOf } from '../base/diagnostics.js';
 import { cpuSymbol, isInstance, plainName, splitSymbols } from '../base/symbols.js';
-import { isOfSystem, outside } from '../system/environment-errors.js';
+import { isOfSystem, outside, reasonOf } from '../system/environment-errors.js';
 import { warnOnce } from '../system/warn-once.js';
 import { withCompilerSlot } from '../system/compiler-slots.js';
 import { isSelfContained, refuseEndlessIncludes } from './included-file-checks.js';
@@ -30,8 +31,14 @@ import { performance } from '../../core/base/timers.js';
 
 /** `images`: a folder of images that were built ahead of time. `ahead`: builds them, in place of images for this machine. */
 export type BuildTarget =
-  /** `findsRaces`: images find races of shared memory. */
-  | { readonly backend: 'cpu'; readonly findsRaces?: boolean; readonly images?: string | undefined; readonly ahead?: ProcessorTarget }
+  /** `findsRaces`: images find races of shared memory. `shipped`: the file of images of operations that came with the package. */
+  | {
+      readonly backend: 'cpu';
+      readonly findsRaces?: boolean;
+      readonly images?: string | undefined;
+      readonly shipped?: string | undefined;
+      readonly ahead?: ProcessorTarget;
+    }
   /** Without `nvrtc`, nvcc builds. */
   | {
       readonly backend: 'cuda';
@@ -84,6 +91,8 @@ export class KernelBuilder {
   readonly #flights = new Map<string, Promise<StoredResult>>();
   readonly #checks = new KernelChecks();
   #prebuilt: Prebuilt | undefined;
+  /** Null if the file cannot be used. */
+  #shipped: ShippedImages | null | undefined;
 
   constructor(target: BuildTarget, env: NodeJS.ProcessEnv = process.env) {
     this.#target = target;
@@ -198,6 +207,8 @@ export class KernelBuilder {
       const image = this.#prebuilt?.isLoadable === true ? this.#image(prebuilt) : await this.#kept(basename(path), content);
       return { image, compiler: label, fromCache: true };
     }
+    const shipped = build.operation === undefined ? undefined : await this.#fromPackage(build);
+    if (shipped) return shipped;
     let compiler: KernelCompiler;
     try {
       compiler = await this.#openCompiler();
@@ -239,9 +250,34 @@ export class KernelBuilder {
     return undefined;
   }
 
+  /** The image of an operation's kernel that came with the package, for the best target that has one. */
+  async #fromPackage(build: Build): Promise<StoredResult | undefined> {
+    const target = this.#target;
+    if (target.backend === 'cuda' || target.shipped === undefined || this.#findsRaces || this.#shipped === null) return undefined;
+    try {
+      this.#shipped ??= new ShippedImages(target.shipped);
+      if (!this.#shipped.isOf(await packageIdentity(this.#facts))) return undefined;
+      for (const one of this.#shipped.targets) {
+        const name = fileName(await this.keyOf(build, one.name), one);
+        const content = this.#shipped.find(name);
+        if (content === undefined) continue;
+        // The loader takes a file. The cache's is the same image: its name tells all that goes into it.
+        const image = this.#image((await this.#cache.find(name)) ?? (await this.#cache.add(name, content)));
+        return { image, compiler: this.#shipped.compiler, fromCache: true };
+      }
+    } catch (error) {
+      // A compiler serves, too, and without one this is the reason.
+      this.#shipped = null;
+      warnOnce(target.shipped, `The images of operations that came with the package are not used: ${reasonOf(error)}.`);
+    }
+    return undefined;
+  }
+
   /** The error of a build for which there is no compiler, with why its images do not serve. */
   async #withoutCompiler(build: Build, cause: unknown, faults: readonly string[] = []): Promise<unknown> {
-    if (this.#prebuilt === undefined || !(cause instanceof UnavailableError)) return cause;
+    if (!(cause instanceof UnavailableError)) return cause;
+    const { operation } = build;
+    if (this.#prebuilt === undefined) return operation === undefined ? cause : withoutImage(build.name, operation, cause);
     const { images, targets } = this.#prebuilt;
     const isOwn = images.isOf(await packageIdentity(this.#facts));
     const why = isOwn ? faults.join('; ') || images.whyNone(build.name, targets) : 'they were built by another version of this package';
@@ -249,7 +285,9 @@ export class KernelBuilder {
     const reason = cause.message.split('\n', 1)[0]!.replace(/\.$/, '');
     const text =
       `${titleOf(build)} has no image for this ${device} in ${images.folder}${why === '' ? '' : `: ${why}`}, and no compiler builds it (${reason}). ` +
-      'Write its image: npx millrace build <its module> --out <the folder> --for <targets>.';
+      (operation === undefined
+        ? 'Write its image: npx millrace build <its module> --out <the folder> --for <targets>.'
+        : `Call ${build.name} with operands of these types and this layout in a module, and write the images of that: ${BUILD_MODULE}.`);
     return new CompileError('ERR_MILLRACE_COMPILE', `K708: ${text}`, text, [], { cause });
   }
 
@@ -325,6 +363,15 @@ export class KernelBuilder {
     if (this.#findsRaces) parts.push('races');
     return digest(JSON.stringify(parts));
   }
+}
+
+const BUILD_MODULE = 'npx millrace build <the module> --out <the folder> --for <targets>';
+
+/** The program has no module that defines the kernel, so the remedy is a call. */
+function withoutImage(name: string, operation: string, cause: UnavailableError): UnavailableError {
+  const message = `${cause.message.split('\n', 1)[0]!} The package has no image of ${name} for these types (${operation}) and this layout of the operands.`;
+  const help = [...cause.help, `Or build it ahead of time: call ${name} so in a module, and write the images of that: ${BUILD_MODULE}.`];
+  return new UnavailableError(cause.code, message, help, { cause });
 }
 
 function isWritten(build: Build): build is BuildSpec {
