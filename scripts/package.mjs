@@ -1,6 +1,6 @@
 // Makes the packages of a release in build/packages from what was built: `millrace`, and one with the addon for each platform
 // (docs/decisions/0046). Arguments name some of them: main, linux-x64-gnu, linux-arm64-gnu. The addon for another processor is built with the
-// cross compiler of Debian (g++-aarch64-linux-gnu). `--operations=f32` builds kernels of operations for these element types only, which tests use.
+// cross compiler of Debian (g++-aarch64-linux-gnu). `--operations=bool` builds kernels of operations for these element types only, which tests use.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
