@@ -1,11 +1,20 @@
 // Operations on arrays: until the result is there, and what a call costs the calling thread.
 import type { DeviceArray } from 'millrace';
-import { add, argmax, cumsum, exp, generator, matmul, sort, sum } from 'millrace/ops';
+import { add, argmax, argsort, astype, cumsum, exp, fft, generator, matmul, rfft, sort, sum, topk } from 'millrace/ops';
 import { OPERATIONS } from '../suite/rows.js';
 import { ms, type Run, secondsEach, secondsOf, type Side, us } from '../suite/run.js';
 
 const ROUNDS = 7;
 const BURST = 200;
+const LARGEST = 100;
+/** Of the operands of a size; the others are vectors. Complex numbers have a last axis of their two parts. */
+const SHAPES: Readonly<Record<string, (size: number) => readonly number[]>> = {
+  matmul: (size) => [size, size],
+  matmulHalf: (size) => [size, size],
+  fft: (size) => [size, 2],
+  fftRows: (size) => [1000, size / 1000, 2],
+  fftPlane: (size) => [size, size, 2],
+};
 
 export async function operations(run: Run): Promise<void> {
   const { device } = run;
@@ -25,10 +34,12 @@ export async function operations(run: Run): Promise<void> {
       const isLarge = size > 1e7 || size === 4096;
       // Seconds each on a processor.
       if (isLarge && !run.isGpu) continue;
-      const shape = name === 'matmul' ? [size, size] : [size];
+      const square = [size, size];
+      const shape = SHAPES[name]?.(size) ?? [size];
       using x = numbers.uniform(shape, { device });
-      using y = numbers.uniform(name === 'matmul' ? shape : 1, { device });
-      const rows = size % 1000 === 0 ? x.reshape([1000, size / 1000]) : x;
+      using y = numbers.uniform(name === 'matmul' ? square : 1, { device });
+      using half = astype(name === 'matmulHalf' ? x : y, 'f16');
+      const rows = size % 1000 === 0 && shape.length === 1 ? x.reshape([1000, size / 1000]) : x;
       const calls: Readonly<Record<string, () => DeviceArray>> = {
         add: () => add(x, x),
         exp: () => exp(x),
@@ -37,7 +48,18 @@ export async function operations(run: Run): Promise<void> {
         argmax: () => argmax(x),
         cumsum: () => cumsum(x),
         sort: () => sort(x),
+        argsort: () => argsort(x),
+        topk: () => {
+          const { values, indices } = topk(x, LARGEST);
+          indices[Symbol.dispose]();
+          return values;
+        },
         matmul: () => matmul(x, y),
+        matmulHalf: () => matmul(half, half),
+        fft: () => fft(x),
+        fftRows: () => fft(x),
+        fftPlane: () => fft(x, { axis: [0, 1] }),
+        rfft: () => rfft(x),
       };
       const count = run.times(isLarge ? 3 : 10);
       const ours = (): Promise<number[]> =>

@@ -3,8 +3,13 @@ results, until the device has finished, and `operation.call` with those of one c
 from conversation import mean, timed
 
 
-def operations(xp, finish, matmul, uniform):
-    """`xp` is a module with NumPy's names; `uniform(shape)` makes f32 numbers."""
+LARGEST = 100
+
+
+def operations(xp, finish, matmul, uniform, topk=None):
+    """`xp` is a module with NumPy's names; `uniform(shape)` makes f32 numbers. Without `topk`, the largest are selected by `partition`."""
+    if topk is None:
+        topk = lambda x, k: (xp.sort(xp.partition(x, -k)[-k:]), xp.argpartition(x, -k)[-k:])
     arrays = {}
 
     def array(key, shape):
@@ -16,6 +21,14 @@ def operations(xp, finish, matmul, uniform):
         if name == "matmul":
             a, b = array(("a", size), (size, size)), array(("b", size), (size, size))
             return lambda: matmul(a, b)
+        if name == "matmulHalf":
+            half = array(("half", size), (size, size))
+            half = half.half() if hasattr(half, "half") else half.astype(xp.float16)
+            return lambda: matmul(half, half)
+        if name.startswith("fft"):
+            shape = {"fft": (size,), "fftRows": (1000, size // 1000), "fftPlane": (size, size)}[name]
+            z = array((name, size), shape) + 1j * array((name, size), shape)
+            return (lambda: xp.fft.fft2(z)) if name == "fftPlane" else (lambda: xp.fft.fft(z))
         x = array(("x", size), (size,))
         square = x.reshape(1000, -1) if size % 1000 == 0 else x
         return {
@@ -26,6 +39,9 @@ def operations(xp, finish, matmul, uniform):
             "argmax": lambda: xp.argmax(x),
             "cumsum": lambda: xp.cumsum(x, 0),
             "sort": lambda: xp.sort(x),
+            "argsort": lambda: xp.argsort(x),
+            "topk": lambda: topk(x, LARGEST),
+            "rfft": lambda: xp.fft.rfft(x),
         }[name]
 
     def operation(name, size, count):

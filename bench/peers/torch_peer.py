@@ -129,6 +129,6 @@ converse(
         "down": down,
         "pinned": copy_pinned,
         **Frames(Lane, torch.cuda.synchronize).requests(),
-        **operations(torch, stream.synchronize, torch.matmul, lambda shape: torch.rand(shape, device=device)),
+        **operations(torch, stream.synchronize, torch.matmul, lambda shape: torch.rand(shape, device=device), torch.topk),
     },
 )

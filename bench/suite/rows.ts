@@ -224,7 +224,14 @@ export const OPERATIONS: Readonly<Record<string, { readonly sizes: readonly numb
   argmax: { sizes: [1e6], what: 'number of the largest element' },
   cumsum: { sizes: [1e6, 1e8], what: 'running sums' },
   sort: { sizes: [1e6, 1e8], what: 'sort' },
+  argsort: { sizes: [1e6], what: 'order of a sort' },
+  topk: { sizes: [1e6, 1e8], what: 'the 100 largest elements' },
   matmul: { sizes: [1024, 4096], what: 'product of square matrices' },
+  matmulHalf: { sizes: [4096], what: 'product of square matrices of f16' },
+  fft: { sizes: [2 ** 20], what: 'transform of complex numbers' },
+  fftRows: { sizes: [1e6], what: 'transforms of 1,000 rows of complex numbers' },
+  fftPlane: { sizes: [2048], what: 'transform in two dimensions of a square of complex numbers' },
+  rfft: { sizes: [1e6], what: 'transform of real numbers' },
 };
 
 const operations: RowGroup = {
