@@ -6,8 +6,8 @@ import { rolldown } from 'rolldown';
 import { root } from './tools.mjs';
 
 const DIST = join(root, 'dist');
-/** Packages, and acorn, which is a file of this package. */
-const PACKAGES = /^[^./]|\/acorn\.cjs$/;
+/** Packages, and acorn, which is a file of this package. The encoder pbf is part of millrace/timeline: 6 kB. */
+const PACKAGES = /^(?!pbf$)[^./]|\/acorn\.cjs$/;
 
 /** Source maps then refer to src. */
 const sourceMaps = {

@@ -1,18 +1,32 @@
-// `MILLRACE_TIMELINE=run.json node --import millrace/timeline program.js`: records a program that does not record itself.
+// `MILLRACE_TIMELINE=run.pftrace node --import millrace/timeline program.js`: records a program that does not record itself.
 import { writeFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
-import { recordTimeline } from './recording.js';
+import { badArgument, show } from '../core/base/arguments.js';
+import { type Recording, recordTimeline } from './recording.js';
+
+/** By the ending of the file's name. */
+const FORMATS: Readonly<Record<string, (recording: Recording) => string | Uint8Array>> = {
+  '.json': (recording) => recording.toChromeTrace(),
+  '.pftrace': (recording) => recording.toPerfetto(),
+};
 
 /** Workers inherit --import, and their operations are on the devices of the main thread or on devices of their own. */
 export function recordByEnvironment(file: string | undefined = process.env['MILLRACE_TIMELINE']): void {
   if (!file || !isMainThread) return;
+  const endings = Object.keys(FORMATS);
+  const format = FORMATS[extname(file)];
+  if (format === undefined) {
+    const message = `The name of the file for the timeline (MILLRACE_TIMELINE=${show(file)}) ends in none of ${endings.join(', ')}: the ending tells the format.`;
+    throw badArgument('MILLRACE_TIMELINE', file, message, endings);
+  }
   const recording = recordTimeline();
   // Nothing is awaited after 'exit'. Before it, the devices tell what has finished.
   process.once('beforeExit', () => void recording.stop());
   process.once('exit', () => {
     recording[Symbol.dispose]();
     try {
-      writeFileSync(file, recording.toChromeTrace());
+      writeFileSync(file, format(recording));
     } catch (error) {
       process.stderr.write(`The timeline was not written (MILLRACE_TIMELINE=${file}): ${(error as Error).message}\n`);
     }

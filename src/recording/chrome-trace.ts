@@ -1,13 +1,6 @@
 // A recording as chrome://tracing and Perfetto read it: a process for the host and one for each device, a thread for each stream and lane.
-import type { RecordedOperation, RecordedSpan } from './recorded.js';
-
-interface Recorded {
-  readonly startMs: number;
-  readonly operations: readonly RecordedOperation[];
-  readonly spans: readonly RecordedSpan[];
-}
-
-const HOST = 'host';
+import type { RecordedOperation } from './recorded.js';
+import { HOST, pointOf, type Recorded, rowOfSpan } from './rows.js';
 
 /** Numbers from 1 on, for names. */
 class Numbers {
@@ -35,9 +28,9 @@ export function chromeTrace({ startMs, operations, spans }: Recorded): string {
   const us = (ms: number): number => Math.round((ms - startMs) * 1e6) / 1e3;
   const events: object[] = [];
 
-  for (const { kind, name, lane, device, startMs: from, endMs } of spans) {
-    const thread = lane === undefined ? ROW_OF[kind] : `lane ${lane}${device === undefined ? '' : ` on ${device}`}`;
-    events.push({ name, cat: kind, ph: 'X', ts: us(from), dur: us(endMs) - us(from), ...place(HOST, thread) });
+  for (const span of spans) {
+    const { kind, name, startMs: from, endMs } = span;
+    events.push({ name, cat: kind, ph: 'X', ts: us(from), dur: us(endMs) - us(from), ...place(HOST, rowOfSpan(span)) });
   }
   const points: Map<string, RecordedOperation> = new Map(operations.map((operation) => [pointOf(operation), operation]));
   for (const operation of operations) {
@@ -67,17 +60,4 @@ export function chromeTrace({ startMs, operations, spans }: Recorded): string {
       names.push({ name: 'thread_name', ph: 'M', pid, tid, args: { name: thread } });
   }
   return `${JSON.stringify({ displayTimeUnit: 'ms', traceEvents: [...names, ...events] })}\n`;
-}
-
-const ROW_OF: Readonly<Record<RecordedSpan['kind'], string>> = {
-  wait: 'waits',
-  item: 'items',
-  stage: 'stages',
-  build: 'builds',
-  collection: 'garbage collections',
-  stall: 'stalls of the event loop',
-};
-
-function pointOf({ device, stream, ticket }: Pick<RecordedOperation, 'device' | 'stream' | 'ticket'>): string {
-  return `${device} ${ticket} ${stream}`;
 }

@@ -7,6 +7,7 @@ import { type DeviceLike, checkOpenDevice, onEnter, openDevices } from '../core/
 import type { DeviceCore } from '../core/device/device-core.js';
 import { chromeTrace } from './chrome-trace.js';
 import { DeviceRecorder } from './device-recorder.js';
+import { perfettoTrace } from './perfetto.js';
 import { HostSpans, LOOK_MS } from './host-spans.js';
 import type { RecordedOperation, RecordedSpan } from './recorded.js';
 
@@ -87,6 +88,14 @@ export class Recording {
   /** The timeline in the JSON format of chrome://tracing, which Perfetto reads, too: times in microseconds from the start. */
   toChromeTrace(): string {
     return chromeTrace(this);
+  }
+
+  /**
+   * The timeline in Perfetto's own format (a file `.pftrace`), times in nanoseconds from the earliest one on: beside what the Chrome trace has,
+   * a flow from each submit to its operation, and counters of pending operations, bytes in flight and operations per second.
+   */
+  toPerfetto(): Uint8Array {
+    return perfettoTrace(this);
   }
 
   #add(core: DeviceCore): void {

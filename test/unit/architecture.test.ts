@@ -14,6 +14,7 @@ const PACKAGES: Readonly<Record<string, (file: string) => boolean>> = {
   '@viz-js/viz': (file) => file === 'core/graphs/graph-svg.ts',
   acorn: (file) => file.startsWith('compiler/'),
   cac: (file) => file === 'cli/main.ts',
+  pbf: (file) => file === 'recording/perfetto-packets.ts',
   piscina: (file) => file === 'workers/pool-thread.ts',
   rxjs: (file) => file.startsWith('reactive/') || file.startsWith('testing/') || file === 'cli/demo.ts',
   'rxjs/testing': (file) => file.startsWith('testing/'),
