@@ -15,6 +15,7 @@
 #include "addon/host_memory.h"
 #include "addon/libraries.h"
 #include "addon/owner.h"
+#include "addon/telemetry.h"
 #include "addon/values.h"
 #include "cpu/backend.h"
 #include "cuda/backend.h"
@@ -61,8 +62,8 @@ napi_value Initialize(napi_env env, napi_value exports) {
   };
   const bool is_defined = napi_define_properties(env, exports, std::size(functions), functions) == napi_ok &&
                           DefineOwner(*environment, exports) && DefineControl(*environment, exports) &&
-                          DefineLibraries(*environment, exports) && DefineDeviceCalls(*environment, exports) &&
-                          DefineHostMemory(*environment, exports);
+                          DefineLibraries(*environment, exports) && DefineTelemetry(*environment, exports) &&
+                          DefineDeviceCalls(*environment, exports) && DefineHostMemory(*environment, exports);
   if (!is_defined) return nullptr;
   ExitCleanup::Define(env, exports);
   CompilerSlots::Define(env, exports);

@@ -185,6 +185,10 @@ struct CUmemAccessDesc {
   CUmemAccess_flags flags;
 };
 
+struct CUuuid {
+  char bytes[16];
+};
+
 struct CUipcEventHandle {
   char reserved[64];
 };

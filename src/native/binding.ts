@@ -6,6 +6,7 @@ import type {
   BackendReport,
   ChannelStats,
   FailurePart,
+  GpuReport,
   KernelLimits,
   LibraryReport,
   NativeDeviceInfo,
@@ -40,6 +41,8 @@ export interface Binding {
   enumerate(): BackendReport[];
   /** The libraries for GPUs that this machine has. Any thread. The first call opens them, which takes some milliseconds. */
   libraries(): LibraryReport[];
+  /** What NVML tells of all GPUs of the machine. Any thread; takes milliseconds. Throws a NativeFailure. */
+  allTelemetry(): GpuReport[];
 
   // ── control: the device's worker ────────────────────────────────────────────────────────────────────────────
   /**
@@ -107,6 +110,7 @@ export interface Binding {
   probePeer(channel: number, other: number): PeerRoute;
   elapsed(channel: number, start: number, end: number): number;
   alignClocks(channel: number): void;
+  telemetry(channel: number): GpuReport;
   exportEvent(channel: number, eventHandle: number): Uint8Array<ArrayBuffer>;
   openEvent(channel: number, eventHandle: number, ipc: Uint8Array): void;
   exportMemory(channel: number, memory: number): Uint8Array<ArrayBuffer>;

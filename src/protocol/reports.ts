@@ -25,6 +25,26 @@ export interface LibraryReport {
   readonly path: string;
 }
 
+/** cuda::GpuTelemetry: what NVML tells of a GPU or a slice of one. Values that it does not tell are missing. */
+export interface GpuReport {
+  readonly uuid: string;
+  readonly name: string;
+  readonly isSlice: boolean;
+  readonly busyPercent?: number;
+  readonly memoryBusyPercent?: number;
+  readonly memoryUsedBytes?: number;
+  readonly memoryTotalBytes?: number;
+  readonly graphicsClockMHz?: number;
+  readonly smClockMHz?: number;
+  readonly memoryClockMHz?: number;
+  readonly temperatureC?: number;
+  readonly powerW?: number;
+  readonly powerLimitW?: number;
+  /** NVML's bits of reasons for low clocks. */
+  readonly throttleBits?: number;
+  readonly xids: readonly { readonly code: number; readonly agoMs: number }[];
+}
+
 /** One backend's devices, or why it has none and what the user can do. */
 export interface BackendReport {
   readonly name: BackendName;

@@ -38,6 +38,20 @@ export function asMillraceError(error: unknown, what: string, capability: string
   }
 }
 
+const NVML_HELP: readonly string[] = [
+  'NVML (libnvidia-ml.so.1) is installed with the NVIDIA driver.',
+  'A container gets it with the capability utility: NVIDIA_DRIVER_CAPABILITIES=compute,utility.',
+  'MILLRACE_NVML names another file.',
+];
+
+/** Where NVML does not answer. */
+export function asUntold(error: unknown): unknown {
+  const { status, driverStatus, message } = error as NativeFailure;
+  if (status !== Status.UNAVAILABLE) return asMillraceError(error, 'The GPU is not monitored', 'telemetry');
+  const what = `The GPU is not monitored: ${message}`;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, NVML_HELP, { driverStatus, cause: error });
+}
+
 /** CUDA_ERROR_OPERATING_SYSTEM. */
 const SYSTEM_CALL_FAILED = 304;
 

@@ -12,7 +12,7 @@ import type { KernelLimits } from '../protocol/reports.js';
 import type { BuildResult } from '../toolchain/images/builder.js';
 import type { DeviceBuilds } from './device-builds.js';
 import type { FromWorker, ToWorker } from './messages.js';
-import { asMillraceError, asUnopened } from './native-errors.js';
+import { asMillraceError, asUnopened, asUntold } from './native-errors.js';
 
 export type Send = (message: FromWorker, moved?: readonly ArrayBuffer[]) => void;
 
@@ -58,6 +58,13 @@ const CAPABILITIES: Partial<Record<ControlName, string>> = {
   exportMemory: 'interprocess',
   openMemory: 'interprocess',
   elapsed: 'timing',
+};
+
+/** Calls whose failures have errors of their own. */
+const REFUSALS: Partial<Record<ControlName, (error: unknown) => unknown>> = {
+  openEvent: asUnopened,
+  openMemory: asUnopened,
+  telemetry: asUntold,
 };
 
 let lastModule = 0;
@@ -362,7 +369,7 @@ export class WorkerClient {
       const call = this.#device.binding[name] as (channel: number, ...args: readonly unknown[]) => unknown;
       this.#send({ type: 'answered', id, value: call(this.#device.channel, ...args) });
     } catch (error) {
-      const refused = name === 'openEvent' || name === 'openMemory' ? asUnopened(error) : error;
+      const refused = REFUSALS[name]?.(error) ?? error;
       this.#send({ type: 'refused', id, error: encodeError(asMillraceError(refused, `The call ${name} failed`, CAPABILITIES[name])) });
     }
   }

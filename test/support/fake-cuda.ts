@@ -6,6 +6,9 @@ import { QUICK } from './quick-compiler.js';
 /** Its stand-in for NVIDIA's library of matrix products. */
 export const FAKE_CUBLASLT: string | undefined = FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfake_cublaslt.so');
 
+/** Its stand-in for NVML. */
+export const FAKE_NVML: string | undefined = FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfake_nvml.so');
+
 export { FAKE_DRIVER, FAKE_DRIVER_MISSING } from './fake-driver.js';
 
 if (FAKE_DRIVER !== undefined) {
@@ -13,6 +16,7 @@ if (FAKE_DRIVER !== undefined) {
   process.env['MILLRACE_NVCC'] = process.env['MILLRACE_FAKE_NVCC'] ?? path.resolve(import.meta.dirname, '../native/fake_cuda/nvcc.mjs');
   process.env['MILLRACE_NVRTC'] = '/nonexistent';
   process.env['MILLRACE_CUBLASLT'] = FAKE_CUBLASLT;
+  process.env['MILLRACE_NVML'] = FAKE_NVML;
   // Any file: the fake driver has the device runtime itself.
   process.env['MILLRACE_CUDADEVRT'] = process.env['MILLRACE_NVCC'];
   // The subject is native/cuda, not what a compiler makes of the kernels.

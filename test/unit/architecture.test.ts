@@ -48,7 +48,17 @@ const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
   runtime: ['hal', 'protocol'],
   cuda: ['hal', 'protocol'],
   cpu: ['hal', 'protocol'],
-  addon: ['runtime', 'hal', 'protocol', 'cuda/backend.h', 'cuda/nvrtc.h', 'cuda/device_link.h', 'cuda/libraries.h', 'cpu/backend.h'],
+  addon: [
+    'runtime',
+    'hal',
+    'protocol',
+    'cuda/backend.h',
+    'cuda/nvrtc.h',
+    'cuda/device_link.h',
+    'cuda/libraries.h',
+    'cuda/nvml.h',
+    'cpu/backend.h',
+  ],
 };
 
 const USUAL_LINES = 400;

@@ -35,14 +35,18 @@ import { DeviceEvent } from './event.js';
 import { checkWrappable } from './wrapped-streams.js';
 import { type DeviceSnapshot, inspectDevice } from './inspect.js';
 import { openIpcEvent, openIpcMemory } from './interprocess.js';
-import { enter } from './open-devices.js';
+import { enter, onLeave } from './open-devices.js';
 import { PeerAccess } from './peers.js';
 import { pinExisting } from './pin-memory.js';
 import { PinnedArray } from './pinned.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
+import { type DeviceTelemetry, Telemetry, TelemetryTicks } from './telemetry.js';
 import type { LinearTextureOptions, TextureDType, TextureOptions } from './texture-options.js';
 import type { Texture } from './texture.js';
+
+/** NVML's own values change about once a second. */
+const TELEMETRY_MS = 1000;
 
 /**
  * An open device and its context: `cuDevicePrimaryCtxRetain`, `cupy.cuda.Device`, `wp.get_device`. Its array factories allocate on
@@ -79,6 +83,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /** Which other devices may access the memory of this one. */
   readonly peers: PeerAccess;
   #errors: ObservableOf<MillraceError> | undefined = undefined;
+  #telemetry: Telemetry | undefined = undefined;
 
   /** @internal Made by openDevice. `reason`: that of `info`. */
   constructor(context: DeviceContext, reason?: string) {
@@ -322,6 +327,28 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */
   inspect(): DeviceSnapshot {
     return inspectDevice(this.info.id, this.state, this.core, this.context.timelines);
+  }
+
+  /**
+   * Reads the device's load, memory, clocks, temperature, power, reasons of low clocks and XID errors: NVML, `nvidia-smi --query-gpu`,
+   * `torch.cuda.utilization`. The device's worker asks, so it takes no place in a stream and no time of this thread. Of the CPU device it
+   * is the processor time and the memory of this process. Rejects with UnavailableError where the driver's NVML (libnvidia-ml.so.1) cannot
+   * be opened, UnsupportedError if NVML does not know the GPU, and StateError or DeviceLostError once the device is closed or lost.
+   * @example const { busyPercent, memoryUsedBytes, temperatureC } = await device.telemetry();
+   */
+  async telemetry(): Promise<DeviceTelemetry> {
+    this.#checkOpen();
+    return (this.#telemetry ??= new Telemetry(this.core)).read();
+  }
+
+  /**
+   * `telemetry()` at once, and then every `intervalMs` milliseconds (1 to 2^31 - 1, default 1000), for each subscriber. A value that is late
+   * delays the next one. Completes when the device is closed or lost, and errors as `telemetry()` rejects. A subscription keeps the process
+   * alive. Throws ArgumentError for a bad interval.
+   */
+  telemetry$(intervalMs: number = TELEMETRY_MS): ObservableOf<DeviceTelemetry> {
+    this.#checkOpen();
+    return observe(new TelemetryTicks(this, checkInteger('intervalMs', intervalMs, 1, 2 ** 31 - 1), onLeave));
   }
 
   /**

@@ -22,6 +22,9 @@ let chosen: Device | undefined;
 /** Called with each Device that this thread makes. */
 export const onEnter: Set<(device: Device) => void> = new Set();
 
+/** Called with each Device that is closed or lost. */
+export const onLeave: Set<(device: Device) => void> = new Set();
+
 export function enter(device: Device): void {
   made.add(device);
   open.add(device);
@@ -32,6 +35,7 @@ export function enter(device: Device): void {
 export function leave(device: Device): void {
   open.delete(device);
   if (chosen === device) chosen = undefined;
+  for (const told of onLeave) told(device);
 }
 
 /** Those that are not closed yet. */

@@ -1,7 +1,7 @@
 // Calls that an owner sends to its device's worker, because the driver may take long to answer. Each is a function of the
 // addon, called with the device's channel before these parameters. Failures are returned as errors of the library.
 import type { PeerRoute, PeerWhat } from '../../protocol/protocol.gen.js';
-import type { PeerReport, PoolReport } from '../../protocol/reports.js';
+import type { GpuReport, PeerReport, PoolReport } from '../../protocol/reports.js';
 
 export interface ControlCalls {
   poolStats(): PoolReport;
@@ -20,6 +20,8 @@ export interface ControlCalls {
   elapsed(start: number, end: number): number;
   /** Compares the device's clock with the host's, for recorded timelines. */
   alignClocks(): void;
+  /** What NVML tells of the GPU. */
+  telemetry(): GpuReport;
   /** The handle with which another process opens an interprocess event; binds the event if it was never recorded. */
   exportEvent(eventHandle: number): Uint8Array<ArrayBuffer>;
   openEvent(eventHandle: number, ipc: Uint8Array): void;

@@ -103,6 +103,14 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+/// The fake NVML makes the same.
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  MR_ENTER("cuDeviceGetUuid");
+  std::memset(uuid->bytes, 0, sizeof(uuid->bytes));
+  uuid->bytes[sizeof(uuid->bytes) - 1] = static_cast<char>(device + 1);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
   MR_ENTER("cuDeviceTotalMem");
   *bytes = GetOptions().memory_bytes;

@@ -166,6 +166,8 @@ const RIGHT = {
   enumerate: [],
   nvrtc: [],
   libraries: [],
+  telemetry: [channel],
+  allTelemetry: [],
   closePort: [],
 };
 const names = Object.keys(binding);
