@@ -110,6 +110,12 @@ napi_value ReserveHandles(napi_env env, napi_callback_info info) {
   return NumberValue(env, channel->ReserveHandles(static_cast<protocol::HandleKind>(kind), count));
 }
 
+/// Of the thread, at the channel that the first argument names.
+template <size_t N>
+uint32_t OwnerId(Args<N>& args) {
+  return args.self().attached[args.U32(0)].owner_id;
+}
+
 napi_value DefineGraph(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   Channel* channel = args.Attached(0);
@@ -117,7 +123,7 @@ napi_value DefineGraph(napi_env env, napi_callback_info info) {
   const std::span<const std::byte> definition = args.Bytes(2);
   if (!args.ok()) return args.Throw("defineGraph");
   if (channel == nullptr) return ClosedChannel(env, "defineGraph");
-  channel->DefineGraph(handle, definition, args.self().attached[args.U32(0)].owner_id);
+  channel->DefineGraph(handle, definition, OwnerId(args));
   return nullptr;
 }
 
@@ -126,8 +132,7 @@ napi_value ReserveStream(napi_env env, napi_callback_info info) {
   Channel* channel = args.Attached(0);
   if (!args.ok()) return args.Throw("reserveStream");
   if (channel == nullptr) return ClosedChannel(env, "reserveStream");
-  return NumberValue(
-      env, static_cast<double>(channel->ReserveStream(args.self().port, args.self().attached[args.U32(0)].owner_id)));
+  return NumberValue(env, static_cast<double>(channel->ReserveStream(args.self().port, OwnerId(args))));
 }
 
 napi_value LastTicket(napi_env env, napi_callback_info info) {
@@ -374,14 +379,15 @@ napi_value StartRecording(napi_env env, napi_callback_info info) {
   const bool wants_times = args.Bool(2);
   if (!args.ok()) return args.Throw("startRecording");
   if (channel == nullptr) return ClosedChannel(env, "startRecording");
-  return BoolValue(env, channel->StartRecording(most, wants_times));
+  channel->StartRecording(OwnerId(args), most, wants_times);
+  return nullptr;
 }
 
 napi_value StopRecording(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Channel* channel = args.Attached(0);
   if (!args.ok()) return args.Throw("stopRecording");
-  if (channel != nullptr) channel->StopRecording();
+  if (channel != nullptr) channel->StopRecording(OwnerId(args));
   return nullptr;
 }
 
@@ -394,7 +400,7 @@ napi_value TakeTimes(napi_env env, napi_callback_info info) {
   if (!args.ok()) return args.Throw("takeTimes");
   auto* const first = reinterpret_cast<protocol::RecordedTime*>(const_cast<std::byte*>(into.data()));
   const std::span times(first, into.size() / sizeof(protocol::RecordedTime));
-  const Recorder::Taken taken = channel == nullptr ? Recorder::Taken{} : channel->TakeTimes(times);
+  const Recorder::Taken taken = channel == nullptr ? Recorder::Taken{} : channel->TakeTimes(OwnerId(args), times);
   const double numbers[] = {static_cast<double>(taken.count), static_cast<double>(taken.dropped)};
   return NumbersValue(env, numbers);
 }

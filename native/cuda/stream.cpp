@@ -485,9 +485,11 @@ void Stream::TellTimes() {
     const auto [ticket, begin, end] = times_.front();
     times_.pop_front();
     const std::optional<uint64_t> began = support_.clock->TimeOf(begin);
-    const std::optional<uint64_t> ended = support_.clock->TimeOf(end);
-    // The marks of two times may differ by what the clocks drifted.
-    if (began && ended && sink_->WantsTimes()) sink_->Ran(ticket, *began, std::max(*began, *ended));
+    // Between the two events, because a float has few digits for the time since a mark.
+    float milliseconds = 0;
+    const bool is_known = began && Cuda().cuEventElapsedTime(&milliseconds, begin, end) == CUDA_SUCCESS;
+    if (is_known && sink_->WantsTimes())
+      sink_->Ran(ticket, *began, *began + static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6));
     for (const CUevent event : {begin, end}) support_.clock->events().Return(event);
   }
 }

@@ -107,7 +107,7 @@ void Channel::DefineGraph(uint32_t handle, std::span<const std::byte> definition
   inbox_.Post([this, handle, owner_id, graph = std::move(graph)] { tables_.DefineGraph(handle, graph, owner_id); });
 }
 
-Recorder::Taken Channel::TakeTimes(std::span<protocol::RecordedTime> into) {
+Recorder::Taken Channel::TakeTimes(uint32_t owner_id, std::span<protocol::RecordedTime> into) {
   if (device_.needs_polling() && recorder_.IsOn()) {
     inbox_.Post([this] {
       std::lock_guard lock(device_.streams_mutex());
@@ -116,7 +116,7 @@ Recorder::Taken Channel::TakeTimes(std::span<protocol::RecordedTime> into) {
       }
     });
   }
-  return recorder_.Take(into);
+  return recorder_.Take(owner_id, into);
 }
 
 std::vector<uint32_t> Channel::BusyStreams() {

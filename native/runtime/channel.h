@@ -99,8 +99,10 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle) { return tables_.AddressOf(handle); }
   void Hold(bool on) { inbox_.Hold(on); }
   /// As Recorder does.
-  [[nodiscard]] bool StartRecording(size_t most, bool wants_times) { return recorder_.Start(most, wants_times); }
-  void StopRecording() { recorder_.Stop(); }
+  void StartRecording(uint32_t owner_id, size_t most, bool wants_times) {
+    recorder_.Start(owner_id, most, wants_times);
+  }
+  void StopRecording(uint32_t owner_id) { recorder_.Stop(owner_id); }
   [[nodiscard]] bool IsRecorded() const { return recorder_.IsOn(); }
   /// A record was submitted at `now`, with this ticket.
   void NoteSubmitted(const protocol::RecordHeader& header, Ticket ticket, uint64_t now) {
@@ -109,7 +111,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   }
   /// What was recorded up to now. Of a device that has to be asked, what has completed since the last call follows in
   /// the next one.
-  Recorder::Taken TakeTimes(std::span<protocol::RecordedTime> into);
+  Recorder::Taken TakeTimes(uint32_t owner_id, std::span<protocol::RecordedTime> into);
   /// Keeps a copy of the bytes for the graph's first launch, which reads them. `owner_id` as at ReserveStream.
   void DefineGraph(uint32_t handle, std::span<const std::byte> definition, uint32_t owner_id);
   /// Streams that have not come to the end of what was issued, or, of a device that was given up, that still run.
@@ -154,7 +156,10 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // ── The end. Thread: control. ──
   /// A thread that shared the device is gone: what it submitted runs to its end, its holds are released, its streams
   /// are destroyed, and what it has not freed is freed. Calls `done` once then, on the channel's thread or at once.
-  void OwnerLeft(uint32_t owner_id, std::function<void()> done) { owners_.OwnerLeft(owner_id, std::move(done)); }
+  void OwnerLeft(uint32_t owner_id, std::function<void()> done) {
+    recorder_.Stop(owner_id);
+    owners_.OwnerLeft(owner_id, std::move(done));
+  }
   /// Refuses new records; the thread runs the queued ones to their end, closes the device and ends.
   void BeginClose();
   /// Gives up what is queued; the thread closes the device and ends as soon as nothing runs any more. A kernel that

@@ -5,49 +5,60 @@
 
 namespace millrace {
 
-bool Recorder::Start(size_t most, bool wants_times) {
+void Recorder::Start(uint32_t owner, size_t most, bool wants_times) {
   std::lock_guard lock(mutex_);
-  if (IsOn()) return false;
-  most_ = most;
-  is_on_.store(true, std::memory_order_relaxed);
-  wants_times_.store(wants_times, std::memory_order_relaxed);
-  return true;
+  List* list = Find(owner);
+  if (list == nullptr) list = &lists_.emplace_back();
+  list->owner = owner;
+  list->most = most;
+  list->wants_times = wants_times;
+  Tell();
 }
 
-void Recorder::Stop() {
+void Recorder::Stop(uint32_t owner) {
   std::lock_guard lock(mutex_);
-  is_on_.store(false, std::memory_order_relaxed);
-  wants_times_.store(false, std::memory_order_relaxed);
-  times_ = {};
-  first_ = 0;
-  dropped_ = 0;
+  std::erase_if(lists_, [owner](const List& list) { return list.owner == owner; });
+  Tell();
 }
 
 void Recorder::Note(const protocol::RecordedTime& time) noexcept {
   std::lock_guard lock(mutex_);
-  // It may have been stopped meanwhile.
-  if (!IsOn()) return;
-  if (times_.size() - first_ >= most_) {
-    ++first_;
-    ++dropped_;
+  // All may have been stopped meanwhile.
+  for (List& list : lists_) {
+    if (list.times.size() - list.first >= list.most) {
+      ++list.first;
+      ++list.dropped;
+    }
+    if (list.first > list.most) {
+      list.times.erase(list.times.begin(), list.times.begin() + static_cast<ptrdiff_t>(list.first));
+      list.first = 0;
+    }
+    list.times.push_back(time);
   }
-  if (first_ > most_) {
-    times_.erase(times_.begin(), times_.begin() + static_cast<ptrdiff_t>(first_));
-    first_ = 0;
-  }
-  times_.push_back(time);
 }
 
-Recorder::Taken Recorder::Take(std::span<protocol::RecordedTime> into) {
+Recorder::Taken Recorder::Take(uint32_t owner, std::span<protocol::RecordedTime> into) {
   std::lock_guard lock(mutex_);
-  const size_t count = std::min(into.size(), times_.size() - first_);
-  std::copy_n(times_.begin() + static_cast<ptrdiff_t>(first_), count, into.begin());
-  first_ += count;
-  if (first_ == times_.size()) {
-    times_.clear();
-    first_ = 0;
+  List* const list = Find(owner);
+  if (list == nullptr) return {};
+  const size_t count = std::min(into.size(), list->times.size() - list->first);
+  std::copy_n(list->times.begin() + static_cast<ptrdiff_t>(list->first), count, into.begin());
+  list->first += count;
+  if (list->first == list->times.size()) {
+    list->times.clear();
+    list->first = 0;
   }
-  return {count, std::exchange(dropped_, 0)};
+  return {count, std::exchange(list->dropped, 0)};
+}
+
+Recorder::List* Recorder::Find(uint32_t owner) {
+  const auto found = std::ranges::find(lists_, owner, &List::owner);
+  return found == lists_.end() ? nullptr : &*found;
+}
+
+void Recorder::Tell() {
+  is_on_.store(!lists_.empty(), std::memory_order_relaxed);
+  wants_times_.store(std::ranges::any_of(lists_, &List::wants_times), std::memory_order_relaxed);
 }
 
 }  // namespace millrace

@@ -1,5 +1,5 @@
 // What a recorded timeline tells of a channel: when each record was submitted, parked, issued and run. Off until it is
-// started; then whoever knows such a time notes it here, and an owner takes what was noted.
+// started; then whoever knows such a time notes it here, for each owner that records, and owners take what was noted.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace millrace {
 
-/// Thread: any. mutex_ guards the list.
+/// Thread: any. mutex_ guards the lists.
 class Recorder {
  public:
   Recorder() = default;
@@ -25,26 +25,35 @@ class Recorder {
   /// Whether backends are to tell when each record ran.
   [[nodiscard]] const std::atomic<bool>& wants_times() const { return wants_times_; }
 
-  /// Keeps the newest facts, at most so many, between two calls of Take. False if it is on already.
-  [[nodiscard]] bool Start(size_t most, bool wants_times);
-  void Stop();
+  /// From now on keeps the newest facts for the owner, at most so many, between two of its calls of Take. If it records
+  /// already, changes that.
+  void Start(uint32_t owner, size_t most, bool wants_times);
+  void Stop(uint32_t owner);
   void Note(const protocol::RecordedTime& time) noexcept;
 
   struct Taken {
     size_t count = 0;
     uint64_t dropped = 0;  // Facts that had no room, since the last call.
   };
-  /// Moves the oldest facts into `into`.
-  [[nodiscard]] Taken Take(std::span<protocol::RecordedTime> into);
+  /// Moves the oldest facts of the owner into `into`.
+  [[nodiscard]] Taken Take(uint32_t owner, std::span<protocol::RecordedTime> into);
 
  private:
+  struct List {
+    uint32_t owner = 0;
+    size_t most = 0;
+    bool wants_times = false;
+    std::vector<protocol::RecordedTime> times;  // From `first` on.
+    size_t first = 0;
+    uint64_t dropped = 0;
+  };
+  [[nodiscard]] List* Find(uint32_t owner);
+  void Tell();
+
   std::atomic<bool> is_on_{false};
   std::atomic<bool> wants_times_{false};
   std::mutex mutex_;
-  std::vector<protocol::RecordedTime> times_;  // From `first_` on.
-  size_t first_ = 0;
-  size_t most_ = 0;
-  uint64_t dropped_ = 0;
+  std::vector<List> lists_;
 };
 
 }  // namespace millrace

@@ -213,7 +213,7 @@ export interface Binding {
   busyStreams(channel: number): number[];
   /** Completes the HOLD record with this ticket: the owner's function has returned. */
   // core/channel/channel.ts describes these. `into` begins at a multiple of 8 bytes.
-  startRecording(channel: number, most: number, wantsTimes: boolean): boolean;
+  startRecording(channel: number, most: number, wantsTimes: boolean): void;
   stopRecording(channel: number): void;
   takeTimes(channel: number, into: Uint8Array): readonly [count: number, dropped: number];
   releaseHold(channel: number, stream: number, ticket: number): void;

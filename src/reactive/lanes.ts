@@ -1,7 +1,9 @@
 // `createLanes`: a service calls `run` for each request; N requests run at the same time, each on a lane.
 // Thread: owner.
+import type { AsyncResource } from 'node:async_hooks';
 import { checkInteger, badArgument } from '../core/base/arguments.js';
 import type { Clock } from '../core/base/clock.js';
+import { sharedCost } from '../core/base/shared-cost.js';
 import { AbortError } from '../core/base/errors.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { AutoDepth } from './auto-depth.js';
@@ -197,29 +199,34 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     // Noted before the stage runs, which may close the lanes.
     let end = (): void => undefined;
     this.#running.set(staged, new Promise((resolve) => (end = resolve)));
-    // The stage runs in the context of the first request's call.
-    void (requests[0] as Request<T, R>).context
-      .runInAsyncScope(() => staged.run())
-      .then((outcome) => {
-        this.#running.delete(staged);
-        const nowMs = this.#clock.now();
-        this.#batches.note(
-          nowMs - beganMs,
-          requests.map(({ sinceMs }) => nowMs - sinceMs),
-        );
-        if (outcome.kind === 'failed') {
-          discard(last);
-          for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
-        } else this.#answer(requests, this.#answersOf(last), discard);
-        for (const { context } of requests) context.emitDestroy();
-        this.#slots.release(slot);
-        this.#noteOccupied();
-        this.#auto?.countItem();
-        this.#beginWhatCan();
-        this.#queue.tellRoom();
-        end();
-      });
+    void this.#run(requests, staged).then((outcome) => {
+      this.#running.delete(staged);
+      const nowMs = this.#clock.now();
+      this.#batches.note(
+        nowMs - beganMs,
+        requests.map(({ sinceMs }) => nowMs - sinceMs),
+      );
+      if (outcome.kind === 'failed') {
+        discard(last);
+        for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
+      } else this.#answer(requests, this.#answersOf(last), discard);
+      for (const { context } of requests) context.emitDestroy();
+      this.#slots.release(slot);
+      this.#noteOccupied();
+      this.#auto?.countItem();
+      this.#beginWhatCan();
+      this.#queue.tellRoom();
+      end();
+    });
     this.#noteOccupied();
+  }
+
+  /** Runs the stage in the context of the first request's call. What the stage costs counts for all of them. */
+  #run(requests: readonly Request<T, R>[], staged: StagedItem<readonly T[], V>): ReturnType<typeof staged.run> {
+    const run = (): ReturnType<typeof staged.run> => staged.run();
+    const contexts = requests.map(({ context }) => context);
+    const [first] = contexts as [AsyncResource];
+    return sharedCost.run === undefined || contexts.length === 1 ? first.runInAsyncScope(run) : sharedCost.run(contexts, run);
   }
 
   /** `discard` gets the results that nobody waits for any more. */

@@ -1,17 +1,15 @@
 // The operations of one device: what its channel tells of each record, beside what this thread knows of its own.
 // Thread: owner.
-import { RecordedKind, RecordedTime } from '../protocol/protocol.gen.js';
+import { RecordedKind } from '../protocol/protocol.gen.js';
 import { StateError, UnsupportedError } from '../core/base/errors.js';
-import type { ChannelRecorder } from '../core/channel/channel.js';
 import { performance } from '../core/base/timers.js';
 import type { DeviceCore } from '../core/device/device-core.js';
-import { kindOfOpcode, type LogTap, type NamedFacts, type WaitNote } from '../core/timeline/operation-log.js';
+import { kindOfOpcode, type NamedFacts, type WaitNote } from '../core/timeline/operation-log.js';
 import type { Timeline } from '../core/timeline/timeline.js';
+import { DeviceFacts, type Fact, type FactListener } from './device-facts.js';
 import { reasonOf } from './park-reasons.js';
 import type { AwaitedPoint, Parked, RecordedOperation, RecordedSpan } from './recorded.js';
 
-/** Facts that are read at once. */
-const BATCH = 8192;
 /** Facts of an operation: submitted, issued, ran, and a reason to wait. */
 const FACTS_OF_OPERATION = 4;
 /** The share of the operations that stays when there are too many, so that they go in larger parts. */
@@ -21,20 +19,21 @@ const MOST_UNREAD = 2;
 /** Grows while its facts arrive. */
 type Growing = { -readonly [K in keyof RecordedOperation]?: K extends 'parked' ? Parked[] : RecordedOperation[K] };
 
-export class DeviceRecorder implements LogTap {
+/** A device has one recording of each thread. */
+const recorded: WeakSet<DeviceCore> = new WeakSet();
+
+export class DeviceRecorder implements FactListener {
   readonly core: DeviceCore;
   /** Operations that were dropped, since there were too many. */
   dropped = 0;
   readonly #most: number;
-  readonly #recorder: ChannelRecorder;
+  readonly #facts: DeviceFacts;
   readonly #onSpan: (span: RecordedSpan) => void;
   /** By the stream's slot and the record's ticket. */
   readonly #streams: Map<number, Map<number, Growing>> = new Map();
   readonly #labels: Map<number, string> = new Map();
   /** By slot, the last ticket that was dropped. */
   readonly #droppedTo: Map<number, number> = new Map();
-  readonly #words = new Uint32Array((BATCH * RecordedTime.BYTE_SIZE) >> 2);
-  readonly #bytes = new Uint8Array(this.#words.buffer);
   #count = 0;
 
   /** Throws StateError if the device is being recorded already, and UnsupportedError for a device of `createTestDevice`. */
@@ -42,18 +41,18 @@ export class DeviceRecorder implements LogTap {
     this.#onSpan = onSpan;
     this.core = core;
     this.#most = most;
-    const { recorder } = core.channel;
-    if (recorder === undefined) {
+    this.#facts = DeviceFacts.of(core);
+    if (!this.#facts.hasRecorder) {
       const message = `Device ${core.name} is a test device, of which no timeline can be recorded.`;
       throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'timelines', { device: core.name });
     }
-    this.#recorder = recorder;
-    if (!recorder.start(most * FACTS_OF_OPERATION, deviceTimes)) {
-      const message = `Device ${core.name} is being recorded already, by this thread or another one. Stop that recording first.`;
+    if (recorded.has(core)) {
+      const message = `Device ${core.name} is being recorded already by this thread. Stop that recording first.`;
       throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
     }
+    recorded.add(core);
     for (const { slot, label } of core.timelines) this.#labels.set(slot, label);
-    core.tell(this);
+    this.#facts.add(this, { most: most * FACTS_OF_OPERATION, deviceTimes });
   }
 
   named(timeline: Timeline, ticket: number, facts: NamedFacts): void {
@@ -76,30 +75,21 @@ export class DeviceRecorder implements LogTap {
     wait.then(tell, tell);
   }
 
-  async ending(): Promise<void> {
-    const { channel } = this.core;
-    // The device knows times from its first comparison of clocks on. Reading asks its thread, which answers before the worker does, or soon after.
-    for (let n = 0; n < 2; n++) {
-      await channel.ask('alignClocks').catch(() => undefined);
-      this.read();
-    }
+  /** Reads what the device knows of everything that has finished. */
+  ending(): Promise<void> {
+    return this.#facts.ending();
   }
 
   /** Reads what the device has told since the last call. */
   read(): void {
-    for (;;) {
-      const [count, dropped] = this.#recorder.take(this.#bytes);
-      this.dropped += Math.ceil(dropped / FACTS_OF_OPERATION);
-      for (let n = 0; n < count; n++) this.#note((n * RecordedTime.BYTE_SIZE) >> 2);
-      if (count < BATCH) break;
-    }
+    this.#facts.read();
     this.#drop();
   }
 
   /** Ends it. The last facts were read before. */
   end(): void {
-    this.core.tell(undefined);
-    this.#recorder.stop();
+    this.#facts.delete(this);
+    recorded.delete(this.core);
   }
 
   /** In the order of their tickets within each stream. Records that only order others are left out. */
@@ -115,15 +105,13 @@ export class DeviceRecorder implements LogTap {
     return found;
   }
 
-  #note(at: number): void {
-    const words = this.#words;
-    const first = words[at] as number;
-    const [kind, detail] = [first & 0xffff, first >>> 16];
-    const slot = words[at + (RecordedTime.STREAM >> 2)] as number;
-    const ticket = wide(words, at + (RecordedTime.TICKET >> 2));
+  lost(count: number): void {
+    this.dropped += Math.ceil(count / FACTS_OF_OPERATION);
+  }
+
+  noted({ kind, detail, slot, ticket, beginMs, endMs }: Fact): void {
     if (ticket <= (this.#droppedTo.get(slot) ?? 0)) return;
     const operation = this.#at(slot, ticket);
-    const beginMs = msOf(wide(words, at + (RecordedTime.BEGIN >> 2)));
     switch (kind) {
       case RecordedKind.SUBMITTED:
         operation.submittedMs = beginMs;
@@ -138,7 +126,7 @@ export class DeviceRecorder implements LogTap {
         break;
       case RecordedKind.RAN:
         operation.startMs = beginMs;
-        operation.endMs = msOf(wide(words, at + (RecordedTime.END >> 2)));
+        operation.endMs = endMs;
     }
   }
 
@@ -184,18 +172,4 @@ export class DeviceRecorder implements LogTap {
       }
     }
   }
-}
-
-function wide(words: Uint32Array, at: number): number {
-  return (words[at + 1] as number) * 2 ** 32 + (words[at] as number);
-}
-
-/** `performance.now()` at nanosecond 0 of the steady clock. */
-const ORIGIN_MS = ((): number => {
-  const [seconds, nanoseconds] = process.hrtime();
-  return performance.now() - seconds * 1e3 - nanoseconds / 1e6;
-})();
-
-function msOf(nanoseconds: number): number {
-  return ORIGIN_MS + nanoseconds / 1e6;
 }

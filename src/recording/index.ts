@@ -3,6 +3,10 @@ import { recordByEnvironment } from './by-environment.js';
 
 export { recordTimeline } from './recording.js';
 export type { Recording, RecordingOptions } from './recording.js';
+export { usage } from './usage.js';
+export type { Measured, UsageOptions } from './usage.js';
+export type { DeviceUsage, Usage, UsageTotals } from './usage-scope.js';
+export type { UsageCounts } from './usage-counts.js';
 export type { AwaitedPoint, Parked, RecordedOperation, RecordedSpan } from './recorded.js';
 
 recordByEnvironment();

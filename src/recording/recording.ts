@@ -23,8 +23,6 @@ export interface RecordingOptions {
 }
 
 const MAX_EVENTS = 200_000;
-/** The clocks of GPUs are compared with the host's so often. */
-const ALIGN_MS = 1000;
 
 /** A timeline that is being recorded, or was. Times are milliseconds of `performance.now()`. */
 export class Recording {
@@ -34,7 +32,6 @@ export class Recording {
   readonly #host: HostSpans;
   #endMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #alignedMs = performance.now();
   #stopped: Promise<this> | undefined;
 
   /** @internal */
@@ -100,14 +97,10 @@ export class Recording {
 
   #add(core: DeviceCore): void {
     const { maxEvents, deviceTimes } = this.#options;
-    this.#devices.set(
-      core,
-      new DeviceRecorder(core, maxEvents, deviceTimes || core.channel.backend === 'cpu', (span) => this.#host.add(span)),
-    );
-    this.#align(core);
+    this.#devices.set(core, new DeviceRecorder(core, maxEvents, deviceTimes, (span) => this.#host.add(span)));
   }
 
-  /** Several Devices may have one core. A device that another thread records is left to it. */
+  /** Several Devices may have one core. A device that another recording has is left to it. */
   readonly #onEnter = ({ core }: Device): void => {
     if (this.#devices.has(core)) return;
     try {
@@ -117,20 +110,9 @@ export class Recording {
     }
   };
 
-  #align(core: DeviceCore): void {
-    if (!this.#options.deviceTimes || core.channel.backend === 'cpu') return;
-    // A device that has ended tells nothing more.
-    core.channel.ask('alignClocks').catch(() => undefined);
-  }
-
   #look(): void {
     this.#host.look();
     for (const recorder of this.#devices.values()) recorder.read();
-    const now = performance.now();
-    if (now - this.#alignedMs >= ALIGN_MS) {
-      this.#alignedMs = now;
-      for (const core of this.#devices.keys()) this.#align(core);
-    }
     this.#timer = setTimeout(() => this.#look(), LOOK_MS).unref();
   }
 

@@ -38,10 +38,10 @@ export interface VariableSpec {
 /** What a device notes for a recorded timeline. */
 export interface ChannelRecorder {
   /**
-   * From now on the device notes when each record is submitted, parked and issued, and with `wantsTimes` when it ran: at most `most` facts
-   * between two calls of `take`, then the oldest go. False if a thread has begun this already.
+   * From now on the device notes for this thread when each record is submitted, parked and issued, and with `wantsTimes` when it ran: at most
+   * `most` facts between two calls of `take`, then the oldest go. A further call changes that.
    */
-  start(most: number, wantsTimes: boolean): boolean;
+  start(most: number, wantsTimes: boolean): void;
   stop(): void;
   /** Writes entries of RecordedTime. Returns how many it wrote, and how many were dropped since the last call. */
   take(into: Uint8Array): readonly [count: number, dropped: number];

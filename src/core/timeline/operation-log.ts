@@ -115,6 +115,8 @@ export interface NamedFacts {
 
 /** Is told of the operations of a device while its timeline is recorded. */
 export interface LogTap {
+  /** The record, which the encoder's block has, was submitted. What names it follows. */
+  submitted(timeline: Timeline, ticket: number, opcode: number): void;
   named(timeline: Timeline, ticket: number, facts: NamedFacts): void;
   waits(timeline: Timeline, note: WaitNote, other: Timeline | undefined): void;
   /** The host waits for the ticket of a stream. */
@@ -174,13 +176,18 @@ export class OperationLog {
    * has no check.
    */
   tell(tap: LogTap | undefined): void {
-    const own = this as Partial<Pick<OperationLog, 'name' | 'wait'>>;
+    const own = this as Partial<Pick<OperationLog, 'add' | 'name' | 'wait'>>;
     if (tap === undefined) {
+      delete own.add;
       delete own.name;
       delete own.wait;
       return;
     }
-    const { name, wait } = OperationLog.prototype;
+    const { add, name, wait } = OperationLog.prototype;
+    own.add = (ticket, opcode) => {
+      add.call(this, ticket, opcode);
+      tap.submitted(this.#timeline, ticket, opcode);
+    };
     own.name = (ticket, kind, label, bytes) => {
       const id = name.call(this, ticket, kind, label, bytes);
       tap.named(this.#timeline, ticket, { id, kind, ...(label !== undefined && { label }), ...(bytes !== undefined && { bytes }) });

@@ -1,0 +1,167 @@
+// What a device tells while its timeline is recorded, for all of this thread that want it: a recording, and the meter of usages.
+// Thread: owner.
+import { RecordedKind, RecordedTime } from '../protocol/protocol.gen.js';
+import { performance } from '../core/base/timers.js';
+import type { DeviceCore } from '../core/device/device-core.js';
+import type { LogTap, NamedFacts, WaitNote } from '../core/timeline/operation-log.js';
+import type { Timeline } from '../core/timeline/timeline.js';
+
+/** Facts that are read at once. */
+const BATCH = 8192;
+/** The clocks of GPUs are compared with the host's so often. */
+const ALIGN_MS = 1000;
+
+/** An entry of RecordedTime. Times are milliseconds of `performance.now()`. */
+export interface Fact {
+  readonly kind: RecordedKind;
+  readonly detail: number;
+  readonly slot: number;
+  readonly ticket: number;
+  readonly beginMs: number;
+  readonly endMs: number;
+}
+
+export interface FactListener extends Partial<Omit<LogTap, 'ending'>> {
+  /** The next fact has the same object. */
+  noted(fact: Fact): void;
+  /** So many facts had no room. */
+  lost(count: number): void;
+}
+
+/** What a listener wants of the device's own facts: at most `most` between two calls of `read`. */
+export interface FactWish {
+  readonly most: number;
+  readonly deviceTimes: boolean;
+}
+
+const ofCores: WeakMap<DeviceCore, DeviceFacts> = new WeakMap();
+
+export class DeviceFacts implements LogTap {
+  readonly #core: DeviceCore;
+  /** With undefined: only what this thread submits. */
+  readonly #listeners: Map<FactListener, FactWish | undefined> = new Map();
+  readonly #words = new Uint32Array((BATCH * RecordedTime.BYTE_SIZE) >> 2);
+  readonly #bytes = new Uint8Array(this.#words.buffer);
+  #isOn = false;
+  #alignedMs = -Infinity;
+
+  private constructor(core: DeviceCore) {
+    this.#core = core;
+  }
+
+  static of(core: DeviceCore): DeviceFacts {
+    let facts = ofCores.get(core);
+    if (facts === undefined) ofCores.set(core, (facts = new DeviceFacts(core)));
+    return facts;
+  }
+
+  /** Whether the device can tell more than this thread knows. */
+  get hasRecorder(): boolean {
+    return this.#core.channel.recorder !== undefined;
+  }
+
+  /** A further call changes the wish. */
+  add(listener: FactListener, wish: FactWish | undefined): void {
+    if (this.#listeners.size === 0) this.#core.tell(this);
+    this.#listeners.set(listener, wish);
+    this.#change();
+  }
+
+  delete(listener: FactListener): void {
+    if (!this.#listeners.delete(listener)) return;
+    this.#change();
+    if (this.#listeners.size === 0) this.#core.tell(undefined);
+  }
+
+  /** Passes on what the device has told since the last call. Call it every few milliseconds. */
+  read(): void {
+    const { recorder } = this.#core.channel;
+    if (!this.#isOn || recorder === undefined) return;
+    if (performance.now() - this.#alignedMs >= ALIGN_MS) void this.#align();
+    for (;;) {
+      const [count, dropped] = recorder.take(this.#bytes);
+      if (dropped > 0) this.#each((listener) => listener.lost(dropped));
+      for (let n = 0; n < count; n++) this.#pass((n * RecordedTime.BYTE_SIZE) >> 2);
+      if (count < BATCH) break;
+    }
+  }
+
+  /** Passes on what the device knows of everything that has finished. */
+  async ending(): Promise<void> {
+    if (!this.#isOn) return;
+    // The device knows times from its first comparison of clocks on. Reading asks its thread, which answers before the worker does, or soon after.
+    for (let n = 0; n < 2; n++) {
+      await this.#align();
+      this.read();
+    }
+  }
+
+  submitted(timeline: Timeline, ticket: number, opcode: number): void {
+    for (const [listener] of this.#listeners) listener.submitted?.(timeline, ticket, opcode);
+  }
+
+  named(timeline: Timeline, ticket: number, facts: NamedFacts): void {
+    for (const [listener] of this.#listeners) listener.named?.(timeline, ticket, facts);
+  }
+
+  waits(timeline: Timeline, note: WaitNote, other: Timeline | undefined): void {
+    for (const [listener] of this.#listeners) listener.waits?.(timeline, note, other);
+  }
+
+  waited(wait: Promise<void>, timeline: Timeline, ticket: number): void {
+    for (const [listener] of this.#listeners) listener.waited?.(wait, timeline, ticket);
+  }
+
+  #change(): void {
+    const { channel } = this.#core;
+    const wishes = [...this.#listeners.values()].filter((wish) => wish !== undefined);
+    if (wishes.length === 0) {
+      if (this.#isOn) channel.recorder?.stop();
+    } else {
+      // The CPU device's times cost nothing.
+      const deviceTimes = channel.backend === 'cpu' || wishes.some((wish) => wish.deviceTimes);
+      channel.recorder?.start(Math.max(...wishes.map(({ most }) => most)), deviceTimes);
+      if (!this.#isOn) void this.#align();
+    }
+    this.#isOn = wishes.length > 0;
+  }
+
+  /** Resolves when the clocks were compared, or the device has ended and tells nothing more. */
+  async #align(): Promise<void> {
+    this.#alignedMs = performance.now();
+    await this.#core.channel.ask('alignClocks').catch(() => undefined);
+  }
+
+  readonly #fact = { kind: RecordedKind.SUBMITTED as RecordedKind, detail: 0, slot: 0, ticket: 0, beginMs: 0, endMs: 0 };
+
+  #pass(at: number): void {
+    const words = this.#words;
+    const fact = this.#fact;
+    const first = words[at] as number;
+    fact.kind = (first & 0xffff) as RecordedKind;
+    fact.detail = first >>> 16;
+    fact.slot = words[at + (RecordedTime.STREAM >> 2)] as number;
+    fact.ticket = wide(words, at + (RecordedTime.TICKET >> 2));
+    fact.beginMs = msOf(wide(words, at + (RecordedTime.BEGIN >> 2)));
+    fact.endMs = msOf(wide(words, at + (RecordedTime.END >> 2)));
+    for (const [listener, wish] of this.#listeners) if (wish !== undefined) listener.noted(fact);
+  }
+
+  #each(tell: (listener: FactListener) => void): void {
+    for (const [listener, wish] of this.#listeners) if (wish !== undefined) tell(listener);
+  }
+}
+
+function wide(words: Uint32Array, at: number): number {
+  return (words[at + 1] as number) * 2 ** 32 + (words[at] as number);
+}
+
+/** `performance.now()` at nanosecond 0 of the steady clock. */
+const ORIGIN_MS = ((): number => {
+  const [seconds, nanoseconds] = process.hrtime();
+  return performance.now() - seconds * 1e3 - nanoseconds / 1e6;
+})();
+
+function msOf(nanoseconds: number): number {
+  return ORIGIN_MS + nanoseconds / 1e6;
+}
