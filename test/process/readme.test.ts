@@ -30,6 +30,7 @@ const PAGES = [
   'docs/coming-from/pytorch.md',
   'docs/coming-from/warp.md',
   'docs/timelines.md',
+  'docs/observability.md',
 ] as const;
 const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
