@@ -63,7 +63,13 @@ export class DeviceRecorder implements FactListener {
     const operation = this.#own(timeline, ticket);
     operation.kind = other === undefined ? 'host' : 'wait';
     if (other !== undefined) {
-      operation.after = { device: other.log.device, stream: other.label, ticket: otherTicket, cause } satisfies AwaitedPoint;
+      operation.after = {
+        device: other.log.device,
+        stream: other.label,
+        slot: other.slot,
+        ticket: otherTicket,
+        cause,
+      } satisfies AwaitedPoint;
     }
   }
 
@@ -71,7 +77,9 @@ export class DeviceRecorder implements FactListener {
     const startMs = performance.now();
     const { kind, label } = timeline.log.at(ticket) ?? {};
     const name = `wait for ${label ?? kind ?? 'an operation'} on ${timeline.label}`;
-    const tell = (): void => this.#onSpan({ kind: 'wait', name, device: this.core.name, startMs, endMs: performance.now() });
+    const device = this.core.name;
+    const awaited = { device, stream: timeline.label, slot: timeline.slot, ticket };
+    const tell = (): void => this.#onSpan({ kind: 'wait', name, device, startMs, endMs: performance.now(), awaited });
     wait.then(tell, tell);
   }
 
@@ -99,7 +107,7 @@ export class DeviceRecorder implements FactListener {
       const label = this.#labels.get(slot) ?? `stream ${slot} of another thread`;
       for (const [ticket, operation] of operations) {
         const { kind, stream = label } = operation;
-        if (kind !== undefined) found.push({ ...operation, device: this.core.name, stream, ticket, kind });
+        if (kind !== undefined) found.push({ ...operation, device: this.core.name, stream, slot, ticket, kind });
       }
     }
     return found;

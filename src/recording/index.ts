@@ -7,6 +7,7 @@ export { usage } from './usage.js';
 export type { Measured, UsageOptions } from './usage.js';
 export type { DeviceUsage, Usage, UsageTotals } from './usage-scope.js';
 export type { UsageCounts } from './usage-counts.js';
+export type { BusyShare, Explanation, Gap, GapOptions, Reason, ReasonCost, RecordingSummary } from './explained.js';
 export type { AwaitedPoint, Parked, RecordedOperation, RecordedSpan } from './recorded.js';
 
 recordByEnvironment();

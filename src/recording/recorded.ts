@@ -12,6 +12,8 @@ export interface Parked {
 export interface AwaitedPoint {
   readonly device: string;
   readonly stream: string;
+  /** As `slot` of the operation. */
+  readonly slot: number;
   /** The number of the record within its stream. */
   readonly ticket: number;
   /** `waitEvent`, `waitStream`, or an array that both streams use. */
@@ -24,6 +26,8 @@ export interface RecordedOperation {
   readonly device: string;
   /** The stream's label. */
   readonly stream: string;
+  /** The number of the stream on its device. Labels may be the same, and the numbers of closed streams are used again. */
+  readonly slot: number;
   /** The number of the record within its stream. */
   readonly ticket: number;
   readonly kind: OperationKind;
@@ -32,6 +36,17 @@ export interface RecordedOperation {
   /** The `label` of the call, or the kernel's name. */
   readonly label?: string;
   readonly bytes?: number;
+  /**
+   * Of a copy. 'upload', 'download': from and to host memory. 'device': within the device. 'peer': between two devices. 'host': within host
+   * memory.
+   */
+  readonly direction?: 'upload' | 'download' | 'device' | 'peer' | 'host';
+  /** Of a copy: one end is an ordinary typed array, so the host copies the bytes, too, to or from page-locked memory. */
+  readonly isPageable?: boolean;
+  /** Of a launch: the threads of all blocks. */
+  readonly threads?: number;
+  /** 'file:line:column' of the call, with the option `callSites`. */
+  readonly at?: string;
   /** The call that submitted it. Undefined if that was before the recording. */
   readonly submittedMs?: number;
   /** Why it could not be issued at once, one reason after the other. */
@@ -58,4 +73,6 @@ export interface RecordedSpan {
   readonly device?: string;
   readonly startMs: number;
   readonly endMs: number;
+  /** Of a wait: the operation that the host waited for. */
+  readonly awaited?: Pick<RecordedOperation, 'device' | 'stream' | 'slot' | 'ticket'>;
 }

@@ -6,10 +6,14 @@ import type { Device } from '../core/api/device.js';
 import { type DeviceLike, checkOpenDevice, onEnter, openDevices } from '../core/api/open-devices.js';
 import type { DeviceCore } from '../core/device/device-core.js';
 import { chromeTrace } from './chrome-trace.js';
+import { Explainer } from './explain.js';
+import type { Explanation, Gap, GapOptions, RecordingSummary } from './explained.js';
 import { DeviceRecorder } from './device-recorder.js';
 import { perfettoTrace } from './perfetto.js';
 import { HostSpans, LOOK_MS } from './host-spans.js';
 import type { RecordedOperation, RecordedSpan } from './recorded.js';
+import type { RecordedDevice } from './recorded-streams.js';
+import { summaryOf } from './summary.js';
 
 /** Options of `recordTimeline`. */
 export interface RecordingOptions {
@@ -23,6 +27,8 @@ export interface RecordingOptions {
 }
 
 const MAX_EVENTS = 200_000;
+/** The most threads that a multiprocessor of a GPU has at a time; some have fewer. */
+const MOST_THREADS = 2048;
 
 /** A timeline that is being recorded, or was. Times are milliseconds of `performance.now()`. */
 export class Recording {
@@ -33,6 +39,8 @@ export class Recording {
   #endMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped: Promise<this> | undefined;
+  /** Of a recording that has ended. */
+  #explainer: Explainer | undefined;
 
   /** @internal */
   constructor(cores: readonly DeviceCore[] | undefined, options: Required<RecordingOptions>) {
@@ -93,6 +101,49 @@ export class Recording {
    */
   toPerfetto(): Uint8Array {
     return perfettoTrace(this);
+  }
+
+  /**
+   * Why two operations of the recording did not run side by side: what held up the later one since the earlier one began, the most expensive
+   * reason first. Empty if they did. Of an operation that has not begun: why, up to now. Throws ArgumentError for operations that the recording
+   * does not have. Nsight Systems shows dependencies, and its expert system some of the reasons.
+   * @example for (const { ms, text, remedy } of recording.explain(a, b)) console.log(`${ms.toFixed(2)} ms: ${text} ${remedy}`);
+   */
+  explain(a: RecordedOperation, b: RecordedOperation): readonly Explanation[] {
+    return this.#explain().explain(a, b);
+  }
+
+  /**
+   * The times in which a stream had nothing on the device before an operation that it was given later, in the order of their beginnings, and
+   * why. A stream without times of the device has none. Holistic Trace Analysis: `get_idle_time_breakdown`. Throws ArgumentError for wrong options.
+   */
+  gaps(opts?: GapOptions): readonly Gap[] {
+    return this.#explain().gaps(opts);
+  }
+
+  /**
+   * The five reasons that cost most, with milliseconds, share of the recording and number of gaps, and how busy devices and streams were.
+   * @example console.log(String(recording.summary()));
+   */
+  summary(): RecordingSummary {
+    const explainer = this.#explain();
+    return summaryOf(explainer.recording, explainer);
+  }
+
+  #explain(): Explainer {
+    if (this.#explainer !== undefined) return this.#explainer;
+    const { startMs, endMs, operations, spans } = this;
+    const explainer = new Explainer({ startMs, endMs, operations, spans, devices: this.#deviceFacts() });
+    if (this.#endMs !== undefined) this.#explainer = explainer;
+    return explainer;
+  }
+
+  #deviceFacts(): readonly RecordedDevice[] {
+    return [...this.#devices.keys()].map(({ name, info, channel: { backend } }) => {
+      const isGpu = backend === 'cuda';
+      const hasTimes = !isGpu || this.#options.deviceTimes;
+      return { name, hasTimes, isGpu, threads: info.multiprocessors * MOST_THREADS };
+    });
   }
 
   #add(core: DeviceCore): void {

@@ -1,0 +1,140 @@
+// A recording as its explanations need it: the operations of each stream in their order, and the spans of the thread by time.
+import type { RecordedOperation, RecordedSpan } from './recorded.js';
+
+/** What is known of a device. */
+export interface RecordedDevice {
+  readonly name: string;
+  /** False: only the times of the host are known, so nothing is known of its gaps. */
+  readonly hasTimes: boolean;
+  /** A GPU, whose copies take an engine for each direction, and whose operations begin in the recording when their stream came to them. */
+  readonly isGpu: boolean;
+  /** A launch of so many threads has the device for itself. */
+  readonly threads: number;
+}
+
+/** What is explained. */
+export interface Explainable {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly operations: readonly RecordedOperation[];
+  readonly spans: readonly RecordedSpan[];
+  readonly devices: readonly RecordedDevice[];
+}
+
+/** A recorded operation that began and ended. */
+export type Ran = RecordedOperation & { readonly startMs: number; readonly endMs: number };
+
+export function hasRun(operation: RecordedOperation | undefined): operation is Ran {
+  return operation?.startMs !== undefined && operation.endMs !== undefined;
+}
+
+const WORK: ReadonlySet<string> = new Set(['launch', 'graph', 'copy', 'fill', 'external']);
+
+/** Whether it is work of the device. The other kinds order or name something. */
+export function isWork({ kind }: RecordedOperation): boolean {
+  return WORK.has(kind);
+}
+
+export interface StreamOperations {
+  readonly device: RecordedDevice;
+  readonly stream: string;
+  /** By ticket. */
+  readonly operations: readonly RecordedOperation[];
+  /** Those that worked on the device. */
+  readonly work: readonly Ran[];
+}
+
+export class RecordedStreams {
+  readonly recording: Explainable;
+  readonly streams: readonly StreamOperations[];
+  readonly #byName: Map<string, StreamOperations> = new Map();
+  /** By their ends. */
+  readonly #spans: readonly RecordedSpan[];
+  readonly #longestSpanMs: number;
+
+  constructor(recording: Explainable) {
+    this.recording = recording;
+    const devices = new Map(recording.devices.map((device) => [device.name, device]));
+    const grouped: Map<string, RecordedOperation[]> = new Map();
+    for (const operation of recording.operations) {
+      const key = keyOf(operation);
+      const known = grouped.get(key);
+      if (known === undefined) grouped.set(key, [operation]);
+      else known.push(operation);
+    }
+    for (const [key, found] of grouped) {
+      const { device: name, stream } = found[0] as RecordedOperation;
+      const operations = found.toSorted((a, b) => a.ticket - b.ticket);
+      const device = devices.get(name) ?? { name, hasTimes: true, isGpu: false, threads: Infinity };
+      const work = operations.filter(isWork).filter(hasRun);
+      this.#byName.set(key, { device, stream, operations, work });
+    }
+    this.streams = [...this.#byName.values()];
+    this.#spans = recording.spans.toSorted((a, b) => a.endMs - b.endMs);
+    this.#longestSpanMs = this.#spans.reduce((most, { startMs, endMs }) => Math.max(most, endMs - startMs), 0);
+  }
+
+  of(operation: OfStream): StreamOperations | undefined {
+    return this.#byName.get(keyOf(operation));
+  }
+
+  at(point: OfStream & Pick<RecordedOperation, 'ticket'>): RecordedOperation | undefined {
+    const operations = this.of(point)?.operations;
+    const found = operations?.[indexOf(operations, point.ticket)];
+    return found?.ticket === point.ticket ? found : undefined;
+  }
+
+  /** The operation before it on its stream. */
+  before(operation: RecordedOperation): RecordedOperation | undefined {
+    const operations = this.of(operation)?.operations ?? [];
+    return operations[indexOf(operations, operation.ticket) - 1];
+  }
+
+  /** The spans that overlap a time. */
+  spansIn(fromMs: number, toMs: number): RecordedSpan[] {
+    const found: RecordedSpan[] = [];
+    for (let at = firstFrom(this.#spans, fromMs); at < this.#spans.length; at++) {
+      const span = this.#spans[at] as RecordedSpan;
+      if (span.endMs > toMs + this.#longestSpanMs) break;
+      if (span.startMs < toMs) found.push(span);
+    }
+    return found;
+  }
+
+  /** The work of other streams of the same device that overlaps a time. */
+  otherWork(operation: RecordedOperation, fromMs: number, toMs: number): Ran[] {
+    const found: Ran[] = [];
+    for (const { device, work } of this.streams) {
+      if (device.name !== operation.device || keyOf(work[0] ?? operation) === keyOf(operation)) continue;
+      for (let at = firstFrom(work, fromMs); at < work.length && (work[at] as Ran).startMs < toMs; at++) found.push(work[at] as Ran);
+    }
+    return found;
+  }
+}
+
+type OfStream = Pick<RecordedOperation, 'device' | 'stream' | 'slot'>;
+
+/** Streams may have the same label, and slots are used again. */
+function keyOf({ device, stream, slot }: OfStream): string {
+  return `${device} ${slot} ${stream}`;
+}
+
+/** The index of the ticket, or of the first later one. */
+function indexOf(operations: readonly RecordedOperation[], ticket: number): number {
+  return firstIndex(operations.length, (at) => (operations[at] as RecordedOperation).ticket >= ticket);
+}
+
+/** The index of the first one that ends after a time, in a list by ends. */
+function firstFrom(list: readonly { readonly endMs: number }[], ms: number): number {
+  return firstIndex(list.length, (at) => (list[at] as { readonly endMs: number }).endMs > ms);
+}
+
+function firstIndex(length: number, isFrom: (at: number) => boolean): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isFrom(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
