@@ -35,7 +35,7 @@ defineChapter((target) => {
     const newStream = (device: Device, name: string): Stream => device.createStream({ label: `${name} of explanations ${++streams}` });
     /** Records what `work` does with two streams, and explains A and B. */
     const planted = async (
-      work: (streams: { one: Stream; two: Stream; device: Device }) => Promise<unknown> | unknown,
+      work: (streams: { one: Stream; two: Stream; device: Device }) => unknown,
     ): Promise<{ recording: Recording; explanations: readonly Explanation[] }> => {
       const { device } = chapter;
       await device.compile(spin);
