@@ -42,6 +42,13 @@ cli
 cli
   .command('demo', 'Run a pipeline that overlaps copies and kernels, beside the same without overlap')
   .action(async () => (await import('./demo.js')).demo(print));
+cli
+  .command('top', 'Show what the GPUs of this machine do, again and again; q ends it')
+  .option('--once', 'Print once what is now')
+  .option('--json', 'Print an object, once')
+  .action(async ({ once, json }: { readonly once?: boolean; readonly json?: boolean }) =>
+    (await import('./top.js')).top({ once: once === true, json: json === true }, print),
+  );
 cli.command('help [command]', 'Say what a command does and takes').action((name: string | undefined) => {
   const command = name === undefined ? cli.globalCommand : cli.commands.find((one) => one.isMatched(name));
   if (command === undefined) return noCommand(name!);

@@ -51,7 +51,16 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'cuda-module.ts': ['core', 'compiler'],
   'diagnostics.ts': ['core/base/errors.ts', 'native/addon-place.ts', 'workers/device-worker-handle.ts', 'workers/machine-report.ts'],
   // The commands of `npx millrace`.
-  cli: ['index.ts', 'native', 'core/base/errors.ts', 'core/base/nearest-name.ts', 'core/kernels/definitions.ts', 'toolchain', 'workers'],
+  cli: [
+    'index.ts',
+    'native',
+    'core/api/telemetry.ts',
+    'core/base/errors.ts',
+    'core/base/nearest-name.ts',
+    'core/kernels/definitions.ts',
+    'toolchain',
+    'workers',
+  ],
   'index.ts': [
     'core',
     'compiler',

@@ -1,0 +1,84 @@
+// `millrace top`: what the GPUs of the machine do, again and again.
+import { ofReport } from '../core/api/telemetry.js';
+import type { MillraceError } from '../core/base/errors.js';
+import { loadBinding } from '../native/load.js';
+import { asUntold } from '../workers/native-errors.js';
+import { linesOfTop, type TopFacts, type TopGpu } from './top-lines.js';
+
+/** Milliseconds between two looks. */
+const INTERVAL_MS = 1000;
+const CONTROL_C = '\u0003';
+const ALTERNATE_SCREEN = '\u001b[?1049h\u001b[?25l';
+const USUAL_SCREEN = '\u001b[?25h\u001b[?1049l';
+const HOME = '\u001b[H';
+const REST_OF_LINE = '\u001b[K';
+const REST_OF_SCREEN = '\u001b[J';
+
+export interface TopOptions {
+  readonly json: boolean;
+  readonly once: boolean;
+}
+
+/** Shows the facts until q or Ctrl-C. Without a terminal, once. Resolves to 1 if nothing could be told. */
+export async function top({ json, once }: TopOptions, print: (line: string) => void): Promise<number> {
+  const { stdout } = process;
+  if (json || once || !stdout.isTTY) {
+    const facts = await look();
+    if (json) print(JSON.stringify(facts, null, 2));
+    else for (const line of linesOfTop(facts, stdout.isTTY ? stdout.columns : Number.POSITIVE_INFINITY)) print(line);
+    return facts.gpus === undefined ? 1 : 0;
+  }
+  await watch();
+  return 0;
+}
+
+/** The facts of now. */
+async function look(): Promise<TopFacts> {
+  return { at: new Date().toISOString(), ...gpus() };
+}
+
+function gpus(): Pick<TopFacts, 'gpus' | 'reason'> {
+  try {
+    const found = loadBinding().allTelemetry();
+    return { gpus: found.map((report, index): TopGpu => ({ index, name: report.name, ...ofReport(report) })) };
+  } catch (error) {
+    return { reason: (asUntold(error) as MillraceError).message };
+  }
+}
+
+/** Draws until the user ends it. */
+async function watch(): Promise<void> {
+  const { stdin, stdout } = process;
+  let facts = await look();
+  const draw = (): void => {
+    const lines = linesOfTop(facts, stdout.columns).slice(0, Math.max(stdout.rows - 1, 1));
+    stdout.write(HOME + lines.map((line) => `${line}${REST_OF_LINE}\n`).join('') + REST_OF_SCREEN);
+  };
+  stdout.write(ALTERNATE_SCREEN);
+  stdout.on('resize', draw);
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((resolve) => {
+      const step = async (): Promise<void> => {
+        facts = await look();
+        // A terminal that is stopped, or slower than this, gets the newest facts later, and not all of them.
+        if (stdout.writableLength === 0) draw();
+        timer = setTimeout(() => void step(), INTERVAL_MS);
+      };
+      draw();
+      timer = setTimeout(() => void step(), INTERVAL_MS);
+      if (stdin.isTTY) stdin.setRawMode(true);
+      stdin.on('data', (keys: Buffer) => {
+        if (/q/i.test(keys.toString()) || keys.includes(CONTROL_C)) resolve();
+      });
+      // Without a terminal at its input, it ends by signals only.
+      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+    });
+  } finally {
+    clearTimeout(timer);
+    stdout.off('resize', draw);
+    if (stdin.isTTY) stdin.setRawMode(false);
+    stdin.pause();
+    stdout.write(USUAL_SCREEN);
+  }
+}
