@@ -1,5 +1,6 @@
 // Bundles what programs load, in place of the output of tsc: the library, its workers and the commands of `npx millrace`. The other modules stay as tsc
 // wrote them, because their content is part of the names of cached kernels.
+import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -94,7 +95,35 @@ function writeLicences() {
 const distUrl = (fileName, url) =>
   `const DIST_URL = new URL(${JSON.stringify(`${relative(dirname(fileName), '.') || '.'}/`)}, ${url}).href;`;
 
+const PAGE = join(root, 'page');
+
+/**
+ * The page of a timeline: one file, whose policy lets a browser load nothing and run no other code than this, so labels in the data can do nothing.
+ * `timelinePage` puts the data in.
+ */
+async function writePage() {
+  const plan = await rolldown({
+    input: join(PAGE, 'main.ts'),
+    platform: 'browser',
+    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+  });
+  const { output } = await plan.generate({ format: 'iife', minify: true, comments: false });
+  await plan.close();
+  const parts = { style: readFileSync(join(PAGE, 'page.css'), 'utf8').trim(), script: output[0].code.trim() };
+  // The end of an element that is written into it.
+  for (const [name, text] of Object.entries(parts))
+    if (text.includes(`</${name}`)) throw new Error(`The ${name} of the page would end early.`);
+  const hashes = Object.entries(parts).map(([name, text]) => [
+    `${name}-hash`,
+    `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+  ]);
+  const texts = { ...parts, ...Object.fromEntries(hashes) };
+  const page = readFileSync(join(PAGE, 'page.html'), 'utf8').replaceAll(/\{\{([\w-]+)\}\}/g, (mark, name) => texts[name] ?? mark);
+  writeFileSync(join(DIST, 'recording/page.html'), page);
+}
+
 export async function bundle() {
+  await writePage();
   // Node finds, reads and links each module of an import: 350 of them take 230 ms, these two files and the code that they share 60 ms. The code is
   // CommonJS, which everything can load, and there is one copy of it: the ES modules give its exports their names.
   for (const old of readdirSync(DIST)) if (old.startsWith('shared-')) rmSync(join(DIST, old));

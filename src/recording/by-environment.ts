@@ -9,6 +9,7 @@ import { type Recording, recordTimeline } from './recording.js';
 const FORMATS: Readonly<Record<string, (recording: Recording) => string | Uint8Array>> = {
   '.json': (recording) => recording.toChromeTrace(),
   '.pftrace': (recording) => recording.toPerfetto(),
+  '.html': (recording) => recording.toHtml(),
 };
 
 /** Workers inherit --import, and their operations are on the devices of the main thread or on devices of their own. */

@@ -3,7 +3,7 @@
 import { bytesInFlight, operationsPerSecond, pendingOf } from './counters.js';
 import { type Notes, PerfettoPackets } from './perfetto-packets.js';
 import type { RecordedOperation } from './recorded.js';
-import { grouped, HOST, levelsOf, pointOf, type Ran, type Recorded, rowOfSpan, runsOf } from './rows.js';
+import { earliestMs, grouped, HOST, levelsOf, pointOf, type Ran, type Recorded, rowOfSpan, runsOf } from './rows.js';
 
 /** Perfetto takes the thread with the number of its process for its main thread, so these numbers are other ones. */
 const FIRST_THREAD = 1000;
@@ -61,13 +61,6 @@ export function perfettoTrace(recorded: Recorded): Uint8Array {
       });
     }
   return packets.finish();
-}
-
-function earliestMs({ startMs: first, operations, spans }: Recorded): number {
-  let earliest = first;
-  for (const { submittedMs = first, startMs = first } of operations) earliest = Math.min(earliest, submittedMs, startMs);
-  for (const { startMs } of spans) earliest = Math.min(earliest, startMs);
-  return earliest;
 }
 
 function notesOf({ id, ticket, bytes, submittedMs, issuedMs, parked, after }: RecordedOperation, originMs: number): Notes {

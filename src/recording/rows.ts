@@ -8,6 +8,14 @@ export interface Recorded {
   readonly spans: readonly RecordedSpan[];
 }
 
+/** Of everything that is recorded. What runs may have been submitted before the recording began. */
+export function earliestMs({ startMs: first, operations, spans }: Recorded): number {
+  let earliest = first;
+  for (const { submittedMs = first, startMs = first } of operations) earliest = Math.min(earliest, submittedMs, startMs);
+  for (const { startMs } of spans) earliest = Math.min(earliest, startMs);
+  return earliest;
+}
+
 export const HOST = 'host';
 
 const ROW_OF: Readonly<Record<RecordedSpan['kind'], string>> = {

@@ -122,7 +122,7 @@ describe('the packed files', () => {
     ]);
     const dist = [...bundles, ...workers]
       .flatMap((name) => [name, `${name}.map`])
-      .concat(named, declarations, 'acorn.cjs', 'package-identity', 'THIRD-PARTY-LICENSES');
+      .concat(named, declarations, 'acorn.cjs', 'recording/page.html', 'package-identity', 'THIRD-PARTY-LICENSES');
     expect(new Set(others.map((file) => file.replace(/-[\w-]{8}\.cjs/, '.cjs')))).toEqual(
       new Set(['CHANGELOG.md', 'LICENSE', 'README.md', 'native/headers.txt', 'package.json', ...dist.map((name) => `dist/${name}`)]),
     );

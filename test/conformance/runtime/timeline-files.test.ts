@@ -129,9 +129,11 @@ defineChapter((target) => {
         await run('run.pftrace', program);
         const { slices } = readPerfetto(readFileSync(join(folder, 'run.pftrace')));
         expect(slices.map(({ category }) => category)).toContain('copy');
+        await run('run.html', program);
+        expect(readFileSync(join(folder, 'run.html'), 'utf8')).toMatch(/^<!doctype html>[^]*<\/html>\n$/);
         await expect(run('run.txt', 'console.log(1)')).rejects.toMatchObject({
           stdout: '',
-          stderr: expect.stringMatching(/ArgumentError: The name of the file.*run\.txt'\) ends in none of \.json, \.pftrace/),
+          stderr: expect.stringMatching(/ArgumentError: The name of the file.*run\.txt'\) ends in none of \.json, \.pftrace, \.html/),
         });
       } finally {
         rmSync(folder, { recursive: true });

@@ -1,0 +1,232 @@
+// The data of the page, in the form that drawing and searching need.
+import type { PageData, PageGap, PageRow, PageSlices } from '../src/recording/page-data.js';
+import { type Family, familyOf } from './palette.js';
+
+/** Slices that do not overlap, in their order, in nanoseconds. */
+export class Level {
+  readonly count: number;
+  readonly starts: Float64Array;
+  /** Of a slice whose end is not known, its start. */
+  readonly ends: Float64Array;
+  readonly labels: readonly number[];
+  readonly kinds: readonly number[];
+  readonly families: readonly Family[];
+  readonly #isKnown: (at: number) => boolean;
+
+  constructor({ starts, lengths, labels, kinds }: PageSlices, texts: readonly string[]) {
+    this.count = starts.length;
+    this.starts = sums(starts);
+    this.ends = Float64Array.from(lengths, (length, at) => this.starts[at]! + Math.max(0, length));
+    this.labels = labels;
+    this.kinds = kinds;
+    const families = texts.map(familyOf);
+    this.families = kinds.map((kind) => families[kind]!);
+    this.#isKnown = (at) => lengths[at]! >= 0;
+  }
+
+  /** Whether it is known when it ran. */
+  isKnown(at: number): boolean {
+    return this.#isKnown(at);
+  }
+
+  /** The first slice that ends after `ns`; `count` if there is none. */
+  firstAfter(ns: number): number {
+    let [low, high] = [0, this.count];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.ends[middle]! > ns) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** One operation of a stream, as the details show it. */
+export interface OperationFacts {
+  readonly ticket: number;
+  readonly id: number | null;
+  readonly bytes: number | null;
+  readonly submittedNs: number | undefined;
+  readonly issuedNs: number | undefined;
+  readonly parked: readonly { readonly reason: string; readonly fromNs: number }[];
+}
+
+/** A slice: its row, its level and its place there. */
+export interface Place {
+  readonly row: number;
+  readonly level: number;
+  readonly at: number;
+}
+
+/** A time between two slices of a stream. */
+export interface Gap {
+  readonly row: number;
+  readonly startNs: number;
+  readonly endNs: number;
+  /** The slices before and after, if there are any. */
+  readonly before: number | undefined;
+  readonly after: number | undefined;
+}
+
+export interface Arrow {
+  readonly from: Place;
+  readonly to: Place;
+  readonly fromNs: number;
+  readonly toNs: number;
+  readonly cause: string;
+}
+
+export class Row {
+  readonly index: number;
+  readonly group: string;
+  readonly name: string;
+  readonly levels: readonly Level[];
+  readonly isStream: boolean;
+  /** How many operations were submitted and had not ended: from each time on. */
+  readonly pending: { readonly times: Float64Array; readonly counts: Float64Array; readonly most: number } | undefined;
+  /** Time in which at least one operation ran, waits aside. */
+  readonly busyNs: number;
+  readonly #data: PageRow;
+  readonly #texts: readonly string[];
+
+  constructor(data: PageRow, index: number, texts: readonly string[]) {
+    this.#data = data;
+    this.#texts = texts;
+    this.index = index;
+    this.group = data.group;
+    this.name = data.name;
+    this.levels = data.levels.map((slices) => new Level(slices, texts));
+    this.isStream = data.levels[0]?.operations !== undefined;
+    const [level] = this.levels;
+    let busyNs = 0;
+    if (level) for (let at = 0; at < level.count; at++) if (level.families[at] !== 'wait') busyNs += level.ends[at]! - level.starts[at]!;
+    this.busyNs = busyNs;
+    this.pending = this.isStream && level ? pendingOf(level, data.levels[0]!.operations!.submitted) : undefined;
+  }
+
+  facts(at: number): OperationFacts | undefined {
+    const { operations } = this.#data.levels[0]!;
+    const startNs = this.levels[0]?.starts[at];
+    if (!operations || startNs === undefined) return undefined;
+    const before = (by: number | null | undefined): number | undefined => (by === null || by === undefined ? undefined : startNs - by);
+    let ticket = 0;
+    for (let n = 0; n <= at; n++) ticket += operations.tickets[n]!;
+    return {
+      ticket,
+      id: operations.ids[at] ?? null,
+      bytes: operations.bytes[at] ?? null,
+      submittedNs: before(operations.submitted[at]),
+      issuedNs: before(operations.issued[at]),
+      parked: operations.parked.filter(([own]) => own === at).map(([, reason, fromNs]) => ({ reason: this.#texts[reason]!, fromNs })),
+    };
+  }
+
+  bytesOf(at: number): number {
+    return this.#data.levels[0]?.operations?.bytes[at] ?? 0;
+  }
+
+  /** The gap of a stream at that time, or nothing if an operation runs. */
+  gapAt(ns: number, fromNs: number, toNs: number): Gap | undefined {
+    const [level] = this.levels;
+    if (!this.isStream || !level) return undefined;
+    const after = level.firstAfter(ns);
+    if (after < level.count && level.starts[after]! <= ns) return undefined;
+    const startNs = after > 0 ? level.ends[after - 1]! : fromNs;
+    const endNs = after < level.count ? level.starts[after]! : toNs;
+    if (endNs <= startNs) return undefined;
+    return {
+      row: this.index,
+      startNs,
+      endNs,
+      before: after > 0 ? after - 1 : undefined,
+      after: after < level.count ? after : undefined,
+    };
+  }
+}
+
+export class Model {
+  readonly texts: readonly string[];
+  readonly rows: readonly Row[];
+  readonly arrows: readonly Arrow[];
+  readonly startNs: number;
+  readonly endNs: number;
+  readonly count: number;
+  readonly data: PageData;
+  readonly #gaps: Map<number, readonly PageGap[]> = new Map();
+
+  constructor(data: PageData) {
+    this.data = data;
+    this.texts = data.texts;
+    this.rows = data.rows.map((row, index) => new Row(row, index, data.texts));
+    let [startNs, endNs] = [data.startNs, data.endNs];
+    for (const { levels } of this.rows)
+      for (const { count, starts, ends } of levels) {
+        if (count === 0) continue;
+        startNs = Math.min(startNs, starts[0]!);
+        endNs = Math.max(endNs, ends[count - 1]!);
+      }
+    this.startNs = startNs;
+    this.endNs = Math.max(endNs, startNs + 1);
+    this.count = this.rows.reduce((sum, { levels }) => sum + levels.reduce((own, { count }) => own + count, 0), 0);
+    this.arrows = this.#arrows();
+    for (const gap of data.gaps) this.#gaps.set(gap.row, [...(this.#gaps.get(gap.row) ?? []), gap]);
+  }
+
+  labelOf({ row, level, at }: Place): string {
+    return this.texts[this.rows[row]!.levels[level]!.labels[at]!]!;
+  }
+
+  kindOf({ row, level, at }: Place): string {
+    return this.texts[this.rows[row]!.levels[level]!.kinds[at]!]!;
+  }
+
+  timesOf({ row, level, at }: Place): readonly [startNs: number, endNs: number] {
+    const { starts, ends } = this.rows[row]!.levels[level]!;
+    return [starts[at]!, ends[at]!];
+  }
+
+  /** Why a gap was, if the recording explains it. */
+  explained({ row, startNs, endNs }: Gap): PageGap | undefined {
+    const middle = (startNs + endNs) / 2;
+    return this.#gaps.get(row)?.find((gap) => gap.startNs <= middle && middle <= gap.endNs);
+  }
+
+  #arrows(): Arrow[] {
+    const arrows: Arrow[] = [];
+    for (const { index, levels } of this.rows) {
+      for (const [at, row, other, cause] of this.data.rows[index]!.levels[0]?.operations?.after ?? []) {
+        const from = { row, level: 0, at: other };
+        arrows.push({
+          from,
+          to: { row: index, level: 0, at },
+          fromNs: this.timesOf(from)[1],
+          toNs: levels[0]!.ends[at]!,
+          cause: this.texts[cause]!,
+        });
+      }
+    }
+    return arrows.toSorted((a, b) => a.toNs - b.toNs);
+  }
+}
+
+function sums(deltas: readonly number[]): Float64Array {
+  const values = new Float64Array(deltas.length);
+  let sum = 0;
+  for (const [at, delta] of deltas.entries()) values[at] = sum += delta;
+  return values;
+}
+
+function pendingOf(level: Level, submitted: readonly (number | null)[]): Row['pending'] {
+  const begins = Float64Array.from(submitted, (before, at) => level.starts[at]! - (before ?? 0)).toSorted();
+  const { ends, count } = level;
+  const times = new Float64Array(2 * count);
+  const counts = new Float64Array(2 * count);
+  let [begun, ended, most] = [0, 0, 0];
+  for (let n = 0; n < 2 * count; n++) {
+    const isBegin = begun < count && begins[begun]! <= ends[ended]!;
+    times[n] = isBegin ? begins[begun++]! : ends[ended++]!;
+    counts[n] = begun - ended;
+    most = Math.max(most, begun - ended);
+  }
+  return { times, counts, most };
+}
