@@ -191,6 +191,17 @@ export class Model {
     return this.#gaps.get(row)?.find((gap) => gap.startNs <= middle && middle <= gap.endNs);
   }
 
+  /** The longest gaps, with their neighbours. */
+  gaps(): Gap[] {
+    return this.data.gaps.map(({ row, startNs, endNs }) => {
+      const level = this.rows[row]!.levels[0]!;
+      const after = level.firstAfter(endNs);
+      let before = level.firstAfter(startNs) - 1;
+      while (before >= 0 && level.families[before] === 'wait') before--;
+      return { row, startNs, endNs, before: before < 0 ? undefined : before, after: after < level.count ? after : undefined };
+    });
+  }
+
   #arrows(): Arrow[] {
     const arrows: Arrow[] = [];
     for (const { index, levels } of this.rows) {

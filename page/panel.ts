@@ -154,8 +154,11 @@ export class Panel {
     if (waiting.length > 0) lines.push(['Awaited by', make('ul', {}, ...waiting.slice(0, 20))]);
     const nodes: Node[] = [make('h2', {}, model.labelOf(place)), facts(lines)];
     if (!row.isStream) return nodes;
-    const gap = row.gapAt(startNs - 0.5, model.startNs, model.endNs);
-    if (gap?.after === place.at) nodes.push(...this.#why(gap, 'Before it'));
+    const isWait = level.families[place.at] === 'wait';
+    const gap = isWait
+      ? { row: place.row, startNs, endNs, before: undefined, after: undefined }
+      : row.gapAt(startNs - 0.5, model.startNs, model.endNs);
+    if (gap) nodes.push(...this.#why(gap, isWait ? 'The gap of its stream' : 'Before it'));
     return nodes;
   }
 
@@ -185,7 +188,7 @@ export class Panel {
     const items = explained.reasons.map(({ reason, ms, text, remedy }) =>
       make('li', {}, make('strong', {}, `${reason}, ${duration(ms * 1e6)}`), `: ${text} `, make('em', {}, remedy)),
     );
-    return [make('h3', {}, `${title}: ${duration(gap.endNs - gap.startNs)} idle`), make('ul', {}, ...items)];
+    return [make('h3', {}, `${title}: ${duration(explained.endNs - explained.startNs)} without work`), make('ul', {}, ...items)];
   }
 
   #labels(): Node {
@@ -243,19 +246,11 @@ export class Panel {
   /** The longest gaps between operations of streams. */
   #gaps(): Node {
     const model = this.#model;
-    const gaps: Gap[] = [];
-    for (const row of model.rows) {
-      const [level] = row.levels;
-      if (!row.isStream || !level) continue;
-      for (let at = 1; at < level.count; at++) {
-        const [startNs, endNs] = [level.ends[at - 1]!, level.starts[at]!];
-        if (endNs > startNs) gaps.push({ row: row.index, startNs, endNs, before: at - 1, after: at });
-      }
-    }
-    gaps.sort((a, b) => b.endNs - b.startNs - (a.endNs - a.startNs));
     const name = (gap: Gap, at: number | undefined): string => (at === undefined ? '' : model.labelOf({ row: gap.row, level: 0, at }));
     return table<Gap>(
-      'The longest gaps between operations of a stream',
+      model.data.withoutTimes.length > 0
+        ? `The longest gaps of streams, without those of ${model.data.withoutTimes.join(', ')}, of which no times were recorded`
+        : 'The longest gaps of streams: times without a kernel, copy, fill or graph on the device',
       [
         { title: 'Length', isNumber: true, text: (gap) => duration(gap.endNs - gap.startNs), value: (gap) => gap.endNs - gap.startNs },
         {
@@ -275,8 +270,9 @@ export class Panel {
               .join(', ') ?? '',
         },
       ],
-      gaps.slice(0, 200),
+      model.gaps(),
       this.#goToGap,
+      0,
     );
   }
 
@@ -314,7 +310,26 @@ export class Panel {
         3,
       ),
     );
-    return nodes;
+    return [...this.#costs(), ...nodes];
+  }
+
+  #costs(): readonly Node[] {
+    const { costs } = this.#model.data;
+    if (costs.length === 0) return [];
+    return [
+      table(
+        'Why streams had nothing to do',
+        [
+          { title: 'Reason', text: ({ reason }) => reason },
+          { title: 'Cost', isNumber: true, text: ({ ms }) => duration(ms * 1e6) },
+          { title: 'Share of time', isNumber: true, text: ({ share }) => percent(share) },
+          { title: 'Gaps', isNumber: true, text: ({ count }) => whole(count) },
+          { title: 'The worst', text: ({ text }) => text },
+          { title: 'What would change it', text: ({ remedy }) => remedy },
+        ],
+        costs,
+      ),
+    ];
   }
 }
 

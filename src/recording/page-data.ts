@@ -43,7 +43,7 @@ export interface PageReason {
   readonly remedy: string;
 }
 
-/** A time in which a stream ran nothing, and why. */
+/** A time in which a stream ran nothing, and why: as `recording.gaps` tells it. */
 export interface PageGap {
   readonly row: number;
   readonly startNs: number;
@@ -51,10 +51,11 @@ export interface PageGap {
   readonly reasons: readonly PageReason[];
 }
 
-/** A table as text. */
-export interface PageTable {
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly string[])[];
+/** As `recording.summary` tells it. */
+export interface PageCost extends PageReason {
+  /** From 0 to 1. */
+  readonly share: number;
+  readonly count: number;
 }
 
 export interface PageData {
@@ -66,5 +67,9 @@ export interface PageData {
   readonly dropped: number;
   readonly texts: readonly string[];
   readonly rows: readonly PageRow[];
+  /** The longest ones. */
   readonly gaps: readonly PageGap[];
+  readonly costs: readonly PageCost[];
+  /** Devices that do not tell times, so that their gaps are not known. */
+  readonly withoutTimes: readonly string[];
 }

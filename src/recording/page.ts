@@ -1,13 +1,19 @@
 // A recording as a page that shows it: one file of HTML, which the build made from page/, with the data in it.
 import { readFileSync } from 'node:fs';
 import { deflateRawSync } from 'node:zlib';
-import type { PageData, PageGap, PageOperations, PageRow, PageSlices } from './page-data.js';
+import type { Explanation, Gap, RecordingSummary } from './explained.js';
+import type { PageCost, PageData, PageGap, PageOperations, PageReason, PageRow, PageSlices } from './page-data.js';
 import type { RecordedOperation } from './recorded.js';
 import { earliestMs, grouped, HOST, pointOf, type Recorded, rowOfSpan, runsOf } from './rows.js';
 
 interface RecordedPage extends Recorded {
   readonly dropped: number;
+  gaps(): readonly Gap[];
+  summary(): RecordingSummary;
 }
+
+/** Of more gaps, the longest are in the page. */
+const MOST_GAPS = 2000;
 
 /** Numbers for texts. */
 class Texts {
@@ -66,7 +72,8 @@ class PageBuilder {
       dropped: recorded.dropped,
       texts: this.#texts.list,
       rows: this.#rows,
-      gaps: this.#gaps(),
+      gaps: this.#gaps(recorded.gaps()),
+      ...costsOf(recorded.summary()),
     };
   }
 
@@ -102,9 +109,25 @@ class PageBuilder {
     };
   }
 
-  #gaps(): PageGap[] {
-    return [];
+  #gaps(gaps: readonly Gap[]): PageGap[] {
+    const rows = new Map(this.#rows.map(({ group, name }, at) => [`${group} ${name}`, at]));
+    const longest = gaps.toSorted((a, b) => b.endMs - b.startMs - (a.endMs - a.startMs)).slice(0, MOST_GAPS);
+    return longest.map(({ device, stream, startMs, endMs, explanations }) => ({
+      row: rows.get(`${device} ${stream}`) as number,
+      startNs: this.#ns(startMs),
+      endNs: this.#ns(endMs),
+      reasons: explanations.map(reasonOf),
+    }));
   }
+}
+
+function reasonOf({ reason, ms, text, remedy }: Explanation): PageReason {
+  return { reason, ms, text, remedy };
+}
+
+function costsOf({ reasons, withoutTimes }: RecordingSummary): Pick<PageData, 'costs' | 'withoutTimes'> {
+  const costs: PageCost[] = reasons.map(({ ms, share, count, worst }) => ({ ...reasonOf(worst), ms, share, count }));
+  return { costs, withoutTimes };
 }
 
 interface ShownOperation extends Shown {

@@ -104,7 +104,14 @@ export class Recording {
     return perfettoTrace(this);
   }
 
-<<<<<<< HEAD
+  /**
+   * The timeline as a page: one file of HTML that loads nothing else, to look at it in a browser, to keep it or to send it. Beside the rows it
+   * has what `gaps` and `summary` say, of the 2000 longest gaps.
+   */
+  toHtml(): string {
+    return timelinePage(this);
+  }
+
   /**
    * Why two operations of the recording did not run side by side: what held up the later one since the earlier one began, the most expensive
    * reason first. Empty if they did. Of an operation that has not begun: why, up to now. Throws ArgumentError for operations that the recording
@@ -113,20 +120,6 @@ export class Recording {
    */
   explain(a: RecordedOperation, b: RecordedOperation): readonly Explanation[] {
     return this.#explain().explain(a, b);
-=======
-  /** The timeline as a page: one file of HTML that loads nothing else, to look at it in a browser, to keep it or to send it. */
-  toHtml(): string {
-    return timelinePage(this);
-  }
-
-  #add(core: DeviceCore): void {
-    const { maxEvents, deviceTimes } = this.#options;
-    this.#devices.set(
-      core,
-      new DeviceRecorder(core, maxEvents, deviceTimes || core.channel.backend === 'cpu', (span) => this.#host.add(span)),
-    );
-    this.#align(core);
->>>>>>> e4eb865d (recording.toHtml returns the timeline as a page in one file that works offline)
   }
 
   /**
