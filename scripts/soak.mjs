@@ -120,6 +120,7 @@ const LONG_TESTS = [
   'test/unit/toolchain/source-mistakes.test.ts',
   'test/unit/toolchain/value-checks.test.ts',
 ];
+const OPERATIONS = ['test/conformance/arithmetic/operations.test.ts', 'test/conformance/arithmetic/shaped-operations.test.ts'];
 const LONG_KERNELS = 40;
 const LONG_TEXTS = 12;
 
@@ -128,6 +129,8 @@ function* longRuns() {
     const random = { MILLRACE_KERNELS: String(LONG_KERNELS), MILLRACE_KERNEL_SEED: String(1 + at * LONG_KERNELS) };
     // No later run has these texts, so what is compiled of them is not kept.
     const texts = { MILLRACE_SEEDS: `${at * LONG_TEXTS},${(at + 1) * LONG_TEXTS}` };
+    const operations = { MILLRACE_LONG: '1', MILLRACE_OPS_SEED: String(at + 1) };
+    yield { what: `operations, ${at + 1}`, env: operations, args: ['--project', 'cpu', ...OPERATIONS] };
     yield { what: `long forms, ${at + 1}`, env: { MILLRACE_LONG: '1', MILLRACE_TEST_CACHE: 'off', ...random, ...texts }, args: LONG_TESTS };
   }
 }

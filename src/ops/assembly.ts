@@ -1,15 +1,14 @@
 // Arrays put together from others, and parts of arrays by number.
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
-import { MAX_RANK } from '../protocol/protocol.gen.js';
 import { Arguments } from './body.js';
-import { arraysAmong } from './fused.js';
+import { onlyArrays } from './fused.js';
 import { checkAxis } from './layout.js';
 import { promoted } from './promotion.js';
 import type { Result, TypeOf } from './ready.js';
-import { copied } from './rows.js';
-import { astype } from './selection.js';
+import { copied, moved } from './rows.js';
 import { type OpOptions, targetOf, type Target } from './target.js';
 
 /** Options of operations along one axis. */
@@ -18,17 +17,10 @@ export interface AxisOptions<D extends DType = DType> extends OpOptions<D> {
   readonly axis?: number;
 }
 
-/** Copies an array to a part of the result, of another type if need be. */
-function put(part: DeviceArray, array: DeviceArray, { recorder }: Target): void {
-  if (part.dtype === array.dtype) recorder.copy(part, array);
-  else astype(array, part.dtype, { out: part, stream: recorder });
-}
-
 function listed(name: string, arrays: readonly DeviceArray[]): readonly DeviceArray[] {
   if (!Array.isArray(arrays) || arrays.length === 0)
-    throw badArgument('arrays', arrays, `The arrays of ${name} (${show(arrays)}) are no list of arrays.`);
-  if (arraysAmong(name, arrays).length !== arrays.length)
-    throw badArgument('arrays', arrays, `The arrays of ${name} are not all device arrays.`);
+    throw badArgument('arrays', arrays, `The arrays of ${name} (${show(arrays)}) are no list of device arrays, as in ${name}([a, b]).`);
+  onlyArrays(name, arrays);
   return arrays;
 }
 
@@ -70,8 +62,6 @@ export function stack<A extends DeviceArray, const O extends AxisOptions = Recor
   const [first] = all as readonly [DeviceArray];
   const rank = first.shape.length + 1;
   const axis = checkAxis(opts?.axis ?? 0, rank);
-  if (rank > MAX_RANK)
-    throw badArgument('arrays', first, `The result of stack has more dimensions (${rank}) than an array has (${MAX_RANK}).`, MAX_RANK);
   for (const one of all) {
     if (one.shape.length === rank - 1 && one.shape.every((extent, at) => extent === first.shape[at])) continue;
     throw badArgument('arrays', one, `The shapes of stack differ: ${first.label} and ${one.label}.`, first.shape);
@@ -99,7 +89,7 @@ function assembled(
     using between = overlaps ? target.temporary(shape, dtype) : undefined;
     for (const one of all) {
       const part = partOf(between ?? result, one);
-      if (part.length > 0) put(part, one, target);
+      if (part.length > 0) moved(part, one, target);
     }
     if (between !== undefined) target.recorder.copy(result, between);
   } catch (error) {
@@ -114,7 +104,8 @@ function assembled(
  * Throws ArgumentError for parts that are not equal, and for an axis that the array does not have.
  */
 export function split<A extends DeviceArray>(a: A, parts: number | readonly number[], opts: { readonly axis?: number } = {}): A[] {
-  arraysAmong('split', [a]);
+  onlyArrays('split', [a]);
+  checkOptionNames(opts, ['axis']);
   const axis = checkAxis(opts.axis ?? 0, a.shape.length);
   const extent = a.shape[axis] as number;
   let bounds: readonly number[];
@@ -123,7 +114,9 @@ export function split<A extends DeviceArray>(a: A, parts: number | readonly numb
     if (extent % parts !== 0)
       throw badArgument('parts', parts, `The ${extent} elements along axis ${axis} are no ${parts} equal parts.`, extent);
     bounds = Array.from({ length: parts - 1 }, (_, at) => ((at + 1) * extent) / parts);
-  } else bounds = parts.map((bound) => checkInteger('bound', bound, 0, extent));
+  } else if (!Array.isArray(parts)) {
+    throw badArgument('parts', parts, `The parts of split (${show(parts)}) are neither a number nor a list of numbers.`);
+  } else bounds = parts.map((bound: unknown) => checkInteger('bound', bound, 0, extent));
   return [0, ...bounds].map(
     (from, at) => a.view(...a.shape.map((_, own) => (own === axis ? ([from, bounds[at] ?? extent] as const) : undefined))) as A,
   );
@@ -135,12 +128,10 @@ export function tile<A extends DeviceArray, const O extends OpOptions = Record<n
   counts: number | readonly number[],
   opts?: O,
 ): Result<O, TypeOf<A>> {
-  arraysAmong('tile', [a]);
+  onlyArrays('tile', [a]);
   const target = targetOf('tile', opts, [a]);
   const own = (Array.isArray(counts) ? counts : [counts]).map((count: unknown) => checkInteger('count', count, 0));
   const rank = Math.max(own.length, a.shape.length);
-  if (rank > MAX_RANK)
-    throw badArgument('counts', counts, `The result of tile has more dimensions (${rank}) than an array has (${MAX_RANK}).`, MAX_RANK);
   const repeats = [...Array.from({ length: rank - own.length }, () => 1), ...own];
   const extents = [...Array.from({ length: rank - a.shape.length }, () => 1), ...a.shape];
   const shape = extents.map((extent, axis) => extent * repeats[axis]!);
@@ -164,7 +155,7 @@ function fillTiles(result: DeviceArray, from: DeviceArray, extents: readonly num
     result.view(...lows.map((low, axis) => [low, highs[axis] as number] as const));
   const zeros = extents.map(() => 0);
   const corner = box(zeros, filled);
-  put(
+  moved(
     from.shape.length === rank ? corner : corner.view(...extents.map((_, axis) => (axis < rank - from.shape.length ? 0 : undefined))),
     from,
     target,
@@ -188,9 +179,17 @@ export function placeOf({ dtype }: DeviceArray, at: string): string {
   return `const number = ${number}; const from = number < 0n ? number + i64(extent) : number; const chosen0 = i32(max(-2147483648n, min(from, 2147483647n)));`;
 }
 
+/** Throws ArgumentError for a result with elements of an axis that has none: each number is outside. */
+export function checkNotEmpty(name: string, a: DeviceArray, axis: number, indices: DeviceArray, shape: readonly number[]): void {
+  if (a.shape[axis] !== 0 || shape.includes(0)) return;
+  const message = `The axis ${axis} of ${name} (${a.label}) has no elements, so none of the indices (${indices.label}) names one.`;
+  throw badArgument('indices', indices, message, 0);
+}
+
 /**
  * The elements with these numbers along an axis, in any shape of numbers: `numpy.take`. Negative numbers count from the end. The operation fails
- * with a BoundsError for a number outside the axis. Throws ArgumentError for indices that are no integers, and as every operation does.
+ * with a BoundsError for a number outside the axis. Throws ArgumentError for indices that are no integers, for an axis without elements, and as
+ * every operation does.
  * @example const rows = take(table, indices); // table[indices]
  */
 export function take<A extends DeviceArray, const O extends AxisOptions = Record<never, never>>(
@@ -198,20 +197,14 @@ export function take<A extends DeviceArray, const O extends AxisOptions = Record
   indices: DeviceArray,
   opts?: O,
 ): Result<O, TypeOf<A>> {
-  arraysAmong('take', [a, indices]);
+  onlyArrays('take', [a, indices]);
   const target = targetOf('take', opts, [a, indices], ['axis']);
   if (!/^[iu]\d+$/.test(indices.dtype))
     throw badArgument('indices', indices, `The indices of take (${indices.label}) are no integers.`, 'i32');
   const axis = checkAxis(opts?.axis ?? 0, a.shape.length);
   const extent = a.shape[axis] as number;
   const shape = a.shape.toSpliced(axis, 1, ...indices.shape);
-  if (shape.length > MAX_RANK)
-    throw badArgument(
-      'indices',
-      indices,
-      `The result of take has more dimensions (${shape.length}) than an array has (${MAX_RANK}).`,
-      MAX_RANK,
-    );
+  checkNotEmpty('take', a, axis, indices, shape);
   const result = target.take(shape, target.typeOf(a.dtype));
   try {
     if (result.length === 0) return result as Result<O, TypeOf<A>>;
@@ -221,16 +214,16 @@ export function take<A extends DeviceArray, const O extends AxisOptions = Record
     using between = isOwn ? undefined : target.temporary(shape, a.dtype);
     const args = new Arguments();
     const inner = a.shape.slice(axis + 1).reduce((product, own) => product * own, 1);
-    args.checked('x', (rows ?? a).reshape([a.length / (extent * inner), extent, inner]), 3);
+    args.checked('a', (rows ?? a).reshape([a.length / (extent * inner), extent, inner]), 3);
     args.array('indices', numbers ?? indices);
     args.array('y', between ?? result, 'output');
     args.numbers({ extent, inner, chosen: indices.length });
     const body = (): string => `
       const column = i % inner; const rest = idiv(i, inner); const place = rest % chosen; const outer = idiv(rest, chosen);
       ${placeOf(indices, 'place')}
-      y[i] = x.at(outer, chosen0, column);`;
+      y[i] = a.at(outer, chosen0, column);`;
     args.launch(target.recorder, 'take', '', { threads: result.length }, 'i', body);
-    if (between !== undefined) put(result, between, target);
+    if (between !== undefined) moved(result, between, target);
   } catch (error) {
     target.giveBack(result);
     throw error;

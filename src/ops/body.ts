@@ -15,6 +15,7 @@ export class Arguments {
   readonly #params: Record<string, Param> = {};
   readonly #values: Record<string, unknown> = {};
   #isChecked = false;
+  #isFused = true;
   /** The names and types of the parameters, by which a kernel is found. */
   #types = '';
 
@@ -41,6 +42,11 @@ export class Arguments {
     for (const [name, value] of Object.entries(numbers)) this.give(name, i32, value);
   }
 
+  /** Each product is rounded before it is added to. */
+  rounded(): void {
+    this.#isFused = false;
+  }
+
   /** Launches the kernel with this body, which names the thread's members in `thread`; it is written once for each `key`. */
   launch(
     recorder: Recorder,
@@ -52,7 +58,7 @@ export class Arguments {
   ): void {
     this.#launch(recorder, name, key, shape, () => {
       const text = `({ ${Object.keys(this.#params).join(', ')} }, { ${thread}, idiv, min, max, i32, u32, i64, u64, f32, f64 }) => { ${body()} }`;
-      return kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 }, this.#isChecked);
+      return kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 }, this.#isChecked, this.#isFused);
     });
   }
 

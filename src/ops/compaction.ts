@@ -1,10 +1,11 @@
 // Results whose length depends on the elements. The host has to know it, so these operations are awaited.
 import { badArgument } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { Arguments } from './body.js';
-import { arraysAmong, castText } from './fused.js';
+import { castText, onlyArrays } from './fused.js';
 import { isReal, type TypeOf } from './ready.js';
 import { copied } from './rows.js';
 import { cumsum } from './scans.js';
@@ -14,13 +15,16 @@ import { type OpOptions, targetOf, type Target } from './target.js';
 /** Options of operations that wait for the length of their result. */
 export interface CompactOptions extends Pick<OpOptions, 'stream' | 'device'>, WaitOptions {}
 
+const OPTIONS = ['stream', 'device', 'signal', 'timeoutMs'];
+
 /**
  * The elements where `mask`, of the same shape, is other than 0, in flat order, as a vector: `a[mask]`, `numpy.compress`. Waits for their number.
  * Rejects with ArgumentError for another shape, and as every operation and `read` do.
  * @example using large = await compact(x, greater(x, 100));
  */
 export async function compact<A extends DeviceArray>(a: A, mask: DeviceArray, opts: CompactOptions = {}): Promise<DeviceArray<TypeOf<A>>> {
-  arraysAmong('compact', [a, mask]);
+  onlyArrays('compact', [a, mask]);
+  checkOptionNames(opts, OPTIONS);
   const { stream, device, ...wait } = opts;
   const target = targetOf('compact', { ...(stream && { stream }), ...(device !== undefined && { device }) }, [a, mask]);
   if (a.shape.length !== mask.shape.length || a.shape.some((extent, axis) => extent !== mask.shape[axis])) {
@@ -44,7 +48,8 @@ export async function compact<A extends DeviceArray>(a: A, mask: DeviceArray, op
  * The different elements, sorted, NaN once and last: `numpy.unique`. Waits for their number. Rejects as every operation and `read` do.
  */
 export async function unique<A extends DeviceArray>(a: A, opts: CompactOptions = {}): Promise<DeviceArray<TypeOf<A>>> {
-  arraysAmong('unique', [a]);
+  onlyArrays('unique', [a]);
+  checkOptionNames(opts, OPTIONS);
   const { stream, device, ...wait } = opts;
   const target = targetOf('unique', { ...(stream && { stream }), ...(device !== undefined && { device }) }, [a]);
   const place = { stream: target.recorder };

@@ -2,22 +2,24 @@
 import { badArgument } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { atan2, hypot } from './arithmetic.js';
-import { arraysAmong, Fused, isArray, type Operand } from './fused.js';
+import { arraysAmong, Fused, isArray, onlyArrays, type Operand } from './fused.js';
 import { broadcastShape } from './layout.js';
-import type { FloatOf } from './promotion.js';
-import { common, compile, type Result, type Together, type TypeOf } from './ready.js';
+import { type FloatOf, promoted } from './promotion.js';
+import { binary, common, compile, type Result, type Together, type TypeOf } from './ready.js';
 import { type OpOptions, targetOf } from './target.js';
 
 const parts = new Fused('complex');
 const product = new Fused('complexMultiply');
 const mirror = new Fused('conjugate');
+const distance = binary('magnitude', 'float', () => 'Math.hypot(a, b)');
+const direction = binary('angle', 'float', () => 'Math.atan2(a, b)');
 
 /** Throws ArgumentError unless the array has a last axis of two elements. */
 export function checkComplex(name: string, z: unknown): void {
-  const [array] = arraysAmong(name, [z]);
-  if (array?.shape.at(-1) === 2) return;
-  const message = `The operand of ${name} (${array?.label ?? ''}) has no last axis of 2 for the real and the imaginary parts: complex() makes one of real numbers.`;
+  onlyArrays(name, [z]);
+  const array = z as DeviceArray;
+  if (array.shape.at(-1) === 2) return;
+  const message = `The operand of ${name} (${array.label}) has no last axis of 2 for the real and the imaginary parts: complex() makes one of real numbers.`;
   throw badArgument('z', z, message, 2);
 }
 
@@ -38,7 +40,7 @@ function both(
   const own = common(operands);
   if (own === 'bool') throw badArgument('dtype', own, `The operation ${fused.name} is not defined for elements of bool.`);
   const dtype = target.typeOf(own);
-  const type = REGISTER_TYPE[own];
+  const type = REGISTER_TYPE[promoted(own, dtype)];
   const names = operands.map((_, at) => `x${at}`);
   return target.write([...shape, 2], dtype, arrays, (into) => {
     for (const at of [0, 1] as const) {
@@ -90,7 +92,7 @@ export function magnitude<A extends DeviceArray, const O extends OpOptions = Rec
   opts?: O,
 ): Result<O, FloatOf<TypeOf<A>>> {
   checkComplex('magnitude', z);
-  return hypot(part(z, 0), part(z, 1), opts) as unknown as Result<O, FloatOf<TypeOf<A>>>;
+  return distance(part(z, 0), part(z, 1), opts) as unknown as Result<O, FloatOf<TypeOf<A>>>;
 }
 
 /** The angles of complex numbers in radians: `numpy.angle`. Throws as every operation does. */
@@ -99,7 +101,7 @@ export function angle<A extends DeviceArray, const O extends OpOptions = Record<
   opts?: O,
 ): Result<O, FloatOf<TypeOf<A>>> {
   checkComplex('angle', z);
-  return atan2(part(z, 1), part(z, 0), opts) as unknown as Result<O, FloatOf<TypeOf<A>>>;
+  return direction(part(z, 1), part(z, 0), opts) as unknown as Result<O, FloatOf<TypeOf<A>>>;
 }
 
 /** Complex numbers with the other sign of their imaginary parts: `numpy.conjugate`. Throws as every operation does. */

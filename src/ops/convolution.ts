@@ -5,8 +5,8 @@ import { type DType, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
-import { arraysAmong, castText } from './fused.js';
-import { isFloat, promoted, type Promoted } from './promotion.js';
+import { castText, onlyArrays } from './fused.js';
+import { besideNumber, isFloat, promoted, type Promoted } from './promotion.js';
 import { isWide, type Result, type TypeOf } from './ready.js';
 import { copied } from './rows.js';
 import { type OpOptions, targetOf, type Target } from './target.js';
@@ -48,8 +48,8 @@ export function convolve2d<A extends DeviceArray, B extends DeviceArray, const O
   kernel: B,
   opts?: O,
 ): Result<O, Promoted<TypeOf<A>, TypeOf<B>>> {
-  const [image, weights] = arraysAmong('convolve2d', [a, kernel]) as [DeviceArray, DeviceArray | undefined];
-  if (weights === undefined) throw badArgument('kernel', kernel, `The kernel of convolve2d (${show(kernel)}) is no device array.`);
+  onlyArrays('convolve2d', [a, kernel]);
+  const [image, weights] = [a, kernel] as readonly DeviceArray[] as readonly [DeviceArray, DeviceArray];
   const target = targetOf('convolve2d', opts, [image, weights], ['mode', 'boundary', 'fillValue']);
   const { mode = 'full', boundary = 'fill', fillValue = 0 } = (opts ?? {}) as ConvolutionOptions;
   checkChoice('mode', mode, MODES);
@@ -58,6 +58,7 @@ export function convolve2d<A extends DeviceArray, B extends DeviceArray, const O
   if (own === 'bool') throw badArgument('dtype', own, 'The operation convolve2d is not defined for elements of bool.');
   if (typeof fillValue !== 'number' || (!isFloat(own) && !Number.isSafeInteger(fillValue)))
     throw badArgument('fillValue', fillValue, `The fillValue (${show(fillValue)}) is no number of type ${own}.`, own);
+  besideNumber(own, fillValue);
   const [rows, columns] = image.shape.slice(-2);
   const [high, wide] = weights.shape;
   if (columns === undefined || rows === undefined || rows * columns === 0)
@@ -79,7 +80,7 @@ export function convolve2d<A extends DeviceArray, B extends DeviceArray, const O
   return target.write(shape, dtype, [image, weights], (into) => {
     using flat = image.isContiguous ? undefined : copied(image, target);
     using small = weights.isContiguous ? undefined : copied(weights, target);
-    submit(flat ?? image, small ?? weights, into, { own, boundary, fillValue, offsets }, target);
+    submit(flat ?? image, small ?? weights, into, { own: promoted(own, dtype), boundary, fillValue, offsets }, target);
   }) as Result<O, Promoted<TypeOf<A>, TypeOf<B>>>;
 }
 

@@ -4,9 +4,9 @@ import type { DeviceArray } from '../core/api/array.js';
 import { f64 } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
-import { arraysAmong } from './fused.js';
+import { onlyArrays } from './fused.js';
 import { isReal } from './ready.js';
-import { copied } from './rows.js';
+import { copied, moved } from './rows.js';
 import { type OpOptions, targetOf, type Target } from './target.js';
 
 /**
@@ -14,7 +14,7 @@ import { type OpOptions, targetOf, type Target } from './target.js';
  * Throws ArgumentError for elements that are no integers, and as every operation does.
  */
 export function binCount(a: DeviceArray, length: number, opts?: Omit<OpOptions, 'dtype'>): DeviceArray<'i32'> {
-  arraysAmong('binCount', [a]);
+  onlyArrays('binCount', [a]);
   const target = targetOf('binCount', opts, [a]);
   checkInteger('length', length, 0);
   if (isReal(REGISTER_TYPE[a.dtype])) throw badArgument('a', a, `The elements of binCount (${a.label}) are no integers.`, 'i32');
@@ -33,19 +33,27 @@ export interface HistogramOptions extends Omit<OpOptions, 'dtype'> {
  * Elements outside the range, and NaN, are not counted. Throws ArgumentError for a range without extent, and as every operation does.
  */
 export function histogram(a: DeviceArray, bins: number, opts: HistogramOptions): DeviceArray<'i32'> {
-  arraysAmong('histogram', [a]);
+  onlyArrays('histogram', [a]);
   const target = targetOf('histogram', opts, [a], ['range']);
   checkInteger('bins', bins, 1);
-  const [low, high] = opts?.range ?? [];
-  if (!(Number.isFinite(low) && Number.isFinite(high) && low < high))
+  const { range } = opts ?? {};
+  const [low, high] = range ?? [];
+  if (range?.length !== 2 || !(low < high) || !Number.isFinite(high - low))
     throw badArgument(
       'range',
-      opts?.range,
-      `The range of histogram (${show(opts?.range)}) is no pair of finite numbers, the smaller one first.`,
+      range,
+      `The range of histogram (${show(range)}) is no pair of finite numbers, the smaller one first, with a finite distance.`,
     );
   const value = a.dtype === 'bool' ? 'f64(x[i] ? 1 : 0)' : 'f64(x[i])';
-  const body = `const value = ${value}; if (value >= low && value <= high) atomicAdd(y, min(i32((value - low) * f64(length) / (high - low)), length - 1), 1);`;
-  return counted('histogram', a, bins, target, { low: low, high: high }, body);
+  // The quotient may be off by a rounding, so the bin is the one between whose limits the element lies, as in NumPy.
+  const body = `const value = ${value};
+    if (value >= low && value <= high) {
+      const bin = min(i32((value - low) / step), length - 1);
+      if (value < low + f64(bin) * step) atomicAdd(y, max(bin - 1, 0), 1);
+      else if (bin < length - 1 && value >= low + f64(bin + 1) * step) atomicAdd(y, bin + 1, 1);
+      else atomicAdd(y, bin, 1);
+    }`;
+  return counted('histogram', a, bins, target, { low, high, step: (high - low) / bins }, body);
 }
 
 function counted(
@@ -56,15 +64,21 @@ function counted(
   reals: Readonly<Record<string, number>>,
   body: string,
 ): DeviceArray<'i32'> {
-  return target.write([length], 'i32', [a], (counts) => {
+  return target.write([length], target.typeOf('i32'), [a], (into) => {
+    using own = into.dtype === 'i32' ? undefined : target.temporary([length], 'i32');
+    const counts = own ?? into;
     using elements = a.isContiguous ? undefined : copied(a, target);
     target.recorder.fill(counts as DeviceArray<'i32'>, 0);
-    if (a.length === 0) return;
-    const args = new Arguments();
-    args.array('x', elements ?? a);
-    args.array('y', counts, 'inout');
-    args.numbers({ length });
-    for (const [key, value] of Object.entries(reals)) args.give(key, f64, value);
-    args.launch(target.recorder, name, '', { threads: a.length }, 'i, atomicAdd', () => body);
+    if (a.length > 0) {
+      const args = new Arguments();
+      args.array('x', elements ?? a);
+      args.array('y', counts, 'inout');
+      args.numbers({ length });
+      for (const [key, value] of Object.entries(reals)) args.give(key, f64, value);
+      // Limits of bins are NumPy's, in two roundings.
+      args.rounded();
+      args.launch(target.recorder, name, '', { threads: a.length }, 'i, atomicAdd', () => body);
+    }
+    if (own !== undefined) moved(into, own, target);
   }) as DeviceArray<'i32'>;
 }

@@ -2,10 +2,10 @@
 import type { DeviceArray } from '../core/api/array.js';
 import { multiply } from './arithmetic.js';
 import { arraysAmong, isArray, type Operand } from './fused.js';
-import { matmul } from './matmul.js';
+import { multiplied } from './matmul.js';
 import { promoted } from './promotion.js';
 import type { Beside, Result, Together } from './ready.js';
-import { copied } from './rows.js';
+import { copied, zeroed } from './rows.js';
 import { type OpOptions, targetOf } from './target.js';
 
 /**
@@ -29,7 +29,7 @@ const isNumber = (operand: Operand): boolean => !isArray(operand) || operand.sha
 
 function products(a: DeviceArray, b: DeviceArray, opts: OpOptions | undefined): DeviceArray {
   const rank = b.shape.length;
-  if (rank < 3 || a.shape.length < 2 || a.shape.at(-1) !== b.shape.at(-2)) return matmul(a, b, opts);
+  if (rank < 3 || a.shape.length < 2 || a.shape.at(-1) !== b.shape.at(-2)) return multiplied('dot', a, b, opts);
   // The axes of `b` that stay are the columns of one matrix.
   const target = targetOf('dot', opts, [a, b]);
   const dtype = target.typeOf(promoted(a.dtype, b.dtype));
@@ -40,9 +40,9 @@ function products(a: DeviceArray, b: DeviceArray, opts: OpOptions | undefined): 
     using left = a.isContiguous ? undefined : copied(a, target);
     using right = copied(b.transpose(order), target);
     const [rows, columns] = [a.length / Math.max(1, inner), right.length / Math.max(1, inner)];
-    if (inner === 0) target.recorder.fill(into as DeviceArray<'f32'>, (dtype === 'i64' || dtype === 'u64' ? 0n : 0) as never);
+    if (inner === 0) zeroed(into, target);
     else
-      matmul((left ?? a).reshape([rows, inner]), right.reshape([inner, columns]), {
+      multiplied('dot', (left ?? a).reshape([rows, inner]), right.reshape([inner, columns]), {
         out: into.reshape([rows, columns]),
         dtype,
         stream: target.recorder,

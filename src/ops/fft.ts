@@ -4,13 +4,13 @@ import type { DeviceArray } from '../core/api/array.js';
 import { type DType, is16BitFloat } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { checkComplex } from './complex.js';
-import { arraysAmong } from './fused.js';
+import { onlyArrays } from './fused.js';
 import { halfOf, submitTransform, type Transform } from './fourier.js';
 import type { RealType } from './fourier-passes.js';
 import { checkAxis } from './layout.js';
 import { isFloat, promoted } from './promotion.js';
 import type { Result, TypeOf } from './ready.js';
-import { copied } from './rows.js';
+import { copied, zeroed } from './rows.js';
 import { type OpOptions, targetOf, type Target } from './target.js';
 
 /** Options of Fourier transforms. */
@@ -109,7 +109,7 @@ function transformed(
   operand: DeviceArray,
   opts: FourierOptions | undefined,
 ): DeviceArray {
-  if (kind === 'real') arraysAmong(name, [operand]);
+  if (kind === 'real') onlyArrays(name, [operand]);
   else checkComplex(name, operand);
   const target = targetOf(name, opts, [operand], FOURIER_OPTIONS);
   const extents = kind === 'real' ? operand.shape : operand.shape.slice(0, -1);
@@ -131,6 +131,8 @@ function transformed(
   const dtype = target.typeOf(computed);
   const type = typeFor(promoted(computed, isFloat(dtype) ? dtype : computed));
   return target.write(kind === 'hermitian' ? shape : [...shape, 2], dtype, [operand], (into) => {
+    // Nothing, padded with zeros.
+    if (operand.length === 0) return zeroed(into, target);
     using own0 = operand.isContiguous ? undefined : copied(operand, target);
     submitSteps(own0 ?? operand, into, { kind, isInverse, axes, lengths, extents, scale, type }, target);
   });

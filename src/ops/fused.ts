@@ -47,6 +47,14 @@ export function arraysAmong(name: string, operands: readonly unknown[]): DeviceA
   return arrays;
 }
 
+/** Throws ArgumentError unless all operands are arrays. */
+export function onlyArrays(name: string, operands: readonly unknown[]): void {
+  for (const [at, operand] of operands.entries()) {
+    if (isArray(operand)) continue;
+    throw badArgument(`operand ${at}`, operand, `Operand ${at} of ${name} (${show(operand)}) is no device array: device.from() makes one.`);
+  }
+}
+
 /** The C++ of a value of one register type as another: `numpy.ndarray.astype` of one element. */
 export function castText(text: string, from: ScalarType, to: ScalarType): string {
   if (from === to) return text;

@@ -60,6 +60,7 @@ export function isSameLayout(a: Layout, b: Layout): boolean {
 /** An axis of an array of `rank` dimensions, counted from the end if negative. */
 export function checkAxis(value: unknown, rank: number): number {
   const isAxis = typeof value === 'number' && Number.isInteger(value) && value >= -rank && value < rank;
+  if (!isAxis && rank === 0) throw badArgument('axis', value, `The axis (${show(value)}) is none of the array's, which has no dimensions.`);
   if (!isAxis)
     throw badArgument(
       'axis',

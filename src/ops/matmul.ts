@@ -7,7 +7,7 @@ import { input, type Kernel, type LaunchShape, output, type Param } from '../cor
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { submitFold } from './fold.js';
-import { arraysAmong, castText, placesIn } from './fused.js';
+import { castText, onlyArrays, placesIn } from './fused.js';
 import { broadcastShape, broadcastStrides, joined } from './layout.js';
 import { matmulPlan, plannedKernel } from './plans.js';
 import { promoted, type Promoted } from './promotion.js';
@@ -52,33 +52,37 @@ export function matmul<A extends DeviceArray, B extends DeviceArray, const O ext
   b: B,
   opts?: O,
 ): Result<O, Promoted<TypeOf<A>, TypeOf<B>>> {
-  const [left, right] = arraysAmong('matmul', [a, b]) as [DeviceArray, DeviceArray];
-  if (right === undefined) throw badArgument('b', b, 'Both operands of matmul are arrays.');
-  const target = targetOf('matmul', opts, [left, right], ['tf32']);
+  return multiplied('matmul', a, b, opts) as Result<O, Promoted<TypeOf<A>, TypeOf<B>>>;
+}
+
+/** `matmul`, by the name of the operation that the caller called. */
+export function multiplied(name: string, left: DeviceArray, right: DeviceArray, opts: MatmulOptions | undefined): DeviceArray {
+  onlyArrays(name, [left, right]);
+  const target = targetOf(name, opts, [left, right], ['tf32']);
   const isTf32 = opts?.tf32 ?? false;
   if (typeof isTf32 !== 'boolean') throw badArgument('tf32', isTf32, `The option tf32 (${show(isTf32)}) is not true or false.`);
   const own = promoted(left.dtype, right.dtype);
   for (const one of [left, right]) {
     if (one.shape.length === 0)
-      throw badArgument('a', one, `The operand of matmul (${one.label}) has no dimensions: multiply() takes numbers.`);
+      throw badArgument('a', one, `The operand of ${name} (${one.label}) has no dimensions: multiply() takes numbers.`);
   }
-  if (own === 'bool') throw badArgument('dtype', own, 'The operation matmul is not defined for elements of bool.');
+  if (own === 'bool') throw badArgument('dtype', own, `The operation ${name} is not defined for elements of bool.`);
   const inner = left.shape.at(-1) as number;
   const rightInner = right.shape.at(right.shape.length === 1 ? -1 : -2) as number;
   if (inner !== rightInner) {
     throw badArgument(
       'b',
       right,
-      `The inner sizes of matmul differ: ${left.label} has ${inner} columns, and ${right.label} ${rightInner} rows.`,
+      `The inner sizes of ${name} differ: ${left.label} has ${inner} columns, and ${right.label} ${rightInner} rows.`,
       inner,
     );
   }
   const rows = left.shape.length === 1 ? [] : [left.shape.at(-2) as number];
   const columns = right.shape.length === 1 ? [] : [right.shape.at(-1) as number];
-  const batch = broadcastShape('matmul', [left.shape.slice(0, -2), right.shape.slice(0, -2)]);
+  const batch = broadcastShape(name, [left.shape.slice(0, -2), right.shape.slice(0, -2)]);
   const shape = [...batch, ...rows, ...columns];
   const dtype = target.typeOf(own);
-  return target.write(shape, dtype, [left, right], (into) => submit(left, right, batch, into, own, target, isTf32)) as never;
+  return target.write(shape, dtype, [left, right], (into) => submit(left, right, batch, into, promoted(own, dtype), target, isTf32));
 }
 
 function submit(

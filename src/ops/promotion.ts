@@ -82,6 +82,21 @@ export function integerRange(dtype: DType): readonly [low: bigint, high: bigint]
   return dtype.startsWith('u') ? [0n, (1n << bits) - 1n] : [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n];
 }
 
+/** Throws ArgumentError for whole numbers outside the range of an integer type. */
+export function checkRange(what: string, numbers: readonly number[], dtype: DType): void {
+  if (dtype === 'bool' || isFloat(dtype)) return;
+  const [low, high] = integerRange(dtype);
+  for (const value of numbers) {
+    if (value > Number(low) - 1 && value < Number(high) + 1) continue;
+    throw badArgument(
+      'dtype',
+      dtype,
+      `The ${what} (up to ${value}) do not fit the type ${dtype} (${low} to ${high}): give another dtype.`,
+      dtype,
+    );
+  }
+}
+
 /** The type of a number beside an array of this type. Throws ArgumentError for an integer outside the range of the array's integers. */
 export function besideNumber(dtype: DType, value: unknown): DType {
   if (typeof value === 'boolean' || isFloat(dtype)) return dtype;

@@ -6,9 +6,9 @@ import { type DType, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { MAX_RANK } from '../protocol/protocol.gen.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { type AxisOptions, placeOf } from './assembly.js';
+import { type AxisOptions, checkNotEmpty, placeOf } from './assembly.js';
 import { Arguments } from './body.js';
-import { arraysAmong, castText, isArray, placesIn } from './fused.js';
+import { arraysAmong, castText, isArray, onlyArrays, placesIn } from './fused.js';
 import { broadcastShape, broadcastStrides, checkAxis, joined } from './layout.js';
 import { besideNumber, isSameKind } from './promotion.js';
 import { copied } from './rows.js';
@@ -21,7 +21,7 @@ export type PutOptions = Pick<AxisOptions, 'axis' | 'stream' | 'device'>;
  * Writes values to the elements with these numbers along an axis, in place, and returns the array: `a[indices] = values` in NumPy and CuPy, for vectors
  * `numpy.put`; the counterpart of `take`. The values, an array or a number, broadcast to the shape that `take` gives. Negative numbers count from the
  * end. Of equal numbers the last one in the order of `indices` wins, as in NumPy. For a number outside the axis the operation fails with a
- * BoundsError, and the array counts as failed. Throws ArgumentError for indices that are no integers, for values that would lose their kind
+ * BoundsError, and the array counts as failed. Throws ArgumentError for indices that are no integers, for an axis without elements, for values that would lose their kind
  * (floats in integers), and as every operation does.
  * @example put(table, rows, 0); // table[rows] = 0
  */
@@ -31,8 +31,8 @@ export function put<A extends DeviceArray>(
   values: DeviceArray | number | bigint | boolean,
   opts?: PutOptions,
 ): A {
+  onlyArrays('put', [a, indices]);
   const arrays = arraysAmong('put', [a, indices, values]);
-  if (!isArray(a) || !isArray(indices)) throw badArgument('a', a, 'The array and the indices of put are not both device arrays.');
   checkOptionNames(opts ?? {}, ['axis', 'stream', 'device']);
   const target = targetOf('put', opts, arrays, ['axis']);
   if (!/^[iu]\d+$/.test(indices.dtype))
@@ -43,6 +43,7 @@ export function put<A extends DeviceArray>(
     const message = `The values of put have more dimensions (${shape.length}) than an array has (${MAX_RANK}).`;
     throw badArgument('indices', indices, message, MAX_RANK);
   }
+  checkNotEmpty('put', a, axis, indices, shape);
   const from = isArray(values) ? values.dtype : besideNumber(a.dtype, values);
   if (!isSameKind(from, a.dtype)) {
     const message = `The values of put (${isArray(values) ? values.label : show(values)}) are ${from} and do not go into ${a.label}: astype() them.`;
@@ -78,10 +79,10 @@ function submit(
   using last = target.temporary([extent], 'i32') as DeviceArray<'i32'>;
   recorder.fill(last, -1);
   const find = new Arguments();
-  find.checked('last', last, 1, 'inout');
+  find.checked('a', last, 1, 'inout');
   find.array('indices', indices);
   find.numbers({ extent });
-  find.launch(recorder, 'put', 'last', { threads: chosen }, 'i, atomicMax', () => `${placeOf(indices, 'i')} atomicMax(last, chosen0, i);`);
+  find.launch(recorder, 'put', 'last', { threads: chosen }, 'i, atomicMax', () => `${placeOf(indices, 'i')} atomicMax(a, chosen0, i);`);
   const args = new Arguments();
   args.array('y', a, 'inout');
   args.array('indices', indices);

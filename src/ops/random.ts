@@ -5,7 +5,7 @@ import { type DType, f64, i32, i64, u32 } from '../core/elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../core/elements/shape.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { generate, type Generator } from './generated.js';
-import { isFloat } from './promotion.js';
+import { checkRange, isFloat } from './promotion.js';
 import type { Result } from './ready.js';
 import { argsort } from './sorting.js';
 import { type OpOptions, targetOf } from './target.js';
@@ -62,6 +62,7 @@ class Sequence implements RandomGenerator {
     const { low = 0, high = 1 } = opts ?? {};
     checkFinite('low', low);
     checkFinite('high', high);
+    checkFinite('distance from low to high', high - low);
     const numbers = { low: [f64, low], span: [f64, high - low] } as const;
     const single = (at: number): string => `low + span * f64(u${at})`;
     return this.#draw('random.uniform', shape, opts, ['low', 'high'], numbers, 'uniform', single) as Result<O, 'f32'>;
@@ -71,6 +72,7 @@ class Sequence implements RandomGenerator {
     const { mean = 0, deviation = 1 } = opts ?? {};
     checkFinite('mean', mean);
     checkFinite('deviation', deviation);
+    if (deviation < 0) throw badArgument('deviation', deviation, `The deviation (${deviation}) is below the minimum (0).`, 0);
     const numbers = { mean: [f64, mean], deviation: [f64, deviation] } as const;
     return this.#draw(
       'random.normal',
@@ -89,6 +91,7 @@ class Sequence implements RandomGenerator {
     if (count > WORD) throw badArgument('high', high, `The range of random.integers (${count}) exceeds the limit (${WORD}).`, WORD);
     const target = targetOf('random.integers', opts, []);
     const dtype = target.typeOf('i32');
+    checkRange('numbers of random.integers', [first, first + count - 1], dtype);
     // The upper word of a product of 64 bits: the numbers are even up to 2^-32 of the range.
     const values = Array.from({ length: WORDS }, (_, at) => `i64((u64(u${at}) * u64(count)) >> 32n) + first`);
     const head = this.#words(WORDS, 'u32');

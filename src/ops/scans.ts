@@ -5,7 +5,7 @@ import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
-import { arraysAmong, castText } from './fused.js';
+import { castText, onlyArrays } from './fused.js';
 import { sumOf, type SumOf } from './promotion.js';
 import type { Result, TypeOf } from './ready.js';
 import { alongAxis, type Rows } from './rows.js';
@@ -46,7 +46,7 @@ export function cumprod<A extends DeviceArray, const O extends ScanOptions = Rec
 }
 
 function scan(name: string, operator: '+' | '*', init: '0' | '1', a: DeviceArray, opts: ScanOptions | undefined): DeviceArray {
-  arraysAmong(name, [a]);
+  onlyArrays(name, [a]);
   const target = targetOf(name, opts, [a], ['axis']);
   const dtype = target.typeOf(sumOf(a.dtype));
   return alongAxis(a, opts?.axis ?? -1, dtype, target, (from, to, rows) => {

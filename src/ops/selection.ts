@@ -5,7 +5,7 @@ import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { arraysAmong, Fused, type Operand } from './fused.js';
+import { arraysAmong, Fused, type Operand, onlyArrays } from './fused.js';
 import { common, compile, isReal, type Result, type Together, type TypeOf, type With } from './ready.js';
 import { promoted } from './promotion.js';
 import { type OpOptions, type Target, targetOf } from './target.js';
@@ -78,11 +78,12 @@ function limited(type: ScalarType, value: string, sign: '<' | '>', limit: string
  * gives 0; every value other than 0 is true. Always a new array, or `out`. Throws as every operation does.
  */
 export function astype<D extends DType>(a: DeviceArray, dtype: DTypeLike<D>, opts?: Omit<OpOptions<D>, 'dtype'>): DeviceArray<D> {
+  if (dtype === undefined) throw badArgument('dtype', dtype, "The dtype of astype (undefined) is missing, as in astype(a, 'f64').");
   const to = checkDType<D>(dtype);
-  const [array] = arraysAmong('astype', [a]) as [DeviceArray];
+  onlyArrays('astype', [a]);
   if (opts !== undefined && 'dtype' in opts)
     throw badArgument('dtype', opts.dtype, `The option dtype (${show(opts.dtype)}) is given twice.`);
-  const target = targetOf('astype', { ...opts, dtype: to }, [array]);
-  const type = REGISTER_TYPE[array.dtype];
-  return conversion.run([array], compile(['a'], [type], 'a', type), to, target) as DeviceArray<D>;
+  const target = targetOf('astype', { ...opts, dtype: to }, [a]);
+  const type = REGISTER_TYPE[a.dtype];
+  return conversion.run([a], compile(['a'], [type], 'a', type), to, target) as DeviceArray<D>;
 }

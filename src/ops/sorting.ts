@@ -1,13 +1,13 @@
 // Sorting along an axis, stable. Long rows on a GPU are sorted by radix.ts. Of others, first come short sorted runs: on a GPU each block sorts one in
 // shared memory (a bitonic network), on a CPU each thread by insertion. Then runs are merged in pairs, in parts of the result that begin where a
 // binary search finds them.
-import { badArgument, checkInteger } from '../core/base/arguments.js';
+import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
-import { arraysAmong } from './fused.js';
+import { onlyArrays } from './fused.js';
 import { isReal, type Result, type TypeOf } from './ready.js';
 import { type Given, LEAST_RADIX_ROW, radixSort, type Wanted } from './radix.js';
 import { alongAxis, type Rows } from './rows.js';
@@ -36,7 +36,7 @@ export const SORT_OPTIONS: readonly string[] = ['axis', 'descending'];
 
 /** The elements sorted along an axis, NaN last: `numpy.sort(kind='stable')`. Throws as every operation does. */
 export function sort<A extends DeviceArray, const O extends SortOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
-  arraysAmong('sort', [a]);
+  onlyArrays('sort', [a]);
   const target = targetOf('sort', opts, [a], SORT_OPTIONS);
   const work = (keys: DeviceArray, sorted: DeviceArray, rows: Rows): void =>
     sortBy({ keys, indices: undefined }, { keys: sorted, indices: undefined }, rows, opts, target);
@@ -45,15 +45,22 @@ export function sort<A extends DeviceArray, const O extends SortOptions = Record
 
 /** The numbers, along an axis, of the elements in their order, equal ones in the order of the array: `numpy.argsort(kind='stable')`. i32. */
 export function argsort<A extends DeviceArray, const O extends SortOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
-  arraysAmong('argsort', [a]);
+  onlyArrays('argsort', [a]);
   const target = targetOf('argsort', opts, [a], SORT_OPTIONS);
   const work = (keys: DeviceArray, order: DeviceArray, rows: Rows): void =>
     sortBy({ keys, indices: undefined }, { keys: undefined, indices: order }, rows, opts, target);
   return alongAxis(a, opts?.axis ?? -1, 'i32', target, work) as Result<O, 'i32'>;
 }
 
+/** The option `descending`. */
+export function directionOf(opts: SortOptions | undefined, byDefault: boolean): boolean {
+  const value: unknown = opts?.descending ?? byDefault;
+  if (typeof value === 'boolean') return value;
+  throw badArgument('descending', value, `The option descending (${show(value)}) is neither true nor false.`);
+}
+
 function sortBy(from: Given, to: Wanted, rows: Rows, opts: SortOptions | undefined, target: Target): void {
-  for (const form of formsOf(target)) sortRows(form, from, to, rows, opts?.descending ?? false, target);
+  for (const form of formsOf(target)) sortRows(form, from, to, rows, directionOf(opts, false), target);
 }
 
 /** Sorts rows of elements, whose numbers are those of their places unless they are given. */
@@ -225,7 +232,7 @@ export function searchSorted(
   values: DeviceArray,
   opts: OpOptions & { readonly side?: 'left' | 'right' } = {},
 ): DeviceArray<'i32'> {
-  arraysAmong('searchSorted', [sorted, values]);
+  onlyArrays('searchSorted', [sorted, values]);
   const target = targetOf('searchSorted', opts, [sorted, values], ['side']);
   if (sorted.shape.length !== 1) throw badArgument('sorted', sorted, `The array sorted (${sorted.label}) has not one dimension.`, 1);
   if (sorted.dtype !== values.dtype) {
@@ -237,8 +244,8 @@ export function searchSorted(
     );
   }
   const { side = 'left' } = opts;
-  if (side !== 'left' && side !== 'right') throw badArgument('side', side, `The side (${String(side)}) is neither 'left' nor 'right'.`);
-  return alongAxis(values, -1, target.typeOf('i32'), target, (from, to) => {
+  if (side !== 'left' && side !== 'right') throw badArgument('side', side, `The side (${show(side)}) is neither 'left' nor 'right'.`);
+  return alongAxis(values, -1, 'i32', target, (from, to) => {
     const args = new Arguments();
     const first = args.array('sorted', sorted);
     args.array('x', from);

@@ -8,7 +8,9 @@ import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
+import { lengthOf } from '../core/elements/shape.js';
 import { isListingForGpus } from '../core/kernels/definitions.js';
+import { MAX_RANK } from '../protocol/protocol.gen.js';
 import { isSameKind } from './promotion.js';
 import { noted } from './tidy.js';
 
@@ -34,6 +36,8 @@ export interface OpOptions<D extends DType = DType> {
   readonly dtype?: DTypeLike<D>;
 }
 
+/** Elements that a kernel can index. */
+const MOST_ELEMENTS = 2 ** 31 - 1;
 const OPTION_NAMES = ['stream', 'device', 'out', 'dtype'];
 
 /** The place of one operation. */
@@ -69,6 +73,15 @@ export class Target {
 
   /** The array for a result of this type and shape. */
   take(shape: readonly number[], dtype: DType): DeviceArray {
+    if (shape.length > MAX_RANK) {
+      const message = `The result of ${this.#name} has more dimensions (${shape.length}) than an array has (${MAX_RANK}).`;
+      throw badArgument('shape', shape, message, MAX_RANK);
+    }
+    const length = lengthOf(shape);
+    if (length > MOST_ELEMENTS) {
+      const message = `The result of ${this.#name} (${show([...shape])}) has more elements (${length}) than an operation can index (${MOST_ELEMENTS}).`;
+      throw badArgument('shape', shape, message, MOST_ELEMENTS);
+    }
     const out = this.#out;
     if (out === undefined) return this.#maker?.empty(shape, dtype) ?? noted(this.temporary(shape, dtype));
     if (shape.length !== out.shape.length || shape.some((extent, axis) => extent !== out.shape[axis])) {

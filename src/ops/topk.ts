@@ -1,16 +1,17 @@
 // The largest or smallest elements along an axis. A GPU finds those of long rows without sorting the rows: by the digits of their keys it finds the
 // key of the last one that is wanted, and sorts only what lies before it.
 import { checkInteger } from '../core/base/arguments.js';
+import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { Arguments } from './body.js';
-import { arraysAmong } from './fused.js';
+import { onlyArrays } from './fused.js';
 import { checkAxis } from './layout.js';
 import { chunksOf, type Given, LEAST_RADIX_ROW, MOST_BLOCKS_Y, submitOffsets, type Wanted } from './radix.js';
 import { bitsOf, THREADS, tileOf } from './radix-text.js';
 import type { TypeOf } from './ready.js';
 import { copied, orders, type Rows } from './rows.js';
 import { chunksText, DIGIT_TEXT, searchText, takeText } from './select-text.js';
-import { SORT_OPTIONS, type SortOptions, sortRows } from './sorting.js';
+import { directionOf, SORT_OPTIONS, type SortOptions, sortRows } from './sorting.js';
 import { formsOf, type Target, targetOf } from './target.js';
 
 /** More of a row than this part are found by sorting it. */
@@ -25,12 +26,14 @@ export function topk<A extends DeviceArray>(
   k: number,
   opts: Omit<SortOptions, 'out' | 'dtype'> = {},
 ): { values: DeviceArray<TypeOf<A>>; indices: DeviceArray<'i32'> } {
-  arraysAmong('topk', [a]);
+  onlyArrays('topk', [a]);
+  checkOptionNames(opts, ['axis', 'descending', 'stream', 'device']);
   const target = targetOf('topk', opts, [a], SORT_OPTIONS);
   const rank = a.shape.length;
-  const axis = rank === 0 ? 0 : checkAxis(opts.axis ?? -1, rank);
+  const axis = checkAxis(opts.axis ?? -1, Math.max(1, rank));
+  const isFromLargest = directionOf(opts, true);
   const length = a.shape[axis] ?? 1;
-  checkInteger('k', k, 0, length);
+  checkInteger('k', k, rank === 0 ? 1 : 0, length);
   const shape = a.shape.map((extent, own) => (own === axis ? k : extent));
   const values = target.take(shape, a.dtype);
   let indices: DeviceArray | undefined;
@@ -41,7 +44,7 @@ export function topk<A extends DeviceArray>(
       const turn = (array: DeviceArray): DeviceArray => (rank === 0 ? array : array.transpose(there));
       using own = turn(a).isContiguous ? undefined : copied(turn(a), target);
       const rows = { count: a.length / length, length };
-      submit(own ?? turn(a), rows, k, opts.descending ?? true, { keys: turn(values), indices: turn(indices) }, target);
+      submit(own ?? turn(a), rows, k, isFromLargest, { keys: turn(values), indices: turn(indices) }, target);
     }
   } catch (error) {
     target.giveBack(values);

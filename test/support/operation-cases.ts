@@ -47,7 +47,13 @@ export interface Checked {
 export async function differences(checks: readonly Checked[]): Promise<string[]> {
   const found: string[] = [];
   for (const { text, array, wanted, isNear } of checks) {
-    const own = decoded(array.dtype, (await array.read()) as unknown as HostArray);
+    let own: Value[];
+    try {
+      own = decoded(array.dtype, (await array.read()) as unknown as HostArray);
+    } catch (error) {
+      found.push(`${text}: ${String(error)}`);
+      continue;
+    }
     const at = wanted.findIndex((value, n) => !isNear(n, own[n]!, value));
     if (own.length !== wanted.length) found.push(`${text}: ${own.length} elements, not ${wanted.length}`);
     else if (at >= 0) found.push(`${text}: element ${at} is ${show(own[at]!)}, not ${show(wanted[at]!)}`);

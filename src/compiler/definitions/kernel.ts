@@ -97,13 +97,14 @@ export function kernelOfText(
   functions: ReadonlyMap<string, FuncIr>,
   site: CallSite,
   isChecked = false,
+  fmad = true,
 ): Kernel {
   wasCalled = true;
   const parsed = parseText(text, params);
   const operation = Object.values(params)
     .map(({ dtype }) => dtype)
     .join(', ');
-  return make({ name, params, parsed, functions, isChecked, fmad: true, maxThreadsPerBlock: undefined, site, operation }, {});
+  return make({ name, params, parsed, functions, isChecked, fmad, maxThreadsPerBlock: undefined, site, operation }, {});
 }
 
 function make<P extends Params, C extends Constants>(definition: Definition, constants: Constants): TypedKernel<P, C> {

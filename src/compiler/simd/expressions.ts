@@ -199,7 +199,19 @@ export class SimdExpressions {
   #cast(expr: Extract<Expr, { kind: 'cast' }>): string {
     const from = decided(expr.operand.type);
     const operand = this.vector(expr.operand);
+    if ((from === 'i64' || from === 'u64') && (expr.type === 'i32' || expr.type === 'u32')) return this.#halved(expr.type, from, operand);
     return cast(expr.type, from, operand) ?? this.#perLane(expr.type, `mr_${from}_to_${expr.type}`, [operand]);
+  }
+
+  /**
+   * The low halves of 64 bits. g++ 12 would store them by VEXTRACTI32X8 with a mask, which reports a fault for lanes that are masked out and lie
+   * behind the array, so it must not see that the vector is a half of another one.
+   */
+  #halved(to: 'i32' | 'u32', from: ScalarType, operand: string): string {
+    const name = this.temporary();
+    const text = cast(to, from, operand) as string;
+    this.push(`${simdType(to)} ${name} = ${stripped(text)};`, '#if defined(MR_HAS_MASKS)', `asm("" : "+v"(${name}));`, '#endif');
+    return name;
   }
 
   #builtin(expr: Extract<Expr, { kind: 'builtin' }>): string {
