@@ -19,6 +19,7 @@ import { operations } from './groups/operations.js';
 import { pipelines } from './groups/overlap.js';
 import { pinned } from './groups/pinned.js';
 import { queued } from './groups/queued.js';
+import { recordings } from './groups/recordings.js';
 import { schedules } from './groups/schedules.js';
 import { starts } from './groups/starts.js';
 import { streams } from './groups/streams.js';
@@ -48,6 +49,7 @@ const MEASURES: Readonly<Record<string, (run: Run, native: NativeKernels | undef
   devices,
   kernels,
   operations,
+  recordings,
 };
 
 const { values } = parseArgs({

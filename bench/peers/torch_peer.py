@@ -75,6 +75,33 @@ def copy_pinned(direction, mib, clock, count):
     return seconds
 
 
+profiled_streams = [torch.cuda.Stream() for _ in range(3)]
+cycles_each = {}
+
+
+def profiled(microseconds, streams, count):
+    """Seconds of one of `count` launches on some streams in turn, without the profiler and with it."""
+    microseconds, streams, count = int(microseconds), int(streams), int(count)
+
+    def run(number, lanes, cycles):
+        def submit():
+            for n in range(number):
+                with torch.cuda.stream(profiled_streams[n % lanes]):
+                    torch.cuda._sleep(cycles)
+
+        torch.cuda.synchronize()
+        return timed(lambda: (submit(), torch.cuda.synchronize())) / number
+
+    if microseconds not in cycles_each:
+        cycles = 1000 * microseconds
+        for _ in range(4):
+            cycles = max(1, round(cycles * microseconds / (run(200, 1, cycles) * 1e6)))
+        cycles_each[microseconds] = cycles
+    plain = run(count, streams, cycles_each[microseconds])
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
+        return [plain, run(count, streams, cycles_each[microseconds])]
+
+
 class Lane:
     def __init__(self, size):
         self.stream = torch.cuda.Stream()
@@ -128,6 +155,7 @@ converse(
         "up": up,
         "down": down,
         "pinned": copy_pinned,
+        "profiled": profiled,
         **Frames(Lane, torch.cuda.synchronize).requests(),
         **operations(torch, stream.synchronize, torch.matmul, lambda shape: torch.rand(shape, device=device), torch.topk),
     },

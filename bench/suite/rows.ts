@@ -1,4 +1,5 @@
 // The rows of the benchmarks: what each measures, and its goals by backend. Groups (bench/groups) measure them by their ids.
+// More than 400 lines: one table.
 import type { Goal } from './goals.js';
 import { FRAME_SIZES, type FrameSize } from './lanes.js';
 
@@ -245,6 +246,35 @@ const operations: RowGroup = {
   ],
 };
 
+/** Launches of `microseconds` on one stream, or on three in turn. */
+export const RECORDED_LAUNCHES = [1, 3].flatMap((lanes) => [5, 20, 100].map((microseconds) => ({ lanes, microseconds })));
+
+const recordings: RowGroup = {
+  name: 'recordings',
+  title: 'Recorded timelines',
+  rows: RECORDED_LAUNCHES.flatMap(({ lanes, microseconds }) => {
+    const what = `launches of ${microseconds} us on ${lanes === 1 ? 'one stream' : 'three streams'}`;
+    const id = `${lanes}.${microseconds}`;
+    // Shorter launches are as fast as the thread that gives them to the driver.
+    const isLimited = microseconds >= 20;
+    return [
+      { id: `recording.off.${id}`, what: `${what}: time of a launch`, unit: 'us' },
+      {
+        id: `recording.host.${id}`,
+        what: `${what}, recorded without times of the device: longer by`,
+        unit: '%',
+        ...(isLimited && { goals: cuda({ most: 3 }) }),
+      },
+      {
+        id: `recording.device.${id}`,
+        what: `${what}, recorded with times of the device: longer by`,
+        unit: '%',
+        ...(isLimited && { goals: both({ most: 8 }) }),
+      },
+    ];
+  }),
+};
+
 const batches: RowGroup = {
   name: 'batches',
   title: 'Batches of copies',
@@ -362,6 +392,7 @@ export const GROUPS: readonly RowGroup[] = [
   devices,
   kernels,
   operations,
+  recordings,
 ];
 
 const byId: ReadonlyMap<string, Row> = new Map(GROUPS.flatMap(({ rows }) => rows).map((row) => [row.id, row]));

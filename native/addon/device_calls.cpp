@@ -196,8 +196,7 @@ napi_value ProbePeer(napi_env env, napi_callback_info info) {
 
 napi_value AlignClocks(napi_env env, napi_callback_info info) {
   Call<1> call(env, info, "alignClocks");
-  return call.Do(
-      [](Channel& channel) { return channel.WithDevice([](hal::Device& device) { return device.AlignClocks(); }); });
+  return call.Do([](Channel& channel) { return channel.AlignClocks(); });
 }
 
 napi_value Elapsed(napi_env env, napi_callback_info info) {

@@ -376,10 +376,11 @@ napi_value StartRecording(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   Channel* channel = args.Attached(0);
   const uint32_t most = args.U32(1);
-  const bool wants_times = args.Bool(2);
+  const uint32_t times = args.U32(2);
+  args.Require(times <= static_cast<uint32_t>(protocol::DeviceTimes::kEach));
   if (!args.ok()) return args.Throw("startRecording");
   if (channel == nullptr) return ClosedChannel(env, "startRecording");
-  channel->StartRecording(OwnerId(args), most, wants_times);
+  channel->StartRecording(OwnerId(args), most, static_cast<protocol::DeviceTimes>(times));
   return nullptr;
 }
 

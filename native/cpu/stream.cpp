@@ -253,7 +253,7 @@ void StreamCore::Report() {
   const Ticket ticket = current_.ticket;
   current_.work = Nop{};
   has_current_ = false;
-  if (const uint64_t began = std::exchange(began_, 0); began != 0) sink_->Ran(ticket, began, hal::SteadyNow());
+  if (const uint64_t began = std::exchange(began_, 0); began != 0) sink_->Ran(ticket, began, hal::SteadyNow(), 1);
   if (fuzzer_) fuzzer_->Pause();
   completed_.store(ticket, std::memory_order_release);
   Word(slot_->device_word).store(ticket, std::memory_order_release);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,7 @@
 
 namespace millrace::cuda {
 
-/// mutex_ guards everything.
+/// mutex_ guards everything but asked_.
 class DeviceClock {
  public:
   explicit DeviceClock(std::shared_ptr<TimedEvents> events) : events_(std::move(events)) {}
@@ -24,11 +25,14 @@ class DeviceClock {
   DeviceClock& operator=(const DeviceClock&) = delete;
 
   [[nodiscard]] TimedEvents& events() const { return *events_; }
-  /// Makes a mark. Thread: control. Blocks for some microseconds.
+  /// Makes a mark. Thread: control, or channel. Blocks for some microseconds.
   Status Align();
   [[nodiscard]] bool HasMark();
-  /// When the stream reached a completed event, in nanoseconds of the steady clock; nothing before the first mark. With
-  /// the context current. Thread: any.
+  /// When a stream was given an event of this clock last, in nanoseconds of the steady clock. Thread: any.
+  [[nodiscard]] uint64_t asked() const { return asked_.load(std::memory_order_relaxed); }
+  void NoteAsked(uint64_t now) { asked_.store(now, std::memory_order_relaxed); }
+  /// When a stream reached an event, in nanoseconds of the steady clock; nothing if it has not, or before the first
+  /// mark. With the context current. Thread: any.
   [[nodiscard]] std::optional<uint64_t> TimeOf(CUevent event);
 
  private:
@@ -42,6 +46,7 @@ class DeviceClock {
   };
 
   const std::shared_ptr<TimedEvents> events_;
+  std::atomic<uint64_t> asked_{0};
   std::mutex mutex_;
   CUstream stream_ = nullptr;
   std::array<Mark, kMarks> marks_ = {};  // A ring.

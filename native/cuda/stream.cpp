@@ -49,7 +49,6 @@ Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const
 
 Stream::~Stream() {
   support_.copies->Forget(*this);
-  ReturnTimes();
   if (is_foreign_) OwnStreams().Unwrap(context_, handle_);
   if (context_.is_lost()) return;
   const ContextScope scope(context_.handle());
@@ -91,7 +90,7 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
   if (request.kernel->IsOfLibrary()) return LaunchCall(ticket, request);
   auto* kernel = static_cast<Kernel*>(request.kernel);
   MR_CHECK(kernel->context() == &context_);
-  return Submit(ticket, [&]() -> Status {
+  return Submit(ticket, Use::kWork, [&]() -> Status {
     MR_TRY(kernel->AllowShared(request.shared_bytes));
     const auto& [x, y, z] = request.grid;
     const hal::Dim3& block = request.block;
@@ -110,7 +109,7 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
 Status Stream::LaunchCall(Ticket ticket, const hal::LaunchRequest& request) {
   auto& call = static_cast<LibraryKernel&>(*request.kernel);
   MR_CHECK(&call.context() == &context_);
-  return Submit(ticket, [&]() -> Status {
+  return Submit(ticket, Use::kWork, [&]() -> Status {
     std::unique_ptr<Memory> workspace;
     const uint64_t bytes = support_.has_pools ? call.WorkspaceBytes(request.params) : 0;
     if (bytes > 0) {
@@ -128,13 +127,13 @@ Status Stream::LaunchGraph(Ticket ticket, const hal::GraphLaunchRequest& request
   auto& graph = static_cast<Graph&>(*request.graph);
   MR_CHECK(&graph.home() == &context_);
   support_.copies->Note(*this, ticket, graph.copied_bytes());
-  return Submit(ticket, [&] { return graph.Launch(handle_, request.patches); });
+  return Submit(ticket, Use::kWork, [&] { return graph.Launch(handle_, request.patches); });
 }
 
 Status Stream::UploadGraph(Ticket ticket, hal::Graph& uploaded) {
   auto& graph = static_cast<Graph&>(uploaded);
   MR_CHECK(&graph.home() == &context_);
-  return Submit(ticket, [&] { return graph.Upload(handle_); });
+  return Submit(ticket, Use::kWork, [&] { return graph.Upload(handle_); });
 }
 
 Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes, const hal::HostLeases&) {
@@ -142,14 +141,14 @@ Status Stream::Copy(Ticket ticket, std::byte* dst, const std::byte* src, uint64_
   Result<std::shared_ptr<Context>> other = OtherOwner(dst, src);
   MR_TRY(other.status());
   if (other.value() != nullptr) {
-    return Submit(ticket, [&] {
+    return Submit(ticket, Use::kWork, [&] {
       return copies_through_host_.CopyThere(support_.context, handle_, other.value(), ToDevice(dst), ToDevice(src),
                                             bytes);
     });
   }
   support_.copies->Note(*this, ticket, bytes);
   // Unified addressing tells the driver the direction; both sides are page-locked or device memory.
-  return Submit(ticket, [&] {
+  return Submit(ticket, Use::kWork, [&] {
     return context_.Check(Cuda().cuMemcpyAsync(ToDevice(dst), ToDevice(src), bytes, handle_), "copying");
   });
 }
@@ -166,7 +165,7 @@ Status Stream::CopyBatch(Ticket ticket, std::span<const hal::BatchedCopy> copies
     bytes += copy.bytes;
   }
   support_.copies->Note(*this, ticket, bytes);
-  return Submit(ticket, [&]() -> Status {
+  return Submit(ticket, Use::kWork, [&]() -> Status {
     // The driver's default stream takes no batch.
     CUresult code = CUDA_ERROR_NOT_FOUND;
     if (handle_ != nullptr && copies.size() > 1) {
@@ -189,7 +188,7 @@ Status Stream::Fill(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint6
   const CUdeviceptr address = ToDevice(dst);
   const auto low = static_cast<uint32_t>(pattern);
   const auto high = static_cast<uint32_t>(pattern >> 32);
-  return Submit(ticket, [&]() -> Status {
+  return Submit(ticket, Use::kWork, [&]() -> Status {
     CUresult code = CUDA_ERROR_INVALID_VALUE;
     switch (element_bytes) {
       case 1:
@@ -225,7 +224,7 @@ Status Stream::CopyPeer(Ticket ticket, const hal::PeerCopy& copy) {
   const std::shared_ptr<Context>& to = static_cast<Device*>(copy.dst_device)->context();
   const std::shared_ptr<Context>& from = static_cast<Device*>(copy.src_device)->context();
   support_.copies->Note(*this, ticket, copy.bytes);
-  return Submit(ticket, [&]() -> Status {
+  return Submit(ticket, Use::kWork, [&]() -> Status {
     if (to->is_lost() || from->is_lost()) return {StatusCode::kUpstream, "copying from or to a lost device"};
     if (copy.route == protocol::PeerRoute::kStaged) {
       return copies_through_host_.Copy(support_.context, handle_, {ToDevice(copy.dst), to}, {ToDevice(copy.src), from},
@@ -279,7 +278,7 @@ Status Stream::CopyStrided(Ticket ticket, std::byte* dst, const std::byte* src, 
     return Copy(ticket, reinterpret_cast<std::byte*>(plan.dst), reinterpret_cast<const std::byte*>(plan.src),
                 plan.count * plan.element_bytes);
   }
-  return Submit(ticket, [&] { return LaunchStrided(support_.built_ins, context_, handle_, plan); });
+  return Submit(ticket, Use::kWork, [&] { return LaunchStrided(support_.built_ins, context_, handle_, plan); });
 }
 
 Status Stream::FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
@@ -290,11 +289,13 @@ Status Stream::FillStrided(Ticket ticket, std::byte* dst, uint32_t element_bytes
     return Fill(ticket, reinterpret_cast<std::byte*>(plan.dst), element_bytes, pattern,
                 plan.count * plan.element_bytes / element_bytes);
   }
-  return Submit(ticket, [&] { return LaunchStrided(support_.built_ins, context_, handle_, plan); });
+  return Submit(ticket, Use::kWork, [&] { return LaunchStrided(support_.built_ins, context_, handle_, plan); });
 }
 
 Status Stream::Wait(Ticket ticket, hal::Stream& other, Ticket until) {
-  return Submit(ticket, [&] { return WaitFor(static_cast<Stream&>(other), until); });
+  auto& awaited = static_cast<Stream&>(other);
+  const bool is_over = &awaited == this || awaited.Completed() >= until;
+  return Submit(ticket, is_over ? Use::kNothing : Use::kWait, [&] { return WaitFor(awaited, until); });
 }
 
 Status Stream::WaitFor(Stream& other, Ticket until) {
@@ -319,26 +320,26 @@ Status Stream::WaitFor(Stream& other, Ticket until) {
 }
 
 Status Stream::Record(Ticket ticket, hal::EventHandle& event_handle) {
-  return Submit(ticket, [&] {
+  return Submit(ticket, Use::kNothing, [&] {
     return context_.Check(Cuda().cuEventRecord(static_cast<EventHandle&>(event_handle).event(), handle_),
                           "recording an event");
   });
 }
 
 Status Stream::WaitEvent(Ticket ticket, hal::EventHandle& event_handle) {
-  return Submit(ticket, [&] {
+  return Submit(ticket, Use::kWait, [&] {
     const CUevent event = static_cast<EventHandle&>(event_handle).event();
     return context_.Check(Insist([&] { return Cuda().cuStreamWaitEvent(handle_, event, 0); }), "waiting for an event");
   });
 }
 
 Status Stream::Nop(Ticket ticket) {
-  return Submit(ticket, [] { return Status(); });
+  return Submit(ticket, Use::kNothing, [] { return Status(); });
 }
 
 Result<std::unique_ptr<hal::Memory>> Stream::Allocate(Ticket ticket, uint64_t bytes) {
   std::unique_ptr<Memory> memory;
-  MR_TRY(Submit(ticket, [&]() -> Status {
+  MR_TRY(Submit(ticket, Use::kNothing, [&]() -> Status {
     Result<std::unique_ptr<Memory>> result = Memory::Allocate(support_.context, handle_, bytes, support_.has_pools);
     if (result.ok()) memory = std::move(result).value();
     return result.status();
@@ -348,8 +349,8 @@ Result<std::unique_ptr<hal::Memory>> Stream::Allocate(Ticket ticket, uint64_t by
 
 Status Stream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
   std::unique_ptr<Memory> own(static_cast<Memory*>(memory.release()));
-  if (!own->IsFreedLate()) return Submit(ticket, [&] { return own->Free(handle_); });
-  const Status status = Submit(ticket, [&] {
+  if (!own->IsFreedLate()) return Submit(ticket, Use::kNothing, [&] { return own->Free(handle_); });
+  const Status status = Submit(ticket, Use::kNothing, [&] {
     support_.reaper->FreeAfter(handle_, std::move(own));
     return Status();
   });
@@ -361,6 +362,7 @@ Status Stream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
 Status Stream::Signal() {
   MR_TRY(context_.Alive());
   const std::shared_lock submitting(context_.submissions());
+  if (WantedTimes() != protocol::DeviceTimes::kNone) times_.End();
   Ticket last = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -457,49 +459,14 @@ Status Stream::Check() {
 
 // ── Times of a recorded timeline ───────────────────────────────────────────────────────────────────────────────────
 
-CUevent Stream::RecordTime() {
-  if (times_.size() >= kMostTimes) TellTimes();
-  TimedEvents& events = support_.clock->events();
-  Result<CUevent> event = events.Take();
-  // A timeline with a gap is better than an operation that fails for it.
-  if (!event.ok()) return nullptr;
-  if (Cuda().cuEventRecord(event.value(), handle_) == CUDA_SUCCESS) return event.value();
-  events.Return(event.value());
-  return nullptr;
-}
-
-void Stream::NoteTimes(Ticket ticket, CUevent begin) {
-  const CUevent end = RecordTime();
-  if (end == nullptr) {
-    support_.clock->events().Return(begin);
-  } else {
-    times_.push_back({ticket, begin, end});
-  }
-}
-
 void Stream::TellTimes() {
-  // The recording has just begun.
-  if (times_.empty() || (!support_.clock->HasMark() && times_.size() < kMostTimes)) return;
-  const Ticket completed = Completed();
-  while (!times_.empty() && times_.front().ticket <= completed) {
-    const auto [ticket, begin, end] = times_.front();
-    times_.pop_front();
-    const std::optional<uint64_t> began = support_.clock->TimeOf(begin);
-    // Between the two events, because a float has few digits for the time since a mark.
-    float milliseconds = 0;
-    const bool is_known = began && Cuda().cuEventElapsedTime(&milliseconds, begin, end) == CUDA_SUCCESS;
-    if (is_known && sink_->WantsTimes())
-      sink_->Ran(ticket, *began, *began + static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6));
-    for (const CUevent event : {begin, end}) support_.clock->events().Return(event);
-  }
+  if (WantedTimes() == protocol::DeviceTimes::kNone) return;
+  // Nobody may wait for this stream.
+  std::ignore = Query();
+  times_.Tell(Completed(), *sink_);
 }
 
-void Stream::ReturnTimes() {
-  for (const Times& times : times_) {
-    for (const CUevent event : {times.begin, times.end}) support_.clock->events().Return(event);
-  }
-  times_.clear();
-}
+// ── Questions to the driver ────────────────────────────────────────────────────────────────────────────────────────
 
 Status Stream::Ask(Ticket ticket, bool* is_complete) {
   const CUevent event = events_.Find(ticket);

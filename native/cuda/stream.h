@@ -10,7 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -25,6 +24,7 @@
 #include "cuda/pageable_copies.h"
 #include "cuda/reaper.h"
 #include "cuda/strided.h"
+#include "cuda/ticket_times.h"
 #include "hal/hal.h"
 
 namespace millrace::cuda {
@@ -95,13 +95,12 @@ class Stream final : public hal::Stream {
         sink_(request.sink),
         word_(word) {}
 
-  /// A timed event behind the work so far; null if there is none, or no timeline is recorded.
-  CUevent RecordTime();
-  void NoteTimes(hal::Ticket ticket, CUevent begin);
-  void ReturnTimes();
   /// Queues one record: `call` submits the work and returns a Status, then the event follows.
   template <typename Call>
-  Status Submit(hal::Ticket ticket, Call&& call);
+  Status Submit(hal::Ticket ticket, Use use, Call&& call);
+  [[nodiscard]] protocol::DeviceTimes WantedTimes() const {
+    return sink_ == nullptr ? protocol::DeviceTimes::kNone : sink_->WantedTimes();
+  }
   Status LaunchCall(hal::Ticket ticket, const hal::LaunchRequest& request);
   Status Prepare(hal::Ticket ticket, CUevent* event);
   Status Accept(hal::Ticket ticket, CUevent event);
@@ -128,15 +127,7 @@ class Stream final : public hal::Stream {
   hal::ProgressSink* const sink_;  // Null in tests of this backend alone.
   const CUdeviceptr word_;
 
-  /// When a ticket ran, for a recorded timeline.
-  struct Times {
-    hal::Ticket ticket;
-    CUevent begin;
-    CUevent end;
-  };
-  /// More are told before the next record, and no event is kept for long.
-  static constexpr size_t kMostTimes = 256;
-  std::deque<Times> times_;  // Thread: channel. In the order of tickets.
+  TicketTimes times_{support_.clock, handle_};  // Thread: channel.
 
   LongWait long_wait_;  // For the callers of Resolve.
   // Thread: channel. Tickets of the words that may be in flight; the oldest is overwritten.
@@ -153,20 +144,23 @@ class Stream final : public hal::Stream {
 };
 
 template <typename Call>
-Status Stream::Submit(hal::Ticket ticket, Call&& call) {
+Status Stream::Submit(hal::Ticket ticket, Use use, Call&& call) {
   MR_TRY(context_.Alive());
   const std::shared_lock submitting(context_.submissions());
   // The event is acquired first: once the work is queued, nothing may fail.
   CUevent event = nullptr;
   MR_TRY(Prepare(ticket, &event));
-  const CUevent begin = sink_ != nullptr && sink_->WantsTimes() ? RecordTime() : nullptr;
+  const protocol::DeviceTimes wanted = WantedTimes();
+  if (wanted != protocol::DeviceTimes::kNone) {
+    if (times_.AreMany()) TellTimes();
+    times_.Before(ticket, use, Completed());
+  }
   if (const Status status = call(); !status.ok()) {
     const std::lock_guard lock(mutex_);
     events_.Return(event);
-    if (begin != nullptr) support_.clock->events().Return(begin);
     return status;
   }
-  if (begin != nullptr) NoteTimes(ticket, begin);
+  if (wanted != protocol::DeviceTimes::kNone) times_.After(ticket, use, wanted);
   return Accept(ticket, event);
 }
 

@@ -134,8 +134,9 @@ Status Stream::CopyArray(hal::Ticket ticket, const hal::ArrayCopy& copy) {
     params.dstPitch = row;
     params.dstHeight = height;
   }
-  return Submit(
-      ticket, [&] { return context_.Check(Cuda().cuMemcpy3DAsync(&params, handle_), "copying to or from a texture"); });
+  return Submit(ticket, Use::kWork, [&] {
+    return context_.Check(Cuda().cuMemcpy3DAsync(&params, handle_), "copying to or from a texture");
+  });
 }
 
 }  // namespace millrace::cuda

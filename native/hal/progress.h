@@ -34,12 +34,14 @@ struct KernelFailure {
 class ProgressSink {
  public:
   ProgressSink() = default;
-  explicit ProgressSink(const std::atomic<bool>& wants_times) : wants_times_(&wants_times) {}
+  explicit ProgressSink(const std::atomic<protocol::DeviceTimes>& times) : times_(&times) {}
 
   /// Whether a timeline is recorded: the backend then calls Ran for each ticket.
-  [[nodiscard]] bool WantsTimes() const noexcept { return wants_times_->load(std::memory_order_relaxed); }
-  /// When the device ran the ticket, in nanoseconds of the steady clock.
-  virtual void Ran(Ticket, uint64_t /*begin*/, uint64_t /*end*/) noexcept {}
+  [[nodiscard]] protocol::DeviceTimes WantedTimes() const noexcept { return times_->load(std::memory_order_relaxed); }
+  [[nodiscard]] bool WantsTimes() const noexcept { return WantedTimes() != protocol::DeviceTimes::kNone; }
+  /// When the device ran the ticket, in nanoseconds of the steady clock. `together`: as many tickets were timed
+  /// together, and took equal parts of the time; 1 for an exact time.
+  virtual void Ran(Ticket, uint64_t /*begin*/, uint64_t /*end*/, uint16_t /*together*/) noexcept {}
   virtual void Progress(Ticket completed) noexcept = 0;
   /// Called before `ticket` counts as completed.
   virtual void Failed(Ticket ticket, const KernelFailure& failure) noexcept = 0;
@@ -48,8 +50,8 @@ class ProgressSink {
   ~ProgressSink() = default;
 
  private:
-  static constexpr std::atomic<bool> kNever{false};
-  const std::atomic<bool>* wants_times_ = &kNever;
+  static constexpr std::atomic<protocol::DeviceTimes> kNever{protocol::DeviceTimes::kNone};
+  const std::atomic<protocol::DeviceTimes>* times_ = &kNever;
 };
 
 }  // namespace millrace::hal

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "86d01b4aa61e97fa";
+inline constexpr char kHash[] = "09dffb9a3bcd4379";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -163,7 +163,14 @@ enum class RecordedKind : uint16_t {
   kSubmitted = 1,  // `begin`: a thread submitted it. `detail`: its Opcode.
   kParked = 2,  // `begin`: it could not be issued, so its stream was parked. `detail`: the ParkReason.
   kIssued = 3,  // `begin`: the backend accepted it, or it failed. `detail`: its Opcode.
-  kRan = 4,  // From `begin` to `end` the device ran it.
+  kRan = 4,  // From `begin` to `end` the device ran it. `detail`: how many records were timed together, if there were several.
+};
+
+/// Whether a recorded timeline has the times at which the device ran each record.
+enum class DeviceTimes : uint16_t {
+  kNone = 0,  // It has none.
+  kShared = 1,  // Short records of a busy stream may be timed together.
+  kEach = 2,  // Each record is timed alone.
 };
 
 /// The type of a channel of a texture's elements.

@@ -108,15 +108,21 @@ void Channel::DefineGraph(uint32_t handle, std::span<const std::byte> definition
 }
 
 Recorder::Taken Channel::TakeTimes(uint32_t owner_id, std::span<protocol::RecordedTime> into) {
-  if (device_.needs_polling() && recorder_.IsOn()) {
-    inbox_.Post([this] {
-      std::lock_guard lock(device_.streams_mutex());
-      for (uint32_t n = 0; n < streams_.count(); ++n) {
-        if (hal::Stream* const backend = streams_.At(n).backend.get()) backend->TellTimes();
-      }
-    });
-  }
+  if (device_.needs_polling() && recorder_.IsOn()) inbox_.Post([this] { TellTimes(); });
   return recorder_.Take(owner_id, into);
+}
+
+Status Channel::AlignClocks() {
+  MR_TRY(device_.With([](hal::Device& device) { return device.AlignClocks(); }));
+  if (device_.needs_polling()) inbox_.RunOnThread([this] { TellTimes(); });
+  return {};
+}
+
+void Channel::TellTimes() {
+  std::lock_guard lock(device_.streams_mutex());
+  for (uint32_t n = 0; n < streams_.count(); ++n) {
+    if (hal::Stream* const backend = streams_.At(n).backend.get()) backend->TellTimes();
+  }
 }
 
 std::vector<uint32_t> Channel::BusyStreams() {

@@ -99,8 +99,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle) { return tables_.AddressOf(handle); }
   void Hold(bool on) { inbox_.Hold(on); }
   /// As Recorder does.
-  void StartRecording(uint32_t owner_id, size_t most, bool wants_times) {
-    recorder_.Start(owner_id, most, wants_times);
+  void StartRecording(uint32_t owner_id, size_t most, protocol::DeviceTimes times) {
+    recorder_.Start(owner_id, most, times);
   }
   void StopRecording(uint32_t owner_id) { recorder_.Stop(owner_id); }
   [[nodiscard]] bool IsRecorded() const { return recorder_.IsOn(); }
@@ -112,6 +112,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// What was recorded up to now. Of a device that has to be asked, what has completed since the last call follows in
   /// the next one.
   Recorder::Taken TakeTimes(uint32_t owner_id, std::span<protocol::RecordedTime> into);
+  /// As hal::Device does. Afterwards TakeTimes has the times of all that had completed before. Thread: control.
+  Status AlignClocks();
   /// Keeps a copy of the bytes for the graph's first launch, which reads them. `owner_id` as at ReserveStream.
   void DefineGraph(uint32_t handle, std::span<const std::byte> definition, uint32_t owner_id);
   /// Streams that have not come to the end of what was issued, or, of a device that was given up, that still run.
@@ -187,6 +189,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
  private:
   void Release(uint32_t stream, Ticket ticket, bool has_failed);
+  void TellTimes();
   Channel(hal::Backend& backend, const Opening& opening, uint32_t id);
 
   const std::shared_ptr<const void> shared_memory_;  // Outlives what follows.

@@ -5,13 +5,13 @@
 
 namespace millrace {
 
-void Recorder::Start(uint32_t owner, size_t most, bool wants_times) {
+void Recorder::Start(uint32_t owner, size_t most, protocol::DeviceTimes times) {
   std::lock_guard lock(mutex_);
   List* list = Find(owner);
   if (list == nullptr) list = &lists_.emplace_back();
   list->owner = owner;
   list->most = most;
-  list->wants_times = wants_times;
+  list->device_times = times;
   Tell();
 }
 
@@ -58,7 +58,9 @@ Recorder::List* Recorder::Find(uint32_t owner) {
 
 void Recorder::Tell() {
   is_on_.store(!lists_.empty(), std::memory_order_relaxed);
-  wants_times_.store(std::ranges::any_of(lists_, &List::wants_times), std::memory_order_relaxed);
+  auto most = protocol::DeviceTimes::kNone;
+  for (const List& list : lists_) most = std::max(most, list.device_times);
+  device_times_.store(most, std::memory_order_relaxed);
 }
 
 }  // namespace millrace

@@ -23,11 +23,11 @@ class Recorder {
   /// Every place that would note something asks this first, so that a channel that nobody records pays one load.
   [[nodiscard]] bool IsOn() const { return is_on_.load(std::memory_order_relaxed); }
   /// Whether backends are to tell when each record ran.
-  [[nodiscard]] const std::atomic<bool>& wants_times() const { return wants_times_; }
+  [[nodiscard]] const std::atomic<protocol::DeviceTimes>& device_times() const { return device_times_; }
 
   /// From now on keeps the newest facts for the owner, at most so many, between two of its calls of Take. If it records
   /// already, changes that.
-  void Start(uint32_t owner, size_t most, bool wants_times);
+  void Start(uint32_t owner, size_t most, protocol::DeviceTimes times);
   void Stop(uint32_t owner);
   void Note(const protocol::RecordedTime& time) noexcept;
 
@@ -42,7 +42,7 @@ class Recorder {
   struct List {
     uint32_t owner = 0;
     size_t most = 0;
-    bool wants_times = false;
+    protocol::DeviceTimes device_times{};
     std::vector<protocol::RecordedTime> times;  // From `first` on.
     size_t first = 0;
     uint64_t dropped = 0;
@@ -51,7 +51,7 @@ class Recorder {
   void Tell();
 
   std::atomic<bool> is_on_{false};
-  std::atomic<bool> wants_times_{false};
+  std::atomic<protocol::DeviceTimes> device_times_{protocol::DeviceTimes::kNone};
   std::mutex mutex_;
   std::vector<List> lists_;
 };

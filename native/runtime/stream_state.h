@@ -56,7 +56,7 @@ class KernelFailures {
 class StreamState final : public hal::ProgressSink {
  public:
   StreamState(uint32_t index, protocol::TimelineSlot& slot, KernelFailures& kernel_failures, Recorder& recorder)
-      : ProgressSink(recorder.wants_times()),
+      : ProgressSink(recorder.device_times()),
         index_(index),
         slot_(slot),
         kernel_failures_(kernel_failures),
@@ -116,8 +116,8 @@ class StreamState final : public hal::ProgressSink {
   void Failed(Ticket ticket, const hal::KernelFailure& failure) noexcept override {
     kernel_failures_.KernelFailed(*this, ticket, failure);
   }
-  void Ran(Ticket ticket, uint64_t begin, uint64_t end) noexcept override {
-    Note(protocol::RecordedKind::kRan, 0, ticket, begin, end);
+  void Ran(Ticket ticket, uint64_t begin, uint64_t end, uint16_t together) noexcept override {
+    Note(protocol::RecordedKind::kRan, together, ticket, begin, end);
   }
   [[nodiscard]] bool IsRecorded() const { return recorder_.IsOn(); }
   /// Tells the recorded timeline why the record is parked, unless it was told. Thread: channel.

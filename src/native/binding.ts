@@ -1,6 +1,6 @@
 // The functions that the addon exports. On the hot path they take and return numbers only.
 // The owner is the thread that opened a device; the control thread is the device's worker.
-import type { HandleKind, PeerRoute, PeerWhat, Status } from '../protocol/protocol.gen.js';
+import type { DeviceTimes, HandleKind, PeerRoute, PeerWhat, Status } from '../protocol/protocol.gen.js';
 import type {
   BackendName,
   BackendReport,
@@ -213,7 +213,7 @@ export interface Binding {
   busyStreams(channel: number): number[];
   /** Completes the HOLD record with this ticket: the owner's function has returned. */
   // core/channel/channel.ts describes these. `into` begins at a multiple of 8 bytes.
-  startRecording(channel: number, most: number, wantsTimes: boolean): void;
+  startRecording(channel: number, most: number, times: DeviceTimes): void;
   stopRecording(channel: number): void;
   takeTimes(channel: number, into: Uint8Array): readonly [count: number, dropped: number];
   releaseHold(channel: number, stream: number, ticket: number): void;

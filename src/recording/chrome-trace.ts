@@ -34,7 +34,22 @@ export function chromeTrace({ startMs, operations, spans }: Recorded): string {
   }
   const points: Map<string, RecordedOperation> = new Map(operations.map((operation) => [pointOf(operation), operation]));
   for (const operation of operations) {
-    const { device, stream, kind, label, bytes, id, ticket, submittedMs, parked, issuedMs, startMs: from, endMs, after } = operation;
+    const {
+      device,
+      stream,
+      kind,
+      label,
+      bytes,
+      id,
+      ticket,
+      submittedMs,
+      parked,
+      issuedMs,
+      startMs: from,
+      endMs,
+      after,
+      timedTogether,
+    } = operation;
     if (from === undefined || endMs === undefined) continue;
     const at = place(device, stream);
     const args = {
@@ -43,6 +58,7 @@ export function chromeTrace({ startMs, operations, spans }: Recorded): string {
       ...(bytes !== undefined && { bytes }),
       ...(submittedMs !== undefined && { submittedUs: us(submittedMs) }),
       ...(issuedMs !== undefined && { issuedUs: us(issuedMs) }),
+      ...(timedTogether !== undefined && { timedTogether }),
       ...(parked !== undefined && { parked: parked.map(({ reason, fromMs }) => ({ reason, fromUs: us(fromMs) })) }),
     };
     events.push({ name: label ?? kind, cat: kind, ph: 'X', ts: us(from), dur: us(endMs) - us(from), ...at, args });

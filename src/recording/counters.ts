@@ -49,8 +49,9 @@ const SHORTEST_PART_MS = 1;
 
 /** Operations that ended, per second, in each part of the time: a 200th of it, at least a millisecond. */
 export function operationsPerSecond(operations: readonly RecordedOperation[], fromMs: number, toMs: number): Steps {
-  const partMs = Math.max(SHORTEST_PART_MS, (toMs - fromMs) / PARTS);
-  const counts = Array.from({ length: Math.max(1, Math.ceil((toMs - fromMs) / partMs)) }, () => 0);
+  const length = Math.max(1, Math.min(PARTS, Math.floor((toMs - fromMs) / SHORTEST_PART_MS)));
+  const partMs = (toMs - fromMs) / length || SHORTEST_PART_MS;
+  const counts = Array.from({ length }, () => 0);
   for (const { endMs } of operations)
     if (endMs !== undefined && endMs >= fromMs) counts[Math.min(counts.length - 1, Math.floor((endMs - fromMs) / partMs))]!++;
   return [...counts.map((count, at) => [fromMs + at * partMs, (count * 1e3) / partMs] as const), [toMs, 0]];

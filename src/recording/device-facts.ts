@@ -1,9 +1,10 @@
 // What a device tells while its timeline is recorded, for all of this thread that want it: a recording, and the meter of usages.
 // Thread: owner.
-import { RecordedKind, RecordedTime } from '../protocol/protocol.gen.js';
+import { DeviceTimes, RecordedKind, RecordedTime } from '../protocol/protocol.gen.js';
 import { performance } from '../core/base/timers.js';
 import type { DeviceCore } from '../core/device/device-core.js';
-import type { LogTap, NamedFacts, WaitNote } from '../core/timeline/operation-log.js';
+import type { OperationKind } from '../core/base/snapshots.js';
+import type { LogTap, WaitNote } from '../core/timeline/operation-log.js';
 import type { Timeline } from '../core/timeline/timeline.js';
 
 /** Facts that are read at once. */
@@ -31,7 +32,7 @@ export interface FactListener extends Partial<Omit<LogTap, 'ending'>> {
 /** What a listener wants of the device's own facts: at most `most` between two calls of `read`. */
 export interface FactWish {
   readonly most: number;
-  readonly deviceTimes: boolean;
+  readonly times: DeviceTimes;
 }
 
 const ofCores: WeakMap<DeviceCore, DeviceFacts> = new WeakMap();
@@ -89,19 +90,17 @@ export class DeviceFacts implements LogTap {
   /** Passes on what the device knows of everything that has finished. */
   async ending(): Promise<void> {
     if (!this.#isOn) return;
-    // The device knows times from its first comparison of clocks on. Reading asks its thread, which answers before the worker does, or soon after.
-    for (let n = 0; n < 2; n++) {
-      await this.#align();
-      this.read();
-    }
+    // Before the worker answers, the device has told of everything.
+    await this.#align();
+    this.read();
   }
 
   submitted(timeline: Timeline, ticket: number, opcode: number): void {
-    for (const [listener] of this.#listeners) listener.submitted?.(timeline, ticket, opcode);
+    for (const listener of this.#listeners.keys()) listener.submitted?.(timeline, ticket, opcode);
   }
 
-  named(timeline: Timeline, ticket: number, facts: NamedFacts): void {
-    for (const [listener] of this.#listeners) listener.named?.(timeline, ticket, facts);
+  named(timeline: Timeline, ticket: number, id: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): void {
+    for (const listener of this.#listeners.keys()) listener.named?.(timeline, ticket, id, kind, label, bytes);
   }
 
   waits(timeline: Timeline, note: WaitNote, other: Timeline | undefined): void {
@@ -119,8 +118,8 @@ export class DeviceFacts implements LogTap {
       if (this.#isOn) channel.recorder?.stop();
     } else {
       // The CPU device's times cost nothing.
-      const deviceTimes = channel.backend === 'cpu' || wishes.some((wish) => wish.deviceTimes);
-      channel.recorder?.start(Math.max(...wishes.map(({ most }) => most)), deviceTimes);
+      const times = channel.backend === 'cpu' ? DeviceTimes.EACH : (Math.max(...wishes.map((wish) => wish.times)) as DeviceTimes);
+      channel.recorder?.start(Math.max(...wishes.map(({ most }) => most)), times);
       if (!this.#isOn) void this.#align();
     }
     this.#isOn = wishes.length > 0;

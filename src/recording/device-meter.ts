@@ -1,6 +1,6 @@
 // Counts the operations that this thread submits to one device for the usages in whose contexts it does.
 // Thread: owner.
-import { Opcode, RecordedKind } from '../protocol/protocol.gen.js';
+import { DeviceTimes, Opcode, RecordedKind } from '../protocol/protocol.gen.js';
 import type { OperationKind } from '../core/base/snapshots.js';
 import type { DeviceCore } from '../core/device/device-core.js';
 import { kindOfOpcode } from '../core/timeline/operation-log.js';
@@ -40,7 +40,7 @@ export class DeviceMeter implements FactListener {
   askForTimes(): void {
     if (this.#hasTimes || !this.#facts.hasRecorder) return;
     this.#hasTimes = true;
-    this.#facts.add(this, { most: MOST_FACTS, deviceTimes: true });
+    this.#facts.add(this, { most: MOST_FACTS, times: DeviceTimes.SHARED });
   }
 
   submitted(timeline: Timeline, ticket: number, opcode: number): void {

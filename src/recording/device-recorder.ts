@@ -1,23 +1,21 @@
 // The operations of one device: what its channel tells of each record, beside what this thread knows of its own.
 // Thread: owner.
-import { RecordedKind } from '../protocol/protocol.gen.js';
+import { type DeviceTimes, RecordedKind } from '../protocol/protocol.gen.js';
 import { StateError, UnsupportedError } from '../core/base/errors.js';
 import { performance } from '../core/base/timers.js';
+import type { OperationKind } from '../core/base/snapshots.js';
 import type { DeviceCore } from '../core/device/device-core.js';
-import { kindOfOpcode, type NamedFacts, type WaitNote } from '../core/timeline/operation-log.js';
+import { kindOfOpcode, type WaitNote } from '../core/timeline/operation-log.js';
 import type { Timeline } from '../core/timeline/timeline.js';
 import { DeviceFacts, type Fact, type FactListener } from './device-facts.js';
 import { reasonOf } from './park-reasons.js';
-import type { AwaitedPoint, Parked, RecordedOperation, RecordedSpan } from './recorded.js';
+import { OperationColumns } from './operation-columns.js';
+import type { AwaitedPoint, RecordedOperation, RecordedSpan } from './recorded.js';
 
 /** Facts of an operation: submitted, issued, ran, and a reason to wait. */
 const FACTS_OF_OPERATION = 4;
 /** The share of the operations that stays when there are too many, so that they go in larger parts. */
 const KEPT_SHARE = 0.9;
-const MOST_UNREAD = 2;
-
-/** Grows while its facts arrive. */
-type Growing = { -readonly [K in keyof RecordedOperation]?: K extends 'parked' ? Parked[] : RecordedOperation[K] };
 
 /** A device has one recording of each thread. */
 const recorded: WeakSet<DeviceCore> = new WeakSet();
@@ -29,15 +27,13 @@ export class DeviceRecorder implements FactListener {
   readonly #most: number;
   readonly #facts: DeviceFacts;
   readonly #onSpan: (span: RecordedSpan) => void;
-  /** By the stream's slot and the record's ticket. */
-  readonly #streams: Map<number, Map<number, Growing>> = new Map();
-  readonly #labels: Map<number, string> = new Map();
-  /** By slot, the last ticket that was dropped. */
-  readonly #droppedTo: Map<number, number> = new Map();
-  #count = 0;
+  /** By the stream's slot. Streams use a slot one after the other. */
+  readonly #streams: OperationColumns[] = [];
+  /** Operations of this thread since the last reading. */
+  #unread = 0;
 
   /** Throws StateError if the device is being recorded already, and UnsupportedError for a device of `createTestDevice`. */
-  constructor(core: DeviceCore, most: number, deviceTimes: boolean, onSpan: (span: RecordedSpan) => void) {
+  constructor(core: DeviceCore, most: number, times: DeviceTimes, onSpan: (span: RecordedSpan) => void) {
     this.#onSpan = onSpan;
     this.core = core;
     this.#most = most;
@@ -51,26 +47,27 @@ export class DeviceRecorder implements FactListener {
       throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
     }
     recorded.add(core);
-    for (const { slot, label } of core.timelines) this.#labels.set(slot, label);
-    this.#facts.add(this, { most: most * FACTS_OF_OPERATION, deviceTimes });
+    for (const { slot, label } of core.timelines) this.#stream(slot).label = label;
+    this.#facts.add(this, { most: most * FACTS_OF_OPERATION, times });
   }
 
-  named(timeline: Timeline, ticket: number, facts: NamedFacts): void {
-    Object.assign(this.#own(timeline, ticket), facts);
+  named(timeline: Timeline, ticket: number, id: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): void {
+    const stream = this.#own(timeline);
+    stream.named(stream.at(ticket), id, kind, label, bytes);
+    // A loop that submits without a turn of the event loop reads nothing.
+    if (++this.#unread > this.#most) this.#drop();
   }
 
   waits(timeline: Timeline, { ticket, cause, otherTicket }: WaitNote, other: Timeline | undefined): void {
-    const operation = this.#own(timeline, ticket);
-    operation.kind = other === undefined ? 'host' : 'wait';
-    if (other !== undefined) {
-      operation.after = {
-        device: other.log.device,
-        stream: other.label,
-        slot: other.slot,
-        ticket: otherTicket,
-        cause,
-      } satisfies AwaitedPoint;
-    }
+    const after: AwaitedPoint | undefined = other && {
+      device: other.log.device,
+      stream: other.label,
+      slot: other.slot,
+      ticket: otherTicket,
+      cause,
+    };
+    const stream = this.#own(timeline);
+    stream.waits(stream.at(ticket), after);
   }
 
   waited(wait: Promise<void>, timeline: Timeline, ticket: number): void {
@@ -102,15 +99,7 @@ export class DeviceRecorder implements FactListener {
 
   /** In the order of their tickets within each stream. Records that only order others are left out. */
   operations(): RecordedOperation[] {
-    const found: RecordedOperation[] = [];
-    for (const [slot, operations] of this.#streams) {
-      const label = this.#labels.get(slot) ?? `stream ${slot} of another thread`;
-      for (const [ticket, operation] of operations) {
-        const { kind, stream = label } = operation;
-        if (kind !== undefined) found.push({ ...operation, device: this.core.name, stream, slot, ticket, kind });
-      }
-    }
-    return found;
+    return this.#streams.flatMap((stream, slot) => stream.operations(this.core.name, slot));
   }
 
   lost(count: number): void {
@@ -118,66 +107,43 @@ export class DeviceRecorder implements FactListener {
   }
 
   noted({ kind, detail, slot, ticket, beginMs, endMs }: Fact): void {
-    if (ticket <= (this.#droppedTo.get(slot) ?? 0)) return;
-    const operation = this.#at(slot, ticket);
+    const stream = this.#stream(slot);
+    const row = stream.at(ticket);
+    if (row < 0) return;
     switch (kind) {
       case RecordedKind.SUBMITTED:
-        operation.submittedMs = beginMs;
-        this.#knowKind(operation, detail);
+        stream.submitted(row, beginMs, kindOfOpcode(detail));
         break;
       case RecordedKind.PARKED:
-        (operation.parked ??= []).push({ reason: reasonOf(detail), fromMs: beginMs });
+        stream.parked(row, { reason: reasonOf(detail), fromMs: beginMs });
         break;
       case RecordedKind.ISSUED:
-        operation.issuedMs = beginMs;
-        this.#knowKind(operation, detail);
+        stream.issued(row, beginMs, kindOfOpcode(detail));
         break;
       case RecordedKind.RAN:
-        operation.startMs = beginMs;
-        operation.endMs = endMs;
+        stream.ran(row, beginMs, endMs, detail);
     }
   }
 
-  /** Of a record that no operation names. */
-  #knowKind(operation: Growing, opcode: number): void {
-    const kind = kindOfOpcode(opcode);
-    if (kind !== undefined) operation.kind ??= kind;
+  #stream(slot: number): OperationColumns {
+    return (this.#streams[slot] ??= new OperationColumns());
   }
 
-  #own(timeline: Timeline, ticket: number): Growing {
-    this.#labels.set(timeline.slot, timeline.label);
-    const operation = this.#at(timeline.slot, ticket);
-    operation.stream = timeline.label;
-    return operation;
-  }
-
-  #at(slot: number, ticket: number): Growing {
-    let operations = this.#streams.get(slot);
-    if (operations === undefined) this.#streams.set(slot, (operations = new Map()));
-    let operation = operations.get(ticket);
-    if (operation === undefined) {
-      operation = {};
-      operations.set(ticket, operation);
-      this.#count++;
-      // A loop that submits without a turn of the event loop reads nothing.
-      if (this.#count > MOST_UNREAD * this.#most) this.#drop();
-    }
-    return operation;
+  #own(timeline: Timeline): OperationColumns {
+    const stream = this.#stream(timeline.slot);
+    stream.label = timeline.label;
+    return stream;
   }
 
   /** If there are too many: the oldest of each stream go. */
   #drop(): void {
-    if (this.#count <= this.#most) return;
-    const share = 1 - (this.#most * KEPT_SHARE) / this.#count;
-    for (const [slot, operations] of this.#streams) {
-      let left = Math.ceil(operations.size * share);
-      for (const ticket of operations.keys()) {
-        if (left-- === 0) break;
-        operations.delete(ticket);
-        this.#droppedTo.set(slot, Math.max(ticket, this.#droppedTo.get(slot) ?? 0));
-        this.#count--;
-        this.dropped++;
-      }
+    this.#unread = 0;
+    let count = 0;
+    for (const stream of this.#streams) count += stream?.length ?? 0;
+    if (count <= this.#most) return;
+    const share = 1 - (this.#most * KEPT_SHARE) / count;
+    for (const stream of this.#streams) {
+      if (stream !== undefined) this.dropped += stream.drop(Math.ceil(stream.length * share));
     }
   }
 }

@@ -63,7 +63,7 @@ export function perfettoTrace(recorded: Recorded): Uint8Array {
   return packets.finish();
 }
 
-function notesOf({ id, ticket, bytes, submittedMs, issuedMs, parked, after }: RecordedOperation, originMs: number): Notes {
+function notesOf({ id, ticket, bytes, submittedMs, issuedMs, timedTogether, parked, after }: RecordedOperation, originMs: number): Notes {
   const since = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms - originMs);
   return {
     id,
@@ -71,6 +71,7 @@ function notesOf({ id, ticket, bytes, submittedMs, issuedMs, parked, after }: Re
     bytes,
     'submitted (ms)': since(submittedMs),
     'issued (ms)': since(issuedMs),
+    'timed together': timedTogether,
     parked: parked?.map(({ reason, fromMs }) => `${reason} from ${(fromMs - originMs).toFixed(3)} ms`).join(', '),
     'waited for': after && `ticket ${after.ticket} of ${after.stream} on ${after.device} (${after.cause})`,
   };

@@ -56,6 +56,11 @@ export interface RecordedOperation {
   /** The device began and ended it. Of a wait: when the stream came to it, and when it went on. */
   readonly startMs?: number;
   readonly endMs?: number;
+  /**
+   * The GPU timed so many operations together, because they were short: `startMs` and `endMs` assume that each took equally long. Undefined
+   * if it was timed alone.
+   */
+  readonly timedTogether?: number;
   /** What it had to wait for. */
   readonly after?: AwaitedPoint;
 }

@@ -47,7 +47,7 @@ export class WorkerChannel implements Channel {
   readonly arena: GrowableSharedBuffer;
   readonly address: DeviceAddress;
   readonly recorder: ChannelRecorder = {
-    start: (most, wantsTimes) => this.#binding.startRecording(this.id, most, wantsTimes),
+    start: (most, times) => this.#binding.startRecording(this.id, most, times),
     stop: () => this.#binding.stopRecording(this.id),
     take: (into) => this.#binding.takeTimes(this.id, into),
   };

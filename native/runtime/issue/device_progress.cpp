@@ -16,7 +16,8 @@ void DeviceProgress::NoteIssued(StreamState& stream) {
 void DeviceProgress::Signal() {
   for (StreamState* const stream : unfinished_) {
     if (stream->backend == nullptr || !std::exchange(stream->needs_word, false)) continue;
-    if (stream->Completed() < stream->accepted) Note(stream->backend->Signal());
+    // A recorded timeline has the end of what has completed already, too.
+    if (stream->Completed() < stream->accepted || stream->WantsTimes()) Note(stream->backend->Signal());
   }
 }
 

@@ -4,7 +4,7 @@
 // `submit` and `arm` are on the hot path; the other members are used once per stream, kernel or chunk of host memory.
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
-import type { HandleKind, PeerWhat } from '../../protocol/protocol.gen.js';
+import type { DeviceTimes, HandleKind, PeerWhat } from '../../protocol/protocol.gen.js';
 import type { BackendName, ChannelStats, FailurePart, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
@@ -38,10 +38,10 @@ export interface VariableSpec {
 /** What a device notes for a recorded timeline. */
 export interface ChannelRecorder {
   /**
-   * From now on the device notes for this thread when each record is submitted, parked and issued, and with `wantsTimes` when it ran: at most
-   * `most` facts between two calls of `take`, then the oldest go. A further call changes that.
+   * From now on the device notes for this thread when each record is submitted, parked and issued, and, if `times` wants it, when it ran: at
+   * most `most` facts between two calls of `take`, then the oldest go. A further call changes that.
    */
-  start(most: number, wantsTimes: boolean): void;
+  start(most: number, times: DeviceTimes): void;
   stop(): void;
   /** Writes entries of RecordedTime. Returns how many it wrote, and how many were dropped since the last call. */
   take(into: Uint8Array): readonly [count: number, dropped: number];

@@ -105,19 +105,12 @@ export interface WaitNote {
   readonly wasNext: boolean;
 }
 
-/** What the call of an operation says of it. */
-export interface NamedFacts {
-  readonly kind: OperationKind;
-  readonly id: number;
-  readonly label?: string;
-  readonly bytes?: number;
-}
-
 /** Is told of the operations of a device while its timeline is recorded. */
 export interface LogTap {
   /** The record, which the encoder's block has, was submitted. What names it follows. */
   submitted(timeline: Timeline, ticket: number, opcode: number): void;
-  named(timeline: Timeline, ticket: number, facts: NamedFacts): void;
+  /** What the call of an operation says of it. */
+  named(timeline: Timeline, ticket: number, id: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): void;
   waits(timeline: Timeline, note: WaitNote, other: Timeline | undefined): void;
   /** The host waits for the ticket of a stream. */
   waited(wait: Promise<void>, timeline: Timeline, ticket: number): void;
@@ -190,7 +183,7 @@ export class OperationLog {
     };
     own.name = (ticket, kind, label, bytes) => {
       const id = name.call(this, ticket, kind, label, bytes);
-      tap.named(this.#timeline, ticket, { id, kind, ...(label !== undefined && { label }), ...(bytes !== undefined && { bytes }) });
+      tap.named(this.#timeline, ticket, id, kind, label, bytes);
       return id;
     };
     own.wait = (ticket, cause, other, otherTicket) => {

@@ -132,7 +132,7 @@ const RIGHT = {
   memoryAddress: [channel, 1 << 22],
   isPeerGranted: [channel, 0, true],
   holdChannel: [channel, false],
-  startRecording: [channel, 100, false],
+  startRecording: [channel, 100, 0],
   stopRecording: [channel],
   takeTimes: [channel, new Uint8Array(64)],
   alignClocks: [channel],
