@@ -76,6 +76,8 @@ export { array, copy, empty, fill, full, ones, pinned, print, zeros } from './co
 export type { PrintOptions, PrintStyle } from './core/api/array-print.js';
 export type { Nested } from './core/elements/array-text.js';
 export type { DeviceLike } from './core/api/open-devices.js';
+export type { OperationMessage } from './core/operations/traced-operation.js';
+export type { CompileMessage, ItemMessage, OpenMessage, StageMessage, TracedEnd } from './core/base/trace.js';
 export type { Activity, Operation, OperationStatus, OperationTiming } from './core/operations/operation.js';
 export { operationsOf } from './core/operations/operation-iterator.js';
 export type { BatchPolicy, LossPolicy } from './core/operations/operation-iterator.js';

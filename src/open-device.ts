@@ -20,7 +20,7 @@ import { CompletionPolling, longestPoll } from './core/waits/completion-polling.
 import { checksByDefault, refusedCheck } from './core/api/check-options.js';
 import { scheduleCode } from './core/api/schedule.js';
 import { checkOrdering } from './core/api/stream-options.js';
-import { devicesChannel } from './core/base/trace.js';
+import { devicesChannel, isTraced, type OpenMessage, openTrace, tracePromise } from './core/base/trace.js';
 import { diagnoseWait } from './core/waits/wait-diagnosis.js';
 import { checkWaitOptions, waitWith } from './core/waits/wait.js';
 import type { Binding } from './native/binding.js';
@@ -92,7 +92,17 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * running operations.
  * @example await using device = await openDevice();
  */
-export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions = {}): Promise<Device> {
+export function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions = {}): Promise<Device> {
+  return traced(spec, () => openNow(spec, given));
+}
+
+/** With a subscriber of `millrace:open`. */
+function traced(spec: unknown, opens: () => Promise<Device>): Promise<Device> {
+  const message: OpenMessage = { device: String(spec) };
+  return isTraced(openTrace) ? tracePromise(openTrace, message, opens) : opens();
+}
+
+async function openNow(spec: DeviceSpec, given: OpenOptions): Promise<Device> {
   const asked = checkOptions(spec, given);
   const opts: Opening = { ...given, images: imagesFolder(given.images) };
   const { signal } = opts;
@@ -145,7 +155,11 @@ export async function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions =
  * AbortError. The main thread forwards the request, so its event loop must not be blocked meanwhile.
  * @example await using device = await openShared(token);
  */
-export async function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'signal'> = {}): Promise<Device> {
+export function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'signal'> = {}): Promise<Device> {
+  return traced('shared', () => openOfOther(token, opts));
+}
+
+async function openOfOther(token: DeviceToken, opts: Pick<OpenOptions, 'signal'>): Promise<Device> {
   const { address, ordering } = checkDeviceToken(token);
   checkOrdering(ordering);
   checkOptionNames(opts, ['signal']);

@@ -2,6 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { styleText } from 'node:util';
 import {
+  type CompileMessage,
   diagnostics,
   f32,
   input,
@@ -16,6 +17,7 @@ import {
   type MillraceError,
 } from '../index.js';
 
+const BUILT = 'tracing:millrace:compile:asyncEnd';
 const COUNT = 1 << 20;
 const FACTOR = 3;
 const COLOURS = { ok: 'green', warning: 'yellow', error: 'red' } as const;
@@ -54,8 +56,8 @@ async function tryDevice(id: DeviceName, hasImages: boolean): Promise<Finding> {
     y[i] = factor * x[i]! + y[i]!;
   });
   let isFromCache = false;
-  const built = (message: unknown): void => void (isFromCache = (message as { readonly fromCache: boolean }).fromCache);
-  subscribe('millrace:build', built);
+  const built = (message: unknown): void => void (isFromCache = (message as CompileMessage).result?.fromCache === true);
+  subscribe(BUILT, built);
   const start = performance.now();
   try {
     await using device = await openDevice(id);
@@ -84,7 +86,7 @@ async function tryDevice(id: DeviceName, hasImages: boolean): Promise<Finding> {
     const [value = '', ...help] = linesOf(error as Error);
     return { name, status: 'error', value, ...(help.length > 0 && { remedy: help.join(' ') }) };
   } finally {
-    unsubscribe('millrace:build', built);
+    unsubscribe(BUILT, built);
   }
 }
 

@@ -6,8 +6,7 @@
 //
 // Thread: owner.
 import { ArgumentError, StateError } from '../core/base/errors.js';
-import { performance } from '../core/base/timers.js';
-import { type Span, spansChannel } from '../core/base/trace.js';
+import { isTraced, type StageMessage, stageTrace, tracePromise } from '../core/base/trace.js';
 import { Operation } from '../core/operations/operation.js';
 import { type DType, type DTypeLike } from '../core/elements/dtype.js';
 import { checkDType } from '../core/elements/dtype-names.js';
@@ -164,14 +163,12 @@ export class LaneTurn extends ArrayFactory implements Lane {
   }
 
   time<P extends PromiseLike<unknown>>(name: string, work: P): P {
-    const { index: lane, device } = this;
-    const startMs = performance.now();
     this.#meter.begin(name);
-    const end = (): void => {
-      this.#meter.end(name);
-      if (spansChannel.hasSubscribers)
-        spansChannel.publish({ kind: 'stage', name, lane, device: device.core.name, startMs, endMs: performance.now() } satisfies Span);
-    };
+    const end = (): void => this.#meter.end(name);
+    if (isTraced(stageTrace)) {
+      const message: StageMessage = { device: this.device.core.name, lane: this.index, name };
+      tracePromise(stageTrace, message, () => Promise.resolve(work)).catch(() => undefined);
+    }
     work.then(end, end);
     return work;
   }

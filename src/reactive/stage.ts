@@ -11,8 +11,8 @@ import { type Lane, LaneTurn, type Slot } from './lane.js';
 import { LaneAbort } from './lane-abort.js';
 import type { Meter } from './meter.js';
 import { isObservable, type Sink } from './observe.js';
-import { performance, setImmediate } from '../core/base/timers.js';
-import { type Span, spansChannel } from '../core/base/trace.js';
+import { setImmediate } from '../core/base/timers.js';
+import { isTraced, type ItemMessage, itemTrace, tracePromise } from '../core/base/trace.js';
 
 /** What a stage returns: a promise or an Observable. Arrays and strings, which RxJS would flatten silently, are not accepted. */
 export type Staged<R> = PromiseLike<R> | Observable<R>;
@@ -25,6 +25,11 @@ export type Stage<T, R> = (item: T, lane: Lane) => Staged<R>;
 
 export function checkStage(stage: unknown): void {
   if (typeof stage !== 'function') throw badArgument('stage', stage, `The stage (${show(stage)}) is not a function.`);
+}
+
+/** Why an attempt failed. */
+interface Failure {
+  readonly value: unknown;
 }
 
 /** How an item ended. */
@@ -71,7 +76,8 @@ export class StagedItem<T, R> {
     for (let attempt = 1; ; attempt++) {
       const abort = new LaneAbort();
       this.#attempt = abort;
-      const error = await this.#try(attempt, abort);
+      const tries = (): Promise<Failure | undefined> => this.#try(attempt, abort);
+      const error = await (isTraced(itemTrace) ? this.#traced(attempt, tries) : tries());
       if (error === undefined) return { kind: 'done' };
       if (this.#isAborted || this.#isDeviceGone(error.value)) return { kind: 'failed', error: error.value };
       try {
@@ -89,10 +95,15 @@ export class StagedItem<T, R> {
     }
   }
 
+  #traced(attempt: number, tries: () => Promise<Failure | undefined>): Promise<Failure | undefined> {
+    const { index: lane, device } = this.#slot;
+    const message: ItemMessage = { device: device.core.name, lane, attempt };
+    return tracePromise(itemTrace, message, tries, (failure) => failure?.value);
+  }
+
   /** Undefined when the attempt succeeded. */
-  async #try(number: number, abort: LaneAbort): Promise<{ readonly value: unknown } | undefined> {
+  async #try(number: number, abort: LaneAbort): Promise<Failure | undefined> {
     const { policy, stage, meter } = this.#settings;
-    const startMs = performance.now();
     const turn = new LaneTurn(this.#slot, abort, number, meter);
     // If the attempt may be repeated, keep its results until it succeeds, so that no result is emitted twice.
     const held: R[] = [];
@@ -117,18 +128,11 @@ export class StagedItem<T, R> {
       return { value: firstCause(error) };
     } finally {
       isOver = true;
-      if (spansChannel.hasSubscribers) this.#tell(number, startMs);
       // A stage that still runs may write to the arrays, for example from a pool's thread, so dispose them when it settles.
       const end = (): void => turn.end(hasFailed);
       if (policy.stageTimeoutMs === undefined) end();
       else work.then(end, end);
     }
-  }
-
-  #tell(attempt: number, startMs: number): void {
-    const { index: lane, device } = this.#slot;
-    const name = attempt === 1 ? 'item' : `item, attempt ${attempt}`;
-    spansChannel.publish({ kind: 'item', name, lane, device: device.core.name, startMs, endMs: performance.now() } satisfies Span);
   }
 
   async #withLimit(work: Promise<void>, limitMs: number, abort: LaneAbort): Promise<void> {

@@ -3,12 +3,24 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { performance } from '../core/base/timers.js';
-import { buildsChannel, type Span, spansChannel } from '../core/base/trace.js';
+import {
+  type CompileMessage,
+  compileTrace,
+  type ItemMessage,
+  itemTrace,
+  type StageMessage,
+  stageTrace,
+  type Trace,
+} from '../core/base/trace.js';
 import type { RecordedSpan } from './recorded.js';
 
 /** The event loop is looked at so often, and shorter stalls are not told. */
 export const LOOK_MS = 10;
 const DROPPED_SHARE = 0.1;
+
+interface TracedSpans extends Pick<Trace, 'start' | 'asyncEnd'> {
+  readonly told: (message: unknown) => void;
+}
 
 export class HostSpans {
   dropped = 0;
@@ -17,11 +29,23 @@ export class HostSpans {
   #spans: RecordedSpan[] = [];
   readonly #collections = new PerformanceObserver((list) => this.#collected(list.getEntries()));
   #lookedAtMs = performance.now();
+  /** By message. */
+  readonly #starts: WeakMap<object, number> = new WeakMap();
+  readonly #traced: readonly TracedSpans[] = [
+    this.#ended<ItemMessage>(itemTrace, ({ device, lane, attempt }) => {
+      const name = attempt === 1 ? 'item' : `item, attempt ${attempt}`;
+      return { kind: 'item', name, lane, device };
+    }),
+    this.#ended<StageMessage>(stageTrace, ({ device, lane, name }) => ({ kind: 'stage', name, lane, device })),
+    this.#ended<CompileMessage>(compileTrace, ({ device, kernel }) => ({ kind: 'build', name: `build ${kernel}`, device })),
+  ];
 
   constructor(most: number) {
     this.#most = most;
-    subscribe(spansChannel.name, this.#onSpan);
-    subscribe(buildsChannel.name, this.#onBuild);
+    for (const { start, asyncEnd, told } of this.#traced) {
+      subscribe(start.name, this.#onStart);
+      subscribe(asyncEnd.name, told);
+    }
     this.#collections.observe({ entryTypes: ['gc'] });
   }
 
@@ -37,8 +61,10 @@ export class HostSpans {
     this.look();
     this.#collected(this.#collections.takeRecords());
     this.#collections.disconnect();
-    unsubscribe(spansChannel.name, this.#onSpan);
-    unsubscribe(buildsChannel.name, this.#onBuild);
+    for (const { start, asyncEnd, told } of this.#traced) {
+      unsubscribe(start.name, this.#onStart);
+      unsubscribe(asyncEnd.name, told);
+    }
     this.#hasEnded = true;
   }
 
@@ -46,13 +72,17 @@ export class HostSpans {
     return this.#spans;
   }
 
-  readonly #onSpan = (message: unknown): void => this.add(message as Span);
+  readonly #onStart = (message: unknown): void => void this.#starts.set(message as object, performance.now());
 
-  readonly #onBuild = (message: unknown): void => {
-    const { device, kernel, ms } = message as { readonly device: string; readonly kernel: string; readonly ms: number };
-    const endMs = performance.now();
-    this.add({ kind: 'build', name: `build ${kernel}`, device, startMs: endMs - ms, endMs });
-  };
+  /** By what the trace publishes at its end. */
+  #ended<M extends object>({ start, asyncEnd }: Trace, spanOf: (message: M) => Omit<RecordedSpan, 'startMs' | 'endMs'>): TracedSpans {
+    const told = (message: unknown): void => {
+      // What began before the recording is not in it.
+      const startMs = this.#starts.get(message as M);
+      if (startMs !== undefined) this.add({ ...spanOf(message as M), startMs, endMs: performance.now() });
+    };
+    return { start, asyncEnd, told };
+  }
 
   #collected(entries: readonly { readonly startTime: number; readonly duration: number }[]): void {
     for (const { startTime, duration } of entries)

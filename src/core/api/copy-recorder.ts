@@ -2,6 +2,7 @@
 // Thread: the one that made it.
 import type { AllocKind } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
+import { copyTrace, isTraced } from '../base/trace.js';
 import { submitBatch } from '../copies/batch.js';
 import type { CopyPlan } from '../copies/copy-plan.js';
 import { refuseOrdinary, submitTransfer } from '../copies/transfer.js';
@@ -11,6 +12,7 @@ import type { DType, HostArray, HostOf, ScalarInput } from '../elements/dtype.js
 import { ArraySlot, ScalarSlot } from '../graphs/slots.js';
 import { allocateArray } from '../memory/texture-memory.js';
 import type { Operation } from '../operations/operation.js';
+import { traceOperation } from '../operations/traced-operation.js';
 import type { Timeline } from '../timeline/timeline.js';
 import type { WaitOptions } from '../waits/wait.js';
 import { ArrayFactory, type DTypeOf } from './array-factory.js';
@@ -40,6 +42,8 @@ export abstract class CopyRecorder extends ArrayFactory {
   abstract readonly ordering: Ordering;
   /** @internal */
   abstract timeline: Timeline;
+  /** The stream's name in messages and in `device.inspect()`. */
+  abstract readonly label: string;
   /** @internal Throws if the stream takes no work any more. */
   abstract checkOpen(): void;
   /** @internal */
@@ -134,6 +138,16 @@ export abstract class CopyRecorder extends ArrayFactory {
     opts?: CopyOptions,
   ): Operation;
   copy(dst: unknown, src: unknown, given?: CopyOptions): Operation {
+    return this.#traced(() => this.#copy(dst, src, given));
+  }
+
+  /** With a subscriber of `millrace:copy`. The nodes of a capture are not traced. */
+  #traced(submit: () => Operation): Operation {
+    if (!isTraced(copyTrace) || this.timeline.recording !== undefined) return submit();
+    return traceOperation(copyTrace, { device: this.core.name, stream: this.label }, submit);
+  }
+
+  #copy(dst: unknown, src: unknown, given: CopyOptions | undefined): Operation {
     const isOfTexture = dst instanceof Texture || src instanceof Texture;
     const opts = readCopyOptions(given, isOfTexture ? ['label', 'transfer'] : undefined);
     this.checkOpen();
@@ -155,6 +169,10 @@ export abstract class CopyRecorder extends ArrayFactory {
    * @example await stream.copyBatch([[keys, hostKeys], [values, hostValues]]).done;
    */
   copyBatch(pairs: readonly CopyPair[], opts?: CopyBatchOptions): Operation {
+    return this.#traced(() => this.#copyBatch(pairs, opts));
+  }
+
+  #copyBatch(pairs: readonly CopyPair[], opts: CopyBatchOptions | undefined): Operation {
     const given = readBatch(pairs, opts);
     this.checkOpen();
     const plan = planBatch(this.core, given);

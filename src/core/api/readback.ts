@@ -6,12 +6,14 @@
 import { badArgument, show } from '../base/arguments.js';
 import { isDetached, plainView } from '../base/buffers.js';
 import { checkHostBytes } from '../base/host-bytes.js';
+import { copyTrace, isTraced } from '../base/trace.js';
 import { HostRead, Loan } from '../copies/download.js';
 import { submitCopy } from '../copies/transfer.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { DTYPES, type DType, type HostOf, isHostOf } from '../elements/dtype.js';
 import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import type { Operation } from '../operations/operation.js';
+import { traceOperation } from '../operations/traced-operation.js';
 import type { StridedArray } from './strided-array.js';
 
 /** Smaller results go through page-locked memory of their size: that costs less than two messages to the worker. */
@@ -53,11 +55,17 @@ export async function readArray<D extends DType>(
   const site: StreamContext = { core: stream.core, timeline: stream.timeline, ordering: 'tracked', isReadback: true };
   const isLent = into === undefined && byteLength > LEAST_LENT;
   const copied = isLent ? new Loan(site, byteLength) : new HostRead(site, byteLength);
-  const { ticket, parts } = copied.submit((dst) => {
-    if (byteLength > 0) return submitCopy(site, dst, array.region, array.elements, undefined);
-    return { ticket: site.core.submit(site.timeline, site.core.encoder.nop(site.timeline.slot)), parts: undefined };
-  });
-  const operation = stream.readBack(ticket, byteLength).moves(undefined, parts);
+  let ticket = 0;
+  const submit = (): Operation => {
+    const submitted = copied.submit((dst) => {
+      if (byteLength > 0) return submitCopy(site, dst, array.region, array.elements, undefined);
+      return { ticket: site.core.submit(site.timeline, site.core.encoder.nop(site.timeline.slot)), parts: undefined };
+    });
+    ticket = submitted.ticket;
+    return stream.readBack(ticket, byteLength).moves(undefined, submitted.parts);
+  };
+  const { core, timeline } = site;
+  const operation = isTraced(copyTrace) ? traceOperation(copyTrace, { device: core.name, stream: timeline.label }, submit) : submit();
   const bytes = target && new Uint8Array(target.buffer, target.byteOffset, byteLength);
   const buffer = await copied.take({ operation, ticket, sources }, opts, bytes);
   return into ?? (new DTYPES[array.dtype].make(buffer) as HostOf[D]);

@@ -6,6 +6,7 @@ import { AllocKind } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import { nextSerial } from '../base/serial.js';
 import type { OperationKind } from '../base/snapshots.js';
+import { isTraced, launchTrace } from '../base/trace.js';
 import { STREAM_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { GraphCore } from '../graphs/graph-core.js';
@@ -22,6 +23,7 @@ import { type HoldOptions, submitHold } from '../operations/hold-function.js';
 import { checkHostCall, type HostOptions, type HostResult, submitHost } from '../operations/host-function.js';
 import { LaunchCalls } from '../operations/launch-calls.js';
 import { Operation } from '../operations/operation.js';
+import { traceOperation } from '../operations/traced-operation.js';
 import { takeId } from '../timeline/operation-log.js';
 import type { Point, StreamRecording, Timeline } from '../timeline/timeline.js';
 import { DeviceArray } from './array.js';
@@ -142,6 +144,14 @@ export abstract class Recorder extends CopyRecorder {
    */
   launch<P extends Params>(graph: Graph<P>, ...values: GraphValues<NoInfer<P>>): Operation;
   launch(kernel: Kernel | Graph<Params>, shape?: unknown, args?: unknown): Operation {
+    if (isTraced(launchTrace) && this.timeline.recording === undefined) {
+      const message = { device: this.core.name, stream: this.label, name: kernel instanceof Graph ? kernel.label : kernel?.name };
+      return traceOperation(launchTrace, message, () => this.#launch(kernel, shape, args));
+    }
+    return this.#launch(kernel, shape, args);
+  }
+
+  #launch(kernel: Kernel | Graph<Params>, shape: unknown, args: unknown): Operation {
     this.checkOpen();
     if (kernel instanceof Graph) return this.#launchGraph(kernel, shape, args);
     if (this.#kernel !== kernel || this.#plan === undefined || this.#plan.isGivenUp) {

@@ -3,7 +3,7 @@
 // When a build fails for a reason outside the source (no compiler, no memory, a signal), its plan is given up. The next launch or
 // `compile` builds the kernel again under a new handle. Launches submitted before fail with the error of the first build.
 // Thread: owner.
-import { buildsChannel } from '../base/trace.js';
+import { type CompileMessage, compileTrace, isTraced, tracePromise } from '../base/trace.js';
 import { CompileError, DeviceLostError, InternalError, UnsupportedError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import { checkKernel, KernelPlan } from './kernel-plan.js';
@@ -67,14 +67,13 @@ export class KernelRegistry {
     checkKernel(kernel, info);
     const handle = this.#handles.take();
     const module = kernel.module && this.module(kernel.module);
-    const built = this.#channel.build(handle, kernel.build, module?.number);
+    const build = (): ReturnType<Channel['build']> => this.#channel.build(handle, kernel.build, module?.number);
+    const message: CompileMessage = { device: this.#device, kernel: kernel.name };
+    const built = isTraced(compileTrace) ? tracePromise(compileTrace, message, build) : build();
     const plan = new KernelPlan(kernel, handle, this.#channel, built, module);
     // The kernel's launches report the error; without a launch it is not reported.
     built.then(
-      (report) => {
-        plan.learn(report.limits);
-        if (buildsChannel.hasSubscribers) buildsChannel.publish({ device: this.#device, kernel: kernel.name, ...report });
-      },
+      (report) => plan.learn(report.limits),
       (error: unknown) => {
         plan.isBuilding = false;
         if (mayPass(error)) this.#giveUp(kernel, plan);

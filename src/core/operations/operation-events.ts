@@ -205,12 +205,7 @@ export class OperationReports {
 
   /** The device has finished it. The event loop's part of it or of an earlier operation, or the reason of a failure, may still be pending. */
   #finish(followed: Followed): void {
-    const { core } = this.#site;
-    const timeline = this.#timeline;
-    const { operation, ticket } = followed;
-    const onItsWay =
-      core.hostCompletions.hostCompleted(timeline, operation.hostCompletion?.ticket ?? ticket) ??
-      (operation.reason instanceof Promise ? operation.reason : undefined);
+    const onItsWay = followed.operation.missing;
     if (onItsWay === undefined) followed.finishedAt = performance.now();
     else {
       void onItsWay.then(() => {

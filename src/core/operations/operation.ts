@@ -301,6 +301,30 @@ export class Operation implements OperationInfo {
     return this.#end()?.error ?? (this.status === 'failed' ? this.failure : undefined);
   }
 
+  /**
+   * @internal What the device has finished may still lack the event loop's part, also of an operation before it, or the reason of its failure:
+   * resolves when it has that. Undefined if it has.
+   */
+  get missing(): Promise<unknown> | undefined {
+    const { hostCompletions } = this.#core;
+    const { reason } = this;
+    return (
+      hostCompletions.hostCompleted(this.#timeline, this.hostCompletion?.ticket ?? this.#ticket) ??
+      (reason instanceof Promise ? reason : undefined)
+    );
+  }
+
+  /** @internal Calls `tell` once it is over or lost, with the device's time if it is timed. This does not keep the process alive. */
+  whenOver(tell: (deviceMs: number | undefined) => void): void {
+    const over = (): void => {
+      const { missing, deviceMs } = this;
+      if (missing !== undefined) void missing.then(over);
+      else if (deviceMs !== undefined) void deviceMs.then(tell);
+      else tell(undefined);
+    };
+    this.#core.progress.add(this.#timeline, { ticket: this.#ticket, keepsAlive: false, settle: over, lose: () => tell(undefined) });
+  }
+
   /** @internal Sets the time of submission, on a stream with subscribers. */
   submittedAt(atMs: number): void {
     this.#submittedAt = atMs;

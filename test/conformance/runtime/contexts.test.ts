@@ -142,8 +142,11 @@ defineChapter((target) => {
       async () => {
         const seen: string[] = [];
         const hear = (name: string) => (): void => void seen.push(`${name} ${context()}`);
-        const names = ['operation', 'error', 'build', 'device'] as const;
-        const listeners = names.map((name) => [`millrace:${name}`, hear(name)] as const);
+        const names = ['operation', 'error', 'device'] as const;
+        const listeners = [
+          ...names.map((name) => [`millrace:${name}`, hear(name)] as const),
+          ['tracing:millrace:compile:asyncEnd', hear('build')] as const,
+        ];
         for (const [name, listener] of listeners) diagnostics.subscribe(name, listener);
         try {
           await mine(() =>
