@@ -7,6 +7,7 @@
 #include "cuda/context_scope.h"
 #include "cuda/graph.h"
 #include "cuda/memory.h"
+#include "cuda/transform.h"
 
 namespace millrace::cuda {
 
@@ -81,16 +82,23 @@ Result<std::shared_ptr<hal::Module>> Device::LoadModule(std::span<const std::byt
   return std::shared_ptr<hal::Module>(std::move(module).value());
 }
 
-Result<hal::PlannedCall> Device::LoadPlan(const hal::MatmulPlan& plan) {
+Result<hal::PlannedCall> Device::LoadPlan(const hal::LibraryPlan& plan) {
   MR_TRY(context_->Alive());
   const ContextScope scope(context_->handle());
   MR_TRY(context_->Check(scope.code(), "making the context current"));
+  if (const auto* const transform = std::get_if<hal::TransformPlan>(&plan)) {
+    const CufftLibrary* const library = OpenCufft();
+    if (library == nullptr) return Status(StatusCode::kUnavailable, "finding cuFFT");
+    Result<std::shared_ptr<LibraryKernel>> kernel = PlanTransform(*library, context_, *transform);
+    MR_TRY(kernel.status());
+    return hal::PlannedCall{.kernel = std::move(kernel).value(), .library = library->info};
+  }
   if (cublaslt_ == nullptr) {
     Result<std::shared_ptr<CublasLt>> opened = CublasLt::Open(context_);
     MR_TRY(opened.status());
     cublaslt_ = std::move(opened).value();
   }
-  Result<std::shared_ptr<LibraryKernel>> kernel = PlanMatmul(cublaslt_, plan);
+  Result<std::shared_ptr<LibraryKernel>> kernel = PlanMatmul(cublaslt_, std::get<hal::MatmulPlan>(plan));
   MR_TRY(kernel.status());
   return hal::PlannedCall{.kernel = std::move(kernel).value(), .library = cublaslt_->info()};
 }

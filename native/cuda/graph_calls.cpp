@@ -11,7 +11,8 @@ namespace millrace::cuda {
 
 namespace {
 
-/// Nodes may run at the same time, so each has memory of its own. Calls beyond that do without, which takes longer.
+/// Nodes may run at the same time, so each has memory of its own. Calls beyond that do without, which takes longer, if
+/// they can.
 constexpr uint64_t kMostWorkspaceBytes = 256 << 20;
 
 }  // namespace
@@ -38,12 +39,15 @@ Result<CUgraphNode> GraphWriter::WriteCall(CUgraph graph, Before before, const s
   kernel.pointers = hal::ParamPointers(node.params, node.wide);
   // Addresses that a launch gives may be aligned otherwise than those of now.
   const uint64_t bytes = call.MostWorkspaceBytes();
-  if (bytes > 0 && bytes <= kMostWorkspaceBytes - parts_.workspace_bytes) {
+  const bool needs = call.NeedsWorkspace();
+  if (bytes > 0 && (needs || bytes <= kMostWorkspaceBytes - parts_.workspace_bytes)) {
     Result<std::unique_ptr<Memory>> memory = Memory::AllocateInterprocess(context, bytes);
     if (memory.ok()) {
       kernel.workspace = memory.value()->address();
-      parts_.workspace_bytes += bytes;
+      if (!needs) parts_.workspace_bytes += bytes;
       parts_.workspaces.push_back(std::move(memory).value());
+    } else if (needs) {
+      return memory.status();
     }
   }
   Result<CapturedGraph> captured = parts_.Capture(context, node, kernel);
@@ -60,8 +64,9 @@ Status Graph::SetCall(uint32_t index) {
   const GraphParts::KernelNode& kernel = parts_.kernels[index];
   Result<CapturedGraph> captured = parts_.Capture(ContextOf(parts_.nodes[index]), node, kernel);
   MR_TRY(captured.status());
-  return CheckAll(Cuda().cuGraphExecChildGraphNodeSetParams(exec_, kernel.node, captured.value().handle()),
-                  "setting the parameters of a library's call");
+  return CheckAll(
+      Cuda().cuGraphExecChildGraphNodeSetParams(exec_, kernel.node, captured.value().handle()),
+      "setting the arrays of a library's call, which have to begin at the same multiples of bytes as before");
 }
 
 }  // namespace millrace::cuda

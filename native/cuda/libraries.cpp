@@ -1,13 +1,19 @@
 #include "cuda/libraries.h"
 
 #include "cuda/cublaslt.h"
+#include "cuda/cufft.h"
 
 namespace millrace::cuda {
 
 std::vector<hal::LibraryInfo> FindLibraries() {
   std::vector<hal::LibraryInfo> found;
   if (const CublasLtLibrary* const library = OpenCublasLt()) found.push_back(library->info);
+  if (const CufftLibrary* const library = OpenCufft()) found.push_back(library->info);
   return found;
+}
+
+bool HasTransforms() {
+  return HasCufft();
 }
 
 }  // namespace millrace::cuda

@@ -10,4 +10,7 @@ namespace millrace::cuda {
 /// Those that are installed. The first call opens them, which takes some milliseconds.
 std::vector<hal::LibraryInfo> FindLibraries();
 
+/// Whether there is a file that a library of Fourier transforms may be opened from. Opens nothing.
+bool HasTransforms();
+
 }  // namespace millrace::cuda

@@ -21,6 +21,8 @@ class LibraryKernel : public hal::Kernel {
   [[nodiscard]] virtual uint64_t WorkspaceBytes(std::span<void* const> params) const = 0;
   /// The same for the parameters that need the most.
   [[nodiscard]] virtual uint64_t MostWorkspaceBytes() const = 0;
+  /// Whether it fails without that memory.
+  [[nodiscard]] virtual bool NeedsWorkspace() const { return false; }
   /// Submits the call. `workspace`: of that size, or null, which may take longer. Thread: any, with the context
   /// current.
   [[nodiscard]] virtual Status Call(CUstream stream, std::span<void* const> params, std::byte* workspace) = 0;

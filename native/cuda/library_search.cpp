@@ -2,8 +2,12 @@
 
 #include <dlfcn.h>
 #include <glob.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "cuda/driver.h"
@@ -50,10 +54,10 @@ std::vector<std::string> Patterns(const std::string& file) {
 
 }  // namespace
 
-std::vector<std::string> LibraryCandidates(const char* variable, const std::string& stem) {
+std::vector<std::string> LibraryCandidates(const char* variable, const std::string& stem, int newest) {
   if (std::string chosen = Environment(variable); !chosen.empty()) return {std::move(chosen)};
   const std::string file = "lib" + stem + ".so";
-  std::vector<std::string> paths = {file + ".13", file + ".12", file};
+  std::vector<std::string> paths = {file + '.' + std::to_string(newest), file + '.' + std::to_string(newest - 1), file};
   for (const std::string& pattern : Patterns(file + "*")) {
     glob_t found = {};
     if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
@@ -63,6 +67,20 @@ std::vector<std::string> LibraryCandidates(const char* variable, const std::stri
     globfree(&found);
   }
   return paths;
+}
+
+bool LoaderFinds(const std::string& path) {
+  const auto exists = [](const std::string& file) { return access(file.c_str(), R_OK) == 0; };
+  if (path.find('/') != std::string::npos) return exists(path);
+  for (std::stringstream folders(Environment("LD_LIBRARY_PATH")); folders.good();) {
+    std::string folder;
+    std::getline(folders, folder, ':');
+    if (!folder.empty() && exists(folder + '/' + path)) return true;
+  }
+  // The loader's cache has the paths of the system's folders as texts that end with 0.
+  std::ifstream cache("/etc/ld.so.cache", std::ios::binary);
+  const std::string paths{std::istreambuf_iterator<char>(cache), {}};
+  return paths.find('/' + path + '\0') != std::string::npos;
 }
 
 bool SuitsDriver(int major) {

@@ -8,8 +8,12 @@
 namespace millrace::cuda {
 
 /// What to open, the best first: only the file that `variable` names in the environment, if it does; else the names of
-/// the loader, and the files `lib<stem>.so*` in CUDA toolkits and Python packages.
-std::vector<std::string> LibraryCandidates(const char* variable, const std::string& stem);
+/// the loader, and the files `lib<stem>.so*` in CUDA toolkits and Python packages. `newest`: the number that the newest
+/// one has in its name.
+std::vector<std::string> LibraryCandidates(const char* variable, const std::string& stem, int newest = 13);
+
+/// Whether the loader finds a file of this path or name, as far as that is known without opening it.
+bool LoaderFinds(const std::string& path);
 
 /// Whether a library of CUDA's release `major` works with the driver: not one of a later major release.
 bool SuitsDriver(int major);

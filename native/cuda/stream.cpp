@@ -114,8 +114,12 @@ Status Stream::LaunchCall(Ticket ticket, const hal::LaunchRequest& request) {
     const uint64_t bytes = support_.has_pools ? call.WorkspaceBytes(request.params) : 0;
     if (bytes > 0) {
       Result<std::unique_ptr<Memory>> allocated = Memory::Allocate(support_.context, handle_, bytes, true);
-      // Without it the call takes longer.
-      if (allocated.ok()) workspace = std::move(allocated).value();
+      // Without it most calls take longer.
+      if (allocated.ok()) {
+        workspace = std::move(allocated).value();
+      } else if (call.NeedsWorkspace()) {
+        return allocated.status();
+      }
     }
     const Status status = call.Call(handle_, request.params, workspace == nullptr ? nullptr : workspace->address());
     if (workspace != nullptr) std::ignore = workspace->Free(handle_);

@@ -285,8 +285,8 @@ class Device {
   }
   /// A library's call in the place of a kernel. kUnavailable: there is no such library; kUnsupported: it does not do
   /// this. Thread: control. May take long.
-  [[nodiscard]] virtual Result<PlannedCall> LoadPlan(const MatmulPlan&) {
-    return Status(StatusCode::kUnavailable, "finding a library for products of matrices");
+  [[nodiscard]] virtual Result<PlannedCall> LoadPlan(const LibraryPlan&) {
+    return Status(StatusCode::kUnavailable, "finding a library");
   }
   /// Makes a graph that streams of this device, its home, launch. kUnsupported if the backend lacks something that a
   /// node needs. Thread: blocking calls. May take long.

@@ -3,12 +3,14 @@
 // 0052).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 
 namespace millrace::hal {
 
@@ -50,34 +52,70 @@ struct MatmulPlan {
   PlanMatrix a;
   PlanMatrix b;
   uint32_t result_param = 0;
+};
 
-  static constexpr size_t kWords = 16;
-  /// From the words that src/ops writes, in the order of the members. Nothing for words that no caller sends.
-  static std::optional<MatmulPlan> Read(std::span<const uint64_t> words) {
-    if (words.size() != kWords) return std::nullopt;
+enum class TransformForm : uint32_t { kComplex, kReal, kHermitian };
+
+/// Discrete Fourier transforms of contiguous arrays of `outer` x lengths x `inner` elements, along all the lengths.
+/// The last length is halved in the results of kReal, and in the operands of kHermitian. Nothing is scaled.
+struct TransformPlan {
+  static constexpr size_t kMostLengths = 3;
+  PlanType type = PlanType::kF32;
+  TransformForm form = TransformForm::kComplex;
+  bool is_inverse = false;
+  uint64_t rank = 1;
+  std::array<uint64_t, kMostLengths> lengths{};  // Those beyond `rank` are 1.
+  uint64_t outer = 1;
+  uint64_t inner = 1;
+  uint32_t operand_param = 0;
+  uint32_t result_param = 0;
+};
+
+using LibraryPlan = std::variant<MatmulPlan, TransformPlan>;
+
+/// From the words that src/ops writes: the number of the alternative, and its members in their order. Nothing for words
+/// that no caller sends.
+inline std::optional<LibraryPlan> ReadPlan(std::span<const uint64_t> words) {
+  constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
+  size_t next = 0;
+  bool is_valid = true;
+  const auto upTo = [&](uint64_t most) {
+    is_valid = is_valid && next < words.size() && words[next] <= most;
+    return is_valid ? words[next++] : 0;
+  };
+  const auto param = [&] { return static_cast<uint32_t>(upTo(kMost)); };
+  const auto type = [&](PlanType last) { return static_cast<PlanType>(upTo(static_cast<uint64_t>(last))); };
+  LibraryPlan made;
+  if (upTo(1) == 0) {
     MatmulPlan plan;
-    size_t next = 0;
-    bool is_valid = true;
-    const auto upTo = [&](uint64_t most) {
-      is_valid = is_valid && words[next] <= most;
-      return words[next++];
-    };
-    constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
-    const auto type = [&] { return static_cast<PlanType>(upTo(static_cast<uint64_t>(PlanType::kBF16))); };
-    plan.type = type();
-    plan.result = type();
+    plan.type = type(PlanType::kBF16);
+    plan.result = type(PlanType::kBF16);
     plan.is_tf32 = upTo(1) != 0;
     for (uint64_t* const extent : {&plan.rows, &plan.columns, &plan.inner, &plan.batches}) *extent = upTo(kMost);
     for (PlanMatrix* const matrix : {&plan.a, &plan.b}) {
-      matrix->param = static_cast<uint32_t>(upTo(kMost));
+      matrix->param = param();
       matrix->is_transposed = upTo(1) != 0;
       matrix->stride = upTo(kMost);
       matrix->batch_stride = upTo(kMost);
     }
-    plan.result_param = static_cast<uint32_t>(upTo(kMost));
-    if (!is_valid) return std::nullopt;
-    return plan;
+    plan.result_param = param();
+    made = plan;
+  } else {
+    TransformPlan plan;
+    plan.type = type(PlanType::kF64);
+    plan.form = static_cast<TransformForm>(upTo(2));
+    plan.is_inverse = upTo(1) != 0;
+    plan.rank = upTo(TransformPlan::kMostLengths);
+    for (uint64_t& length : plan.lengths) length = upTo(kMost);
+    plan.outer = upTo(kMost);
+    plan.inner = upTo(kMost);
+    plan.operand_param = param();
+    plan.result_param = param();
+    is_valid = is_valid && plan.rank > 0;
+    made = plan;
   }
-};
+  if (!is_valid || next != words.size()) return std::nullopt;
+  return made;
+}
 
 }  // namespace millrace::hal

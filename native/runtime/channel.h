@@ -122,7 +122,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   // ── Control. Thread: control. ──
   // As DeviceControl does.
   auto InstallKernel(uint32_t handle, const KernelInstall& install) { return control_.InstallKernel(handle, install); }
-  auto InstallPlan(uint32_t handle, const hal::MatmulPlan& plan) { return control_.InstallPlan(handle, plan); }
+  auto InstallPlan(uint32_t handle, const hal::LibraryPlan& plan) { return control_.InstallPlan(handle, plan); }
   void FailKernel(uint32_t handle, Status why) { control_.FailKernel(handle, why); }
   Status LoadModule(uint32_t module, std::span<const std::byte> image) { return control_.LoadModule(module, image); }
   auto BindVariable(uint32_t handle, uint32_t module, const std::string& name, uint64_t bytes) {

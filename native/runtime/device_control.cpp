@@ -234,7 +234,7 @@ Result<hal::KernelLimits> DeviceControl::InstallKernel(uint32_t handle, const Ke
   return limits;
 }
 
-Result<hal::LibraryInfo> DeviceControl::InstallPlan(uint32_t handle, const hal::MatmulPlan& plan) {
+Result<hal::LibraryInfo> DeviceControl::InstallPlan(uint32_t handle, const hal::LibraryPlan& plan) {
   auto planned = device_.With([&](hal::Device& device) { return device.LoadPlan(plan); });
   if (!planned.ok()) return planned.status();
   BindKernel(handle, std::move(planned.value().kernel), false);

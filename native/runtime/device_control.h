@@ -35,7 +35,7 @@ class DeviceControl {
   // ── Kernels, modules and their variables. ──
   Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
   /// The same for a library's call in the place of the kernel.
-  Result<hal::LibraryInfo> InstallPlan(uint32_t handle, const hal::MatmulPlan& plan);
+  Result<hal::LibraryInfo> InstallPlan(uint32_t handle, const hal::LibraryPlan& plan);
   void FailKernel(uint32_t handle, Status why);
   /// Keeps it under a number that the owner chose, until the device closes.
   Status LoadModule(uint32_t module, std::span<const std::byte> image);

@@ -43,6 +43,8 @@ export interface Binding {
   libraries(): LibraryReport[];
   /** What NVML tells of all GPUs of the machine. Any thread; takes milliseconds. Throws a NativeFailure. */
   allTelemetry(): GpuReport[];
+  /** Whether there is a file that cuFFT may be opened from. Any thread. Opens nothing. */
+  hasCufft(): boolean;
 
   // ── control: the device's worker ────────────────────────────────────────────────────────────────────────────
   /**

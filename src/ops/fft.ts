@@ -5,13 +5,14 @@ import { type DType, is16BitFloat } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { checkComplex } from './complex.js';
 import { onlyArrays } from './fused.js';
-import { halfOf, submitTransform, type Transform } from './fourier.js';
+import { submitTransform } from './fourier.js';
 import type { RealType } from './fourier-passes.js';
 import { checkAxis } from './layout.js';
 import { isFloat, promoted } from './promotion.js';
 import type { Result, TypeOf } from './ready.js';
 import { copied, zeroed } from './rows.js';
 import { type OpOptions, targetOf, type Target } from './target.js';
+import { halfOf, type Transform } from './transform.js';
 
 /** Options of Fourier transforms. */
 export interface FourierOptions<D extends DType = DType> extends OpOptions<D> {

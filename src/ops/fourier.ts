@@ -4,33 +4,15 @@ import type { DeviceArray } from '../core/api/array.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { LOW_ROOTS, MOST_POINTS, type Pass, radicesOf, type Reading, type RealType, submitPass, type Writing } from './fourier-passes.js';
 import { tableOf, writeChirp, writeRoots } from './fourier-tables.js';
+import { submitByLibrary } from './library-transforms.js';
+import { halfOf, type Transform } from './transform.js';
 import type { Target } from './target.js';
 
-/** Transforms of contiguous arrays of `outer` x lengths x `inner` elements, over all the lengths. */
-export interface Transform {
-  /** `complex`: complex numbers to complex ones. `real`: reals to the first half of their spectrum. `hermitian`: such a half to reals. */
-  readonly kind: 'complex' | 'real' | 'hermitian';
-  readonly isInverse: boolean;
-  readonly outer: number;
-  /** The lengths of the transforms, the last one that of the halves. */
-  readonly lengths: readonly number[];
-  /** The extents of the operand along these axes: shorter ones are padded with zeros, longer ones are cropped. */
-  readonly given: readonly number[];
-  readonly inner: number;
-  /** By which the results are multiplied. */
-  readonly scale: number;
-  /** The type that it is computed in. The arrays may be of other real types. */
-  readonly type: RealType;
-}
-
-/** The elements along the last axis of half a spectrum. */
-export const halfOf = (length: number): number => Math.floor(length / 2) + 1;
-
 /**
- * Submits a transform of `x` to `y`, which share no memory. Complex numbers are pairs of elements. Nothing else of the library computes transforms,
- * so a library of the device takes its place here.
+ * Submits a transform of `x` to `y`, which share no memory. Complex numbers are pairs of elements.
  */
 export function submitTransform(x: DeviceArray, y: DeviceArray, transform: Transform, target: Target): void {
+  if (submitByLibrary(x, y, transform, target)) return;
   const { kind, isInverse, lengths, given, outer, inner, scale, type } = transform;
   const last = lengths.length - 1;
   // Halves are made first and completed last.

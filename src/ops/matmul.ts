@@ -1,7 +1,7 @@
 // Products of matrices: a tile of the result for each block, of sums that its threads keep in registers.
 import { badArgument, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
-import { type DType, i32, scalarOf } from '../core/elements/dtype.js';
+import { type DType, i32, is16BitFloat, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
@@ -194,10 +194,12 @@ function productFor(
     kernel = kernelOfText('matmul', params, text, new Map(), { file: undefined, line: 0 });
     kernels.set(key, kernel);
   }
+  // Libraries add products of 16-bit numbers in f32.
+  const isOwn = a.dtype === own || (own === 'f32' && is16BitFloat(a.dtype));
   const plan =
-    isOnGpu && a.dtype === b.dtype && a.dtype === own && a.span[1] === 0 && b.span[1] === 0 && extents.length <= 1
+    isOnGpu && a.dtype === b.dtype && isOwn && a.span[1] === 0 && b.span[1] === 0 && extents.length <= 1
       ? matmulPlan({
-          own,
+          own: a.dtype,
           dtype,
           isTf32,
           rows,

@@ -54,8 +54,46 @@ export function matmulPlan(facts: MatmulFacts): Float64Array | undefined {
   const left = layoutOf(rows, inner, a);
   const right = layoutOf(inner, columns, b);
   if (left === undefined || right === undefined) return undefined;
-  const words = [type, PLAN_TYPES.indexOf(dtype as never), Number(isTf32 && own === 'f32'), rows, columns, inner, batches];
+  const words = [0, type, PLAN_TYPES.indexOf(dtype as never), Number(isTf32 && own === 'f32'), rows, columns, inner, batches];
   words.push(...left, ...right, result);
+  return wordsOf(words);
+}
+
+/** Fourier transforms: hal::TransformPlan. */
+export interface TransformFacts {
+  readonly type: 'f32' | 'f64';
+  readonly kind: (typeof FORMS)[number];
+  readonly isInverse: boolean;
+  readonly lengths: readonly number[];
+  readonly outer: number;
+  readonly inner: number;
+  /** The numbers of both arrays among the kernel's parameters. */
+  readonly operand: number;
+  readonly result: number;
+}
+
+/** In the order of hal::TransformForm. */
+const FORMS = ['complex', 'real', 'hermitian'] as const;
+const MOST_LENGTHS = 3;
+
+/** Undefined for transforms that are too large for a library. */
+export function transformPlan({ type, kind, isInverse, lengths, outer, inner, operand, result }: TransformFacts): Float64Array | undefined {
+  const all = [...lengths, ...Array.from({ length: MOST_LENGTHS - lengths.length }, () => 1)];
+  return wordsOf([
+    1,
+    PLAN_TYPES.indexOf(type),
+    FORMS.indexOf(kind),
+    Number(isInverse),
+    lengths.length,
+    ...all,
+    outer,
+    inner,
+    operand,
+    result,
+  ]);
+}
+
+function wordsOf(words: readonly number[]): Float64Array | undefined {
   return words.every((word) => word <= MOST) ? Float64Array.from(words) : undefined;
 }
 

@@ -405,6 +405,10 @@ export class TestChannel extends TestHostMemory implements Channel {
     return { total, free: total - used, used, usedHigh: this.#highBytes, reserved: used, reservedHigh: this.#highBytes };
   }
 
+  hasTransformLibrary(): boolean {
+    return false;
+  }
+
   lostStatus(): number {
     return 0;
   }

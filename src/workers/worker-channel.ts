@@ -121,6 +121,10 @@ export class WorkerChannel implements Channel {
     this.#binding.reportedOf(this.id, handle, offset, bytes);
   }
 
+  hasTransformLibrary(): boolean {
+    return this.backend === 'cuda' && this.#binding.hasCufft();
+  }
+
   lostStatus(): number {
     return this.#binding.lostStatus(this.id);
   }

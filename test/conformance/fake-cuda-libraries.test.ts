@@ -1,20 +1,27 @@
-// Products of matrices by cuBLASLt: the fake library multiplies on the streams of the fake driver, whose log shows that it did.
+// Products of matrices by cuBLASLt and Fourier transforms by cuFFT: fake libraries work on the streams of the fake driver, whose log shows that
+// they did.
 import { readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { FAKE_CUBLASLT, FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { FAKE_CUBLASLT, FAKE_CUFFT, FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ArgumentError, type Device, type DeviceArray, type DType, LaunchError, openDevice, UpstreamError } from 'millrace';
-import { astype, generator, matmul, sort } from 'millrace/ops';
+import { astype, type FourierOptions, fft, generator, ifft, irfft, matmul, rfft, sort } from 'millrace/ops';
 import { rejectionOf } from '../support/wait.js';
 
 const log = path.join(os.tmpdir(), `millrace-libraries-${process.pid}.log`);
 process.env['MILLRACE_FAKE_CUDA_LOG'] = log;
+process.env['MILLRACE_CUFFT'] = FAKE_CUFFT;
 const FAILURE = 'MILLRACE_FAKE_CUBLASLT';
 
 /** The calls of the library that were submitted to streams or captured, `best` or `any`. */
 function products(): string[] {
   return [...readFileSync(log, 'utf8').matchAll(/cublasLtMatmul (\w+) stream=/g)].map(([, how]) => how as string);
+}
+
+/** The transforms that the library was called for. */
+function transforms(): number {
+  return [...readFileSync(log, 'utf8').matchAll(/cufftExec stream=/g)].length;
 }
 
 /** The product of the last two axes, by plain loops; `b` may lack the axes before them. */
@@ -57,7 +64,10 @@ describe.skipIf(FAKE_DRIVER === undefined)(`libraries${FAKE_DRIVER === undefined
   });
 
   test('S1125 device.info.libraries names what operations use', () => {
-    expect(device.info.libraries).toEqual([{ name: 'cuBLASLt', version: '12.8.4', path: FAKE_CUBLASLT, operations: ['matmul'] }]);
+    expect(device.info.libraries).toEqual([
+      { name: 'cuBLASLt', version: '12.8.4', path: FAKE_CUBLASLT, operations: ['matmul'] },
+      { name: 'cuFFT', version: '11.3.3', path: FAKE_CUFFT, operations: ['fft', 'ifft', 'rfft', 'irfft'] },
+    ]);
   });
 
   test('S1125 products of every type, layout and batch are the library’s', async () => {
@@ -136,5 +146,119 @@ describe.skipIf(FAKE_DRIVER === undefined)(`libraries${FAKE_DRIVER === undefined
     expect(products().at(-1)).toBe('best');
     await graph.close();
     await stream.close();
+  });
+
+  describe('transforms', () => {
+    type Call = (x: DeviceArray, opts: FourierOptions) => DeviceArray;
+    /** The same by the kernels of the CPU device. */
+    const wantedOf = async (cpu: Device, call: Call, x: DeviceArray, opts: FourierOptions): Promise<number[]> => {
+      const dtype = x.dtype as 'f32' | 'f64';
+      using own = cpu.from([...(await valuesOf(x))], { shape: x.shape, dtype });
+      using result = call(own, opts);
+      return [...(await result.read())] as number[];
+    };
+    const expectNear = (found: readonly number[], wanted: readonly number[], dtype: DType): void => {
+      expect(found.length).toBe(wanted.length);
+      const most = Math.max(...wanted.map(Math.abs), 1);
+      for (const [at, value] of wanted.entries())
+        expect(Math.abs(found[at]! - value)).toBeLessThan(most * (dtype === 'f32' ? 1e-5 : 1e-13));
+    };
+    const CASES: readonly (readonly [name: string, call: Call, shape: readonly number[], opts: FourierOptions])[] = [
+      ['fft', fft, [12, 2], {}],
+      ['fft of rows', fft, [3, 7, 2], {}],
+      ['fft of columns', fft, [6, 4, 2], { axis: 0 }],
+      ['ifft', ifft, [3, 10, 2], {}],
+      ['fft in two dimensions', fft, [2, 4, 6, 2], { axis: [-2, -1] }],
+      ['ifft in three dimensions', ifft, [3, 4, 5, 2], { axis: [0, 1, 2], norm: 'ortho' }],
+      ['rfft', rfft, [2, 9], {}],
+      ['rfft in two dimensions', rfft, [5, 8], { axis: [0, 1] }],
+      ['irfft', irfft, [2, 5, 2], {}],
+      ['irfft of an odd length', irfft, [4, 2], { length: 7 }],
+      ['irfft in two dimensions', irfft, [6, 5, 2], { axis: [0, 1] }],
+    ];
+
+    test.each(CASES)('S1126 %s is the library’s, whether its arrays are aligned or not', async (_name, call, shape, opts) => {
+      await using cpu = await openDevice('cpu');
+      for (const dtype of ['f32', 'f64'] as const) {
+        const count = shape.reduce((product, extent) => product * extent, 1);
+        using room = numbers.uniform(count + 1, { device, dtype });
+        for (const from of [0, 1]) {
+          const x = room.view([from, from + count]).reshape(shape);
+          const before = transforms();
+          const wanted = await wantedOf(cpu, call, x, opts);
+          using y = call(x, opts);
+          expectNear(await valuesOf(y), wanted, dtype);
+          // It is captured once when it is planned, which both share.
+          expect(transforms() - before).toBe(from === 0 ? 2 : 1);
+          using large = device.zeros(y.length + 1, dtype);
+          call(x, { ...opts, out: large.view([1, y.length + 1]).reshape(y.shape) });
+          expectNear((await valuesOf(large)).slice(1), wanted, dtype);
+          // The operand of a transform to real numbers is as before.
+          expectNear(await wantedOf(cpu, call, x, opts), wanted, dtype);
+        }
+      }
+    });
+
+    test.each(CASES)('S1126 where the library refuses %s, a kernel computes it', async (_name, call, shape, opts) => {
+      await using cpu = await openDevice('cpu');
+      for (const dtype of ['f32', 'f64'] as const) {
+        // Another length than above, which is planned already.
+        const own = shape.map((extent, axis) => (axis === 0 && shape.length > 1 ? extent + 1 : extent));
+        using x = numbers.uniform(call === irfft && shape.length === 2 ? shape : own, { device, dtype });
+        process.env['MILLRACE_FAKE_CUFFT'] = 'plan:2';
+        const before = transforms();
+        using y = call(x, { ...opts, ...(opts.length !== undefined && { length: 6 }) });
+        const found = await valuesOf(y);
+        delete process.env['MILLRACE_FAKE_CUFFT'];
+        expectNear(found, await wantedOf(cpu, call, x, { ...opts, ...(opts.length !== undefined && { length: 6 }) }), dtype);
+        expect(transforms()).toBe(before);
+      }
+    });
+
+    test('S1126 other types, padding and axes that are no batch are computed by the kernels of the device', async () => {
+      await using cpu = await openDevice('cpu');
+      const before = transforms();
+      for (const [shape, dtype, opts] of [
+        [[8, 2], 'i32', {}],
+        [[8, 2], 'f32', { length: 9 }],
+        [[2, 3, 4, 2], 'f32', { axis: 1 }],
+      ] as const) {
+        using x = integers(shape, dtype);
+        using y = fft(x, opts);
+        expectNear(await valuesOf(y), await wantedOf(cpu, fft, x, opts), 'f32');
+      }
+      expect(transforms()).toBe(before);
+    });
+
+    test('S1126 a failing call is a LaunchError, and the next one is right', async () => {
+      using x = numbers.uniform([16, 2], { device });
+      using good = fft(x);
+      await good.read();
+      process.env['MILLRACE_FAKE_CUFFT'] = 'exec:6';
+      const failed = fft(x);
+      const error = await rejectionOf(device.stream.record().done.then(() => failed.read()));
+      delete process.env['MILLRACE_FAKE_CUFFT'];
+      expect((error as Error).cause).toBeInstanceOf(LaunchError);
+      expect((error as Error).message).toContain('cuFFT answered CUFFT_EXEC_FAILED');
+      using again = fft(x);
+      expect(await valuesOf(again)).toEqual(await valuesOf(good));
+    });
+
+    test('S1126 in a capture it is a node, also with arrays that each launch gives', async () => {
+      using x = numbers.uniform([4, 6, 2], { device });
+      using y = device.zeros([4, 6, 2]);
+      const stream = device.createStream();
+      const graph = stream.capture((s) => {
+        using spectrum = fft(x, { stream: s });
+        ifft(spectrum, { stream: s, out: y });
+      });
+      for (let n = 0; n < 3; n++) {
+        await stream.launch(graph).done;
+        expectNear(await valuesOf(y), await valuesOf(x), 'f32');
+        device.stream.fill(x, n);
+      }
+      await graph.close();
+      await stream.close();
+    });
   });
 });

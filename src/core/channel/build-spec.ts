@@ -174,7 +174,7 @@ export interface BuildFacts {
   /** Arrays that the kernel declares: a fault report numbers them after the parameters. */
   readonly arrays?: readonly string[];
   /**
-   * What a library may do in the place of the kernel, with the same parameters: hal::MatmulPlan as words. The kernel is built where there is
+   * What a library may do in the place of the kernel, with the same parameters: hal::LibraryPlan as words. The kernel is built where there is
    * no such library, or where it refuses.
    */
   readonly plan?: Float64Array;

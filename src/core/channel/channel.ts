@@ -76,6 +76,8 @@ export interface Channel {
   reported(stream: number, through: number): void;
   /** These bytes of host memory get another use: the same for all operations that should have written them. */
   reportedOf(handle: number, offset: number, bytes: number): void;
+  /** Whether the machine seems to have a library of Fourier transforms for the device, by its file. */
+  hasTransformLibrary(): boolean;
   /** 0, or the Status with which the device was lost. */
   lostStatus(): number;
   stats(): ChannelStats;

@@ -166,6 +166,7 @@ const RIGHT = {
   enumerate: [],
   nvrtc: [],
   libraries: [],
+  hasCufft: [],
   telemetry: [channel],
   allTelemetry: [],
   closePort: [],

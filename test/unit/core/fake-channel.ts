@@ -112,6 +112,9 @@ export class FakeChannel implements Channel {
 
   reportedOf(): void {}
 
+  hasTransformLibrary(): boolean {
+    return false;
+  }
   lostStatus(): number {
     return 0;
   }
