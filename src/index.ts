@@ -17,7 +17,7 @@ export type { DeviceToken } from './core/base/device-token.js';
 export type { ArrayToken } from './core/memory/array-token.js';
 export type { Device } from './core/api/device.js';
 export type { DeviceInfo, DeviceName } from './core/api/device-info.js';
-export type { DeviceSnapshot } from './core/api/inspect.js';
+export type { DeviceSnapshot, StreamWait } from './core/api/inspect.js';
 export type { DeviceTelemetry, GpuTelemetry, ThrottleReason, XidError } from './core/api/telemetry.js';
 export type { OperationInfo, OperationKind, StreamSnapshot, WaitKind } from './core/base/snapshots.js';
 export type { MemoryPool, MemoryStats } from './core/memory/memory-pool.js';

@@ -113,6 +113,8 @@ export class DeviceFacts implements LogTap {
 
   #change(): void {
     const { channel } = this.#core;
+    // It tells nothing more, and there is nothing to change.
+    if (this.#core.isGone) return;
     const wishes = [...this.#listeners.values()].filter((wish) => wish !== undefined);
     if (wishes.length === 0) {
       if (this.#isOn) channel.recorder?.stop();

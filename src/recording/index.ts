@@ -3,6 +3,8 @@ import { recordByEnvironment } from './by-environment.js';
 
 export { recordTimeline } from './recording.js';
 export type { Recording, RecordingOptions } from './recording.js';
+export { serveTimeline } from './serve.js';
+export type { ServeOptions, TimelineServer } from './serve.js';
 export { usage } from './usage.js';
 export type { Measured, UsageOptions } from './usage.js';
 export type { DeviceUsage, Usage, UsageTotals } from './usage-scope.js';

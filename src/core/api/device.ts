@@ -33,7 +33,7 @@ import type { DeviceContext } from './device-context.js';
 import type { DeviceInfo } from './device-info.js';
 import { DeviceEvent } from './event.js';
 import { checkWrappable } from './wrapped-streams.js';
-import { type DeviceSnapshot, inspectDevice } from './inspect.js';
+import { type DeviceSnapshot, inspectDevice, type StreamWait, waitsOf } from './inspect.js';
 import { openIpcEvent, openIpcMemory } from './interprocess.js';
 import { enter, onLeave } from './open-devices.js';
 import { PeerAccess } from './peers.js';
@@ -327,6 +327,15 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */
   inspect(): DeviceSnapshot {
     return inspectDevice(this.info.id, this.state, this.core, this.context.timelines);
+  }
+
+  /**
+   * Says in words, for each stream with pending operations, what it does or what it waits for, through all streams that wait for one
+   * another: the message of a WaitTimeoutError, at any time. Empty for a device that is closed or lost. Makes no driver call and never waits.
+   * @example for (const { sentence } of device.whatAreYouWaitingFor()) console.log(sentence);
+   */
+  whatAreYouWaitingFor(): readonly StreamWait[] {
+    return this.state === 'open' || this.state === 'closing' ? waitsOf(this.context.timelines) : [];
   }
 
   /**

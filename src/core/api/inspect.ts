@@ -3,7 +3,7 @@
 import type { StreamSnapshot } from '../base/snapshots.js';
 import type { DeviceCore, DeviceState } from '../device/device-core.js';
 import type { Timeline } from '../timeline/timeline.js';
-import { lookAt } from '../waits/wait-diagnosis.js';
+import { diagnoseWait, lookAt } from '../waits/wait-diagnosis.js';
 import type { DeviceName } from './device-info.js';
 
 /** What `device.inspect()` returns: plain data. */
@@ -25,4 +25,20 @@ export function inspectDevice(
 ): DeviceSnapshot {
   const isOver = state === 'closed' || state === 'lost';
   return { device, state, streams: lookAt(timelines, isOver ? channel : undefined) };
+}
+
+/** What a stream waits for, in words. */
+export interface StreamWait {
+  /** The label of the stream. */
+  readonly stream: string;
+  /** For example 'stream download waits for an array of stream compute, at launch blur'. */
+  readonly sentence: string;
+}
+
+/** Of streams that have pending operations. */
+export function waitsOf(timelines: Iterable<Timeline>): readonly StreamWait[] {
+  return [...timelines]
+    .filter(({ pending }) => pending > 0)
+    .map((timeline) => ({ stream: timeline.label, sentence: diagnoseWait([timeline.here()]).message }))
+    .filter(({ sentence }) => sentence !== '');
 }
