@@ -43,11 +43,12 @@ cli
   .command('demo', 'Run a pipeline that overlaps copies and kernels, beside the same without overlap')
   .action(async () => (await import('./demo.js')).demo(print));
 cli
-  .command('top', 'Show what the GPUs of this machine do, again and again; q ends it')
+  .command('top', 'Show what the GPUs of this machine and the programs that serve a live view do; q ends it')
   .option('--once', 'Print once what is now')
   .option('--json', 'Print an object, once')
+  .option('--connect <url>', 'A program that serves a live view and that is not found by itself')
   .action(async ({ once, json }: { readonly once?: boolean; readonly json?: boolean }) =>
-    (await import('./top.js')).top({ once: once === true, json: json === true }, print),
+    (await import('./top.js')).top({ once: once === true, json: json === true, connect: texts('connect') }, print),
   );
 cli.command('help [command]', 'Say what a command does and takes').action((name: string | undefined) => {
   const command = name === undefined ? cli.globalCommand : cli.commands.find((one) => one.isMatched(name));

@@ -1,6 +1,7 @@
 // The text of `millrace top`.
 import { styleText } from 'node:util';
 import type { GpuTelemetry } from '../core/api/telemetry.js';
+import type { LiveDevice, LiveProgram, LiveStream } from '../recording/live-program.js';
 
 export interface TopGpu extends GpuTelemetry {
   /** NVML's number. CUDA may count otherwise. */
@@ -16,6 +17,8 @@ export interface TopFacts {
   readonly gpus?: readonly TopGpu[];
   /** Why there are none. */
   readonly reason?: string;
+  /** Programs that serve a live view (`serveTimeline`). */
+  readonly programs: readonly LiveProgram[];
 }
 
 interface Column<Row> {
@@ -47,6 +50,13 @@ const GPU_COLUMNS: readonly Column<TopGpu>[] = [
   { title: 'SLOWED BY', of: ({ throttleReasons }) => listed(throttleReasons.filter((reason) => reason !== 'gpu-idle')) },
 ];
 
+const STREAM_COLUMNS: readonly Column<LiveStream>[] = [
+  { title: 'STREAM', of: ({ stream }) => stream },
+  { title: 'PENDING', of: ({ pending }) => String(pending), isNumber: true },
+  { title: 'NOW', of: ({ current }) => current ?? NONE },
+  { title: 'WAITS FOR', of: ({ waiting, current }) => (waiting === undefined || current === undefined ? NONE : waiting) },
+];
+
 function memoryOf({ memoryUsedBytes, memoryTotalBytes }: TopGpu): string {
   return memoryUsedBytes === undefined || memoryTotalBytes === undefined
     ? NONE
@@ -59,16 +69,28 @@ function powerOf({ powerW, powerLimitW }: TopGpu): string {
 }
 
 /** No line is wider than the terminal. Colours only where it has them. */
-export function linesOfTop({ at, gpus, reason }: TopFacts, columns: number): string[] {
+export function linesOfTop({ at, gpus, reason, programs }: TopFacts, columns: number): string[] {
   const time = new Date(at).toLocaleTimeString('en-GB');
-  const lines = [`millrace top  ${time}  ${gpus === undefined ? 'no GPU is monitored' : counted(gpus.length, 'GPU')}`, ''];
+  const found = [gpus === undefined ? 'no GPU is monitored' : counted(gpus.length, 'GPU'), counted(programs.length, 'program')];
+  const lines = [`millrace top  ${time}  ${found.join(', ')}`, ''];
   if (gpus === undefined)
     lines.push(...(reason ?? '').split('\n').flatMap((line) => wrapped(line.trim(), Math.min(columns, TEXT_COLUMNS))));
   else if (gpus.length > 0) lines.push(...table(GPU_COLUMNS, gpus));
+  for (const { pid, title, devices } of programs) lines.push('', `${title}, process ${pid}`, ...devices.flatMap(linesOfDevice));
   return lines.map((line) => cut(line, columns)).map((line, n) => (n === 0 || isTitle(line) ? styled('bold', line) : line));
 }
 
-const isTitle = (line: string): boolean => /^\s*GPU {2}/.test(line);
+const isTitle = (line: string): boolean => /^\s*(?:GPU|STREAM) {2}/.test(line);
+
+function linesOfDevice({ device, state, error, operationsPerSecond, pending, streams }: LiveDevice): string[] {
+  const head = `  ${device} ${state}, ${counted(Math.round(operationsPerSecond), 'operation')}/s, ${pending} pending`;
+  const busy = streams.filter((stream) => stream.pending > 0);
+  return [
+    head,
+    ...(error === undefined ? [] : [`    ${error}`]),
+    ...(busy.length === 0 ? [] : table(STREAM_COLUMNS, busy).map((line) => `    ${line}`)),
+  ];
+}
 
 /** As `styleText` decides: NO_COLOR, and whether the output is a terminal. */
 function styled(style: 'bold', text: string): string {

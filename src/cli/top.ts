@@ -1,12 +1,16 @@
-// `millrace top`: what the GPUs of the machine do, again and again.
+// `millrace top`: what the GPUs of the machine do, and the programs of this user that serve a live view, again and again.
 import { ofReport } from '../core/api/telemetry.js';
-import type { MillraceError } from '../core/base/errors.js';
+import { ArgumentError, type MillraceError } from '../core/base/errors.js';
 import { loadBinding } from '../native/load.js';
+import type { LiveProgram } from '../recording/live-program.js';
+import { servedPrograms } from '../recording/served-programs.js';
 import { asUntold } from '../workers/native-errors.js';
 import { linesOfTop, type TopFacts, type TopGpu } from './top-lines.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 1000;
+/** A program that does not answer for so long is left out of this look. */
+const ANSWER_MS = 800;
 const CONTROL_C = '\u0003';
 const ALTERNATE_SCREEN = '\u001b[?1049h\u001b[?25l';
 const USUAL_SCREEN = '\u001b[?25h\u001b[?1049l';
@@ -17,24 +21,47 @@ const REST_OF_SCREEN = '\u001b[J';
 export interface TopOptions {
   readonly json: boolean;
   readonly once: boolean;
+  /** Addresses of programs that no file of this user names. */
+  readonly connect: readonly string[];
 }
 
 /** Shows the facts until q or Ctrl-C. Without a terminal, once. Resolves to 1 if nothing could be told. */
-export async function top({ json, once }: TopOptions, print: (line: string) => void): Promise<number> {
+export async function top({ json, once, connect }: TopOptions, print: (line: string) => void): Promise<number> {
   const { stdout } = process;
+  const addresses = connect.map(addressOf);
   if (json || once || !stdout.isTTY) {
-    const facts = await look();
+    const facts = await look(addresses);
     if (json) print(JSON.stringify(facts, null, 2));
     else for (const line of linesOfTop(facts, stdout.isTTY ? stdout.columns : Number.POSITIVE_INFINITY)) print(line);
-    return facts.gpus === undefined ? 1 : 0;
+    return facts.gpus === undefined && facts.programs.length === 0 ? 1 : 0;
   }
-  await watch();
+  await watch(addresses);
   return 0;
 }
 
 /** The facts of now. */
-async function look(): Promise<TopFacts> {
-  return { at: new Date().toISOString(), ...gpus() };
+async function look(addresses: readonly string[]): Promise<TopFacts> {
+  const urls = new Set([...addresses, ...servedPrograms().map(({ url }) => url)]);
+  const answers = await Promise.all([...urls].map(programAt));
+  return { at: new Date().toISOString(), ...gpus(), programs: answers.filter((program) => program !== undefined) };
+}
+
+/** Throws ArgumentError for what is no address of a live view. */
+function addressOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === 'http:' && url.pathname.length > 1) return url.pathname.endsWith('/') ? url.href : `${url.href}/`;
+  const message = `--connect ${text} is no address of a live view, such as http://127.0.0.1:9000/token/: the url of what serveTimeline returned.`;
+  throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'connect', value: text });
+}
+
+/** Undefined if it has ended, or does not answer now. */
+async function programAt(url: string): Promise<LiveProgram | undefined> {
+  try {
+    const answer = await fetch(`${url}snapshot`, { signal: AbortSignal.timeout(ANSWER_MS) });
+    return answer.ok ? ((await answer.json()) as LiveProgram) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function gpus(): Pick<TopFacts, 'gpus' | 'reason'> {
@@ -47,9 +74,9 @@ function gpus(): Pick<TopFacts, 'gpus' | 'reason'> {
 }
 
 /** Draws until the user ends it. */
-async function watch(): Promise<void> {
+async function watch(addresses: readonly string[]): Promise<void> {
   const { stdin, stdout } = process;
-  let facts = await look();
+  let facts = await look(addresses);
   const draw = (): void => {
     const lines = linesOfTop(facts, stdout.columns).slice(0, Math.max(stdout.rows - 1, 1));
     stdout.write(HOME + lines.map((line) => `${line}${REST_OF_LINE}\n`).join('') + REST_OF_SCREEN);
@@ -60,7 +87,7 @@ async function watch(): Promise<void> {
   try {
     await new Promise<void>((resolve) => {
       const step = async (): Promise<void> => {
-        facts = await look();
+        facts = await look(addresses);
         // A terminal that is stopped, or slower than this, gets the newest facts later, and not all of them.
         if (stdout.writableLength === 0) draw();
         timer = setTimeout(() => void step(), INTERVAL_MS);

@@ -55,6 +55,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'index.ts',
     'native',
     'core/api/telemetry.ts',
+    'recording/live-program.ts',
+    'recording/served-programs.ts',
     'core/base/errors.ts',
     'core/base/nearest-name.ts',
     'core/kernels/definitions.ts',

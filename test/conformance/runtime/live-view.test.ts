@@ -37,7 +37,7 @@ defineChapter((target) => {
         ]);
       expect(device.whatAreYouWaitingFor().map(({ stream }) => stream)).toEqual(['one that waits', 'two that waits']);
       goOn();
-      await held;
+      await held.done;
       await x.read();
       await Promise.all([one!.close(), two!.close()]);
     });
