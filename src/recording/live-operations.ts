@@ -1,9 +1,9 @@
 // The operations of one device that ended within the last seconds, for the live view. Bounded, whatever the device does.
 // Thread: owner.
-import { RecordedKind } from '../protocol/protocol.gen.js';
+import { DeviceTimes, RecordedKind } from '../protocol/protocol.gen.js';
 import type { OperationKind } from '../core/base/snapshots.js';
 import type { DeviceCore } from '../core/device/device-core.js';
-import { kindOfOpcode, type NamedFacts, type WaitNote } from '../core/timeline/operation-log.js';
+import { kindOfOpcode, type WaitNote } from '../core/timeline/operation-log.js';
 import type { Timeline } from '../core/timeline/timeline.js';
 import { DeviceFacts, type Fact, type FactListener } from './device-facts.js';
 import { reasonOf } from './park-reasons.js';
@@ -58,7 +58,7 @@ export class LiveOperations implements FactListener {
     this.#keptMs = keptMs;
     this.#facts = DeviceFacts.of(core);
     for (const { slot, label } of core.timelines) this.#labels.set(slot, label);
-    this.#facts.add(this, { most: MOST_FACTS, deviceTimes });
+    this.#facts.add(this, { most: MOST_FACTS, times: deviceTimes ? DeviceTimes.SHARED : DeviceTimes.NONE });
   }
 
   end(): void {
@@ -95,7 +95,7 @@ export class LiveOperations implements FactListener {
     return fresh;
   }
 
-  named(timeline: Timeline, ticket: number, { kind, label }: NamedFacts): void {
+  named(timeline: Timeline, ticket: number, _id: number, kind: OperationKind, label: string | undefined): void {
     this.#name(timeline, ticket, { kind, label });
   }
 

@@ -15,7 +15,7 @@ export interface ServeOptions {
   readonly seconds?: number;
   /** Whether the process stays alive until `close`. Default false. */
   readonly keepAlive?: boolean;
-  /** As in `recordTimeline`. Default true. */
+  /** Whether a GPU tells when each operation began and ended, as in `recordTimeline`. Without, its operations are not drawn. Default true. */
   readonly deviceTimes?: boolean;
 }
 
@@ -98,6 +98,8 @@ export async function serveTimeline(devices?: DeviceLike | readonly DeviceLike[]
   if (typeof seconds !== 'number' || !(seconds >= 1 && seconds <= MOST_SECONDS)) {
     throw badArgument('seconds', seconds, `The seconds (${show(seconds)}) are no number from 1 to ${MOST_SECONDS}.`, MOST_SECONDS);
   }
+  for (const [name, value] of Object.entries({ keepAlive, deviceTimes }))
+    if (typeof value !== 'boolean') throw badArgument(name, value, `The option ${name} (${show(value)}) is neither true nor false.`);
   const list = devices === undefined ? undefined : ([devices].flat() as readonly DeviceLike[]);
   const open = list?.map((device) => checkOpenDevice('device', device));
   const live = new LiveDevices(open, seconds * 1000, deviceTimes);

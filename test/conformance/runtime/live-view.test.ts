@@ -115,7 +115,17 @@ defineChapter((target) => {
       await server.close();
       await expect(ask(server.url)).rejects.toThrow('ECONNREFUSED');
       await (await serveTimeline(device, { port })).close();
-      const bad = [{ port: -1 }, { port: 65_536 }, { port: 1.5 }, { seconds: 0 }, { seconds: 121 }, { seconds: '5' }, { second: 5 }];
+      const bad = [
+        { port: -1 },
+        { port: 65_536 },
+        { port: 1.5 },
+        { seconds: 0 },
+        { seconds: 121 },
+        { seconds: '5' },
+        { second: 5 },
+        { keepAlive: 1 },
+        { deviceTimes: 'each' },
+      ];
       for (const options of bad) expect(await rejectionOf(serveTimeline(device, options as never))).toBeInstanceOf(ArgumentError);
       expect(await rejectionOf(serveTimeline('nothing' as never))).toBeInstanceOf(ArgumentError);
     });
