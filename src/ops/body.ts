@@ -5,6 +5,7 @@ import { i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
 import { inout, input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
 import { cudaKernel } from '../compiler/definitions/cuda-kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
+import { STORE_NAMES } from './fused.js';
 
 const kernels: Map<string, Kernel> = new Map();
 type ArrayAccess = 'input' | 'output' | 'inout';
@@ -57,7 +58,7 @@ export class Arguments {
     body: () => string,
   ): void {
     this.#launch(recorder, name, key, shape, () => {
-      const text = `({ ${Object.keys(this.#params).join(', ')} }, { ${thread}, idiv, min, max, i32, u32, i64, u64, f32, f64 }) => { ${body()} }`;
+      const text = `({ ${Object.keys(this.#params).join(', ')} }, { ${thread}, ${STORE_NAMES}, idiv, min, max, i32, u32, i64, u64, f32, f64 }) => { ${body()} }`;
       return kernelOfText(name, this.#params, text, new Map(), { file: undefined, line: 0 }, this.#isChecked, this.#isFused);
     });
   }

@@ -5,7 +5,7 @@ import { type DType, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
-import { castText, onlyArrays } from './fused.js';
+import { castText, onlyArrays, storeText } from './fused.js';
 import { besideNumber, isFloat, promoted, type Promoted } from './promotion.js';
 import { isWide, type Result, type TypeOf } from './ready.js';
 import { copied } from './rows.js';
@@ -150,7 +150,7 @@ function submit(image: DeviceArray, kernel: DeviceArray, result: DeviceArray, pl
           }
         }
         const row = top + ty; const column = left + tx;
-        if (row < outRows && column < outColumns) y[(z * outRows + row) * outColumns + column] = ${castText('sum', type, REGISTER_TYPE[result.dtype])};
+        if (row < outRows && column < outColumns) ${storeText('y[(z * outRows + row) * outColumns + column]', 'sum', type, result.dtype)}
       }
     }`,
   );

@@ -9,7 +9,7 @@ import { input, type Kernel, type LaunchShape, output, type Param } from '../cor
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { castText, placesIn } from './fused.js';
+import { placesIn, STORE_NAMES, storeText } from './fused.js';
 import { broadcastStrides, joined } from './layout.js';
 import { type Form, formsOf, type Target } from './target.js';
 
@@ -286,10 +286,10 @@ function textOf(
     into
       .map((dtype, at) => {
         const [text, type] = isLast ? [fold.finish('total'), fold.result] : [`v${at}`, carried[at]!.type];
-        return `y${at}[${place}] = ${castText(`(${text})`, type, REGISTER_TYPE[dtype])};`;
+        return storeText(`y${at}[${place}]`, `(${text})`, type, dtype);
       })
       .join(' ');
-  const casts = 'idiv, min, i32, u32, i64, u64, f32, f64';
+  const casts = `${STORE_NAMES}, idiv, min, i32, u32, i64, u64, f32, f64`;
   const args = `({ ${names.join(', ')} }`;
   const kept = placesIn('o', extents.kept.length - 1, 'k', 'e');
   if (!isRow) {

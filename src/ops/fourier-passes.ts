@@ -4,7 +4,7 @@ import type { DeviceArray } from '../core/api/array.js';
 import { DTYPES, scalarOf } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
-import { castText } from './fused.js';
+import { castText, storeText } from './fused.js';
 import type { Target } from './target.js';
 
 /** The type in which transforms are computed. */
@@ -271,9 +271,10 @@ function textOf(
     if (writing.isSwappedAfter === true) result = [result[1], result[0]];
     const address = `(o * kept + ${id}h) * inner + c`;
     const [re, im] = at('y', address);
-    const stored = (part: string): string => castText(part, type, REGISTER_TYPE[y.dtype]);
     inside +=
-      writing.kind === 'real' ? `y[${address}] = ${stored(result[0])};` : `${re} = ${stored(result[0])}; ${im} = ${stored(result[1])};`;
+      writing.kind === 'real'
+        ? storeText(`y[${address}]`, result[0], type, y.dtype)
+        : storeText(re, result[0], type, y.dtype) + storeText(im, result[1], type, y.dtype);
     const test = writing.kept < points * middle ? `own < count && ${id}h < kept` : 'own < count';
     return `${text} if (${test}) { ${inside} } `;
   };

@@ -62,6 +62,20 @@ export function castText(text: string, from: ScalarType, to: ScalarType): string
   return from === 'bool' ? `${to}(${text} ? 1 : 0)` : `${to}(${text})`;
 }
 
+/** Names that a statement of `storeText` may use. */
+export const STORE_NAMES = 'floatBits, bitsFloat';
+
+/**
+ * The statement that stores a value of a register type in an element. Rounded to 16 bits, it passes an f32: one that is not exact gets an odd last
+ * bit, so that no tie is made or lost.
+ */
+export function storeText(to: string, value: string, from: ScalarType, dtype: DType): string {
+  const isInexact = from === 'f64' || (dtype === 'bf16' && /^[iu]/.test(from));
+  if (!isInexact || !is16BitFloat(dtype)) return `${to} = ${castText(value, from, REGISTER_TYPE[dtype])};`;
+  return `{ const d = ${castText(value, from, 'f64')}; const near = f32(d); const bits = floatBits(near);
+    ${to} = f64(near) === d || d !== d || (bits & 1) !== 0 ? near : bitsFloat(Math.abs(f64(near)) < Math.abs(d) ? bits + 1 : bits - 1); }`;
+}
+
 /** The kernels of one function, by the types and the layout of their operands. */
 export class Fused {
   readonly name: string;
@@ -132,9 +146,7 @@ export class Fused {
     dtype: DType,
   ): Kernel {
     const value = `f(${values.join(', ')})`;
-    const isNarrow = compiled.result === 'f64' && is16BitFloat(dtype);
-    const store = isNarrow ? `${ODD(value)} ${to} = odd;` : `${to} = ${castText(value, compiled.result, REGISTER_TYPE[dtype])};`;
-    const text = textOf(form, rank, Object.keys(params), store);
+    const text = textOf(form, rank, Object.keys(params), storeText(to, value, compiled.result, dtype));
     return kernelOfText(this.name, params, text, new Map([['f', compiled.func]]), this.#site);
   }
 
@@ -209,11 +221,6 @@ export class Fused {
   }
 }
 
-/** Declares an f32 that rounds to 16 bits as this f64 does: one that is not exact gets an odd last bit, so no tie is made or lost. */
-const ODD = (value: string): string =>
-  `const d = ${value}; const near = f32(d); const bits = floatBits(near);
-  const odd = f64(near) === d || d !== d || (bits & 1) !== 0 ? near : bitsFloat(Math.abs(f64(near)) < Math.abs(d) ? bits + 1 : bits - 1);`;
-
 /** Names of the first operands: a template string takes longer. */
 const NAMES: readonly string[] = ['x0', 'x1', 'x2'];
 
@@ -267,7 +274,7 @@ function launchOf(extents: readonly number[]): { readonly shape: readonly number
 
 /** The body of a kernel that runs `statement` for each element, with its place along each axis in `i0`, `i1`, ... */
 function textOf(form: Form, rank: number, names: readonly string[], statement: string): string {
-  const head = `({ ${names.join(', ')} }, { i, ${form === 'rows' ? 'j, ' : ''}f, idiv, floatBits, bitsFloat, i32, u32, i64, u64, f32, f64 }) =>`;
+  const head = `({ ${names.join(', ')} }, { i, ${form === 'rows' ? 'j, ' : ''}f, idiv, ${STORE_NAMES}, i32, u32, i64, u64, f32, f64 }) =>`;
   if (form === 'line') return `${head} { ${rank === 0 ? '' : 'const i0 = i; '}${statement} }`;
   const last = rank - 1;
   if (form === 'flat') return `${head} { ${placesIn('i', last)} ${statement} }`;

@@ -2,9 +2,8 @@
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType, Scalar } from '../core/elements/dtype.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
-import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
-import { castText } from './fused.js';
+import { storeText } from './fused.js';
 import type { Target } from './target.js';
 
 /** Elements that a thread of a generator computes: the texts of their values, all of type `type`, after the statements of `head`. */
@@ -34,7 +33,7 @@ export function generate(
     for (const [key, [scalar, value]] of Object.entries(numbers)) args.give(key, scalar, value);
     const body = (): string => {
       const stores = values.map((value, at) => {
-        const store = `y[${each === 1 ? 'i' : `i * ${each} + ${at}`}] = ${castText(`(${value})`, type, REGISTER_TYPE[dtype])};`;
+        const store = storeText(`y[${each === 1 ? 'i' : `i * ${each} + ${at}`}]`, `(${value})`, type, dtype);
         return at === 0 ? store : `if (i * ${each} + ${at} < length) ${store}`;
       });
       return `${head} ${stores.join(' ')}`;

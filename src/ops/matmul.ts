@@ -7,7 +7,7 @@ import { input, type Kernel, type LaunchShape, output, type Param } from '../cor
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { submitFold } from './fold.js';
-import { castText, onlyArrays, placesIn } from './fused.js';
+import { castText, onlyArrays, placesIn, STORE_NAMES, storeText } from './fused.js';
 import { broadcastShape, broadcastStrides, joined } from './layout.js';
 import { matmulPlan, plannedKernel } from './plans.js';
 import { promoted, type Promoted } from './promotion.js';
@@ -189,7 +189,7 @@ function productFor(
   const key = [each, a.dtype, b.dtype, own, dtype, fromA, fromB, places[0].base, places[1].base].join('|');
   let kernel = kernels.get(key);
   if (kernel === undefined) {
-    const store = (value: string): string => castText(value, type, REGISTER_TYPE[dtype]);
+    const store = (to: string, value: string): string => storeText(to, value, type, dtype);
     const text = textOf(each, Object.keys(params), type, extents.length, places, fromA, fromB, store);
     kernel = kernelOfText('matmul', params, text, new Map(), { file: undefined, line: 0 });
     kernels.set(key, kernel);
@@ -232,14 +232,14 @@ function textOf(
   [a, b]: readonly [Place, Place],
   fromA: string,
   fromB: string,
-  store: (value: string) => string,
+  store: (to: string, value: string) => string,
 ): string {
   const tile = SIDE * many;
   const each = Array.from({ length: many }, (_, at) => at);
   const pairs = each.flatMap((row) => each.map((column) => [row, column] as const));
   const zero = `${type}(0)`;
   // Neighbouring threads load and store neighbours, so a thread's rows and columns lie a block's width apart.
-  return `({ ${names.join(', ')} }, { threadIdx, blockIdx, gridDim, shared, syncthreads, idiv, i32, u32, i64, u64, f32, f64 }) => {
+  return `({ ${names.join(', ')} }, { threadIdx, blockIdx, gridDim, shared, syncthreads, ${STORE_NAMES}, idiv, i32, u32, i64, u64, f32, f64 }) => {
     const as = shared('${type}', [${DEPTH}, ${tile + 1}]); const bs = shared('${type}', [${DEPTH}, ${tile}]);
     const x = threadIdx.x; const t = threadIdx.y; const number = t * ${SIDE} + x;
     const top = blockIdx.y * ${tile}; const leftmost = blockIdx.x * ${tile};
@@ -266,7 +266,7 @@ function textOf(
         syncthreads();
       }
       const base = z * rows * columns;
-      ${pairs.map(([row, column]) => `if (top + t + ${row * SIDE} < rows && leftmost + x + ${column * SIDE} < columns) y[base + (top + t + ${row * SIDE}) * columns + leftmost + x + ${column * SIDE}] = ${store(`c${row}${column}`)};`).join('\n      ')}
+      ${pairs.map(([row, column]) => `if (top + t + ${row * SIDE} < rows && leftmost + x + ${column * SIDE} < columns) ${store(`y[base + (top + t + ${row * SIDE}) * columns + leftmost + x + ${column * SIDE}]`, `c${row}${column}`)}`).join('\n      ')}
     }
   }`;
 }

@@ -8,9 +8,10 @@ import { MAX_RANK } from '../protocol/protocol.gen.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { type AxisOptions, checkNotEmpty, placeOf } from './assembly.js';
 import { Arguments } from './body.js';
-import { arraysAmong, castText, isArray, onlyArrays, placesIn } from './fused.js';
+import { arraysAmong, isArray, onlyArrays, placesIn, storeText } from './fused.js';
 import { broadcastShape, broadcastStrides, checkAxis, joined } from './layout.js';
 import { besideNumber, isSameKind } from './promotion.js';
+import { inType } from './ready.js';
 import { copied } from './rows.js';
 import { targetOf, type Target } from './target.js';
 
@@ -91,6 +92,7 @@ function submit(
   let value = 'v';
   let place = '';
   const type = REGISTER_TYPE[a.dtype];
+  let from = type;
   if (isArray(values)) {
     const { extents, strides } = joined({ extents: shape, strides: [broadcastStrides(values, shape)] });
     const first = args.array('x', values);
@@ -98,26 +100,24 @@ function submit(
     for (const [own, stride] of strides[0]!.entries()) args.numbers({ [`s${own}`]: stride });
     for (const [own, size] of extents.entries()) if (own > 0) args.numbers({ [`e${own}`]: size });
     place = placesIn('i', extents.length - 1, 'p', 'e');
-    value = castText(`x[first${extents.map((_, own) => ` + p${own} * s${own}`).join('')}]`, REGISTER_TYPE[values.dtype], type);
+    value = `x[first${extents.map((_, own) => ` + p${own} * s${own}`).join('')}]`;
+    from = REGISTER_TYPE[values.dtype];
   } else {
     const as = type as DType;
-    args.give(
-      'v',
-      scalarOf(as),
-      as === 'bool' ? (Boolean(values) as never) : as === 'i64' || as === 'u64' ? BigInt(values) : Number(values),
-    );
+    const number = as === 'bool' ? (Boolean(values) as never) : as === 'i64' || as === 'u64' ? BigInt(values) : Number(values);
+    args.give('v', scalarOf(as), inType(a.dtype, number) as number | bigint);
   }
   // It may run before the failure of the kernel above is known, so it leaves out what is outside.
   args.launch(
     recorder,
     'put',
-    `values|${place}|${value}`,
+    `values|${place}|${value}|${from}`,
     { threads: lengthOf(shape) },
     'i',
     () => `
     const column = i % inner; const rest = idiv(i, inner); const at = rest % chosen; const outer = idiv(rest, chosen); ${placeOf(indices, 'at')}
     if (chosen0 >= 0 && chosen0 < extent) {
-      if (last[chosen0] === at) { ${place} y[(outer * extent + chosen0) * inner + column] = ${value}; }
+      if (last[chosen0] === at) { ${place} ${storeText('y[(outer * extent + chosen0) * inner + column]', value, from, a.dtype)} }
     }`,
   );
 }

@@ -118,7 +118,7 @@ export function binary<R extends Rule>(name: string, rule: R, text: Text): Binar
 }
 
 /** Numbers of 16 bits are computed as f32, but a number beside them is one of them. */
-function inType(dtype: DType, operand: Operand): Operand {
+export function inType(dtype: DType, operand: Operand): Operand {
   return typeof operand === 'number' && is16BitFloat(dtype) ? numberOf16(dtype, bitsOf16(dtype, operand)) : operand;
 }
 

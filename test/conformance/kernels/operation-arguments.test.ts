@@ -131,6 +131,34 @@ defineChapter((target) => {
       }
     });
 
+    rule('S1106', 'results are rounded once to 16 bits', async () => {
+      const { device } = chapter;
+      // Beside the middle of two numbers of 11 bits, by less than an f32 shows.
+      const beside = 1 + 2 ** -11 + 2 ** -40;
+      const above = 1 + 2 ** -10;
+      using x = device.from(Float64Array.of(beside), { shape: [1, 1] });
+      using one = device.ones([1, 1], 'f64');
+      using indices = device.zeros(1, 'i32');
+      const half = { dtype: 'f16' } as const;
+      for (const [n, made] of [
+        ops.matmul(x, one, half),
+        ops.matmul(x.view(0), one.view(0), half),
+        ops.convolve2d(x, one, half),
+        ops.irfft(ops.complex(x.view(0)), { length: 1, ...half }),
+        ops.arange(beside, 2, 1, { device, ...half }),
+        ops.linspace(beside, 2, 1, { device, ...half }),
+        ops.put(device.zeros([1, 1], 'f16'), indices, x),
+        ops.put(device.zeros([1, 1], 'f16'), indices, beside),
+      ].entries()) {
+        using result: DeviceArray = made;
+        using back = ops.astype(result, 'f64');
+        expect([n, ...(await back.read())]).toEqual([n, above]);
+      }
+      using words = device.from(Int32Array.of(0x101_0001, -0x101_0001));
+      using back = ops.astype(ops.astype(words, 'bf16'), 'f64');
+      expect([...(await back.read())]).toEqual([0x102_0000, -0x102_0000]);
+    });
+
     rule('S1118', 'nothing, padded to a length, is zeros', async () => {
       using y = ops.rfft(chapter.device.zeros(0), { length: 4 });
       expect([y.shape, ...(await y.read())]).toEqual([[3, 2], 0, 0, 0, 0, 0, 0]);
