@@ -8,7 +8,7 @@ import type { View } from './view.js';
 
 /** With more arrows in view than this, only those of the selected slice are drawn. */
 const MOST_ARROWS = 150;
-const TICK_PX = 110;
+const TICK_PX = 92;
 export const OVERVIEW = 34;
 export const RULER = 24;
 const FONT = '11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
@@ -125,8 +125,8 @@ export class Painter {
     context.scale(this.#ratio, this.#ratio);
     context.fillStyle = CHROME[this.#theme].band;
     context.fillRect(0, 0, width, OVERVIEW);
-    const columns = Math.max(1, Math.floor(width / 2));
-    const columnNs = (model.endNs - model.startNs) / columns;
+    const columns = Math.max(1, Math.ceil(width / 2));
+    const columnNs = ((model.endNs - model.startNs) / width) * 2;
     const sums = Object.fromEntries(FAMILIES.map((family) => [family, new Float32Array(columns)]));
     const streams = model.rows.filter(({ isStream }) => isStream);
     for (const { levels } of streams.length > 0 ? streams : model.rows) {
@@ -149,7 +149,7 @@ export class Painter {
       for (const family of FAMILIES) {
         const height = (sums[family]![column]! / most) * (OVERVIEW - 4);
         context.fillStyle = LOOKS[family][this.#theme][0];
-        context.fillRect(column * (width / columns), y - height, width / columns, height);
+        context.fillRect(column * 2, y - height, 2, height);
         y -= height;
       }
     }

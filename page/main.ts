@@ -6,7 +6,7 @@ import { duration, moment, percent, whole } from './format.js';
 import { Input } from './input.js';
 import { layoutOf, type Layout } from './layout.js';
 import { Model, type Gap, type Place } from './model.js';
-import { CHROME, FAMILIES, LOOKS, type Theme } from './palette.js';
+import { CHROME, FAMILIES, type Family, LOOKS, type Theme } from './palette.js';
 import { patternOf } from './patterns.js';
 import { Panel } from './panel.js';
 import { Search } from './search.js';
@@ -55,12 +55,15 @@ function start(data: PageData): void {
     });
   };
 
+  const families = FAMILIES.filter((family) => model.rows.some(({ levels }) => levels.some((level) => level.families.includes(family))));
   const dark = matchMedia('(prefers-color-scheme: dark)');
   let choice = storedChoice();
   const theme = (): Theme => (choice === 'auto' ? (dark.matches ? 'dark' : 'light') : choice);
   const resize = (): void => {
     document.documentElement.dataset['theme'] = theme();
-    const { clientWidth, clientHeight } = find('div', 'stage');
+    const stage = find('div', 'stage');
+    stage.style.right = `${scroller.offsetWidth - scroller.clientWidth}px`;
+    const { clientWidth, clientHeight } = stage;
     for (const [canvas, height] of [
       [rows, clientHeight],
       [top, OVERVIEW + RULER],
@@ -69,7 +72,7 @@ function start(data: PageData): void {
       canvas.style.height = `${height}px`;
     }
     painter.prepare(theme(), Math.max(1, clientWidth), Math.max(1, clientHeight));
-    showLegend(theme());
+    showLegend(theme(), families);
     draw();
   };
   const themeButton = find('button', 'theme');
@@ -202,7 +205,7 @@ function start(data: PageData): void {
   const devices = new Set(model.rows.filter(({ isStream }) => isStream).map(({ group }) => group));
   const streams = model.rows.filter(({ isStream }) => isStream).length;
   find('p', 'facts').textContent =
-    `${[...devices].join(', ') || 'no device'} · ${whole(streams)} streams · ${whole(model.count)} operations and spans · ${duration(model.endNs - model.startNs)}`;
+    `${[...devices].join(', ') || 'no device'} · ${streams === 1 ? '1 stream' : `${whole(streams)} streams`} · ${whole(model.count)} operations and spans · ${duration(model.endNs - model.startNs)}`;
   showNames();
   tellTheme();
   timeline.focus({ preventScroll: true });
@@ -210,8 +213,8 @@ function start(data: PageData): void {
 }
 
 /** Which families there are, with their patterns. */
-function showLegend(theme: Theme): void {
-  const items = FAMILIES.map((family) => {
+function showLegend(theme: Theme, families: readonly Family[]): void {
+  const items = families.map((family) => {
     const swatch = make('canvas', { width: '44', height: '28' });
     const context = swatch.getContext('2d')!;
     const { name, pattern } = LOOKS[family];

@@ -2,7 +2,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { cpuTasks, createCpuPool, openDevice, UnavailableError, type Device } from 'millrace';
-import { recordTimeline } from 'millrace/timeline';
+import { type Recording, recordTimeline } from 'millrace/timeline';
 import type * as cpuStages from './cpu-stages.js';
 import { ensureTargets, HELP, listPhotos, readOptions, type Options } from './options.js';
 import { KERNELS, processPhotos, type Outcome, type Photo } from './pipeline.js';
@@ -60,7 +60,7 @@ async function run(device: Device, photos: readonly Photo[], options: Options, s
   const skipped = outcomes.filter((outcome) => outcome.kind === 'skipped');
   const written = outcomes.filter((outcome) => outcome.kind === 'written');
   await recording.stop();
-  await writeWhole(options.timelineFile, recording.toChromeTrace());
+  await writeWhole(options.timelineFile, formOf(recording, options.timelineFile));
   const summary = {
     device: device.info,
     written: written.length,
@@ -81,7 +81,12 @@ function* repeated(photos: readonly Photo[], times: number): Generator<Photo> {
   for (let round = 0; round < times; round++) yield* photos;
 }
 
-async function writeWhole(file: string, text: string): Promise<void> {
+function formOf(recording: Recording, file: string): string | Uint8Array {
+  if (file.endsWith('.json')) return recording.toChromeTrace();
+  return file.endsWith('.pftrace') ? recording.toPerfetto() : recording.toHtml();
+}
+
+async function writeWhole(file: string, text: string | Uint8Array): Promise<void> {
   const temporary = `${file}.${String(process.pid)}.tmp`;
   try {
     await writeFile(temporary, text);

@@ -14,7 +14,8 @@ Blurs, sharpens and outlines every PNG and JPEG of a folder and counts its brigh
   --out FOLDER      where the results go (default: out/photos)
   --device NAME     auto, cpu, cuda or cuda:N (default: auto, a GPU if there is one)
   --repeat N        go through the folder N times (default: 1)
-  --timeline FILE   Chrome trace of the run (default: timeline.json among the results)
+  --timeline FILE   what ran when: a page (.html), or a trace for Perfetto (.pftrace) or Chrome (.json)
+                    (default: timeline.html among the results)
   --help
 
 Exit code: 0 all written, 2 some photos could not be read and were skipped, 1 anything else, 130 interrupted.
@@ -41,7 +42,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
   return {
     inFolder: resolve(inFolder),
     outFolder,
-    timelineFile: values.timeline === undefined ? join(outFolder, 'timeline.json') : resolve(values.timeline),
+    timelineFile: values.timeline === undefined ? join(outFolder, 'timeline.html') : resolve(values.timeline),
     // A name that no device has is refused by openDevice.
     device: values.device as DeviceSpec,
     repeat,

@@ -5,7 +5,7 @@ import type { Delay } from './delay.js';
 import type { Reason } from './explained.js';
 import { hostDelays } from './host-delays.js';
 import type { Parked, RecordedOperation } from './recorded.js';
-import { hasRun, type Ran, type RecordedStreams } from './recorded-streams.js';
+import { hasRun, lastIssued, type Ran, type RecordedStreams } from './recorded-streams.js';
 
 const OF_CAUSE: Readonly<Record<WaitCause, Reason>> = { event: 'event', stream: 'stream', array: 'array', host: 'hold' };
 /** Parts that are shorter are rounding. */
@@ -128,7 +128,7 @@ export class Delays {
     let latest: RecordedOperation | undefined;
     for (const stream of this.#streams.streams) {
       if (stream.device.name !== device || stream.operations[0]?.slot === slot) continue;
-      const other = stream.operations.findLast((one) => one.issuedMs !== undefined && one.issuedMs < issuedMs);
+      const other = lastIssued(stream.operations, issuedMs);
       if (other !== undefined && (other.issuedMs as number) > Math.max(submittedMs, latest?.issuedMs ?? 0)) latest = other;
     }
     return latest;

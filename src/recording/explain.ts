@@ -12,10 +12,16 @@ const LEAST_GAP_MS = 0.02;
 /** How far the causes of a cause are told. */
 const LONGEST_CHAIN = 4;
 
+interface ExplainedGap {
+  readonly gap: Gap;
+  readonly delays: readonly Delay[];
+}
+
 export class Explainer {
   readonly streams: RecordedStreams;
   readonly recording: Explainable;
   readonly #delays: Delays;
+  #usualGaps: readonly ExplainedGap[] | undefined;
 
   constructor(recording: Explainable) {
     this.recording = recording;
@@ -48,12 +54,18 @@ export class Explainer {
     return this.gapsWithDelays(opts).map(({ gap }) => gap);
   }
 
-  gapsWithDelays(opts: GapOptions): { readonly gap: Gap; readonly delays: readonly Delay[] }[] {
+  gapsWithDelays(opts: GapOptions): readonly ExplainedGap[] {
     checkOptionNames(opts, ['minMs']);
     const { minMs = LEAST_GAP_MS } = opts;
     if (typeof minMs !== 'number' || !(minMs >= 0))
       throw badArgument('minMs', minMs, `The option minMs (${String(minMs)}) is not a number of at least 0.`, 0);
-    const found: { gap: Gap; delays: readonly Delay[] }[] = [];
+    if (minMs !== LEAST_GAP_MS) return this.#gapsFrom(minMs);
+    this.#usualGaps ??= this.#gapsFrom(minMs);
+    return this.#usualGaps;
+  }
+
+  #gapsFrom(minMs: number): readonly ExplainedGap[] {
+    const found: ExplainedGap[] = [];
     for (const { device, stream, operations, work } of this.streams.streams) {
       let before: Ran | undefined;
       for (const after of work) {

@@ -124,6 +124,13 @@ function indexOf(operations: readonly RecordedOperation[], ticket: number): numb
   return firstIndex(operations.length, (at) => (operations[at] as RecordedOperation).ticket >= ticket);
 }
 
+/** The last operation of a stream that the driver had before a time: a stream's operations are issued in their order. */
+export function lastIssued(operations: readonly RecordedOperation[], ms: number): RecordedOperation | undefined {
+  let at = firstIndex(operations.length, (n) => ((operations[n] as RecordedOperation).issuedMs ?? Infinity) >= ms) - 1;
+  while (at >= 0 && (operations[at] as RecordedOperation).issuedMs === undefined) at--;
+  return operations[at];
+}
+
 /** The index of the first one that ends after a time, in a list by ends. */
 function firstFrom(list: readonly { readonly endMs: number }[], ms: number): number {
   return firstIndex(list.length, (at) => (list[at] as { readonly endMs: number }).endMs > ms);

@@ -45,6 +45,8 @@ export class Recording {
   #timer: NodeJS.Timeout | undefined;
   #stopped: Promise<this> | undefined;
   /** Of a recording that has ended. */
+  /** Kept when nothing is added any more. */
+  #operations: readonly RecordedOperation[] | undefined;
   #explainer: Explainer | undefined;
 
   /** @internal */
@@ -69,9 +71,12 @@ export class Recording {
 
   /** Every operation, of all threads that share the devices, in the order in which they were submitted. */
   get operations(): readonly RecordedOperation[] {
+    if (this.#operations !== undefined) return this.#operations;
     const all = [...this.#devices.values()].flatMap((device) => device.operations());
     const timeOf = ({ submittedMs = 0, issuedMs = 0 }: RecordedOperation): number => submittedMs || issuedMs;
-    return all.toSorted((a, b) => timeOf(a) - timeOf(b) || a.ticket - b.ticket);
+    const sorted = all.toSorted((a, b) => timeOf(a) - timeOf(b) || a.ticket - b.ticket);
+    if (this.#endMs !== undefined) this.#operations = sorted;
+    return sorted;
   }
 
   /** What this thread did, in the order of the ends. */

@@ -60,7 +60,7 @@ describe('the photos example', () => {
   let ended: Ended;
   beforeAll(async () => {
     out = join(scratch, 'all');
-    ended = await photos('--in', IMAGES, '--out', out, '--repeat', '2');
+    ended = await photos('--in', IMAGES, '--out', out, '--repeat', '2', '--timeline', join(out, 'timeline.json'));
   }, RUN_MS);
 
   it('writes five results for every photo, whatever its format, and nothing else', async () => {
@@ -134,7 +134,8 @@ describe('the photos example in trouble', () => {
       expect(stderr).toMatch(/^Skipped .*broken\.png: .+$/m);
       expect(stderr).toMatch(/^Skipped .*text\.jpg: .+$/m);
       expect(stdout).toContain('1 written, 2 skipped');
-      expect((await readdir(out)).toSorted()).toEqual([...SUFFIXES.map((suffix) => `whole.${suffix}`), 'timeline.json'].toSorted());
+      expect((await readdir(out)).toSorted()).toEqual([...SUFFIXES.map((suffix) => `whole.${suffix}`), 'timeline.html'].toSorted());
+      expect(await readFile(join(out, 'timeline.html'), 'utf8')).toMatch(/^<!doctype html>/);
     },
     RUN_MS,
   );
