@@ -138,13 +138,13 @@ export abstract class CopyRecorder extends ArrayFactory {
     opts?: CopyOptions,
   ): Operation;
   copy(dst: unknown, src: unknown, given?: CopyOptions): Operation {
-    return this.#traced(() => this.#copy(dst, src, given));
+    return this.#traced(given, () => this.#copy(dst, src, given));
   }
 
   /** With a subscriber of `millrace:copy`. The nodes of a capture are not traced. */
-  #traced(submit: () => Operation): Operation {
+  #traced(opts: CopyBatchOptions | undefined, submit: () => Operation): Operation {
     if (!isTraced(copyTrace) || this.timeline.recording !== undefined) return submit();
-    return traceOperation(copyTrace, { device: this.core.name, stream: this.label }, submit);
+    return traceOperation(copyTrace, { device: this.core.name, stream: this.label, name: opts?.label }, submit);
   }
 
   #copy(dst: unknown, src: unknown, given: CopyOptions | undefined): Operation {
@@ -169,7 +169,7 @@ export abstract class CopyRecorder extends ArrayFactory {
    * @example await stream.copyBatch([[keys, hostKeys], [values, hostValues]]).done;
    */
   copyBatch(pairs: readonly CopyPair[], opts?: CopyBatchOptions): Operation {
-    return this.#traced(() => this.#copyBatch(pairs, opts));
+    return this.#traced(opts, () => this.#copyBatch(pairs, opts));
   }
 
   #copyBatch(pairs: readonly CopyPair[], opts: CopyBatchOptions | undefined): Operation {

@@ -47,6 +47,13 @@ import type { LaunchArgs } from './launch-args.js';
 import { submitGraphLaunch, submitGraphUpload } from './launch-graph.js';
 import { submitLaunch } from './launch.js';
 
+/** Of a launch, for listeners: its label, the label of the graph, or the name of the kernel. Bad arguments are refused later. */
+function nameOf(kernel: Kernel | Graph<Params>, shape: unknown): string | undefined {
+  if (kernel instanceof Graph) return kernel.label;
+  const label = typeof shape === 'object' && shape !== null && 'label' in shape ? shape.label : undefined;
+  return typeof label === 'string' ? label : kernel?.name;
+}
+
 /** Submits operations to a stream, in the order of the calls. `Stream` says what every method throws. */
 export abstract class Recorder extends CopyRecorder {
   /** @internal */
@@ -145,7 +152,7 @@ export abstract class Recorder extends CopyRecorder {
   launch<P extends Params>(graph: Graph<P>, ...values: GraphValues<NoInfer<P>>): Operation;
   launch(kernel: Kernel | Graph<Params>, shape?: unknown, args?: unknown): Operation {
     if (isTraced(launchTrace) && this.timeline.recording === undefined) {
-      const message = { device: this.core.name, stream: this.label, name: kernel instanceof Graph ? kernel.label : kernel?.name };
+      const message = { device: this.core.name, stream: this.label, name: nameOf(kernel, shape) };
       return traceOperation(launchTrace, message, () => this.#launch(kernel, shape, args));
     }
     return this.#launch(kernel, shape, args);

@@ -10,7 +10,7 @@ export interface OperationMessage extends TracedEnd<Operation> {
   readonly device: string;
   /** The stream's label. */
   readonly stream: string;
-  /** Of a launch: the name of the kernel, or the label of the graph. */
+  /** The `label` of the call; of a launch without one, the name of the kernel, or the label of the graph. */
   readonly name?: string | undefined;
   /** At 'asyncEnd': milliseconds for which the device worked on it, on streams with `timing`. */
   deviceMs?: number;

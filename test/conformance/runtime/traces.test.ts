@@ -76,7 +76,7 @@ defineChapter((target) => {
         ]);
         expect(new Set(told.map(({ message }) => message)).size).toBe(1);
         const { message } = told[0]!;
-        expect(message).toMatchObject({ device: device.info.id, stream: 'traced', name: 'twice', deviceMs: expect.any(Number) });
+        expect(message).toMatchObject({ device: device.info.id, stream: 'traced', name: 'labelled', deviceMs: expect.any(Number) });
         expect(message.result).toBe(launched);
         expect(message.error).toBeUndefined();
 

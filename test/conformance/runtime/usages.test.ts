@@ -206,6 +206,28 @@ defineChapter((target) => {
       await stream.close();
     });
 
+    rule('S1239', 'the usages of all requests of a service add up to what its device has worked', async () => {
+      const { device } = chapter;
+      await device.compile(twice);
+      const recording = recordTimeline(device);
+      const costs: Promise<Usage>[] = [];
+      {
+        await using lanes = createLanes(device, { depth: 2, maxQueue: 1000 }, async (count: number, lane) => {
+          const x = lane.from(new Float32Array(1024));
+          for (let n = 0; n < count; n++) lane.stream.launch(twice, 1024, { x });
+          return x.read();
+        });
+        const requests = Array.from({ length: 300 }, (_, n) => usage(() => lanes.run(1 + (n % 4))));
+        costs.push(...requests.map(({ used }) => used));
+        await Promise.all(requests.map(({ value }) => value));
+      }
+      const ms = (await Promise.all(costs)).reduce((sum, cost) => sum + cost.deviceMs!, 0);
+      await recording.stop();
+      const own = deviceMsOf(recording.operations.filter(({ startMs }) => startMs !== undefined));
+      expect(own).toBeGreaterThan(0);
+      expect(Math.abs(ms - own) / own).toBeLessThan(0.02);
+    });
+
     rule('S1234', 'each thread that shares a device measures its own operations', async () => {
       const { device } = chapter;
       const { value, used } = usage(async () => {
