@@ -1,7 +1,7 @@
-// Operations on arrays: until the result is there, and what a call costs the calling thread.
+// Operations on arrays: until the result is there, alone and of several in a row, and what a call costs the calling thread.
 import type { DeviceArray } from 'millrace';
 import { add, argmax, argsort, astype, cumsum, exp, fft, generator, matmul, rfft, sort, sum, topk } from 'millrace/ops';
-import { OPERATIONS } from '../suite/rows.js';
+import { IN_A_ROW, isShort, OPERATIONS } from '../suite/rows.js';
 import { ms, type Run, secondsEach, secondsOf, type Side, us } from '../suite/run.js';
 
 const ROUNDS = 7;
@@ -73,6 +73,20 @@ export async function operations(run: Run): Promise<void> {
         unit: ms,
         ours,
         peers: peers(`operation ${name} ${size} ${count}`),
+      });
+      if (!isShort(size)) continue;
+      const inARow = async (): Promise<number[]> => {
+        const all = await secondsOf(count, async () => {
+          for (let n = 0; n < IN_A_ROW; n++) calls[name]!()[Symbol.dispose]();
+          await stream.record().done;
+        });
+        return all.map((seconds) => seconds / IN_A_ROW);
+      };
+      await run.compare(`operation.row.${name}.${size}`, {
+        rounds: ROUNDS,
+        unit: ms,
+        ours: inARow,
+        peers: peers(`operation.row ${name} ${size} ${count} ${IN_A_ROW}`),
       });
     }
   }

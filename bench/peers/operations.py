@@ -1,5 +1,5 @@
 """Operations on arrays, which the peers in Python have in common: `operation NAME SIZE COUNT` answers with the seconds of each of COUNT
-results, until the device has finished, and `operation.call` with those of one call in a burst."""
+results, until the device has finished, `operation.row NAME SIZE COUNT EACH` with those of COUNT times EACH in a row, and `operation.call` with those of one call in a burst."""
 from conversation import mean, timed
 
 
@@ -51,4 +51,8 @@ def operations(xp, finish, matmul, uniform, topk=None):
     def burst(name, size, count):
         return [mean(int(count), call(name, int(size)), finish)[0]]
 
-    return {"operation": operation, "operation.call": burst}
+    def row(name, size, count, each):
+        run = call(name, int(size))
+        return [mean(int(each), run, finish)[1] for _ in range(int(count))]
+
+    return {"operation": operation, "operation.row": row, "operation.call": burst}

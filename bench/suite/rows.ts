@@ -235,13 +235,20 @@ export const OPERATIONS: Readonly<Record<string, { readonly sizes: readonly numb
   rfft: { sizes: [1e6], what: 'transform of real numbers' },
 };
 
+/** Of such sizes, results are also awaited together, because the way from the device to the event loop takes as long as one. */
+export const isShort = (size: number): boolean => size <= 2 ** 20 && size !== 4096;
+export const IN_A_ROW = 10;
+
 const operations: RowGroup = {
   name: 'operations',
   title: 'Operations on arrays of f32',
   rows: [
     { id: 'operation.call', what: 'sum of two arrays of 1,000 elements in a burst, calling thread', unit: 'us' },
     ...Object.entries(OPERATIONS).flatMap(([name, { sizes, what }]) =>
-      sizes.map((size) => ({ id: `operation.${name}.${size}`, what: `${what}, ${size.toLocaleString('en')}`, unit: 'ms' })),
+      sizes.flatMap((size) => [
+        { id: `operation.${name}.${size}`, what: `${what}, ${size.toLocaleString('en')}`, unit: 'ms' },
+        ...(isShort(size) ? [{ id: `operation.row.${name}.${size}`, what: `the same, each of ${IN_A_ROW} in a row`, unit: 'ms' }] : []),
+      ]),
     ),
   ],
 };
