@@ -172,8 +172,7 @@ napi_value Submit(napi_env env, napi_callback_info info) {
     const uint64_t now = channel->IsRecorded() ? hal::SteadyNow() : 0;
     submission = channel->Submit(self.record.bytes.first(call.bytes));
     if (now != 0 && submission.ticket != 0) {
-      channel->NoteSubmitted(*reinterpret_cast<const protocol::RecordHeader*>(self.record.bytes.data()),
-                             submission.ticket, now);
+      channel->NoteSubmitted(self.record.bytes.first(call.bytes), submission.ticket, now);
     }
   }
   call.ticket = submission.ticket;

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "09dffb9a3bcd4379";
+inline constexpr char kHash[] = "8ec12a1a0783af4a";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -160,7 +160,7 @@ enum class ParkReason : uint16_t {
 
 /// What a RecordedTime tells of a record.
 enum class RecordedKind : uint16_t {
-  kSubmitted = 1,  // `begin`: a thread submitted it. `detail`: its Opcode.
+  kSubmitted = 1,  // `begin`: a thread submitted it. `detail`: its Opcode. `end`: of a copy RecordedCopy, of a launch the number of its threads.
   kParked = 2,  // `begin`: it could not be issued, so its stream was parked. `detail`: the ParkReason.
   kIssued = 3,  // `begin`: the backend accepted it, or it failed. `detail`: its Opcode.
   kRan = 4,  // From `begin` to `end` the device ran it. `detail`: how many records were timed together, if there were several.
@@ -171,6 +171,14 @@ enum class DeviceTimes : uint16_t {
   kNone = 0,  // It has none.
   kShared = 1,  // Short records of a busy stream may be timed together.
   kEach = 2,  // Each record is timed alone.
+};
+
+/// Between what a recorded copy moves bytes. Bit flags; of a batch, those of all its copies.
+enum class RecordedCopy : uint16_t {
+  kFromHost = 1,  // Its source is host memory.
+  kToHost = 2,  // Its destination is host memory.
+  kBetweenDevices = 4,  // Its ends belong to two devices.
+  kPageable = 8,  // The host end stands for an ordinary typed array.
 };
 
 /// The type of a channel of a texture's elements.

@@ -105,9 +105,8 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   void StopRecording(uint32_t owner_id) { recorder_.Stop(owner_id); }
   [[nodiscard]] bool IsRecorded() const { return recorder_.IsOn(); }
   /// A record was submitted at `now`, with this ticket.
-  void NoteSubmitted(const protocol::RecordHeader& header, Ticket ticket, uint64_t now) {
-    recorder_.Note(
-        {static_cast<uint16_t>(protocol::RecordedKind::kSubmitted), header.opcode, header.stream, ticket, now, 0});
+  void NoteSubmitted(std::span<const std::byte> record, Ticket ticket, uint64_t now) {
+    recorder_.NoteSubmitted(record, ticket, now);
   }
   /// What was recorded up to now. Of a device that has to be asked, what has completed since the last call follows in
   /// the next one.

@@ -3,7 +3,61 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/record_reader.h"
+
 namespace millrace {
+
+namespace {
+
+using protocol::Opcode;
+
+/// Of what a CopyRecord and each entry of a batch have.
+template <typename Copy>
+uint64_t RouteOf(const Copy& copy) {
+  constexpr auto kHost = static_cast<uint16_t>(protocol::MemorySpace::kHost);
+  const auto bit = [](protocol::RecordedCopy flag) { return static_cast<uint64_t>(flag); };
+  const bool is_from_host = copy.src_space == kHost;
+  const bool is_to_host = copy.dst_space == kHost;
+  const uint32_t own =
+      static_cast<uint32_t>(protocol::CopyFlag::kPinned) | static_cast<uint32_t>(protocol::CopyFlag::kStaged);
+  uint64_t route = 0;
+  if (is_from_host) route |= bit(protocol::RecordedCopy::kFromHost);
+  if (is_to_host) route |= bit(protocol::RecordedCopy::kToHost);
+  if (!is_from_host && !is_to_host && copy.src_device != copy.dst_device) {
+    route |= bit(protocol::RecordedCopy::kBetweenDevices);
+  }
+  if ((is_from_host || is_to_host) && (copy.flags & own) == 0) route |= bit(protocol::RecordedCopy::kPageable);
+  return route;
+}
+
+/// The `end` of a RecordedTime that tells of a submitted record.
+uint64_t DetailOf(const protocol::RecordHeader& header, ByteReader reader) {
+  switch (static_cast<Opcode>(header.opcode)) {
+    case Opcode::kCopy: {
+      protocol::CopyRecord copy;
+      return reader.Read(copy) ? RouteOf(copy) : 0;
+    }
+    case Opcode::kCopyBatch: {
+      protocol::CopyBatchRecord batch;
+      if (!reader.Read(batch)) return 0;
+      uint64_t route = 0;
+      protocol::BatchedCopy copy;
+      for (uint32_t n = 0; n < batch.count && reader.Read(copy); ++n) route |= RouteOf(copy);
+      return route;
+    }
+    case Opcode::kLaunch: {
+      protocol::LaunchRecord launch;
+      if (!reader.Read(launch)) return 0;
+      const auto volume = [](uint64_t x, uint64_t y, uint64_t z) { return x * y * z; };
+      return volume(launch.grid_x, launch.grid_y, launch.grid_z) *
+             volume(launch.block_x, launch.block_y, launch.block_z);
+    }
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
 
 void Recorder::Start(uint32_t owner, size_t most, protocol::DeviceTimes times) {
   std::lock_guard lock(mutex_);
@@ -35,6 +89,12 @@ void Recorder::Note(const protocol::RecordedTime& time) noexcept {
     }
     list.times.push_back(time);
   }
+}
+
+void Recorder::NoteSubmitted(std::span<const std::byte> record, uint64_t ticket, uint64_t now) noexcept {
+  const protocol::RecordHeader header = Record::First(record).header;
+  Note({static_cast<uint16_t>(protocol::RecordedKind::kSubmitted), header.opcode, header.stream, ticket, now,
+        DetailOf(header, ByteReader(record))});
 }
 
 Recorder::Taken Recorder::Take(uint32_t owner, std::span<protocol::RecordedTime> into) {

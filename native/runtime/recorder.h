@@ -30,6 +30,8 @@ class Recorder {
   void Start(uint32_t owner, size_t most, protocol::DeviceTimes times);
   void Stop(uint32_t owner);
   void Note(const protocol::RecordedTime& time) noexcept;
+  /// A record with a valid header was submitted at `now`, with this ticket.
+  void NoteSubmitted(std::span<const std::byte> record, uint64_t ticket, uint64_t now) noexcept;
 
   struct Taken {
     size_t count = 0;

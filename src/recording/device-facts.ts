@@ -20,6 +20,8 @@ export interface Fact {
   readonly ticket: number;
   readonly beginMs: number;
   readonly endMs: number;
+  /** What `end` is where it is no time. */
+  readonly end: number;
 }
 
 export interface FactListener extends Partial<Omit<LogTap, 'ending'>> {
@@ -133,7 +135,7 @@ export class DeviceFacts implements LogTap {
     await this.#core.channel.ask('alignClocks').catch(() => undefined);
   }
 
-  readonly #fact = { kind: RecordedKind.SUBMITTED as RecordedKind, detail: 0, slot: 0, ticket: 0, beginMs: 0, endMs: 0 };
+  readonly #fact = { kind: RecordedKind.SUBMITTED as RecordedKind, detail: 0, slot: 0, ticket: 0, beginMs: 0, endMs: 0, end: 0 };
 
   #pass(at: number): void {
     const words = this.#words;
@@ -144,7 +146,8 @@ export class DeviceFacts implements LogTap {
     fact.slot = words[at + (RecordedTime.STREAM >> 2)] as number;
     fact.ticket = wide(words, at + (RecordedTime.TICKET >> 2));
     fact.beginMs = msOf(wide(words, at + (RecordedTime.BEGIN >> 2)));
-    fact.endMs = msOf(wide(words, at + (RecordedTime.END >> 2)));
+    fact.end = wide(words, at + (RecordedTime.END >> 2));
+    fact.endMs = msOf(fact.end);
     for (const [listener, wish] of this.#listeners) if (wish !== undefined) listener.noted(fact);
   }
 

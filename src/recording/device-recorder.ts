@@ -1,7 +1,8 @@
 // The operations of one device: what its channel tells of each record, beside what this thread knows of its own.
 // Thread: owner.
-import { type DeviceTimes, RecordedKind } from '../protocol/protocol.gen.js';
+import { type DeviceTimes, Opcode, RecordedKind } from '../protocol/protocol.gen.js';
 import { StateError, UnsupportedError } from '../core/base/errors.js';
+import { callSite } from '../core/base/call-site.js';
 import { performance } from '../core/base/timers.js';
 import type { OperationKind } from '../core/base/snapshots.js';
 import type { DeviceCore } from '../core/device/device-core.js';
@@ -17,6 +18,15 @@ const FACTS_OF_OPERATION = 4;
 /** The share of the operations that stays when there are too many, so that they go in larger parts. */
 const KEPT_SHARE = 0.9;
 
+/** Of the library, between a call and this class. */
+const FRAMES = 12;
+
+export interface RecorderOptions {
+  readonly maxEvents: number;
+  readonly times: DeviceTimes;
+  readonly callSites: boolean;
+}
+
 /** A device has one recording of each thread. */
 const recorded: WeakSet<DeviceCore> = new WeakSet();
 
@@ -25,6 +35,7 @@ export class DeviceRecorder implements FactListener {
   /** Operations that were dropped, since there were too many. */
   dropped = 0;
   readonly #most: number;
+  readonly #hasCallSites: boolean;
   readonly #facts: DeviceFacts;
   readonly #onSpan: (span: RecordedSpan) => void;
   /** By the stream's slot. Streams use a slot one after the other. */
@@ -33,7 +44,9 @@ export class DeviceRecorder implements FactListener {
   #unread = 0;
 
   /** Throws StateError if the device is being recorded already, and UnsupportedError for a device of `createTestDevice`. */
-  constructor(core: DeviceCore, most: number, times: DeviceTimes, onSpan: (span: RecordedSpan) => void) {
+  constructor(core: DeviceCore, opts: RecorderOptions, onSpan: (span: RecordedSpan) => void) {
+    const { maxEvents: most, times, callSites } = opts;
+    this.#hasCallSites = callSites;
     this.#onSpan = onSpan;
     this.core = core;
     this.#most = most;
@@ -54,6 +67,7 @@ export class DeviceRecorder implements FactListener {
   named(timeline: Timeline, ticket: number, id: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): void {
     const stream = this.#own(timeline);
     stream.named(stream.at(ticket), id, kind, label, bytes);
+    if (this.#hasCallSites) stream.called(ticket, callSite(FRAMES));
     // A loop that submits without a turn of the event loop reads nothing.
     if (++this.#unread > this.#most) this.#drop();
   }
@@ -68,6 +82,7 @@ export class DeviceRecorder implements FactListener {
     };
     const stream = this.#own(timeline);
     stream.waits(stream.at(ticket), after);
+    if (this.#hasCallSites) stream.called(ticket, callSite(FRAMES));
   }
 
   waited(wait: Promise<void>, timeline: Timeline, ticket: number): void {
@@ -106,13 +121,15 @@ export class DeviceRecorder implements FactListener {
     this.dropped += Math.ceil(count / FACTS_OF_OPERATION);
   }
 
-  noted({ kind, detail, slot, ticket, beginMs, endMs }: Fact): void {
+  noted({ kind, detail, slot, ticket, beginMs, endMs, end }: Fact): void {
     const stream = this.#stream(slot);
     const row = stream.at(ticket);
     if (row < 0) return;
     switch (kind) {
       case RecordedKind.SUBMITTED:
         stream.submitted(row, beginMs, kindOfOpcode(detail));
+        if (detail === Opcode.LAUNCH) stream.launches(row, end);
+        else if (kindOfOpcode(detail) === 'copy') stream.copies(row, end);
         break;
       case RecordedKind.PARKED:
         stream.parked(row, { reason: reasonOf(detail), fromMs: beginMs });

@@ -43,6 +43,7 @@ function candidatesOf(streams: RecordedStreams, late: RecordedOperation, fromMs:
     // What was still open at the call did not hold it up.
     const isOver = span.endMs <= toMs;
     if (span.kind === 'collection') found.push(part('collection', 5, span, fromMs, toMs));
+    else if (span.kind === 'staging') found.push(part('pageable', 4.8, span, fromMs, toMs));
     else if (span.kind === 'stall') found.push(part('stall', 3, span, fromMs, toMs));
     else if (span.kind === 'wait' && isOver && isWaitOf(span, late)) waits.push(span);
     else if (span.kind === 'stage' && isOver && isStageOf(span, late) && span.endMs > (stage?.endMs ?? fromMs)) stage = span;

@@ -10,6 +10,8 @@ import {
   itemTrace,
   type StageMessage,
   stageTrace,
+  stagingChannel,
+  type StagingMessage,
   type Trace,
 } from '../core/base/trace.js';
 import type { RecordedSpan } from './recorded.js';
@@ -46,6 +48,7 @@ export class HostSpans {
       subscribe(start.name, this.#onStart);
       subscribe(asyncEnd.name, told);
     }
+    subscribe(stagingChannel.name, this.#onStaging);
     this.#collections.observe({ entryTypes: ['gc'] });
   }
 
@@ -65,6 +68,7 @@ export class HostSpans {
       unsubscribe(start.name, this.#onStart);
       unsubscribe(asyncEnd.name, told);
     }
+    unsubscribe(stagingChannel.name, this.#onStaging);
     this.#hasEnded = true;
   }
 
@@ -73,6 +77,11 @@ export class HostSpans {
   }
 
   readonly #onStart = (message: unknown): void => void this.#starts.set(message as object, performance.now());
+
+  readonly #onStaging = (message: unknown): void => {
+    const { device, direction, bytes, startMs, endMs } = message as StagingMessage;
+    this.add({ kind: 'staging', name: `copy of ${bytes} bytes ${direction} an ordinary array`, device, startMs, endMs });
+  };
 
   /** By what the trace publishes at its end. */
   #ended<M extends object>({ start, asyncEnd }: Trace, spanOf: (message: M) => Omit<RecordedSpan, 'startMs' | 'endMs'>): TracedSpans {

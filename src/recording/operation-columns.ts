@@ -1,5 +1,6 @@
 // The operations of one stream while they are recorded: a row of columns for each ticket, so that noting one makes no object.
 // Thread: owner.
+import { RecordedCopy } from '../protocol/protocol.gen.js';
 import type { OperationKind } from '../core/base/snapshots.js';
 import type { AwaitedPoint, Parked, RecordedOperation } from './recorded.js';
 
@@ -11,6 +12,8 @@ const ISSUED = 3;
 const START = 4;
 const END = 5;
 const TOGETHER = 6;
+/** Of a launch its threads, of a copy the negative of 1 and its RecordedCopy. */
+const SHAPE = 7;
 const NUMBERS = 8;
 const FIRST_TICKETS = 64;
 
@@ -26,6 +29,8 @@ export class OperationColumns {
   #streams: (string | undefined)[] = [];
   readonly #parked: Map<number, Parked[]> = new Map();
   readonly #after: Map<number, AwaitedPoint> = new Map();
+  /** The places of calls. */
+  readonly #sites: Map<number, string> = new Map();
   #droppedTo = 0;
 
   /** Tickets with a row. */
@@ -67,6 +72,20 @@ export class OperationColumns {
     this.#numbers[row * NUMBERS + SUBMITTED] = ms;
   }
 
+  launches(row: number, threads: number): void {
+    this.#numbers[row * NUMBERS + SHAPE] = threads;
+  }
+
+  /** `route`: flags of RecordedCopy. */
+  copies(row: number, route: number): void {
+    this.#numbers[row * NUMBERS + SHAPE] = -1 - route;
+  }
+
+  /** From this place. Of several records the first names it. */
+  called(ticket: number, at: string): void {
+    if (ticket > this.#droppedTo && !this.#sites.has(ticket)) this.#sites.set(ticket, at);
+  }
+
   parked(row: number, parked: Parked): void {
     const ticket = this.#first + row;
     const all = this.#parked.get(ticket);
@@ -95,7 +114,7 @@ export class OperationColumns {
     this.#first += gone;
     this.#length -= gone;
     this.#droppedTo = this.#first - 1;
-    for (const map of [this.#parked, this.#after]) {
+    for (const map of [this.#parked, this.#after, this.#sites]) {
       for (const ticket of map.keys()) if (ticket < this.#first) map.delete(ticket);
     }
     return gone;
@@ -114,6 +133,7 @@ export class OperationColumns {
       const label = this.#labels[row];
       const parked = this.#parked.get(ticket);
       const after = this.#after.get(ticket);
+      const at = this.#sites.get(ticket);
       found.push({
         device,
         stream: this.#streams[row] ?? this.label ?? `stream ${slot} of another thread`,
@@ -123,6 +143,8 @@ export class OperationColumns {
         ...(id > 0 && { id }),
         ...(label !== undefined && { label }),
         ...(id > 0 && !Number.isNaN(bytes) && { bytes }),
+        ...shapeOf(numberAt(SHAPE)),
+        ...(at !== undefined && { at }),
         ...(submittedMs > 0 && { submittedMs }),
         ...(parked && { parked }),
         ...(issuedMs > 0 && { issuedMs }),
@@ -160,4 +182,13 @@ export class OperationColumns {
     numbers.set(this.#numbers);
     this.#numbers = numbers;
   }
+}
+
+function shapeOf(shape: number): Pick<RecordedOperation, 'direction' | 'isPageable' | 'threads'> {
+  if (shape >= 0) return shape > 0 ? { threads: shape } : {};
+  const bits = -1 - shape;
+  const [isUpload, isDownload] = [(bits & RecordedCopy.FROM_HOST) !== 0, (bits & RecordedCopy.TO_HOST) !== 0];
+  const near = (bits & RecordedCopy.BETWEEN_DEVICES) === 0 ? 'device' : 'peer';
+  const direction = isUpload ? (isDownload ? 'host' : 'upload') : isDownload ? 'download' : near;
+  return { direction, isPageable: (bits & RecordedCopy.PAGEABLE) !== 0 };
 }

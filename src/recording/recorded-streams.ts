@@ -1,5 +1,6 @@
 // A recording as its explanations need it: the operations of each stream in their order, and the spans of the thread by time.
 import type { RecordedOperation, RecordedSpan } from './recorded.js';
+import { grouped, type Recorded } from './rows.js';
 
 /** What is known of a device. */
 export interface RecordedDevice {
@@ -13,11 +14,7 @@ export interface RecordedDevice {
 }
 
 /** What is explained. */
-export interface Explainable {
-  readonly startMs: number;
-  readonly endMs: number;
-  readonly operations: readonly RecordedOperation[];
-  readonly spans: readonly RecordedSpan[];
+export interface Explainable extends Recorded {
   readonly devices: readonly RecordedDevice[];
 }
 
@@ -55,14 +52,7 @@ export class RecordedStreams {
   constructor(recording: Explainable) {
     this.recording = recording;
     const devices = new Map(recording.devices.map((device) => [device.name, device]));
-    const grouped: Map<string, RecordedOperation[]> = new Map();
-    for (const operation of recording.operations) {
-      const key = keyOf(operation);
-      const known = grouped.get(key);
-      if (known === undefined) grouped.set(key, [operation]);
-      else known.push(operation);
-    }
-    for (const [key, found] of grouped) {
+    for (const [key, found] of grouped(recording.operations, keyOf)) {
       const { device: name, stream } = found[0] as RecordedOperation;
       const operations = found.toSorted((a, b) => a.ticket - b.ticket);
       const device = devices.get(name) ?? { name, hasTimes: true, isGpu: false, threads: Infinity };

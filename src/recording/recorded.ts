@@ -69,9 +69,9 @@ export interface RecordedOperation {
 export interface RecordedSpan {
   /**
    * 'wait': the host waited for an operation. 'item', 'stage': of `overlap`. 'build': a kernel was built. 'collection': V8 collected garbage.
-   * 'stall': the event loop did not turn.
+   * 'stall': the event loop did not turn. 'staging': bytes were copied between an ordinary typed array and page-locked memory.
    */
-  readonly kind: 'wait' | 'item' | 'stage' | 'build' | 'collection' | 'stall';
+  readonly kind: 'wait' | 'item' | 'stage' | 'build' | 'collection' | 'stall' | 'staging';
   readonly name: string;
   /** Of items and stages. */
   readonly lane?: number;

@@ -27,6 +27,11 @@ export interface RecordingOptions {
    * false: only the times of the host are known. The CPU device always tells, at no cost.
    */
   readonly deviceTimes?: boolean | 'each';
+  /**
+   * Whether each operation of this thread has the place of its call (`at`), which explanations then name. Default false: it makes each call
+   * some microseconds longer.
+   */
+  readonly callSites?: boolean;
 }
 
 const MAX_EVENTS = 200_000;
@@ -165,8 +170,9 @@ export class Recording {
   }
 
   #add(core: DeviceCore): void {
-    const { maxEvents, deviceTimes } = this.#options;
-    this.#devices.set(core, new DeviceRecorder(core, maxEvents, TIMES[String(deviceTimes)] as DeviceTimes, (span) => this.#host.add(span)));
+    const { maxEvents, deviceTimes, callSites } = this.#options;
+    const wish = { maxEvents, times: TIMES[String(deviceTimes)] as DeviceTimes, callSites };
+    this.#devices.set(core, new DeviceRecorder(core, wish, (span) => this.#host.add(span)));
   }
 
   /** Several Devices may have one core. A device that another recording has is left to it. */
@@ -217,8 +223,8 @@ function openCores(): readonly DeviceCore[] {
  * @example const recording = recordTimeline(); await work(); await recording.stop(); writeFileSync('run.json', recording.toChromeTrace());
  */
 export function recordTimeline(devices?: DeviceLike | readonly DeviceLike[], opts: RecordingOptions = {}): Recording {
-  checkOptionNames(opts, ['maxEvents', 'deviceTimes']);
-  const { maxEvents = MAX_EVENTS, deviceTimes = true } = opts;
+  checkOptionNames(opts, ['maxEvents', 'deviceTimes', 'callSites']);
+  const { maxEvents = MAX_EVENTS, deviceTimes = true, callSites = false } = opts;
   checkInteger('maxEvents', maxEvents, 1, 2 ** 24);
   if (typeof deviceTimes !== 'boolean' && deviceTimes !== 'each') {
     const message = `The option deviceTimes (${show(deviceTimes)}) is neither true nor false nor 'each'.`;
@@ -226,5 +232,5 @@ export function recordTimeline(devices?: DeviceLike | readonly DeviceLike[], opt
   }
   const list = devices === undefined ? undefined : ([devices].flat() as readonly DeviceLike[]);
   const cores = list?.map((device) => checkOpenDevice('device', device).core);
-  return new Recording(cores && [...new Set(cores)], { maxEvents, deviceTimes });
+  return new Recording(cores && [...new Set(cores)], { maxEvents, deviceTimes, callSites });
 }

@@ -25,6 +25,7 @@ const ROW_OF: Readonly<Record<RecordedSpan['kind'], string>> = {
   build: 'builds',
   collection: 'garbage collections',
   stall: 'stalls of the event loop',
+  staging: 'copies of ordinary arrays',
 };
 
 export function rowOfSpan({ kind, lane, device }: RecordedSpan): string {

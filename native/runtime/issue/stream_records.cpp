@@ -40,6 +40,8 @@ Outcome StreamRecords::Destroy(StreamState& stream, Ticket ticket) {
   faults_.End(stream);
   {
     std::lock_guard lock(device_.streams_mutex());
+    // Nothing asks it afterwards.
+    if (stream.backend != nullptr && stream.IsRecorded()) stream.backend->TellTimes();
     stream.backend.reset();
   }
   stream.Forget();

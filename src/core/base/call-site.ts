@@ -24,10 +24,10 @@ interface Place {
 /** With `node --frozen-intrinsics`, `Error.stackTraceLimit` and `Error.prepareStackTrace` cannot be set. */
 const isErrorFrozen = Object.isFrozen(Error);
 
-/** 'file:line:column', or 'unknown'. */
-export function callSite(): string {
+/** 'file:line:column', or 'unknown'. `near`: frames of the library above most callers; more cost a second search. */
+export function callSite(near: number = NEAR): string {
   if (isErrorFrozen) return siteOfText();
-  const place = findPlace(NEAR) ?? findPlace(DEPTH);
+  const place = findPlace(near) ?? findPlace(DEPTH);
   if (place === undefined) return UNKNOWN;
   const known = texts.get(place.text);
   if (known !== undefined) return known;

@@ -3,10 +3,32 @@
 // Node calls subscribers in the asynchronous context of the publisher. For an operation that is the context of the call, for a
 // build the context of the first call that needed the kernel, for errors and devices the context in which the device was opened.
 import { type Channel as DiagnosticsChannel, channel, tracingChannel } from 'node:diagnostics_channel';
+import { performance } from './timers.js';
 
 export const operationsChannel: DiagnosticsChannel = channel('millrace:operation');
 export const errorsChannel: DiagnosticsChannel = channel('millrace:error');
 export const devicesChannel: DiagnosticsChannel = channel('millrace:device');
+export const stagingChannel: DiagnosticsChannel = channel('millrace:staging');
+
+/** The message of `millrace:staging`: bytes were copied between an ordinary typed array and page-locked memory. */
+export interface StagingMessage {
+  readonly device: string;
+  readonly direction: 'from' | 'to';
+  readonly bytes: number;
+  /** In milliseconds of `performance.now()`. */
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** Shorter copies are not told. */
+const LEAST_STAGING_MS = 0.02;
+
+/** Tells of bytes that were copied from an ordinary typed array, or to one, since `startMs`. */
+export function tellStaging(direction: 'from' | 'to', bytes: number, device: string, startMs: number): void {
+  const endMs = performance.now();
+  if (endMs - startMs < LEAST_STAGING_MS || !stagingChannel.hasSubscribers) return;
+  stagingChannel.publish({ device, direction, bytes, startMs, endMs } satisfies StagingMessage);
+}
 
 /** How the traced call ended: set before 'end' of a call, and before 'asyncStart' of a promise. */
 export interface TracedEnd<R = unknown> {

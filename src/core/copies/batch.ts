@@ -32,7 +32,7 @@ export function submitBatch(site: StreamContext, { copies, label }: BatchedPlan)
   try {
     const moves = copies.map(({ dst, src, byteLength: bytes }): Move => {
       if (src.region === undefined) {
-        const stage = new HostStage(core, core.arena.snapshot(src.bytes));
+        const stage = HostStage.snapshot(core, src.bytes);
         sources.push(stage);
         return { dst: dst.region as Region, src: stage.region, byteLength: bytes };
       }

@@ -4,6 +4,8 @@
 // Thread: owner.
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { OutOfMemoryError } from '../base/errors.js';
+import { performance } from '../base/timers.js';
+import { tellStaging } from '../base/trace.js';
 import type { HostBlock } from '../device/host-block.js';
 import { LEAST_LARGE } from '../device/large-host-blocks.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -45,13 +47,16 @@ export class HostRead {
     try {
       const into = given ?? core.arena.resultBytes(this.#byteLength);
       await core.waits.until(timeline, ticket, operation, opts, sources);
+      const reachedMs = performance.now();
       // No other code knows the new buffer, so threads may fill it while the event loop goes on.
       if (given === undefined && this.#byteLength >= LEAST_LARGE) {
         await core.channel.copyHostApart(into, this.#stage.bytes);
+        tellStaging('to', this.#byteLength, core.name, reachedMs);
         return into.buffer;
       }
       const error = await new Promise<Error | undefined>((resolve) => core.hostCopies.copyToHost(this.#stage.bytes, into, resolve));
       if (error !== undefined) throw error;
+      tellStaging('to', this.#byteLength, core.name, reachedMs);
       return into.buffer;
     } finally {
       this.#stage.giveBack();

@@ -5,6 +5,8 @@
 //   Several steps otherwise: strided elements are first gathered into a contiguous temporary on the source device, or finally scattered
 //   from one on the destination device. Copies between backends go through page-locked memory, in pieces.
 // Thread: owner.
+import { performance } from '../base/timers.js';
+import { tellStaging } from '../base/trace.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { type FailingPart, hasFailed } from '../timeline/failures.js';
@@ -70,7 +72,9 @@ export function copyToHost(
   core.hostCompletions.expect(timeline, hostCompletion);
   let left = targets.length;
   let first: Error | undefined;
+  let reachedMs = 0;
   const finishOne = (stage: HostStage, error?: Error): void => {
+    if (reachedMs > 0) tellStaging('to', stage.bytes.byteLength, core.name, reachedMs);
     stage.giveBack();
     first ??= error;
     if (--left === 0) hostCompletion.settle(first);
@@ -84,7 +88,10 @@ export function copyToHost(
     // The operation failed: there is nothing to copy to the host. Waits for the ticket report the failure.
     settle: () => {
       if (page?.at(ticket) !== undefined || parts?.some(hasFailed) === true) finish();
-      else for (const { stage, into } of targets) core.hostCopies.copyToHost(stage.bytes, into, (error) => finishOne(stage, error));
+      else {
+        reachedMs = performance.now();
+        for (const { stage, into } of targets) core.hostCopies.copyToHost(stage.bytes, into, (error) => finishOne(stage, error));
+      }
     },
     lose: finish,
   });

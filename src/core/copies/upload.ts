@@ -8,6 +8,7 @@ import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { show } from '../base/arguments.js';
 import { plainView } from '../base/buffers.js';
+import { tellStaging } from '../base/trace.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import { Storage } from '../memory/storage.js';
@@ -30,6 +31,14 @@ export class HostStage {
     this.#block = block;
     this.#storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, block.byteLength, core);
     this.region = flatRegion(this.#storage, 0, block.byteLength);
+  }
+
+  /** Copies the bytes to page-locked memory of the device. */
+  static snapshot(core: DeviceCore, bytes: Uint8Array): HostStage {
+    const startMs = performance.now();
+    const stage = new HostStage(core, core.arena.snapshot(bytes));
+    tellStaging('from', bytes.byteLength, core.name, startMs);
+    return stage;
   }
 
   /** Allocates page-locked memory of the device. */
@@ -106,7 +115,7 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
     return stage.use(() => submit(stage.region));
   }
   const start = performance.now();
-  const stage = new HostStage(core, core.arena.snapshot(bytes));
+  const stage = HostStage.snapshot(core, bytes);
   const submitted = stage.use(() => submit(stage.region));
   warnOfLongSnapshot(performance.now() - start, byteLength);
   if (isTransfer) detached(buffer as ArrayBuffer);

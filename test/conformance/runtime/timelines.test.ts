@@ -102,6 +102,22 @@ defineChapter((target) => {
       await Promise.all([one.close(), two.close()]);
     });
 
+    rule('S1201', 'operations of a stream that was closed at once have their times', async () => {
+      const { device } = chapter;
+      await device.compile(twice);
+      using recording = recordTimeline(device);
+      // A GPU's clock is compared with the host's at first.
+      await device.stream.synchronize();
+      await pause(50);
+      const stream = newStream(device, 'short');
+      using x = device.zeros([1024]);
+      stream.launch(twice, { threads: 1024, label: 'last' }, { x });
+      await stream.close();
+      await recording.stop();
+      const last = recording.operations.find(({ label }) => label === 'last')!;
+      expect(last.endMs).toBeGreaterThanOrEqual(last.startMs!);
+    });
+
     rule('S1203', 'with more operations than maxEvents, the oldest go and are counted', async () => {
       const { device } = chapter;
       const recording = recordTimeline(device, { maxEvents: 100 });
