@@ -58,7 +58,7 @@ function candidatesOf(streams: RecordedStreams, late: RecordedOperation, fromMs:
     found.push(part('await', 4, wait, fromMs, ranMs), part('await', 2, wait, fromMs, untilMs));
     untilMs = wait.startMs;
   }
-  if (stage !== undefined) found.push(part('stage', stage.name.startsWith('cpu ') ? 4.5 : 1, stage, fromMs, toMs));
+  if (stage !== undefined) found.push(part('stage', stage.name.startsWith('cpu ') ? 4.5 : 3.5, stage, fromMs, toMs));
   return found.filter(({ fromMs: start, toMs: end }) => end > start);
 }
 

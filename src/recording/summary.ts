@@ -104,7 +104,8 @@ function textOf({ ms, reasons, busy: shares, withoutTimes }: Omit<RecordingSumma
     ),
   );
   for (const { reason, worst } of reasons) lines.push('', `${reason}: ${cut(worst.text)}`, `  ${worst.remedy}`);
-  if (withoutTimes.length > 0) lines.push('', `Without times of the device (deviceTimes: false), so without gaps: ${withoutTimes.join(', ')}.`);
+  if (withoutTimes.length > 0)
+    lines.push('', `Without times of the device (deviceTimes: false), so without gaps: ${withoutTimes.join(', ')}.`);
   return `${lines.join('\n')}\n`;
 }
 
