@@ -1,3 +1,4 @@
+// More than 400 lines: one planted case after the other.
 // Chapter 12: why operations of a recording did not run side by side. Each case is planted: something keeps an operation from beginning, and
 // the explanation names it.
 import { describe, expect } from 'vitest';
