@@ -108,7 +108,9 @@ function drawn(
     const next = call(first, [...args, { ...opts, device: one.device }]);
     one.owned.push(next);
     const later = await readValues(next);
-    if (later.filter((value) => values.includes(value)).length > 2) throw new Error(`${one.text}: the next call repeats numbers`);
+    // Few of them meet by chance.
+    if (later.filter((value) => values.includes(value)).length > 2 + values.length / 10)
+      throw new Error(`${one.text}: the next call repeats numbers`);
   };
 }
 

@@ -31,7 +31,8 @@ export function summed(terms: readonly (readonly [Value, Value])[], type: DType)
     return [cast(whole, type), 0];
   }
   const inner = computedIn(type);
-  let [sum, size] = [0, 0];
+  // One product keeps the sign of its zero.
+  let [sum, size] = [terms.length === 1 ? -0 : 0, 0];
   for (const [a, b] of terms) {
     const product = Number(cast(a, inner)) * Number(cast(b, inner));
     sum += product;
