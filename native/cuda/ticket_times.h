@@ -46,8 +46,8 @@ class TicketTimes {
  private:
   /// More are told before the next ticket, and no event is kept for long.
   static constexpr size_t kMany = 256;
-  /// So much work shares a mark: marks then take at most 5 % of the time of a busy stream,
-  static constexpr uint64_t kWorkOfMark = 40'000;
+  /// So much work shares a mark: marks then take at most 4 % of the time of a busy stream,
+  static constexpr uint64_t kWorkOfMark = 50'000;
   /// and of the time of a thread that hardly keeps its streams busy, by all of them. It needs 1.2 us to record one.
   static constexpr uint64_t kIssueOfMark = 24'000;
   /// Work that began so soon after it was issued.

@@ -112,28 +112,35 @@ export class Fused {
 
   /** The same as `#submit` for contiguous arrays of one shape, which most are: it does without a look at the axes. */
   #submitFlat(operands: readonly Operand[], compiled: Compiled, result: DeviceArray, { recorder }: Target): void {
-    let key = `${compiled.key}>${result.dtype}`;
     const args: Record<string, unknown> = {};
     for (let at = 0; at < operands.length; at++) {
       const operand = operands[at]!;
-      const isOne = isArray(operand);
-      key += isOne ? `|${operand.dtype}` : `|=${numberType(operand, compiled.params[at]!)}`;
-      args[NAMES[at] ?? `x${at}`] = isOne ? operand.span[0] : numberOf(operand, numberType(operand, compiled.params[at]!));
+      args[NAMES[at] ?? `x${at}`] = isArray(operand) ? operand.span[0] : numberOf(operand, numberType(operand, compiled.params[at]!));
     }
     args['y'] = result.span[0];
+    recorder.launch(this.flatKernel(operands, compiled, result.dtype), result.length, args as never);
+  }
+
+  /** The kernel for contiguous arrays of one shape: its parameters are `x0`, ... and the result `y`. */
+  flatKernel(operands: readonly Operand[], compiled: Compiled, dtype: DType): Kernel {
+    let key = `${compiled.key}>${dtype}`;
+    for (let at = 0; at < operands.length; at++) {
+      const operand = operands[at]!;
+      key += isArray(operand) ? `|${operand.dtype}` : `|=${numberType(operand, compiled.params[at]!)}`;
+    }
     let kernel = this.#kernels.get(key);
     if (kernel === undefined) {
       const params: Record<string, Param> = {};
       const values = operands.map((operand, at) => {
-        const dtype = isArray(operand) ? operand.dtype : numberType(operand, compiled.params[at]!);
-        params[`x${at}`] = isArray(operand) ? input(scalarOf(dtype)) : scalarOf(dtype);
-        return castText(isArray(operand) ? `x${at}[i0]` : `x${at}`, REGISTER_TYPE[dtype], compiled.params[at]!);
+        const own = isArray(operand) ? operand.dtype : numberType(operand, compiled.params[at]!);
+        params[`x${at}`] = isArray(operand) ? input(scalarOf(own)) : scalarOf(own);
+        return castText(isArray(operand) ? `x${at}[i0]` : `x${at}`, REGISTER_TYPE[own], compiled.params[at]!);
       });
-      params['y'] = output(scalarOf(result.dtype));
-      kernel = this.#written(compiled, params, 'line', 1, values, 'y[i0]', result.dtype);
+      params['y'] = output(scalarOf(dtype));
+      kernel = this.#written(compiled, params, 'line', 1, values, 'y[i0]', dtype);
       this.#kernels.set(key, kernel);
     }
-    recorder.launch(kernel, result.length, args as never);
+    return kernel;
   }
 
   #written(

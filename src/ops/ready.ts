@@ -9,6 +9,7 @@ import { lowerFunc } from '../compiler/lowering/lower.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { parseText } from '../compiler/source/parse.js';
 import { arraysAmong, type Compiled, Fused, isArray, type Operand } from './fused.js';
+import { QuickPlans } from './quick-plans.js';
 import {
   besideNumber,
   type BesideNumber,
@@ -164,7 +165,10 @@ function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: re
     const found = compile(PARAMS.slice(0, count), types, body, isTest ? 'bool' : type);
     return { compiled: found, own: isTest ? 'bool' : own, computed };
   };
+  const quick = new QuickPlans(count);
   return (...args) => {
+    const result = quick.run(args);
+    if (result !== undefined) return result;
     const [operands, opts] = split<Operand>(name, args, count);
     const target = targetOf(name, opts, arraysAmong(name, operands));
     const whole = common(operands);
@@ -173,6 +177,7 @@ function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: re
     let plan = plans.get(key);
     if (plan === undefined) plans.set(key, (plan = planOf(whole, target.dtype, mixed)));
     const { compiled: found, own, computed } = plan;
+    if (opts === undefined && operands.every(isArray)) quick.add(operands, fused.flatKernel(operands, found, own), own);
     return fused.run(
       operands.every(isArray) ? operands : operands.map((operand) => inType(computed, operand)),
       found,

@@ -23,7 +23,7 @@ export interface RecordingOptions {
   readonly maxEvents?: number;
   /**
    * Whether a GPU tells when each operation began and ended, by events in its stream. Default true: operations of a busy stream that take less
-   * than 40 us share an event, so that streams are at most 5 % slower (`timedTogether`). 'each': every operation has its own, which takes 2 us.
+   * than 50 us share an event, so that streams are at most 5 % slower (`timedTogether`). 'each': every operation has its own, which takes 2 us.
    * false: only the times of the host are known. The CPU device always tells, at no cost.
    */
   readonly deviceTimes?: boolean | 'each';

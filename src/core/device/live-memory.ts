@@ -62,8 +62,9 @@ export class LiveMemory {
 
   add(array: LiveArray, timeline: Timeline, ticket: number): void {
     this.#arrays.set(array, { timeline, ticket });
-    const ofTimeline = this.#byTicket.get(timeline) ?? new Map<number, LiveArray>();
-    this.#byTicket.set(timeline, ofTimeline.set(ticket, array));
+    let ofTimeline = this.#byTicket.get(timeline);
+    if (ofTimeline === undefined) this.#byTicket.set(timeline, (ofTimeline = new Map()));
+    ofTimeline.set(ticket, array);
     this.#count(array.byteLength);
   }
 

@@ -45,6 +45,19 @@ export class StreamOrderedFrees {
     this.freeAfter(isApart ? [] : uses, (timeline) => this.freeOn(timeline, handle), isApart);
   }
 
+  /** As `free`, of memory that this stream alone used. Returns false if the stream cannot take the record now. */
+  freeBehind(timeline: Timeline, handle: number): boolean {
+    const device = this.#device;
+    if (device.isGone || timeline.isEnding || !device.timelines.has(timeline)) return false;
+    try {
+      this.freeOn(timeline, handle);
+      return true;
+    } catch {
+      // The other way has the reason, too.
+      return false;
+    }
+  }
+
   /** Calls `free` with a stream of the device that comes after the uses. Called once for each object. Never throws for want of room. */
   freeAfter(uses: readonly Point[], free: (timeline: Timeline) => void, isApart: boolean = false): void {
     const device = this.#device;

@@ -108,8 +108,11 @@ export class Storage extends TrackedMemory {
   free(): void {
     if (this.isUnbound) this.core.handles.memory.giveBackNow(this.handle);
     else {
-      this.core.live.delete(this);
-      this.core.frees.free(this.handle, [...this.uses()], this.core.live.isAwaited);
+      const { core, handle, onlyUser } = this;
+      core.live.delete(this);
+      const isUrgent = core.live.isAwaited;
+      if (isUrgent || onlyUser === undefined || !core.frees.freeBehind(onlyUser, handle))
+        core.frees.free(handle, [...this.uses()], isUrgent);
     }
   }
 

@@ -162,6 +162,11 @@ export abstract class TrackedMemory {
     return this.users;
   }
 
+  /** The stream that alone used it, as far as that is known without a look at the history. */
+  get onlyUser(): Timeline | undefined {
+    return this.graphUses.length === 0 ? this.#alone : undefined;
+  }
+
   /** Do all streams that used it pass the test, with their last tickets? */
   everyUse(test: (timeline: Timeline, ticket: number) => boolean): boolean {
     if (this.graphUses.length === 0 && this.#alone !== undefined) return test(this.#alone, Math.max(this.#lastWrite, this.#lastRead));

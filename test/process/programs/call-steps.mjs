@@ -3,6 +3,7 @@
 //   step_counter node --single-threaded call-steps.mjs <rounds>
 import { readSync, writeSync } from 'node:fs';
 import { cudaKernel, f32, inout, input, openDevice } from 'millrace';
+import { add } from 'millrace/ops';
 
 /** Single steps are slow: few calls, each of which is the same. */
 const CALLS = 5;
@@ -23,6 +24,7 @@ const explicit = device.createStream({ ordering: 'explicit' });
 // No array is used on two streams, which would order them.
 const ofTracked = { a: 2, x: tracked.ones(1), y: tracked.zeros(1) };
 const ofExplicit = { a: 2, x: explicit.ones(1), y: explicit.zeros(1) };
+const summand = device.ones(1000);
 const pinned = device.pinned(1);
 const ordinary = new Float32Array(1);
 const repeat = (call) => () => {
@@ -34,6 +36,7 @@ const kinds = [
   repeat(() => explicit.launch(saxpy, ONE, ofExplicit)),
   repeat(() => tracked.copy(ofTracked.y, pinned)),
   repeat(() => explicit.copy(ofExplicit.y, ordinary)),
+  repeat(() => add(summand, summand)[Symbol.dispose]()),
 ];
 
 /** The same function warms up and is counted: V8 compiles each caller by itself. */
@@ -48,7 +51,7 @@ const mask = process.umask();
 function hold() {
   let release;
   const released = new Promise((resolve) => (release = resolve));
-  for (const stream of [tracked, explicit]) stream.hold(() => released, { timeoutMs: 120_000 });
+  for (const stream of [tracked, explicit, device.defaultStream]) stream.hold(() => released, { timeoutMs: 120_000 });
   for (let n = 0; n < WARM; n++) for (const submit of kinds) region(submit, mask, mask);
   return release;
 }

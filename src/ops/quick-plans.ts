@@ -1,0 +1,66 @@
+// The short way of an operation: new results of contiguous arrays of one shape and one device, on its current stream, of types that were
+// met before. What is in any way different takes the long way, which also has the errors.
+import type { DeviceArray } from '../core/api/array.js';
+import { DTYPES, type DType } from '../core/elements/dtype.js';
+import type { Kernel } from '../core/kernels/kernel.js';
+import { isArray } from './fused.js';
+import { noted } from './tidy.js';
+
+interface Plan {
+  readonly kernel: Kernel;
+  /** The type of the result. */
+  readonly dtype: DType;
+}
+
+const COUNT = Object.keys(DTYPES).length;
+/** Numbers of the types, for tables instead of strings. */
+const NUMBERS = Object.fromEntries(Object.keys(DTYPES).map((dtype, number) => [dtype, number])) as Readonly<Record<DType, number>>;
+
+export class QuickPlans {
+  readonly #count: 1 | 2;
+  readonly #plans: (Plan | undefined)[] = [];
+
+  /** `count`: of operands. */
+  constructor(count: 1 | 2) {
+    this.#count = count;
+  }
+
+  /** `kernel`: for contiguous operands of these types. */
+  add(operands: readonly DeviceArray[], kernel: Kernel, dtype: DType): void {
+    const [first, last] = [operands[0] as DeviceArray, operands[this.#count - 1] as DeviceArray];
+    this.#plans[NUMBERS[first.dtype] * COUNT + NUMBERS[last.dtype]] = { kernel, dtype };
+  }
+
+  /** The result; undefined if the arguments need the long way. */
+  run(args: readonly unknown[]): DeviceArray | undefined {
+    if (args.length !== this.#count) return undefined;
+    const a = args[0];
+    const b = args[this.#count - 1];
+    if (!isArray(a) || !isArray(b) || a.core !== b.core || !a.isContiguous || !b.isContiguous) return undefined;
+    if (a.length === 0 || a.isDisposed || b.isDisposed || !isSameShape(a.shape, b.shape)) return undefined;
+    const plan = this.#plans[NUMBERS[a.dtype] * COUNT + NUMBERS[b.dtype]];
+    if (plan === undefined) return undefined;
+    const { stream } = a.device;
+    const result = stream.allocate(a.shape, plan.dtype);
+    try {
+      const x0 = flat(a);
+      const y = flat(result);
+      stream.launch(plan.kernel, a.length, (this.#count === 1 ? { x0, y } : { x0, x1: a === b ? x0 : flat(b), y }) as never);
+    } catch (error) {
+      result[Symbol.dispose]();
+      throw error;
+    }
+    return noted(result);
+  }
+}
+
+function flat(array: DeviceArray): DeviceArray {
+  return array.shape.length === 1 ? array : array.span[0];
+}
+
+function isSameShape(a: readonly number[], b: readonly number[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let axis = 0; axis < a.length; axis++) if (a[axis] !== b[axis]) return false;
+  return true;
+}
