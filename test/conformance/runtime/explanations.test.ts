@@ -307,10 +307,11 @@ defineChapter((target) => {
       'operations of other streams that have the whole device are the reason',
       async () => {
         const { multiprocessors } = chapter.device.info;
-        // Every multiprocessor has more threads to run than it can have at a time, and a processor of a CPU device has a launch of its own.
+        // Every multiprocessor has as many threads as it can have, until all end at the same time, and a processor of a CPU device has a launch.
+        // With more threads than that, blocks of B would come between.
         const isGpu = chapter.device.info.id.startsWith('cuda');
         const others = isGpu ? 1 : 2 * multiprocessors;
-        const threads = isGpu ? multiprocessors * 2048 * 4 : 1;
+        const threads = isGpu ? multiprocessors * 2048 : 1;
         const { explanations } = await planted(async ({ one, two, device }) => {
           const all = Array.from({ length: others }, (_, n) => (n === 0 ? one : newStream(device, 'other')));
           const arrays = all.map(() => device.zeros([threads]));
@@ -322,7 +323,7 @@ defineChapter((target) => {
           const begun = new Promise<void>((resolve) => (begin = resolve));
           for (const [n, stream] of all.entries()) {
             stream.hold(() => begun, { timeoutMs: 10_000 });
-            const rounds = isGpu ? LONG / 40 : 4 * LONG;
+            const rounds = isGpu ? LONG / 2 : 4 * LONG;
             stream.launch(spin, { threads, label: n === 0 ? 'A' : 'other' }, { x: arrays[n]!, rounds });
           }
           begin();
