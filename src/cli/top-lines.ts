@@ -19,6 +19,8 @@ export interface TopFacts {
   readonly reason?: string;
   /** Programs that serve a live view (`serveTimeline`). */
   readonly programs: readonly LiveProgram[];
+  /** Addresses of `--connect` that told nothing, and why. */
+  readonly unreached: readonly { readonly url: string; readonly why: string }[];
 }
 
 interface Column<Row> {
@@ -69,13 +71,17 @@ function powerOf({ powerW, powerLimitW }: TopGpu): string {
 }
 
 /** No line is wider than the terminal. Colours only where it has them. */
-export function linesOfTop({ at, gpus, reason, programs }: TopFacts, columns: number): string[] {
+export function linesOfTop({ at, gpus, reason, programs, unreached }: TopFacts, columns: number): string[] {
   const time = new Date(at).toLocaleTimeString('en-GB');
   const found = [gpus === undefined ? 'no GPU is monitored' : counted(gpus.length, 'GPU'), counted(programs.length, 'program')];
   const lines = [`millrace top  ${time}  ${found.join(', ')}`, ''];
   if (gpus === undefined)
     lines.push(...(reason ?? '').split('\n').flatMap((line) => wrapped(line.trim(), Math.min(columns, TEXT_COLUMNS))));
   else if (gpus.length > 0) lines.push(...table(GPU_COLUMNS, gpus));
+  const wide = (text: string): readonly string[] => wrapped(text, Math.min(columns, TEXT_COLUMNS));
+  for (const { url, why } of unreached) lines.push('', ...wide(`${url} tells nothing: ${why}.`));
+  if (gpus === undefined && programs.length === 0 && unreached.length === 0)
+    lines.push('', ...wide('No program of this user serves a live view: serveTimeline of millrace/timeline does.'));
   for (const { pid, title, devices } of programs) lines.push('', `${title}, process ${pid}`, ...devices.flatMap(linesOfDevice));
   return lines.map((line) => cut(line, columns)).map((line, n) => (n === 0 || isTitle(line) ? styled('bold', line) : line));
 }

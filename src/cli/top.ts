@@ -25,7 +25,7 @@ export interface TopOptions {
   readonly connect: readonly string[];
 }
 
-/** Shows the facts until q or Ctrl-C. Without a terminal, once. Resolves to 1 if nothing could be told. */
+/** Shows the facts until q or Ctrl-C. Without a terminal, once. Resolves to 1 if nothing could be told, or an address told nothing. */
 export async function top({ json, once, connect }: TopOptions, print: (line: string) => void): Promise<number> {
   const { stdout } = process;
   const addresses = connect.map(addressOf);
@@ -33,7 +33,7 @@ export async function top({ json, once, connect }: TopOptions, print: (line: str
     const facts = await look(addresses);
     if (json) print(JSON.stringify(facts, null, 2));
     else for (const line of linesOfTop(facts, stdout.isTTY ? stdout.columns : Number.POSITIVE_INFINITY)) print(line);
-    return facts.gpus === undefined && facts.programs.length === 0 ? 1 : 0;
+    return (facts.gpus === undefined && facts.programs.length === 0) || facts.unreached.length > 0 ? 1 : 0;
   }
   await watch(addresses);
   return 0;
@@ -42,8 +42,11 @@ export async function top({ json, once, connect }: TopOptions, print: (line: str
 /** The facts of now. */
 async function look(addresses: readonly string[]): Promise<TopFacts> {
   const urls = new Set([...addresses, ...servedPrograms().map(({ url }) => url)]);
-  const answers = await Promise.all([...urls].map(programAt));
-  return { at: new Date().toISOString(), ...gpus(), programs: answers.filter((program) => program !== undefined) };
+  const answers = await Promise.all([...urls].map(async (url) => [url, await answerOf(url)] as const));
+  const programs = answers.flatMap(([, answer]) => (typeof answer === 'string' ? [] : [answer]));
+  // A program that was found by itself may have just ended.
+  const unreached = answers.flatMap(([url, why]) => (typeof why === 'string' && addresses.includes(url) ? [{ url, why }] : []));
+  return { at: new Date().toISOString(), ...gpus(), programs, unreached };
 }
 
 /** Throws ArgumentError for what is no address of a live view. */
@@ -54,13 +57,16 @@ function addressOf(text: string): string {
   throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'connect', value: text });
 }
 
-/** Undefined if it has ended, or does not answer now. */
-async function programAt(url: string): Promise<LiveProgram | undefined> {
+/** What the program tells, or why it tells nothing. */
+async function answerOf(url: string): Promise<LiveProgram | string> {
   try {
     const answer = await fetch(`${url}snapshot`, { signal: AbortSignal.timeout(ANSWER_MS) });
-    return answer.ok ? ((await answer.json()) as LiveProgram) : undefined;
-  } catch {
-    return undefined;
+    if (answer.ok) return (await answer.json()) as LiveProgram;
+    return answer.status === 403 ? 'it refuses the token in the address' : `it answers with status ${answer.status}`;
+  } catch (error) {
+    const { name, message, cause } = error as Error;
+    if (name === 'TimeoutError') return `there was no answer within ${ANSWER_MS} ms`;
+    return cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || message : message;
   }
 }
 

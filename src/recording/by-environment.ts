@@ -1,6 +1,6 @@
 // `MILLRACE_TIMELINE=run.pftrace node --import millrace/timeline program.js`: records a program that does not record itself.
-import { writeFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { accessSync, constants, writeFileSync } from 'node:fs';
+import { dirname, extname, resolve } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import { badArgument, show } from '../core/base/arguments.js';
 import { type Recording, recordTimeline } from './recording.js';
@@ -20,6 +20,12 @@ export function recordByEnvironment(file: string | undefined = process.env['MILL
   if (format === undefined) {
     const message = `The name of the file for the timeline (MILLRACE_TIMELINE=${show(file)}) ends in none of ${endings.join(', ')}: the ending tells the format.`;
     throw badArgument('MILLRACE_TIMELINE', file, message, endings);
+  }
+  try {
+    accessSync(dirname(resolve(file)), constants.W_OK);
+  } catch (error) {
+    const message = `The timeline cannot be written (MILLRACE_TIMELINE=${show(file)}): ${(error as Error).message}.`;
+    throw badArgument('MILLRACE_TIMELINE', file, message);
   }
   const recording = recordTimeline();
   // Nothing is awaited after 'exit'. Before it, the devices tell what has finished.

@@ -1,7 +1,7 @@
 // The operations of one device: what its channel tells of each record, beside what this thread knows of its own.
 // Thread: owner.
 import { type DeviceTimes, Opcode, RecordedKind } from '../protocol/protocol.gen.js';
-import { StateError, UnsupportedError } from '../core/base/errors.js';
+import { UnsupportedError } from '../core/base/errors.js';
 import { callSite } from '../core/base/call-site.js';
 import { performance } from '../core/base/timers.js';
 import type { OperationKind } from '../core/base/snapshots.js';
@@ -27,9 +27,6 @@ export interface RecorderOptions {
   readonly callSites: boolean;
 }
 
-/** A device has one recording of each thread. */
-const recorded: WeakSet<DeviceCore> = new WeakSet();
-
 export class DeviceRecorder implements FactListener {
   readonly core: DeviceCore;
   /** Operations that were dropped, since there were too many. */
@@ -43,7 +40,7 @@ export class DeviceRecorder implements FactListener {
   /** Operations of this thread since the last reading. */
   #unread = 0;
 
-  /** Throws StateError if the device is being recorded already, and UnsupportedError for a device of `createTestDevice`. */
+  /** Throws UnsupportedError for a device of `createTestDevice`. */
   constructor(core: DeviceCore, opts: RecorderOptions, onSpan: (span: RecordedSpan) => void) {
     const { maxEvents: most, times, callSites } = opts;
     this.#hasCallSites = callSites;
@@ -55,11 +52,6 @@ export class DeviceRecorder implements FactListener {
       const message = `Device ${core.name} is a test device, of which no timeline can be recorded.`;
       throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'timelines', { device: core.name });
     }
-    if (recorded.has(core)) {
-      const message = `Device ${core.name} is being recorded already by this thread. Stop that recording first.`;
-      throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
-    }
-    recorded.add(core);
     for (const { slot, label } of core.timelines) this.#stream(slot).label = label;
     this.#facts.add(this, { most: most * FACTS_OF_OPERATION, times });
   }
@@ -109,7 +101,6 @@ export class DeviceRecorder implements FactListener {
   /** Ends it. The last facts were read before. */
   end(): void {
     this.#facts.delete(this);
-    recorded.delete(this.core);
   }
 
   /** In the order of their tickets within each stream. Records that only order others are left out. */

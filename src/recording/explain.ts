@@ -12,6 +12,9 @@ const LEAST_GAP_MS = 0.02;
 /** How far the causes of a cause are told. */
 const LONGEST_CHAIN = 4;
 
+/** An operation of the recording, or what the call that submitted it returned. */
+export type Explained = RecordedOperation | { readonly id: number };
+
 interface ExplainedGap {
   readonly gap: Gap;
   readonly delays: readonly Delay[];
@@ -30,7 +33,7 @@ export class Explainer {
   }
 
   /** As `Recording.explain`. */
-  explain(a: RecordedOperation, b: RecordedOperation): readonly Explanation[] {
+  explain(a: Explained, b: Explained): readonly Explanation[] {
     const [first, second] = [this.#known('a', a), this.#known('b', b)].toSorted((one, other) => timeOf(one) - timeOf(other)) as [
       RecordedOperation,
       RecordedOperation,
@@ -143,15 +146,21 @@ export class Explainer {
     return { reason: operation.kind === 'copy' ? 'copy-engine' : 'device-busy', fromMs: operation.startMs, toMs, late: operation, because };
   }
 
-  #known(name: string, operation: RecordedOperation): RecordedOperation {
-    const known = typeof operation === 'object' && operation !== null ? this.streams.at(operation) : undefined;
-    if (known !== undefined) return known;
+  #known(name: string, operation: Explained): RecordedOperation {
+    const isObject = typeof operation === 'object' && operation !== null;
+    const known = isObject && ('ticket' in operation ? this.streams.at(operation) : this.#ofId(operation.id));
+    if (known) return known;
     throw badArgument(
       name,
       operation,
-      `The argument ${name} is no operation of this recording: take one of recording.operations.`,
+      `The argument ${name} is no operation of this recording: take one of recording.operations, or what launch, copy and the other calls return.`,
       undefined,
     );
+  }
+
+  /** What a call submitted, which may be several records: the last one. */
+  #ofId(id: number): RecordedOperation | undefined {
+    return this.recording.operations.findLast((operation) => operation.id === id);
   }
 
   #hasTimes(operation: RecordedOperation): boolean {

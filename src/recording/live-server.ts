@@ -119,6 +119,8 @@ export class LiveHttp {
       void response.writeHead(status, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
     if (request.headers.host !== `${LOOPBACK}:${this.#port}` && request.headers.host !== `localhost:${this.#port}`)
       return refuse(403, 'This server answers to its loopback address only.');
+    const isSecret = isSame((request.url ?? '').slice(1), this.#token);
+    if (isSecret) return void response.writeHead(308, { ...HEADERS, Location: `/${this.#token}/` }).end();
     const [, token = '', name, ...rest] = (request.url ?? '').split('?', 1)[0]!.split('/');
     if (!isSame(token, this.#token) || name === undefined || rest.length > 0)
       return refuse(403, 'Open the address that serveTimeline returned.');

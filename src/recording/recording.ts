@@ -4,10 +4,11 @@ import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { clearTimeout, performance, setTimeout } from '../core/base/timers.js';
 import type { Device } from '../core/api/device.js';
-import { type DeviceLike, checkOpenDevice, onEnter, openDevices } from '../core/api/open-devices.js';
+import { type DeviceLike, onEnter, openDevices } from '../core/api/open-devices.js';
 import type { DeviceCore } from '../core/device/device-core.js';
 import { chromeTrace } from './chrome-trace.js';
-import { Explainer } from './explain.js';
+import { devicesOf } from './devices-of.js';
+import { type Explained, Explainer } from './explain.js';
 import type { Explanation, Gap, GapOptions, RecordingSummary } from './explained.js';
 import { DeviceRecorder } from './device-recorder.js';
 import { perfettoTrace } from './perfetto.js';
@@ -132,7 +133,7 @@ export class Recording {
    * does not have. Nsight Systems shows dependencies, and its expert system some of the reasons.
    * @example for (const { ms, text, remedy } of recording.explain(a, b)) console.log(`${ms.toFixed(2)} ms: ${text} ${remedy}`);
    */
-  explain(a: RecordedOperation, b: RecordedOperation): readonly Explanation[] {
+  explain(a: Explained, b: Explained): readonly Explanation[] {
     return this.#explain().explain(a, b);
   }
 
@@ -219,7 +220,8 @@ function openCores(): readonly DeviceCore[] {
 /**
  * Records a timeline of the devices, by default of all that are open or will be, until `stop`: when each operation was submitted, issued,
  * begun and ended, what it waited for, and what this thread and the lanes of its pipelines did. Nsight Systems, `torch.profiler.profile`,
- * `CUDA.@profile`. Throws ArgumentError for what is no open device, and StateError for a device that is being recorded already.
+ * `CUDA.@profile`. A device may have several recordings. Throws ArgumentError for what is no device and for wrong options, and StateError for a
+ * device that is not open.
  * @example const recording = recordTimeline(); await work(); await recording.stop(); writeFileSync('run.json', recording.toChromeTrace());
  */
 export function recordTimeline(devices?: DeviceLike | readonly DeviceLike[], opts: RecordingOptions = {}): Recording {
@@ -230,7 +232,6 @@ export function recordTimeline(devices?: DeviceLike | readonly DeviceLike[], opt
     const message = `The option deviceTimes (${show(deviceTimes)}) is neither true nor false nor 'each'.`;
     throw badArgument('deviceTimes', deviceTimes, message);
   }
-  const list = devices === undefined ? undefined : ([devices].flat() as readonly DeviceLike[]);
-  const cores = list?.map((device) => checkOpenDevice('device', device).core);
+  const cores = devicesOf('recordTimeline', devices)?.map(({ core }) => core);
   return new Recording(cores && [...new Set(cores)], { maxEvents, deviceTimes, callSites });
 }

@@ -2,7 +2,8 @@
 import { badArgument, checkInteger, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { clearTimeout, performance, setTimeout } from '../core/base/timers.js';
-import { type DeviceLike, checkOpenDevice } from '../core/api/open-devices.js';
+import type { DeviceLike } from '../core/api/open-devices.js';
+import { devicesOf } from './devices-of.js';
 import { LiveDevices } from './live-program.js';
 import { LiveHttp } from './live-server.js';
 import { announce } from './served-programs.js';
@@ -100,8 +101,7 @@ export async function serveTimeline(devices?: DeviceLike | readonly DeviceLike[]
   }
   for (const [name, value] of Object.entries({ keepAlive, deviceTimes }))
     if (typeof value !== 'boolean') throw badArgument(name, value, `The option ${name} (${show(value)}) is neither true nor false.`);
-  const list = devices === undefined ? undefined : ([devices].flat() as readonly DeviceLike[]);
-  const open = list?.map((device) => checkOpenDevice('device', device));
+  const open = devicesOf('serveTimeline', devices);
   const live = new LiveDevices(open, seconds * 1000, deviceTimes);
   try {
     const told = {

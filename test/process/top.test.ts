@@ -43,7 +43,7 @@ describe('linesOfTop', () => {
     throttleReasons: ['gpu-idle', 'hw-slowdown'],
     xidErrors: [{ code: 79, noticedMs: 1 }],
   };
-  const facts: TopFacts = { at: '2026-01-02T03:04:05.000Z', gpus: [gpu], programs: [] };
+  const facts: TopFacts = { at: '2026-01-02T03:04:05.000Z', gpus: [gpu], programs: [], unreached: [] };
 
   test('no line is wider than the terminal, and names cannot control it', () => {
     for (const columns of [1, 10, 40, 60, 200]) {
@@ -137,5 +137,11 @@ describe('programs that serve a live view', () => {
   test.each(['', 'nothing', 'file:///etc/passwd', 'http://127.0.0.1:9000'])('--connect %j is refused', async (address) => {
     const { code, stderr } = await top(['--connect', address]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('is no address of a live view') });
+  });
+
+  test('--connect to what tells nothing says why, and ends with 1', async () => {
+    const { code, stdout } = await top(['--once', '--connect', 'http://127.0.0.1:1/token/']);
+    expect(code).toBe(1);
+    expect(stdout.replaceAll('\n', ' ')).toMatch(/http:\/\/127\.0\.0\.1:1\/token\/ tells nothing: .*\S\./);
   });
 });

@@ -3,63 +3,66 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Browser } from 'playwright-core';
 import { type Device, openDevice } from 'millrace';
 import { serveTimeline } from 'millrace/timeline';
+import { defineChapter } from '../../support/chapter.js';
 import { launchChromium, noChromium } from '../../support/chromium.js';
 
 const MARKUP = '<img src=x onerror="document.title=1">';
 
-describe.skipIf(noChromium)(`the live page${noChromium === false ? '' : `: ${noChromium}`}`, () => {
-  let browser: Browser;
-  let device: Device;
-  beforeAll(async () => {
-    [browser, device] = await Promise.all([launchChromium(), openDevice('cpu')]);
-  });
-  afterAll(async () => {
-    await Promise.all([browser.close(), device.close()]);
-  });
+defineChapter(() => {
+  describe.skipIf(noChromium)(`the live page${noChromium === false ? '' : `: ${noChromium}`}`, () => {
+    let browser: Browser;
+    let device: Device;
+    beforeAll(async () => {
+      [browser, device] = await Promise.all([launchChromium(), openDevice('cpu')]);
+    });
+    afterAll(async () => {
+      await Promise.all([browser.close(), device.close()]);
+    });
 
-  test('S1245 it draws the operations of each stream as they end, forgets old ones, and tells the end', async () => {
-    const server = await serveTimeline(device, { seconds: 1 });
-    const page = await browser.newPage();
-    const complaints: string[] = [];
-    page.on('pageerror', (error) => complaints.push(error.message));
-    // This test reads the canvas often.
-    page.on('console', (message) => message.text().startsWith('Canvas2D:') || complaints.push(message.text()));
-    page.on('request', (request) => request.url().startsWith(server.url) || complaints.push(request.url()));
-    await page.goto(server.url);
-    await page.locator('#state', { hasText: /^live$/ }).waitFor();
-    const stream = device.createStream({ label: MARKUP });
-    using x = stream.zeros([1 << 20]);
-    await x.read();
-    const row = page.locator('#streams tr', { hasText: MARKUP });
-    await row.waitFor();
-    expect(await page.title()).toBe('Millrace live');
-    const counts = (): Promise<number> => page.evaluate('[...rows.values()].reduce((sum, { slices }) => sum + slices.length, 0)');
-    /** Pixels of the canvas that are coloured: neither grey nor clear. */
-    const coloured = (): Promise<number> =>
-      page.evaluate(`(() => {
+    test('S1245 it draws the operations of each stream as they end, forgets old ones, and tells the end', async () => {
+      const server = await serveTimeline(device, { seconds: 1 });
+      const page = await browser.newPage();
+      const complaints: string[] = [];
+      page.on('pageerror', (error) => complaints.push(error.message));
+      // This test reads the canvas often.
+      page.on('console', (message) => message.text().startsWith('Canvas2D:') || complaints.push(message.text()));
+      page.on('request', (request) => request.url().startsWith(server.url) || complaints.push(request.url()));
+      await page.goto(server.url);
+      await page.locator('#state', { hasText: /^live$/ }).waitFor();
+      const stream = device.createStream({ label: MARKUP });
+      using x = stream.zeros([1 << 20]);
+      await x.read();
+      const row = page.locator('#streams tr', { hasText: MARKUP });
+      await row.waitFor();
+      expect(await page.title()).toBe('Millrace live');
+      const counts = (): Promise<number> => page.evaluate('[...rows.values()].reduce((sum, { slices }) => sum + slices.length, 0)');
+      /** Pixels of the canvas that are coloured: neither grey nor clear. */
+      const coloured = (): Promise<number> =>
+        page.evaluate(`(() => {
         const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
         let count = 0;
         for (let at = 0; at < data.length; at += 4) count += Math.max(data[at], data[at + 1], data[at + 2]) - Math.min(data[at], data[at + 1], data[at + 2]) > 60;
         return count;
       })()`);
-    const goOn = { is: true };
-    const working = (async () => {
-      while (goOn.is) {
-        stream.fill(x, 1);
-        await x.read();
-      }
-    })();
-    await expect.poll(coloured, { timeout: 10_000 }).toBeGreaterThan(100);
-    await page.keyboard.press(' ');
-    await page.locator('#state', { hasText: 'paused' }).waitFor();
-    await page.keyboard.press(' ');
-    goOn.is = false;
-    await working;
-    await expect.poll(counts, { timeout: 10_000 }).toBe(0);
-    await server.close();
-    await page.locator('#state.bad', { hasText: 'the program does not serve any more' }).waitFor();
-    expect(complaints).toEqual([]);
-    await page.close();
-    await stream.close();
-  }, 60_000);
+      const goOn = { is: true };
+      const working = (async () => {
+        while (goOn.is) {
+          stream.fill(x, 1);
+          await x.read();
+        }
+      })();
+      await expect.poll(coloured, { timeout: 10_000 }).toBeGreaterThan(100);
+      await page.keyboard.press(' ');
+      await page.locator('#state', { hasText: 'paused' }).waitFor();
+      await page.keyboard.press(' ');
+      goOn.is = false;
+      await working;
+      await expect.poll(counts, { timeout: 10_000 }).toBe(0);
+      await server.close();
+      await page.locator('#state.bad', { hasText: 'the program does not serve any more' }).waitFor();
+      expect(complaints).toEqual([]);
+      await page.close();
+      await stream.close();
+    }, 60_000);
+  });
 });

@@ -92,8 +92,10 @@ defineChapter((target) => {
       for (const host of ['rebound.example', `rebound.example:${port}`, hostname, `127.0.0.1:${port}.example`, '[::1]'])
         expect((await ask(server.url, { host })).statusCode).toBe(403);
       const wrong = `${server.url.slice(0, -2)}${server.url.at(-2) === 'A' ? 'B' : 'A'}/`;
-      for (const url of [`${origin}/`, `${origin}/snapshot`, wrong, `${wrong}events`, `${server.url}a/b`, server.url.slice(0, -1)])
+      for (const url of [`${origin}/`, `${origin}/snapshot`, wrong, `${wrong}events`, `${server.url}a/b`])
         expect((await ask(url)).statusCode).toBe(403);
+      const bare = await ask(server.url.slice(0, -1));
+      expect([bare.statusCode, new URL(bare.headers.location!, server.url).href]).toEqual([308, server.url]);
       expect((await ask(`${server.url}other`)).statusCode).toBe(404);
       for (const method of ['POST', 'OPTIONS', 'DELETE']) expect((await ask(server.url, { method })).statusCode).toBe(405);
       const another = await serveTimeline(chapter.device);

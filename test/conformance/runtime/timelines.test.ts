@@ -137,15 +137,24 @@ defineChapter((target) => {
       await stream.close();
     });
 
-    rule('S1204', 'a device has one recording at a time, which ends by stop or dispose, and wrong arguments are refused', async () => {
+    rule('S1204', 'recordings of a device are independent, each ends by stop or dispose, and wrong arguments are refused', async () => {
       const { device } = chapter;
       const first = recordTimeline(device);
-      expect(thrownBy(() => recordTimeline(device))).toBeInstanceOf(StateError);
+      const second = recordTimeline(device, { maxEvents: 1000 });
+      using x = device.zeros([4]);
+      const both = device.stream.fill(x, 1);
+      await both.done;
       expect(await first.stop()).toBe(first);
       const { length } = first.operations;
-      using x = device.zeros([4]);
-      await device.stream.fill(x, 1).done;
+      const later = device.stream.fill(x, 2);
+      await later.done;
       expect(first.operations.length).toBe(length);
+      await second.stop();
+      const idsOf = ({ operations }: typeof first): unknown[] => operations.filter(({ kind }) => kind === 'fill').map(({ id }) => id);
+      expect(idsOf(second).slice(-2)).toEqual([both.id, later.id]);
+      expect(idsOf(first).at(-1)).toBe(both.id);
+      expect(second.operations.find(({ id }) => id === both.id)!.endMs).toBe(first.operations.find(({ id }) => id === both.id)!.endMs);
+      expect((thrownBy(() => recordTimeline({ maxEvents: 5 } as never)) as Error).message).toContain('recordTimeline(undefined, options)');
       recordTimeline(device)[Symbol.dispose]();
       recordTimeline([device, device])[Symbol.dispose]();
       for (const [devices, opts] of [
