@@ -1,6 +1,6 @@
 // A recording as chrome://tracing and Perfetto read it: a process for the host and one for each device, a thread for each stream and lane.
 import type { RecordedOperation } from './recorded.js';
-import { HOST, pointOf, type Recorded, rowOfSpan } from './rows.js';
+import { HOST, pointOf, type Recorded, rowOfSpan, streamKeyOf } from './rows.js';
 
 /** Numbers from 1 on, for names. */
 class Numbers {
@@ -20,11 +20,15 @@ class Numbers {
 export function chromeTrace({ startMs, operations, spans }: Recorded): string {
   const processes = new Numbers();
   const threads: Map<string, Numbers> = new Map();
-  const place = (process: string, thread: string): { pid: number; tid: number } => {
+  const labels: Map<string, string> = new Map();
+  const place = (process: string, thread: string, label: string = thread): { pid: number; tid: number } => {
     let own = threads.get(process);
     if (own === undefined) threads.set(process, (own = new Numbers()));
+    labels.set(thread, label);
     return { pid: processes.of(process), tid: own.of(thread) };
   };
+  const placeOf = (operation: RecordedOperation): { pid: number; tid: number } =>
+    place(operation.device, streamKeyOf(operation), operation.stream);
   const us = (ms: number): number => Math.round((ms - startMs) * 1e6) / 1e3;
   const events: object[] = [];
 
@@ -35,11 +39,13 @@ export function chromeTrace({ startMs, operations, spans }: Recorded): string {
   const points: Map<string, RecordedOperation> = new Map(operations.map((operation) => [pointOf(operation), operation]));
   for (const operation of operations) {
     const {
-      device,
-      stream,
       kind,
       label,
       bytes,
+      direction,
+      isPageable,
+      threads: launched,
+      at: calledAt,
       id,
       ticket,
       submittedMs,
@@ -51,29 +57,33 @@ export function chromeTrace({ startMs, operations, spans }: Recorded): string {
       timedTogether,
     } = operation;
     if (from === undefined || endMs === undefined) continue;
-    const at = place(device, stream);
+    const own = placeOf(operation);
     const args = {
       ...(id !== undefined && { id }),
       ticket,
       ...(bytes !== undefined && { bytes }),
+      ...(direction !== undefined && { direction }),
+      ...(isPageable !== undefined && { isPageable }),
+      ...(launched !== undefined && { threads: launched }),
+      ...(calledAt !== undefined && { at: calledAt }),
       ...(submittedMs !== undefined && { submittedUs: us(submittedMs) }),
       ...(issuedMs !== undefined && { issuedUs: us(issuedMs) }),
       ...(timedTogether !== undefined && { timedTogether }),
       ...(parked !== undefined && { parked: parked.map(({ reason, fromMs }) => ({ reason, fromUs: us(fromMs) })) }),
     };
-    events.push({ name: label ?? kind, cat: kind, ph: 'X', ts: us(from), dur: us(endMs) - us(from), ...at, args });
+    events.push({ name: label ?? kind, cat: kind, ph: 'X', ts: us(from), dur: us(endMs) - us(from), ...own, args });
     const awaited = after && points.get(pointOf(after));
     if (awaited?.endMs === undefined) continue;
     const flow = { name: 'wait', cat: 'wait', id: events.length };
-    const source = place(awaited.device, awaited.stream);
-    events.push({ ...flow, ph: 's', ts: us(awaited.endMs), ...source }, { ...flow, ph: 'f', bp: 'e', ts: us(endMs), ...at });
+    const source = placeOf(awaited);
+    events.push({ ...flow, ph: 's', ts: us(awaited.endMs), ...source }, { ...flow, ph: 'f', bp: 'e', ts: us(endMs), ...own });
   }
 
   const names: object[] = [];
   for (const [process, pid] of processes.entries()) {
     names.push({ name: 'process_name', ph: 'M', pid, args: { name: process } });
     for (const [thread, tid] of (threads.get(process) as Numbers).entries())
-      names.push({ name: 'thread_name', ph: 'M', pid, tid, args: { name: thread } });
+      names.push({ name: 'thread_name', ph: 'M', pid, tid, args: { name: labels.get(thread) } });
   }
   return `${JSON.stringify({ displayTimeUnit: 'ms', traceEvents: [...names, ...events] })}\n`;
 }

@@ -24,8 +24,8 @@ import type { RecordedOperation, RecordedSpan } from './recorded.js';
  * | `collection` | V8 collected garbage |
  * | `stall` | other JavaScript ran: the event loop did not turn |
  * | `host` | the call came late, for no cause that the recording has |
- * | `issue` | the device's thread had other operations to give to the driver first, or no processor |
- * | `latency` | the device took so long to begin it |
+ * | `issue` | the device's thread had other operations to issue first, or no processor |
+ * | `latency` | it was issued, and the device had not begun it yet |
  * | `unknown` | the recording does not have it, and the text says why |
  */
 export type Reason =

@@ -9,6 +9,8 @@ export interface PageSlices {
   readonly lengths: readonly number[];
   readonly kinds: readonly number[];
   readonly labels: readonly number[];
+  /** Of waits of the thread: the index of the wait, and the row and the index of the operation that it waited for. */
+  readonly awaited?: readonly (readonly [wait: number, row: number, other: number])[];
   /** Of operations of a stream. */
   readonly operations?: PageOperations;
 }
@@ -19,6 +21,13 @@ export interface PageOperations {
   readonly tickets: readonly number[];
   readonly ids: readonly (number | null)[];
   readonly bytes: readonly (number | null)[];
+  /** Of copies: a text, and whether the host's end is pageable; null if that is not known, or neither end is the host's. */
+  readonly directions: readonly (number | null)[];
+  readonly pageable: readonly (boolean | null)[];
+  readonly threads: readonly (number | null)[];
+  /** Texts: the place of the call. */
+  readonly sites: readonly (number | null)[];
+  readonly timedTogether: readonly (number | null)[];
   /** How long before the start. */
   readonly submitted: readonly (number | null)[];
   readonly issued: readonly (number | null)[];

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { deflateRawSync } from 'node:zlib';
 import type { Explanation, Gap, RecordingSummary } from './explained.js';
 import type { PageCost, PageData, PageGap, PageOperations, PageReason, PageRow, PageSlices } from './page-data.js';
-import type { RecordedOperation } from './recorded.js';
-import { earliestMs, grouped, HOST, pointOf, type Recorded, rowOfSpan, runsOf } from './rows.js';
+import type { RecordedOperation, RecordedSpan } from './recorded.js';
+import { earliestMs, grouped, HOST, pointOf, type Recorded, rowOfSpan, runsOf, streamKeyOf } from './rows.js';
 
-interface RecordedPage extends Recorded {
+export interface RecordedPage extends Recorded {
   readonly dropped: number;
   gaps(): readonly Gap[];
   summary(): RecordingSummary;
@@ -38,10 +38,18 @@ interface Shown {
   readonly endMs?: number;
 }
 
+interface ShownSpan extends Shown {
+  readonly awaited: RecordedSpan['awaited'];
+}
+
+/** Where operations are, by `pointOf`. */
+type Places = Map<string, readonly [row: number, at: number]>;
+
 class PageBuilder {
   readonly #originMs: number;
   readonly #texts = new Texts();
   readonly #rows: PageRow[] = [];
+  readonly #rowOfStream: Map<string, number> = new Map();
 
   constructor(originMs: number) {
     this.#originMs = originMs;
@@ -49,20 +57,22 @@ class PageBuilder {
 
   build(recorded: RecordedPage): PageData {
     const rows = [...grouped(recorded.spans, rowOfSpan)];
+    // By device. A stream of which no time is known yet has no row.
+    const lists = [...grouped(recorded.operations, ({ device }) => device).values()]
+      .flatMap((all) => [...grouped(all, streamKeyOf).values()])
+      .map(shownOf)
+      .filter(({ length }) => length > 0);
+    const places: Places = new Map();
+    for (const [n, list] of lists.entries())
+      for (const [at, { operation }] of list.entries()) places.set(pointOf(operation), [rows.length + n, at]);
     const rank = ([name, [first]]: (typeof rows)[number]): string => (first!.lane === undefined ? `2 ${first!.kind}` : `1 ${name}`);
     for (const [name, spans] of rows.toSorted((a, b) => rank(a).localeCompare(rank(b), 'en', { numeric: true }))) {
-      const shown = spans.map(({ kind, name: label, startMs, endMs }) => ({ kind, label, startMs, endMs }));
-      this.#rows.push({ group: HOST, name, levels: apart(shown).map((level) => this.#slices(level)) });
+      const shown = spans.map(({ kind, name: label, startMs, endMs, awaited }) => ({ kind, label, startMs, endMs, awaited }));
+      this.#rows.push({ group: HOST, name, levels: apart(shown).map((level) => this.#waits(level, places)) });
     }
-    const streams = [...grouped(recorded.operations, ({ device }) => device)].flatMap(([, all]) => [
-      ...grouped(all, ({ stream }) => stream).values(),
-    ]);
-    const lists = streams.map(shownOf);
-    const places: Map<string, readonly [row: number, at: number]> = new Map();
-    for (const [n, list] of lists.entries())
-      for (const [at, { operation }] of list.entries()) places.set(pointOf(operation), [this.#rows.length + n, at]);
     for (const list of lists) {
       const { device, stream } = list[0]!.operation;
+      this.#rowOfStream.set(streamKeyOf(list[0]!.operation), this.#rows.length);
       this.#rows.push({ group: device, name: stream, levels: [{ ...this.#slices(list), operations: this.#operations(list, places) }] });
     }
     return {
@@ -91,12 +101,28 @@ class PageBuilder {
     };
   }
 
-  #operations(list: readonly ShownOperation[], places: ReadonlyMap<string, readonly [number, number]>): PageOperations {
+  #waits(list: readonly ShownSpan[], places: Places): PageSlices {
+    const awaited = list.flatMap(({ awaited: point }, at) => {
+      const place = point && places.get(pointOf(point));
+      return place ? [[at, ...place] as const] : [];
+    });
+    return { ...this.#slices(list), ...(awaited.length > 0 && { awaited }) };
+  }
+
+  #operations(list: readonly ShownOperation[], places: Places): PageOperations {
+    const textOf = (text: string | undefined): number | null => (text === undefined ? null : this.#texts.of(text));
     const before = (ms: number | undefined, startMs: number): number | null => (ms === undefined ? null : this.#ns(startMs) - this.#ns(ms));
     return {
       tickets: deltas(list.map(({ operation }) => operation.ticket)),
       ids: list.map(({ operation }) => operation.id ?? null),
       bytes: list.map(({ operation }) => operation.bytes ?? null),
+      directions: list.map(({ operation }) => textOf(operation.direction)),
+      pageable: list.map(({ operation: { direction, isPageable = null } }) =>
+        direction === 'device' || direction === 'peer' ? null : isPageable,
+      ),
+      threads: list.map(({ operation }) => operation.threads ?? null),
+      sites: list.map(({ operation }) => textOf(operation.at)),
+      timedTogether: list.map(({ operation }) => operation.timedTogether ?? null),
       submitted: list.map(({ operation, startMs }) => before(operation.submittedMs, startMs)),
       issued: list.map(({ operation, startMs }) => before(operation.issuedMs, startMs)),
       parked: list.flatMap(({ operation }, at) =>
@@ -110,10 +136,9 @@ class PageBuilder {
   }
 
   #gaps(gaps: readonly Gap[]): PageGap[] {
-    const rows = new Map(this.#rows.map(({ group, name }, at) => [`${group} ${name}`, at]));
     const longest = gaps.toSorted((a, b) => b.endMs - b.startMs - (a.endMs - a.startMs)).slice(0, MOST_GAPS);
-    return longest.map(({ device, stream, startMs, endMs, explanations }) => ({
-      row: rows.get(`${device} ${stream}`) as number,
+    return longest.map(({ after, startMs, endMs, explanations }) => ({
+      row: this.#rowOfStream.get(streamKeyOf(after)) as number,
       startNs: this.#ns(startMs),
       endNs: this.#ns(endMs),
       reasons: explanations.map(reasonOf),
@@ -169,9 +194,13 @@ function apart<T extends { readonly startMs: number; readonly endMs: number }>(s
 /** The page that the build wrote: its text before and after the data. */
 let template: readonly string[] | undefined;
 
+export function pageDataOf(recorded: RecordedPage): PageData {
+  return new PageBuilder(earliestMs(recorded)).build(recorded);
+}
+
 export function timelinePage(recorded: RecordedPage): string {
   template ??= readFileSync(new URL('page.html', import.meta.url), 'utf8').split('{{data}}');
-  const data = new PageBuilder(earliestMs(recorded)).build(recorded);
+  const data = pageDataOf(recorded);
   // In base64, nothing of it is markup.
   return template.join(deflateRawSync(JSON.stringify(data)).toString('base64'));
 }

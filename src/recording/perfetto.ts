@@ -3,7 +3,7 @@
 import { bytesInFlight, operationsPerSecond, pendingOf } from './counters.js';
 import { type Notes, PerfettoPackets } from './perfetto-packets.js';
 import type { RecordedOperation } from './recorded.js';
-import { earliestMs, grouped, HOST, levelsOf, pointOf, type Ran, type Recorded, rowOfSpan, runsOf } from './rows.js';
+import { earliestMs, grouped, HOST, levelsOf, pointOf, type Ran, type Recorded, rowOfSpan, runsOf, streamKeyOf } from './rows.js';
 
 /** Perfetto takes the thread with the number of its process for its main thread, so these numbers are other ones. */
 const FIRST_THREAD = 1000;
@@ -28,7 +28,8 @@ export function perfettoTrace(recorded: Recorded): Uint8Array {
     const process = packets.process(device, pid);
     packets.counter('operations per second', process, '/s', operationsPerSecond(all, recorded.startMs, recorded.endMs));
     packets.counter('bytes in flight', process, 'bytes', bytesInFlight(all));
-    for (const [stream, own] of grouped(all, (operation) => operation.stream)) {
+    for (const own of grouped(all, streamKeyOf).values()) {
+      const { stream } = own[0] as RecordedOperation;
       rows.push({ track: packets.thread(stream, pid, ++threads, process), runs: runsOf(own) });
       packets.counter(`pending of ${stream}`, process, 'operations', pendingOf(own));
     }
@@ -63,12 +64,17 @@ export function perfettoTrace(recorded: Recorded): Uint8Array {
   return packets.finish();
 }
 
-function notesOf({ id, ticket, bytes, submittedMs, issuedMs, timedTogether, parked, after }: RecordedOperation, originMs: number): Notes {
+function notesOf(operation: RecordedOperation, originMs: number): Notes {
+  const { id, ticket, bytes, direction, isPageable, threads, at, submittedMs, issuedMs, timedTogether, parked, after } = operation;
   const since = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms - originMs);
   return {
     id,
     ticket,
     bytes,
+    direction,
+    'host memory': isPageable === undefined ? undefined : isPageable ? 'pageable' : 'page-locked',
+    threads,
+    'called at': at,
     'submitted (ms)': since(submittedMs),
     'issued (ms)': since(issuedMs),
     'timed together': timedTogether,

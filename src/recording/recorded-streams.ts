@@ -1,6 +1,6 @@
 // A recording as its explanations need it: the operations of each stream in their order, and the spans of the thread by time.
 import type { RecordedOperation, RecordedSpan } from './recorded.js';
-import { grouped, type Recorded } from './rows.js';
+import { grouped, type OfStream, type Recorded, streamKeyOf } from './rows.js';
 
 /** What is known of a device. */
 export interface RecordedDevice {
@@ -52,7 +52,7 @@ export class RecordedStreams {
   constructor(recording: Explainable) {
     this.recording = recording;
     const devices = new Map(recording.devices.map((device) => [device.name, device]));
-    for (const [key, found] of grouped(recording.operations, keyOf)) {
+    for (const [key, found] of grouped(recording.operations, streamKeyOf)) {
       const { device: name, stream } = found[0] as RecordedOperation;
       const operations = found.toSorted((a, b) => a.ticket - b.ticket);
       const device = devices.get(name) ?? { name, hasTimes: true, isGpu: false, threads: Infinity };
@@ -65,7 +65,7 @@ export class RecordedStreams {
   }
 
   of(operation: OfStream): StreamOperations | undefined {
-    return this.#byName.get(keyOf(operation));
+    return this.#byName.get(streamKeyOf(operation));
   }
 
   at(point: OfStream & Pick<RecordedOperation, 'ticket'>): RecordedOperation | undefined {
@@ -95,18 +95,11 @@ export class RecordedStreams {
   otherWork(operation: RecordedOperation, fromMs: number, toMs: number): Ran[] {
     const found: Ran[] = [];
     for (const { device, work } of this.streams) {
-      if (device.name !== operation.device || keyOf(work[0] ?? operation) === keyOf(operation)) continue;
+      if (device.name !== operation.device || streamKeyOf(work[0] ?? operation) === streamKeyOf(operation)) continue;
       for (let at = firstFrom(work, fromMs); at < work.length && (work[at] as Ran).startMs < toMs; at++) found.push(work[at] as Ran);
     }
     return found;
   }
-}
-
-type OfStream = Pick<RecordedOperation, 'device' | 'stream' | 'slot'>;
-
-/** Streams may have the same label, and slots are used again. */
-function keyOf({ device, stream, slot }: OfStream): string {
-  return `${device} ${slot} ${stream}`;
 }
 
 /** The index of the ticket, or of the first later one. */

@@ -50,7 +50,6 @@ export class Recording {
   #endMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped: Promise<this> | undefined;
-  /** Of a recording that has ended. */
   /** Kept when nothing is added any more. */
   #operations: readonly RecordedOperation[] | undefined;
   #explainer: Explainer | undefined;
@@ -78,6 +77,8 @@ export class Recording {
   /** Every operation, of all threads that share the devices, in the order in which they were submitted. */
   get operations(): readonly RecordedOperation[] {
     if (this.#operations !== undefined) return this.#operations;
+    // Of a recording that goes on, what the devices have told up to now.
+    if (this.#endMs === undefined) for (const recorder of this.#devices.values()) recorder.read();
     const all = [...this.#devices.values()].flatMap((device) => device.operations());
     const timeOf = ({ submittedMs = 0, issuedMs = 0 }: RecordedOperation): number => submittedMs || issuedMs;
     const sorted = all.toSorted((a, b) => timeOf(a) - timeOf(b) || a.ticket - b.ticket);

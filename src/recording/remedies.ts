@@ -90,7 +90,7 @@ function sentence({ reason, late: operation, wait, because }: Delayed): string {
     case 'device-busy':
       return `${late} was ready, and ${cause} had the device`;
     case 'memory':
-      return cause === undefined ? `${late} waited for device memory` : `${late} came after ${cause}, which took so long`;
+      return cause === undefined ? `${late} waited for device memory` : `${late} came after ${cause}, which allocated or freed device memory`;
     case 'compile':
       return `The kernel of ${late} was being built`;
     case 'graph':
@@ -118,9 +118,9 @@ function sentence({ reason, late: operation, wait, because }: Delayed): string {
     case 'host':
       return `The call of ${late} came when its stream had nothing to do`;
     case 'issue':
-      return `The device's thread took so long to give ${late} to the driver${cause === undefined ? '' : `, last because of ${cause}`}`;
+      return `${late} was called, and the device's thread had not issued it yet${cause === undefined ? '' : `, last because of ${cause}`}`;
     case 'latency':
-      return `The driver had ${late}, and the device took so long to begin it`;
+      return `${late} was issued, and the device had not begun it yet`;
     case 'unknown':
       return `The recording does not tell what ${late} waited for`;
   }

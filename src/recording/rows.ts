@@ -32,8 +32,15 @@ export function rowOfSpan({ kind, lane, device }: RecordedSpan): string {
   return lane === undefined ? ROW_OF[kind] : `lane ${lane}${device === undefined ? '' : ` on ${device}`}`;
 }
 
-export function pointOf({ device, stream, ticket }: Pick<RecordedOperation, 'device' | 'stream' | 'ticket'>): string {
-  return `${device} ${ticket} ${stream}`;
+export type OfStream = Pick<RecordedOperation, 'device' | 'stream' | 'slot'>;
+
+/** Streams may have the same label, and slots are used again. */
+export function streamKeyOf({ device, stream, slot }: OfStream): string {
+  return `${device} ${slot} ${stream}`;
+}
+
+export function pointOf(point: OfStream & Pick<RecordedOperation, 'ticket'>): string {
+  return `${point.ticket} ${streamKeyOf(point)}`;
 }
 
 /** The lists of `all` by their keys, in the order in which these occur. */
