@@ -3,7 +3,7 @@
 import { duration } from './format.js';
 import { type Layout, type RowBox, stripOf, topOfLevel } from './layout.js';
 import type { Gap, Level, Row } from './model.js';
-import { CHROME, FAMILIES, type Family, LOOKS, type Theme } from './palette.js';
+import { CHROME, DIMMED, FAMILIES, type Family, LOOKS, type Theme } from './palette.js';
 import { patternOf } from './patterns.js';
 import type { View } from './view.js';
 
@@ -15,7 +15,6 @@ const TEXT_PADDING = 5;
 const FONT = 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 /** A gap tells its length or its reason if it is so wide. */
 const LEAST_GAP_TEXT = 70;
-const DIMMED = 0.22;
 /** What takes no time is there, too. */
 const LEAST_SHARE = 1e-6;
 
@@ -141,18 +140,18 @@ export class RowPainter {
       context.fillStyle = pattern;
       context.fillRect(left, y, width, h);
     }
+    context.globalAlpha = 1;
     if (width >= LEAST_TEXT && h >= 11) {
       const from = Math.max(0, left);
-      context.fillStyle = ink;
+      context.fillStyle = isDimmed ? CHROME[this.#theme].text : ink;
       this.text(
         view.model.texts[label]!,
         from + TEXT_PADDING,
         y + h / 2 + 0.5,
         left + width - from - 2 * TEXT_PADDING,
-        pattern ? fill : undefined,
+        pattern && !isDimmed ? fill : undefined,
       );
     }
-    context.globalAlpha = 1;
   }
 
   /** An operation of which only one time is known: a triangle at it. */
@@ -173,7 +172,7 @@ export class RowPainter {
     if (right - left < LEAST_GAP_TEXT) return;
     const why = view.model.explained(gap)?.reasons[0]?.reason;
     this.#context.fillStyle = CHROME[this.#theme].faint;
-    const text = `${duration(gap.endNs - gap.startNs)}${why === undefined ? ' idle' : `: ${why}`}`;
+    const text = `gap of ${duration(gap.endNs - gap.startNs)}${why === undefined ? '' : `: ${why}`}`;
     this.text(text, left + TEXT_PADDING, top + height / 2, right - left - 2 * TEXT_PADDING, undefined, `italic 11px ${FONT}`);
   }
 

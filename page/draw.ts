@@ -2,7 +2,7 @@
 import { type Axis, duration, ticks } from './format.js';
 import { boxOf, type Layout, topOfLevel } from './layout.js';
 import { RowPainter } from './draw-rows.js';
-import type { Arrow, Place } from './model.js';
+import { type Arrow, AWAIT, isSame, type Place } from './model.js';
 import { CHROME, FAMILIES, LOOKS, type Theme } from './palette.js';
 import type { View } from './view.js';
 
@@ -111,9 +111,8 @@ export class Painter {
 
   /** Where the view is in the overview. */
   overviewWindow(): readonly [number, number] {
-    const { model, width, fromNs, toNs } = this.#view;
-    const scale = width / (model.endNs - model.startNs);
-    return [Math.max(0, (fromNs - model.startNs) * scale), Math.min(width, (toNs - model.startNs) * scale)];
+    const { fromNs, toNs } = this.#view;
+    return [this.#view.overviewX(fromNs), this.#view.overviewX(toNs)];
   }
 
   /** How many streams ran something of each family, on average, in each column of the whole recording. */
@@ -126,14 +125,15 @@ export class Painter {
     context.fillStyle = CHROME[this.#theme].band;
     context.fillRect(0, 0, width, OVERVIEW);
     const columns = Math.max(1, Math.ceil(width / 2));
-    const columnNs = ((model.endNs - model.startNs) / width) * 2;
+    const [fromNs, toNs] = this.#view.limits;
+    const columnNs = ((toNs - fromNs) / width) * 2;
     const sums = Object.fromEntries(FAMILIES.map((family) => [family, new Float32Array(columns)]));
     const streams = model.rows.filter(({ isStream }) => isStream);
     for (const { levels } of streams.length > 0 ? streams : model.rows) {
       const { count, starts, ends, families } = levels[0]!;
       for (let at = 0; at < count; at++) {
         if (families[at] === 'wait') continue;
-        const [start, end] = [starts[at]! - model.startNs, ends[at]! - model.startNs];
+        const [start, end] = [starts[at]! - fromNs, ends[at]! - fromNs];
         for (let column = Math.max(0, Math.floor(start / columnNs)); column < columns && column * columnNs < end; column++)
           sums[families[at]!]![column]! += (Math.min(end, (column + 1) * columnNs) - Math.max(start, column * columnNs)) / columnNs;
       }
@@ -162,15 +162,13 @@ export class Painter {
       ({ fromNs, toNs }) => Math.max(fromNs, toNs) >= view.fromNs && Math.min(fromNs, toNs) <= view.toNs,
     );
     const { selection } = view;
-    const own = (place: Place): boolean =>
-      selection?.kind === 'slice' &&
-      selection.place.row === place.row &&
-      selection.place.at === place.at &&
-      selection.place.level === place.level;
+    const own = (place: Place): boolean => selection?.kind === 'slice' && isSame(selection.place, place);
+    // Waits of the thread are many, and their rows tell what they are.
+    const most = seen.filter(({ cause }) => cause !== AWAIT).length;
     const { faint, accent, back } = CHROME[this.#theme];
     for (const arrow of seen) {
       const isOwn = own(arrow.from) || own(arrow.to);
-      if (!isOwn && seen.length > MOST_ARROWS) continue;
+      if (!isOwn && (most > MOST_ARROWS || arrow.cause === AWAIT)) continue;
       this.#arrow(layout, scrollTop, arrow, back, isOwn ? 5 : 3.5);
       this.#arrow(layout, scrollTop, arrow, isOwn ? accent : faint, isOwn ? 2.5 : 1.2);
     }
@@ -179,8 +177,8 @@ export class Painter {
   #arrow(layout: Layout, scrollTop: number, { from, to, fromNs, toNs }: Arrow, colour: string, width: number): void {
     const [source, target] = [boxOf(layout, from), boxOf(layout, to)];
     if (!source || !target) return;
-    const [x, y] = [this.#view.x(fromNs), topOfLevel(source, 0) + source.levelHeight / 2];
-    const [toX, toY] = [this.#view.x(toNs), topOfLevel(target, 0) + target.levelHeight / 2];
+    const [x, y] = [this.#view.x(fromNs), topOfLevel(source, from.level) + source.levelHeight / 2];
+    const [toX, toY] = [this.#view.x(toNs), topOfLevel(target, to.level) + target.levelHeight / 2];
     if (Math.max(y, toY) < scrollTop || Math.min(y, toY) > scrollTop + this.#height) return;
     const bend = Math.max(5, Math.min(60, Math.abs(toX - x) / 2));
     const context = this.#context;

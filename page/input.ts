@@ -12,6 +12,8 @@ const KEY_PAN = 0.12;
 const CLICK_PX = 4;
 /** A slice that is so narrow is found beside the pointer, too. */
 const NEAR_PX = 3;
+/** Keys that scroll, choose a tab or move the splitter. */
+const MOVES = /^(Arrow|Home|End)/;
 
 export interface Surface {
   readonly rows: HTMLCanvasElement;
@@ -24,6 +26,8 @@ export interface Surface {
   onSearch(): void;
   onNext(by: number): void;
   onHelp(): void;
+  /** There is nothing to move to. */
+  onNothing(text: string): void;
 }
 
 export class Input {
@@ -35,7 +39,7 @@ export class Input {
     this.#view = view;
     this.#painter = painter;
     this.#surface = surface;
-    const { rows, top, timeline } = surface;
+    const { rows, top } = surface;
     for (const canvas of [rows, top]) canvas.addEventListener('wheel', this.#wheel, { passive: false });
     rows.addEventListener('pointerdown', (event) => this.#drag(event, event.shiftKey ? 'range' : 'pan'));
     top.addEventListener('pointerdown', (event) => this.#drag(event, event.offsetY < OVERVIEW ? 'overview' : 'range'));
@@ -46,7 +50,7 @@ export class Input {
       view.changed();
     });
     rows.addEventListener('dblclick', () => this.#fitSelection());
-    timeline.addEventListener('keydown', this.#key);
+    document.addEventListener('keydown', this.#key);
   }
 
   readonly #wheel = (event: WheelEvent): void => {
@@ -96,8 +100,8 @@ export class Input {
   }
 
   #showAround(x: number): void {
-    const { model, width, fromNs, toNs } = this.#view;
-    const ns = model.startNs + (x / width) * (model.endNs - model.startNs);
+    const { fromNs, toNs } = this.#view;
+    const ns = this.#view.overviewNs(x);
     this.#view.show(ns - (toNs - fromNs) / 2, ns + (toNs - fromNs) / 2);
   }
 
@@ -150,12 +154,14 @@ export class Input {
     if (selection?.kind === 'slice') {
       const { row, level, at } = selection.place;
       const count = model.rows[row]!.levels[level]!.count;
-      this.#select({ row, level, at: Math.max(0, Math.min(count - 1, at + by)) });
+      if (at + by < 0 || at + by >= count) this.#surface.onNothing(`Nothing is ${by < 0 ? 'before' : 'after'} it in this row.`);
+      else this.#select({ row, level, at: at + by });
       return;
     }
     if (selection?.kind === 'gap') {
       const at = by > 0 ? selection.gap.after : selection.gap.before;
-      if (at !== undefined) this.#select({ row: selection.gap.row, level: 0, at });
+      if (at === undefined) this.#surface.onNothing(`Nothing is ${by < 0 ? 'before' : 'after'} it in this row.`);
+      else this.#select({ row: selection.gap.row, level: 0, at });
       return;
     }
     const row = this.#surface.layout().boxes[0]?.row;
@@ -176,14 +182,15 @@ export class Input {
     if (next && level) this.#select({ row: next.index, level: 0, at: Math.min(level.count - 1, level.firstAfter(times[0])) });
   }
 
+  /** Without a change of the zoom, so that steps can be followed. */
   #select(place: Place): void {
-    this.goTo(place);
+    this.goTo(place, false);
   }
 
   /** Selects it, and moves there as little as it takes. */
-  goTo(place: Place): void {
+  goTo(place: Place, mayZoom = true): void {
     const [startNs, endNs] = this.#view.model.timesOf(place);
-    this.#view.reveal(startNs, endNs);
+    this.#view.reveal(startNs, endNs, mayZoom);
     this.scrollTo(place);
     this.#view.select({ kind: 'slice', place });
   }
@@ -197,6 +204,10 @@ export class Input {
 
   readonly #key = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // Whatever has the focus, but for what takes these keys itself.
+    const focused = event.target instanceof Element ? event.target : document.body;
+    if (focused.closest('#query, dialog') !== null) return;
+    if (MOVES.test(event.key) && focused.closest('#panel, #splitter') !== null) return;
     const view = this.#view;
     const { scroller } = this.#surface;
     const actions: Readonly<Record<string, () => void>> = {

@@ -5,7 +5,7 @@ import { OVERVIEW, Painter, RULER } from './draw.js';
 import { duration, moment, percent, whole } from './format.js';
 import { Input } from './input.js';
 import { layoutOf, type Layout } from './layout.js';
-import { Model, type Gap, type Place } from './model.js';
+import { AWAIT, type Gap, isSame, Model, type Place } from './model.js';
 import { CHROME, FAMILIES, type Family, LOOKS, type Theme } from './palette.js';
 import { patternOf } from './patterns.js';
 import { Panel } from './panel.js';
@@ -18,6 +18,9 @@ async function read(): Promise<PageData> {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
   return (await new Response(stream).json()) as PageData;
 }
+
+/** How long a message is seen. */
+const TELL_MS = 3000;
 
 type Choice = Theme | 'auto';
 const CHOICES: readonly Choice[] = ['auto', 'light', 'dark'];
@@ -131,10 +134,12 @@ function start(data: PageData): void {
     const isSlice = 'at' in found;
     const [startNs, endNs] = isSlice ? model.timesOf(found) : [found.startNs, found.endNs];
     const why = isSlice ? undefined : model.explained(found)?.reasons[0];
-    const title = isSlice ? model.labelOf(found) : 'idle';
+    const edge = isSlice ? undefined : model.edgeText(found);
+    const title = isSlice ? model.labelOf(found) : 'gap';
     tip.replaceChildren(
       make('strong', {}, title),
       ` ${duration(endNs - startNs)}`,
+      ...(edge ? [make('div', {}, edge)] : []),
       ...(why ? [make('div', {}, `${why.reason}: ${why.text}`)] : []),
     );
     if (isSlice && model.kindOf(found) !== title) tip.append(make('small', {}, ` ${model.kindOf(found)}`));
@@ -144,12 +149,23 @@ function start(data: PageData): void {
   };
 
   const help = find('dialog', 'keys');
+  const live = find('div', 'live');
+  let hiding: ReturnType<typeof setTimeout> | undefined;
+  /** For everybody, for a while. */
+  const tell = (text: string): void => {
+    live.textContent = text;
+    live.classList.add('shown');
+    clearTimeout(hiding);
+    hiding = setTimeout(() => live.classList.remove('shown'), TELL_MS);
+  };
   const follow = (isForward: boolean): void => {
     const { selection } = view;
     if (selection?.kind !== 'slice') return;
-    const { row, at } = selection.place;
-    const arrow = model.arrows.find(({ from, to }) => (isForward ? from : to).row === row && (isForward ? from : to).at === at);
+    const own = model.arrows.filter(({ from, to }) => isSame(isForward ? from : to, selection.place));
+    // Waits of other streams rather than those of the thread.
+    const arrow = own.find(({ cause }) => cause !== AWAIT) ?? own[0];
     if (arrow) goTo(isForward ? arrow.to : arrow.from);
+    else tell(isForward ? 'Nothing waited for it.' : 'It waited for nothing that the recording has.');
   };
   const input: Input = new Input(view, painter, {
     rows,
@@ -162,6 +178,7 @@ function start(data: PageData): void {
     onSearch: () => search.focus(),
     onNext: (by) => search.next(by),
     onHelp: () => help.showModal(),
+    onNothing: (text) => tell(text),
   });
   const goTo = (place: Place): void => input.goTo(place);
   const search = new Search(view, goTo);
@@ -172,13 +189,13 @@ function start(data: PageData): void {
   });
   panel.onLabel = (label) => search.set(label);
 
-  const live = find('div', 'live');
   let told: unknown;
   view.onChange(() => {
     draw();
     const { selection } = view;
     if (told === selection) return;
     told = selection;
+    live.classList.remove('shown');
     panel.update();
     if (selection?.kind === 'slice') {
       const [startNs, endNs] = model.timesOf(selection.place);

@@ -1,5 +1,6 @@
 // The data of the page, in the form that drawing and searching need.
 import type { PageData, PageGap, PageRow, PageSlices } from '../src/recording/page-data.js';
+import { moment } from './format.js';
 import { type Family, familyOf } from './palette.js';
 
 /** Slices that do not overlap, in their order, in nanoseconds. */
@@ -48,6 +49,12 @@ export interface OperationFacts {
   readonly bytes: number | null;
   readonly submittedNs: number | undefined;
   readonly issuedNs: number | undefined;
+  readonly direction: string | undefined;
+  readonly isPageable: boolean | null;
+  readonly threads: number | null;
+  /** The place of the call. */
+  readonly site: string | undefined;
+  readonly timedTogether: number | null;
   readonly parked: readonly { readonly reason: string; readonly fromNs: number }[];
 }
 
@@ -56,6 +63,15 @@ export interface Place {
   readonly row: number;
   readonly level: number;
   readonly at: number;
+}
+
+/** The cause of an arrow to a wait of the thread. */
+export const AWAIT = 'await';
+/** Shorter times without work are no gaps, as of `recording.gaps`. */
+const LEAST_GAP_NS = 20_000;
+
+export function isSame(a: Place, b: Place): boolean {
+  return a.row === b.row && a.level === b.level && a.at === b.at;
 }
 
 /** A time between two slices of a stream. */
@@ -109,16 +125,28 @@ export class Row {
     const startNs = this.levels[0]?.starts[at];
     if (!operations || startNs === undefined) return undefined;
     const before = (by: number | null | undefined): number | undefined => (by === null || by === undefined ? undefined : startNs - by);
+    const textOf = (text: number | null | undefined): string | undefined => (typeof text === 'number' ? this.#texts[text] : undefined);
     let ticket = 0;
     for (let n = 0; n <= at; n++) ticket += operations.tickets[n]!;
     return {
       ticket,
       id: operations.ids[at] ?? null,
       bytes: operations.bytes[at] ?? null,
+      direction: textOf(operations.directions[at]),
+      isPageable: operations.pageable[at] ?? null,
+      threads: operations.threads[at] ?? null,
+      site: textOf(operations.sites[at]),
+      timedTogether: operations.timedTogether[at] ?? null,
       submittedNs: before(operations.submitted[at]),
       issuedNs: before(operations.issued[at]),
       parked: operations.parked.filter(([own]) => own === at).map(([, reason, fromNs]) => ({ reason: this.#texts[reason]!, fromNs })),
     };
+  }
+
+  /** When its first operation was submitted, or began if that is not known. */
+  get calledNs(): number {
+    const beganNs = this.levels[0]?.starts[0] ?? Infinity;
+    return Math.min(beganNs, this.facts(0)?.submittedNs ?? beganNs);
   }
 
   bytesOf(at: number): number {
@@ -131,6 +159,8 @@ export class Row {
     if (!this.isStream || !level) return undefined;
     const after = level.firstAfter(ns);
     if (after < level.count && level.starts[after]! <= ns) return undefined;
+    // What did not end, as far as is known, may still run.
+    if (after > 0 && !level.isKnown(after - 1)) return undefined;
     const startNs = after > 0 ? level.ends[after - 1]! : fromNs;
     const endNs = after < level.count ? level.starts[after]! : toNs;
     if (endNs <= startNs) return undefined;
@@ -187,12 +217,40 @@ export class Model {
 
   /** Why a gap was, if the recording explains it. */
   explained({ row, startNs, endNs }: Gap): PageGap | undefined {
+    const gaps = this.#gaps.get(row) ?? [];
     const middle = (startNs + endNs) / 2;
-    return this.#gaps.get(row)?.find((gap) => gap.startNs <= middle && middle <= gap.endNs);
+    // The time before the first operation is explained from its call on.
+    return (
+      gaps.find((gap) => gap.startNs <= middle && middle <= gap.endNs) ?? gaps.find((gap) => startNs <= gap.startNs && gap.endNs <= endNs)
+    );
   }
 
-  /** The longest gaps, with their neighbours. */
+  /** Of the time before the first or after the last operation of a stream: that nothing was submitted. */
+  edgeText({ row, startNs, before, after }: Gap): string | undefined {
+    const { levels, calledNs } = this.rows[row]!;
+    if (after === undefined && before === levels[0]!.count - 1) return 'Nothing was submitted to it after that.';
+    if (before !== undefined || startNs >= calledNs) return undefined;
+    const start = this.data.dropped > 0 ? 'The recording has nothing of it' : 'Nothing was submitted to it';
+    return `${start} before ${moment(calledNs)}.`;
+  }
+
+  /** The longest gaps, with their neighbours, and what streams did not do before their first and after their last operation. */
   gaps(): Gap[] {
+    return [...this.#explainedGaps(), ...this.#edges()];
+  }
+
+  #edges(): Gap[] {
+    const { startNs, endNs } = this;
+    return this.rows.flatMap(({ index: row, levels: [level], isStream, calledNs }) => {
+      if (!isStream || !level || level.count === 0) return [];
+      const last = level.count - 1;
+      const first = { row, startNs, endNs: calledNs, before: undefined, after: 0 };
+      const rest = { row, startNs: level.ends[last]!, endNs, before: last, after: undefined };
+      return [first, ...(level.isKnown(last) ? [rest] : [])].filter((gap) => gap.endNs - gap.startNs >= LEAST_GAP_NS);
+    });
+  }
+
+  #explainedGaps(): Gap[] {
     return this.data.gaps.map(({ row, startNs, endNs }) => {
       const level = this.rows[row]!.levels[0]!;
       const after = level.firstAfter(endNs);
@@ -215,6 +273,12 @@ export class Model {
           cause: this.texts[cause]!,
         });
       }
+      for (const [level, { awaited = [] }] of this.data.rows[index]!.levels.entries())
+        for (const [at, row, other] of awaited) {
+          const from = { row, level: 0, at: other };
+          const to = { row: index, level, at };
+          arrows.push({ from, to, fromNs: this.timesOf(from)[1], toNs: this.timesOf(to)[1], cause: AWAIT });
+        }
     }
     return arrows.toSorted((a, b) => a.toNs - b.toNs);
   }

@@ -33,7 +33,7 @@ export const LOOKS: Readonly<Record<Family, Look>> = {
   memory: { name: 'Allocate, free', pattern: 'dots', light: ['#59636e', '#ffffff'], dark: ['#a9b4c0', '#101418'] },
   function: { name: 'Host function', pattern: 'grid', light: ['#96397b', '#ffffff'], dark: ['#e796cb', '#1d0615'] },
   other: { name: 'Other', pattern: 'rings', light: ['#4d4a9c', '#ffffff'], dark: ['#aba8f0', '#0e0d22'] },
-  wait: { name: 'Wait', pattern: 'falling', light: ['#7c828a', '#000000'], dark: ['#767e88', '#000000'] },
+  wait: { name: 'Wait', pattern: 'falling', light: ['#626971', '#ffffff'], dark: ['#98a0aa', '#0b0f14'] },
   item: { name: 'Item', pattern: 'none', light: ['#3d4b5c', '#ffffff'], dark: ['#8fa3bb', '#0b1017'] },
   stage: { name: 'Stage', pattern: 'lines', light: ['#1d6f86', '#ffffff'], dark: ['#6cc4dc', '#04141a'] },
   build: { name: 'Build', pattern: 'columns', light: ['#7a4a21', '#ffffff'], dark: ['#d3a57c', '#1a0f06'] },
@@ -66,6 +66,9 @@ const FAMILY_OF: Readonly<Record<string, Family>> = {
 export function familyOf(kind: string): Family {
   return FAMILY_OF[kind] ?? 'other';
 }
+
+/** How much of a slice's colour is left when a search does not find it. Its label has the colour of text then. */
+export const DIMMED = 0.22;
 
 /** Of everything that is no slice. */
 export const CHROME = {

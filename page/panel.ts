@@ -1,7 +1,7 @@
 // The panel below the rows: details of what is selected, a table of its operations by label, gaps, and the summary.
 import { button, make, table } from './dom.js';
 import { bytes, duration, moment, percent, whole } from './format.js';
-import type { Gap, Model, Place } from './model.js';
+import { AWAIT, type Gap, isSame, type Model, type Place } from './model.js';
 import type { View } from './view.js';
 
 type TabName = 'details' | 'labels' | 'gaps' | 'summary';
@@ -10,6 +10,8 @@ const TABS: Readonly<Record<TabName, string>> = { details: 'Details', labels: 'B
 interface LabelSum {
   readonly label: number;
   readonly kind: number;
+  /** The device; undefined for this thread. */
+  readonly device: string | undefined;
   count: number;
   totalNs: number;
   mostNs: number;
@@ -126,6 +128,13 @@ export class Panel {
           isKnown && endNs > startNs && model.kindOf(place) === 'copy' ? `, ${(own.bytes / (endNs - startNs)).toFixed(2)} GB/s` : '';
         lines.push(['Bytes', `${whole(own.bytes)} (${bytes(own.bytes)})${rate}`]);
       }
+      if (own.direction !== undefined) lines.push(['Direction', DIRECTIONS[own.direction] ?? own.direction]);
+      if (own.isPageable !== null)
+        lines.push(['Host memory', own.isPageable ? 'pageable: an ordinary typed array' : 'page-locked: device.pinned()']);
+      if (own.threads !== null) lines.push(['Threads', whole(own.threads)]);
+      if (own.site !== undefined) lines.push(['Called at', own.site]);
+      if (own.timedTogether !== null)
+        lines.push(['Timed', `with others, ${whole(own.timedTogether)} together: each is taken to last equally long`]);
       lines.push(['Ticket', whole(own.ticket)]);
       if (own.id !== null) lines.push(['Id', String(own.id)]);
       if (own.parked.length > 0) {
@@ -147,7 +156,7 @@ export class Panel {
         button(`${model.labelOf(other)} on ${model.rows[other.row]!.name}`, () => this.#goTo(other)),
         more,
       );
-    const isAt = (one: Place): boolean => one.row === place.row && one.at === place.at && one.level === place.level;
+    const isAt = (one: Place): boolean => isSame(one, place);
     const awaited = model.arrows.filter(({ to }) => isAt(to)).map(({ from, cause }) => link(from, ` (${CAUSES[cause] ?? cause})`));
     const waiting = model.arrows.filter(({ from }) => isAt(from)).map(({ to, cause }) => link(to, ` (${CAUSES[cause] ?? cause})`));
     if (awaited.length > 0) lines.push(['Waited for', make('ul', {}, ...awaited)]);
@@ -158,12 +167,13 @@ export class Panel {
     const gap = isWait
       ? { row: place.row, startNs, endNs, before: undefined, after: undefined }
       : row.gapAt(startNs - 0.5, model.startNs, model.endNs);
-    if (gap) nodes.push(...this.#why(gap, isWait ? 'The gap of its stream' : 'Before it'));
+    if (gap) nodes.push(...this.#why(gap, isWait ? ' on its stream' : ' before it'));
     return nodes;
   }
 
   #gap(gap: Gap): readonly Node[] {
     const { rows } = this.#model;
+    const edge = this.#model.edgeText(gap);
     const link = (at: number | undefined, missing: string): Node | string => {
       if (at === undefined) return missing;
       const place = { row: gap.row, level: 0, at };
@@ -178,17 +188,18 @@ export class Panel {
         ['After', link(gap.before, 'the begin of the recording')],
         ['Before', link(gap.after, 'the end of the recording')],
       ]),
-      ...this.#why(gap, 'Why'),
+      ...(edge === undefined ? [] : [make('p', {}, edge)]),
+      ...this.#why(gap),
     ];
   }
 
-  #why(gap: Gap, title: string): readonly Node[] {
+  #why(gap: Gap, where = ''): readonly Node[] {
     const explained = this.#model.explained(gap);
     if (!explained || explained.reasons.length === 0) return [];
     const items = explained.reasons.map(({ reason, ms, text, remedy }) =>
       make('li', {}, make('strong', {}, `${reason}, ${duration(ms * 1e6)}`), `: ${text} `, make('em', {}, remedy)),
     );
-    return [make('h3', {}, `${title}: ${duration(explained.endNs - explained.startNs)} without work`), make('ul', {}, ...items)];
+    return [make('h3', {}, `Why there was a gap of ${duration(explained.endNs - explained.startNs)}${where}`), make('ul', {}, ...items)];
   }
 
   #labels(): Node {
@@ -200,9 +211,10 @@ export class Panel {
       for (const level of row.levels)
         for (let at = level.firstAfter(fromNs - 0.5); at < level.count && level.starts[at]! < toNs; at++) {
           const [label, kind] = [level.labels[at]!, level.kinds[at]!];
-          const key = `${label} ${kind}`;
+          const device = row.isStream ? row.group : undefined;
+          const key = `${label} ${kind} ${device ?? ''}`;
           let sum = sums.get(key);
-          if (sum === undefined) sums.set(key, (sum = { label, kind, count: 0, totalNs: 0, mostNs: 0, bytes: 0 }));
+          if (sum === undefined) sums.set(key, (sum = { label, kind, device, count: 0, totalNs: 0, mostNs: 0, bytes: 0 }));
           // Of what reaches out of the range, the part within.
           const ns = Math.max(0, Math.min(level.ends[at]!, toNs) - Math.max(level.starts[at]!, fromNs));
           sum.count++;
@@ -217,6 +229,7 @@ export class Panel {
       [
         { title: 'Label', text: ({ label }) => texts[label]!, value: ({ label }) => texts[label]! },
         { title: 'Kind', text: ({ kind }) => texts[kind]!, value: ({ kind }) => texts[kind]! },
+        { title: 'Where', text: ({ device = THREAD }) => device, value: ({ device = THREAD }) => device },
         { title: 'Count', isNumber: true, text: ({ count }) => whole(count), value: ({ count }) => count },
         { title: 'Total', isNumber: true, text: ({ totalNs }) => duration(totalNs), value: ({ totalNs }) => totalNs },
         {
@@ -236,7 +249,7 @@ export class Panel {
       ],
       [...sums.values()],
       ({ label }) => this.onLabel(texts[label]!),
-      3,
+      4,
     );
   }
 
@@ -250,7 +263,7 @@ export class Panel {
     return table<Gap>(
       model.data.withoutTimes.length > 0
         ? `The longest gaps of streams, without those of ${model.data.withoutTimes.join(', ')}, of which no times were recorded`
-        : 'The longest gaps of streams: times without a kernel, copy, fill or graph on the device',
+        : 'The longest gaps of streams: times without a kernel, copy, fill or graph on the device, also before the first and after the last one',
       [
         { title: 'Length', isNumber: true, text: (gap) => duration(gap.endNs - gap.startNs), value: (gap) => gap.endNs - gap.startNs },
         {
@@ -264,10 +277,12 @@ export class Panel {
         {
           title: 'Why',
           text: (gap) =>
+            model.edgeText(gap) ??
             model
               .explained(gap)
               ?.reasons.map(({ reason, ms }) => `${reason} ${duration(ms * 1e6)}`)
-              .join(', ') ?? '',
+              .join(', ') ??
+            '',
         },
       ],
       model.gaps(),
@@ -333,6 +348,8 @@ export class Panel {
   }
 }
 
+const THREAD = 'this thread';
+
 const REASONS: Readonly<Record<string, string>> = {
   compile: 'its kernel was being built',
   memory: 'device memory had to be freed first',
@@ -349,6 +366,15 @@ const CAUSES: Readonly<Record<string, string>> = {
   event: 'waitEvent',
   stream: 'waitStream',
   host: 'a hold',
+  [AWAIT]: 'the thread awaited it',
+};
+
+const DIRECTIONS: Readonly<Record<string, string>> = {
+  upload: 'upload: from host memory to the device',
+  download: 'download: from the device to host memory',
+  device: 'within the device',
+  peer: 'between two devices',
+  host: 'within host memory',
 };
 
 function facts(lines: readonly (readonly [string, string | Node])[]): HTMLElement {

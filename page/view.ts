@@ -48,20 +48,31 @@ export class View {
     return this.fromNs + x * this.nsPerPx;
   }
 
-  get #limits(): readonly [number, number] {
+  /** Where a time is in the overview, which shows as much as `fit`. */
+  overviewX(ns: number): number {
+    const [fromNs, toNs] = this.limits;
+    return ((ns - fromNs) / (toNs - fromNs)) * this.width;
+  }
+
+  overviewNs(x: number): number {
+    const [fromNs, toNs] = this.limits;
+    return fromNs + (x / this.width) * (toNs - fromNs);
+  }
+
+  get limits(): readonly [number, number] {
     const { startNs, endNs } = this.model;
     const margin = (endNs - startNs) * MARGIN;
     return [startNs - margin, endNs + margin];
   }
 
   fit(): void {
-    [this.fromNs, this.toNs] = this.#limits;
+    [this.fromNs, this.toNs] = this.limits;
     this.changed();
   }
 
   /** Shows that part, as far as there is such. */
   show(fromNs: number, toNs: number): void {
-    const [least, most] = this.#limits;
+    const [least, most] = this.limits;
     const length = Math.min(Math.max(toNs - fromNs, LEAST_NS_PER_PX * this.width), most - least);
     const middle = (fromNs + toNs) / 2;
     this.fromNs = Math.min(Math.max(least, middle - length / 2), most - length);
@@ -82,12 +93,12 @@ export class View {
     this.show(this.fromNs + by, this.toNs + by);
   }
 
-  /** Moves as little as it takes to see that time. */
-  reveal(fromNs: number, toNs: number): void {
+  /** Moves as little as it takes to see that time, and nearer to what is tiny if it may. */
+  reveal(fromNs: number, toNs: number, mayZoom = true): void {
     const length = this.toNs - this.fromNs;
     const isSeen = toNs > this.fromNs + length * 0.02 && fromNs < this.toNs - length * 0.02;
     const isTiny = toNs - fromNs < this.nsPerPx * 3;
-    if (isTiny) {
+    if (isTiny && mayZoom) {
       const shown = Math.max((toNs - fromNs) * 20, this.nsPerPx * this.width * 0.05);
       this.show((fromNs + toNs - shown) / 2, (fromNs + toNs + shown) / 2);
     } else if (!isSeen) this.show((fromNs + toNs - length) / 2, (fromNs + toNs + length) / 2);

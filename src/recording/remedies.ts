@@ -90,7 +90,9 @@ function sentence({ reason, late: operation, wait, because }: Delayed): string {
     case 'device-busy':
       return `${late} was ready, and ${cause} had the device`;
     case 'memory':
-      return cause === undefined ? `${late} waited for device memory` : `${late} came after ${cause}, which allocated or freed device memory`;
+      return cause === undefined
+        ? `${late} waited for device memory`
+        : `${late} came after ${cause}, which allocated or freed device memory`;
     case 'compile':
       return `The kernel of ${late} was being built`;
     case 'graph':

@@ -100,6 +100,67 @@ defineChapter((target) => {
       unless,
     );
 
+    rule('S1224', 'a recording that goes on has each form, also before the device has told anything', async () => {
+      const { device } = chapter;
+      await device.compile(twice);
+      for (const isDone of [false, true]) {
+        const recording = recordTimeline(device);
+        try {
+          const stillEmpty = recording.toHtml();
+          using x = device.zeros([8]);
+          const operation = device.stream.launch(twice, 8, { x });
+          if (isDone) await operation.done;
+          expect(recording.toHtml().length).toBeGreaterThan(stillEmpty.length);
+          expect(recording.operations.some(({ id }) => id === operation.id)).toBe(true);
+          expect(JSON.parse(recording.toChromeTrace())).toHaveProperty('traceEvents');
+          expect(recording.toPerfetto().length).toBeGreaterThan(0);
+          expect(recording.gaps()).toBeInstanceOf(Array);
+          expect(String(recording.summary())).toContain('ms');
+          await operation.done;
+        } finally {
+          await recording.stop();
+        }
+      }
+    });
+
+    rule(
+      'S1225',
+      'keys work wherever the focus is, and what has nothing to go to says so',
+      async () => {
+        const { page, complaints } = await open(await record());
+        const all = await seen(page);
+        expect(await select(page, 'late copy')).toMatch(/download: from the device to host memory[^]*pageable: an ordinary typed array/);
+        for (const control of ['#closer', '#theme', '#arrows', '#tab-details']) {
+          await page.click('#closer');
+          expect((await seen(page)).to).not.toBe(all.to);
+          await page.click(control);
+          await page.keyboard.press('0');
+          expect([control, await seen(page)]).toEqual([control, all]);
+        }
+        await page.keyboard.press('Escape');
+        expect(await page.innerText('#body')).toContain('Nothing is selected');
+        // Not what is typed.
+        await page.click('#closer');
+        const near = await seen(page);
+        await page.click('#query');
+        await page.keyboard.press('0');
+        expect([await seen(page), await page.inputValue('#query')]).toEqual([near, '0']);
+        await page.keyboard.press('Escape');
+        // From a wait of the thread to what it waited for, and to the end of the row.
+        expect(await select(page, 'wait for late copy on <b>two</b>')).toContain('the thread awaited it');
+        await page.keyboard.press('[');
+        expect(await page.textContent('#body h2')).toBe('late copy');
+        for (let n = 0; n < 20 && (await page.locator('#live.shown').count()) === 0; n++) await page.keyboard.press('.');
+        expect(await page.textContent('#live')).toBe('Nothing is after it in this row.');
+        await page.click('#tab-gaps');
+        await page.locator('#body tbody tr', { hasText: 'Nothing was submitted to it after that.' }).first().click();
+        expect(await page.innerText('#body')).toMatch(/^Gap of [^]*Nothing was submitted to it after that\./);
+        expect(complaints).toEqual([]);
+        await page.context().close();
+      },
+      unless,
+    );
+
     rule(
       'S1225',
       'the page zooms, pans, finds and selects by pointer and by keys',
@@ -193,8 +254,8 @@ defineChapter((target) => {
         for (const label of ['long hold', 'late copy', 'first']) {
           const own = recording.operations.filter((operation) => operation.label === label);
           const totalMs = own.reduce((sum, { startMs = 0, endMs = 0 }) => sum + endMs - startMs, 0);
-          const [, kind, count, total] = cellsOf(label);
-          expect([kind, count]).toEqual([own[0]!.kind, String(own.length)]);
+          const [, kind, where, count, total] = cellsOf(label);
+          expect([kind, where, count]).toEqual([own[0]!.kind, own[0]!.device, String(own.length)]);
           const [, value, unit] = /^([\d.]+) (\S+)$/.exec(total!)!;
           expect(Number(value) * { s: 1e3, ms: 1, µs: 1e-3, ns: 1e-6 }[unit!]!).toBeCloseTo(totalMs, totalMs > 1 ? 0 : 2);
         }

@@ -1,6 +1,6 @@
 // The colours of the page of a timeline can be read and told apart (WCAG 2.2, 1.4.1, 1.4.3 and 1.4.11).
 import { describe, expect, test } from 'vitest';
-import { CHROME, FAMILIES, LOOKS, type Theme } from '../../../page/palette.js';
+import { CHROME, DIMMED, FAMILIES, LOOKS, type Theme } from '../../../page/palette.js';
 
 function luminance(colour: string): number {
   const [r, g, b] = [1, 3, 5]
@@ -22,6 +22,23 @@ describe.each(['light', 'dark'] as const satisfies readonly Theme[])('the %s the
     for (const ink of [text, faint, accent])
       for (const ground of [back, band]) expect([ink, ground, contrast(ink, ground) >= 4.5]).toEqual([ink, ground, true]);
     for (const family of FAMILIES) expect([family, contrast(...LOOKS[family][theme]) >= 4.5]).toEqual([family, true]);
+  });
+
+  test('labels of what a search does not find can be read, and waits, whose hatching runs beside the text, better than that', () => {
+    const mixed = (a: string, b: string): string =>
+      [1, 3, 5].reduce((colour, at) => {
+        const [x, y] = [a, b].map((one) => Number.parseInt(one.slice(at, at + 2), 16)) as [number, number];
+        return (
+          colour +
+          Math.round(x * DIMMED + y * (1 - DIMMED))
+            .toString(16)
+            .padStart(2, '0')
+        );
+      }, '#');
+    for (const family of FAMILIES)
+      for (const ground of [back, band])
+        expect([family, contrast(text, mixed(LOOKS[family][theme][0], ground)) >= 4.5]).toEqual([family, true]);
+    expect(contrast(...LOOKS.wait[theme])).toBeGreaterThan(5.5);
   });
 
   test('slices have a contrast of 3 to the row that they are in', () => {

@@ -31,7 +31,16 @@ describe('S1224 the data of a page', () => {
 
   test('S1224 streams of one label have a row each, with their own gaps and arrows', () => {
     const run = (slot: number, ticket: number, startMs: number, more: Partial<RecordedOperation> = {}): RecordedOperation =>
-      operation(slot, { ticket, kind: 'launch', label: `of ${slot}`, startMs, endMs: startMs + 1, submittedMs: startMs, issuedMs: startMs, ...more });
+      operation(slot, {
+        ticket,
+        kind: 'launch',
+        label: `of ${slot}`,
+        startMs,
+        endMs: startMs + 1,
+        submittedMs: startMs,
+        issuedMs: startMs,
+        ...more,
+      });
     const after = { device: 'cpu', stream: 'same', slot: 1, ticket: 1, cause: 'event' } as const;
     const operations = [run(0, 1, 1), run(1, 1, 2), run(2, 1, 5, { kind: 'wait', after }), run(1, 2, 40)];
     const { rows, gaps } = dataOf(operations);
