@@ -160,7 +160,8 @@ export class Explainer {
 
   /** What a call submitted, which may be several records: the last one. */
   #ofId(id: number): RecordedOperation | undefined {
-    return this.recording.operations.findLast((operation) => operation.id === id);
+    // What the library adds by itself has no id.
+    return typeof id === 'number' ? this.recording.operations.findLast((operation) => operation.id === id) : undefined;
   }
 
   #hasTimes(operation: RecordedOperation): boolean {
