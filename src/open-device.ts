@@ -28,6 +28,7 @@ import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
 import type { OpenRequest } from './workers/messages.js';
+import { nameForTools } from './workers/tool-names.js';
 import { MachineDevices } from './workers/machine-devices.js';
 import { notOpen, openSharedChannel } from './workers/shared-device.js';
 import type { WorkerChannel } from './workers/worker-channel.js';
@@ -336,6 +337,7 @@ function makeEnvironment(): Environment {
       if (core.state === 'closed' || core.state === 'lost') cores.delete(core);
     }
   });
+  nameForTools(binding, encoder);
   // A timer that does not keep the event loop alive looks for failures that no code awaits; this is the last look.
   process.on('beforeExit', () => {
     for (const core of cores) core.tellUnasked();

@@ -14,11 +14,13 @@
 #include "addon/exit_cleanup.h"
 #include "addon/host_memory.h"
 #include "addon/libraries.h"
+#include "addon/nvtx.h"
 #include "addon/owner.h"
 #include "addon/telemetry.h"
 #include "addon/values.h"
 #include "cpu/backend.h"
 #include "cuda/backend.h"
+#include "runtime/nvtx.h"
 #include "runtime/registry.h"
 
 namespace millrace {
@@ -47,6 +49,7 @@ napi_value AdjustExternalMemory(napi_env env, napi_callback_info info) {
 }
 
 napi_value Initialize(napi_env env, napi_value exports) {
+  nvtx::Load();
   AddBackends();
   auto* environment = new Environment(env);
   const auto finalize = [](napi_env, void* data, void*) { delete static_cast<Environment*>(data); };
@@ -63,7 +66,8 @@ napi_value Initialize(napi_env env, napi_value exports) {
   const bool is_defined = napi_define_properties(env, exports, std::size(functions), functions) == napi_ok &&
                           DefineOwner(*environment, exports) && DefineControl(*environment, exports) &&
                           DefineLibraries(*environment, exports) && DefineTelemetry(*environment, exports) &&
-                          DefineDeviceCalls(*environment, exports) && DefineHostMemory(*environment, exports);
+                          DefineNvtx(*environment, exports) && DefineDeviceCalls(*environment, exports) &&
+                          DefineHostMemory(*environment, exports);
   if (!is_defined) return nullptr;
   ExitCleanup::Define(env, exports);
   CompilerSlots::Define(env, exports);

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "8ec12a1a0783af4a";
+inline constexpr char kHash[] = "3e30fe6ac6cf72e0";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -247,17 +247,17 @@ enum class Schedule : uint16_t {
   kBlocking = 3,  // Sleeps at once.
 };
 
-/// The first fields of every record. `size` includes the header and is a multiple of 8. The addon writes `reported`: how many failures of copies into pinned arrays had been reported to code of the process when the record was submitted.
+/// The first fields of every record. `size` includes the header and is a multiple of 8. The addon writes `reported`: how many failures of copies into pinned arrays had been reported to code of the process when the record was submitted. `label` is the number of the name that a tool gets for the record, or 0.
 struct RecordHeader {
   uint16_t opcode;
-  uint16_t flags;
+  uint16_t label;
   uint32_t size;
   uint32_t stream;
   uint32_t reported;
 };
 static_assert(sizeof(RecordHeader) == 16);
 static_assert(offsetof(RecordHeader, opcode) == 0);
-static_assert(offsetof(RecordHeader, flags) == 2);
+static_assert(offsetof(RecordHeader, label) == 2);
 static_assert(offsetof(RecordHeader, size) == 4);
 static_assert(offsetof(RecordHeader, stream) == 8);
 static_assert(offsetof(RecordHeader, reported) == 12);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/nvtx.h"
 #include "runtime/record_reader.h"
 
 namespace millrace {
@@ -58,6 +59,8 @@ uint64_t DetailOf(const protocol::RecordHeader& header, ByteReader reader) {
 }
 
 }  // namespace
+
+Recorder::Recorder() : is_on_(nvtx::is_on) {}
 
 void Recorder::Start(uint32_t owner, size_t most, protocol::DeviceTimes times) {
   std::lock_guard lock(mutex_);
@@ -117,7 +120,7 @@ Recorder::List* Recorder::Find(uint32_t owner) {
 }
 
 void Recorder::Tell() {
-  is_on_.store(!lists_.empty(), std::memory_order_relaxed);
+  is_on_.store(!lists_.empty() || nvtx::is_on, std::memory_order_relaxed);
   auto most = protocol::DeviceTimes::kNone;
   for (const List& list : lists_) most = std::max(most, list.device_times);
   device_times_.store(most, std::memory_order_relaxed);

@@ -16,11 +16,12 @@ namespace millrace {
 /// Thread: any. mutex_ guards the lists.
 class Recorder {
  public:
-  Recorder() = default;
+  Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Every place that would note something asks this first, so that a channel that nobody records pays one load.
+  /// Every place that would note something asks this first, so that a channel that nobody records pays one load. Also
+  /// set while a tool gets the names of records, for the same reason.
   [[nodiscard]] bool IsOn() const { return is_on_.load(std::memory_order_relaxed); }
   /// Whether backends are to tell when each record ran.
   [[nodiscard]] const std::atomic<protocol::DeviceTimes>& device_times() const { return device_times_; }
@@ -52,7 +53,7 @@ class Recorder {
   [[nodiscard]] List* Find(uint32_t owner);
   void Tell();
 
-  std::atomic<bool> is_on_{false};
+  std::atomic<bool> is_on_;
   std::atomic<protocol::DeviceTimes> device_times_{protocol::DeviceTimes::kNone};
   std::mutex mutex_;
   std::vector<List> lists_;

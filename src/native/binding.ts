@@ -217,6 +217,13 @@ export interface Binding {
   // core/channel/channel.ts describes these. `into` begins at a multiple of 8 bytes.
   startRecording(channel: number, most: number, times: DeviceTimes): void;
   stopRecording(channel: number): void;
+  /** Why the library of an NVTX tool does not work; '' if it does, undefined without a tool. */
+  nvtxState(): string | undefined;
+  /** A number for a name, for the `label` of records; 0 if there are no more. */
+  nvtxLabel(name: string): number;
+  /** Begins a range of the process. Returns a number for `nvtxEnd`. */
+  nvtxStart(name: string): number;
+  nvtxEnd(range: number): void;
   takeTimes(channel: number, into: Uint8Array): readonly [count: number, dropped: number];
   releaseHold(channel: number, stream: number, ticket: number): void;
   /** Fails the EXTERNAL record with this ticket: the owner's function failed. */

@@ -100,6 +100,15 @@ export class Encoder {
     this.#f64 = new Float64Array(buffer);
   }
 
+  /** From now on every record that is submitted has the label that the function returns. */
+  keepLabels(labelOf: () => number): void {
+    const { call } = Encoder.prototype;
+    this.call = (channel, bytes) => {
+      this.#u16[RecordHeader.LABEL >> 1] = labelOf();
+      call.call(this, channel, bytes);
+    };
+  }
+
   /** Says what the next call of the addon's `submit` submits. */
   call(channel: number, bytes: number): void {
     this.#u32[CALL_CHANNEL_WORD] = channel;
@@ -392,7 +401,7 @@ export class Encoder {
 
   #header(opcode: Opcode, size: number, stream: number): number {
     const u32 = this.#u32;
-    // The opcode and the flags share a word, and no record has flags.
+    // The opcode and the label share a word; `keepLabels` sets the label.
     u32[OPCODE_WORD] = opcode;
     u32[SIZE_WORD] = size;
     u32[STREAM_WORD] = stream;

@@ -52,6 +52,10 @@ const SHORT = new Set([
 
 /** Declarations, conversions of the caller's values, and the same as methods of a device. */
 const SHORT_FUNCTIONS = new Set([
+  'nvtxState',
+  'nvtxLabel',
+  'nvtxStart',
+  'nvtxEnd',
   'array', // As `from` of a device.
   'arrayOf',
   'bytes',

@@ -37,6 +37,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'core/base/option-names.ts',
     'core/base/device-token.ts',
     'core/base/timers.ts',
+    'core/base/trace.ts',
     'core/waits/abort-listeners.ts',
     'native',
     'protocol',

@@ -2,6 +2,7 @@
 
 #include "runtime/channel.h"
 #include "runtime/issue/malformed_record.h"
+#include "runtime/nvtx.h"
 
 namespace millrace {
 
@@ -30,8 +31,16 @@ Outcome Issuer::Issue(StreamState& stream, const Record& record) {
   // On a lost device nothing is issued any more: its tickets never complete, and their owners know why.
   if (!loss_.is_lost()) {
     if (faults_.HasReport()) FaultReports::Collect();
-    const uint64_t now = stream.IsRecorded() ? hal::SteadyNow() : 0;
-    if (const Outcome outcome = Dispatch(stream, ticket, record); outcome != Outcome::kIssued) {
+    uint64_t now = 0;
+    Outcome outcome;
+    if (stream.IsRecorded()) {
+      now = hal::SteadyNow();
+      const nvtx::Range range(record.header.label, record.opcode());
+      outcome = Dispatch(stream, ticket, record);
+    } else {
+      outcome = Dispatch(stream, ticket, record);
+    }
+    if (outcome != Outcome::kIssued) {
       if (outcome == Outcome::kParked) {
         if (now != 0) stream.NoteParked(ticket, now);
         return outcome;

@@ -169,6 +169,10 @@ const RIGHT = {
   hasCufft: [],
   telemetry: [channel],
   allTelemetry: [],
+  nvtxState: [],
+  nvtxLabel: ['name'],
+  nvtxStart: ['name'],
+  nvtxEnd: [1],
   closePort: [],
 };
 const names = Object.keys(binding);
