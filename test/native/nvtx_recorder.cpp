@@ -71,7 +71,7 @@ void End(void*, uint64_t range) {
 
 }  // namespace
 
-extern "C" int InitializeInjectionNvtx2(const void* (*get_table)(uint32_t)) {
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void* (*get_table)(uint32_t)) {
   if (std::getenv("MILLRACE_TEST_NVTX") == nullptr) return 0;
   const auto* callbacks = static_cast<const Callbacks*>(get_table(1));
   Function** table = nullptr;
