@@ -13,13 +13,16 @@ export function nameForTools(binding: Names, encoder: Pick<Encoder, 'keepLabels'
   if (state === undefined) return;
   if (state !== '') {
     const message = `The tool that NVTX_INJECTION64_PATH names gets no names of operations: ${state}.`;
-    process.emitWarning(message, 'MillraceWarning', 'MILLRACE_NVTX');
+    process.emitWarning(message, { type: 'MillraceWarning', code: 'MILLRACE_NVTX' });
     return;
   }
   const labels: Map<string, number> = new Map();
   const labelOf = (name: string): number => {
-    let label = labels.get(name);
-    if (label === undefined) labels.set(name, (label = binding.nvtxLabel(name)));
+    const known = labels.get(name);
+    if (known !== undefined) return known;
+    const label = binding.nvtxLabel(name);
+    // There are 65,535. A program that makes up further names keeps none of them.
+    if (label !== 0) labels.set(name, label);
     return label;
   };
   /** Those of the running calls, the innermost last: a copy may consist of copies. */
