@@ -23,6 +23,8 @@ const MOST_CALL_MS = 20;
 
 /** Calls that submit at most some records or look something up, however much is pending. */
 const SHORT = new Set([
+  'telemetry', // A message to the device's worker.
+  'whatAreYouWaitingFor', // As inspect(), without its operations.
   'adopt', // A message to the device, and one record.
   'captureIf', // As the function of the capture.
   'captureSwitch',
