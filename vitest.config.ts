@@ -38,7 +38,7 @@ const LONG = IS_LONG ? [] : ['hidden-changes', 'simd-element-width', 'source-mis
 // Files that mostly wait, for child processes and for time to pass.
 const WAITING = [
   'test/examples/**/*.test.ts',
-  'test/process/{arguments,awaits,cli,compilers,copies,cpu-pool,failing-builds,frozen,graph-image,hung-gpu,kernel-faults}.test.ts',
+  'test/process/{arguments,awaits,cli,cli-build,compilers,copies,cpu-pool,failing-builds,frozen,graph-image,hung-gpu,kernel-faults}.test.ts',
   'test/process/{lifetime,local-memory,lost-control,ownership,readme,teardown,top,watching}.test.ts',
 ];
 const PAIRED = ['test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts'];

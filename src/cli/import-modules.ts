@@ -6,18 +6,24 @@ import { readdirSync, type Stats, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { UnavailableError } from '../core/base/errors.js';
 import { didYouMean } from '../core/base/nearest-name.js';
 
-const TYPESCRIPT = /\.[cm]?tsx?$/;
+const TYPESCRIPT = /\.(?:[cm]?ts|[jt]sx)$/;
 const STARTED_WITH_TSX = /(?:^|[/=])tsx(?:\/|$)/;
 const INSTALL = 'npm install --save-dev tsx.';
-/** Node's exit code if nothing is left that a top-level await could wait for. */
-const UNSETTLED = 13;
+/** Time after which a module that is not imported yet gets a line: imports of kernels take far less. */
+const SLOW_MS = 10_000;
+/** Time for Node to read the modules once more. */
+const PRINT_MS = 30_000;
 /** A line of a stack. */
 const FRAME = /^\s+at /m;
+/** The line of a message that Node writes above the source's. */
+const PLACE = /^(?:file:\/\/)?\/.*:\d+$/m;
+const TYPESCRIPT_PLACE = /\.[cm]?tsx?:\d+$/m;
 /** This package's own files. */
 const OWN = new URL('..', import.meta.url);
 
@@ -31,25 +37,38 @@ export async function importModules(paths: readonly string[]): Promise<number | 
   const isUnused = tsx !== undefined && !process.execArgv.some((word) => STARTED_WITH_TSX.test(word));
   if (isUnused && paths.some((path) => TYPESCRIPT.test(path))) return runAgainWith(tsx);
   for (const path of paths) {
-    const ended = (code: number): void => {
-      if (code !== 0 && code !== UNSETTLED) return;
-      process.stderr.write(
-        `${path} was not imported, because the process ended first: the module ends it, or awaits what never settles.\n`,
-      );
-      process.exitCode = 1;
-    };
-    process.once('exit', ended);
     try {
-      await import(pathToFileURL(path).href);
+      await importOne(path);
     } catch (error) {
       // A JavaScript module that imports TypeScript.
       if (isUnused && typescriptOf(error) !== undefined) return runAgainWith(tsx);
       throw await notImported(path, error, tsx === undefined);
-    } finally {
-      process.off('exit', ended);
     }
   }
   return undefined;
+}
+
+/** Rejects also with what a module throws in a callback, or leaves rejected, before it is imported. */
+async function importOne(path: string): Promise<void> {
+  const { exitCode: unsettled } = process;
+  const ended = (code: number): void => {
+    const isUnsettled = code === 0 || code === unsettled;
+    const how = isUnsettled ? 'the module ends it, or awaits what never settles' : `the module ends it with code ${code}`;
+    process.stderr.write(`${path} was not imported, because the process ended first: ${how}.\n`);
+    process.exitCode = 1;
+  };
+  const slow = setTimeout(() => {
+    process.stderr.write(`${path} is not imported yet: it works, or awaits at its top level what has not settled. Ctrl-C ends the wait.\n`);
+  }, SLOW_MS).unref();
+  let fail!: (error: unknown) => void;
+  const failed = new Promise<never>((_resolve, reject) => (fail = reject));
+  process.once('exit', ended).once('uncaughtException', fail);
+  try {
+    await Promise.race([import(pathToFileURL(path).href), failed]);
+  } finally {
+    clearTimeout(slow);
+    process.off('exit', ended).off('uncaughtException', fail);
+  }
 }
 
 function checkFile(path: string): void {
@@ -89,7 +108,9 @@ async function runAgainWith(loader: string): Promise<number> {
     const child = spawn(process.execPath, [...process.execArgv, '--import', loader, ...process.argv.slice(1)], { stdio: 'inherit' });
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
-    return code ?? 128 + constants.signals[signal!];
+    if (code !== null) return code;
+    process.stderr.write(`The process that imports the modules with tsx was ended by ${signal}.\n`);
+    return 128 + constants.signals[signal!];
   } catch (cause) {
     throw unavailable(`Node with tsx (${loader}) cannot be started: ${(cause as Error).message}.`, [], cause);
   }
@@ -104,24 +125,35 @@ function typescriptOf(error: unknown): { readonly file?: string } | undefined {
   return /_TYPE(?:SCRIPT|_STRIPPING)/.test(code) || (code === 'ERR_MODULE_NOT_FOUND' && TYPESCRIPT.test(file)) ? {} : undefined;
 }
 
-/** Node's stack and this tool's say nothing about the module. Never resolves for an error whose place only Node can print: it ends the process. */
+/** Node's stack and this tool's say nothing about the module. */
 async function notImported(path: string, error: unknown, lacksTsx: boolean): Promise<UnavailableError> {
   const typescript = lacksTsx ? typescriptOf(error) : undefined;
   if (typescript?.file !== undefined) {
-    const message = `Node ${process.version} does not read TypeScript, as ${typescript.file} is.`;
-    return unavailable(message, [`Install tsx in the project: ${INSTALL}`, 'Or use Node 22.18 or newer.'], error);
+    const isJsx = typescript.file.endsWith('x');
+    const message = `Node ${process.version} does not read ${isJsx ? 'JSX' : 'TypeScript'}, as ${typescript.file} is.`;
+    const help = [`Install tsx in the project: ${INSTALL}`, ...(isJsx ? [] : ['Or use Node 22.18 or newer.'])];
+    return unavailable(message, help, error);
   }
-  const story = storyOf(error);
-  if (error instanceof SyntaxError && !FRAME.test(story)) {
-    process.stderr.write(`${path} cannot be imported:\n`);
-    error.stack = story;
-    setImmediate(() => {
-      throw error;
-    });
-    await new Promise<never>(() => {});
-  }
-  const help = typescript === undefined ? [] : [`If the compiler of TypeScript accepts the module, install tsx: ${INSTALL}`];
+  const story = await placedStoryOf(path, error);
+  const isMaybeTyped = lacksTsx && error instanceof SyntaxError && TYPESCRIPT_PLACE.test(story);
+  const help =
+    typescript === undefined && !isMaybeTyped ? [] : [`If the compiler of TypeScript accepts the module, install tsx: ${INSTALL}`];
   return unavailable(`${path} cannot be imported:\n${story}`, help, error);
+}
+
+/** Of most errors in the syntax of an ES module, only the message that Node ends a process with tells file and line. */
+async function placedStoryOf(path: string, error: unknown): Promise<string> {
+  const story = storyOf(error);
+  if (!(error instanceof SyntaxError) || story.includes('\n') || !('node' in process.versions)) return story;
+  const program = `import(${JSON.stringify(pathToFileURL(path).href)})`;
+  const child = spawn(process.execPath, [...process.execArgv, '--eval', program], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: PRINT_MS,
+  });
+  child.once('error', () => {});
+  const printed = await text(child.stderr).catch(() => '');
+  const place = printed.search(PLACE);
+  return place < 0 || !printed.includes(story, place) ? story : printed.slice(place, printed.indexOf(story, place)) + story;
 }
 
 /** The error with those that it names, each with its places in the user's files. */

@@ -7,6 +7,8 @@ import { VERSION } from '../native/addon-place.js';
 
 /** What a shell expects of a call that cannot be understood. */
 const MISUSED = 2;
+/** As Node ends a process that awaits what nothing is left to settle. */
+const UNSETTLED = 13;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const cli = cac('millrace');
@@ -110,5 +112,6 @@ async function run(): Promise<number> {
   }
 }
 
-// A module that `build` imported may have started something that does not end.
-process.exit(await run());
+// A module that `build` imported may have started something that does not end. Of an `await` here Node would warn, if the module never settles.
+process.exitCode = UNSETTLED;
+void run().then((code) => process.exit(code));
