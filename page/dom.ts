@@ -31,6 +31,8 @@ export interface Column<T> {
   readonly text: (one: T) => string;
   /** Rows can be sorted by it. */
   readonly value?: (one: T) => number | string;
+  /** Its cells are buttons. */
+  readonly onPick?: (one: T) => void;
 }
 
 /** A table whose heads sort it. Its rows can be clicked, or focused and pressed Enter on. */
@@ -55,7 +57,13 @@ export function table<T>(
     body.replaceChildren(
       ...sorted.slice(0, most).map((one) => {
         const row = make('tr', onPick ? { tabindex: '0' } : {});
-        for (const { text, isNumber } of columns) row.append(make('td', isNumber ? { class: 'number' } : {}, text(one)));
+        for (const { text, isNumber, onPick: pick } of columns) {
+          const cell = pick ? button(text(one), () => pick(one)) : text(one);
+          // The row would take it, too.
+          if (cell instanceof HTMLElement)
+            for (const type of ['click', 'keydown']) cell.addEventListener(type, (event) => event.stopPropagation());
+          row.append(make('td', isNumber ? { class: 'number' } : {}, cell));
+        }
         if (onPick) {
           row.addEventListener('click', () => onPick(one));
           row.addEventListener('keydown', ({ key }) => key === 'Enter' && onPick(one));

@@ -2,7 +2,7 @@
 // a walk over the slices in view.
 import { duration } from './format.js';
 import { type Layout, type RowBox, stripOf, topOfLevel } from './layout.js';
-import type { Gap, Level, Row } from './model.js';
+import type { Level, Row } from './model.js';
 import { CHROME, DIMMED, FAMILIES, type Family, LOOKS, type Theme } from './palette.js';
 import { patternOf } from './patterns.js';
 import type { View } from './view.js';
@@ -60,7 +60,7 @@ export class RowPainter {
     }
   }
 
-  #level({ index, isStream }: Row, level: Level, top: number, height: number): void {
+  #level(row: Row, level: Level, top: number, height: number): void {
     const view = this.#view;
     const { starts, ends, families, labels } = level;
     const { fromNs, toNs, nsPerPx, found } = view;
@@ -72,8 +72,7 @@ export class RowPainter {
     for (let at = first; at < level.count; at++) {
       const start = starts[at]!;
       const end = ends[at]!;
-      if (isStream && quietFrom > -Infinity)
-        this.#gap({ row: index, startNs: quietFrom, endNs: start, before: at - 1, after: at }, top, height);
+      if (row.isStream && quietFrom > -Infinity) this.#gap(row, quietFrom, start, top, height);
       if (start > toNs) break;
       if (!level.isKnown(at)) {
         this.#mark(start, top, height, families[at]!);
@@ -166,10 +165,12 @@ export class RowPainter {
     context.fill();
   }
 
-  #gap(gap: Gap, top: number, height: number): void {
+  #gap(row: Row, fromNs: number, toNs: number, top: number, height: number): void {
     const view = this.#view;
-    const [left, right] = [Math.max(0, view.x(gap.startNs)), Math.min(view.width, view.x(gap.endNs))];
+    const [left, right] = [Math.max(0, view.x(fromNs)), Math.min(view.width, view.x(toNs))];
     if (right - left < LEAST_GAP_TEXT) return;
+    const gap = view.model.gapAt(row, (fromNs + toNs) / 2);
+    if (!gap || view.model.edgeText(gap) !== undefined) return;
     const why = view.model.explained(gap)?.reasons[0]?.reason;
     this.#context.fillStyle = CHROME[this.#theme].faint;
     const text = `gap of ${duration(gap.endNs - gap.startNs)}${why === undefined ? '' : `: ${why}`}`;

@@ -125,7 +125,7 @@ export class Input {
       if (away === 0) break;
     }
     if (best !== undefined) return { row: box.row.index, level, at: best };
-    return box.row.gapAt(ns, view.model.startNs, view.model.endNs);
+    return view.model.gapAt(box.row, ns);
   }
 
   #hover(x: number, y: number): void {

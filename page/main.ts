@@ -97,6 +97,8 @@ function start(data: PageData): void {
   const showNames = (): void => {
     layout = layoutOf(model.rows, closed);
     find('div', 'content').style.height = `${layout.height}px`;
+    // The panel has what is left.
+    timeline.style.maxHeight = `${layout.height + OVERVIEW + RULER}px`;
     const length = model.endNs - model.startNs;
     const headings = layout.headings.map(({ group, top: y, isOpen }) => {
       const made = button(

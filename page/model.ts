@@ -1,5 +1,6 @@
 // The data of the page, in the form that drawing and searching need.
 import type { PageData, PageGap, PageRow, PageSlices } from '../src/recording/page-data.js';
+import { isWork } from '../src/recording/recorded-streams.js';
 import { moment } from './format.js';
 import { type Family, familyOf } from './palette.js';
 
@@ -12,6 +13,8 @@ export class Level {
   readonly labels: readonly number[];
   readonly kinds: readonly number[];
   readonly families: readonly Family[];
+  /** Of kernels, copies, fills and graphs. */
+  readonly #work: readonly boolean[];
   readonly #isKnown: (at: number) => boolean;
 
   constructor({ starts, lengths, labels, kinds }: PageSlices, texts: readonly string[]) {
@@ -22,12 +25,24 @@ export class Level {
     this.kinds = kinds;
     const families = texts.map(familyOf);
     this.families = kinds.map((kind) => families[kind]!);
+    const work = texts.map((kind) => isWork({ kind }));
+    this.#work = kinds.map((kind) => work[kind]!);
     this.#isKnown = (at) => lengths[at]! >= 0;
   }
 
   /** Whether it is known when it ran. */
   isKnown(at: number): boolean {
     return this.#isKnown(at);
+  }
+
+  /** Whether the device worked. */
+  isWork(at: number): boolean {
+    return this.#work[at]!;
+  }
+
+  /** -1 if there is none. */
+  get lastWork(): number {
+    return this.#work.lastIndexOf(true);
   }
 
   /** The first slice that ends after `ns`; `count` if there is none. */
@@ -100,7 +115,7 @@ export class Row {
   readonly isStream: boolean;
   /** How many operations were submitted and had not ended: from each time on. */
   readonly pending: { readonly times: Float64Array; readonly counts: Float64Array; readonly most: number } | undefined;
-  /** Time in which at least one operation ran, waits aside. */
+  /** Time in which the device worked for it. */
   readonly busyNs: number;
   readonly #data: PageRow;
   readonly #texts: readonly string[];
@@ -115,7 +130,7 @@ export class Row {
     this.isStream = data.levels[0]?.operations !== undefined;
     const [level] = this.levels;
     let busyNs = 0;
-    if (level) for (let at = 0; at < level.count; at++) if (level.families[at] !== 'wait') busyNs += level.ends[at]! - level.starts[at]!;
+    if (level) for (let at = 0; at < level.count; at++) if (level.isWork(at)) busyNs += level.ends[at]! - level.starts[at]!;
     this.busyNs = busyNs;
     this.pending = this.isStream && level ? pendingOf(level, data.levels[0]!.operations!.submitted) : undefined;
   }
@@ -225,10 +240,27 @@ export class Model {
     );
   }
 
+  /** The gap of a stream at that time: as the recording explains it, from one work of the device to the next. */
+  gapAt(row: Row, ns: number): Gap | undefined {
+    const gap = row.gapAt(ns, this.startNs, this.endNs);
+    const own = this.#gaps.get(row.index) ?? [];
+    const explained = gap && own.find(({ startNs, endNs }) => startNs <= ns && ns <= endNs);
+    if (!gap || explained) return explained && this.#between(explained);
+    if (gap.before === undefined) return ns < row.calledNs ? { ...gap, endNs: Math.min(gap.endNs, row.calledNs) } : gap;
+    const level = row.levels[0]!;
+    // What came after it was no work.
+    const { lastWork } = level;
+    return lastWork < 0 || gap.before < lastWork
+      ? gap
+      : { row: row.index, startNs: level.ends[lastWork]!, endNs: this.endNs, before: lastWork, after: undefined };
+  }
+
   /** Of the time before the first or after the last operation of a stream: that nothing was submitted. */
   edgeText({ row, startNs, before, after }: Gap): string | undefined {
     const { levels, calledNs } = this.rows[row]!;
-    if (after === undefined && before === levels[0]!.count - 1) return 'Nothing was submitted to it after that.';
+    const [level] = levels;
+    if (after === undefined && before === level!.count - 1) return 'Nothing was submitted to it after that.';
+    if (before !== undefined && before >= level!.lastWork) return 'No kernel, copy, fill or graph was submitted to it after that.';
     if (before !== undefined || startNs >= calledNs) return undefined;
     const start = this.data.dropped > 0 ? 'The recording has nothing of it' : 'Nothing was submitted to it';
     return `${start} before ${moment(calledNs)}.`;
@@ -243,7 +275,8 @@ export class Model {
     const { startNs, endNs } = this;
     return this.rows.flatMap(({ index: row, levels: [level], isStream, calledNs }) => {
       if (!isStream || !level || level.count === 0) return [];
-      const last = level.count - 1;
+      const { lastWork } = level;
+      const last = lastWork < 0 ? level.count - 1 : lastWork;
       const first = { row, startNs, endNs: calledNs, before: undefined, after: 0 };
       const rest = { row, startNs: level.ends[last]!, endNs, before: last, after: undefined };
       return [first, ...(level.isKnown(last) ? [rest] : [])].filter((gap) => gap.endNs - gap.startNs >= LEAST_GAP_NS);
@@ -251,13 +284,15 @@ export class Model {
   }
 
   #explainedGaps(): Gap[] {
-    return this.data.gaps.map(({ row, startNs, endNs }) => {
-      const level = this.rows[row]!.levels[0]!;
-      const after = level.firstAfter(endNs);
-      let before = level.firstAfter(startNs) - 1;
-      while (before >= 0 && level.families[before] === 'wait') before--;
-      return { row, startNs, endNs, before: before < 0 ? undefined : before, after: after < level.count ? after : undefined };
-    });
+    return this.data.gaps.map((gap) => this.#between(gap));
+  }
+
+  #between({ row, startNs, endNs }: PageGap): Gap {
+    const level = this.rows[row]!.levels[0]!;
+    const after = level.firstAfter(endNs);
+    let before = level.firstAfter(startNs) - 1;
+    while (before >= 0 && !level.isWork(before)) before--;
+    return { row, startNs, endNs, before: before < 0 ? undefined : before, after: after < level.count ? after : undefined };
   }
 
   #arrows(): Arrow[] {

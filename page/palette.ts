@@ -49,6 +49,7 @@ const FAMILY_OF: Readonly<Record<string, Family>> = {
   graph: 'graph',
   'upload-graph': 'other',
   copy: 'copy',
+  staging: 'copy',
   fill: 'fill',
   alloc: 'memory',
   free: 'memory',

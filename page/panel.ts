@@ -8,13 +8,14 @@ type TabName = 'details' | 'labels' | 'gaps' | 'summary';
 const TABS: Readonly<Record<TabName, string>> = { details: 'Details', labels: 'By label', gaps: 'Gaps', summary: 'Summary' };
 
 interface LabelSum {
-  readonly label: number;
-  readonly kind: number;
+  readonly label: string;
+  readonly kind: string;
   /** The device; undefined for this thread. */
   readonly device: string | undefined;
   count: number;
   totalNs: number;
   mostNs: number;
+  longest: Place;
   bytes: number;
 }
 
@@ -111,7 +112,7 @@ export class Panel {
     const own = row.facts(place.at);
     const lines: (readonly [string, string | Node])[] = [
       ['Kind', model.kindOf(place)],
-      [row.isStream ? 'Stream' : 'Row', `${row.name}, ${row.group}`],
+      row.isStream ? ['Stream', `${row.name}, ${row.group}`] : ['Row', `${row.name}, of ${THREAD}`],
     ];
     if (isKnown) lines.push(['Begin', moment(startNs)], ['End', moment(endNs)], ['Length', duration(endNs - startNs)]);
     else lines.push(['Ran', 'not known: it had not ended, or the device did not tell']);
@@ -149,13 +150,15 @@ export class Panel {
         lines.push(['Could not be issued', make('ul', {}, ...items)]);
       }
     }
-    const link = (other: Place, more: string): HTMLElement =>
-      make(
+    const link = (other: Place, more: string): HTMLElement => {
+      const { isStream, name } = model.rows[other.row]!;
+      return make(
         'li',
         {},
-        button(`${model.labelOf(other)} on ${model.rows[other.row]!.name}`, () => this.#goTo(other)),
+        button(`${model.labelOf(other)}${isStream ? ` on ${name}` : ''}`, () => this.#goTo(other)),
         more,
       );
+    };
     const isAt = (one: Place): boolean => isSame(one, place);
     const awaited = model.arrows.filter(({ to }) => isAt(to)).map(({ from, cause }) => link(from, ` (${CAUSES[cause] ?? cause})`));
     const waiting = model.arrows.filter(({ from }) => isAt(from)).map(({ to, cause }) => link(to, ` (${CAUSES[cause] ?? cause})`));
@@ -164,9 +167,7 @@ export class Panel {
     const nodes: Node[] = [make('h2', {}, model.labelOf(place)), facts(lines)];
     if (!row.isStream) return nodes;
     const isWait = level.families[place.at] === 'wait';
-    const gap = isWait
-      ? { row: place.row, startNs, endNs, before: undefined, after: undefined }
-      : row.gapAt(startNs - 0.5, model.startNs, model.endNs);
+    const gap = isWait ? { row: place.row, startNs, endNs, before: undefined, after: undefined } : model.gapAt(row, startNs - 0.5);
     if (gap) nodes.push(...this.#why(gap, isWait ? ' on its stream' : ' before it'));
     return nodes;
   }
@@ -206,29 +207,32 @@ export class Panel {
     const { selection } = this.#view;
     const range = selection?.kind === 'range' ? selection : undefined;
     const [fromNs, toNs] = range ? [range.fromNs, range.toNs] : [this.#model.startNs, this.#model.endNs];
+    const { texts } = this.#model;
     const sums: Map<string, LabelSum> = new Map();
     for (const row of this.#model.rows)
-      for (const level of row.levels)
+      for (const [depth, level] of row.levels.entries())
         for (let at = level.firstAfter(fromNs - 0.5); at < level.count && level.starts[at]! < toNs; at++) {
-          const [label, kind] = [level.labels[at]!, level.kinds[at]!];
+          const kind = texts[level.kinds[at]!]!;
+          // Their labels are numbers.
+          const label = kind === 'item' ? kind : texts[level.labels[at]!]!;
           const device = row.isStream ? row.group : undefined;
           const key = `${label} ${kind} ${device ?? ''}`;
+          const longest = { row: row.index, level: depth, at };
           let sum = sums.get(key);
-          if (sum === undefined) sums.set(key, (sum = { label, kind, device, count: 0, totalNs: 0, mostNs: 0, bytes: 0 }));
+          if (sum === undefined) sums.set(key, (sum = { label, kind, device, count: 0, totalNs: 0, mostNs: 0, longest, bytes: 0 }));
           // Of what reaches out of the range, the part within.
           const ns = Math.max(0, Math.min(level.ends[at]!, toNs) - Math.max(level.starts[at]!, fromNs));
           sum.count++;
           sum.totalNs += ns;
-          sum.mostNs = Math.max(sum.mostNs, ns);
+          if (ns > sum.mostNs) [sum.mostNs, sum.longest] = [ns, longest];
           if (row.isStream) sum.bytes += row.bytesOf(at);
         }
-    const { texts } = this.#model;
     const title = range ? `In the selected ${duration(toNs - fromNs)}` : 'In the whole recording (select a time with Shift and drag)';
     return table<LabelSum>(
       title,
       [
-        { title: 'Label', text: ({ label }) => texts[label]!, value: ({ label }) => texts[label]! },
-        { title: 'Kind', text: ({ kind }) => texts[kind]!, value: ({ kind }) => texts[kind]! },
+        { title: 'Label', text: ({ label }) => label, value: ({ label }) => label },
+        { title: 'Kind', text: ({ kind }) => kind, value: ({ kind }) => kind },
         { title: 'Where', text: ({ device = THREAD }) => device, value: ({ device = THREAD }) => device },
         { title: 'Count', isNumber: true, text: ({ count }) => whole(count), value: ({ count }) => count },
         { title: 'Total', isNumber: true, text: ({ totalNs }) => duration(totalNs), value: ({ totalNs }) => totalNs },
@@ -238,7 +242,13 @@ export class Panel {
           text: ({ totalNs, count }) => duration(totalNs / count),
           value: ({ totalNs, count }) => totalNs / count,
         },
-        { title: 'Longest', isNumber: true, text: ({ mostNs }) => duration(mostNs), value: ({ mostNs }) => mostNs },
+        {
+          title: 'Longest',
+          isNumber: true,
+          text: ({ mostNs }) => duration(mostNs),
+          value: ({ mostNs }) => mostNs,
+          onPick: ({ longest }) => this.#goTo(longest),
+        },
         { title: 'Bytes', isNumber: true, text: (one) => (one.bytes > 0 ? bytes(one.bytes) : ''), value: (one) => one.bytes },
         {
           title: 'Share of time',
@@ -248,7 +258,7 @@ export class Panel {
         },
       ],
       [...sums.values()],
-      ({ label }) => this.onLabel(texts[label]!),
+      ({ label }) => this.onLabel(label),
       4,
     );
   }
@@ -276,19 +286,24 @@ export class Panel {
         { title: 'Before', text: (gap) => name(gap, gap.after) },
         {
           title: 'Why',
-          text: (gap) =>
-            model.edgeText(gap) ??
-            model
-              .explained(gap)
-              ?.reasons.map(({ reason, ms }) => `${reason} ${duration(ms * 1e6)}`)
-              .join(', ') ??
-            '',
+          text: (gap) => model.edgeText(gap) ?? this.#whyText(gap),
         },
       ],
       model.gaps(),
       this.#goToGap,
       0,
     );
+  }
+
+  /** The reasons that cost a hundredth of the gap or more. */
+  #whyText(gap: Gap): string {
+    const sums: Map<string, number> = new Map();
+    for (const { reason, ms } of this.#model.explained(gap)?.reasons ?? []) sums.set(reason, (sums.get(reason) ?? 0) + ms * 1e6);
+    return [...sums]
+      .filter(([, ns]) => ns >= (gap.endNs - gap.startNs) / 100)
+      .toSorted(([, a], [, b]) => b - a)
+      .map(([reason, ns]) => `${reason} ${duration(ns)}`)
+      .join(', ');
   }
 
   #summary(): readonly Node[] {
@@ -333,7 +348,7 @@ export class Panel {
     if (costs.length === 0) return [];
     return [
       table(
-        'Why streams had nothing to do',
+        'Why streams had nothing to do. The cost is of all streams together; the share is of the time in which it held up at least one',
         [
           { title: 'Reason', text: ({ reason }) => reason },
           { title: 'Cost', isNumber: true, text: ({ ms }) => duration(ms * 1e6) },

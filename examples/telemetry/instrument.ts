@@ -48,7 +48,7 @@ export class Instrumentation {
 
     this.#traced<OperationMessage>('millrace:launch', ({ name, device: on, stream }) => [`launch ${name}`, { device: on, stream }]);
     this.#traced<OperationMessage>('millrace:copy', ({ name = 'copy', device: on, stream }) => [name, { device: on, stream }]);
-    this.#traced<ItemMessage>('millrace:item', ({ device: on, lane, attempt }) => ['item', { device: on, lane, attempt }]);
+    this.#traced<ItemMessage>('millrace:item', ({ device: on, lane, item, attempt }) => ['item', { device: on, lane, item, attempt }]);
     this.#traced<CompileMessage>('millrace:compile', ({ kernel, device: on }) => [`compile ${kernel}`, { device: on }]);
     const failed = (message: unknown): void => this.#failures.add(1, { device: (message as { device: string }).device });
     subscribe('millrace:error', failed);

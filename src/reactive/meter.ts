@@ -28,10 +28,16 @@ export class Meter {
   readonly #usages: Map<string, Usage> = new Map();
   #startMs: number | undefined;
   #endMs: number | undefined;
+  #items = 0;
 
   constructor(now: () => number) {
     this.#now = now;
     for (const name of ['source', 'lanes', 'consumer']) this.#usages.set(name, { active: 0, sinceMs: 0, busyMs: 0 });
+  }
+
+  /** Counts the items that lanes took, from 0 on. */
+  nextItem(): number {
+    return this.#items++;
   }
 
   start(): void {

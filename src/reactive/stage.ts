@@ -52,6 +52,7 @@ export type Emit<R> = (value: R, turn: Pick<LaneTurn, 'discard'>) => void;
 export class StagedItem<T, R> {
   readonly #settings: StageSettings<T, R>;
   readonly #item: T;
+  readonly #number: number;
   readonly #slot: Slot;
   readonly #emit: Emit<R>;
   #attempt: LaneAbort | undefined;
@@ -61,6 +62,7 @@ export class StagedItem<T, R> {
   constructor(settings: StageSettings<T, R>, item: T, slot: Slot, emit: Emit<R>) {
     this.#settings = settings;
     this.#item = item;
+    this.#number = settings.meter.nextItem();
     this.#slot = slot;
     this.#emit = emit;
   }
@@ -97,7 +99,7 @@ export class StagedItem<T, R> {
 
   #traced(attempt: number, tries: () => Promise<Failure | undefined>): Promise<Failure | undefined> {
     const { index: lane, device } = this.#slot;
-    const message: ItemMessage = { device: device.core.name, lane, attempt };
+    const message: ItemMessage = { device: device.core.name, lane, item: this.#number, attempt };
     return tracePromise(itemTrace, message, tries, (failure) => failure?.value);
   }
 

@@ -34,8 +34,8 @@ export class HostSpans {
   /** By message. */
   readonly #starts: WeakMap<object, number> = new WeakMap();
   readonly #traced: readonly TracedSpans[] = [
-    this.#ended<ItemMessage>(itemTrace, ({ device, lane, attempt }) => {
-      const name = attempt === 1 ? 'item' : `item, attempt ${attempt}`;
+    this.#ended<ItemMessage>(itemTrace, ({ device, lane, item, attempt }) => {
+      const name = `item ${item}${attempt === 1 ? '' : `, attempt ${attempt}`}`;
       return { kind: 'item', name, lane, device };
     }),
     this.#ended<StageMessage>(stageTrace, ({ device, lane, name }) => ({ kind: 'stage', name, lane, device })),

@@ -57,9 +57,9 @@ class PageBuilder {
 
   build(recorded: RecordedPage): PageData {
     const rows = [...grouped(recorded.spans, rowOfSpan)];
-    // By device. A stream of which no time is known yet has no row.
+    // By device, in the order in which streams were made. A stream of which no time is known yet has no row.
     const lists = [...grouped(recorded.operations, ({ device }) => device).values()]
-      .flatMap((all) => [...grouped(all, streamKeyOf).values()])
+      .flatMap((all) => [...grouped(all, streamKeyOf).values()].toSorted(([a], [b]) => a!.slot - b!.slot))
       .map(shownOf)
       .filter(({ length }) => length > 0);
     const places: Places = new Map();

@@ -28,7 +28,7 @@ export function hasRun(operation: RecordedOperation | undefined): operation is R
 const WORK: ReadonlySet<string> = new Set(['launch', 'graph', 'copy', 'fill', 'external']);
 
 /** Whether it is work of the device. The other kinds order or name something. */
-export function isWork({ kind }: RecordedOperation): boolean {
+export function isWork({ kind }: { readonly kind: string }): boolean {
   return WORK.has(kind);
 }
 

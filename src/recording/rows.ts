@@ -25,7 +25,7 @@ const ROW_OF: Readonly<Record<RecordedSpan['kind'], string>> = {
   build: 'builds',
   collection: 'garbage collections',
   stall: 'stalls of the event loop',
-  staging: 'copies of ordinary arrays',
+  staging: 'pageable copies',
 };
 
 export function rowOfSpan({ kind, lane, device }: RecordedSpan): string {

@@ -58,6 +58,8 @@ export interface ItemMessage extends TracedEnd {
   readonly device: string;
   /** The lane's `index`. */
   readonly lane: number;
+  /** The number of the item or batch in its pipeline, from 0 on, in the order in which lanes took them. */
+  readonly item: number;
   /** 1 for the first attempt. */
   readonly attempt: number;
 }

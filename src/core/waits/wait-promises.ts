@@ -108,15 +108,25 @@ export class WaitPromises {
 
   /** From now on, tells the tap of each wait, as `OperationLog.tell` does of operations. */
   tell(tap: LogTap | undefined): void {
-    const own = this as Partial<Pick<WaitPromises, 'until'>>;
-    const { until } = WaitPromises.prototype;
-    if (tap === undefined) delete own.until;
-    else
-      own.until = (timeline, ticket, ...others) => {
-        const wait = until.call(this, timeline, ticket, ...others);
-        tap.waited(wait, timeline, ticket);
-        return wait;
-      };
+    const own = this as Partial<Pick<WaitPromises, 'until' | 'reach'>>;
+    const { until, reach } = WaitPromises.prototype;
+    if (tap === undefined) {
+      delete own.until;
+      delete own.reach;
+      return;
+    }
+    own.until = (timeline, ticket, ...others) => {
+      const wait = until.call(this, timeline, ticket, ...others);
+      tap.waited(wait, timeline, ticket);
+      return wait;
+    };
+    own.reach = (timeline, ticket, withdrawals) => {
+      const isOver = timeline.hasReached(ticket);
+      const wait = reach.call(this, timeline, ticket, withdrawals);
+      // Of the streams of a device, many have nothing to do.
+      if (!isOver) tap.waited(wait, timeline, ticket);
+      return wait;
+    };
   }
 
   /** Was the ticket reached, and are the failures up to it known? */

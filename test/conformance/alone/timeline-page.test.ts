@@ -259,6 +259,8 @@ defineChapter((target) => {
           const [, value, unit] = /^([\d.]+) (\S+)$/.exec(total!)!;
           expect(Number(value) * { s: 1e3, ms: 1, µs: 1e-3, ns: 1e-6 }[unit!]!).toBeCloseTo(totalMs, totalMs > 1 ? 0 : 2);
         }
+        await page.locator('#body tbody tr', { hasText: 'late copy' }).first().getByRole('button').click();
+        expect(await page.textContent('#body h2')).toContain('late copy');
         await page.context().close();
       },
       unless,

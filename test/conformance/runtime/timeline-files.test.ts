@@ -58,7 +58,7 @@ defineChapter((target) => {
       );
       for (const stage of host.filter(({ name }) => name === 'read')) {
         const around = items.find(({ track, ts, dur }) => track === stage.track && ts <= stage.ts && ts + dur >= stage.ts + stage.dur);
-        expect([stage.depth, around?.name]).toEqual([1, 'item']);
+        expect([stage.depth, around?.category]).toEqual([1, 'item']);
       }
     });
 

@@ -185,9 +185,16 @@ defineChapter((target) => {
         ),
       );
       expect(await lastValueFrom(results$.pipe(toArray()))).toEqual([1.125, 2.125, 3.125]);
+      const held = newStream(device, 'held');
+      held.hold(() => pause(5), { timeoutMs: 10_000, label: 'planned' });
+      await device.synchronize();
       await recording.stop();
       const kinds = recording.spans.map(({ kind, name }) => `${kind} ${name}`);
-      expect(kinds.filter((one) => one === 'item item')).toHaveLength(3);
+      expect(kinds.filter((one) => one.startsWith('item')).toSorted()).toEqual(['item item 0', 'item item 1', 'item item 2']);
+      // Of a wait for the whole device, the streams that it waited for.
+      expect(kinds.filter((one) => one.startsWith('wait') && one.endsWith(` on ${held.label}`))).toEqual([
+        `wait wait for planned on ${held.label}`,
+      ]);
       expect(kinds).toContain('build build fresh');
       expect(kinds).toContain('stage read');
       expect(kinds.some((one) => /^wait wait for copy on lane [01]/.test(one))).toBe(true);

@@ -171,6 +171,7 @@ defineChapter((target) => {
               const ended = ofItems.filter(({ event }) => event === 'asyncEnd').map(({ message }) => message);
               expect(ended).toHaveLength(3);
               expect(new Set(seen)).toEqual(new Set(ended));
+              expect(new Set(ended.map(({ item }) => item))).toEqual(new Set([0, 1, 2]));
               for (const message of ended) expect(message).toMatchObject({ device: device.info.id, lane: expect.any(Number), attempt: 1 });
               expect(ofStages.filter(({ event, message }) => event === 'asyncEnd' && message.name === 'read')).toHaveLength(3);
             }),
@@ -185,10 +186,10 @@ defineChapter((target) => {
           throw new RangeError('planned');
         });
         const failed = await rejectionOf(lanes.run(1));
-        const errors = told.filter(({ event }) => event === 'error').map(({ message }) => [message.attempt, message.error]);
+        const errors = told.filter(({ event }) => event === 'error').map(({ message }) => [message.item, message.attempt, message.error]);
         expect(errors).toEqual([
-          [1, expect.any(RangeError)],
-          [2, failed],
+          [0, 1, expect.any(RangeError)],
+          [0, 2, failed],
         ]);
       });
     });

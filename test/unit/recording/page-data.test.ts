@@ -55,6 +55,12 @@ describe('S1224 the data of a page', () => {
     expect(flow!.tid).toBe(traceEvents.find(({ ph, name }) => ph === 'X' && name === 'of 1')!.tid);
   });
 
+  test('S1224 streams are in the order in which they were made', () => {
+    const times = { submittedMs: 1, issuedMs: 1, startMs: 1, endMs: 2 };
+    const operations = [2, 0, 1].map((slot) => operation(slot, { ticket: 1, kind: 'launch', stream: `lane ${slot}`, ...times }));
+    expect(dataOf(operations).rows.map(({ name }) => name)).toEqual(['lane 0', 'lane 1', 'lane 2']);
+  });
+
   test('S1224 copies have their direction and whether host memory is pageable, launches their threads, waits of the thread what they waited for', () => {
     const times = { submittedMs: 1, issuedMs: 1, startMs: 1, endMs: 2 };
     const { texts, rows } = dataOf(

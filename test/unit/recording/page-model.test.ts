@@ -47,11 +47,17 @@ function dataOf(more: { isLastKnown?: boolean; dropped?: number } = {}): PageDat
 test('S1225 the time before the first and after the last operation of a stream tells that nothing was submitted', () => {
   const model = new Model(dataOf());
   const [, row] = model.rows;
-  const gapAt = (ms: number): ReturnType<NonNullable<typeof row>['gapAt']> => row!.gapAt(ms * MS, model.startNs, model.endNs);
-  const [first, between, last] = [gapAt(1)!, gapAt(40)!, gapAt(80)!];
+  const gapAt = (ms: number): ReturnType<Model['gapAt']> => model.gapAt(row!, ms * MS);
+  const [first, called, between, last] = [gapAt(1)!, gapAt(16)!, gapAt(40)!, gapAt(80)!];
+  expect([first, called, between, last].map(({ startNs, endNs }) => [startNs / MS, endNs / MS])).toEqual([
+    [0, 15],
+    [15, 20],
+    [30, 50],
+    [60, 100],
+  ]);
   expect(model.edgeText(first)).toBe('Nothing was submitted to it before 15.000 000 ms.');
   // From its call on, the recording explains it.
-  expect(model.explained(first)?.reasons[0]?.reason).toBe('latency');
+  expect(model.explained(called)?.reasons[0]?.reason).toBe('latency');
   expect([model.edgeText(between), model.edgeText(last)]).toEqual([undefined, 'Nothing was submitted to it after that.']);
   expect(model.gaps().map(({ startNs, endNs }) => [startNs / MS, endNs / MS])).toEqual([
     [15, 20],
@@ -60,6 +66,35 @@ test('S1225 the time before the first and after the last operation of a stream t
   ]);
   expect(model.gaps().map((gap) => model.edgeText(gap) !== undefined)).toEqual([false, true, true]);
   expect(new Model(dataOf({ dropped: 1 })).edgeText(first)).toContain('The recording has nothing of it before');
+});
+
+test('S1225 what is no work of the device does not end a gap', () => {
+  // A launch until 30 ms, and an allocation at 40 ms that a launch at 50 ms follows or nothing does.
+  const withAlloc = (hasLaunch: boolean): Model => {
+    const data = dataOf();
+    const [stream] = data.rows[1]!.levels;
+    const count = hasLaunch ? 3 : 2;
+    const first = <T>(list: readonly T[]): T[] => list.slice(0, count);
+    const kinds = first([0, 5, 0]);
+    const operations = { ...stream!.operations!, tickets: first([1, 1, 1]), submitted: first([5 * MS, 1 * MS, 1 * MS]) };
+    const level = { starts: first([20 * MS, 20 * MS, 10 * MS]), lengths: first([10 * MS, 1, 10 * MS]), kinds, labels: kinds, operations };
+    const reasons = [{ reason: 'host', ms: 20, text: 'It came late.', remedy: 'Call.' }];
+    const gaps = hasLaunch ? [{ row: 1, startNs: 30 * MS, endNs: 50 * MS, reasons }] : [];
+    return new Model({ ...data, texts: [...TEXTS, 'alloc'], rows: [data.rows[0]!, { ...data.rows[1]!, levels: [level] }], gaps });
+  };
+  for (const [ms, hasLaunch, endMs, text] of [
+    [35, true, 50, undefined],
+    [45, true, 50, undefined],
+    [35, false, 100, 'No kernel, copy, fill or graph was submitted to it after that.'],
+    [45, false, 100, 'No kernel, copy, fill or graph was submitted to it after that.'],
+  ] as const) {
+    const model = withAlloc(hasLaunch);
+    const gap = model.gapAt(model.rows[1]!, ms * MS)!;
+    expect([gap.startNs / MS, gap.endNs / MS, gap.before, model.edgeText(gap)]).toEqual([30, endMs, 0, text]);
+    expect(model.gaps()).toContainEqual(gap);
+    // An allocation is no work.
+    expect(model.rows[1]!.busyNs / MS).toBe(hasLaunch ? 20 : 10);
+  }
 });
 
 test('S1225 what may still run has no gap after it', () => {
