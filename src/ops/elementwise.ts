@@ -1,5 +1,6 @@
 // elementwise(): a plain function of single elements, run over whole arrays.
 import { badArgument, show } from '../core/base/arguments.js';
+import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { ScalarSlot } from '../core/graphs/slots.js';
 import { callSite, type ErrorSource, KernelTextError } from '../compiler/diagnostics/diagnostics.js';
@@ -16,10 +17,13 @@ import { type OpOptions, split, targetOf } from './target.js';
 /** An operand of an operation: an array, a number, or in a capture the slot of a number. */
 export type { Operand } from './fused.js';
 
-/** What `elementwise` makes: call it with one operand per parameter of the function, and options. */
-export type Elementwise<A extends readonly unknown[]> = <const O extends OpOptions = Record<never, never>>(
-  ...args: [...{ [I in keyof A]: Operand }, opts?: O]
-) => Result<O, DType>;
+/** What `elementwise` makes: call it with one operand per parameter of the function, at least one of them an array, and options. */
+export type Elementwise<A extends readonly unknown[], D extends DType = DType> = <const O extends OpOptions = Record<never, never>>(
+  ...args: [...{ [I in keyof A]: ArrayAt<A, I> }[number], opts?: O]
+) => Result<O, D>;
+type ArrayAt<A extends readonly unknown[], At> = { [I in keyof A]: I extends At ? DeviceArray : Operand };
+/** Numbers do not tell the type that a function computes in; conditions do. */
+type ResultOf<R> = [R] extends [boolean] ? 'bool' : DType;
 
 /** The function's result may have any of these types; the first that it converts to without a cast is taken. */
 const RESULTS: readonly ScalarType[] = ['bool', 'i32', 'u32', 'i64', 'u64', 'f32', 'f64'];
@@ -34,11 +38,13 @@ const RESULTS: readonly ScalarType[] = ['bool', 'i32', 'u32', 'i64', 'u64', 'f32
  * language, and when it is called with types that the function cannot combine; ArgumentError for operands that do not broadcast.
  * @example const axpb = elementwise((a, x, b) => a * x + b); const y = axpb(2, x, b);
  */
-export function elementwise<A extends readonly number[]>(fn: (...args: A) => number | boolean): Elementwise<A>;
-export function elementwise<A extends readonly (number | bigint | boolean)[]>(
-  fn: (...args: A) => number | bigint | boolean,
-): Elementwise<A>;
-export function elementwise(fn: (...args: never[]) => unknown): Elementwise<readonly unknown[]> {
+export function elementwise<A extends readonly number[], R extends number | boolean>(
+  fn: (...args: A) => R,
+): Elementwise<A, ResultOf<R>>;
+export function elementwise<A extends readonly (number | bigint | boolean)[], R extends number | bigint | boolean>(
+  fn: (...args: A) => R,
+): Elementwise<A, ResultOf<R>>;
+export function elementwise(fn: (...args: never[]) => unknown): unknown {
   if (typeof fn !== 'function')
     throw badArgument(
       'fn',
@@ -53,7 +59,7 @@ export function elementwise(fn: (...args: never[]) => unknown): Elementwise<read
   if (count === 0) throw badArgument('fn', fn, `The function given to elementwise (${show(fn)}) has no parameter.`);
   const fused = new Fused(name, site);
   const compiled: Map<string, Compiled> = new Map();
-  return (...args) => {
+  return (...args: readonly unknown[]) => {
     const [operands, opts] = split<Operand>(name, args, count);
     const arrays = arraysAmong(name, operands);
     const target = targetOf(name, opts, arrays);
@@ -63,7 +69,7 @@ export function elementwise(fn: (...args: never[]) => unknown): Elementwise<read
     if (found === undefined) compiled.set(key, (found = reporting(name, source, site, () => inferred(parsed, dtypes))));
     const whole = dtypes.reduce(promoted);
     const { result } = found;
-    return fused.run(operands, found, target.typeOf(REGISTER_TYPE[whole] === result ? whole : result), target) as never;
+    return fused.run(operands, found, target.typeOf(REGISTER_TYPE[whole] === result ? whole : result), target);
   };
 }
 

@@ -65,8 +65,8 @@ export type Binary<R extends Rule> = <A extends Operand, B extends Operand, cons
   b: B & Beside<A>,
   opts?: O,
 ) => Result<O, Ruled<R, Together<A, B>>>;
-/** What stands beside an operand: at least one of two is an array or a slot. */
-export type Beside<A> = A extends number | bigint | boolean ? DeviceArray | ScalarSlot : unknown;
+/** What stands beside an operand: at least one of two is an array. */
+export type Beside<A> = A extends DeviceArray ? unknown : DeviceArray;
 
 /** The text of the function's result or, in braces, of its body, for operands of a type; undefined for types that it does not take. */
 export type Text = (type: ScalarType, literal: (value: number) => string) => string | undefined;

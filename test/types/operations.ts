@@ -119,6 +119,15 @@ axpb(2, f32, slot, { out: f32, stream: f32.device.stream });
 axpb(2, f32);
 // @ts-expect-error no operand is a text
 axpb(2, f32, 'b');
+// @ts-expect-error no operand is an array
+axpb(2, 3, 4);
+// @ts-expect-error a slot beside numbers is no array either
+axpb(2, slot, 4);
+const isAbove = elementwise((a: number, b: number) => a > b);
+const above = isAbove(f32, 0);
+holds<Gives<typeof above, 'bool'>>();
+// @ts-expect-error neither is an array
+add(slot, 2);
 // @ts-expect-error a function of numbers gives no text
 elementwise((a: number) => String(a));
 
