@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // `npx millrace`: one command a file.
+import { lstatSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { cac } from 'cac';
 import { didYouMean } from '../core/base/nearest-name.js';
@@ -32,6 +33,7 @@ cli
       return misused('build needs the modules that define the kernels: npx millrace build src/kernels.ts --for cpu:x86-64-v3');
     if (targets.length === 0) return misused('build needs --for with the targets, such as --for cpu:x86-64-v3,sm_90');
     if (out === '') return misused('build needs a folder after --out, such as --out images');
+    if (lstatSync(out, { throwIfNoEntry: false })?.isFile()) return misused(`build needs a folder after --out, and ${out} is a file`);
     return (await import('./build.js')).build({ modules, out, targets: targets.join(',') }, print);
   });
 cli

@@ -38,9 +38,7 @@ const RESULTS: readonly ScalarType[] = ['bool', 'i32', 'u32', 'i64', 'u64', 'f32
  * language, and when it is called with types that the function cannot combine; ArgumentError for operands that do not broadcast.
  * @example const axpb = elementwise((a, x, b) => a * x + b); const y = axpb(2, x, b);
  */
-export function elementwise<A extends readonly number[], R extends number | boolean>(
-  fn: (...args: A) => R,
-): Elementwise<A, ResultOf<R>>;
+export function elementwise<A extends readonly number[], R extends number | boolean>(fn: (...args: A) => R): Elementwise<A, ResultOf<R>>;
 export function elementwise<A extends readonly (number | bigint | boolean)[], R extends number | bigint | boolean>(
   fn: (...args: A) => R,
 ): Elementwise<A, ResultOf<R>>;

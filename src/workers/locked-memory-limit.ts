@@ -9,11 +9,15 @@ function lockedMemoryLimit(): string {
   return soft === undefined ? 'unknown' : `${Number(soft) / 1024} KiB`;
 }
 
-/** How to raise the limit: without privileges, a process raises it up to its hard limit. */
+const CAP_SYS_RESOURCE = 1n << 24n;
+
+/** How to raise the limit: without the privilege, which root of a container lacks, a process raises it up to its hard limit. */
 export function lockingHelp(): string {
   const [, soft, hard] = limits() ?? [];
-  const most = process.geteuid?.() === 0 || hard === 'unlimited' ? 'unlimited' : Number(hard) / 1024;
-  const here = most === 'unlimited' || hard !== soft ? `ulimit -l ${most} in the shell, ` : '';
+  const [, privileges = '0'] = valuesOf('/proc/self/status', /^CapEff:\s+([0-9a-f]+)/m) ?? [];
+  const mayExceed = (BigInt(`0x${privileges}`) & CAP_SYS_RESOURCE) !== 0n;
+  const most = mayExceed || hard === 'unlimited' ? 'unlimited' : Number(hard) / 1024;
+  const here = most === 'unlimited' || (hard !== undefined && hard !== soft) ? `ulimit -l ${most} in the shell, ` : '';
   return `Raise it: ${here}as root "USER - memlock unlimited" in /etc/security/limits.conf, LimitMEMLOCK=infinity for a service, --ulimit memlock=-1 for a container, or memory= in .wslconfig for WSL.`;
 }
 
@@ -29,8 +33,12 @@ export function softLimit(): string | undefined {
 
 /** [the line, soft limit, hard limit] */
 function limits(): RegExpExecArray | undefined {
+  return valuesOf('/proc/self/limits', /^Max locked memory\s+(\S+)\s+(\S+)/m);
+}
+
+function valuesOf(file: string, pattern: RegExp): RegExpExecArray | undefined {
   try {
-    return /^Max locked memory\s+(\S+)\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? undefined;
+    return pattern.exec(readFileSync(file, 'utf8')) ?? undefined;
   } catch {
     return undefined;
   }

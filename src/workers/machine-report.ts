@@ -13,7 +13,7 @@ import { targetOfProcessor } from '../toolchain/base/image-targets.js';
 import { packageIdentity, processorFlags } from '../toolchain/base/package-and-cpu-identity.js';
 import { faultOfNvcc, findCxx, findNvcc, majorOf, hostHelp, nvrtcHelp, type Toolchain } from '../toolchain/compilers/toolchain.js';
 import { cacheContents } from '../toolchain/images/cache-contents.js';
-import { isNoExec } from '../toolchain/images/private-cache-folder.js';
+import { existingPart, isNoExec } from '../toolchain/images/private-cache-folder.js';
 import { PrebuiltImages } from '../toolchain/images/prebuilt-images.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
 import { bytesText } from './byte-units.js';
@@ -61,7 +61,8 @@ function reportSystem(): void {
   if (platformPackage() === undefined || name.includes('musl')) {
     const remedy = 'Use Linux with glibc on x64 or arm64, for example a Debian or Ubuntu container.';
     findings.push({ name: 'system', status: 'error', value, remedy });
-  } else ok('system', value);
+  } else if (!existsSync('/proc/self')) warn('system', `${value}, /proc is not mounted`, 'Mount it: mount -t proc proc /proc');
+  else ok('system', value);
   const container = containerOf();
   if (container !== undefined) ok('container', container);
 }
@@ -204,20 +205,37 @@ function named({ label, command }: Toolchain): string {
   return `${label} (${realpathSync(command)})`;
 }
 
+const OWN_CACHE = 'Set MILLRACE_CACHE_DIR to a folder that only this user can write to';
+const NOT_NOEXEC = 'on a file system that is not mounted noexec.';
+
 async function reportFolders(): Promise<void> {
+  let isLoadable = false;
   try {
     const { folder, reason, files, bytes: size } = await cacheContents();
+    const place = folder === undefined ? '' : existingPart(folder);
     if (folder === undefined) ok('kernel cache', 'off (MILLRACE_CACHE=off)');
-    else if (reason !== undefined)
-      warn('kernel cache', `${folder} is not used: ${reason}`, 'Set MILLRACE_CACHE_DIR to a folder that only this user can write to.');
-    else if (!existsSync(folder)) ok('kernel cache', `${folder}, which the first build makes`);
-    else ok('kernel cache', `${folder}, ${files.length} files, ${bytesText(size)}, mode ${modeAndOwner(folder)}`);
+    else if (isNoExec(place)) warn('kernel cache', `${folder} is not used: ${place} is mounted noexec`, `${OWN_CACHE}, ${NOT_NOEXEC}`);
+    else if (reason !== undefined) warn('kernel cache', `${folder} is not used: ${reason}`, `${OWN_CACHE}.`);
+    else {
+      isLoadable = true;
+      const what = existsSync(folder)
+        ? `${files.length} files, ${bytesText(size)}, mode ${modeAndOwner(folder)}`
+        : 'which the first build makes';
+      ok('kernel cache', `${folder}, ${what}`);
+    }
   } catch (error) {
     failed('kernel cache', error, 'warning');
   }
   try {
     const folder = dirname(temporaryFolder());
-    ok('temporary folder', `${folder}${isNoExec(folder) ? ', mounted noexec: built kernels are loaded from the kernel cache' : ''}`);
+    if (!isNoExec(folder)) ok('temporary folder', folder);
+    else if (isLoadable) ok('temporary folder', `${folder}, mounted noexec: built kernels are loaded from the kernel cache`);
+    else
+      warn(
+        'temporary folder',
+        `${folder}, mounted noexec, so built kernels cannot be loaded from there`,
+        `Set TMPDIR to a folder ${NOT_NOEXEC}`,
+      );
   } catch (error) {
     failed('temporary folder', error, 'warning');
   }
@@ -241,7 +259,7 @@ function ownName(): string | undefined {
 function reportLimits(binding: Binding | undefined, hasGpu: boolean): void {
   const name = 'page-locked memory';
   const soft = softLimit();
-  const limit = soft === 'unlimited' ? 'no limit' : `limit ${bytesText(Number(soft))}`;
+  const limit = soft === 'unlimited' ? 'no limit' : `limit ${soft === undefined ? 'unknown' : bytesText(Number(soft))}`;
   const refusal = binding?.lockProbe(LOCK_PROBE_BYTES);
   const probed = bytesText(LOCK_PROBE_BYTES);
   if (refusal === undefined) ok(name, limit);
@@ -252,8 +270,9 @@ function reportLimits(binding: Binding | undefined, hasGpu: boolean): void {
     );
   else if (hasGpu) warn(name, `${limit}: the system does not lock ${probed} (${errorName(refusal)})`, lockingHelp());
   else ok(name, `${limit}; only copies to and from a GPU use such memory`);
-  const memory = content('/sys/fs/cgroup/memory.max');
-  const limited = Number(memory) > 0 ? `, limited to ${bytesText(Number(memory))} by the cgroup` : '';
+  // Without a limit, a number that is larger than any memory.
+  const most = process.constrainedMemory() ?? 0;
+  const limited = most > 0 && most < totalmem() ? `, limited to ${bytesText(most)} by the cgroup` : '';
   ok('memory', `${bytesText(totalmem())}${limited}`);
   const [quota, period] = content('/sys/fs/cgroup/cpu.max').split(' ').map(Number);
   const share = quota! > 0 && period! > 0 ? `, limited to ${(quota! / period!).toFixed(1)} by the cgroup` : '';

@@ -38,6 +38,7 @@ describe.concurrent('a call that cannot be understood ends with 2 and one line',
     ],
     [['build', 'a.mjs', '--for', '80'], /There is no target '80'/],
     [['build', 'a.mjs', '--for', 'sm_80', '--out', ''], /needs a folder/],
+    [['build', 'a.mjs', '--for', 'sm_80', '--out', 'package.json'], /needs a folder after --out, and package\.json is a file/],
     [['cache', '--oldr', '3'], /Unknown option `--oldr` \(did you mean --older\?\)/],
     [['cache', 'clena'], /no action 'clena' \(did you mean clean\?\)/],
     [['cache', '--older', '30d'], /millrace cache clean --older 30d/],
@@ -92,6 +93,38 @@ describe('doctor', () => {
           .every((word) => word.length < 50),
       ),
     ).toEqual([]);
+  });
+
+  test('in a container: a noexec TMPDIR, no /proc, and locked memory that root may not raise', async (context) => {
+    const place = join(scratch, 'tmpfs');
+    mkdirSync(place);
+    const inside = async (script: string, env: NodeJS.ProcessEnv = {}): Promise<(name: string) => Finding | undefined> => {
+      const command = `${script} "$0" "$1" doctor --json`;
+      const { code, stdout, stderr } = await run('unshare', ['-m', 'sh', '-c', command, process.execPath, MAIN], env, scratch);
+      context.skip(code !== 0 && stdout === '', `mounts may not be changed here: ${stderr}`);
+      const { findings } = JSON.parse(stdout) as Diagnostics;
+      return (name) => findings.find((one) => one.name === name);
+    };
+    const noexec = await inside(`mount -t tmpfs -o noexec none ${place} &&`, { TMPDIR: place, MILLRACE_CACHE_DIR: join(place, 'cache') });
+    for (const name of ['kernel cache', 'temporary folder'])
+      expect(noexec(name)).toMatchObject({
+        status: 'warning',
+        value: expect.stringContaining('mounted noexec'),
+        remedy: expect.stringMatching(/^Set (?:TMPDIR|MILLRACE_CACHE_DIR) to .* not mounted noexec\.$/),
+      });
+    const procless = await inside('umount -l /proc &&');
+    expect(procless('system')).toMatchObject({ status: 'warning', remedy: 'Mount it: mount -t proc proc /proc' });
+    expect(procless('temporary folder')).toMatchObject({ status: 'ok' });
+    expect(procless('page-locked memory')!.value).toContain('limit unknown');
+    expect(procless('try cpu:0')).toMatchObject({ status: 'ok' });
+    if (FAKE_DRIVER === undefined) return;
+    const driver = { MILLRACE_CUDA_DRIVER: FAKE_DRIVER };
+    const locked = await inside('exec setpriv --bounding-set=-sys_resource,-ipc_lock prlimit --memlock=65536:65536', driver);
+    expect(locked('page-locked memory')).toMatchObject({
+      status: 'warning',
+      value: 'limit 64 KiB: the system does not lock 64.0 MiB (ENOMEM)',
+      remedy: expect.stringMatching(/^Raise it: as root /),
+    });
   });
 
   test('without a compiler warns, and says how to do without', async () => {

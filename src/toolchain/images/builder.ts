@@ -8,8 +8,14 @@ import { CompileError, UnavailableError } from '../../core/base/errors.js';
 import type { Build, BuildSpec } from '../../core/channel/build-spec.js';
 import { PROTOCOL_HASH } from '../../protocol/protocol.gen.js';
 import { type CachedFile, KernelCache, readImage } from './cache.js';
-import { cpuIdentity, packageIdentity } from '../base/package-and-cpu-identity.js';
-import type { ComputeCapability, GpuTarget, ImageTarget, ProcessorTarget } from '../base/image-targets.js';
+import { cpuIdentity, packageIdentity, processorFlags } from '../base/package-and-cpu-identity.js';
+import {
+  type ComputeCapability,
+  type GpuTarget,
+  type ImageTarget,
+  type ProcessorTarget,
+  targetOfProcessor,
+} from '../base/image-targets.js';
 import { isNoExec } from './private-cache-folder.js';
 import { fileName, PrebuiltImages } from './prebuilt-images.js';
 import { ShippedImages } from './shipped-images.js';
@@ -281,13 +287,19 @@ export class KernelBuilder {
     const { images, targets } = this.#prebuilt;
     const isOwn = images.isOf(await packageIdentity(this.#facts));
     const why = isOwn ? faults.join('; ') || images.whyNone(build.name, targets) : 'they were built by another version of this package';
-    const device = this.#target.backend === 'cpu' ? 'processor' : 'GPU';
+    const target = this.#target;
+    const [device, best] =
+      target.backend === 'cpu' ? ['processor', targetOfProcessor(processorFlags())] : ['GPU', `sm_${target.computeCapability.join('')}`];
     const reason = cause.message.split('\n', 1)[0]!.replace(/\.$/, '');
+    const names = new Set([...images.targetNames, ...(targets.length === 0 ? [best] : [])]);
+    // The command replaces all images of the folder.
+    const command = `npx millrace build <this and all other modules with kernels> --out ${images.folder} --for ${[...names].join()}`;
     const text =
-      `${titleOf(build)} has no image for this ${device} in ${images.folder}${why === '' ? '' : `: ${why}`}, and no compiler builds it (${reason}). ` +
+      `${titleOf(build)}${operation === undefined ? '' : ` of ${operation}`} has no image for this ${device} in ${images.folder}${why === '' ? '' : `: ${why}`}, ` +
+      `and no compiler builds it (${reason}). ` +
       (operation === undefined
-        ? 'Write its image: npx millrace build <its module> --out <the folder> --for <targets>.'
-        : `Call ${build.name} with operands of these types and this layout in a module, and write the images of that: ${BUILD_MODULE}.`);
+        ? `Write its image: ${command}.`
+        : `Call ${build.name} with operands of these types and this layout in a module, and write the image: ${command}.`);
     return new CompileError('ERR_MILLRACE_COMPILE', `K708: ${text}`, text, [], { cause });
   }
 

@@ -126,11 +126,20 @@ function closeToOthers(path: string): string | undefined {
   }
 }
 
+/** Empty in a root folder without /proc. */
+function ownMounts(): string {
+  try {
+    return readFileSync('/proc/self/mountinfo', 'utf8');
+  } catch {
+    return '';
+  }
+}
+
 /**
  * Whether the file system of the directory is mounted noexec: the longest mount point that contains the directory decides, and of mounts on
  * the same point the last. `mounts`: the process's mount table, for tests.
  */
-export function isNoExec(directory: string, mounts: string = readFileSync('/proc/self/mountinfo', 'utf8')): boolean {
+export function isNoExec(directory: string, mounts: string = ownMounts()): boolean {
   let best = '';
   let options = '';
   for (const line of mounts.split('\n')) {
