@@ -39,7 +39,7 @@ const LONG = IS_LONG ? [] : ['hidden-changes', 'simd-element-width', 'source-mis
 const WAITING = [
   'test/examples/**/*.test.ts',
   'test/process/{arguments,awaits,cli,cli-build,compilers,copies,cpu-pool,failing-builds,frozen,graph-image,hung-gpu,kernel-faults}.test.ts',
-  'test/process/{lifetime,local-memory,lost-control,ownership,readme,teardown,top,watching}.test.ts',
+  'test/process/{every-failure,lifetime,local-memory,lost-control,ownership,readme,teardown,top,watching}.test.ts',
 ];
 const PAIRED = ['test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts'];
 

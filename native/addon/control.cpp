@@ -203,7 +203,7 @@ napi_value InstallKernel(napi_env env, napi_callback_info info) {
     napi_get_value_uint32(env, module, &install.module.emplace());
   }
   auto installed = controlled->channel->InstallKernel(handle, install);
-  if (!installed.ok()) return ThrowStatus(env, "installKernel", installed.status());
+  if (!installed.ok()) return ThrowFailure(env, *controlled->channel, "installKernel", installed.status());
   const hal::KernelLimits& limits = installed.value();
   return ObjectValue(env)
       .Set("maxThreadsPerBlock", limits.max_threads_per_block)
@@ -247,7 +247,7 @@ napi_value RegisterHost(napi_env env, napi_callback_info info) {
   // The arena lives as long as the device, and V8 itself counts unshared memory.
   if (held.is_shared && bytes.data() == held.bytes.data()) args.self().CountShared(args[2], bytes.size());
   const Status status = controlled->channel->RegisterHost(handle, bytes, page_lock);
-  return status.ok() ? nullptr : ThrowStatus(env, "registerHost", status);
+  return status.ok() ? nullptr : ThrowFailure(env, *controlled->channel, "registerHost", status);
 }
 
 napi_value UnregisterHost(napi_env env, napi_callback_info info) {
@@ -262,7 +262,7 @@ napi_value UnregisterHost(napi_env env, napi_callback_info info) {
     // Kept while the device is open: a leak is better than freeing pages that the driver maps. The handle is free.
     const auto found = controlled->host.extract(handle);
     if (!found.empty()) controlled->locked.push_back(found.mapped());
-    return ThrowStatus(env, "unregisterHost", status);
+    return ThrowFailure(env, *controlled->channel, "unregisterHost", status);
   }
   if (const auto held = controlled->host.find(handle); held != controlled->host.end()) {
     Environment& self = args.self();

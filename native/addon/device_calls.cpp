@@ -23,7 +23,7 @@ class Call {
     Channel* const channel = Find();
     if (channel == nullptr) return nullptr;
     auto answer = ask(*channel);
-    if (!answer.ok()) return ThrowStatus(env_, function_, answer.status());
+    if (!answer.ok()) return ThrowFailure(env_, *channel, function_, answer.status());
     return make(answer.value());
   }
   template <typename Ask>
@@ -31,7 +31,7 @@ class Call {
     Channel* const channel = Find();
     if (channel == nullptr) return nullptr;
     const Status status = ask(*channel);
-    return status.ok() ? Undefined(env_) : ThrowStatus(env_, function_, status);
+    return status.ok() ? Undefined(env_) : ThrowFailure(env_, *channel, function_, status);
   }
   napi_value Number(auto ask) {
     return Answer(ask, [this](auto value) { return NumberValue(env_, static_cast<double>(value)); });

@@ -67,6 +67,11 @@ void Environment::CountShared(napi_value keeper, size_t bytes) {
   AdjustExternalMemory(env, static_cast<int64_t>(bytes));
 }
 
+napi_value ThrowFailure(napi_env env, Channel& channel, const char* function, const Status& status) {
+  if (status.code() == StatusCode::kDeviceLost && status.driver_code() != 0) channel.MarkLost(status);
+  return ThrowStatus(env, function, status);
+}
+
 napi_value NotControlled(napi_env env, const char* function) {
   return ThrowStatus(env, function, Status(StatusCode::kState, "the device was not opened by this thread"));
 }

@@ -88,6 +88,8 @@ class Environment {
   std::unordered_map<uint32_t, Controlled> controlled;  // By channel id.
 };
 
+/// Throws the failure of a call for a device. A loss that only this call met is told to all who wait for the device.
+napi_value ThrowFailure(napi_env env, Channel& channel, const char* function, const Status& status);
 /// Throws that this thread did not open the device, and returns null.
 napi_value NotControlled(napi_env env, const char* function);
 

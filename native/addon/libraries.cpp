@@ -23,7 +23,8 @@ napi_value InstallPlan(napi_env env, napi_callback_info info) {
   if (!args.ok()) return args.Throw("installPlan");
   if (controlled == nullptr) return NotControlled(env, "installPlan");
   auto installed = controlled->channel->InstallPlan(handle, *plan);
-  return installed.ok() ? LibraryValue(env, installed.value()) : ThrowStatus(env, "installPlan", installed.status());
+  if (!installed.ok()) return ThrowFailure(env, *controlled->channel, "installPlan", installed.status());
+  return LibraryValue(env, installed.value());
 }
 
 napi_value Libraries(napi_env env, napi_callback_info) {

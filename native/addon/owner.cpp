@@ -264,11 +264,16 @@ napi_value ReportedOf(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-napi_value LostStatus(napi_env env, napi_callback_info info) {
+napi_value Loss(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Channel* channel = args.Attached(0);
-  if (!args.ok()) return args.Throw("lostStatus");
-  return NumberValue(env, static_cast<double>(channel == nullptr ? StatusCode::kState : channel->LostStatus()));
+  if (!args.ok()) return args.Throw("loss");
+  const StatusCode status = channel == nullptr ? StatusCode::kState : channel->LostStatus();
+  if (status == StatusCode::kOk) return Undefined(env);
+  return ObjectValue(env)
+      .Set("status", static_cast<double>(status))
+      .Set("driverStatus", channel == nullptr ? 0 : channel->LostDriverCode())
+      .value();
 }
 
 napi_value Stats(napi_env env, napi_callback_info info) {
@@ -358,7 +363,7 @@ napi_value EnterContext(napi_env env, napi_callback_info info) {
   if (!args.ok()) return args.Throw("enterContext");
   if (channel == nullptr) return ClosedChannel(env, "enterContext");
   Result<uint64_t> context = channel->EnterContext();
-  if (!context.ok()) return ThrowStatus(env, "enterContext", context.status());
+  if (!context.ok()) return ThrowFailure(env, *channel, "enterContext", context.status());
   return AddressValue(env, context.value());
 }
 
@@ -435,7 +440,7 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("failures", Failures),
       self.Function("reported", Reported),
       self.Function("reportedOf", ReportedOf),
-      self.Function("lostStatus", LostStatus),
+      self.Function("loss", Loss),
       self.Function("stats", Stats),
       self.Function("busyStreams", BusyStreams),
       self.Function("releaseHold", ReleaseHold),

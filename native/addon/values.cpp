@@ -43,7 +43,6 @@ napi_value NumbersValue(napi_env env, std::span<const double> values) {
 
 napi_value FailureValue(napi_env env, const char* what, const Status& status) {
   std::string text = std::string(what) + ": " + status.note();
-  if (status.driver_code() != 0) text += " (driver code " + std::to_string(status.driver_code()) + ")";
   if (const std::string said = SystemMessage::Take(status); !said.empty()) text += ": " + said;
   napi_value error = nullptr;
   napi_create_error(env, nullptr, StringValue(env, text), &error);

@@ -49,7 +49,9 @@ Status Device::Prepare() {
   support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;
   // Loaded before anything runs. If the device is too old for their PTX, only these kernels are missing.
-  support_.built_ins = BuiltIns::Load(context_);
+  Result<BuiltIns> built_ins = BuiltIns::Load(context_);
+  MR_TRY(built_ins.status());
+  support_.built_ins = std::move(built_ins).value();
   return context_->Alive();
 }
 

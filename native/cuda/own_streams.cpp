@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "cuda/driver_errors.h"
+
 namespace millrace::cuda {
 
 StreamSet& OwnStreams() {
@@ -27,7 +29,9 @@ Result<CUstream> StreamSet::TakeKept(Context& context, int32_t priority) {
   std::vector<Kept>& closed = closed_[context.ordinal()];
   for (auto each = closed.begin(); each != closed.end(); ++each) {
     if (each->made.priority != priority) continue;
-    if (Cuda().cuStreamQuery(each->stream) != CUDA_SUCCESS) continue;
+    const CUresult code = Cuda().cuStreamQuery(each->stream);
+    if (IsSticky(code)) return context.Check(code, "querying a stream");
+    if (code != CUDA_SUCCESS) continue;
     const CUstream stream = each->stream;
     closed.erase(each);
     return stream;

@@ -99,16 +99,20 @@ constexpr uint64_t kNarrowElements = uint64_t{1} << 31;
 
 }  // namespace
 
-BuiltIns BuiltIns::Load(const std::shared_ptr<Context>& context) {
-  const auto load = [&](std::span<const char> ptx, std::initializer_list<std::string> names) {
+Result<BuiltIns> BuiltIns::Load(const std::shared_ptr<Context>& context) {
+  using Kernels = std::vector<std::shared_ptr<Kernel>>;
+  const auto load = [&](std::span<const char> ptx, std::initializer_list<std::string> names) -> Result<Kernels> {
     auto loaded = Kernel::LoadAll(context, std::as_bytes(ptx.first(ptx.size() - 1)), {names.begin(), names.size()});
-    return loaded.ok() ? std::move(loaded).value() : std::vector<std::shared_ptr<Kernel>>(names.size());
+    if (loaded.status().code() == StatusCode::kCompile) return Kernels(names.size());
+    return loaded;
   };
-  auto fill = load(kFill64Ptx, {"millrace_fill64"});
-  auto strided =
+  Result<Kernels> fill = load(kFill64Ptx, {"millrace_fill64"});
+  MR_TRY(fill.status());
+  Result<Kernels> strided =
       load(kStridedPtx, {"millrace_copy_narrow", "millrace_copy_wide", "millrace_fill_narrow", "millrace_fill_wide"});
-  return {std::move(fill[0]), std::move(strided[0]), std::move(strided[1]), std::move(strided[2]),
-          std::move(strided[3])};
+  MR_TRY(strided.status());
+  const Kernels& all = strided.value();
+  return BuiltIns{fill.value()[0], all[0], all[1], all[2], all[3]};
 }
 
 StridedPlan PlanStrided(std::byte* dst, const std::byte* src, uint32_t element_bytes, uint64_t pattern,

@@ -13,7 +13,8 @@
 
 namespace millrace::cuda {
 
-/// The library's own kernels, loaded when a device opens. Null on a device too old for their PTX.
+/// The library's own kernels, loaded when a device opens. Null where the driver does not compile their PTX, which is so
+/// for a device that is too old for it.
 struct BuiltIns {
   std::shared_ptr<Kernel> fill64;
   std::shared_ptr<Kernel> copy_narrow;
@@ -21,7 +22,7 @@ struct BuiltIns {
   std::shared_ptr<Kernel> fill_narrow;
   std::shared_ptr<Kernel> fill_wide;
 
-  static BuiltIns Load(const std::shared_ptr<Context>& context);
+  static Result<BuiltIns> Load(const std::shared_ptr<Context>& context);
 };
 
 /// Merges contiguous axes, reverses those with a negative destination stride, puts the fastest first, and widens

@@ -84,6 +84,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// Code does not ask what earlier records should have written to these bytes of host memory.
   void ReportedOf(uint32_t handle, uint64_t offset, uint64_t bytes);
   [[nodiscard]] StatusCode LostStatus() const { return loss_.status(); }
+  [[nodiscard]] int32_t LostDriverCode() const { return loss_.driver_code(); }
   [[nodiscard]] ChannelStats Stats();
   /// The HOLD or EXTERNAL record with this ticket completes, whether it was issued already or not.
   void ReleaseHold(uint32_t stream, Ticket ticket) { Release(stream, ticket, false); }

@@ -8,6 +8,8 @@
 namespace millrace {
 
 void DeviceLoss::Mark(Status why) {
+  int32_t no_code = 0;
+  driver_code_.compare_exchange_strong(no_code, why.driver_code(), std::memory_order_relaxed);
   StatusCode none = StatusCode::kOk;
   if (!status_.compare_exchange_strong(none, why.code())) return;
   for (uint32_t n = 0; n < streams_.count(); ++n) streams_.At(n).WakeAll();

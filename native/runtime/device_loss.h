@@ -13,7 +13,7 @@ class ResourceTables;
 class StreamTable;
 class ThreadInbox;
 
-/// One atomic, no lock. Thread: any.
+/// Atomics, no lock. Thread: any.
 class DeviceLoss {
  public:
   DeviceLoss(StreamTable& streams, ResourceTables& tables, PeerRoutes& routes, ThreadInbox& inbox)
@@ -21,12 +21,15 @@ class DeviceLoss {
 
   /// Why it was lost; kOk while it is not.
   [[nodiscard]] StatusCode status() const { return status_.load(std::memory_order_acquire); }
+  /// The driver's code of the loss; 0 if there is none.
+  [[nodiscard]] int32_t driver_code() const { return driver_code_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool is_lost() const { return status() != StatusCode::kOk; }
   /// Wakes all who wait for something of this device; only the first call does anything.
   void Mark(Status why);
 
  private:
   alignas(64) std::atomic<StatusCode> status_{StatusCode::kOk};
+  std::atomic<int32_t> driver_code_{0};  // Stored before status_.
   StreamTable& streams_;
   ResourceTables& tables_;
   PeerRoutes& routes_;

@@ -5,6 +5,7 @@ import type {
   BackendName,
   BackendReport,
   ChannelStats,
+  DeviceLoss,
   FailurePart,
   GpuReport,
   KernelLimits,
@@ -208,8 +209,8 @@ export interface Binding {
   reported(channel: number, stream: number, through: number): void;
   /** As Channel.reportedOf. */
   reportedOf(channel: number, handle: number, offset: number, bytes: number): void;
-  /** 0, or the Status with which the device was lost. */
-  lostStatus(channel: number): number;
+  /** Undefined while the device is not lost. */
+  loss(channel: number): DeviceLoss | undefined;
   stats(channel: number): ChannelStats;
   /** Streams with issued records that have not completed. For a device that is being destroyed, streams that still run. */
   busyStreams(channel: number): number[];

@@ -61,6 +61,13 @@ export interface FailurePart {
   readonly rest: number;
 }
 
+/** Why a device is lost: by a fault, because it closed, or because its thread was ended. */
+export interface DeviceLoss {
+  readonly status: Status;
+  /** The driver's code of a fault; 0 if there is none. */
+  readonly driverStatus: number;
+}
+
 /** One interval of failed tickets of one stream. */
 export interface FailureRecord {
   /** Unique within the process and never 0: memory of one device can be poisoned by a failure on another. */

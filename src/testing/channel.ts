@@ -26,7 +26,7 @@ import {
   TimelineSlot,
   WaitRecord,
 } from '../protocol/protocol.gen.js';
-import type { ChannelStats, FailurePart, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
+import type { ChannelStats, DeviceLoss, FailurePart, FailureRecord, NativeDeviceInfo, PoolReport } from '../protocol/reports.js';
 import { Failures, firstOf } from './failures.js';
 import { graphEffect, graphMs, type GraphNode, graphSteps, type NodeStep, readGraph, withTimes } from './graphs.js';
 import { TestHostMemory } from './host-memory.js';
@@ -409,8 +409,8 @@ export class TestChannel extends TestHostMemory implements Channel {
     return false;
   }
 
-  lostStatus(): number {
-    return 0;
+  loss(): DeviceLoss | undefined {
+    return undefined;
   }
 
   stats(): ChannelStats {

@@ -48,8 +48,9 @@ let isUnlockedTold = false;
 
 /** Once: a limit that refuses one array refuses many. */
 export function warnOfUnlocked({ message, code }: EncodedError): void {
-  if (isUnlockedTold) return;
+  // On a lost device nothing can be page-locked.
+  if (isUnlockedTold || code === 'ERR_MILLRACE_LOST') return;
   isUnlockedTold = true;
-  const what = `${message} Copies to and from it go through other memory and take longer. ${lockedMemoryHelp()} Later cases are not reported.`;
+  const what = `${message}. Copies to and from it go through other memory and take longer. ${lockedMemoryHelp()} Later cases are not reported.`;
   process.emitWarning(what, { type: 'MillraceWarning', code });
 }

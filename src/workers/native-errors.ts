@@ -10,15 +10,22 @@ import {
   UnavailableError,
   UnsupportedError,
 } from '../core/base/errors.js';
+import { driverErrorIn } from '../core/base/driver-errors.js';
 import type { NativeFailure } from '../native/binding.js';
 import { loaderHelp, RAISE_LIMITS } from '../native/load.js';
 import { Status } from '../protocol/protocol.gen.js';
 import { lockedMemoryHelp } from './locked-memory-limit.js';
 
+/** The facts of a native failure; the message ends with the driver's name of its error. */
+function factsOf(error: unknown): Pick<NativeFailure, 'status' | 'driverStatus' | 'message'> {
+  const { status, driverStatus, message } = error as NativeFailure;
+  return { status, driverStatus, message: driverStatus === undefined ? message : `${message}${driverErrorIn(driverStatus)}` };
+}
+
 /** Turns the status of a native failure into an error of the library. */
 export function asMillraceError(error: unknown, what: string, capability: string = ''): unknown {
   if (error instanceof MillraceError || !(error instanceof Error)) return error;
-  const { status, driverStatus, message } = error as NativeFailure;
+  const { status, driverStatus, message } = factsOf(error);
   const facts = { driverStatus, cause: error };
   switch (status) {
     case Status.COMPILE:
@@ -46,7 +53,7 @@ const NVML_HELP: readonly string[] = [
 
 /** Where NVML does not answer. */
 export function asUntold(error: unknown): unknown {
-  const { status, driverStatus, message } = error as NativeFailure;
+  const { status, driverStatus, message } = factsOf(error);
   if (status !== Status.UNAVAILABLE) return asMillraceError(error, 'The GPU is not monitored', 'telemetry');
   const what = `The GPU is not monitored: ${message}`;
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, NVML_HELP, { driverStatus, cause: error });
@@ -57,7 +64,7 @@ const SYSTEM_CALL_FAILED = 304;
 
 /** As `asMillraceError`, for a device that does not open. A loss without a code of the driver is a kernel that does not end. */
 export function asOpenFailure(error: unknown, device: string): unknown {
-  const { status, driverStatus, message } = error as NativeFailure;
+  const { status, driverStatus, message } = factsOf(error);
   const what = `Device ${device} cannot be opened`;
   // Such as "Array buffer allocation failed", for the 4 GiB of addresses that pinned memory grows in.
   if (error instanceof RangeError) {
@@ -85,7 +92,7 @@ const NOT_THE_HANDLE: ReadonlySet<Status> = new Set([
 
 /** If the driver refuses a handle, the process that exported it has usually ended. */
 export function asUnopened(error: unknown): unknown {
-  const { status, driverStatus, message } = error as NativeFailure;
+  const { status, driverStatus, message } = factsOf(error);
   if (driverStatus === undefined || NOT_THE_HANDLE.has(status)) return error;
   const help = ['The process that created the handle must still run on the same GPU, and must not have freed its memory or event.'];
   const what = `The handle of another process cannot be opened: ${message}`;

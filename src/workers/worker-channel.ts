@@ -12,7 +12,7 @@ import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
 import type { Binding } from '../native/binding.js';
 import type { Encoder } from '../protocol/encoder.js';
 import { type HandleKind, PeerWhat } from '../protocol/protocol.gen.js';
-import type { BackendName, ChannelStats, FailurePart, NativeDeviceInfo } from '../protocol/reports.js';
+import type { BackendName, ChannelStats, DeviceLoss, FailurePart, NativeDeviceInfo } from '../protocol/reports.js';
 import type { DeviceAddress } from '../core/base/device-token.js';
 import type { ControlLink } from './control-link.js';
 import { warnOfUnlocked } from './locked-memory-limit.js';
@@ -125,8 +125,8 @@ export class WorkerChannel implements Channel {
     return this.backend === 'cuda' && this.#binding.hasCufft();
   }
 
-  lostStatus(): number {
-    return this.#binding.lostStatus(this.id);
+  loss(): DeviceLoss | undefined {
+    return this.#binding.loss(this.id);
   }
 
   stats(): ChannelStats {

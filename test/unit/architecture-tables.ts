@@ -33,6 +33,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workers: [
     'core/channel',
     'core/base/arguments.ts',
+    'core/base/driver-errors.ts',
     'core/base/errors.ts',
     'core/base/option-names.ts',
     'core/base/device-token.ts',

@@ -23,9 +23,14 @@ export interface StagingMessage {
 /** Shorter copies are not told. */
 const LEAST_STAGING_MS = 0.02;
 
-/** Tells of bytes that were copied from an ordinary typed array, or to one, since `startMs`. */
-export function tellStaging(direction: 'from' | 'to', bytes: number, device: string, startMs: number): void {
-  const endMs = performance.now();
+/** Tells of bytes that were copied from an ordinary typed array, or to one. */
+export function tellStaging(
+  direction: 'from' | 'to',
+  bytes: number,
+  device: string,
+  startMs: number,
+  endMs: number = performance.now(),
+): void {
   if (endMs - startMs < LEAST_STAGING_MS || !stagingChannel.hasSubscribers) return;
   stagingChannel.publish({ device, direction, bytes, startMs, endMs } satisfies StagingMessage);
 }

@@ -5,7 +5,7 @@
 // Thread: owner.
 import type { Encoder } from '../../protocol/encoder.js';
 import type { DeviceTimes, HandleKind, PeerWhat } from '../../protocol/protocol.gen.js';
-import type { BackendName, ChannelStats, FailurePart, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
+import type { BackendName, ChannelStats, DeviceLoss, FailurePart, KernelLimits, NativeDeviceInfo } from '../../protocol/reports.js';
 import type { DeviceAddress } from '../base/device-token.js';
 import type { DeviceLostError } from '../base/errors.js';
 import type { Build, BuildSpec, FaultPlaces, FaultSource } from './build-spec.js';
@@ -78,8 +78,8 @@ export interface Channel {
   reportedOf(handle: number, offset: number, bytes: number): void;
   /** Whether the machine seems to have a library of Fourier transforms for the device, by its file. */
   hasTransformLibrary(): boolean;
-  /** 0, or the Status with which the device was lost. */
-  lostStatus(): number;
+  /** Undefined while the device is not lost. */
+  loss(): DeviceLoss | undefined;
   stats(): ChannelStats;
 
   /** The first index of a run of unused ones. */

@@ -8,7 +8,7 @@ import { types } from 'node:util';
 import { MemorySpace } from '../../protocol/protocol.gen.js';
 import { show } from '../base/arguments.js';
 import { plainView } from '../base/buffers.js';
-import { tellStaging } from '../base/trace.js';
+import { stagingChannel, tellStaging } from '../base/trace.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import { Storage } from '../memory/storage.js';
@@ -18,6 +18,10 @@ import { performance } from '../base/timers.js';
 
 /** Borrowing fewer bytes costs more than a snapshot. */
 const LEAST_BORROWED = 64 * 1024;
+/** A call that blocks the event loop for longer is worth a warning. */
+const LONGEST_SNAPSHOT_MS = 20;
+/** A smaller copy takes so long only because its thread did not run, also into memory that must first be made. */
+const LEAST_BYTES_OF_LONG_SNAPSHOT = 2 ** 24;
 
 /** Host memory that a copy reads or stages in, from the call until the device has finished with it. */
 export class HostStage {
@@ -35,9 +39,15 @@ export class HostStage {
 
   /** Copies the bytes to page-locked memory of the device. */
   static snapshot(core: DeviceCore, bytes: Uint8Array): HostStage {
+    const { byteLength } = bytes;
+    const isLarge = byteLength >= LEAST_BYTES_OF_LONG_SNAPSHOT;
+    // The clock costs more than a short snapshot.
+    if (!isLarge && !stagingChannel.hasSubscribers) return new HostStage(core, core.arena.snapshot(bytes));
     const startMs = performance.now();
     const stage = new HostStage(core, core.arena.snapshot(bytes));
-    tellStaging('from', bytes.byteLength, core.name, startMs);
+    const endMs = performance.now();
+    tellStaging('from', byteLength, core.name, startMs, endMs);
+    if (isLarge) warnOfLongSnapshot(endMs - startMs, byteLength);
     return stage;
   }
 
@@ -90,14 +100,10 @@ export class HostStage {
   }
 }
 
-/** A call that blocks the event loop for longer is worth a warning. */
-const LONGEST_SNAPSHOT_MS = 20;
-/** A smaller copy takes so long only because its thread did not run, also into memory that must first be made. */
-const LEAST_BYTES_OF_LONG_SNAPSHOT = 2 ** 24;
 let hasWarned = false;
 
 function warnOfLongSnapshot(ms: number, byteLength: number): void {
-  if (ms < LONGEST_SNAPSHOT_MS || byteLength < LEAST_BYTES_OF_LONG_SNAPSHOT || hasWarned) return;
+  if (ms < LONGEST_SNAPSHOT_MS || hasWarned) return;
   hasWarned = true;
   const message =
     `A copy from an ordinary typed array of ${byteLength} bytes blocked the event loop for ${Math.round(ms)} ms: the call takes a snapshot. ` +
@@ -114,10 +120,8 @@ export function upload<T>(core: DeviceCore, bytes: Uint8Array, dst: Region, isTr
     const stage = new HostStage(core, core.arena.adopt(buffer, byteOffset, byteLength, false));
     return stage.use(() => submit(stage.region));
   }
-  const start = performance.now();
   const stage = HostStage.snapshot(core, bytes);
   const submitted = stage.use(() => submit(stage.region));
-  warnOfLongSnapshot(performance.now() - start, byteLength);
   if (isTransfer) detached(buffer as ArrayBuffer);
   return submitted;
 }

@@ -6,6 +6,7 @@ import type { Encoder } from '../../protocol/encoder.js';
 import { HandleKind, MAX_PENDING_BYTES, Status } from '../../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
 import { type Clock, realClock } from '../base/clock.js';
+import { driverErrorIn } from '../base/driver-errors.js';
 import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from '../base/errors.js';
 import { Hub } from '../base/observable.js';
 import { devicesChannel } from '../base/trace.js';
@@ -231,14 +232,16 @@ export class DeviceCore implements FreeingDevice {
 
   /** The error of the device if its channel reports that it is lost. */
   #loss(): DeviceLostError | undefined {
-    const status = this.channel.lostStatus();
-    if (status === 0) return undefined;
+    const loss = this.channel.loss();
+    if (loss === undefined) return undefined;
     // The thread that had the device open has ended, and the device is not at fault. The status may arrive before the exit event.
-    const hasWorkerEnded = status === Status.STATE;
+    const hasWorkerEnded = loss.status === Status.STATE;
     if (hasWorkerEnded) return this.channel.endedError();
     const again = this.name.startsWith('cpu') ? 'openDevice gives a new one' : 'only a new process can open it again';
-    const message = `Device ${this.name} is lost: one of its operations faulted, and its error says how; ${again}.`;
-    return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name });
+    const { driverStatus } = loss;
+    const how = driverStatus === 0 ? 'one of its operations faulted, and its error says how' : 'one of its operations or calls faulted';
+    const message = `Device ${this.name} is lost${driverErrorIn(driverStatus)}: ${how}; ${again}.`;
+    return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name, driverStatus });
   }
 
   lose(error: DeviceLostError): void {

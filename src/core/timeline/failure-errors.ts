@@ -1,5 +1,6 @@
 // Makes the error that a promise rejects with from the record of a failure.
 // Thread: owner.
+import { driverErrorIn } from '../base/driver-errors.js';
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
 import {
@@ -78,17 +79,16 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
   const where = `on stream ${stream} of device ${device}`;
   /** Behind the name of a kernel. */
   const whereOfKernel = node === undefined ? where : `in ${node} ${where}`;
-  const note = record.note === '' ? '' : `: ${record.note}`;
+  const note = record.note === '' ? '' : `: ${record.note}${driverErrorIn(record.driverStatus)}`;
   switch (record.status) {
     case Status.OUT_OF_MEMORY: {
-      const numbers = `(${record.requestedBytes} bytes) exceeds the free memory of device ${device} (${record.freeBytes} bytes)`;
-      return new OutOfMemoryError(
-        'ERR_MILLRACE_MEMORY',
-        `The requested memory ${numbers}.${scene.largest()}`,
-        record.requestedBytes,
-        record.freeBytes,
-        facts,
-      );
+      const { requestedBytes, freeBytes } = record;
+      // Only allocations have numbers. The driver needs memory for other calls, too.
+      const message =
+        requestedBytes === 0
+          ? `${what} ${where} was refused: the driver has no memory for it${note}.`
+          : `The requested memory (${requestedBytes} bytes) exceeds the free memory of device ${device} (${freeBytes} bytes).`;
+      return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `${message}${scene.largest()}`, requestedBytes, freeBytes, facts);
     }
     case Status.UPSTREAM: {
       const cause = scene.cause();

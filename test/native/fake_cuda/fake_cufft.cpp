@@ -47,7 +47,7 @@ struct Plan {
 };
 
 std::map<CufftHandle, Plan>& Plans() {
-  static std::map<CufftHandle, Plan> plans;
+  static auto& plans = *new std::map<CufftHandle, Plan>;
   return plans;
 }
 

@@ -76,7 +76,8 @@ struct Module {
   }
 };
 
-std::map<Module*, std::shared_ptr<Module>> modules;  // Guarded by World::mutex.
+// Guarded by World::mutex. Never destroyed: streams still run while the process exits.
+auto& modules = *new std::map<Module*, std::shared_ptr<Module>>;
 
 /// The end of an ELF file, whose size the loader does not receive: after its last section header.
 size_t ElfBytes(const void* image) {

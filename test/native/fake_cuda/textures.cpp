@@ -42,11 +42,11 @@ const Format* Find(cuda::CUarray_format format) {
 
 /// Everything that was created and not destroyed. Guarded by the world's mutex.
 std::set<uint64_t>& Objects() {
-  static std::set<uint64_t> objects;
+  static auto& objects = *new std::set<uint64_t>;
   return objects;
 }
 std::set<cuda::CUarray>& Arrays() {
-  static std::set<cuda::CUarray> arrays;
+  static auto& arrays = *new std::set<cuda::CUarray>;
   return arrays;
 }
 bool IsArray(cuda::CUarray array) {

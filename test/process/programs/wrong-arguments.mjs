@@ -118,7 +118,7 @@ const RIGHT = {
   failures: [channel, stream, 0],
   reported: [channel, stream, 0],
   reportedOf: [channel, 1 << 22, 0, 4],
-  lostStatus: [channel],
+  loss: [channel],
   stats: [channel],
   busyStreams: [channel],
   pendingPoints: [channel],

@@ -15,7 +15,7 @@ import { growableSharedBuffer } from '../../../src/core/channel/host-buffers.js'
 import type { Stream } from '../../../src/core/api/stream.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import { HANDLE_INDEX_BITS, Opcode, Status, StreamCreateRecord, TimelineSlot } from '../../../src/protocol/protocol.gen.js';
-import type { BackendName, ChannelStats, FailurePart, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
+import type { BackendName, ChannelStats, DeviceLoss, FailurePart, FailureRecord, NativeDeviceInfo } from '../../../src/protocol/reports.js';
 import { turn } from '../../support/wait.js';
 
 export { turn };
@@ -115,8 +115,8 @@ export class FakeChannel implements Channel {
   hasTransformLibrary(): boolean {
     return false;
   }
-  lostStatus(): number {
-    return 0;
+  loss(): DeviceLoss | undefined {
+    return undefined;
   }
 
   stats(): ChannelStats {

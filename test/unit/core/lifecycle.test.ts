@@ -4,6 +4,7 @@ import { DeviceLostError, LimitError } from '../../../src/core/base/errors.js';
 import { MADE } from '../../../src/core/kernels/kernel.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { FakeChannel, fixture, turn } from './fake-channel.js';
+import type { DeviceLoss } from '../../../src/protocol/reports.js';
 
 const STREAMS = 16;
 
@@ -83,8 +84,8 @@ test('an array disposed while its stream closes is freed on the default stream',
 describe('losing a device', () => {
   test('a worker that ended is reported as such, whether the port or the worker notices it first', async () => {
     class Ended extends FakeChannel {
-      override lostStatus(): number {
-        return Status.STATE;
+      override loss(): DeviceLoss {
+        return { status: Status.STATE, driverStatus: 0 };
       }
     }
     const { core, device } = fixture(new Ended());
@@ -95,8 +96,8 @@ describe('losing a device', () => {
   test('the operation that faulted has its own error, also if it does not count as complete', async () => {
     class Lost extends FakeChannel {
       isLost = false;
-      override lostStatus(): number {
-        return this.isLost ? Status.DEVICE_LOST : Status.OK;
+      override loss(): DeviceLoss | undefined {
+        return this.isLost ? { status: Status.DEVICE_LOST, driverStatus: 719 } : undefined;
       }
     }
     const channel = new Lost();
@@ -114,7 +115,7 @@ describe('losing a device', () => {
     const own = /^The fill on stream .* failed: it trapped/;
     await expect(dones[0]).rejects.toThrow(own);
     await expect(dones[1]).rejects.toThrow(own);
-    await expect(dones[2]).rejects.toThrow(/one of its operations faulted/);
+    await expect(dones[2]).rejects.toThrow(/is lost \(CUDA_ERROR_LAUNCH_FAILED\): one of its operations/);
     expect(faulted.error?.message).toMatch(own);
   });
 

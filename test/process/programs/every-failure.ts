@@ -1,0 +1,169 @@
+// Runs the steps of everything.ts on a driver one of whose calls fails, and checks what must hold then: every promise settles in time, a value
+// that is given is right, an error is the library's own, each device is either lost or works as before, and what was made is given back.
+//
+//   every-failure.ts                     prints how often each function of the driver is called, as JSON
+//   every-failure.ts <function:n:code>   makes the n-th call of the function fail with this code, one after the other
+//
+// Prints a line of JSON for each call that was made to fail. Ends after the first that lost a device, which cannot be opened again.
+// MILLRACE_FAKE_CUDA_FAIL is @ and the name of a file, and MILLRACE_FAKE_CUDA_LOG names one.
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { type Device, MillraceError, openDevice } from 'millrace';
+import { KERNELS, type Place, STEPS } from './everything.js';
+
+/** What became of the failure of one call. */
+export interface Fate {
+  readonly failure: string;
+  /** Whether the steps made so many calls of the function. */
+  readonly isReached: boolean;
+  /** The errors of the library. */
+  readonly errors: readonly string[];
+  /** What must not be. */
+  readonly faults: readonly string[];
+  readonly isLost: boolean;
+}
+
+/** What the one makes, the other one gives back. Closed streams are kept, and captures make graphs, so these are not compared. */
+const PAIRS = [
+  ['cuEventCreate', 'cuEventDestroy'],
+  ['cuMemAlloc', 'cuMemFree'],
+  ['cuMemAllocAsync', 'cuMemFreeAsync'],
+  ['cuMemHostRegister', 'cuMemHostUnregister'],
+  ['cuModuleLoadData', 'cuModuleUnload'],
+  ['cuGraphInstantiateWithFlags', 'cuGraphExecDestroy'],
+  ['cuArray3DCreate', 'cuArrayDestroy'],
+  ['cuTexObjectCreate', 'cuTexObjectDestroy'],
+  ['cuSurfObjectCreate', 'cuSurfObjectDestroy'],
+  ['cuCtxPushCurrent', 'cuCtxPopCurrent'],
+] as const;
+const DEADLINE_MS = 30_000;
+const failures = process.argv.slice(2);
+const file = process.env['MILLRACE_FAKE_CUDA_FAIL']!.slice(1);
+const log = process.env['MILLRACE_FAKE_CUDA_LOG']!;
+
+const errors = new Set<string>();
+const faults: string[] = [];
+process.on('unhandledRejection', (error) => void faults.push(`unhandled: ${textOf(error)}`));
+process.on('uncaughtException', (error) => void faults.push(`uncaught: ${textOf(error)}`));
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function inTime<T>(what: string, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} did not settle`)), DEADLINE_MS);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+function judge(step: string, error: unknown): void {
+  if (error instanceof Error && 'suppressed' in error) {
+    judge(step, (error as SuppressedError).error);
+    judge(step, error.suppressed);
+  } else if (error instanceof AggregateError) {
+    for (const each of error.errors) judge(step, each);
+  } else if (error instanceof MillraceError && error.name !== 'InternalError') {
+    errors.add(`${step}: ${error.name}: ${error.message}`);
+  } else {
+    faults.push(`${step}: ${textOf(error)}`);
+  }
+}
+
+async function runSteps(devices: Omit<Place, 'stream'>): Promise<void> {
+  for (const [step, run] of Object.entries(STEPS)) {
+    try {
+      const stream = devices.device.createStream();
+      await inTime(step, run({ ...devices, stream })).catch((error: unknown) => judge(step, error));
+      await inTime(`closing the stream of ${step}`, stream.close());
+    } catch (error) {
+      judge(step, error);
+    }
+  }
+}
+
+/** Opens both devices, and closes what was opened. A device that does not open is an error like any other. */
+async function withDevices(run: (devices: Omit<Place, 'stream'>) => Promise<void>): Promise<boolean> {
+  const opened: Device[] = [];
+  for (const name of ['cuda:0', 'cuda:1'] as const) {
+    const opening = inTime(`opening ${name}`, openDevice(name));
+    await opening.then((device) => opened.push(device)).catch((error: unknown) => judge(`openDevice of ${name}`, error));
+  }
+  const [device, peer] = opened;
+  if (device !== undefined && peer !== undefined) await run({ device, peer });
+  // A device may be lost while it opens.
+  const isLost = opened.some(({ state }) => state === 'lost') || [...errors].some((error) => error.includes(': DeviceLostError: '));
+  for (const each of opened) await inTime('close', each.close()).catch((error: unknown) => judge('close', error));
+  return isLost;
+}
+
+/** How often each function did not fail, and whether one failed. */
+function callsSince(from: number): { readonly counts: Readonly<Record<string, number>>; readonly isReached: boolean } {
+  const counts: Record<string, number> = {};
+  let isReached = false;
+  for (const [, name, rest] of readFileSync(log)
+    .subarray(from)
+    .toString()
+    .matchAll(/thread=\d+ (\w+)(.*)/g)) {
+    if (rest!.includes(' fails=')) isReached = true;
+    else counts[name!] = (counts[name!] ?? 0) + 1;
+  }
+  return { counts, isReached };
+}
+
+function leftOf(counts: Readonly<Record<string, number>>, make: string, end: string): number {
+  return (counts[make] ?? 0) - (counts[end] ?? 0);
+}
+
+/** Fails calls as `failure` says while `run` runs. */
+async function fateOf(failure: string): Promise<Fate> {
+  const from = statSync(log).size;
+  writeFileSync(file, failure);
+  const isLost = await withDevices(async (devices) => {
+    await runSteps(devices);
+    writeFileSync(file, '');
+    if (devices.device.state === 'lost' || devices.peer.state === 'lost') return;
+    // The same devices work.
+    const before = [...errors];
+    errors.clear();
+    await runSteps(devices);
+    faults.push(...[...errors].map((error) => `afterwards: ${error}`));
+    errors.clear();
+    for (const error of before) errors.add(error);
+  });
+  writeFileSync(file, '');
+  const { counts, isReached } = callsSince(from);
+  for (const [make, end] of isLost ? [] : PAIRS) {
+    // What the driver refuses to take back may be left.
+    const left = leftOf(counts, make, end) - leftOf(usual, make, end);
+    if (left !== 0 && !(left === 1 && failure.startsWith(`${end}:`))) faults.push(`${left} of ${make} are left`);
+  }
+  const fate = { failure, isReached, errors: [...errors], faults: [...faults], isLost };
+  errors.clear();
+  faults.length = 0;
+  return fate;
+}
+
+writeFileSync(file, '');
+// The first call of everything, where nothing fails.
+await withDevices(async ({ device, peer }) => {
+  await Promise.all([device.compile(...KERNELS), peer.compile(...KERNELS)]);
+  await runSteps({ device, peer });
+});
+const from = statSync(log).size;
+await withDevices(async (devices) => {
+  await runSteps(devices);
+  await runSteps(devices);
+});
+const usual = callsSince(from).counts;
+if (errors.size + faults.length > 0) {
+  console.error(`Without a failure:\n${[...errors, ...faults].join('\n')}`);
+  process.exit(1);
+}
+if (failures.length === 0) console.log(JSON.stringify(usual));
+for (const failure of failures) {
+  const fate = await fateOf(failure);
+  console.log(JSON.stringify(fate));
+  if (fate.isLost) break;
+}
+process.exit();
