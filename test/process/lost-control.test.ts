@@ -29,7 +29,7 @@ test('memory that cannot be page-locked: copies work, and one warning names the 
   expect(linesOf(ending)).toEqual(['7 7']);
   expect(ending.stderr.match(/MillraceWarning/g)).toHaveLength(1);
   expect(ending.stderr).toMatch(
-    /201326592 bytes cannot be page-locked: .* The limit of locked memory \(RLIMIT_MEMLOCK\) is [^.]+\. Raise it: ulimit -l/,
+    /201326592 bytes cannot be page-locked: .* The limit of locked memory \(RLIMIT_MEMLOCK\) is [^.]+\. Raise it: (?:ulimit -l|as root)/,
   );
   // From the third on: also that of the slots through which memory is copied that is not locked.
   const all = Array.from({ length: 60 }, (_, n) => failing(n + 3)).join(',');
