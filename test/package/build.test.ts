@@ -16,6 +16,19 @@ test('the bundle keeps the names of functions and classes', async () => {
   for (const [key, name] of names) expect(name).toBe(key);
 });
 
+// Time of an import is time to read code: 24 us for a kilobyte on two cores of an AMD EPYC.
+test('the import reads neither the compiler nor the parser of kernels, which the first kernel does', () => {
+  const program = `const read = () => Object.keys(require.cache).reduce((sum, file) => sum + fs.statSync(file).size, 0);
+    const { f32, inout, kernel } = require('millrace');
+    const first = read();
+    kernel('one', { x: inout(f32) }, ({ x }, { i }) => { x[i] = 1; });
+    console.log(first, read());`;
+  const { stdout } = spawnSync(process.execPath, ['-e', program], { cwd: root, encoding: 'utf8' });
+  const [imported, all] = stdout.split(' ').map(Number);
+  expect(imported).toBeLessThan(800_000);
+  expect(all).toBeGreaterThan(imported! + 300_000);
+});
+
 test('the names of built kernels depend on all files of the package that affect them', async () => {
   const brings = [
     'native/cpu/shim',
