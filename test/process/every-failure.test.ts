@@ -1,5 +1,5 @@
-// S615 for each function of the driver: a program that uses everything runs while one call fails. The short form makes the first call of each
-// function fail, with codes in turn; the long form (MILLRACE_LONG) the first 40 calls of each, with every code.
+// S615: a program that uses everything runs while one call of the driver, or of the C library, fails. The short form takes some calls of each
+// function, with codes in turn; the long form (MILLRACE_LONG) the first 40 calls of each, with every code.
 import { spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -11,25 +11,39 @@ import type { Fate } from './programs/every-failure.js';
 
 const IS_LONG = process.env['MILLRACE_LONG'] === '1';
 const PROGRAM = fileURLToPath(new URL('./programs/every-failure.ts', import.meta.url));
-/** Out of memory, not supported, invalid value. */
-const CODES = [2, 801, 1];
-/** Those that lose the device: a kernel that failed, an unknown error. */
-const LOSSES = [719, 999];
-/** The short form loses the device with one function of so many: each time, a new process starts. */
-const LOSS_EVERY = 8;
-const MOST_CALLS = IS_LONG ? 40 : 1;
+const TIMEOUT_MS = IS_LONG ? 7_200_000 : 600_000;
 const SIDE_BY_SIDE = 2;
+const MOST_CALLS = 40;
 
-const files: string[] = [];
+type Counts = Readonly<Record<string, number>>;
+interface Way {
+  /** The variables that name the file with the failure, and the log. */
+  readonly variables: readonly [failure: string, log: string];
+  readonly env: NodeJS.ProcessEnv;
+  /** How many failures a process meets. */
+  readonly part: number;
+}
+const DRIVER: Way = { variables: ['MILLRACE_FAKE_CUDA_FAIL', 'MILLRACE_FAKE_CUDA_LOG'], env: {}, part: 10 };
+// What a process does only once fails, too.
+const SYSTEM: Way = {
+  variables: ['MILLRACE_FAILING_CALLS', 'MILLRACE_FAILING_CALLS_LOG'],
+  env: { MILLRACE_CPU_DEVICES: '2', LD_PRELOAD: FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfailing_calls.so') },
+  part: 1,
+};
+
+const files = new Set<string>();
 afterAll(() => files.forEach((file) => rmSync(file, { force: true })));
 
 /** Prints lines of JSON. */
-async function run<T>(worker: number, failures: readonly string[]): Promise<readonly T[]> {
+async function run<T>({ variables, env }: Way, worker: number, failures: readonly string[]): Promise<readonly T[]> {
   const file = path.join(os.tmpdir(), `millrace-failure-${process.pid}-${worker}`);
-  files.push(file, `${file}.log`);
-  writeFileSync(file, '');
-  const env = { ...process.env, NODE_OPTIONS: '', MILLRACE_FAKE_CUDA_FAIL: `@${file}`, MILLRACE_FAKE_CUDA_LOG: `${file}.log` };
-  const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, ...failures], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const log = `${file}.log`;
+  files.add(file).add(log);
+  for (const each of [file, log]) writeFileSync(each, '');
+  const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, ...failures], {
+    env: { ...process.env, NODE_OPTIONS: '', ...env, [variables[0]]: `@${file}`, [variables[1]]: log },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
@@ -39,32 +53,58 @@ async function run<T>(worker: number, failures: readonly string[]): Promise<read
   return lines.map((line) => JSON.parse(line) as T);
 }
 
-test('S615 whichever call of the driver fails, promises settle, values are right, and a device works or is lost', {
-  timeout: 7_200_000,
-}, async (context) => {
-  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
-  const [counts] = await run<Readonly<Record<string, number>>>(0, []);
-  const codesOf = (at: number): readonly number[] =>
-    IS_LONG ? [...CODES, ...LOSSES] : [at % LOSS_EVERY === 0 ? LOSSES[(at / LOSS_EVERY) % LOSSES.length]! : CODES[at % CODES.length]!];
-  const failures = Object.entries(counts!).flatMap(([name, count], at) =>
-    Array.from({ length: Math.min(count, MOST_CALLS) }, (_, n) => codesOf(at).map((code) => `${name}:${n + 1}:${code}`)).flat(),
-  );
-  expect(Object.keys(counts!).length).toBeGreaterThan(75);
+/** Runs the program for each failure. A process ends with the first device that is lost, and another one goes on. */
+async function fatesOf(way: Way, failures: readonly string[]): Promise<readonly Fate[]> {
   const fates: Fate[] = [];
   const left = [...failures];
   const work = async (worker: number): Promise<void> => {
-    for (let part = left.splice(0, 10); part.length > 0; part = left.splice(0, 10)) {
-      // A process ends with the first device that is lost.
+    for (let part = left.splice(0, way.part); part.length > 0; part = left.splice(0, way.part)) {
       for (let from = 0; from < part.length; ) {
-        const some = await run<Fate>(worker, part.slice(from));
+        const some = await run<Fate>(way, worker, part.slice(from));
         fates.push(...some);
         from += some.length;
       }
     }
   };
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, (_, worker) => work(worker)));
+  return fates;
+}
+
+function expectSurvived(fates: readonly Fate[], failures: readonly string[], leastReached: number): void {
   expect(fates.flatMap(({ failure, faults }) => faults.map((fault) => `${failure}: ${fault}`))).toEqual([]);
   expect(fates.length).toBe(failures.length);
   // Calls that depend on the time may be fewer.
-  expect(fates.filter(({ isReached }) => isReached).length).toBeGreaterThan(0.9 * failures.length);
+  expect(fates.filter(({ isReached }) => isReached).length).toBeGreaterThan(leastReached * failures.length);
+}
+
+test('S615 whichever call of the driver fails, promises settle, values are right, and a device works or is lost', {
+  timeout: TIMEOUT_MS,
+}, async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  const [counts = {}] = await run<Counts>(DRIVER, 0, []);
+  expect(Object.keys(counts).length).toBeGreaterThan(75);
+  // Out of memory, not supported, invalid value; those that lose the device: a kernel that failed, an unknown error.
+  const [codes, losses] = [[2, 801, 1] as const, [719, 999] as const];
+  // Each loss needs another process.
+  const some = (at: number): number => (at % 8 === 0 ? losses[(at / 8) % losses.length]! : codes[at % codes.length]!);
+  const failures = Object.entries(counts).flatMap(([name, count], at) =>
+    Array.from({ length: IS_LONG ? Math.min(count, MOST_CALLS) : 1 }, (_, n) =>
+      (IS_LONG ? [...codes, ...losses] : [some(at)]).map((code) => `${name}:${n + 1}:${code}`),
+    ).flat(),
+  );
+  expectSurvived(await fatesOf(DRIVER, failures), failures, 0.9);
+});
+
+test('S615 whichever call of the system fails, promises settle, values are right, and a CPU device works or is lost', {
+  timeout: TIMEOUT_MS,
+}, async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  const [counts = {}] = await run<Counts>(SYSTEM, 0, []);
+  expect(Object.keys(counts).length).toBeGreaterThan(8);
+  // Without memory, or threads.
+  const failures = Object.entries(counts).flatMap(([name, count]) => {
+    const calls = IS_LONG ? Array.from({ length: Math.min(count, MOST_CALLS) }, (_, n) => n + 1) : [1, Math.min(count, 6)];
+    return [...new Set(calls)].map((n) => `${name}:${n}:${name === 'pthread_create' ? 11 : 12}`);
+  });
+  expectSurvived(await fatesOf(SYSTEM, failures), failures, IS_LONG ? 0.3 : 0.6);
 });

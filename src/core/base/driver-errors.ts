@@ -1,4 +1,5 @@
 // The names of the CUDA driver's errors (CUresult), as messages show them.
+import { getSystemErrorName } from 'node:util';
 
 const NAMES: Readonly<Record<number, string>> = {
   1: 'INVALID_VALUE',
@@ -92,9 +93,10 @@ const NAMES: Readonly<Record<number, string>> = {
   999: 'UNKNOWN',
 };
 
-/** ' (CUDA_ERROR_OUT_OF_MEMORY)', to follow what a call of the driver was for; '' if no call failed. */
+/** ' (CUDA_ERROR_OUT_OF_MEMORY)', to follow what a call of the driver or the system was for; '' if no call failed. */
 export function driverErrorIn(driverStatus: number): string {
   if (driverStatus === 0) return '';
   const name = NAMES[driverStatus];
-  return name === undefined ? ` (code ${driverStatus})` : ` (CUDA_ERROR_${name})`;
+  // Where the system refused a thread or memory, it is an errno.
+  return name === undefined ? ` (${getSystemErrorName(-driverStatus)})` : ` (CUDA_ERROR_${name})`;
 }

@@ -1,14 +1,16 @@
-// Runs the steps of everything.ts on a driver one of whose calls fails, and checks what must hold then: every promise settles in time, a value
+// Runs the steps of everything.ts while one call of the driver, or of the C library, fails, and checks what must hold then: every promise settles in time, a value
 // that is given is right, an error is the library's own, each device is either lost or works as before, and what was made is given back.
 //
-//   every-failure.ts                     prints how often each function of the driver is called, as JSON
-//   every-failure.ts <function:n:code>   makes the n-th call of the function fail with this code, one after the other
+//   every-failure.ts                       prints how often each function is called, as JSON
+//   every-failure.ts <function:n:code>...  makes the n-th call of the function fail with this code, one after the other
 //
 // Prints a line of JSON for each call that was made to fail. Ends after the first that lost a device, which cannot be opened again.
-// MILLRACE_FAKE_CUDA_FAIL is @ and the name of a file, and MILLRACE_FAKE_CUDA_LOG names one.
+// Of the driver: MILLRACE_FAKE_CUDA_FAIL is @ and the name of a file, and MILLRACE_FAKE_CUDA_LOG names one. Of the C library, on CPU devices:
+// MILLRACE_FAILING_CALLS and MILLRACE_FAILING_CALLS_LOG are, and LD_PRELOAD is the library of test/native/failing_calls.cpp. Then what a
+// process does once fails, too: the failure is there before the library is loaded, and nothing runs before it.
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type Device, MillraceError, openDevice } from 'millrace';
-import { KERNELS, type Place, STEPS } from './everything.js';
+import { KERNELS, ONLY_ON_CUDA, type Place, STEPS } from './everything.js';
 
 /** What became of the failure of one call. */
 export interface Fate {
@@ -37,8 +39,11 @@ const PAIRS = [
 ] as const;
 const DEADLINE_MS = 30_000;
 const failures = process.argv.slice(2);
-const file = process.env['MILLRACE_FAKE_CUDA_FAIL']!.slice(1);
-const log = process.env['MILLRACE_FAKE_CUDA_LOG']!;
+const isOfSystem = process.env['MILLRACE_FAILING_CALLS'] !== undefined;
+const variable = isOfSystem ? 'MILLRACE_FAILING_CALLS' : 'MILLRACE_FAKE_CUDA_FAIL';
+const file = process.env[variable]!.slice(1);
+const log = process.env[isOfSystem ? 'MILLRACE_FAILING_CALLS_LOG' : 'MILLRACE_FAKE_CUDA_LOG']!;
+const NAMES = isOfSystem ? (['cpu:0', 'cpu:1'] as const) : (['cuda:0', 'cuda:1'] as const);
 
 const errors = new Set<string>();
 const faults: string[] = [];
@@ -72,6 +77,7 @@ function judge(step: string, error: unknown): void {
 
 async function runSteps(devices: Omit<Place, 'stream'>): Promise<void> {
   for (const [step, run] of Object.entries(STEPS)) {
+    if (isOfSystem && ONLY_ON_CUDA.includes(step)) continue;
     try {
       const stream = devices.device.createStream();
       await inTime(step, run({ ...devices, stream })).catch((error: unknown) => judge(step, error));
@@ -85,7 +91,7 @@ async function runSteps(devices: Omit<Place, 'stream'>): Promise<void> {
 /** Opens both devices, and closes what was opened. A device that does not open is an error like any other. */
 async function withDevices(run: (devices: Omit<Place, 'stream'>) => Promise<void>): Promise<boolean> {
   const opened: Device[] = [];
-  for (const name of ['cuda:0', 'cuda:1'] as const) {
+  for (const name of NAMES) {
     const opening = inTime(`opening ${name}`, openDevice(name));
     await opening.then((device) => opened.push(device)).catch((error: unknown) => judge(`openDevice of ${name}`, error));
   }
@@ -117,7 +123,7 @@ function leftOf(counts: Readonly<Record<string, number>>, make: string, end: str
 
 /** Fails calls as `failure` says while `run` runs. */
 async function fateOf(failure: string): Promise<Fate> {
-  const from = statSync(log).size;
+  const from = isOfSystem ? 0 : statSync(log).size;
   writeFileSync(file, failure);
   const isLost = await withDevices(async (devices) => {
     await runSteps(devices);
@@ -133,7 +139,7 @@ async function fateOf(failure: string): Promise<Fate> {
   });
   writeFileSync(file, '');
   const { counts, isReached } = callsSince(from);
-  for (const [make, end] of isLost ? [] : PAIRS) {
+  for (const [make, end] of isLost || isOfSystem ? [] : PAIRS) {
     // What the driver refuses to take back may be left.
     const left = leftOf(counts, make, end) - leftOf(usual, make, end);
     if (left !== 0 && !(left === 1 && failure.startsWith(`${end}:`))) faults.push(`${left} of ${make} are left`);
@@ -144,22 +150,27 @@ async function fateOf(failure: string): Promise<Fate> {
   return fate;
 }
 
-writeFileSync(file, '');
-// The first call of everything, where nothing fails.
-await withDevices(async ({ device, peer }) => {
-  await Promise.all([device.compile(...KERNELS), peer.compile(...KERNELS)]);
-  await runSteps({ device, peer });
-});
-const from = statSync(log).size;
-await withDevices(async (devices) => {
-  await runSteps(devices);
-  await runSteps(devices);
-});
-const usual = callsSince(from).counts;
-if (errors.size + faults.length > 0) {
-  console.error(`Without a failure:\n${[...errors, ...faults].join('\n')}`);
-  process.exit(1);
+/** Calls of a run in which nothing fails. Before it, everything was called once. */
+async function usualCalls(): Promise<Readonly<Record<string, number>>> {
+  writeFileSync(file, '');
+  let from = isOfSystem ? 0 : undefined;
+  await withDevices(async ({ device, peer }) => {
+    await Promise.all([device.compile(...KERNELS), peer.compile(...KERNELS)]);
+    await runSteps({ device, peer });
+  });
+  from ??= statSync(log).size;
+  await withDevices(async (devices) => {
+    await runSteps(devices);
+    await runSteps(devices);
+  });
+  if (errors.size + faults.length > 0) {
+    console.error(`Without a failure:\n${[...errors, ...faults].join('\n')}`);
+    process.exit(1);
+  }
+  return callsSince(from).counts;
 }
+
+const usual = failures.length === 0 || !isOfSystem ? await usualCalls() : {};
 if (failures.length === 0) console.log(JSON.stringify(usual));
 for (const failure of failures) {
   const fate = await fateOf(failure);

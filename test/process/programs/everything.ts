@@ -1,5 +1,5 @@
 // More than 400 lines: a list of short steps.
-// A program that uses everything that two GPUs have, in steps that do not depend on each other. Each step checks its numbers.
+// A program that uses everything that two devices have, in steps that do not depend on each other. Each step checks its numbers.
 import {
   cudaKernel,
   cudaModule,
@@ -84,6 +84,8 @@ function same(found: unknown, expected: unknown): void {
   if (a !== b) throw new Error(`WRONG: ${a}, not ${b}`);
 }
 
+/** Steps that the CPU device refuses. */
+export const ONLY_ON_CUDA: readonly string[] = ['handles for other processes', 'raw handles'];
 /** By name. What a step makes, it closes, also if it fails. */
 export const STEPS: Readonly<Record<string, (place: Place) => Promise<void>>> = {
   async fills({ device, stream }) {
@@ -358,15 +360,15 @@ export const STEPS: Readonly<Record<string, (place: Place) => Promise<void>>> = 
   async 'arrays of a granted device'({ device, stream, peer }) {
     using x = device.full(1, 2, 'u32');
     using y = peer.full(1, 5, 'u32');
-    await device.peers.grant('cuda:1', 'memory');
-    await device.peers.grant('cuda:1', 'pool');
+    await device.peers.grant(peer, 'memory');
+    await device.peers.grant(peer, 'pool');
     try {
       stream.launch(mix, ONE, { x, k: 1 });
       stream.copy(x, y);
       same(await x.read(), [5]);
     } finally {
-      await device.peers.revoke('cuda:1', 'pool');
-      await device.peers.revoke('cuda:1', 'memory');
+      await device.peers.revoke(peer, 'pool');
+      await device.peers.revoke(peer, 'memory');
     }
   },
   async 'handles for other processes'({ device }) {

@@ -1,0 +1,174 @@
+// Loaded with LD_PRELOAD: calls of the C library by the addon, and by the C++ library for it, fail on request.
+//
+//   MILLRACE_FAILING_CALLS      "mmap:3:12": the third call of mmap fails with errno 12; "@file": the file's text, read
+//   at each call MILLRACE_FAILING_CALLS_LOG  a file for one line per call, "fails=12" if it was made to fail
+//
+// These are what a system refuses that has no memory, threads or descriptors left, or whose rules forbid it. Without
+// memory for small objects, which `new` makes, a process ends.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+constexpr size_t kMostText = 256;
+constexpr int kMostNames = 32;
+
+/// Counts of a text that was read, by name. A changed text restarts them. Signal handlers call some of these functions,
+/// so no lock is held.
+struct Counts {
+  std::array<char, kMostText> text{};
+  std::array<std::atomic<int>, kMostNames> seen{};
+};
+Counts counts;
+std::atomic_flag is_reading = ATOMIC_FLAG_INIT;
+
+/// Of this call's own making: system calls that nothing here replaces.
+size_t ReadText(char* into) {
+  const char* const text = std::getenv("MILLRACE_FAILING_CALLS");
+  if (text == nullptr) return 0;
+  if (text[0] != '@') {
+    std::strncpy(into, text, kMostText - 1);
+    return std::strlen(into);
+  }
+  const long file = syscall(SYS_openat, AT_FDCWD, text + 1, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const long size = syscall(SYS_read, file, into, kMostText - 1);
+  syscall(SYS_close, file);
+  return size < 0 ? 0 : static_cast<size_t>(size);
+}
+
+bool IsOurs(void* caller) {
+  Dl_info found{};
+  if (dladdr(caller, &found) == 0 || found.dli_fname == nullptr) return false;
+  return std::strstr(found.dli_fname, "millrace") != nullptr || std::strstr(found.dli_fname, "libstdc++") != nullptr;
+}
+
+void Log(const char* name, int code) {
+  const char* const path = std::getenv("MILLRACE_FAILING_CALLS_LOG");
+  if (path == nullptr) return;
+  char line[96];
+  const int size = code == 0
+                       ? std::snprintf(line, sizeof(line), "thread=%ld %s\n", syscall(SYS_gettid), name)
+                       : std::snprintf(line, sizeof(line), "thread=%ld %s fails=%d\n", syscall(SYS_gettid), name, code);
+  const long file = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  syscall(SYS_write, file, line, size);
+  syscall(SYS_close, file);
+}
+
+/// The errno with which this call must fail, or 0. `index` is the function's own.
+int Injected(const char* name, int index, void* caller) {
+  const int kept = errno;
+  int code = 0;
+  if (IsOurs(caller)) {
+    char text[kMostText]{};
+    ReadText(text);
+    while (is_reading.test_and_set()) {
+    }
+    if (std::strcmp(text, counts.text.data()) != 0) {
+      std::memcpy(counts.text.data(), text, kMostText);
+      for (auto& each : counts.seen) each = 0;
+    }
+    const int n = ++counts.seen[static_cast<size_t>(index)];
+    is_reading.clear();
+    const size_t length = std::strlen(name);
+    int call = 0;
+    int wanted = 0;
+    if (std::strncmp(text, name, length) == 0 && std::sscanf(text + length, ":%d:%d", &call, &wanted) == 2 && n == call)
+      code = wanted;
+    Log(name, code);
+  }
+  errno = kept;
+  return code;
+}
+
+template <typename Function>
+Function* Next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+#define MR_REFUSED(name, index, failed)                                                 \
+  if (const int code = Injected(name, index, __builtin_return_address(0)); code != 0) { \
+    errno = code;                                                                       \
+    return failed;                                                                      \
+  }
+
+extern "C" {
+
+void* mmap(void* address, size_t length, int protection, int flags, int file, off_t offset) noexcept {
+  MR_REFUSED("mmap", 0, MAP_FAILED)
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, file, offset));
+}
+
+void* mremap(void* address, size_t old_size, size_t new_size, int flags, ...) noexcept {
+  va_list rest;
+  va_start(rest, flags);
+  void* const to = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : nullptr;
+  va_end(rest);
+  MR_REFUSED("mremap", 1, MAP_FAILED)
+  return reinterpret_cast<void*>(syscall(SYS_mremap, address, old_size, new_size, flags, to));
+}
+
+int mprotect(void* address, size_t length, int protection) noexcept {
+  MR_REFUSED("mprotect", 2, -1)
+  return static_cast<int>(syscall(SYS_mprotect, address, length, protection));
+}
+
+int memfd_create(const char* name, unsigned int flags) noexcept {
+  MR_REFUSED("memfd_create", 3, -1)
+  return static_cast<int>(syscall(SYS_memfd_create, name, flags));
+}
+
+int ftruncate(int file, off_t length) noexcept {
+  MR_REFUSED("ftruncate", 4, -1)
+  return static_cast<int>(syscall(SYS_ftruncate, file, length));
+}
+
+int madvise(void* address, size_t length, int advice) noexcept {
+  MR_REFUSED("madvise", 5, -1)
+  return static_cast<int>(syscall(SYS_madvise, address, length, advice));
+}
+
+int mlock(const void* address, size_t length) noexcept {
+  MR_REFUSED("mlock", 6, -1)
+  return static_cast<int>(syscall(SYS_mlock, address, length));
+}
+
+int sigaction(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
+  MR_REFUSED("sigaction", 7, -1)
+  return Next<int(int, const struct sigaction*, struct sigaction*)>("sigaction")(signal, action, old);
+}
+
+int sigaltstack(const stack_t* stack, stack_t* old) noexcept {
+  MR_REFUSED("sigaltstack", 8, -1)
+  return Next<int(const stack_t*, stack_t*)>("sigaltstack")(stack, old);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) noexcept {
+  if (const int code = Injected("pthread_create", 9, __builtin_return_address(0)); code != 0) return code;
+  return Next<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create")(thread, attributes,
+                                                                                                 run, argument);
+}
+
+void* dlopen(const char* path, int flags) noexcept {
+  // The loader keeps the message of its last failure, so this one fails by a file that is not there.
+  if (Injected("dlopen", 10, __builtin_return_address(0)) != 0) path = "/nonexistent/refused.so";
+  return Next<void*(const char*, int)>("dlopen")(path, flags);
+}
+
+}  // extern "C"
