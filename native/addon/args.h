@@ -22,6 +22,15 @@
 
 namespace millrace {
 
+/// What a function was defined with, where that is not the Environment.
+template <typename Self>
+Self& SelfOf(napi_env env, napi_callback_info info) {
+  void* data = nullptr;
+  size_t count = 0;
+  napi_get_cb_info(env, info, &count, nullptr, nullptr, &data);
+  return *static_cast<Self*>(data);
+}
+
 template <size_t N>
 class Args {
  public:

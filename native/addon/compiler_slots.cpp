@@ -36,17 +36,6 @@ struct AllTurns {
   }
 };
 
-namespace {
-
-CompilerSlots& Of(napi_env env, napi_callback_info info) {
-  void* data = nullptr;
-  size_t count = 0;
-  napi_get_cb_info(env, info, &count, nullptr, nullptr, &data);
-  return *static_cast<CompilerSlots*>(data);
-}
-
-}  // namespace
-
 void CompilerSlots::Define(napi_env env, napi_value exports) {
   auto* slots = new CompilerSlots();
   const auto function = [slots](const char* name, napi_callback call) {
@@ -73,7 +62,7 @@ napi_value CompilerSlots::Open(napi_env env, napi_callback_info info) {
   std::shared_ptr<Port> port = Port::Open(env, args[0]);
   if (port == nullptr)
     return ThrowStatus(env, "openCompilerSlots", Status(StatusCode::kInternal, "creating a thread-safe function"));
-  CompilerSlots& self = Of(env, info);
+  auto& self = SelfOf<CompilerSlots>(env, info);
   std::lock_guard lock(AllTurns::Instance().mutex);
   std::swap(self.port_, port);
   return nullptr;
@@ -84,7 +73,7 @@ napi_value CompilerSlots::Take(napi_env env, napi_callback_info info) {
   const uint32_t limit = args.U32(0);
   args.Require(limit > 0);
   if (!args.ok()) return args.Throw("takeCompilerSlot");
-  CompilerSlots& self = Of(env, info);
+  auto& self = SelfOf<CompilerSlots>(env, info);
   AllTurns& all = AllTurns::Instance();
   std::lock_guard lock(all.mutex);
   if (self.port_ == nullptr) return args.Throw("takeCompilerSlot");
@@ -99,13 +88,13 @@ napi_value CompilerSlots::Take(napi_env env, napi_callback_info info) {
 }
 
 napi_value CompilerSlots::Granted(napi_env env, napi_callback_info info) {
-  CompilerSlots& self = Of(env, info);
+  auto& self = SelfOf<CompilerSlots>(env, info);
   std::lock_guard lock(AllTurns::Instance().mutex);
   return NumberValue(env, std::exchange(self.granted_, 0));
 }
 
 napi_value CompilerSlots::Give(napi_env env, napi_callback_info info) {
-  CompilerSlots& self = Of(env, info);
+  auto& self = SelfOf<CompilerSlots>(env, info);
   AllTurns& all = AllTurns::Instance();
   std::shared_ptr<Port> next;
   {

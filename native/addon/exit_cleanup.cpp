@@ -12,13 +12,6 @@ namespace {
 /// How long the end of an environment waits for its killed children.
 constexpr auto kDeadline = std::chrono::milliseconds(100);
 
-ExitCleanup* Of(napi_env env, napi_callback_info info) {
-  void* data = nullptr;
-  size_t count = 0;
-  napi_get_cb_info(env, info, &count, nullptr, nullptr, &data);
-  return static_cast<ExitCleanup*>(data);
-}
-
 }  // namespace
 
 void ExitCleanup::Define(napi_env env, napi_value exports) {
@@ -41,7 +34,7 @@ napi_value ExitCleanup::KeepGroup(napi_env env, napi_callback_info info) {
   const bool is_running = args.Bool(1);
   args.Require(pid > 1 && pid <= INT32_MAX);
   if (!args.ok()) return args.Throw("keepGroup");
-  std::set<pid_t>& groups = Of(env, info)->groups_;
+  std::set<pid_t>& groups = SelfOf<ExitCleanup>(env, info).groups_;
   if (is_running) {
     groups.insert(static_cast<pid_t>(pid));
   } else {
@@ -51,7 +44,7 @@ napi_value ExitCleanup::KeepGroup(napi_env env, napi_callback_info info) {
 }
 
 napi_value ExitCleanup::KeepChildren(napi_env env, napi_callback_info info) {
-  Of(env, info)->ends_all_children_ = true;
+  SelfOf<ExitCleanup>(env, info).ends_all_children_ = true;
   return nullptr;
 }
 
@@ -61,7 +54,7 @@ napi_value ExitCleanup::KeepFolder(napi_env env, napi_callback_info info) {
   const bool is_there = args.Bool(1);
   args.Require(path.starts_with('/'));
   if (!args.ok()) return args.Throw("keepFolder");
-  std::set<std::string>& folders = Of(env, info)->folders_;
+  std::set<std::string>& folders = SelfOf<ExitCleanup>(env, info).folders_;
   if (is_there) {
     folders.insert(path);
   } else {
