@@ -100,7 +100,7 @@ MR_TEST(a_free_that_waits_for_the_allocation_is_not_waited_for) {
   const Ticket waiting = rig.Wait(full.a, rig, full.b, made);
   rig.Wait(full.c, rig, full.a, waiting);
   const Ticket freed = rig.Free(full.c, Handle(0));
-  MR_EXPECT(rig.Parks(full.a, ParkReason::kPoint) && rig.Parks(full.c, ParkReason::kPoint));
+  MR_EXPECT(rig.Parks(full.a, ParkReason::kPoint) && rig.Parks(full.c, ParkReason::kPoint) && rig.HasReadAll());
   rig.channel->ReleaseHold(full.b, held);
   MR_EXPECT(rig.Completes(full.b, made) && full.IsOutOfMemory(full.b));
   MR_EXPECT(rig.Completes(full.c, freed));
@@ -114,7 +114,7 @@ MR_TEST(a_free_that_comes_to_wait_for_the_allocation_is_given_up) {
   const Ticket held_a = rig.Hold(full.a);
   rig.Wait(full.a, rig, full.b, made);
   const Ticket freed = rig.Free(full.a, Handle(0));
-  MR_EXPECT(rig.Parks(full.a, ParkReason::kHold) && rig.Parks(full.b, ParkReason::kHold));
+  MR_EXPECT(rig.Parks(full.a, ParkReason::kHold) && rig.Parks(full.b, ParkReason::kHold) && rig.HasReadAll());
   rig.channel->ReleaseHold(full.b, held_b);
   MR_EXPECT(rig.Parks(full.b, ParkReason::kMemory));
   rig.channel->ReleaseHold(full.a, held_a);
@@ -145,9 +145,7 @@ MR_TEST(of_two_allocations_that_wait_for_each_others_frees_one_fails_and_the_oth
   const Ticket held_b = rig.Hold(full.b);
   const Ticket made_b = rig.Alloc(full.b, Handle(3), 50);
   rig.Free(full.b, Handle(1));
-  MR_EXPECT(rig.Parks(full.a, ParkReason::kHold) && rig.Parks(full.b, ParkReason::kHold));
-  // The free of b has been read when a later record has ended.
-  MR_EXPECT(rig.Completes(rig.Stream(), 1));
+  MR_EXPECT(rig.Parks(full.a, ParkReason::kHold) && rig.Parks(full.b, ParkReason::kHold) && rig.HasReadAll());
   rig.channel->ReleaseHold(full.a, held_a);
   MR_EXPECT(rig.Parks(full.a, ParkReason::kMemory));
   rig.channel->ReleaseHold(full.b, held_b);
@@ -168,7 +166,7 @@ MR_TEST(a_free_behind_an_unissued_point_of_another_device_is_not_waited_for) {
   MR_EXPECT(other.Parks(far, ParkReason::kHold));
   rig.Wait(a, other, far, held);
   rig.Free(a, Handle(0));
-  MR_EXPECT(rig.Parks(a, ParkReason::kPoint));
+  MR_EXPECT(rig.Parks(a, ParkReason::kPoint) && rig.HasReadAll());
   const Ticket made = rig.Alloc(b, Handle(1), 50);
   MR_EXPECT(rig.Completes(b, made));
   MR_EXPECT_EQ(rig.Failures(b).size(), 1u);

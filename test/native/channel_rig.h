@@ -179,6 +179,8 @@ class Rig {
       return false;
     });
   }
+  /// Records behind one that parked its stream have been read when a later record of another stream has ended.
+  bool HasReadAll() { return Completes(Stream(), 1); }
   bool Logs(const std::string& line) {
     return Eventually([&] { return log->Find(line) >= 0; });
   }

@@ -21,6 +21,12 @@ bool IsIdle(uint64_t handle) {
       [&] { return cuda::Cuda().cuStreamQuery(reinterpret_cast<cuda::CUstream>(handle)) == cuda::CUDA_SUCCESS; });
 }
 
+/// A stream that an earlier test left busy would be taken later than newer ones.
+bool AreAllIdle(Opened& opened) {
+  cuda::Context& context = *static_cast<cuda::Device&>(*opened.device).context();
+  return Eventually([&] { return cuda::OwnStreams().AreIdle(context); });
+}
+
 /// Opens a stream, gives it work, waits for it and closes it. Returns its handle.
 uint64_t Round(Opened& opened, int slot, int32_t priority = 0) {
   auto stream = opened.NewStream(slot, priority);
@@ -48,6 +54,7 @@ MR_TEST(StreamsOneAfterAnotherAreOneOfTheDriver) {
 MR_TEST(NoTwoOpenStreamsAreTheSame) {
   Opened opened(0);
   Opened same(0);
+  MR_REQUIRE(AreAllIdle(opened));
   std::vector<std::unique_ptr<hal::Stream>> open;
   std::set<uint64_t> now;
   std::set<uint64_t> ever;
@@ -73,6 +80,7 @@ MR_TEST(NoTwoOpenStreamsAreTheSame) {
 // The driver assigns queues in creation order, so the first streams have separate queues.
 MR_TEST(TheFirstMadeIsTheFirstUsedAgain) {
   Opened opened(0);
+  MR_REQUIRE(AreAllIdle(opened));
   std::vector<std::unique_ptr<hal::Stream>> open;
   std::vector<uint64_t> handles;
   for (int i = 0; i < 40; ++i) {
@@ -81,6 +89,7 @@ MR_TEST(TheFirstMadeIsTheFirstUsedAgain) {
   }
   std::reverse(open.begin(), open.end());
   for (auto& stream : open) stream.reset();
+  MR_REQUIRE(AreAllIdle(opened));
   for (int i = 0; i < 40; ++i) {
     open[i] = opened.NewStream(0);
     MR_EXPECT_EQ(open[i]->NativeHandle(), handles[i]);
@@ -108,6 +117,7 @@ MR_TEST(PrioritiesAreKeptApart) {
 // Foreign code with a stream's handle may have submitted work that its owner does not know.
 MR_TEST(AStreamThatHasWorkIsNotUsedAgain) {
   Opened opened(0);
+  MR_REQUIRE(AreAllIdle(opened));
   Gate gate(opened);
   auto first = opened.NewStream(0);
   const uint64_t handle = first->NativeHandle();
@@ -144,9 +154,7 @@ MR_TEST(AClosedStreamIsStillNobodyElses) {
 MR_TEST(MoreThanAFewDozenAreNotKept) {
   if (!OnFake()) return;
   Opened opened(0);
-  // A stream that an earlier test left busy would be taken later than newer ones.
-  cuda::Context& context = *static_cast<cuda::Device&>(*opened.device).context();
-  MR_REQUIRE(Eventually([&] { return cuda::OwnStreams().AreIdle(context); }));
+  MR_REQUIRE(AreAllIdle(opened));
   std::vector<std::unique_ptr<hal::Stream>> open;
   std::vector<uint64_t> first;
   for (int i = 0; i < 200; ++i) {
