@@ -129,9 +129,9 @@ export function isLaunch(tokens: readonly Token[], at: number, mark: '<' | '>' =
 }
 
 /** For each bracket, its partner, even of another kind; -1 without one. Computed once per source. */
-const partners = new WeakMap<readonly Token[], Int32Array>();
+const partners = new WeakMap<readonly SourceToken[], Int32Array>();
 
-function partnersOf(tokens: readonly Token[]): Int32Array {
+function partnersOf(tokens: readonly SourceToken[]): Int32Array {
   const known = partners.get(tokens);
   if (known) return known;
   const found = new Int32Array(tokens.length).fill(-1);
@@ -149,7 +149,7 @@ function partnersOf(tokens: readonly Token[]): Int32Array {
 }
 
 /** The index of the bracket that closes the one at `open`, or the number of tokens. */
-export function closing(tokens: readonly Token[], open: number): number {
+export function closing(tokens: readonly SourceToken[], open: number): number {
   const found = partnersOf(tokens)[open] ?? -1;
   return found > open ? found : tokens.length;
 }

@@ -1,5 +1,6 @@
 // What nvcc accepts, written so that every compiler takes it. Lines and, but for `constexpr`, columns stay.
 import { declarationsOf } from '../read/declarations.js';
+import { directivesOf, withoutDirectives } from '../read/directives.js';
 import { withoutComments } from '../read/tokens.js';
 
 /** Moves the space of `extern "C"__global__`, where C++11 reads one literal with a suffix. */
@@ -50,7 +51,7 @@ export function withConstantExpressions(source: string): string {
   return made + source.slice(copied);
 }
 
-const DIRECTIVE_OR_INSTANTIATION = /^[ \t]*#(?:\\\r?\n|[^\n])*|\b(?:extern\s+)?template\b(?!\s*<)[^;{}]*;/gm;
+const INSTANTIATION = /\b(?:extern\s+)?template\b(?!\s*<)[^;{}]*;/g;
 /** In a macro, it may end with the macro. */
 const IN_MACRO = /\b(?:extern\s+)?template\b(?!\s*<)[^;{}]*;?/g;
 
@@ -60,13 +61,23 @@ const IN_MACRO = /\b(?:extern\s+)?template\b(?!\s*<)[^;{}]*;?/g;
  */
 export function withoutInstantiations(source: string): string {
   if (!/\btemplate\b(?!\s*<)/.test(source)) return source;
-  return source.replace(DIRECTIVE_OR_INSTANTIATION, (text) =>
-    /^\s*#/.test(text) ? text.replace(IN_MACRO, withoutSpecified) : withoutSpecified(text),
-  );
+  const text = withoutComments(source);
+  const inMacros = directivesOf(text).flatMap(({ rest, end }) => spansOf(rest, IN_MACRO, end - rest.length));
+  const found = [...spansOf(withoutDirectives(text), INSTANTIATION, 0), ...inMacros].toSorted((a, b) => a.start - b.start);
+  let made = '';
+  let copied = 0;
+  for (const { start, end } of found) {
+    if (start < copied) continue;
+    // A backslash continues a macro.
+    made += source.slice(copied, start) + source.slice(start, end).replace(/[^\s\\]/g, ' ');
+    copied = end;
+  }
+  return made + source.slice(copied);
 }
 
 /** Not `object.template call<T>(x)`, which has no specifier. */
-function withoutSpecified(text: string): string {
-  const isOne = text.includes('(') && /\b(?:__(?:global|device|host|forceinline|noinline)__|inline)\b/.test(text);
-  return isOne ? text.replace(/[^\s\\]/g, ' ') : text;
+function spansOf(text: string, pattern: RegExp, at: number): { readonly start: number; readonly end: number }[] {
+  return [...text.matchAll(pattern)]
+    .filter(([one]) => one.includes('(') && /\b(?:__(?:global|device|host|forceinline|noinline)__|inline)\b/.test(one))
+    .map(({ 0: one, index }) => ({ start: at + index, end: at + index + one.length }));
 }

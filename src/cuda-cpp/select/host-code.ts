@@ -3,8 +3,8 @@
 // Spaces replace the removed code, so lines, columns and directives stay.
 import { joinedNames } from './joined-names.js';
 import { type DeclarationText, declarationsOf } from '../read/declarations.js';
-import { type Macro, macrosIn, withoutDirectives, withoutIncludes } from '../read/directives.js';
-import { type SourceToken, withoutComments, wordsOf } from '../read/tokens.js';
+import { directivesOf, type Macro, macrosIn, withoutDirectives, withoutIncludes } from '../read/directives.js';
+import { closing, type SourceToken, withoutComments, wordsOf } from '../read/tokens.js';
 
 /** Libraries of the host by their prefixes; CUDA's complex numbers, textures and surfaces are for both. */
 const API =
@@ -210,12 +210,13 @@ function removing(
       ),
     )
     .toSorted((a, b) => a.start - b.start || b.end - a.end);
+  const directives = onlyDirectives(source, text);
   let made = '';
   let copied = 0;
   for (const { start, end } of gone) {
     // Inside of another one.
     if (end <= copied) continue;
-    made += source.slice(copied, start) + blank(source.slice(start, end));
+    made += source.slice(copied, start) + directives.slice(start, end);
     copied = end;
   }
   return made + source.slice(copied);
@@ -304,19 +305,11 @@ function hostCalls(
   macros: ReadonlySet<string>,
 ): readonly { readonly from: number; readonly to: number }[] {
   const found: { from: number; to: number }[] = [];
-  const close = (open: number): number => {
-    let at = open;
-    for (let depth = 0; at < tokens.length; at++) {
-      if (/^[([{]$/.test(tokens[at]!.text)) depth++;
-      else if (/^[)\]}]$/.test(tokens[at]!.text) && --depth === 0) break;
-    }
-    return at + 1;
-  };
   for (const { macrosFrom, to } of declarations.filter(({ isMember }) => !isMember)) {
     let at = macrosFrom;
     while (at < to && macros.has(tokens[at]!.text)) {
       const from = at++;
-      for (const open of ['(', '{']) if (tokens[at]?.text === open) at = close(at);
+      for (const open of ['(', '{']) if (tokens[at]?.text === open) at = closing(tokens, at) + 1;
       if (tokens[at]?.text === ';') at++;
       found.push({ from, to: at });
     }
@@ -387,14 +380,14 @@ function hasEvidence(tokens: readonly SourceToken[], { from, to }: DeclarationTe
   return false;
 }
 
-/** Replaces all but line breaks and directives with spaces. */
-function blank(text: string): string {
-  let isDirective = false;
-  const lines = text.split('\n').map((line, at) => {
-    isDirective ||= at > 0 && /^[ \t]*#/.test(line);
-    if (!isDirective) return line.replace(/[^\r]/g, ' ');
-    isDirective = /\\\r?$/.test(line);
-    return line;
-  });
-  return lines.join('\n');
+/** The source with spaces in place of all but line breaks and directives. */
+function onlyDirectives(source: string, text: string): string {
+  let made = '';
+  let copied = 0;
+  const blank = (end: number): string => source.slice(copied, end).replace(/[^\r\n]/g, ' ');
+  for (const { start, end } of directivesOf(text)) {
+    made += blank(start) + source.slice(start, end);
+    copied = end;
+  }
+  return made + blank(source.length);
 }

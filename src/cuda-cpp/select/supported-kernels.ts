@@ -2,6 +2,7 @@
 // built without it.
 import { type Library, onlyFor, withoutUnusedIncludes } from './host-code.js';
 import { withoutUntakenBranches } from '../read/conditions.js';
+import { macrosIn } from '../read/directives.js';
 import { globalFunctions } from '../read/global-functions.js';
 import { blanked, tokenize, withoutComments } from '../read/tokens.js';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
@@ -83,9 +84,7 @@ function withoutUnusedNamespace(source: string): string {
 
 /** The macros that the device and the options define. */
 function macrosAtStart(options: readonly string[]): ReadonlyMap<string, string> {
-  const given = [...macrosOf(options).directives.matchAll(/^#define (\w+) (.*)$/gm)].map(
-    ([, name = '', value = '']) => [name, value] as const,
-  );
+  const given = macrosIn(macrosOf(options).directives).map(({ name, parameters, body }) => [name, parameters ? '?' : body.trim()] as const);
   return new Map([...CUDA_MACROS, ['MILLRACE_CPU_DEVICE', '1'], ...given]);
 }
 

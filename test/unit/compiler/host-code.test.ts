@@ -1,6 +1,7 @@
 // Which declarations of a source are the host's.
 import { expect, test } from 'vitest';
 import { cudaKernel } from '../../../src/compiler/definitions/cuda-kernel.js';
+import { withoutInstantiations } from '../../../src/cuda-cpp/select/dialect.js';
 import { onlyFor, withoutHostCode } from '../../../src/cuda-cpp/select/host-code.js';
 import { cudaModule } from '../../../src/cuda-module.js';
 import { input, output } from '../../../src/core/kernels/kernel.js';
@@ -43,6 +44,11 @@ test.each([
     ['#define MAKE(T) \\', '  template void h(T*)'],
   ],
   ['a class with members of the host only', 'struct T { cudaEvent_t e; T() { cudaEventCreate(&e); } };', []],
+  [
+    'lines of its comments that begin as directives do, but not directives',
+    'void run(float* y) {\n/* Steps:\n# first\n#define N 3\n*/\n#if 1 \\ \n  && 1\n  k<<<1, 1>>>(y);\n#endif\n}',
+    ['#if 1 \\', '  && 1', '#endif'],
+  ],
   [
     'a variable of the host',
     'static std::vector<float> values(10);\nstd::atomic<int> count{0};\nstatic cudaStream_t stream = nullptr;',
@@ -166,6 +172,23 @@ REGISTER_OP("X").Input("a: float").Shape([](Context* c) { return 1; });
 DEFINE_int32(n, 10, "count");`;
   const lines = onlyFor(`${calls}\n${kept}`, ['k']).split('\n');
   expect(lines.filter((line) => line.trim() !== '')).toEqual(kept.split('\n'));
+});
+
+test('explicit instantiations go, also in macros, but for those in strings and comments', () => {
+  const rest = withoutInstantiations(`template <typename T> __global__ void k(T* y);
+template __global__ void k<int>(int*); // template inline f();
+#define MAKE(T) \\
+  template __global__ void k<T>(T*)
+const char* text = "template inline f();"; auto x = y.template f<int>();
+`);
+  expect(rest.replace(/ +$/gm, '').split('\n')).toEqual([
+    'template <typename T> __global__ void k(T* y);',
+    `${' '.repeat(39)}// template inline f();`,
+    '#define MAKE(T) \\',
+    '',
+    'const char* text = "template inline f();"; auto x = y.template f<int>();',
+    '',
+  ]);
 });
 
 test('main goes if a macro stands for its head', () => {
