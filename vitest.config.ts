@@ -35,11 +35,10 @@ const TARGET_TEST = 'test/conformance/target.test.ts';
 // Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
 const LONG = IS_LONG ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
 
-// Files that mostly wait, for child processes and for time to pass.
-const WAITING = [
-  'test/examples/**/*.test.ts',
-  'test/process/{arguments,awaits,cli,cli-build,compilers,copies,cpu-pool,failing-builds,frozen,graph-image,hung-gpu,kernel-faults}.test.ts',
-  'test/process/{every-failure,lifetime,local-memory,lost-control,ownership,readme,teardown,top,watching}.test.ts',
+// Files that measure time, or need the cores for kernels that run side by side. The other processes mostly wait, for children and for time to pass.
+const MEASURING = [
+  'test/conformance/alone/*.test.ts',
+  'test/process/{driver-calls,loop-turns,loop-turns-of-items,runaway,steady-pipelines}.test.ts',
 ];
 const PAIRED = ['test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts'];
 
@@ -94,12 +93,10 @@ export default defineConfig({
         })),
       ]),
       ...phase(1, 3, [
-        { name: 'programs', include: WAITING },
+        { name: 'programs', include: ['test/{examples,process,reactive}/*.test.ts'], exclude: [...PAIRED, ...MEASURING] },
         { name: 'package', include: ['test/package/*.test.ts'] },
       ]),
-      ...phase(2, 1, [
-        { name: 'alone', include: ['test/{conformance/alone,process,reactive}/*.test.ts'], exclude: [...PAIRED, ...WAITING] },
-      ]),
+      ...phase(2, 1, [{ name: 'alone', include: MEASURING }]),
     ],
   },
 });

@@ -80,10 +80,13 @@ defineChapter((target) => {
       expect(wrong).toEqual([]);
     }
 
-    // The fake driver compiles each kernel for the CPU and runs it thread by thread: a type of each kind and width.
-    const isFake = target.name.startsWith('fake');
-    const sortedTypes = Object.entries(ELEMENTS).filter(([dtype]) => !isFake || IS_LONG || ['u8', 'i64', 'f16', 'f32'].includes(dtype));
-    for (const [dtype, element] of sortedTypes) {
+    // The fake driver compiles each kernel for the CPU and runs it thread by thread: a type of each kind and width, and one of them in both orders.
+    const isShort = target.name.startsWith('fake') && !IS_LONG;
+    const BOTH = [false, true];
+    const FEW: Readonly<Record<string, readonly boolean[]>> = { u8: [true], i64: [false], f16: [true], f32: BOTH };
+    for (const [dtype, element] of Object.entries(ELEMENTS)) {
+      const orders = isShort ? FEW[dtype] : BOTH;
+      if (orders === undefined) continue;
       rule('S1112', `sorts rows of ${dtype} of several tiles`, async () => {
         const { device } = chapter;
         const random = randomFrom(dtype.length * 31 + dtype.charCodeAt(1));
@@ -94,7 +97,7 @@ defineChapter((target) => {
         ] as const) {
           const values = Array.from({ length: rows * length }, () => element(random));
           using x = device.from(hostOf(dtype as DType, values), { shape: [rows, length], dtype: dtype as DType });
-          for (const isDescending of [false, true]) await compare(values, x as DeviceArray, 1, isDescending, k);
+          for (const isDescending of orders) await compare(values, x as DeviceArray, 1, isDescending, k);
         }
       });
     }
@@ -135,6 +138,7 @@ defineChapter((target) => {
     });
 
     for (const dtype of ['f32', 'f64', 'i32', 'u8', 'bool'] as const) {
+      if (isShort && (dtype === 'f64' || dtype === 'i32')) continue;
       rule('S1113', `scans rows of ${dtype} of several tiles and chunks`, async () => {
         const { device } = chapter;
         for (const [rows, length] of [

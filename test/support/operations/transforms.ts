@@ -79,10 +79,30 @@ function mirrored(length: number): (re: number[], im: number[]) => readonly [num
 }
 
 const NORMS = ['backward', 'ortho', 'forward', undefined] as const;
+type Name = 'fft' | 'ifft' | 'rfft' | 'irfft';
 
-function fourier(name: 'fft' | 'ifft' | 'rfft' | 'irfft'): Maker {
-  const isReal = name === 'rfft';
+/** What an operation gives for the numbers `of`, and what each of them must be multiplied with. */
+export function transformOf(
+  name: Name,
+  of: Spectrum,
+  axes: readonly number[],
+  sizes: readonly number[],
+  norm: (typeof NORMS)[number],
+): readonly [Spectrum, scale: number] {
   const isInverse = name.startsWith('i');
+  const last = axes.at(-1)!;
+  let now = of;
+  for (const [at, axis] of axes.entries()) {
+    const size = sizes[at]!;
+    if (name === 'irfft' && axis === last) now = along(now, axis, Math.trunc(size / 2) + 1, size, mirrored(size));
+    else now = along(now, axis, size, name === 'rfft' && axis === last ? Math.trunc(size / 2) + 1 : size, transform(isInverse ? 1 : -1));
+  }
+  const count = countOf(sizes);
+  return [now, norm === 'ortho' ? 1 / Math.sqrt(count) : ((norm ?? 'backward') === 'backward') === isInverse ? 1 / count : 1];
+}
+
+function fourier(name: Name): Maker {
+  const isReal = name === 'rfft';
   return (one) => {
     one.range = 'small';
     const dtype = one.choose(DTYPES);
@@ -104,14 +124,8 @@ function fourier(name: 'fft' | 'ifft' | 'rfft' | 'irfft'): Maker {
     const z = one.held(dtype, isReal ? extents : [...extents, 2]);
     const values = valuesOf(z).map((value) => Number(cast(value, computed)));
     const parts = isReal ? [values, values.map(() => 0)] : [0, 1].map((part) => values.filter((_, n) => n % 2 === part));
-    let now: Spectrum = { shape: extents, re: Float64Array.from(parts[0]!), im: Float64Array.from(parts[1]!) };
-    for (const [at, axis] of axes.entries()) {
-      const size = sizes[at]!;
-      if (name === 'irfft' && axis === last) now = along(now, axis, Math.trunc(size / 2) + 1, size, mirrored(size));
-      else now = along(now, axis, size, isReal && axis === last ? Math.trunc(size / 2) + 1 : size, transform(isInverse ? 1 : -1));
-    }
-    const count = countOf(sizes);
-    const scale = norm === 'ortho' ? 1 / Math.sqrt(count) : ((norm ?? 'backward') === 'backward') === isInverse ? 1 / count : 1;
+    const whole = { shape: extents, re: Float64Array.from(parts[0]!), im: Float64Array.from(parts[1]!) };
+    const [now, scale] = transformOf(name, whole, axes, sizes, norm);
     const slack = errors(now, axes).map((size) => size * scale * ERROR[computed]);
     const isPair = name !== 'irfft';
     const exact: Value[] = [...now.re].flatMap((value, n) => (isPair ? [value * scale, now.im[n]! * scale] : [value * scale]));

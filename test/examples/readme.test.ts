@@ -6,6 +6,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
+import { useQuickCompiler } from '../support/use-quick-compiler.js';
+
+// The programs are run for what they print.
+useQuickCompiler();
 
 interface Program {
   readonly title: string;
