@@ -2,6 +2,7 @@
 // Thread: owner.
 import { RecordedCopy } from '../protocol/protocol.gen.js';
 import type { OperationKind } from '../core/base/snapshots.js';
+import { KINDS, NUMBER_OF_KIND } from '../core/timeline/operation-log.js';
 import type { AwaitedPoint, Parked, RecordedOperation } from './recorded.js';
 
 /** The numbers of a ticket. 0: not known. */
@@ -14,19 +15,46 @@ const END = 5;
 const TOGETHER = 6;
 /** Of a launch its threads, of a copy the negative of 1 and its RecordedCopy. */
 const SHAPE = 7;
-const NUMBERS = 8;
+/** Numbers of a kind, and of the labels of the operation and of its stream: streams use a slot one after the other. */
+const KIND = 8;
+const LABEL = 9;
+const STREAM = 10;
+const NUMBERS = 11;
 const FIRST_TICKETS = 64;
+
+/** Texts by numbers. 0: none. */
+class Numbered {
+  readonly #texts: (string | undefined)[] = [undefined];
+  readonly #numbers: Map<string, number> = new Map();
+  #last: string | undefined;
+  #lastNumber = 0;
+
+  of(text: string | undefined): number {
+    if (text === this.#last) return this.#lastNumber;
+    let number = text === undefined ? 0 : this.#numbers.get(text);
+    if (number === undefined) this.#numbers.set(text as string, (number = this.#texts.push(text) - 1));
+    [this.#last, this.#lastNumber] = [text, number];
+    return number;
+  }
+
+  at(number: number): string | undefined {
+    return this.#texts[number];
+  }
+
+  get count(): number {
+    return this.#texts.length;
+  }
+}
 
 export class OperationColumns {
   label: string | undefined;
   #first = 0;
   #length = 0;
   #numbers = new Float64Array(FIRST_TICKETS * NUMBERS);
-  /** Undefined: a record that only orders others. */
-  #kinds: (OperationKind | undefined)[] = [];
-  /** Of the operation, and of its stream: streams use a slot one after the other. */
-  #labels: (string | undefined)[] = [];
-  #streams: (string | undefined)[] = [];
+  #texts = new Numbered();
+  /** The label that the stream had last, and its number. */
+  #streamLabel: string | undefined;
+  #stream = 0;
   readonly #parked: Map<number, Parked[]> = new Map();
   readonly #after: Map<number, AwaitedPoint> = new Map();
   /** The places of calls. */
@@ -36,6 +64,11 @@ export class OperationColumns {
   /** Tickets with a row. */
   get length(): number {
     return this.#length;
+  }
+
+  /** How many labels it has. */
+  get texts(): number {
+    return this.#texts.count;
   }
 
   /** The row of a ticket, which is made if there is none; -1 for one that was dropped. Later calls of `at` and `drop` move rows. */
@@ -51,24 +84,26 @@ export class OperationColumns {
 
   named(row: number, id: number, kind: OperationKind, label: string | undefined, bytes: number | undefined): void {
     if (row < 0) return;
-    this.#kinds[row] = kind;
-    this.#labels[row] = label;
-    this.#streams[row] = this.label;
-    this.#numbers[row * NUMBERS + ID] = id;
-    this.#numbers[row * NUMBERS + BYTES] = bytes ?? NaN;
+    const numbers = this.#numbers;
+    const at = row * NUMBERS;
+    numbers[at + KIND] = NUMBER_OF_KIND[kind];
+    numbers[at + LABEL] = this.#texts.of(label);
+    numbers[at + STREAM] = this.#ofStream();
+    numbers[at + ID] = id;
+    numbers[at + BYTES] = bytes ?? NaN;
   }
 
   /** It waits for another stream, or for a function. */
   waits(row: number, after: AwaitedPoint | undefined): void {
     if (row < 0) return;
-    this.#kinds[row] = after === undefined ? 'host' : 'wait';
-    this.#streams[row] = this.label;
+    this.#numbers[row * NUMBERS + KIND] = NUMBER_OF_KIND[after === undefined ? 'host' : 'wait'];
+    this.#numbers[row * NUMBERS + STREAM] = this.#ofStream();
     if (after !== undefined) this.#after.set(this.#first + row, after);
   }
 
   /** `kind`: of the record, in case no operation names it. */
   submitted(row: number, ms: number, kind: OperationKind | undefined): void {
-    this.#kinds[row] ??= kind;
+    this.#isOf(row, kind);
     this.#numbers[row * NUMBERS + SUBMITTED] = ms;
   }
 
@@ -94,7 +129,7 @@ export class OperationColumns {
   }
 
   issued(row: number, ms: number, kind: OperationKind | undefined): void {
-    this.#kinds[row] ??= kind;
+    this.#isOf(row, kind);
     this.#numbers[row * NUMBERS + ISSUED] = ms;
   }
 
@@ -110,10 +145,10 @@ export class OperationColumns {
     const gone = Math.min(count, this.#length);
     this.#numbers.copyWithin(0, gone * NUMBERS, this.#length * NUMBERS);
     this.#numbers.fill(0, (this.#length - gone) * NUMBERS, this.#length * NUMBERS);
-    for (const column of [this.#kinds, this.#labels, this.#streams]) column.splice(0, gone);
     this.#first += gone;
     this.#length -= gone;
     this.#droppedTo = this.#first - 1;
+    if (this.#texts.count > 2 * this.#length) this.#forgetTexts();
     for (const map of [this.#parked, this.#after, this.#sites]) {
       for (const ticket of map.keys()) if (ticket < this.#first) map.delete(ticket);
     }
@@ -124,19 +159,20 @@ export class OperationColumns {
   operations(device: string, slot: number): RecordedOperation[] {
     const found: RecordedOperation[] = [];
     for (let row = 0; row < this.#length; row++) {
-      const kind = this.#kinds[row];
+      const numberAt = (column: number): number => this.#numbers[row * NUMBERS + column] as number;
+      const kind = KINDS[numberAt(KIND)];
+      // A record that only orders others.
       if (kind === undefined) continue;
       const ticket = this.#first + row;
-      const numberAt = (column: number): number => this.#numbers[row * NUMBERS + column] as number;
       const [id, bytes, submittedMs, issuedMs] = [numberAt(ID), numberAt(BYTES), numberAt(SUBMITTED), numberAt(ISSUED)];
       const [startMs, endMs, timedTogether] = [numberAt(START), numberAt(END), numberAt(TOGETHER)];
-      const label = this.#labels[row];
+      const label = this.#texts.at(numberAt(LABEL));
       const parked = this.#parked.get(ticket);
       const after = this.#after.get(ticket);
       const at = this.#sites.get(ticket);
       found.push({
         device,
-        stream: this.#streams[row] ?? this.label ?? `stream ${slot} of another thread`,
+        stream: this.#texts.at(numberAt(STREAM)) ?? this.label ?? `stream ${slot} of another thread`,
         slot,
         ticket,
         kind,
@@ -156,22 +192,36 @@ export class OperationColumns {
     return found;
   }
 
+  /** Unless an operation names the record. */
+  #isOf(row: number, kind: OperationKind | undefined): void {
+    if (kind !== undefined) this.#numbers[row * NUMBERS + KIND] ||= NUMBER_OF_KIND[kind];
+  }
+
+  #ofStream(): number {
+    if (this.label !== this.#streamLabel) [this.#streamLabel, this.#stream] = [this.label, this.#texts.of(this.label)];
+    return this.#stream;
+  }
+
+  /** Those that no row has any more. */
+  #forgetTexts(): void {
+    const texts = new Numbered();
+    for (let row = 0; row < this.#length; row++)
+      for (const at of [row * NUMBERS + LABEL, row * NUMBERS + STREAM])
+        this.#numbers[at] = texts.of(this.#texts.at(this.#numbers[at] as number));
+    this.#texts = texts;
+    this.#streamLabel = undefined;
+    this.#stream = 0;
+  }
+
   #append(): void {
     this.#grow(this.#length + 1);
     this.#length++;
-    this.#kinds.push(undefined);
-    this.#labels.push(undefined);
-    this.#streams.push(undefined);
   }
 
   #prepend(count: number): void {
     this.#grow(this.#length + count);
     this.#numbers.copyWithin(count * NUMBERS, 0, this.#length * NUMBERS);
     this.#numbers.fill(0, 0, count * NUMBERS);
-    const empty = Array.from({ length: count }, () => undefined);
-    this.#kinds = [...empty, ...this.#kinds];
-    this.#labels = [...empty, ...this.#labels];
-    this.#streams = [...empty, ...this.#streams];
     this.#first -= count;
     this.#length += count;
   }

@@ -1,6 +1,6 @@
 // The methods that make arrays. Device (which uses its current stream) and Stream share them. The order of arguments is NumPy's: shape,
 // then dtype, which is f32 by default.
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, show, surplusArgument } from '../base/arguments.js';
 import { plainView } from '../base/buffers.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { checkTransfer } from '../copies/upload.js';
@@ -57,6 +57,12 @@ export type DTypeOf<T> =
                           ? 'u64'
                           : never;
 
+/** Functions of the module take the place; methods have it. */
+function refuseSurplus(call: string, surplus: unknown): void {
+  if (surplus !== undefined)
+    throw surplusArgument(call, surplus, `call the method of the stream or device that it is for, or the module's function ${call}.`);
+}
+
 /**
  * Allocates arrays in stream order (`cuMemAllocAsync`) and never waits. Every method throws ArgumentError for a bad shape, dtype or value
  * and for more bytes than the device has, LimitError at `maxPending`, and StateError on a closed device or stream. If memory runs out,
@@ -69,28 +75,32 @@ export abstract class ArrayFactory {
   /** Allocates an array, f32 unless `dtype` is given; contents undefined: `cupy.empty`, `wp.empty`. */
   empty(shape: Shape): DeviceArray<'f32'>;
   empty<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
-  empty<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
+  empty<D extends DType>(shape: Shape, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
+    refuseSurplus('empty', surplus);
     return this.target.allocate(checkShape(shape), checkDType(dtype));
   }
 
   /** Allocates an array of zeros (or false), f32 unless `dtype` is given: `cupy.zeros`, `wp.zeros`. */
   zeros(shape: Shape): DeviceArray<'f32'>;
   zeros<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
-  zeros<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
+  zeros<D extends DType>(shape: Shape, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
+    refuseSurplus('zeros', surplus);
     return this.#filled(shape, 0, checkDType(dtype));
   }
 
   /** Allocates an array of ones (or true), f32 unless `dtype` is given: `cupy.ones`, `wp.ones`. */
   ones(shape: Shape): DeviceArray<'f32'>;
   ones<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
-  ones<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): DeviceArray<D> {
+  ones<D extends DType>(shape: Shape, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
+    refuseSurplus('ones', surplus);
     return this.#filled(shape, 1, checkDType(dtype));
   }
 
   /** Allocates an array with `value` in every element: `cupy.full`, `wp.full`. f32 unless `dtype` is given, whatever the value's type. */
   full(shape: Shape, value: number): DeviceArray<'f32'>;
   full<D extends DType>(shape: Shape, value: ScalarInput<NoInfer<D>>, dtype: DTypeLike<D>): DeviceArray<D>;
-  full<D extends DType>(shape: Shape, value: ScalarInput<D>, dtype?: DTypeLike<D>): DeviceArray<D> {
+  full<D extends DType>(shape: Shape, value: ScalarInput<D>, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
+    refuseSurplus('full', surplus);
     const type = checkDType(dtype);
     // Throws for a bad value before anything is allocated.
     hostElement(type, value, 'value');

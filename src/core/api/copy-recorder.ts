@@ -1,5 +1,6 @@
 // The methods of streams that copy and fill arrays, and make and copy textures. Recorder has the others.
 // Thread: the one that made it.
+import { surplusArgument } from '../base/arguments.js';
 import type { AllocKind } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { copyTrace, isTraced } from '../base/trace.js';
@@ -193,7 +194,10 @@ export abstract class CopyRecorder extends ArrayFactory {
   fill<D extends DType>(
     dst: DeviceArray<D> | ArraySlot<D, 'out' | 'inout'>,
     value: ScalarInput<NoInfer<D>> | ScalarSlot<NoInfer<D>>,
-  ): Operation {
+  ): Operation;
+  fill<D extends DType>(dst: DeviceArray<D> | ArraySlot, value: ScalarInput<D> | ScalarSlot<D>, surplus?: unknown): Operation {
+    if (surplus !== undefined)
+      throw surplusArgument('A fill', surplus, 'it has no options. To fill a part of an array, give a view of it.');
     this.checkOpen();
     if (dst instanceof ArraySlot || value instanceof ScalarSlot)
       return this.operation('fill', submitSlotFill(this, dst, value), undefined, undefined);

@@ -3,7 +3,7 @@
 // before the next call. Promises only report to the host.
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, show, surplusArgument } from '../base/arguments.js';
 import { nextSerial } from '../base/serial.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { isTraced, launchTrace } from '../base/trace.js';
@@ -150,7 +150,13 @@ export abstract class Recorder extends CopyRecorder {
    * @example stream.launch(step, { dt: 0.01 });
    */
   launch<P extends Params>(graph: Graph<P>, ...values: GraphValues<NoInfer<P>>): Operation;
-  launch(kernel: Kernel | Graph<Params>, shape?: unknown, args?: unknown): Operation {
+  launch(kernel: Kernel | Graph<Params>, shape?: unknown, args?: unknown, surplus?: unknown): Operation {
+    if (surplus !== undefined)
+      throw surplusArgument(
+        'A launch',
+        surplus,
+        "label, grid and block are of the shape, as in { threads: 1000, block: 128, label: 'blur' }.",
+      );
     if (isTraced(launchTrace) && this.timeline.recording === undefined) {
       const message = { device: this.core.name, stream: this.label, name: nameOf(kernel, shape) };
       return traceOperation(launchTrace, message, () => this.#launch(kernel, shape, args));

@@ -8,6 +8,11 @@ export function badArgument(argument: string, value: unknown, message: string, l
   return new ArgumentError('ERR_MILLRACE_ARGUMENT', message, limit === undefined ? { argument, value } : { argument, value, limit });
 }
 
+/** The error for an argument behind the last one that a call takes. */
+export function surplusArgument(call: string, surplus: unknown, remedy: string): ArgumentError {
+  return badArgument('surplus', surplus, `${call} has an argument more than it takes (${show(surplus)}): ${remedy}`);
+}
+
 /** The error for an object of one device that was passed to another device. */
 export function wrongDevice(argument: string, value: unknown, message: string): ArgumentError {
   return new ArgumentError('ERR_MILLRACE_DEVICE_MISMATCH', message, { argument, value });

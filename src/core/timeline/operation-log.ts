@@ -11,7 +11,7 @@ import type { Timeline } from './timeline.js';
 import { performance } from '../base/timers.js';
 
 /** Kinds by their number in the log; 0 is for records without a kind, such as the creation of a stream. */
-const KINDS: readonly (OperationKind | undefined)[] = [
+export const KINDS: readonly (OperationKind | undefined)[] = [
   undefined,
   'copy',
   'launch',
@@ -25,7 +25,7 @@ const KINDS: readonly (OperationKind | undefined)[] = [
   'upload-graph',
   'external',
 ];
-const NUMBERS: Readonly<Record<OperationKind, number>> = Object.fromEntries(
+export const NUMBER_OF_KIND: Readonly<Record<OperationKind, number>> = Object.fromEntries(
   KINDS.flatMap((kind, number) => (kind === undefined ? [] : [[kind, number]])),
 ) as Record<OperationKind, number>;
 
@@ -48,7 +48,7 @@ for (const [kind, opcodes] of [
   ['host', [Opcode.HOLD]],
   ['external', [Opcode.EXTERNAL]],
 ] as const)
-  for (const opcode of opcodes) NUMBER_OF_OPCODE[opcode] = NUMBERS[kind];
+  for (const opcode of opcodes) NUMBER_OF_OPCODE[opcode] = NUMBER_OF_KIND[kind];
 
 /** The first chunk of a stream takes 1 KiB, each further one 32 KiB. */
 const FIRST_TICKETS = 128;
@@ -136,6 +136,7 @@ export class OperationLog {
   #waitsHead = 0;
   #lookedAtCompleted = -1;
   #reachedMs = 0;
+  #tap: LogTap | undefined;
 
   /** `device`: the name of the stream's device. */
   constructor(timeline: Timeline, device: string) {
@@ -159,39 +160,50 @@ export class OperationLog {
     const at = (ticket - this.#first) * 2;
     const words = this.#words;
     // The kind of most records is known, and looking it up by name is half the cost.
-    words[at] = (words[at] || NUMBERS[kind]) | NAMED | (label === undefined ? 0 : numberOf(label, this.#labels) << KIND_BITS);
+    words[at] = (words[at] || NUMBER_OF_KIND[kind]) | NAMED | (label === undefined ? 0 : numberOf(label, this.#labels) << KIND_BITS);
     if (bytes !== undefined) noteBytes(this.#chunk, ticket, bytes);
     return wholeId(words[at + 1] as number);
   }
 
   /**
-   * From now on, tells the tap of each operation; undefined: nobody. These functions stand before the methods, so that a log without a tap
-   * has no check.
+   * From now on, tells the tap of each operation; undefined: nobody. Functions that do this stand before the methods, so that a log without a
+   * tap has no check.
    */
   tell(tap: LogTap | undefined): void {
+    this.#tap = tap;
     const own = this as Partial<Pick<OperationLog, 'add' | 'name' | 'wait'>>;
-    if (tap === undefined) {
-      delete own.add;
-      delete own.name;
-      delete own.wait;
+    if (tap !== undefined) {
+      // The same functions for all logs, so that calls of them stay fast.
+      own.add = OperationLog.#addAndTell;
+      own.name = OperationLog.#nameAndTell;
+      own.wait = OperationLog.#waitAndTell;
       return;
     }
-    const { add, name, wait } = OperationLog.prototype;
-    own.add = (ticket, opcode) => {
-      add.call(this, ticket, opcode);
-      tap.submitted(this.#timeline, ticket, opcode);
-    };
-    own.name = (ticket, kind, label, bytes) => {
-      const id = name.call(this, ticket, kind, label, bytes);
-      tap.named(this.#timeline, ticket, id, kind, label, bytes);
-      return id;
-    };
-    own.wait = (ticket, cause, other, otherTicket) => {
-      const note = wait.call(this, ticket, cause, other, otherTicket);
-      tap.waits(this.#timeline, note, other);
-      return note;
-    };
+    // The last first: V8 makes a slow dictionary of an object that loses another one.
+    delete own.wait;
+    delete own.name;
+    delete own.add;
   }
+
+  static readonly #addAndTell = function (this: OperationLog, ...[ticket, opcode]: Parameters<OperationLog['add']>): void {
+    OperationLog.prototype.add.call(this, ticket, opcode);
+    this.#tap?.submitted(this.#timeline, ticket, opcode);
+  };
+
+  static readonly #nameAndTell = function (this: OperationLog, ...[ticket, kind, label, bytes]: Parameters<OperationLog['name']>): number {
+    const id = OperationLog.prototype.name.call(this, ticket, kind, label, bytes);
+    this.#tap?.named(this.#timeline, ticket, id, kind, label, bytes);
+    return id;
+  };
+
+  static readonly #waitAndTell = function (
+    this: OperationLog,
+    ...[ticket, cause, other, otherTicket]: Parameters<OperationLog['wait']>
+  ): WaitNote {
+    const note = OperationLog.prototype.wait.call(this, ticket, cause, other, otherTicket);
+    this.#tap?.waits(this.#timeline, note, other);
+    return note;
+  };
 
   /** The record that was just submitted waits for a ticket of another stream, or for a function if `other` is undefined. */
   wait(ticket: number, cause: WaitCause, other: Timeline | undefined, otherTicket: number): WaitNote {
@@ -335,7 +347,7 @@ export class OperationLog {
     if (chunk === undefined) return takeId();
     const at = (ticket - chunk.first) * 2;
     if (bytes !== undefined) noteBytes(chunk, ticket, bytes);
-    chunk.words[at] = NUMBERS[kind] | NAMED | (label === undefined ? 0 : numberOf(label, chunk.labels) << KIND_BITS);
+    chunk.words[at] = NUMBER_OF_KIND[kind] | NAMED | (label === undefined ? 0 : numberOf(label, chunk.labels) << KIND_BITS);
     return wholeId(chunk.words[at + 1] as number);
   }
 

@@ -122,6 +122,30 @@ defineChapter((target) => {
       }
     });
 
+    rule('S405', 'an argument behind the last is refused with what to do instead, and nothing runs', async () => {
+      const { device } = chapter;
+      const stream = device.createStream();
+      using x = stream.ones(4);
+      const calls: Readonly<Record<string, () => unknown>> = {
+        '{ threads: 1000, block: 128, label:': () =>
+          stream.launch(saxpy, 4, { n: 4, a: 1, x, y: x }, ...([{ label: 'blur' }] as unknown as [])),
+        // As CuPy has it.
+        'are of the shape': () => stream.launch(saxpy, 1, 4 as never, ...([{ n: 4, a: 1, x, y: x }] as unknown as [])),
+        'give a view of it': () => stream.fill(x, 0, ...([2] as unknown as [])),
+        "the module's function zeros": () => device.zeros(4, 'f32', ...([{ stream }] as unknown as [])),
+        "the module's function full": () => stream.full(4, 1, 'f32', ...([stream] as unknown as [])),
+      };
+      for (const [remedy, call] of Object.entries(calls)) {
+        const error = thrownBy(call) as ArgumentError;
+        expect(error, remedy).toBeInstanceOf(ArgumentError);
+        expect(error.argument).toBe('surplus');
+        expect(error.message).toContain('has an argument more than it takes (');
+        expect(error.message).toContain(remedy);
+      }
+      expect(await x.read()).toEqual(new Float32Array([1, 1, 1, 1]));
+      await stream.close();
+    });
+
     rule('S405', 'missing, extra and wrong arguments are refused by name, and the stream continues', async () => {
       const { device } = chapter;
       const stream = device.createStream();

@@ -49,6 +49,14 @@ function ofHost(explanations: readonly Explanation[]): number {
   return (['host', 'stall', 'collection'] as const).reduce((sum, reason) => sum + msOf(explanations, reason), 0);
 }
 
+/** What these streams are given runs from the call of the result on: until then all of it was submitted, however late the thread was. */
+function gate(...streams: readonly Stream[]): () => void {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  for (const stream of streams) stream.hold(() => opened, { timeoutMs: 10_000 });
+  return open;
+}
+
 defineChapter((target) => {
   describe('12 explanations', () => {
     const rule = rulesOf(target);
@@ -81,8 +89,10 @@ defineChapter((target) => {
       async () => {
         const { explanations, recording } = await planted(({ one, two, device }) => {
           const x = device.zeros([1]);
+          const begin = gate(one);
           one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: LONG });
           two.launch(spin, { threads: 1, label: 'B' }, { x, rounds: 1 });
+          begin();
           x[Symbol.dispose]();
         });
         expect(explanations[0]).toMatchObject({ reason: 'array', because: { label: 'A' } });
@@ -102,10 +112,12 @@ defineChapter((target) => {
         for (const reason of ['event', 'stream'] as const) {
           const { explanations } = await planted(({ one, two, device }) => {
             const [x, y] = [device.zeros([1]), device.zeros([1])];
+            const begin = gate(one);
             one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: LONG });
             if (reason === 'event') two.waitEvent(one.record());
             else two.waitStream(one);
             two.launch(spin, { threads: 1, label: 'B' }, { x: y, rounds: 1 });
+            begin();
             for (const array of [x, y]) array[Symbol.dispose]();
           });
           expect(explanations[0]).toMatchObject({ reason, because: { label: 'A' } });
@@ -123,8 +135,10 @@ defineChapter((target) => {
           const { explanations } = await planted(({ one, device }) => {
             const stream = reason === 'order' ? one : device.stream;
             const [x, y] = [device.zeros([1]), device.zeros([1])];
+            const begin = gate(stream);
             stream.launch(spin, { threads: 1, label: 'A' }, { x, rounds: LONG });
             stream.launch(spin, { threads: 1, label: 'B' }, { x: y, rounds: 1 });
+            begin();
             for (const array of [x, y]) array[Symbol.dispose]();
           });
           expect(explanations[0]).toMatchObject({ reason, because: { label: 'A' } });
@@ -152,7 +166,8 @@ defineChapter((target) => {
         const { explanations } = await planted(async ({ one, two, device }) => {
           const [x, y] = [device.zeros([1]), device.zeros([1])];
           await device.synchronize();
-          one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 });
+          // What is planted comes after it.
+          await one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 }).done;
           await plant(two);
           two.launch(spin, { threads: 1, label: 'B' }, { x: y, rounds: 1 });
           for (const array of [x, y]) array[Symbol.dispose]();
@@ -169,9 +184,7 @@ defineChapter((target) => {
         const { explanations, recording } = await planted(async ({ one, two, device }) => {
           const [x, y] = [device.zeros([1]), device.zeros([1])];
           await device.synchronize();
-          let begin = (): void => undefined;
-          const begun = new Promise<void>((resolve) => (begin = resolve));
-          for (const stream of [one, two]) stream.hold(() => begun, { timeoutMs: 10_000 });
+          const begin = gate(one, two);
           one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 2 * LONG });
           two.launch(spin, { threads: 1, label: 'B' }, { x: y, rounds: 2 * LONG });
           begin();
@@ -218,8 +231,10 @@ defineChapter((target) => {
       const summary = recording.summary();
       expect(summary.reasons.length).toBeLessThanOrEqual(5);
       const hold = summary.reasons.find(({ reason }) => reason === 'hold')!;
-      expect(hold.ms).toBeGreaterThan(3 * PLANTED_MS - 5);
-      expect(hold.share).toBeGreaterThan(0.2);
+      // The function may have begun before the device came to it.
+      expect(hold.ms).toBeGreaterThan(PLANTED_MS);
+      // Of one stream.
+      expect(hold.share).toBeCloseTo(hold.ms / summary.ms, 3);
       expect(hold.share).toBeLessThanOrEqual(1);
       expect(hold.worst.remedy).toContain('hold');
       const own = summary.busy.find(({ stream }) => stream?.startsWith('one of explanations'))!;
@@ -257,9 +272,9 @@ defineChapter((target) => {
         const { explanations } = await planted(async ({ one, two, device }) => {
           const [x, y] = [device.zeros([1]), device.zeros([1])];
           await device.synchronize();
-          one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 });
           // The event loop is seen to turn before.
           await pause(30);
+          await one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 }).done;
           plant();
           two.launch(spin, { threads: 1, label: 'B' }, { x: y, rounds: 1 });
           for (const array of [x, y]) array[Symbol.dispose]();
@@ -275,7 +290,7 @@ defineChapter((target) => {
         const x = device.zeros([1]);
         using y = device.zeros([bytes.length]);
         await device.synchronize();
-        one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 });
+        await one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 }).done;
         two.copy(y, bytes, { label: 'B' });
         x[Symbol.dispose]();
       });
@@ -321,10 +336,8 @@ defineChapter((target) => {
           using y = device.zeros([2 ** 16]);
           await device.synchronize();
           // Together, so that no thread is free for B.
-          let begin = (): void => undefined;
-          const begun = new Promise<void>((resolve) => (begin = resolve));
+          const begin = gate(...all);
           for (const [n, stream] of all.entries()) {
-            stream.hold(() => begun, { timeoutMs: 10_000 });
             const rounds = isGpu ? LONG / 2 : 4 * LONG;
             stream.launch(spin, { threads, label: n === 0 ? 'A' : 'other' }, { x: arrays[n]!, rounds });
           }
@@ -351,7 +364,7 @@ defineChapter((target) => {
         const [x, y] = [device.zeros([1]), device.zeros([1])];
         await device.synchronize();
         using recording = recordTimeline(device);
-        one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 });
+        await one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 1 }).done;
         await pause(PLANTED_MS);
         two.hold(() => pause(PLANTED_MS), { timeoutMs: 10_000 });
         two.launch(spin, { threads: 1, label: 'middle' }, { x, rounds: LONG });
@@ -442,9 +455,7 @@ defineChapter((target) => {
         const [x, y] = [device.zeros([1]), device.zeros([1])];
         await device.synchronize();
         using recording = recordTimeline(device);
-        let begin = (): void => undefined;
-        const begun = new Promise<void>((resolve) => (begin = resolve));
-        for (const stream of [one, two]) stream.hold(() => begun, { timeoutMs: 10_000 });
+        const begin = gate(one, two);
         const a = one.launch(spin, { threads: 1, label: 'A' }, { x, rounds: 2 * LONG });
         two.launch(spin, { threads: 1, label: 'B' }, { x: y, rounds: 2 * LONG });
         begin();

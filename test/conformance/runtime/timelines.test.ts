@@ -107,8 +107,12 @@ defineChapter((target) => {
       await device.compile(twice);
       using recording = recordTimeline(device);
       // A GPU's clock is compared with the host's at first.
-      await device.stream.synchronize();
-      await pause(50);
+      using y = device.zeros([4]);
+      await expect
+        .poll(async () => (await device.stream.fill(y, 1).done, recording.operations.some(({ endMs }) => endMs !== undefined)), {
+          timeout: 10_000,
+        })
+        .toBe(true);
       const stream = newStream(device, 'short');
       using x = device.zeros([1024]);
       stream.launch(twice, { threads: 1024, label: 'last' }, { x });
