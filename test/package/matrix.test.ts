@@ -502,22 +502,26 @@ describe('the program runs', () => {
       `import millrace = require('millrace'); import testing = require('millrace/testing');
         export const device: millrace.Device = testing.createTestDevice({ clock: testing.createTestClock() });`,
     );
+    const compilers = [ROOT];
+    if (IS_LONG) {
+      compilers.push(path.join(folder, 'typescript'));
+      expect(await run('npm', ['install', ...QUIET, '--prefix', compilers[1]!, 'typescript@5.9'], folder)).toMatchObject({ code: 0 });
+    }
     // No `types`, and the declarations are checked themselves.
     const options = { strict: true, noEmit: true, skipLibCheck: false, target: 'es2022', types: [] };
-    for (const [module, moduleResolution] of [
-      ['node16', 'node16'],
-      ['nodenext', 'nodenext'],
-      ['esnext', 'bundler'],
-    ] as const) {
-      const files = ['hello.ts', ...(module === 'esnext' ? [] : ['by-require.cts'])];
-      writeFileSync(
-        path.join(project, 'tsconfig.json'),
-        JSON.stringify({ compilerOptions: { ...options, module, moduleResolution }, files }),
-      );
-      const { code, stdout } = await run(process.execPath, [path.join(ROOT, 'node_modules/typescript/bin/tsc')], project);
-      expect([module, code, stdout]).toEqual([module, 0, '']);
-    }
-  });
+    for (const from of compilers)
+      for (const [module, moduleResolution] of [
+        ['node16', 'node16'],
+        ['nodenext', 'nodenext'],
+        ['esnext', 'bundler'],
+      ] as const) {
+        const files = ['hello.ts', ...(module === 'esnext' ? [] : ['by-require.cts'])];
+        const config = { compilerOptions: { ...options, module, moduleResolution }, files };
+        writeFileSync(path.join(project, 'tsconfig.json'), JSON.stringify(config));
+        const { code, stdout } = await run(process.execPath, [path.join(from, 'node_modules/typescript/bin/tsc')], project);
+        expect([from, module, code, stdout]).toEqual([from, module, 0, '']);
+      }
+  }, 120_000);
 
   test('installed by pnpm', async () => {
     const tool = path.join(folder, 'pnpm');
@@ -535,13 +539,19 @@ describe('the program runs', () => {
   test.runIf(IS_LONG)(
     'with Node 20, 22, 24 and 26',
     async () => {
-      const project = copy('releases', { 'hello.mjs': IMPORTS + HELLO });
+      const project = copy('releases', { 'hello.mjs': IMPORTS + HELLO, 'enum.ts': 'export enum Mode { On }' });
       for (const release of [20, 22, 24, 26]) {
         const place = path.join(folder, `node-${release}`);
         const name = `node-linux-${process.arch}`;
         expect(await run('npm', ['install', ...QUIET, '--prefix', place, `${name}@${release}`], folder)).toMatchObject({ code: 0 });
-        const { code, stdout } = await node(['hello.mjs'], project, {}, path.join(place, 'node_modules', name, 'bin/node'));
+        const program = path.join(place, 'node_modules', name, 'bin/node');
+        const { code, stdout } = await node(['hello.mjs'], project, {}, program);
         expect([release, code, stdout]).toEqual([release, 0, RESULT]);
+        const build = ['node_modules/millrace/dist/cli/main.js', 'build', 'enum.ts', '--for', PROCESSOR];
+        const { stderr } = await node(build, project, {}, program);
+        expect(stderr).toMatch(
+          /^(?:Node v20\S* does not read TypeScript|\S+ cannot be imported:\n[^]*SyntaxError)[^]*npm install --save-dev tsx\.\n/,
+        );
       }
     },
     300_000,
