@@ -167,7 +167,9 @@ MR_TEST(WideKernelsAgreeWithNarrowOnes) {
   for (int i = 0; i < 4096; ++i) src.data[i] = static_cast<std::byte>(i * 7);
   auto context = cuda::Context::Retain(0);
   MR_REQUIRE(context.ok());
-  cuda::BuiltIns kernels = cuda::BuiltIns::Load(context.value());
+  auto loaded = cuda::BuiltIns::Load(context.value());
+  MR_REQUIRE(loaded.ok());
+  cuda::BuiltIns kernels = loaded.value();
   MR_REQUIRE(kernels.copy_wide != nullptr && kernels.fill_wide != nullptr);
   // LaunchStrided chooses by the count; here the wide kernel replaces the narrow one.
   kernels.copy_narrow = kernels.copy_wide;
