@@ -17,7 +17,7 @@ import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js'
 import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
 import { CompletionPolling, longestPoll } from './core/waits/completion-polling.js';
-import { checksByDefault, refusedCheck } from './core/api/check-options.js';
+import { checksByDefault, MOST_SEED, refusedCheck } from './core/api/check-options.js';
 import { scheduleCode } from './core/api/schedule.js';
 import { checkOrdering } from './core/api/stream-options.js';
 import { devicesChannel, isTraced, type OpenMessage, openTrace, tracePromise } from './core/base/trace.js';
@@ -137,9 +137,9 @@ async function openNow(spec: DeviceSpec, given: OpenOptions): Promise<Device> {
     return join(opened, opts, why);
   }
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
-  const { memoryLimitBytes, schedule = 'auto' } = opts;
+  const { memoryLimitBytes, seed, schedule = 'auto' } = opts;
   const images = opts.images ?? imagesFolder(process.env['MILLRACE_IMAGES'] || undefined);
-  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, schedule, images };
+  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, seed, schedule, images };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -178,6 +178,7 @@ async function openOfOther(token: DeviceToken, opts: Pick<OpenOptions, 'signal'>
       guard: false,
       memoryLimitBytes: undefined,
       racecheck: false,
+      seed: undefined,
       schedule: 'auto',
       images: undefined,
     } as const;
@@ -216,11 +217,12 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(
   env: Environment,
   candidate: Candidate,
-  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck, schedule, images }: Settings,
+  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck, seed = MOST_SEED + 1, schedule, images }: Settings,
 ): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const request = { maxPending, isGuarded: guard, memoryLimitBytes, findsRaces: racecheck, schedule: scheduleCode(schedule), images };
+  const checks = { isGuarded: guard, memoryLimitBytes, findsRaces: racecheck, seed };
+  const request = { maxPending, ...checks, schedule: scheduleCode(schedule), images };
   const channel = await openChannel(env, info, native, request);
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);

@@ -40,6 +40,7 @@ export interface Settings {
   readonly guard: boolean;
   readonly memoryLimitBytes: number | undefined;
   readonly racecheck: boolean;
+  readonly seed: number | undefined;
   readonly schedule: Schedule;
   readonly images: string | undefined;
 }
@@ -49,6 +50,7 @@ export const SETTINGS: readonly (keyof Settings)[] = [
   'guard',
   'memoryLimitBytes',
   'racecheck',
+  'seed',
   'schedule',
   'images',
 ];

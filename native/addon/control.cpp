@@ -1,3 +1,4 @@
+// More than 400 lines: a short function for each call of the control thread.
 #include "addon/control.h"
 
 #include <memory>
@@ -56,7 +57,7 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
 }
 
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<9> args(env, info);
+  Args<10> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
@@ -65,6 +66,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   const uint64_t memory_limit = args.U53(7);
   const auto schedule =
       static_cast<protocol::Schedule>(args.UpTo(8, static_cast<uint32_t>(protocol::Schedule::kBlocking)));
+  const uint64_t seed = args.U53(9);
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = args.self();
@@ -88,13 +90,15 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
       SharedPages::Map(arena.data(), arena.size(), arena_bytes),
   });
   auto* slots = reinterpret_cast<protocol::TimelineSlot*>(opened.pages->timeline.Native(timeline).data());
-  auto channel = Registry::Instance().Open(*backend, {.ordinal = ordinal,
-                                                      .timeline = {slots, protocol::kMaxStreams},
-                                                      .max_pending = max_pending,
-                                                      .memory_limit = memory_limit,
-                                                      .is_guarded = is_guarded,
-                                                      .schedule = schedule,
-                                                      .memory = opened.pages});
+  auto channel = Registry::Instance().Open(
+      *backend, {.ordinal = ordinal,
+                 .timeline = {slots, protocol::kMaxStreams},
+                 .max_pending = max_pending,
+                 .memory_limit = memory_limit,
+                 .is_guarded = is_guarded,
+                 .seed = seed > UINT32_MAX ? std::optional<uint32_t>() : static_cast<uint32_t>(seed),
+                 .schedule = schedule,
+                 .memory = opened.pages});
   if (!channel.ok()) {
     give_up();
     return ThrowStatus(env, "openDevice", channel.status());

@@ -40,6 +40,14 @@ Result<std::unique_ptr<hal::Device>> CpuDevice::Open(hal::DeviceInfo info) {
 CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool)
     : info_(std::move(info)), pool_(std::move(pool)), heap_(std::make_shared<Heap>(info_.total_memory_bytes)) {}
 
+Status CpuDevice::Reseed(uint32_t seed) {
+  auto pool = std::make_shared<ThreadPool>(std::make_unique<ScheduleFuzzer>(seed, info_.ordinal));
+  MR_TRY(pool->Start(info_.multiprocessors));
+  pool_->Join();
+  pool_ = std::move(pool);
+  return {};
+}
+
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {
   if (request.foreign) return Status(StatusCode::kUnsupported, "using a driver's stream on a CPU device");
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });

@@ -44,6 +44,8 @@ class CpuDevice final : public hal::Device {
     return {};
   }
 
+  Status Reseed(uint32_t seed) override;
+
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
 
   /// Timestamps of the machine's steady clock. The other kind is for other processes, which cannot use a CPU device.
@@ -89,7 +91,7 @@ class CpuDevice final : public hal::Device {
   static constexpr Status kOneProcess{StatusCode::kUnsupported, "sharing a CPU device's objects with other processes"};
 
   hal::DeviceInfo info_;
-  const std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<ThreadPool> pool_;  // Constant since the first stream.
   const std::shared_ptr<BlockThreads> block_threads_ = std::make_shared<BlockThreads>();
   const std::shared_ptr<Heap> heap_;
   // Thread: channel. For Cancel and Close.

@@ -1,10 +1,11 @@
 // Schedule fuzzer for tests: randomises everything that the ordering rules leave open.
 //
-// A CPU device that is opened while MILLRACE_CPU_SEED holds a number delays and reorders everything that no wait,
-// stream or completion orders: which ready stream a thread takes, whatever its priority; when a stream ends its turn;
-// whether light work runs inside the submitting call; in which order waiting streams resume; and how long operations
-// take. Code that lacks a wait then gives different results from seed to seed, on any machine. The seed also chooses
-// how often each of these happens. The threads' own timing varies too, so a seed names a set of schedules, not one.
+// A CPU device that is opened with a seed, or while MILLRACE_CPU_SEED holds one, delays and reorders everything that no
+// wait, stream or completion orders: which ready stream a thread takes, whatever its priority; when a stream ends its
+// turn; whether light work runs inside the submitting call; in which order waiting streams resume; and how long
+// operations take. Code that lacks a wait then gives different results from seed to seed, on any machine. The seed also
+// chooses how often each of these happens. The threads' own timing varies too, so a seed names a set of schedules, not
+// one.
 #pragma once
 
 #include <atomic>

@@ -305,6 +305,9 @@ class Device {
   /// Surrounds the memory of all arrays with pages that no kernel can access. Before the first allocation.
   virtual Status GuardMemory() { return Status(StatusCode::kUnsupported, "guarding the memory of a GPU"); }
 
+  /// Chooses at random what the ordering rules leave open, from now on. Before the first stream.
+  virtual Status Reseed(uint32_t) { return Status(StatusCode::kUnsupported, "choosing the order of a GPU's work"); }
+
   /// Compares the clock of the device, if it has its own, with the host's: when the recording of a timeline begins, and
   /// every second while it lasts. Thread: control. Blocks for some microseconds.
   virtual Status AlignClocks() { return {}; }

@@ -47,8 +47,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     uint32_t ordinal = 0;
     std::span<protocol::TimelineSlot> timeline;
     uint32_t max_pending = 0;
-    uint64_t memory_limit = 0;  // Bytes for arrays of a CPU device; 0: all that it has.
-    bool is_guarded = false;    // See hal::Device::GuardMemory.
+    uint64_t memory_limit = 0;     // Bytes for arrays of a CPU device; 0: all that it has.
+    bool is_guarded = false;       // See hal::Device::GuardMemory.
+    std::optional<uint32_t> seed;  // See hal::Device::Reseed.
     protocol::Schedule schedule = protocol::Schedule::kAuto;
     /// Keeps the timeline, and host memory that copies use, for as long as the channel or its thread lives.
     std::shared_ptr<const void> memory;

@@ -62,6 +62,8 @@ export interface Binding {
     isGuarded: boolean,
     memoryLimitBytes: number,
     schedule: number,
+    /** 2^32: none. */
+    seed: number,
   ): number;
   /** The info of an open device, which is more complete than that of `enumerate`. */
   deviceInfo(channel: number): NativeDeviceInfo;

@@ -12,5 +12,7 @@ export type { CopyMs } from './channel.js';
 export { testKernel } from './kernels.js';
 export type { TestKernel, TestKernelArgs, TestKernelOptions, TestLaunch } from './kernels.js';
 export type { Marbles } from './marbles.js';
+export { expectNoRaces } from './races.js';
+export type { RaceOptions } from './races.js';
 export { expectNoGap, expectOverlap } from './recordings.js';
 export type { NamedOperation } from './recordings.js';

@@ -61,10 +61,10 @@ class WorkerDevice implements ControlledDevice {
   constructor(
     backend: BackendName,
     info: NativeDeviceInfo,
-    { maxPending, isGuarded, memoryLimitBytes, findsRaces, schedule, images }: OpenRequest,
+    { maxPending, isGuarded, memoryLimitBytes, findsRaces, schedule, seed, images }: OpenRequest,
   ) {
     const { channel, timeline, arena } = openOnFreshPages((...views) =>
-      binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded, memoryLimitBytes, schedule),
+      binding.openDevice(backend, info.ordinal, ...views, ARENA_BYTES, maxPending, isGuarded, memoryLimitBytes, schedule, seed),
     );
     this.channel = channel;
     this.isOnCpu = backend === 'cpu';

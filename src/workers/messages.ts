@@ -19,6 +19,8 @@ export interface OpenRequest {
   readonly findsRaces: boolean;
   /** A value of the protocol's `Schedule`. */
   readonly schedule: number;
+  /** Of a CPU device that chooses its order at random; 2^32: none. */
+  readonly seed: number;
   /** The folder of kernels that were built ahead of time. */
   readonly images: string | undefined;
 }

@@ -47,7 +47,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
   ops: ['core', 'compiler', 'protocol'],
   recording: ['core', 'protocol'],
-  testing: ['core', 'protocol', 'reactive/index.ts', 'recording'],
+  testing: ['core', 'protocol', 'reactive/index.ts', 'recording', 'open-device.ts'],
   'open-options.ts': ['core', 'protocol'],
   'open-device.ts': ['core', 'native', 'protocol', 'workers', 'compiler/definitions', 'open-options.ts'],
   'cuda-module.ts': ['core', 'compiler'],

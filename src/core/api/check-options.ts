@@ -28,7 +28,16 @@ export interface CheckOptions {
    * global memory is not checked. UnsupportedError on a GPU.
    */
   readonly racecheck?: boolean;
+  /**
+   * A CPU device with a seed (0 to 2^32 - 1) chooses at random whatever the ordering rules leave open: which stream runs next, where a stream
+   * yields, and up to 200 us of delay before operations and reports. A program that lacks a wait then gives other results from seed to
+   * seed; `expectNoRaces` of `millrace/testing` compares them. A seed names a set of schedules: the threads' own timing varies, too. Priorities of
+   * streams have no effect. UnsupportedError on a GPU.
+   */
+  readonly seed?: number;
 }
+
+export const MOST_SEED: number = 2 ** 32 - 1;
 
 /** The options, what they do, and the tool of compute-sanitizer that does it on a GPU. */
 const CHECKS = [
@@ -44,6 +53,7 @@ export function checksByDefault({ backend }: { readonly backend: string }): bool
 /** Throws ArgumentError for a value that is not of its kind. */
 export function checkCheckOptions(opts: CheckOptions): void {
   if (opts.memoryLimitBytes !== undefined) checkInteger('memoryLimitBytes', opts.memoryLimitBytes, 1);
+  if (opts.seed !== undefined) checkInteger('seed', opts.seed, 0, MOST_SEED);
   for (const { option } of CHECKS) {
     const value: unknown = opts[option];
     if (value === undefined || typeof value === 'boolean') continue;
@@ -57,6 +67,10 @@ export function refusedCheck(device: string, opts: CheckOptions): UnsupportedErr
   if (opts.memoryLimitBytes !== undefined) {
     const message = `Device ${device} cannot limit its memory (memoryLimitBytes: ${opts.memoryLimitBytes}); only CPU devices can.`;
     return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'memoryLimitBytes');
+  }
+  if (opts.seed !== undefined) {
+    const message = `Device ${device} cannot choose the order of its work (seed: ${opts.seed}); only CPU devices can.`;
+    return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'seed');
   }
   if (check === undefined) return undefined;
   const { option, does, tool } = check;

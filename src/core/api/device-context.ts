@@ -31,6 +31,8 @@ export interface StreamSettings {
 export class DeviceContext {
   readonly core: DeviceCore;
   readonly owner: DeviceOwner;
+  /** Explicit streams that are made from now on are checked. */
+  checksExplicit = false;
   readonly pool: MemoryPool;
   /** Aborted with the DeviceLostError when the device is lost. */
   readonly signal: AbortSignal;

@@ -164,7 +164,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * @example const upload = device.createStream({ label: 'upload', priority: -1 });
    */
   createStream(opts: StreamOptions = {}): Stream {
-    const checked = checkStreamOptions(opts, this.context.owner.ordering, this.info.priorityRange);
+    const { owner, checksExplicit } = this.context;
+    const checked = checkStreamOptions(opts, owner.ordering, this.info.priorityRange, checksExplicit);
     this.#checkOpen();
     return this.context.makeStream(this, opts.label, checked);
   }

@@ -20,17 +20,22 @@ export interface StreamOptions {
   readonly timing?: boolean;
 }
 
-/** The options with their defaults; the priority is clamped. Throws ArgumentError for a bad value. `otherwise`: the device's ordering. */
+/**
+ * The options with their defaults; the priority is clamped. Throws ArgumentError for a bad value. `otherwise`: the device's ordering. `isChecked`:
+ * what would be explicit is checked.
+ */
 export function checkStreamOptions(
   opts: StreamOptions,
   otherwise: Ordering,
   range: readonly [least: number, greatest: number],
+  isChecked: boolean,
 ): Required<Pick<StreamOptions, 'priority' | 'ordering' | 'timing'>> {
   checkOptionNames(opts, ['priority', 'fullRange', 'label', 'ordering', 'timing']);
   const { priority = 0, fullRange = false, ordering, timing = false } = opts;
   const clamped = clampPriority(checkInteger('priority', priority, Number.MIN_SAFE_INTEGER), range, fullRange);
   if (ordering !== undefined) checkOrdering(ordering);
-  return { priority: clamped, ordering: ordering ?? otherwise, timing };
+  const chosen = ordering ?? otherwise;
+  return { priority: clamped, ordering: isChecked && chosen === 'explicit' ? 'checked' : chosen, timing };
 }
 
 /** Without `fullRange`, only 0 and -1: every device has these two priorities, or maps them to one. */

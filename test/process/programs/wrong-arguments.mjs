@@ -56,7 +56,7 @@ const WRONG = [
 
 const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
-const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0);
+const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32);
 const channel = open();
 binding.attach(channel, false);
 const stream = binding.reserveStream(channel);
@@ -80,7 +80,7 @@ for (const [id, bytes] of [
 
 /** Right arguments, as far as a call of them does no harm. */
 const RIGHT = {
-  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0],
+  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32],
   deviceInfo: [channel],
   // Of a channel that is not there.
   closeDevice: [channel + 1000],
