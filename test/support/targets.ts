@@ -17,7 +17,8 @@ const { MILLRACE_TEST_TARGET, MILLRACE_CXX, MILLRACE_SEEDS = '1' } = process.env
 /** The folder of the chapter that runs now. */
 const folder = (): string => path.basename(path.dirname(expect.getState().testPath!));
 /** Chapters about what the translator makes of CUDA C++, and what operations compute, more than about what the optimiser makes of it. */
-const isQuick = (): boolean => /\/(?:texts\/[^/]+|arithmetic\/(?:shaped-)?operations)\.test\.ts$/.test(expect.getState().testPath!);
+const isQuick = (): boolean =>
+  /\/(?:texts\/[^/]+|arithmetic\/(?:shaped-)?operations|kernels\/(?:fourier|sorts-and-scans))\.test\.ts$/.test(expect.getState().testPath!);
 
 /** Sets variables that the library reads when a device opens. */
 function set(variables: NodeJS.ProcessEnv): void {

@@ -1,16 +1,10 @@
 // Assertions of CUDA C++ source on the CPU device, in images: which threads stop or continue, and the fault slot.
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { expect, test } from 'vitest';
 import { ASSERTION_PARAMETER } from '../../../src/core/channel/build-spec.js';
-import { ImageRunner, specOf } from './run-image.js';
+import { specOf } from './run-image.js';
+import { imagesOfFile } from './images.js';
 
-let runner: ImageRunner;
-beforeAll(() => {
-  runner = new ImageRunner();
-});
-afterAll(() => runner.close());
+const images = imagesOfFile();
 
 const HELPER = `__device__ int inner(int v) { assert(v % 3 != 1); return v; }
 __device__ int outer(int v) { int kept[4] = {v, v, v, v}; return inner(kept[v & 3]); }
@@ -38,14 +32,12 @@ extern "C" __global__ void k(int* x) {
 }`,
 };
 
-test.each(Object.entries(FORMS))('%s: threads that fail stop there, the others go on, block after block', async (name, source) => {
-  const compiler = await CpuCompiler.open();
-  const path = join(runner.directory, `${name}.so`);
-  writeFileSync(path, await compiler.compile(specOf(source, 'k', { isAsserting: true })));
+test.each(Object.entries(FORMS))('%s: threads that fail stop there, the others go on, block after block', async (_name, source) => {
+  const path = await images.built(specOf(source, 'k', { isAsserting: true }));
   const [blocks, block] = [4, 30];
   const x = new Int32Array(blocks * block);
   const [slot, word] = [new Uint32Array(16), new Uint32Array(1)];
-  runner.run(path, 'k', { grid: [blocks, 1, 1], block: [block, 1, 1], threads: 1 }, [x, slot, word]);
+  images.run(path, 'k', { grid: [blocks, 1, 1], block: [block, 1, 1], threads: 1 }, [x, slot, word]);
   expect([...x]).toEqual(Array.from(x, (_, i) => (i % 3 === 1 ? 1 : i + 100)));
   expect(word[0]).toBe(1);
   // Written, an assertion, on line 1, by the first thread that failed.

@@ -1,13 +1,10 @@
 // Further device functions on the CPU device: rarer functions, all types of every atomic, module variables, printf. If nvcc is installed,
 // it compiles the same sources, so that nothing is tested that CUDA lacks.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
-import { ImageRunner, specOf, type ImageLaunch } from './run-image.js';
+import { specOf, type ImageLaunch } from './run-image.js';
+import { imagesOfFile } from './images.js';
 
 const ONE: ImageLaunch = { grid: [1, 1, 1], block: [1, 1, 1] };
 
@@ -259,20 +256,12 @@ extern "C" __global__ void lines(int n) {
 }
 `;
 
-let runner: ImageRunner;
+const images = imagesOfFile();
 let image: string;
-const scratch = mkdtempSync(join(tmpdir(), 'millrace-functions-'));
 
 beforeAll(async () => {
-  runner = new ImageRunner();
-  const compiler = await CpuCompiler.open();
-  image = join(scratch, 'functions.so');
-  writeFileSync(image, await compiler.compile(specOf(SOURCE, 'near_values'), kernelNames(SOURCE)));
+  image = await images.built(specOf(SOURCE, 'near_values'), kernelNames(SOURCE));
 }, 60_000);
-afterAll(() => {
-  runner.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
 
 test.skipIf(!hasNvcc)('nvcc compiles the same source (skipped where there is no nvcc)', { timeout: 60_000 }, () =>
   checkWithNvcc([SOURCE], ['-arch=sm_90', '-w']),
@@ -280,7 +269,7 @@ test.skipIf(!hasNvcc)('nvcc compiles the same source (skipped where there is no 
 
 test('the rarer functions, to six digits', () => {
   const out = new Float64Array(NEAR.length);
-  runner.run(image, 'near_values', ONE, [out]);
+  images.run(image, 'near_values', ONE, [out]);
   for (const [i, [expression, value]] of NEAR.entries()) {
     expect(Math.abs(out[i]! - value), `${expression} is ${out[i]}, not ${value}`).toBeLessThanOrEqual(1e-6 * Math.abs(value));
   }
@@ -288,35 +277,35 @@ test('the rarer functions, to six digits', () => {
 
 test('rounding in a given direction, and integers, exactly', () => {
   const out = new Float64Array(EXACT.length);
-  runner.run(image, 'exact_values', ONE, [out]);
+  images.run(image, 'exact_values', ONE, [out]);
   for (const [i, [expression, value]] of EXACT.entries()) expect(out[i], expression).toBe(value);
 });
 
 test('every atomic on every type that CUDA has it for, in every scope', () => {
   const wrong = new Int32Array(atomicCases.length).fill(2);
-  runner.run(image, 'atomics', ONE, [wrong]);
+  images.run(image, 'atomics', ONE, [wrong]);
   expect(atomicCases.filter((_unused, i) => wrong[i] !== 0)).toEqual([]);
 });
 
 test('every vector type', () => {
   const out = new Float64Array(1);
-  runner.run(image, 'vectors', ONE, [out]);
+  images.run(image, 'vectors', ONE, [out]);
   expect(out[0]).toBe(VECTORS.length * (1 + 3 + 6 + 11) + 40_001);
 });
 
 test('variables of the module, initialised and not', () => {
   const out = new Float64Array(4);
-  runner.run(image, 'variables', { ...ONE, block: [4, 1, 1] }, [out]);
+  images.run(image, 'variables', { ...ONE, block: [4, 1, 1] }, [out]);
   expect([...out]).toEqual([104, 0.5 + 2 + 6 + 15 + 28, 1, 4321]);
 });
 
 test('printf with every conversion, in whole lines', () => {
-  const printed = runner.run(image, 'prints', ONE, [{ value: Int32Array.of(42) }]);
+  const printed = images.run(image, 'prints', ONE, [{ value: Int32Array.of(42) }]);
   expect(printed).toBe(
     '-42 42 7 ff FF 10 q text %|   42|42   |00042|+42|0xff|abc|1.500000 2.25 1.234568e+04 0.0001 1E+20 0x1p+0|   3.142|' +
       '-1 2 -3 18446744073709551615 ff|-4 -5|4\ninner\n0 0 6\n',
   );
-  const lines = runner.run(image, 'lines', { grid: [50, 1, 1], block: [20, 1, 1], threads: 2 }, [{ value: Int32Array.of(0) }]).split('\n');
+  const lines = images.run(image, 'lines', { grid: [50, 1, 1], block: [20, 1, 1], threads: 2 }, [{ value: Int32Array.of(0) }]).split('\n');
   expect(lines).toHaveLength(1001);
   expect(lines.slice(0, -1).filter((text) => !/^block \d+ thread \d+ \.{64}$/.test(text))).toEqual([]);
 });

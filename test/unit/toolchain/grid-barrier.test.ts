@@ -1,11 +1,7 @@
 // The grid barrier's CUDA form, run with one system thread per thread of the grid: each block is a copy of the image, and the blocks
 // synchronise through memory that the copies share. Also the CPU device's form of the same kernels, with a barrier of this test's program.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { i32 } from '../../../src/core/elements/dtype.js';
@@ -14,8 +10,9 @@ import { MAX_STREAMS } from '../../../src/protocol/protocol.gen.js';
 import { withText } from '../compiler/support.js';
 import { buildOnThreads } from './on-threads.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
-import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
+import { type ImageArgument, i32 as int, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
@@ -23,15 +20,7 @@ const NO_LIMIT = 2 ** 31 - 1;
 const TURNS = 7;
 /** Spinning threads are slow on machines with few cores. */
 const KERNELS = 3;
-const directory = mkdtempSync(join(tmpdir(), 'millrace-grid-'));
-let runner: ImageRunner;
-beforeAll(() => {
-  runner = new ImageRunner();
-});
-afterAll(() => {
-  runner.close();
-  rmSync(directory, { recursive: true, force: true });
-});
+const images = imagesOfFile();
 
 // Remaining threads count themselves once per iteration, and read the count after the barrier.
 const leaving = kernel(
@@ -63,11 +52,9 @@ function onThreads(kernels: readonly Kernel[]): string {
   return buildOnThreads(text, entries);
 }
 
-async function inRegions(name: string, kernels: readonly Kernel[]): Promise<string> {
+function inRegions(kernels: readonly Kernel[]): Promise<string> {
   const entries = kernels.map(({ build }) => build.entry);
-  const path = join(directory, `${name}-regions.so`);
-  writeFileSync(path, await (await CpuCompiler.open()).compile(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries));
-  return path;
+  return images.built(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries);
 }
 
 function together(kernels: readonly Kernel[]): string {
@@ -102,7 +89,7 @@ test('threads and blocks synchronise, also after others have returned', { timeou
         int(NO_LIMIT),
         int(77),
       ];
-      runner.run(path, leaving.build.entry, { grid: [blocks, 1, 1], block: [width, 1, 1], threads: 0 }, args);
+      images.run(path, leaving.build.entry, { grid: [blocks, 1, 1], block: [width, 1, 1], threads: 0 }, args);
       const within = until.subarray(0, Math.min(extent, until.length));
       const expected = Array.from({ length: TURNS }, (_, turn) => within.filter((end) => end > turn).length);
       expect([...counts], title).toEqual(expected);
@@ -153,11 +140,8 @@ test.each([
   async (bounds, seed) => {
     const made = randomKernels(bounds, seed);
     const wide = made.map((one) => one.wide);
-    const plainPath = await inRegions(
-      `plain-${bounds}`,
-      made.map((one) => one.plain),
-    );
-    const paths = [await inRegions(`wide-${bounds}`, wide), onThreads(wide)];
+    const plainPath = await inRegions(made.map((one) => one.plain));
+    const paths = [await inRegions(wide), onThreads(wide)];
     const run = (path: string, { build }: Kernel, extent: number, n: number, threads: number): { y: number[]; hasReported: boolean } => {
       const x = Int32Array.from({ length: 900 }, (_, at) => (at * 7) % 53);
       const y = Int32Array.from({ length: Math.min(extent, 3 * BLOCK) }, (_, at) => at % 3);
@@ -165,7 +149,7 @@ test.each([
       const args: ImageArgument[] = [x, int(x.length), y, int(y.length), int(n), int(n + 3), int(extent), int(NO_LIMIT), int(NO_LIMIT)];
       if (build.syncsGrid) args.push(int(5));
       if (build.isChecked) args.push(slot, new Uint32Array(1));
-      runner.run(path, build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads }, args);
+      images.run(path, build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads }, args);
       return { y: [...y], hasReported: slot[0] !== 0 };
     };
     for (const { wide: one, plain } of made) {

@@ -1,15 +1,12 @@
 // Kernels as loops over rows of threads, with random guards, compared element by element with the same kernels run thread by thread. Also
 // which kernels become such loops, and of which kind.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { beforeAll, expect, test } from 'vitest';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { rowEdits } from '../../../src/cuda-cpp/lower/grid-row-loops.js';
 import { randomFrom } from '../../support/random-text.js';
-import { i32, type ImageLaunch, ImageRunner, specOf } from './run-image.js';
+import { i32, type ImageLaunch, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
@@ -74,20 +71,12 @@ function randomKernel(seed: number): string {
 
 const names = Array.from({ length: KERNELS }, (_, at) => `k${FIRST_SEED + at}`);
 const source = names.map((_name, at) => randomKernel(FIRST_SEED + at)).join('');
-const scratch = mkdtempSync(join(tmpdir(), 'millrace-rows-'));
-let runner: ImageRunner;
-
+const images = imagesOfFile();
+/** In both forms. */
+let built: readonly string[];
 beforeAll(async () => {
-  runner = new ImageRunner();
-  const compiler = await CpuCompiler.open();
-  for (const form of ['rows', 'threads'] as const) {
-    writeFileSync(join(scratch, `${form}.so`), await compiler.compile(specOf(source, names[0]!), names, form));
-  }
+  built = await Promise.all((['rows', 'threads'] as const).map((form) => images.built(specOf(source, names[0]!), names, form)));
 }, 60_000);
-afterAll(() => {
-  runner.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
 
 /** The form of kernel k: rows of the grid, rows of a block, or neither. */
 function kindOf(text: string): string | undefined {
@@ -101,9 +90,9 @@ test.each(names)(
     for (const shape of SHAPES) {
       const count = [...shape.grid, ...shape.block].reduce((product, extent) => product * extent);
       for (const [n, m] of SIZES) {
-        const [rows, threads] = ['rows', 'threads'].map((form) => {
+        const [rows, threads] = built.map((image) => {
           const y = new Int32Array(count).fill(-7);
-          runner.run(join(scratch, `${form}.so`), name, shape, [x, y, i32(n), i32(m)]);
+          images.run(image, name, shape, [x, y, i32(n), i32(m)]);
           return y;
         });
         expect(rows, `${n}, ${m} in ${shape.grid.join(' x ')} blocks of ${shape.block.join(' x ')}`).toEqual(threads);

@@ -1,15 +1,14 @@
 // Kernels whose variables change, or names change their meaning, in ways that tokens hardly show: as loops and thread by thread.
-import { join } from 'node:path';
-import { writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { expect, test } from 'vitest';
+import { type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
 import { rewriteForCpu } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { QUICK } from '../../support/quick-compiler.js';
 import { EXPOSED, EXPOSED_BY_OPERATORS, EXPOSED_ROWS, HELPERS, ODD_TEXTS, OPERATORS, ROW_HELPERS } from './hidden-changes.js';
 import { OVERLOOKED } from './overlooked-changes.js';
-import { i32, ImageRunner, specOf } from './run-image.js';
+import { i32, specOf } from './run-image.js';
+import { imagesOfFile } from './images.js';
 
 const THREADS = 32;
 const BLOCKS = 3;
@@ -89,27 +88,16 @@ extern "C" __global__ void of_groups(int* out, int n) {
   out[i] = cg::this_thread_block().thread_rank() + 100 * cg::this_grid().thread_rank();
 }`;
 
-let runner: ImageRunner;
-let compiler: CpuCompiler;
-beforeAll(async () => {
-  runner = new ImageRunner();
-  compiler = await CpuCompiler.open({ ...process.env, ...QUICK });
-});
-afterAll(() => runner.close());
-
-async function imageOf(source: string, names: readonly string[], form: KernelForm): Promise<string> {
-  const file = join(runner.directory, `${form}-${names[0]}-${names.length}.so`);
-  writeFileSync(file, await compiler.compile(specOf(source, names[0]!), names, form));
-  return file;
-}
+const images = imagesOfFile(QUICK);
 
 async function compare(source: string, names: readonly string[], forms: readonly [KernelForm, KernelForm]): Promise<void> {
-  const [fast, plain] = [await imageOf(source, names, forms[0]), await imageOf(source, names, forms[1])];
+  const built = (form: KernelForm): Promise<string> => images.built(specOf(source, names[0]!), names, form);
+  const [fast, plain] = [await built(forms[0]), await built(forms[1])];
   for (const name of names) {
     const run = (image: string): number[] => {
       // Threads of different blocks may write the same element: one block after the other.
       const out = new Int32Array(THREADS * (BLOCKS + 1));
-      runner.run(image, name, { grid: [BLOCKS, 1, 1], block: [THREADS, 1, 1], threads: 1 }, [out, i32(1)]);
+      images.run(image, name, { grid: [BLOCKS, 1, 1], block: [THREADS, 1, 1], threads: 1 }, [out, i32(1)]);
       return [...out];
     };
     expect.soft(run(fast), name).toEqual(run(plain));

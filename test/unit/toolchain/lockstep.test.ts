@@ -1,33 +1,19 @@
 // Statements on volatile arrays that the lanes of a warp take together on the CPU device.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { expect, test } from 'vitest';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { lockstepEdits } from '../../../src/cuda-cpp/lower/lockstep.js';
-import { ImageRunner, specOf } from './run-image.js';
+import { specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
-let runner: ImageRunner;
-let compiler: CpuCompiler;
-const scratch = mkdtempSync(join(tmpdir(), 'millrace-lockstep-'));
-beforeAll(async () => {
-  runner = new ImageRunner();
-  compiler = await CpuCompiler.open();
-});
-afterAll(() => {
-  runner.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
+const images = imagesOfFile();
 
 async function results(source: string): Promise<number[]> {
-  const image = join(scratch, 'lockstep.so');
-  writeFileSync(image, await compiler.compile(specOf(source, 'k'), ['k']));
+  const image = await images.built(specOf(source, 'k'), ['k']);
   const y = new Int32Array(64);
-  runner.run(image, 'k', { grid: [1, 1, 1], block: [64, 1, 1] }, [y]);
+  images.run(image, 'k', { grid: [1, 1, 1], block: [64, 1, 1] }, [y]);
   return [...y];
 }
 const kernel = (body: string): string => `extern "C" __global__ void k(int* y) { const int t = threadIdx.x; ${body} }`;

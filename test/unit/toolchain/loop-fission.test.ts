@@ -1,15 +1,14 @@
 // Kernels after loop fission compared bit for bit with threads that have stacks, and kernels that loop fission rejects.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
 import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
-import { i32, ImageRunner, specOf } from './run-image.js';
+import { i32, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
@@ -25,20 +24,12 @@ const SHAPES: readonly (readonly [number, number, number])[] = [
   [32, 32, 1],
 ];
 
-let runner: ImageRunner;
-const scratch = mkdtempSync(join(tmpdir(), 'millrace-fission-'));
-
+const images = imagesOfFile();
+/** In both forms. */
+let built: readonly string[];
 beforeAll(async () => {
-  runner = new ImageRunner();
-  const compiler = await CpuCompiler.open();
-  for (const form of ['fission', 'stacks'] as const) {
-    writeFileSync(join(scratch, `${form}.so`), await compiler.compile(specOf(SOURCE, 'tree'), NAMES, form));
-  }
+  built = await Promise.all((['fission', 'stacks'] as const).map((form) => images.built(specOf(SOURCE, 'tree'), NAMES, form)));
 }, 60_000);
-afterAll(() => {
-  runner.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
 
 /** Kernels of the source that loop fission splits. */
 function cutOf(source: string): readonly string[] {
@@ -61,9 +52,9 @@ test.each(NAMES)(
       const grid = [2, 1, 2] as const;
       for (const n of new Set([0, 1, 3, count - 1, count + 1, 4 * count])) {
         const x = Float32Array.from({ length: 4 * count }, (_, i) => ((i * 7919) % 101) - 50);
-        const results = ['fission', 'stacks'].map((form) => {
+        const results = built.map((image) => {
           const y = new Float32Array(4 * count).fill(-7);
-          runner.run(join(scratch, `${form}.so`), name, { grid, block, sharedBytes: 8 * count }, [x, y, i32(n)]);
+          images.run(image, name, { grid, block, sharedBytes: 8 * count }, [x, y, i32(n)]);
           return y;
         });
         expect(results[0], `${n} in blocks of ${block.join(' x ')}`).toEqual(results[1]);
@@ -162,11 +153,9 @@ test('source that does not compile after loop fission is built with stacks', asy
     y[threadIdx.x] = own[999];
   }`;
   expect(cutOf(source)).toEqual(['k']);
-  const compiler = await CpuCompiler.open();
-  await expect(compiler.compile(specOf(source, 'k'), ['k'], 'fission')).rejects.toThrow('at most 1024 bytes');
-  const image = join(scratch, 'large.so');
-  writeFileSync(image, await compiler.compile(specOf(source, 'k')));
+  await expect(images.built(specOf(source, 'k'), ['k'], 'fission')).rejects.toThrow('at most 1024 bytes');
+  const image = await images.built(specOf(source, 'k'));
   const y = new Int32Array(100);
-  runner.run(image, 'k', { grid: [1, 1, 1], block: [100, 1, 1] }, [y]);
+  images.run(image, 'k', { grid: [1, 1, 1], block: [100, 1, 1] }, [y]);
   expect([...y]).toEqual(Array.from({ length: 100 }, (_, t) => 999 * t));
 });

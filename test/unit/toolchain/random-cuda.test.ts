@@ -1,14 +1,13 @@
 // Random CUDA kernels in their selected form, compared with thread-by-thread execution, or with threads that have stacks if they wait.
-import { join } from 'node:path';
-import { writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler, type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
+import { expect, test } from 'vitest';
+import { type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
 import { rowEdits } from '../../../src/cuda-cpp/lower/grid-row-loops.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { QUICK } from '../../support/quick-compiler.js';
 import { CALLED, RandomCuda, THREADS } from './random-cuda.js';
-import { i32, ImageRunner, specOf } from './run-image.js';
+import { i32, specOf } from './run-image.js';
+import { imagesOfFile } from './images.js';
 
 const BLOCKS = 3;
 /** MILLRACE_SEEDS=from,to runs more. */
@@ -16,13 +15,7 @@ const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? '0,4').split(',').map(Numbe
 /** Kernels per source: compilation takes most of the time. */
 const OF_ONE_TEXT = 4;
 
-let runner: ImageRunner;
-let compiler: CpuCompiler;
-beforeAll(async () => {
-  runner = new ImageRunner();
-  compiler = await CpuCompiler.open({ ...process.env, ...QUICK });
-});
-afterAll(() => runner.close());
+const images = imagesOfFile(QUICK);
 
 const IN = Uint32Array.from({ length: THREADS }, (_unused, i) => (i * 2654435761) >>> 7);
 
@@ -30,16 +23,12 @@ async function compare(seed: number, waits: boolean): Promise<number> {
   const kernels = Array.from({ length: OF_ONE_TEXT }, (_unused, i) => new RandomCuda(seed * OF_ONE_TEXT + i, `k${seed}_${i}`, waits));
   const names = kernels.map((_unused, i) => `k${seed}_${i}`);
   const source = CALLED + kernels.map(({ text }) => text).join('');
-  const image = async (form: KernelForm): Promise<string> => {
-    const file = join(runner.directory, `${form}-${seed}-${waits}.so`);
-    writeFileSync(file, await compiler.compile(specOf(source, names[0]!), names, form));
-    return file;
-  };
-  const images = [await image('either'), await image(waits ? 'stacks' : 'threads')];
+  const image = (form: KernelForm): Promise<string> => images.built(specOf(source, names[0]!), names, form);
+  const files = [await image('either'), await image(waits ? 'stacks' : 'threads')];
   for (const [i, name] of names.entries()) {
-    const [chosen, plain] = images.map((file) => {
+    const [chosen, plain] = files.map((file) => {
       const out = new Uint32Array(THREADS * (BLOCKS + 1));
-      runner.run(file, name, { grid: [BLOCKS, 1, 1], block: [THREADS, 1, 1], threads: 1 }, [out, IN, i32(3), i32(90)]);
+      images.run(file, name, { grid: [BLOCKS, 1, 1], block: [THREADS, 1, 1], threads: 1 }, [out, IN, i32(3), i32(90)]);
       return [...out];
     });
     expect(chosen, kernels[i]!.text).toEqual(plain);

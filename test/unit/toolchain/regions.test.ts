@@ -1,12 +1,8 @@
 // The CPU device's form of kernels with barriers, compared with the CUDA form run by one system thread per thread of a block. A barrier
 // that some threads do not reach would hang the latter.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { IS_LONG } from '../../support/long.js';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
@@ -15,8 +11,9 @@ import { writtenOf } from '../../support/written.js';
 import { withText } from '../compiler/support.js';
 import { buildOnThreads } from './on-threads.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
-import { type ImageArgument, ImageRunner, i32 as int, specOf } from './run-image.js';
+import { type ImageArgument, i32 as int, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
@@ -25,15 +22,7 @@ const KERNELS = 8;
 const ATTEMPTS = 4000;
 const NO_LIMIT = 2 ** 31 - 1;
 
-let runner: ImageRunner;
-const directory = mkdtempSync(join(tmpdir(), 'millrace-regions-'));
-beforeAll(() => {
-  runner = new ImageRunner();
-});
-afterAll(() => {
-  runner.close();
-  rmSync(directory, { recursive: true, force: true });
-});
+const images = imagesOfFile();
 
 /** Kernels with barriers, from the seed on. */
 function kernelsFrom(seed: number, bounds: 'checked' | 'unchecked'): Kernel[] {
@@ -64,12 +53,9 @@ function together(kernels: readonly Kernel[]): string {
   return `#ifdef MILLRACE_CPU_DEVICE\n#include <barrier_regions.h>\n#endif\n${spaces.join('\n')}`;
 }
 
-async function buildRegions(kernels: readonly Kernel[]): Promise<string> {
-  const compiler = await CpuCompiler.open();
-  const path = join(directory, 'regions.so');
+function buildRegions(kernels: readonly Kernel[]): Promise<string> {
   const entries = kernels.map(({ build }) => build.entry);
-  writeFileSync(path, await compiler.compile(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries));
-  return path;
+  return images.built(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries);
 }
 
 function buildThreads(kernels: readonly Kernel[]): string {
@@ -90,7 +76,7 @@ function run(
   const slot = new Uint32Array(16);
   const args: ImageArgument[] = [x, int(x.length), y, int(length), int(n), int(n + 3), int(extent), int(NO_LIMIT), int(NO_LIMIT)];
   if (made.build.isChecked) args.push(slot, new Uint32Array(1));
-  runner.run(path, made.build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads: 1 }, args);
+  images.run(path, made.build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads: 1 }, args);
   return { y: [...y], hasReported: slot[0] !== 0 };
 }
 
@@ -115,22 +101,15 @@ for (const [bounds, seed] of [['checked', 1], ...(IS_LONG ? ([['checked', 20_001
   });
 }
 
-async function imageOf(made: Kernel): Promise<string> {
-  const compiler = await CpuCompiler.open();
-  const path = join(directory, `${made.build.entry}.so`);
-  writeFileSync(path, await compiler.compile(writtenOf(made, 'off')));
-  return path;
-}
-
 test('print writes whole lines, of every type, from both sides of a barrier', async () => {
   const made = kernel('told', { x: inout(f32) }, ({ x }, { i, print, syncthreads, u32, f64 }) => {
     print('100%', `of "${i}"`, u32(i - 1), x[i]!, f64(x[i]!) / 3, i > 1, '\u00fc?');
     syncthreads();
     print(i);
   });
-  const path = await imageOf(made);
+  const path = await images.built(writtenOf(made, 'off'));
   const args = [Float32Array.of(0.5, -2, 1e20), int(3), int(3), int(NO_LIMIT), int(NO_LIMIT), new Uint32Array(16), new Uint32Array(1)];
-  const printed = runner.run(path, made.build.entry, { grid: [1, 1, 1], block: [4, 1, 1], threads: 1 }, args);
+  const printed = images.run(path, made.build.entry, { grid: [1, 1, 1], block: [4, 1, 1], threads: 1 }, args);
   expect(printed.split('\n')).toEqual([
     '100% of "0" 4294967295 0.5 0.166667 false \u00fc?',
     '100% of "1" 0 -2 -0.666667 false \u00fc?',
@@ -157,7 +136,7 @@ test('blocks of three dimensions and of the most threads, with some that leave a
     syncthreads();
     y[blockIdx.y * threads + number] = own + mine[1]!;
   });
-  const path = await imageOf(made);
+  const path = await images.built(writtenOf(made, 'off'));
   for (const [x, y, z] of [
     [8, 8, 16],
     [1024, 1, 1],
@@ -168,7 +147,7 @@ test('blocks of three dimensions and of the most threads, with some that leave a
     const threads = x * y * z;
     const out = new Int32Array(2 * threads);
     const args = [out, int(out.length), int(NO_LIMIT), int(NO_LIMIT), int(NO_LIMIT), new Uint32Array(16), new Uint32Array(1)];
-    runner.run(path, made.build.entry, { grid: [1, 2, 1], block: [x, y, z] }, args);
+    images.run(path, made.build.entry, { grid: [1, 2, 1], block: [x, y, z] }, args);
     const one = (n: number): number => (n % 5 === 4 ? 0 : n * 3 + (threads - 1 - n) * 3 + n);
     expect(out).toEqual(Int32Array.from({ length: 2 * threads }, (_, n) => one(n % threads)));
   }

@@ -1,10 +1,10 @@
 // Regions that run column by column (src/compiler/simd/column-order.ts): which ones qualify, and their results, in blocks whose rows fill
 // one SIMD group, several, or none.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
 import { f32, inout, input, kernel } from '../../../src/index.js';
-import { SimdImages, withSimd, WIDTHS } from './simd-images.js';
+import { simdImages, withSimd, WIDTHS } from './simd-images.js';
 import { i32 as int } from './run-image.js';
 
 const [HEIGHT, WIDTH] = [37, 150];
@@ -42,11 +42,7 @@ const columns = (bounds: 'checked' | 'unchecked'): Kernel =>
     { bounds, fmad: false },
   ) as unknown as Kernel;
 
-let images: SimdImages;
-beforeAll(async () => {
-  images = await SimdImages.open();
-});
-afterAll(() => images.close());
+const images = simdImages();
 
 /** The contents of y after a launch, and whether a thread reported a fault; x may have fewer rows than threads use. */
 function launch(image: string, { build }: Kernel, block: (typeof BLOCKS)[number], rows: number): { y: number[]; hasReported: boolean } {
@@ -56,7 +52,7 @@ function launch(image: string, { build }: Kernel, block: (typeof BLOCKS)[number]
   const extents = [int(WIDTH), int(HEIGHT), int(1)];
   const args = [x, int(rows), int(WIDTH), y, int(HEIGHT), int(WIDTH), ...extents, ...(build.isChecked ? [fault, word] : [])];
   const grid = [Math.ceil(WIDTH / block[0]), Math.ceil(HEIGHT / block[1]), 1] as const;
-  images.runner.run(image, build.entry, { grid, block, threads: 1 }, args);
+  images.run(image, build.entry, { grid, block, threads: 1 }, args);
   return { y: [...y], hasReported: fault[0] !== 0 };
 }
 

@@ -1,7 +1,7 @@
 // Kernels with SIMD elements of one and two bytes: random ones compared with the IR interpreter, and ones at the limits of the range
 // compared with the scalar form; for each vector width, with fused blocks and with rows that fill no group. MILLRACE_KERNELS sets the
 // number of random kernels, MILLRACE_KERNEL_SEED the seed.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { i32, input, kernel, output, u8 } from '../../../src/index.js';
 import { interpret } from '../../support/oracle/interpreter.js';
@@ -10,7 +10,7 @@ import { NARROW_INPUTS, narrowParams, NarrowText } from '../../support/oracle/na
 import { irOfText, textAsBody } from '../../support/oracle/typed-form.js';
 import { randomFrom } from '../../support/random-text.js';
 import { writtenOf } from '../../support/written.js';
-import { SimdImages, withSimd, WIDTHS } from './simd-images.js';
+import { simdImages, withSimd, WIDTHS } from './simd-images.js';
 import { type ImageArgument, i32 as int } from './run-image.js';
 
 const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 3);
@@ -24,11 +24,7 @@ const BLOCKS = [
   [7, 4],
 ] as const;
 
-let images: SimdImages;
-beforeAll(async () => {
-  images = await SimdImages.open();
-});
-afterAll(() => images.close());
+const images = simdImages();
 
 function bytesOf(made: Kernel): number {
   return Number(/MR_NARROW_LANES (\d)/.exec(writtenOf(made, 'always').simdSource ?? '')?.[1] ?? 4);
@@ -56,7 +52,7 @@ function launch(image: string, made: Kernel, arrays: readonly Memory[], { t, w }
   const scalars: ImageArgument[] = [{ value: Uint8Array.of(t) }, int(w)];
   const args = [...shaped, ...scalars, int(COLUMNS), int(ROWS), int(2 ** 31 - 1), ...(made.build.isChecked ? [fault, word] : [])];
   const grid = [Math.ceil(COLUMNS / width), Math.ceil(ROWS / height), 1] as const;
-  images.runner.run(image, made.build.entry, { grid, block: [width, height, 1], threads: 1 }, args);
+  images.run(image, made.build.entry, { grid, block: [width, height, 1], threads: 1 }, args);
   return { left: own.at(-1)!, fault };
 }
 

@@ -1,11 +1,11 @@
 // Kernels in SIMD form compared bit for bit with the scalar form, in blocks whose rows fill no group, for each vector size and both kinds
 // of masks.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { LANE_KERNELS } from '../../support/simd-kernels.js';
 import { writtenOf } from '../../support/written.js';
 import { i32, inout, input, kernel } from '../../../src/index.js';
-import { SimdImages, withSimd, WIDTHS } from './simd-images.js';
+import { simdImages, withSimd, WIDTHS } from './simd-images.js';
 import { type ImageArgument, i32 as int } from './run-image.js';
 
 const NO_LIMIT = 2 ** 31 - 1;
@@ -13,11 +13,7 @@ const COUNT = 333;
 /** Rows that fill groups, that do not, and that are shorter than one. */
 const BLOCKS = [1, 7, 16, 33, 250];
 
-let images: SimdImages;
-beforeAll(async () => {
-  images = await SimdImages.open();
-});
-afterAll(() => images.close());
+const images = simdImages();
 
 const hash = (at: number): number => Math.imul(at + 1, 2_654_435_761) >>> 8;
 
@@ -34,7 +30,7 @@ function launch(image: string, { build }: Kernel, block: number, xs: number): Me
   const [b, c, fault, word] = [new Uint8Array(COUNT), new Uint32Array(16), new Uint32Array(16), new Uint32Array(1)];
   const shaped = [x, y, z, b, c].flatMap((array): ImageArgument[] => [array, int(array.length)]);
   const args = [...shaped, int(3), int(COUNT), int(NO_LIMIT), int(NO_LIMIT), ...(build.isChecked ? [fault, word] : [])];
-  images.runner.run(image, build.entry, { grid: [Math.ceil(COUNT / block), 1, 1], block: [block, 1, 1], threads: 1 }, args);
+  images.run(image, build.entry, { grid: [Math.ceil(COUNT / block), 1, 1], block: [block, 1, 1], threads: 1 }, args);
   return { arrays: [y, z, b, c], fault };
 }
 

@@ -1,26 +1,13 @@
 // Functions that wait on the CPU device and are called by another name than their own: as arguments of templates, and as objects. Instances of
 // templates that wait.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
-import { ImageRunner, specOf } from './run-image.js';
+import { expect, test } from 'vitest';
+import { specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
-let runner: ImageRunner;
-let compiler: CpuCompiler;
-const scratch = mkdtempSync(join(tmpdir(), 'millrace-callables-'));
-beforeAll(async () => {
-  runner = new ImageRunner();
-  compiler = await CpuCompiler.open();
-});
-afterAll(() => {
-  runner.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
+const images = imagesOfFile();
 
 const SUM = `
 __device__ int sum(int v) { for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d); return v; }
@@ -28,10 +15,9 @@ __device__ int twice(int v) { return 2 * v; }`;
 
 /** What a kernel of one warp writes for the numbers of its lanes. */
 async function results(source: string): Promise<number[]> {
-  const image = join(scratch, 'callables.so');
-  writeFileSync(image, await compiler.compile(specOf(source, 'k'), ['k']));
+  const image = await images.built(specOf(source, 'k'), ['k']);
   const y = new Int32Array(32);
-  runner.run(image, 'k', { grid: [1, 1, 1], block: [32, 1, 1] }, [y]);
+  images.run(image, 'k', { grid: [1, 1, 1], block: [32, 1, 1] }, [y]);
   return [...new Set(y)];
 }
 const kernel = (body: string): string => `extern "C" __global__ void k(int* y) { const int t = threadIdx.x; ${body} }`;

@@ -1,15 +1,13 @@
 // Kernels whose threads wait for each other on the CPU device, compared with the same computation in JavaScript, in blocks of one thread,
 // about one warp, the maximum size, and three dimensions.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
-import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
-import { i32, ImageRunner, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
+import { i32, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
+import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
@@ -17,23 +15,15 @@ const SOURCE_FILE = fileURLToPath(new URL('./waiting.cu', import.meta.url));
 const SOURCE = readFileSync(SOURCE_FILE, 'utf8');
 const BLOCKS = [1, 31, 32, 33, 100, 1024];
 
-let runner: ImageRunner;
+const images = imagesOfFile();
 let image: string;
-const scratch = mkdtempSync(join(tmpdir(), 'millrace-waiting-'));
 
 beforeAll(async () => {
-  runner = new ImageRunner();
-  const compiler = await CpuCompiler.open();
-  image = join(scratch, 'waiting.so');
-  writeFileSync(image, await compiler.compile(specOf(SOURCE, 'tree_sum'), kernelNames(SOURCE)));
+  image = await images.built(specOf(SOURCE, 'tree_sum'), kernelNames(SOURCE));
 }, 60_000);
-afterAll(() => {
-  runner.close();
-  rmSync(scratch, { recursive: true, force: true });
-});
 
 function run(entry: string, launch: ImageLaunch, ...args: ImageArgument[]): void {
-  runner.run(image, entry, launch, args);
+  images.run(image, entry, launch, args);
 }
 const line = (grid: number, block: number): ImageLaunch => ({ grid: [grid, 1, 1], block: [block, 1, 1] });
 const range = <T>(n: number, of: (i: number) => T): T[] => Array.from({ length: n }, (_unused, i) => of(i));
