@@ -6,7 +6,7 @@ import { DEFAULT_STREAM, Delays } from './delays.js';
 import type { Explanation, Gap, GapOptions, Reason } from './explained.js';
 import type { RecordedOperation } from './recorded.js';
 import { type Explainable, hasRun, RecordedStreams, type Ran } from './recorded-streams.js';
-import { explanationOf, isOperation, nameOf, remedyOf } from './remedies.js';
+import { explanationOf, isOperation, linesOf, nameOf, remedyOf, withText } from './remedies.js';
 
 const LEAST_GAP_MS = 0.02;
 /** How far the causes of a cause are told. */
@@ -42,7 +42,7 @@ export class Explainer {
     const fromMs = first.startMs ?? this.recording.endMs;
     if (!hasRun(second)) return this.explained(this.#delays.of(second, fromMs, this.recording.endMs));
     const queued = this.#queued(second);
-    if (hasRun(first) && (queued?.toMs ?? second.startMs) < first.endMs) return [];
+    if (hasRun(first) && (queued?.toMs ?? second.startMs) < first.endMs) return linesOf([]);
     return this.explained([...(queued ? [queued] : []), ...this.#delays.of(second, fromMs, second.startMs)]);
   }
 
@@ -121,10 +121,8 @@ export class Explainer {
         known.ms += ms;
       }
     }
-    return [...byReason.values()]
-      .flatMap((causes) => [...causes.values()])
-      .toSorted((a, b) => b.ms - a.ms)
-      .map(({ ms, longest }) => explanationOf({ ...longest, ms, chain: this.#chainOf(longest.because) }));
+    const costs = [...byReason.values()].flatMap((causes) => [...causes.values()]).toSorted((a, b) => b.ms - a.ms);
+    return linesOf(costs.map(({ ms, longest }) => explanationOf({ ...longest, ms, chain: this.#chainOf(longest.because) })));
   }
 
   /** What a cause waited for in turn. */
@@ -196,7 +194,7 @@ export class Explainer {
     if (fromMs !== undefined && toMs !== undefined && toMs > fromMs)
       found.unshift(...this.explained(this.#delays.of({ ...second }, fromMs, toMs)));
     const text = `The recording has no times of device ${second.device}, so what it tells of ${nameOf(second)} is what the host knows.`;
-    return [...found, { reason: 'unknown', ms: 0, text, remedy: remedyOf('unknown') }];
+    return linesOf([...found, withText({ reason: 'unknown', ms: 0, text, remedy: remedyOf('unknown') })]);
   }
 }
 

@@ -64,6 +64,8 @@ export interface Explanation {
   readonly remedy: string;
   /** The operation or the span that is the cause. */
   readonly because?: RecordedOperation | RecordedSpan;
+  /** The milliseconds, the text and the remedy. */
+  toString(): string;
 }
 
 /** A time in which a stream had no kernel, copy, fill or graph on the device, before an operation that it was given later. */

@@ -47,7 +47,8 @@ export class RecordedStreams {
   readonly #byName: Map<string, StreamOperations> = new Map();
   /** By their ends. */
   readonly #spans: readonly RecordedSpan[];
-  readonly #longestSpanMs: number;
+  /** A tree over them: of each node, when the first of its spans began. Its root is 1, and the children of n are 2n and 2n + 1. */
+  readonly #begins: Float64Array;
 
   constructor(recording: Explainable) {
     this.recording = recording;
@@ -61,7 +62,10 @@ export class RecordedStreams {
     }
     this.streams = [...this.#byName.values()];
     this.#spans = recording.spans.toSorted((a, b) => a.endMs - b.endMs);
-    this.#longestSpanMs = this.#spans.reduce((most, { startMs, endMs }) => Math.max(most, endMs - startMs), 0);
+    const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, this.#spans.length)));
+    this.#begins = new Float64Array(2 * leaves).fill(Infinity);
+    for (const [at, { startMs }] of this.#spans.entries()) this.#begins[leaves + at] = startMs;
+    for (let n = leaves - 1; n > 0; n--) this.#begins[n] = Math.min(this.#begins[2 * n] as number, this.#begins[2 * n + 1] as number);
   }
 
   of(operation: OfStream): StreamOperations | undefined {
@@ -80,22 +84,30 @@ export class RecordedStreams {
     return operations[indexOf(operations, operation.ticket) - 1];
   }
 
-  /** The spans that overlap a time. */
+  /** The spans that overlap a time, by their ends. One that lasts long costs no walk over all that are in it. */
   spansIn(fromMs: number, toMs: number): RecordedSpan[] {
     const found: RecordedSpan[] = [];
-    for (let at = firstFrom(this.#spans, fromMs); at < this.#spans.length; at++) {
-      const span = this.#spans[at] as RecordedSpan;
-      if (span.endMs > toMs + this.#longestSpanMs) break;
-      if (span.startMs < toMs) found.push(span);
-    }
+    const first = firstFrom(this.#spans, fromMs);
+    const collect = (node: number, low: number, high: number): void => {
+      if (high <= first || (this.#begins[node] as number) >= toMs) return;
+      const middle = (low + high) >> 1;
+      if (middle === low) found.push(this.#spans[low] as RecordedSpan);
+      else {
+        collect(2 * node, low, middle);
+        collect(2 * node + 1, middle, high);
+      }
+    };
+    collect(1, 0, this.#begins.length >> 1);
     return found;
   }
 
   /** The work of other streams of the same device that overlaps a time. */
   otherWork(operation: RecordedOperation, fromMs: number, toMs: number): Ran[] {
     const found: Ran[] = [];
-    for (const { device, work } of this.streams) {
-      if (device.name !== operation.device || streamKeyOf(work[0] ?? operation) === streamKeyOf(operation)) continue;
+    const own = this.of(operation);
+    for (const stream of this.streams) {
+      const { device, work } = stream;
+      if (device.name !== operation.device || stream === own) continue;
       for (let at = firstFrom(work, fromMs); at < work.length && (work[at] as Ran).startMs < toMs; at++) found.push(work[at] as Ran);
     }
     return found;

@@ -132,7 +132,8 @@ export class Recording {
    * Why two operations of the recording did not run side by side: what held up the later one since the earlier one began, the most expensive
    * reason first. Empty if they did. Of an operation that has not begun: why, up to now. Throws ArgumentError for operations that the recording
    * does not have. Nsight Systems shows dependencies, and its expert system some of the reasons.
-   * @example for (const { ms, text, remedy } of recording.explain(a, b)) console.log(`${ms.toFixed(2)} ms: ${text} ${remedy}`);
+   * As a text, a line for each reason.
+   * @example console.log(String(recording.explain(a, b)));
    */
   explain(a: Explained, b: Explained): readonly Explanation[] {
     return this.#explain().explain(a, b);

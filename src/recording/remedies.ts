@@ -67,7 +67,17 @@ export function explanationOf(delayed: Delayed): Explanation {
     isOperation(because) && chain.length > 0
       ? ` In turn, ${because.label ?? because.kind} waited for ${chain.map(nameOf).join(', and that for ')}.`
       : '';
-  return { reason, ms, text: first + turn, remedy: remedyOf(reason), ...(because !== undefined && { because }) };
+  return withText({ reason, ms, text: first + turn, remedy: remedyOf(reason), ...(because !== undefined && { because }) });
+}
+
+export function withText(explanation: Omit<Explanation, 'toString'>): Explanation {
+  const { ms, text, remedy } = explanation;
+  return Object.defineProperty(explanation, 'toString', { value: () => `${ms.toFixed(2)} ms: ${text} ${remedy}` });
+}
+
+/** As a text, a line for each. */
+export function linesOf(explanations: readonly Explanation[]): readonly Explanation[] {
+  return Object.defineProperty(explanations, 'toString', { value: () => explanations.join('\n') });
 }
 
 function sentence({ reason, late: operation, wait, because }: Delayed): string {

@@ -99,6 +99,9 @@ defineChapter((target) => {
         expect(explanations[0]!.text).toMatch(/^B on stream two.* uses an array that A on stream one.* used before\./);
         const [a, b] = [labelled(recording, 'A'), labelled(recording, 'B')];
         expect(explanations.reduce((sum, { ms }) => sum + ms, 0)).toBeCloseTo(b.startMs! - a.startMs!, 1);
+        expect(String(explanations).split('\n')).toEqual(
+          explanations.map(({ ms, text, remedy }) => `${ms.toFixed(2)} ms: ${text} ${remedy}`),
+        );
         // The order of the arguments does not matter.
         expect(recording.explain(b, a)).toEqual(explanations);
       },
