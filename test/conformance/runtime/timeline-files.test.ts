@@ -73,7 +73,13 @@ defineChapter((target) => {
       one.launch(twice, { threads: 1024, label: 'first' }, { x });
       await two.launch(twice, { threads: 1024, label: 'then' }, { x }).done;
       await recording.stop();
-      const { flows } = readPerfetto(recording.toPerfetto());
+      const bytes = recording.toPerfetto();
+      const { flows } = readPerfetto(bytes);
+      // A file that lacks its beginning, its end or a byte is not read as one with fewer slices.
+      for (const damaged of [bytes.subarray(0, -3), bytes.subarray(0, bytes.length / 2), bytes.subarray(1)])
+        expect(() => {
+          if (readPerfetto(damaged).slices.length === 0) throw new Error('It has no slices.');
+        }).toThrow();
       const submits = flows.filter(([{ track }]) => track === 'submits');
       expect(submits.find(([, { name }]) => name === 'then')).toMatchObject([
         { name: 'then', process: 'host', dur: 0 },
