@@ -2,6 +2,7 @@
 // or would disturb.
 import { spawn } from 'node:child_process';
 import path from 'node:path';
+import { SLOWNESS } from './slowness.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
@@ -13,7 +14,7 @@ export interface ChildResult {
 }
 
 /** `code` is an ES module; its environment is this process's, with `env` on top. Killed after `timeoutMs`. */
-export function runChild(code: string, env: Readonly<Record<string, string>> = {}, timeoutMs = 30_000): Promise<ChildResult> {
+export function runChild(code: string, env: Readonly<Record<string, string>> = {}, timeoutMs = SLOWNESS * 30_000): Promise<ChildResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
       cwd: ROOT,

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, test, type TestContext } from 'vitest';
 import type { Device, OpenOptions } from 'millrace';
 import { SKIPS } from '../conformance/skips.js';
+import { SLOWNESS } from './slowness.js';
 import type { Target } from './target.js';
 
 export type RuleNumber = `S${number}`;
@@ -18,7 +19,7 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 export function rulesOf(target: Target): Rule {
   return (number, title, body, options = {}) => {
     const name = `${number} ${title}`;
-    const timeout = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    const timeout = SLOWNESS * (options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     const listed = SKIPS.find((skip) => skip.target === target.name && skip.rule === number && (skip.title ?? title) === title);
     test(name, { timeout }, async (context) => {
       if (options.unless) context.skip(options.unless);
