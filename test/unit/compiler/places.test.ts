@@ -77,7 +77,7 @@ test('vitest, coverage by istanbul: counters move what follows them, so only the
   const found = shown(await throughVitest<Record<string, Found>>('istanbul', 'mistakes', 'places.mjs'));
   const lines = Object.entries(found).map(([name, where]) => [name, / near mistakes\.ts:(\d+)$/.exec(where)?.[1]]);
   expect(lines).toEqual(Object.entries(places).map(([name, place]) => [name, place.split(':')[0]]));
-});
+}, 120_000);
 
 test('messages have the names of the file, where esbuild gave locals other names', () => {
   const file = `const x = [1];
