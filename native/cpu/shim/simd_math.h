@@ -190,11 +190,12 @@ static MR_INLINE V mr_to_nearest(V x) {
   return mr_with_sign_of(x, mr_choose(mr_ge(x - down, V{} + 0.5f), down + 1.0f, down));
 }
 
-/// Truncates modulo 2^32, as JavaScript's `x | 0`. The processor gives the lowest number for what 32 bits do not hold.
+/// Truncates modulo 2^32, as JavaScript's `x | 0`. For what 32 bits do not hold, an x64 processor gives the lowest
+/// number, and an Arm one the lowest or the highest.
 static MR_INLINE mr_i32 mr_wrapped(mr_f32 x) {
   // Negated twice, or g++ turns a conversion back to floats into a rounding that keeps the sign of zero.
   const mr_i32 whole = -__builtin_convertvector(-x, mr_i32);
-  if (__builtin_expect(!mr_any(mr_eq(whole, mr_i32_of(-2147483647 - 1))), 1)) return whole;
+  if (__builtin_expect(!mr_any(mr_eq(whole | mr_i32_of(1), mr_i32_of(-2147483647))), 1)) return whole;
   MR_LANE_BY_LANE(int, __builtin_fabsf(x[lane]) < 0x1p63f ? static_cast<int>(static_cast<long long>(x[lane])) : 0)
 }
 
