@@ -66,8 +66,8 @@ defineChapter((target) => {
           before = endMs;
         }
         const spanMs = launches.at(-1)!.endMs - launches[0]!.startMs;
-        expect(spanMs).toBeLessThanOrEqual(tookMs + CLOCK_MS);
-        busyShare = busyMs / spanMs;
+        // Where the thread stood still while the clocks were compared, the times are off by that.
+        busyShare = spanMs <= tookMs + CLOCK_MS ? busyMs / spanMs : 0;
       }
       expect(busyShare).toBeGreaterThan(0.5);
       await stream.close();
