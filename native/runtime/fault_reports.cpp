@@ -463,7 +463,10 @@ void FaultReports::Walk(const std::vector<FaultReports*>& devices, const Known& 
 
 void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted) {
   const auto& [device, stream, record, has_completed] = sight;
-  if (record->failure == 0) {
+  // What failed before this walk has poisoned already what it wrote, and a record that is no longer in flight may have
+  // overwritten that since.
+  const bool is_known = record->failure != 0;
+  if (!is_known) {
     if (const FailureId cause = tainted.CauseOf(*record); cause != 0) {
       const Failure failure{
           .id = record->order, .first = record->ticket, .last = record->ticket, .status = Upstream(), .cause = cause};
@@ -477,9 +480,10 @@ void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted
   }
   for (const auto& [entry, use] : record->memory()) {
     if (!IsUsed(use, Use::kWrite)) continue;
-    if (record->failure != 0 && IsUsed(use, Use::kOverwrite)) {
+    const bool is_new = record->failure != 0 && !is_known;
+    if (is_new && IsUsed(use, Use::kOverwrite)) {
       tainted.memory.insert_or_assign(entry, record->failure);
-    } else if (record->failure != 0) {
+    } else if (is_new) {
       TakeFirst(tainted.memory[entry], record->failure);
     } else if (IsUsed(use, Use::kOverwrite)) {
       tainted.memory.erase(entry);
@@ -493,7 +497,7 @@ void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted
       for (const HostRange& part : each.range.Without(use.range)) rest.push_back({part, each.writer, each.failure});
     }
     tainted.host = std::move(rest);
-    if (record->failure != 0) tainted.host.push_back({use.range, sight, record->failure});
+    if (record->failure != 0 && !is_known) tainted.host.push_back({use.range, sight, record->failure});
   }
 }
 

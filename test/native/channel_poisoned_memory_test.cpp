@@ -136,6 +136,33 @@ MR_TEST(a_late_failure_reaches_all_records_in_flight_that_derive_from_it) {
   MR_EXPECT(failed == expected);
 }
 
+MR_TEST(a_late_failure_does_not_poison_anew_what_was_overwritten_since_another_one) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t slow = rig.Stream();
+  const uint32_t quick = rig.Stream();
+  const uint32_t other = rig.Stream();
+  for (const uint32_t n : {0u, 1u, 2u}) rig.Alloc(other, Handle(n), kBytes);
+  MR_EXPECT(rig.Completes(other, rig.Nop(other).ticket));
+  MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
+  backend.controls.completes_at_once = false;
+  const Ticket late = rig.Launch(slow, Handle(0), Handle(0), Access::kReadWrite);
+  const Ticket early = rig.Launch(quick, Handle(0), Handle(1), Access::kReadWrite);
+  MR_EXPECT(rig.Logs("a0 " + std::to_string(late) + " launch"));
+  MR_EXPECT(rig.Logs("a1 " + std::to_string(early) + " launch"));
+  rig.Backend(1).sink().Failed(early, {.status = Status(StatusCode::kBounds, "by the test")});
+  backend.controls.completes_at_once = true;
+  // Overwritten, and no longer in flight. The failed launch still is.
+  MR_EXPECT(rig.Completes(other, rig.Fill(other, Handle(1), kBytes)));
+  MR_EXPECT(rig.Completes(other, rig.Fill(other, Handle(2), kBytes)));
+  rig.Backend(0).sink().Failed(late, {.status = Status(StatusCode::kBounds, "by the test")});
+  MR_EXPECT(rig.Completes(other, rig.Copy(other, Handle(2), Handle(1), kBytes)));
+  MR_EXPECT(rig.Failures(other).empty());
+  MR_EXPECT(rig.Failures(slow).size() == 1);
+  rig.Backend(0).Complete(late);
+  rig.Backend(1).Complete(early);
+}
+
 MR_TEST(a_batch_fails_as_a_whole_and_poisons_all_that_it_writes) {
   RecordingBackend backend;
   backend.controls.needs_locked_memory = true;
