@@ -126,10 +126,13 @@ defineChapter((target) => {
         const [long] = launchesOf(recording, one);
         const [first, second] = launchesOf(recording, two);
         expect(long!.startMs - first!.endMs).toBeGreaterThan(25);
-        expect(long!.startMs).toBeGreaterThanOrEqual(long!.issuedMs! - CLOCK_MS);
-        expect(second!.startMs).toBeGreaterThanOrEqual(long!.endMs - CLOCK_MS);
+        // On a busy machine a thread may stand still while it compares the clocks. The long launch takes many times as long.
+        const apartMs = 1;
+        expect(long!.startMs).toBeGreaterThanOrEqual(long!.issuedMs! - apartMs);
+        expect(second!.startMs).toBeGreaterThanOrEqual(long!.endMs - apartMs);
         const wait = recording.operations.find(({ stream, kind }) => stream === two.label && kind === 'wait')!;
-        expect(wait.endMs).toBeGreaterThanOrEqual(long!.endMs - CLOCK_MS);
+        expect(wait.endMs).toBeGreaterThanOrEqual(long!.endMs - apartMs);
+        expect(long!.endMs - long!.startMs).toBeGreaterThan(2 * apartMs);
         expect(second!.endMs - second!.startMs).toBeLessThan(long!.endMs - long!.startMs);
         await Promise.all([one.close(), two.close()]);
       },
