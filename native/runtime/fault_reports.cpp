@@ -478,9 +478,9 @@ void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted
       record->failure = stream->failures.Add(FailureOf(*record, *report), stream->slot());
     }
   }
+  const bool is_new = record->failure != 0 && !is_known;
   for (const auto& [entry, use] : record->memory()) {
     if (!IsUsed(use, Use::kWrite)) continue;
-    const bool is_new = record->failure != 0 && !is_known;
     if (is_new && IsUsed(use, Use::kOverwrite)) {
       tainted.memory.insert_or_assign(entry, record->failure);
     } else if (is_new) {
@@ -497,7 +497,7 @@ void FaultReports::Step(const Sight& sight, const Known& known, Tainted& tainted
       for (const HostRange& part : each.range.Without(use.range)) rest.push_back({part, each.writer, each.failure});
     }
     tainted.host = std::move(rest);
-    if (record->failure != 0 && !is_known) tainted.host.push_back({use.range, sight, record->failure});
+    if (is_new) tainted.host.push_back({use.range, sight, record->failure});
   }
 }
 

@@ -20,8 +20,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rowsOfOperations, TYPES } from './operations.js';
 import { rowOfReadOnlySystem } from './read-only.js';
 import { HERE, Registry, ROOT, run, type Ran, tarball, VERSION } from './registry.js';
+import { IS_LONG } from '../support/long.js';
 
-const IS_LONG = process.env['MILLRACE_LONG'] === '1';
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 const PROCESSOR = process.arch === 'x64' ? 'cpu:x86-64' : 'cpu:aarch64';
 const RESULT = 'Float32Array(4) [ 12, 24, 36, 48 ]\n';

@@ -19,9 +19,11 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** `name`: of a file of JavaScript without its ending, or of one of TypeScript with it. */
 export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<Ending> {
-  const path = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
-  const child = spawn(process.execPath, ['--expose-gc', path, ...args], {
+  const [loader, file] = name.endsWith('.ts') ? [['--import', 'tsx'], name] : [[], `${name}.mjs`];
+  const path = fileURLToPath(new URL(`./programs/${file}`, import.meta.url));
+  const child = spawn(process.execPath, ['--expose-gc', ...loader, path, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NODE_OPTIONS: '', ...options.env },
   });

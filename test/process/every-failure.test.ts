@@ -1,16 +1,14 @@
 // S615: a program that uses everything runs while one call of the driver, or of the C library, fails. The short form takes some calls of each
 // function, with codes in turn; the long form (MILLRACE_LONG) the first 40 calls of each, with every code.
-import { spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { IS_LONG } from '../support/long.js';
+import { linesOf, runProgram } from './child.js';
 import type { Fate } from './programs/every-failure.js';
 
-const IS_LONG = process.env['MILLRACE_LONG'] === '1';
-const PROGRAM = fileURLToPath(new URL('./programs/every-failure.ts', import.meta.url));
 const TIMEOUT_MS = IS_LONG ? 7_200_000 : 600_000;
 const SIDE_BY_SIDE = 2;
 const MOST_CALLS = 40;
@@ -19,7 +17,7 @@ type Counts = Readonly<Record<string, number>>;
 interface Way {
   /** The variables that name the file with the failure, and the log. */
   readonly variables: readonly [failure: string, log: string];
-  readonly env: NodeJS.ProcessEnv;
+  readonly env: Readonly<Record<string, string>>;
   /** How many failures a process meets. */
   readonly part: number;
 }
@@ -27,7 +25,7 @@ const DRIVER: Way = { variables: ['MILLRACE_FAKE_CUDA_FAIL', 'MILLRACE_FAKE_CUDA
 // What a process does only once fails, too.
 const SYSTEM: Way = {
   variables: ['MILLRACE_FAILING_CALLS', 'MILLRACE_FAILING_CALLS_LOG'],
-  env: { MILLRACE_CPU_DEVICES: '2', LD_PRELOAD: FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfailing_calls.so') },
+  env: { MILLRACE_CPU_DEVICES: '2', LD_PRELOAD: path.join(path.dirname(FAKE_DRIVER ?? ''), 'libfailing_calls.so') },
   part: 1,
 };
 
@@ -40,16 +38,14 @@ async function run<T>({ variables, env }: Way, worker: number, failures: readonl
   const log = `${file}.log`;
   files.add(file).add(log);
   for (const each of [file, log]) writeFileSync(each, '');
-  const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, ...failures], {
-    env: { ...process.env, NODE_OPTIONS: '', ...env, [variables[0]]: `@${file}`, [variables[1]]: log },
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const ending = await runProgram('every-failure.ts', failures, {
+    timeoutMs: TIMEOUT_MS,
+    env: { ...env, [variables[0]]: `@${file}`, [variables[1]]: log },
   });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const code = await new Promise<number | string | null>((resolve) => child.on('close', (status, signal) => resolve(signal ?? status)));
-  const lines = stdout.split('\n').filter((line) => line !== '');
-  if (code !== 0) throw new Error(`${failures[lines.length] ?? 'the run without failures'} ended the process (${code}): ${stderr}`);
+  const lines = linesOf(ending);
+  const { code, signal, stderr } = ending;
+  if (code !== 0)
+    throw new Error(`${failures[lines.length] ?? 'the run without failures'} ended the process (${signal ?? code}): ${stderr}`);
   return lines.map((line) => JSON.parse(line) as T);
 }
 

@@ -18,11 +18,6 @@ Outcome RecordEnds::CloseTicket(StreamState& stream, Ticket ticket) {
 }
 
 Outcome RecordEnds::Fail(StreamState& stream, Ticket ticket, const Failure& failure, const Outputs& outputs) {
-  // What the driver refuses because the device itself is lost: its owners know why.
-  if (failure.status.code() == StatusCode::kDeviceLost && failure.status.driver_code() != 0) {
-    loss_.Mark(failure.status);
-    return Outcome::kIssued;
-  }
   RecordFailure(stream, ticket, failure, outputs);
   return CloseTicket(stream, ticket);
 }

@@ -25,7 +25,7 @@ Outcome StreamRecords::Create(StreamState& stream, Ticket ticket, RecordReader& 
   hal::StreamRequest request{.priority = record.priority, .slot = &stream.slot(), .sink = &stream};
   if (record.is_foreign != 0) request.foreign = record.foreign;
   auto created = device_.device().CreateStream(request);
-  if (!created.ok()) return ends_.Fail(stream, ticket, {.status = created.status()}, {});
+  if (!created.ok()) return ends_.FailDriver(stream, ticket, created.status(), 0, {});
   {
     std::lock_guard lock(device_.streams_mutex());
     stream.backend = std::move(created).value();
