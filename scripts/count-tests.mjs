@@ -38,6 +38,11 @@ const readers = {
       file.assertionResults.filter((test) => test.status === 'pending').map((test) => [file, test]),
     );
     for (const [file, test] of unfinished) console.log(`${file.name}: ${test.fullName}: its process ended before it did`);
+    // They passed at the second try, and keep what the first one said.
+    for (const file of report.testResults)
+      for (const { status, fullName, failureMessages = [] } of file.assertionResults)
+        if (status === 'passed' && failureMessages.length > 0)
+          console.log(`${file.name}: ${fullName}: failed before it passed:\n${failureMessages.join('\n')}`);
     const lost = filesWithoutReport(report);
     for (const file of lost) console.log(`${file}: no result; its process ended before its tests did`);
     const failed = report.numFailedTests + broken + unfinished.length + lost.length;

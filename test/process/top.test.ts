@@ -80,7 +80,8 @@ describe.skipIf(FAKE_DRIVER === undefined)(`top${FAKE_DRIVER === undefined ? `: 
     ['q', {}],
     ['\u0003', { NO_COLOR: '1' }],
   ])('on a terminal, it draws again until a key ends it, and leaves the terminal as it was (%j)', async (key, variables) => {
-    const { NO_COLOR: _, FORCE_COLOR: __, ...inherited } = process.env;
+    // Node draws in one colour where CI is set, also on a terminal.
+    const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...inherited } = process.env;
     const env: NodeJS.ProcessEnv = { ...inherited, XDG_RUNTIME_DIR: runtime, MILLRACE_NVML: nvml, TERM: 'xterm', ...variables };
     const shown = spawn(SCRIPT, ['-qec', `${process.execPath} ${MAIN} top`, '/dev/null'], { env });
     let out = '';

@@ -46,6 +46,14 @@ test('passes when every file that should run is in the report', async () => {
   expect(await count()).toMatchObject({ code: 0, last: '3 passed, 0 failed' });
 });
 
+test('names a test that passed at the second try, with what the first one said', async () => {
+  const assertionResults = [{ status: 'passed', fullName: 'one of two', failureMessages: ['expected 1 to be 2'] }];
+  report(['a.test.ts'], { testResults: [{ name: join(folder, 'a.test.ts'), status: 'passed', assertionResults }] });
+  const ended = await count();
+  expect(ended).toMatchObject({ code: 0, last: '2 passed, 0 failed' });
+  expect(ended.text).toContain('one of two: failed before it passed:\nexpected 1 to be 2');
+});
+
 describe('fails', () => {
   test('when the report lacks a file', async () => {
     list('a.test.ts', 'b.test.ts');
