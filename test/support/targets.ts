@@ -119,7 +119,7 @@ async function gpus(count: 1 | 2): Promise<Found> {
 function clang(): Found {
   if (spawnSync('clang++', ['--version']).status !== 0) return 'clang++ is not on this machine';
   const open = (options?: OpenOptions) => (set({ MILLRACE_CXX: 'clang++' }), openDevice('cpu', options));
-  return [{ name: 'cpu, clang', spec: 'cpu', supports: CPU_SUPPORTS, open }];
+  return [{ name: 'cpu, clang', spec: 'cpu', supports: CPU_SUPPORTS, ...(!IS_LONG && { textStep: 4 }), open }];
 }
 
 const TARGETS: Readonly<Record<string, () => Found | Promise<Found>>> = {

@@ -27,6 +27,7 @@ import { textOf } from '../../cuda-texts/text-case.js';
 import { checkText, expectAlike } from '../../cuda-texts/text-check.js';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
+import { pickedTexts } from '../../support/target.js';
 import { thrownBy } from '../../support/wait.js';
 
 const SHARING = `__device__ int total;
@@ -41,12 +42,12 @@ defineChapter((target) => {
   describe('4 kernels: files of CUDA C++', () => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
-    const picked = <T>(cases: readonly T[]): T[] => cases.filter((_one, at) => at % (target.textStep ?? 1) === 0);
 
-    for (const one of picked(HEADER_CASES)) rule('S443', `headers: ${one.file}`, () => checkText(chapter.device, one));
-    for (const one of picked(NAME_CASES)) rule('S444', `names: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
-    for (const one of picked(PROGRAM_CASES)) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
-    for (const one of picked(PUBLISHED_CASES)) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of pickedTexts(target, HEADER_CASES)) rule('S443', `headers: ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of pickedTexts(target, NAME_CASES))
+      rule('S444', `names: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of pickedTexts(target, PROGRAM_CASES)) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of pickedTexts(target, PUBLISHED_CASES)) rule('S446', `programs: ${one.file}`, () => checkText(chapter.device, one));
     for (const one of [...TEMPLATE_CASES, ...PROGRAM_TEMPLATE_CASES])
       rule('S445', `templates: ${one.kernel}`, () => checkText(chapter.device, one));
 

@@ -11,6 +11,7 @@ import { WIDE_TILE_CASES } from '../../cuda-texts/wide-tile-cases.js';
 import { defineChapter } from '../../support/chapter.js';
 import { xorwow } from '../../support/oracle/curand.js';
 import { chapterDevice, type Rule, rulesOf } from '../../support/rule.js';
+import { pickedTexts } from '../../support/target.js';
 
 /** What XORWOW's first words of a seed's sequences are as uniform numbers, by cuRAND's manual. */
 const FROM_THE_MANUAL = [0.1455, 0.8202, 0.5504, 0.2948, 0.9147, 0.869, 0.3219, 0.7829, 0.0113, 0.2855];
@@ -34,13 +35,15 @@ defineChapter((target) => {
     const rule: Rule = (number, title, body, options) => ofTarget(number, title, body, { unless: absent, ...options });
     const chapter = chapterDevice(target);
 
-    for (const [at, one] of RANDOM_CASES.entries())
+    for (const [at, one] of pickedTexts(target, RANDOM_CASES).entries())
       rule('S483', `random numbers: ${one.file} (${at})`, () => checkText(chapter.device, one));
 
-    for (const one of CUB_CASES) rule('S484', `CUB: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
-    for (const one of CUB_TEMPLATE_CASES) rule('S445', `templates with CUB: ${one.kernel}`, () => checkText(chapter.device, one));
+    for (const one of pickedTexts(target, CUB_CASES))
+      rule('S484', `CUB: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
+    for (const one of pickedTexts(target, CUB_TEMPLATE_CASES))
+      rule('S445', `templates with CUB: ${one.kernel}`, () => checkText(chapter.device, one));
 
-    for (const one of [...GROUP_CASES, ...WIDE_TILE_CASES, ...CUDA_LIBRARY_CASES])
+    for (const one of pickedTexts(target, [...GROUP_CASES, ...WIDE_TILE_CASES, ...CUDA_LIBRARY_CASES]))
       rule('S485', `C++ library and groups: ${one.kernel} of ${one.file}`, () => checkText(chapter.device, one));
 
     for (const one of ADDRESS_SPACE_CASES) rule('S457', `address spaces: ${one.kernel}`, () => checkText(chapter.device, one));

@@ -21,6 +21,7 @@ import type { TextCase } from '../../cuda-texts/text-case.js';
 import { checkText } from '../../cuda-texts/text-check.js';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, type RuleOptions, rulesOf } from '../../support/rule.js';
+import { pickedTexts } from '../../support/target.js';
 
 const ORDERED: readonly TextCase[] = [
   ...PRIMITIVE_CASES,
@@ -61,9 +62,11 @@ defineChapter((target) => {
         'the compiler of the fake driver stands in for nvcc, which builds no templates by name',
     });
 
-    for (const one of ORDERED) rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one), only(one));
-    for (const one of CALLABLE_CASES) rule('S489', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one), only(one));
-    for (const one of UNORDERED)
+    for (const one of pickedTexts(target, ORDERED))
+      rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one), only(one));
+    for (const one of pickedTexts(target, CALLABLE_CASES))
+      rule('S489', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one), only(one));
+    for (const one of pickedTexts(target, UNORDERED))
       rule('S488', `${one.file}: ${one.kernel}`, () => checkText(chapter.device, one, (values) => values.toSorted()), only(one));
   });
 });
