@@ -1,5 +1,5 @@
 // A compiler that keeps what it has made by content, so that no text is compiled twice: not by two workers, two projects or two runs,
-// whatever else of the library has changed. It stands before the system's g++ on the PATH of tests.
+// whatever else of the library has changed. It stands before the system's g++ and clang++ on the PATH of tests.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
@@ -22,36 +22,52 @@ const MOST_DAYS = 7;
 
 /** The variables with which tests find this compiler. None where there is no g++, or where MILLRACE_TEST_CACHE is off. */
 export function keptCompiler(): Readonly<Record<string, string>> {
-  const compiler = (process.env['PATH'] ?? '')
-    .split(path.delimiter)
-    .map((folder) => path.join(folder, 'g++'))
-    .find(isCompiler);
-  const { status, stdout } = spawnSync(compiler ?? 'g++', ['--version'], { encoding: 'utf8' });
+  const gcc = compilerOf('g++');
   // While files are watched, headers may change without a new digest.
-  if (compiler === undefined || status !== 0 || MILLRACE_TEST_CACHE === 'off' || !process.argv.includes('run')) return {};
+  if (gcc === undefined || MILLRACE_TEST_CACHE === 'off' || !process.argv.includes('run')) return {};
   try {
-    return write(compiler, stdout);
+    return write(gcc, [gcc, compilerOf('clang++')]);
   } catch {
     // Without a folder for results, tests use the compiler itself.
     return {};
   }
 }
 
-function isCompiler(file: string): boolean {
-  return existsSync(file) && path.basename(path.dirname(file)) !== 'kept-compiler';
+interface Compiler {
+  readonly name: string;
+  readonly file: string;
+  readonly version: string;
 }
 
-function write(compiler: string, version: string): Readonly<Record<string, string>> {
+function compilerOf(name: string): Compiler | undefined {
+  const isCompiler = (file: string): boolean => existsSync(file) && path.basename(path.dirname(file)) !== 'kept-compiler';
+  const folders = (process.env['PATH'] ?? '').split(path.delimiter);
+  const file = folders.map((folder) => path.join(folder, name)).find(isCompiler);
+  if (file === undefined) return undefined;
+  const { status, stdout } = spawnSync(file, ['--version'], { encoding: 'utf8' });
+  return status === 0 ? { name, file, version: stdout } : undefined;
+}
+
+function write(gcc: Compiler, compilers: readonly (Compiler | undefined)[]): Readonly<Record<string, string>> {
   const folder = path.join(ROOT, 'build/kept-compiler');
   mkdirSync(folder, { recursive: true });
-  const body = readFileSync(path.join(import.meta.dirname, 'kept-compiler.sh'), 'utf8');
-  const store = path.join(STORE, digestOf([version, body]));
-  mkdirSync(store, { recursive: true });
-  utimesSync(store, new Date(), new Date());
+  const source = path.join(ROOT, 'test/native/kept_compiler.cpp');
+  const text = readFileSync(source, 'utf8');
+  for (const { name, file, version } of compilers.filter((one) => one !== undefined)) {
+    const store = path.join(STORE, digestOf([version, text]));
+    mkdirSync(store, { recursive: true });
+    utimesSync(store, new Date(), new Date());
+    const program = path.join(store, 'kept_compiler');
+    if (!existsSync(program)) {
+      const fresh = `${program}.${process.pid}`;
+      const { status, stderr } = spawnSync(gcc.file, ['-std=c++20', '-O1', '-o', fresh, source], { encoding: 'utf8' });
+      if (status !== 0) throw new Error(stderr);
+      renameSync(fresh, program);
+    }
+    const facts = [program, ROOT, SHIM, HEADERS, SHORT, file, store].map(quoted);
+    writeScript(path.join(folder, name), `exec ${facts.join(' ')} "$@"\n`);
+  }
   removeOld();
-  const facts = Object.entries({ root: ROOT, shim: SHIM, headers: HEADERS, short: SHORT, compiler, store });
-  const script = `${facts.map(([name, value]) => `${name}=${quoted(value)}`).join('\n')}\n${body}`;
-  writeScript(path.join(folder, 'g++'), script);
   return { PATH: `${folder}:${process.env['PATH']}`, ...quickVersion(folder) };
 }
 

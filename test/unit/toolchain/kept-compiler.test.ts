@@ -15,7 +15,7 @@ test.skipIf(!own.endsWith('kept-compiler'))('a text is compiled once, and again 
   writeFileSync(counting, `#!/bin/sh\necho >> ${calls}\nPATH=${others.join(':')} exec g++ "$@"\n`, { mode: 0o755 });
   const kept = path.join(scratch, 'kept-compiler');
   mkdirSync(kept);
-  const script = readFileSync(path.join(own, 'g++'), 'utf8').replace(/^compiler=.*$/m, `compiler='${counting}'`);
+  const script = readFileSync(path.join(own, 'g++'), 'utf8').replace(/'[^']*\/g\+\+'/, `'${counting}'`);
   writeFileSync(path.join(kept, 'g++'), script, { mode: 0o755 });
   writeFileSync(path.join(scratch, 'local.h'), 'int local;\n');
   let builds = 0;
