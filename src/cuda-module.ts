@@ -1,4 +1,5 @@
 // cudaModule(): the compiler reads the source, the core makes a module of it.
+import { refuseSurplus } from './core/base/arguments.js';
 import { type CudaOptions } from './compiler/definitions/cuda-kernel.js';
 import { readModule } from './compiler/definitions/cuda-module.js';
 import { callSite } from './compiler/diagnostics/diagnostics.js';
@@ -13,5 +14,6 @@ import { CudaModule } from './core/api/cuda-module.js';
  * @example const module = cudaModule('extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
 export function cudaModule(source: string | URL, opts: CudaOptions = {}): CudaModule {
+  if (arguments.length > 2) refuseSurplus('cudaModule', arguments, 2);
   return new CudaModule(readModule(source, opts, callSite(cudaModule)));
 }

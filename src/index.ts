@@ -74,7 +74,7 @@ export {
 export type { Place } from './core/api/global-functions.js';
 export { array, copy, empty, fill, full, ones, pinned, print, zeros } from './core/api/global-arrays.js';
 export type { PrintOptions, PrintStyle } from './core/api/array-print.js';
-export type { Nested } from './core/elements/array-text.js';
+export type { ListOptions, Nested, NestedOf } from './core/elements/array-text.js';
 export type { DeviceLike } from './core/api/open-devices.js';
 export type { OperationMessage } from './core/operations/traced-operation.js';
 export type { CompileMessage, ItemMessage, OpenMessage, StageMessage, TracedEnd } from './core/base/trace.js';

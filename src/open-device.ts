@@ -12,7 +12,7 @@ import { warmUp } from './compiler/definitions/warm-up.js';
 import { DeviceCore } from './core/device/device-core.js';
 import { AccessTracker } from './core/ordering/access-tracker.js';
 import type { Ordering } from './core/device/stream-context.js';
-import { show } from './core/base/arguments.js';
+import { refuseSurplus, show } from './core/base/arguments.js';
 import { checkDeviceToken, type DeviceToken } from './core/base/device-token.js';
 import { AbortError, DeviceLostError, StateError, UnavailableError } from './core/base/errors.js';
 import { checkOptionNames } from './core/base/option-names.js';
@@ -77,6 +77,7 @@ const hung: Map<DeviceName, DeviceLostError> = new Map();
  * @example for (const { id, name } of await listDevices()) console.log(id, name);
  */
 export async function listDevices(): Promise<readonly DeviceInfo[]> {
+  if (arguments.length > 0) refuseSurplus('listDevices', arguments, 0);
   const { machine } = getEnvironment();
   const backends = await machine.backends();
   await machine.release();
@@ -94,7 +95,10 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * @example await using device = await openDevice();
  */
 export function openDevice(spec: DeviceSpec = 'auto', given: OpenOptions = {}): Promise<Device> {
-  return traced(spec, () => openNow(spec, given));
+  return traced(spec, async () => {
+    if (arguments.length > 2) refuseSurplus('openDevice', arguments, 2);
+    return openNow(spec, given);
+  });
 }
 
 /** With a subscriber of `millrace:open`. */
@@ -157,7 +161,10 @@ async function openNow(spec: DeviceSpec, given: OpenOptions): Promise<Device> {
  * @example await using device = await openShared(token);
  */
 export function openShared(token: DeviceToken, opts: Pick<OpenOptions, 'signal'> = {}): Promise<Device> {
-  return traced('shared', () => openOfOther(token, opts));
+  return traced('shared', async () => {
+    if (arguments.length > 2) refuseSurplus('openShared', arguments, 2);
+    return openOfOther(token, opts);
+  });
 }
 
 async function openOfOther(token: DeviceToken, opts: Pick<OpenOptions, 'signal'>): Promise<Device> {

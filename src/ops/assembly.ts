@@ -1,5 +1,5 @@
 // Arrays put together from others, and parts of arrays by number.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
@@ -32,6 +32,7 @@ export function concatenate<A extends DeviceArray, const O extends AxisOptions =
   arrays: readonly A[],
   opts?: O,
 ): Result<O, TypeOf<A>> {
+  if (arguments.length > 2) refuseSurplus('concatenate', arguments, 2);
   const all = listed('concatenate', arrays);
   const target = targetOf('concatenate', opts, all, ['axis']);
   const [first] = all as readonly [DeviceArray];
@@ -57,6 +58,7 @@ export function stack<A extends DeviceArray, const O extends AxisOptions = Recor
   arrays: readonly A[],
   opts?: O,
 ): Result<O, TypeOf<A>> {
+  if (arguments.length > 2) refuseSurplus('stack', arguments, 2);
   const all = listed('stack', arrays);
   const target = targetOf('stack', opts, all, ['axis']);
   const [first] = all as readonly [DeviceArray];
@@ -104,6 +106,7 @@ function assembled(
  * Throws ArgumentError for parts that are not equal, and for an axis that the array does not have.
  */
 export function split<A extends DeviceArray>(a: A, parts: number | readonly number[], opts: { readonly axis?: number } = {}): A[] {
+  if (arguments.length > 3) refuseSurplus('split', arguments, 3);
   onlyArrays('split', [a]);
   checkOptionNames(opts, ['axis']);
   const axis = checkAxis(opts.axis ?? 0, a.shape.length);
@@ -128,6 +131,7 @@ export function tile<A extends DeviceArray, const O extends OpOptions = Record<n
   counts: number | readonly number[],
   opts?: O,
 ): Result<O, TypeOf<A>> {
+  if (arguments.length > 3) refuseSurplus('tile', arguments, 3);
   onlyArrays('tile', [a]);
   const target = targetOf('tile', opts, [a]);
   const own = (Array.isArray(counts) ? counts : [counts]).map((count: unknown) => checkInteger('count', count, 0));
@@ -197,6 +201,7 @@ export function take<A extends DeviceArray, const O extends AxisOptions = Record
   indices: DeviceArray,
   opts?: O,
 ): Result<O, TypeOf<A>> {
+  if (arguments.length > 3) refuseSurplus('take', arguments, 3);
   onlyArrays('take', [a, indices]);
   const target = targetOf('take', opts, [a, indices], ['axis']);
   if (!/^[iu]\d+$/.test(indices.dtype))

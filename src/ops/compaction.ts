@@ -1,5 +1,5 @@
 // Results whose length depends on the elements. The host has to know it, so these operations are awaited.
-import { badArgument } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
@@ -23,6 +23,7 @@ const OPTIONS = ['stream', 'device', 'signal', 'timeoutMs'];
  * @example using large = await compact(x, greater(x, 100));
  */
 export async function compact<A extends DeviceArray>(a: A, mask: DeviceArray, opts: CompactOptions = {}): Promise<DeviceArray<TypeOf<A>>> {
+  if (arguments.length > 3) refuseSurplus('compact', arguments, 3);
   onlyArrays('compact', [a, mask]);
   checkOptionNames(opts, OPTIONS);
   const { stream, device, ...wait } = opts;
@@ -48,6 +49,7 @@ export async function compact<A extends DeviceArray>(a: A, mask: DeviceArray, op
  * The different elements, sorted, NaN once and last: `numpy.unique`. Waits for their number. Rejects as every operation and `read` do.
  */
 export async function unique<A extends DeviceArray>(a: A, opts: CompactOptions = {}): Promise<DeviceArray<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('unique', arguments, 2);
   onlyArrays('unique', [a]);
   checkOptionNames(opts, OPTIONS);
   const { stream, device, ...wait } = opts;

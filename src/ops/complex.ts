@@ -1,5 +1,5 @@
 // Complex numbers: a last axis of two, the real and the imaginary part, as `torch.view_as_real` shows them.
-import { badArgument } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { arraysAmong, Fused, isArray, onlyArrays, type Operand } from './fused.js';
@@ -38,7 +38,9 @@ function both(
   const arrays = operands.filter(isArray);
   const target = targetOf(fused.name, opts, arrays);
   const own = common(operands);
-  if (own === 'bool') throw badArgument('dtype', own, `The operation ${fused.name} is not defined for elements of bool.`);
+  // A number beside booleans would make integers of them.
+  if (common(arrays) === 'bool')
+    throw badArgument('dtype', 'bool', `The operation ${fused.name} is not defined for elements of bool: astype() the array first.`);
   const dtype = target.typeOf(own);
   const type = REGISTER_TYPE[promoted(own, dtype)];
   const names = operands.map((_, at) => `x${at}`);
@@ -65,6 +67,7 @@ export function complex<A extends Operand, B extends Operand = 0, const O extend
   im?: B,
   opts?: O,
 ): Result<O, Together<A, B>> {
+  if (arguments.length > 3) refuseSurplus('complex', arguments, 3);
   const operands = [re, im ?? 0];
   const arrays = arraysAmong('complex', operands);
   const shape = broadcastShape(
@@ -76,12 +79,14 @@ export function complex<A extends Operand, B extends Operand = 0, const O extend
 
 /** The real parts, as a view: `z.real` in NumPy. Throws ArgumentError unless `z` has a last axis of 2. */
 export function real<A extends DeviceArray>(z: A): DeviceArray<TypeOf<A>> {
+  if (arguments.length > 1) refuseSurplus('real', arguments, 1);
   checkComplex('real', z);
   return part(z, 0) as DeviceArray<TypeOf<A>>;
 }
 
 /** The imaginary parts, as a view: `z.imag` in NumPy. Throws ArgumentError unless `z` has a last axis of 2. */
 export function imag<A extends DeviceArray>(z: A): DeviceArray<TypeOf<A>> {
+  if (arguments.length > 1) refuseSurplus('imag', arguments, 1);
   checkComplex('imag', z);
   return part(z, 1) as DeviceArray<TypeOf<A>>;
 }
@@ -91,6 +96,7 @@ export function magnitude<A extends DeviceArray, const O extends OpOptions = Rec
   z: A,
   opts?: O,
 ): Result<O, FloatOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('magnitude', arguments, 2);
   checkComplex('magnitude', z);
   return distance(part(z, 0), part(z, 1), opts) as unknown as Result<O, FloatOf<TypeOf<A>>>;
 }
@@ -100,12 +106,14 @@ export function angle<A extends DeviceArray, const O extends OpOptions = Record<
   z: A,
   opts?: O,
 ): Result<O, FloatOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('angle', arguments, 2);
   checkComplex('angle', z);
   return direction(part(z, 1), part(z, 0), opts) as unknown as Result<O, FloatOf<TypeOf<A>>>;
 }
 
 /** Complex numbers with the other sign of their imaginary parts: `numpy.conjugate`. Throws as every operation does. */
 export function conjugate<A extends DeviceArray, const O extends OpOptions = Record<never, never>>(z: A, opts?: O): Result<O, TypeOf<A>> {
+  if (arguments.length > 2) refuseSurplus('conjugate', arguments, 2);
   checkComplex('conjugate', z);
   return both(mirror, [part(z, 0), part(z, 1)], ['x0', '-x1'], z.shape.slice(0, -1), opts) as Result<O, TypeOf<A>>;
 }
@@ -120,6 +128,7 @@ export function complexMultiply<A extends DeviceArray, B extends DeviceArray, co
   b: B,
   opts?: O,
 ): Result<O, Together<A, B>> {
+  if (arguments.length > 3) refuseSurplus('complexMultiply', arguments, 3);
   checkComplex('complexMultiply', a);
   checkComplex('complexMultiply', b);
   const operands = [part(a, 0), part(a, 1), part(b, 0), part(b, 1)];

@@ -1,5 +1,5 @@
 // Convolutions of images: each block keeps a tile of the image and a piece of the kernel in shared memory.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
@@ -48,6 +48,7 @@ export function convolve2d<A extends DeviceArray, B extends DeviceArray, const O
   kernel: B,
   opts?: O,
 ): Result<O, Promoted<TypeOf<A>, TypeOf<B>>> {
+  if (arguments.length > 3) refuseSurplus('convolve2d', arguments, 3);
   onlyArrays('convolve2d', [a, kernel]);
   const [image, weights] = [a, kernel] as readonly DeviceArray[] as readonly [DeviceArray, DeviceArray];
   const target = targetOf('convolve2d', opts, [image, weights], ['mode', 'boundary', 'fillValue']);

@@ -1,5 +1,5 @@
 // Counts of values. They are sums of whole numbers, so the order of the atomic additions does not matter.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { f64 } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
@@ -14,6 +14,7 @@ import { type OpOptions, targetOf, type Target } from './target.js';
  * Throws ArgumentError for elements that are no integers, and as every operation does.
  */
 export function binCount(a: DeviceArray, length: number, opts?: Omit<OpOptions, 'dtype'>): DeviceArray<'i32'> {
+  if (arguments.length > 3) refuseSurplus('binCount', arguments, 3);
   onlyArrays('binCount', [a]);
   const target = targetOf('binCount', opts, [a]);
   checkInteger('length', length, 0);
@@ -33,6 +34,7 @@ export interface HistogramOptions extends Omit<OpOptions, 'dtype'> {
  * Elements outside the range, and NaN, are not counted. Throws ArgumentError for a range without extent, and as every operation does.
  */
 export function histogram(a: DeviceArray, bins: number, opts: HistogramOptions): DeviceArray<'i32'> {
+  if (arguments.length > 3) refuseSurplus('histogram', arguments, 3);
   onlyArrays('histogram', [a]);
   const target = targetOf('histogram', opts, [a], ['range']);
   checkInteger('bins', bins, 1);

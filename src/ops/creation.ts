@@ -1,5 +1,5 @@
 // Arrays of numbers in a row, and identity matrices.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, f64, i32 } from '../core/elements/dtype.js';
 import { generate } from './generated.js';
@@ -61,6 +61,7 @@ export function linspace<const O extends OpOptions = Record<never, never>>(
   count: number,
   opts?: O,
 ): Result<O, 'f32'> {
+  if (arguments.length > 4) refuseSurplus('linspace', arguments, 4);
   checkNumber('start', start);
   checkNumber('stop', stop);
   const length = checkInteger('count', count, 0, 2 ** 31 - 1);
@@ -95,6 +96,7 @@ function row(
 export function eye<const O extends EyeOptions = Record<never, never>>(rows: number, opts?: O): Result<O, 'f32'>;
 export function eye<const O extends EyeOptions = Record<never, never>>(rows: number, columns?: number, opts?: O): Result<O, 'f32'>;
 export function eye(rows: number, second?: number | EyeOptions, third?: EyeOptions): Result<OpOptions, DType> {
+  if (arguments.length > 3) refuseSurplus('eye', arguments, 3);
   const [columns, opts] = typeof second === 'object' && third === undefined ? [rows, second] : [second ?? rows, third];
   const shape = [checkInteger('number of rows', rows, 0), checkInteger('number of columns', columns, 0)] as const;
   const target = targetOf('eye', opts, [], ['diagonal']);

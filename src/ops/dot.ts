@@ -1,4 +1,5 @@
 // numpy.dot: products of numbers, vectors and matrices by one name.
+import { refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { multiply } from './arithmetic.js';
 import { arraysAmong, isArray, type Operand } from './fused.js';
@@ -19,6 +20,7 @@ export function dot<A extends Operand, B extends Operand, const O extends OpOpti
   b: B & Beside<A>,
   opts?: O,
 ): Result<O, Together<A, B>> {
+  if (arguments.length > 3) refuseSurplus('dot', arguments, 3);
   arraysAmong('dot', [a, b]);
   return (
     isNumber(a) || isNumber(b) ? multiply(a, b as never, opts) : products(a as DeviceArray, b as unknown as DeviceArray, opts)

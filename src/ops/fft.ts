@@ -1,5 +1,5 @@
 // Discrete Fourier transforms, named as NumPy names them. Complex numbers are a last axis of two: complex.ts.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, is16BitFloat } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
@@ -41,6 +41,7 @@ export function fft<A extends DeviceArray, const O extends FourierOptions = Reco
   z: A,
   opts?: O,
 ): Result<O, FourierOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('fft', arguments, 2);
   return transformed('fft', 'complex', false, z, opts) as Result<O, FourierOf<TypeOf<A>>>;
 }
 
@@ -49,6 +50,7 @@ export function ifft<A extends DeviceArray, const O extends FourierOptions = Rec
   z: A,
   opts?: O,
 ): Result<O, FourierOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('ifft', arguments, 2);
   return transformed('ifft', 'complex', true, z, opts) as Result<O, FourierOf<TypeOf<A>>>;
 }
 
@@ -61,6 +63,7 @@ export function rfft<A extends DeviceArray, const O extends FourierOptions = Rec
   a: A,
   opts?: O,
 ): Result<O, FourierOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('rfft', arguments, 2);
   return transformed('rfft', 'real', false, a, opts) as Result<O, FourierOf<TypeOf<A>>>;
 }
 
@@ -73,6 +76,7 @@ export function irfft<A extends DeviceArray, const O extends FourierOptions = Re
   z: A,
   opts?: O,
 ): Result<O, FourierOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('irfft', arguments, 2);
   return transformed('irfft', 'hermitian', true, z, opts) as Result<O, FourierOf<TypeOf<A>>>;
 }
 

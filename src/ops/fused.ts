@@ -72,7 +72,14 @@ export const STORE_NAMES = 'floatBits, bitsFloat';
 export function storeText(to: string, value: string, from: ScalarType, dtype: DType): string {
   const isInexact = from === 'f64' || (dtype === 'bf16' && /^[iu]/.test(from));
   if (!isInexact || !is16BitFloat(dtype)) return `${to} = ${castText(value, from, REGISTER_TYPE[dtype])};`;
-  return `{ const d = ${castText(value, from, 'f64')}; const near = f32(d); const bits = floatBits(near);
+  const isWide = from === 'i64' || from === 'u64';
+  // Wide integers of more than 53 bits are not exact as f64 either: an odd last bit stands for what is lost.
+  const isLong = from === 'i64' ? 'whole > 9007199254740992n || whole < -9007199254740992n' : 'whole > 9007199254740992n';
+  const d = isWide
+    ? `const whole = ${value}; const high = whole >> 11n;
+    const d = ${isLong} ? f64((whole & 2047n) === 0n ? high : high | 1n) * 2048 : f64(whole);`
+    : `const d = ${castText(value, from, 'f64')};`;
+  return `{ ${d} const near = f32(d); const bits = floatBits(near);
     ${to} = f64(near) === d || d !== d || (bits & 1) !== 0 ? near : bitsFloat(Math.abs(f64(near)) < Math.abs(d) ? bits + 1 : bits - 1); }`;
 }
 

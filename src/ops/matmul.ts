@@ -1,5 +1,5 @@
 // Products of matrices: a tile of the result for each block, of sums that its threads keep in registers.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, i32, is16BitFloat, scalarOf } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
@@ -52,6 +52,7 @@ export function matmul<A extends DeviceArray, B extends DeviceArray, const O ext
   b: B,
   opts?: O,
 ): Result<O, Promoted<TypeOf<A>, TypeOf<B>>> {
+  if (arguments.length > 3) refuseSurplus('matmul', arguments, 3);
   return multiplied('matmul', a, b, opts) as Result<O, Promoted<TypeOf<A>, TypeOf<B>>>;
 }
 

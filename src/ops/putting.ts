@@ -1,5 +1,5 @@
 // Elements written to places by number.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, scalarOf } from '../core/elements/dtype.js';
@@ -32,6 +32,7 @@ export function put<A extends DeviceArray>(
   values: DeviceArray | number | bigint | boolean,
   opts?: PutOptions,
 ): A {
+  if (arguments.length > 4) refuseSurplus('put', arguments, 4);
   onlyArrays('put', [a, indices]);
   const arrays = arraysAmong('put', [a, indices, values]);
   checkOptionNames(opts ?? {}, ['axis', 'stream', 'device']);

@@ -1,5 +1,5 @@
 // Random numbers on the device. They are counter-based (Philox 4x32-10), so they depend on the seed and on the calls before, not on the device.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { type DType, f64, i32, i64, u32 } from '../core/elements/dtype.js';
 import { checkShape, lengthOf, type Shape } from '../core/elements/shape.js';
@@ -45,6 +45,7 @@ export interface NormalOptions<D extends DType = DType> extends OpOptions<D> {
  * @example const x = generator(42).normal([1000, 3]);
  */
 export function generator(seed?: number): RandomGenerator {
+  if (arguments.length > 1) refuseSurplus('generator', arguments, 1);
   const whole = seed === undefined ? Math.floor(Math.random() * 2 ** 53) : checkInteger('seed', seed, 0);
   return new Sequence(whole);
 }

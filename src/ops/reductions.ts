@@ -1,5 +1,5 @@
 // Reductions along axes, named as NumPy names them. docs/operations.md lists them with their types.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
@@ -125,6 +125,7 @@ export function sum<A extends DeviceArray, const O extends ReductionOptions = Re
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('sum', arguments, 2);
   return reduce('sum', [a], opts, sumPlan) as Result<O, SumOf<TypeOf<A>>>;
 }
 
@@ -142,6 +143,7 @@ export function prod<A extends DeviceArray, const O extends ReductionOptions = R
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('prod', arguments, 2);
   return reduce('prod', [a], opts, prodPlan) as Result<O, SumOf<TypeOf<A>>>;
 }
 
@@ -170,6 +172,7 @@ export function mean<A extends DeviceArray, const O extends ReductionOptions = R
   a: A,
   opts?: O,
 ): Result<O, QuotientOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('mean', arguments, 2);
   return reduce('mean', [a], opts, meanPlan) as Result<O, QuotientOf<TypeOf<A>>>;
 }
 
@@ -178,6 +181,7 @@ export function norm<A extends DeviceArray, const O extends ReductionOptions = R
   a: A,
   opts?: O,
 ): Result<O, QuotientOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('norm', arguments, 2);
   return reduce('norm', [a], opts, normPlan) as Result<O, QuotientOf<TypeOf<A>>>;
 }
 
@@ -186,6 +190,7 @@ export function variance<A extends DeviceArray, const O extends VarianceOptions 
   a: A,
   opts?: O,
 ): Result<O, QuotientOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('variance', arguments, 2);
   return spread('variance', a, opts, (text) => text) as Result<O, QuotientOf<TypeOf<A>>>;
 }
 
@@ -194,6 +199,7 @@ export function standardDeviation<A extends DeviceArray, const O extends Varianc
   a: A,
   opts?: O,
 ): Result<O, QuotientOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('standardDeviation', arguments, 2);
   return spread('standardDeviation', a, opts, (text) => `Math.sqrt(${text})`) as Result<O, QuotientOf<TypeOf<A>>>;
 }
 
@@ -257,11 +263,13 @@ const maxPlan = extreme(
 
 /** The smallest element; NaN if any is: `numpy.min`. Throws ArgumentError for no elements. */
 export function min<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
+  if (arguments.length > 2) refuseSurplus('min', arguments, 2);
   return reduce('min', [a], opts, minPlan) as Result<O, TypeOf<A>>;
 }
 
 /** The largest element; NaN if any is: `numpy.max`. Throws ArgumentError for no elements. */
 export function max<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
+  if (arguments.length > 2) refuseSurplus('max', arguments, 2);
   return reduce('max', [a], opts, maxPlan) as Result<O, TypeOf<A>>;
 }
 
@@ -294,11 +302,13 @@ const argmaxPlan = place('argmax', '>');
 
 /** The number, along the axis, of the smallest element, the first of several; of NaN if any is. i32 (NumPy: int64): `numpy.argmin`. */
 export function argmin<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
+  if (arguments.length > 2) refuseSurplus('argmin', arguments, 2);
   return reduce('argmin', [a], opts, argminPlan) as Result<O, 'i32'>;
 }
 
 /** The number, along the axis, of the largest element, the first of several; of NaN if any is. i32 (NumPy: int64): `numpy.argmax`. */
 export function argmax<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
+  if (arguments.length > 2) refuseSurplus('argmax', arguments, 2);
   return reduce('argmax', [a], opts, argmaxPlan) as Result<O, 'i32'>;
 }
 
@@ -317,10 +327,12 @@ const anyPlan = truth('any', 0);
 
 /** Whether all elements are other than 0; true of none: `numpy.all`. */
 export function all<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'bool'> {
+  if (arguments.length > 2) refuseSurplus('all', arguments, 2);
   return reduce('all', [a], opts, allPlan) as Result<O, 'bool'>;
 }
 
 /** Whether any element is other than 0; false of none: `numpy.any`. */
 export function any<A extends DeviceArray, const O extends ReductionOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'bool'> {
+  if (arguments.length > 2) refuseSurplus('any', arguments, 2);
   return reduce('any', [a], opts, anyPlan) as Result<O, 'bool'>;
 }

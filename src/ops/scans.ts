@@ -1,6 +1,7 @@
 // Running sums and products along an axis. On a CPU each thread scans a part of a row, from the result of the parts before it, which a scan of the
 // parts' results gives. On a GPU each block scans a chunk of a row, tile by tile, from what a first kernel found of the chunks before it. No block
 // waits for another, so the order of the additions is always the same.
+import { refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
@@ -34,6 +35,7 @@ export function cumsum<A extends DeviceArray, const O extends ScanOptions = Reco
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('cumsum', arguments, 2);
   return scan('cumsum', '+', '0', a, opts) as Result<O, SumOf<TypeOf<A>>>;
 }
 
@@ -42,6 +44,7 @@ export function cumprod<A extends DeviceArray, const O extends ScanOptions = Rec
   a: A,
   opts?: O,
 ): Result<O, SumOf<TypeOf<A>>> {
+  if (arguments.length > 2) refuseSurplus('cumprod', arguments, 2);
   return scan('cumprod', '*', '1', a, opts) as Result<O, SumOf<TypeOf<A>>>;
 }
 

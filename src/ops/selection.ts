@@ -1,5 +1,5 @@
 // Operations on elements whose operands are of several types: a choice, limits, another type.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { checkDType } from '../core/elements/dtype-names.js';
 import type { DType, DTypeLike } from '../core/elements/dtype.js';
@@ -25,6 +25,7 @@ export function where<A extends Operand, B extends Operand, const O extends OpOp
   b: B,
   opts?: O,
 ): Result<O, Together<A, B>> {
+  if (arguments.length > 4) refuseSurplus('where', arguments, 4);
   const operands = [condition, a, b];
   const target = targetOf('where', opts, arraysAmong('where', operands));
   const own = common([a, b]);
@@ -44,6 +45,7 @@ export function clip<
   H extends Operand | undefined,
   const O extends OpOptions = Record<never, never>,
 >(a: A, low: L, high: H, opts?: O): Result<O, With<With<TypeOf<A>, L>, H>> {
+  if (arguments.length > 4) refuseSurplus('clip', arguments, 4);
   if (low === undefined && high === undefined) throw badArgument('low', low, 'The operation clip has neither a low nor a high limit.');
   const named = { a, low, high };
   const names = (['a', 'low', 'high'] as const).filter((name) => named[name] !== undefined);
@@ -78,6 +80,7 @@ function limited(type: ScalarType, value: string, sign: '<' | '>', limit: string
  * gives 0; every value other than 0 is true. Always a new array, or `out`. Throws as every operation does.
  */
 export function astype<D extends DType>(a: DeviceArray, dtype: DTypeLike<D>, opts?: Omit<OpOptions<D>, 'dtype'>): DeviceArray<D> {
+  if (arguments.length > 3) refuseSurplus('astype', arguments, 3);
   if (dtype === undefined) throw badArgument('dtype', dtype, "The dtype of astype (undefined) is missing, as in astype(a, 'f64').");
   const to = checkDType<D>(dtype);
   onlyArrays('astype', [a]);

@@ -1,7 +1,7 @@
 // Sorting along an axis, stable. Long rows on a GPU are sorted by radix.ts. Of others, first come short sorted runs: on a GPU each block sorts one in
 // shared memory (a bitonic network), on a CPU each thread by insertion. Then runs are merged in pairs, in parts of the result that begin where a
 // binary search finds them.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
@@ -36,6 +36,7 @@ export const SORT_OPTIONS: readonly string[] = ['axis', 'descending'];
 
 /** The elements sorted along an axis, NaN last: `numpy.sort(kind='stable')`. Throws as every operation does. */
 export function sort<A extends DeviceArray, const O extends SortOptions = Record<never, never>>(a: A, opts?: O): Result<O, TypeOf<A>> {
+  if (arguments.length > 2) refuseSurplus('sort', arguments, 2);
   onlyArrays('sort', [a]);
   const target = targetOf('sort', opts, [a], SORT_OPTIONS);
   const work = (keys: DeviceArray, sorted: DeviceArray, rows: Rows): void =>
@@ -45,6 +46,7 @@ export function sort<A extends DeviceArray, const O extends SortOptions = Record
 
 /** The numbers, along an axis, of the elements in their order, equal ones in the order of the array: `numpy.argsort(kind='stable')`. i32. */
 export function argsort<A extends DeviceArray, const O extends SortOptions = Record<never, never>>(a: A, opts?: O): Result<O, 'i32'> {
+  if (arguments.length > 2) refuseSurplus('argsort', arguments, 2);
   onlyArrays('argsort', [a]);
   const target = targetOf('argsort', opts, [a], SORT_OPTIONS);
   const work = (keys: DeviceArray, order: DeviceArray, rows: Rows): void =>
@@ -232,6 +234,7 @@ export function searchSorted(
   values: DeviceArray,
   opts: OpOptions & { readonly side?: 'left' | 'right' } = {},
 ): DeviceArray<'i32'> {
+  if (arguments.length > 3) refuseSurplus('searchSorted', arguments, 3);
   onlyArrays('searchSorted', [sorted, values]);
   const target = targetOf('searchSorted', opts, [sorted, values], ['side']);
   if (sorted.shape.length !== 1) throw badArgument('sorted', sorted, `The array sorted (${sorted.label}) has not one dimension.`, 1);

@@ -1,5 +1,5 @@
 // Where an operation runs, and where its result goes: the options that all operations have.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { DeviceArray } from '../core/api/array.js';
 import { getDefaultDevice } from '../core/api/global-functions.js';
@@ -201,7 +201,8 @@ export function split<T>(
   args: readonly unknown[],
   count: number,
 ): readonly [operands: readonly T[], opts: OpOptions | undefined] {
-  if (args.length < count || args.length > count + 1)
+  if (args.length > count + 1) refuseSurplus(name, args, count + 1);
+  if (args.length < count)
     throw badArgument('operands', args, `The number of operands of ${name} (${args.length}) is not ${count}.`, count);
   return [args.slice(0, count) as T[], args[count] as OpOptions | undefined];
 }

@@ -1,5 +1,5 @@
 // tidy(): the arrays between the steps of a calculation are disposed with it.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { DeviceArray } from '../core/api/array.js';
 
 /** What the innermost call of `tidy` has made. Functions of a tidy are synchronous, so one variable of the thread is enough. */
@@ -19,6 +19,7 @@ export function noted(array: DeviceArray): DeviceArray {
  * @example const middle = await tidy(() => mean(multiply(x, x)).item());
  */
 export function tidy<T>(fn: () => T): T {
+  if (arguments.length > 1) refuseSurplus('tidy', arguments, 1);
   if (typeof fn !== 'function') throw badArgument('fn', fn, `The function given to tidy (${show(fn)}) is not a function.`);
   const outer = made;
   const own: DeviceArray[] = (made = []);

@@ -1,6 +1,6 @@
 // The largest or smallest elements along an axis. A GPU finds those of long rows without sorting the rows: by the digits of their keys it finds the
 // key of the last one that is wanted, and sorts only what lies before it.
-import { checkInteger } from '../core/base/arguments.js';
+import { checkInteger, refuseSurplus } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { Arguments } from './body.js';
@@ -26,6 +26,7 @@ export function topk<A extends DeviceArray>(
   k: number,
   opts: Omit<SortOptions, 'out' | 'dtype'> = {},
 ): { values: DeviceArray<TypeOf<A>>; indices: DeviceArray<'i32'> } {
+  if (arguments.length > 3) refuseSurplus('topk', arguments, 3);
   onlyArrays('topk', [a]);
   checkOptionNames(opts, ['axis', 'descending', 'stream', 'device']);
   const target = targetOf('topk', opts, [a], SORT_OPTIONS);

@@ -1,6 +1,6 @@
 // `batchFor`: collects small items into batches, so that one launch processes many.
 import type { OperatorFunction, SchedulerLike, Subscription } from 'rxjs';
-import { checkInteger } from '../core/base/arguments.js';
+import { checkInteger, refuseSurplus } from '../core/base/arguments.js';
 import { checkMilliseconds } from './error-policy.js';
 import { checkGiven, checkOptionsGiven } from './missing-option.js';
 import { isTimeVirtual, observable, rx } from './observe.js';
@@ -37,6 +37,7 @@ const EXAMPLE = 'batchFor({ maxItems: 64, maxWaitMs: 2 })';
  * @example requests$.pipe(batchFor({ maxItems: 64, maxWaitMs: 2 }), overlapMap(device, { overflow: 'fail' }, inferBatch))
  */
 export function batchFor<T>(limits: BatchLimits): OperatorFunction<T, readonly T[]> {
+  if (arguments.length > 1) refuseSurplus('batchFor', arguments, 1);
   checkOptionsGiven(limits, 'batchFor', EXAMPLE);
   checkOptionNames(limits, ['maxItems', 'maxWaitMs', 'scheduler']);
   const { maxItems, maxWaitMs, scheduler = defaultScheduler } = limits;

@@ -1,6 +1,6 @@
 // `createBatcher`: collects requests of a service into batches, so that one launch serves many.
 // Thread: owner.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import { ArgumentError } from '../core/base/errors.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import { checkMilliseconds } from './error-policy.js';
@@ -54,6 +54,7 @@ export interface BatcherQueue extends LanesOptions {
  * @example const batcher = createBatcher(device, { targetLatencyMs: 20, maxQueue: 1000 }, inferBatch);
  */
 export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage: Stage<readonly T[], ArrayLike<R>>): Lanes<T, R> {
+  if (arguments.length > 3) refuseSurplus('createBatcher', arguments, 3);
   const example = 'createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, stage)';
   checkOptionsGiven(opts, 'createBatcher', example);
   checkStage(stage);

@@ -1,6 +1,6 @@
 // A stage on a pool of CPU threads, as an operator: piscina's, or what `createCpuPool` returns.
 import type { OperatorFunction } from 'rxjs';
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { onAbort } from '../core/waits/abort-listeners.js';
 import { type Lane, LaneTurn } from './lane.js';
@@ -34,6 +34,7 @@ export interface CpuTasks<M extends object> {
  * @example const tasks = cpuTasks<typeof stages>(pool);
  */
 export function cpuTasks<M extends object>(pool: CpuPool): CpuTasks<M> {
+  if (arguments.length > 1) refuseSurplus('cpuTasks', arguments, 1);
   if (typeof (pool as Partial<CpuPool> | undefined)?.run !== 'function')
     throw badArgument('pool', pool, `The pool (${show(pool)}) has no method run.`);
   return {
@@ -68,6 +69,7 @@ export function cpuStage<T, M extends object, K extends TaskName<M>>(
   arg: (value: T) => TaskArg<M, K>,
   opts: CpuStageOptions = {},
 ): OperatorFunction<T, TaskResult<M, K>> {
+  if (arguments.length > 4) refuseSurplus('cpuStage', arguments, 4);
   if (typeof (tasks as Partial<CpuTasks<M>> | undefined | null)?.run !== 'function')
     throw badArgument('tasks', tasks, `The tasks (${show(tasks)}) are not a result of cpuTasks.`);
   const { ordered = true, lane } = opts;

@@ -1,7 +1,7 @@
 // `createLanes`: a service calls `run` for each request; N requests run at the same time, each on a lane.
 // Thread: owner.
 import type { AsyncResource } from 'node:async_hooks';
-import { checkInteger, badArgument } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus } from '../core/base/arguments.js';
 import type { Clock } from '../core/base/clock.js';
 import { sharedCost } from '../core/base/shared-cost.js';
 import { AbortError } from '../core/base/errors.js';
@@ -253,6 +253,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
  * const label = await lanes.run(photo, { signal: request.signal });
  */
 export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage: Stage<T, R>): Lanes<T, R> {
+  if (arguments.length > 3) refuseSurplus('createLanes', arguments, 3);
   const example = 'createLanes(device, { depth: 4, maxQueue: 100 }, stage)';
   checkOptionsGiven(opts, 'createLanes', example);
   checkStage(stage);

@@ -3,7 +3,7 @@
 // RxJS's `mergeMap(stage, N)` takes all values from its source at once and keeps them in memory. Here a slow stage holds back
 // the source, and a slow consumer that iterates holds back the stage.
 import type { Observable, OperatorFunction } from 'rxjs';
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import type { Stream } from '../core/api/stream.js';
 import { isAbortSignal } from '../core/waits/abort-listeners.js';
 import { checkErrorOptions, type ErrorOptions } from './error-policy.js';
@@ -132,6 +132,7 @@ export function overlap<T, R>(
  * @example frames$.pipe(overlapMap(device, { overflow: 'latest' }, stage)).subscribe(show);
  */
 export function overlapMap<T, R>(device: Devices, opts: OverlapOptions<T> & OverflowOptions, stage: Stage<T, R>): OperatorFunction<T, R> {
+  if (arguments.length > 3) refuseSurplus('overlapMap', arguments, 3);
   checkOptionsGiven(opts, 'overlapMap', "overlapMap(device, { overflow: 'latest' }, stage)");
   // Check the options when the operator is made.
   const nothing = observable<T>(() => () => undefined);

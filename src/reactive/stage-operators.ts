@@ -9,7 +9,7 @@ import type { LaunchArgs } from '../core/api/launch-args.js';
 import { DeviceArray } from '../core/api/array.js';
 import { Graph, type GraphValues } from '../core/api/graph.js';
 import type { DTypeOf } from '../core/api/array-factory.js';
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { dtypeOfHost, type DType, type HostArray, type HostOf } from '../core/elements/dtype.js';
 import type { KernelPlan } from '../core/kernels/kernel-plan.js';
@@ -66,6 +66,7 @@ export function upload<T extends HostArray | PinnedArray>(
   on: On,
   opts: { readonly shape?: Shape } = {},
 ): OperatorFunction<T, DeviceArray<DTypeOf<T>>> {
+  if (arguments.length > 2) refuseSurplus('upload', arguments, 2);
   checkOn('upload', on);
   checkOptionNames(opts, ['shape']);
   return rx().map((data) => {
@@ -107,6 +108,7 @@ export function launch<T, P extends CudaParams>(
 ): MonoTypeOperatorFunction<T>;
 export function launch(first: unknown, ...rest: readonly unknown[]): unknown {
   if (first instanceof Graph) return first.launch(...(rest as unknown as GraphValues<Params>));
+  if (rest.length > 3) refuseSurplus('launch', [first, ...rest], 4);
   if (isKernel(first)) return launchAt(first, rest[0] as LaunchShape, rest[1] as never, rest[2] as Place);
   return launchStage(...([first, ...rest] as Parameters<typeof launchStage>));
 }
@@ -185,6 +187,7 @@ export function download<D extends DType>(
   on: On,
   opts: { readonly pinned?: boolean } = {},
 ): OperatorFunction<DeviceArray<D>, HostOf<ArrayBuffer>[D] | PinnedArray<D>> {
+  if (arguments.length > 2) refuseSurplus('download', arguments, 2);
   checkOn('download', on);
   checkOptionNames(opts, ['pinned']);
   const { defer, mergeMap } = rx();

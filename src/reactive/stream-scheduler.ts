@@ -6,7 +6,7 @@
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import type { SchedulerAction, SchedulerLike, Subscription } from 'rxjs';
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { Stream } from '../core/api/stream.js';
 import { MAX_TIMEOUT_MS } from '../core/waits/wait.js';
 import { rx } from './observe.js';
@@ -73,6 +73,7 @@ const schedulers: WeakMap<Stream, SchedulerLike> = new WeakMap();
  * @example source.pipe(tap((x) => stream.copy(y, x)), observeOn(onStream(stream))).subscribe(() => console.log('copied'));
  */
 export function onStream(stream: Stream): SchedulerLike {
+  if (arguments.length > 1) refuseSurplus('onStream', arguments, 1);
   if (!(stream instanceof Stream)) throw badArgument('stream', stream, `The stream to schedule on (${show(stream)}) is not a stream.`);
   let scheduler = schedulers.get(stream);
   if (scheduler === undefined) schedulers.set(stream, (scheduler = makeScheduler(stream)));

@@ -1,6 +1,6 @@
 // Records what devices and this thread do, for a picture of it.
 import { DeviceTimes } from '../protocol/protocol.gen.js';
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { clearTimeout, performance, setTimeout } from '../core/base/timers.js';
 import type { Device } from '../core/api/device.js';
@@ -227,6 +227,7 @@ function openCores(): readonly DeviceCore[] {
  * @example const recording = recordTimeline(); await work(); await recording.stop(); writeFileSync('run.json', recording.toChromeTrace());
  */
 export function recordTimeline(devices?: DeviceLike | readonly DeviceLike[], opts: RecordingOptions = {}): Recording {
+  if (arguments.length > 2) refuseSurplus('recordTimeline', arguments, 2);
   checkOptionNames(opts, ['maxEvents', 'deviceTimes', 'callSites']);
   const { maxEvents = MAX_EVENTS, deviceTimes = true, callSites = false } = opts;
   checkInteger('maxEvents', maxEvents, 1, 2 ** 24);

@@ -1,5 +1,5 @@
 // Serves what the devices of this thread do now, as a page that moves.
-import { badArgument, checkInteger, show } from '../core/base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { clearTimeout, performance, setTimeout } from '../core/base/timers.js';
 import type { DeviceLike } from '../core/api/open-devices.js';
@@ -93,6 +93,7 @@ export class TimelineServer implements AsyncDisposable {
  * @example await using server = await serveTimeline(); console.log(server.url);
  */
 export async function serveTimeline(devices?: DeviceLike | readonly DeviceLike[], opts: ServeOptions = {}): Promise<TimelineServer> {
+  if (arguments.length > 2) refuseSurplus('serveTimeline', arguments, 2);
   checkOptionNames(opts, ['port', 'seconds', 'keepAlive', 'deviceTimes']);
   const { port = 0, seconds = SECONDS, keepAlive = false, deviceTimes = true } = opts;
   checkInteger('port', port, 0, MOST_PORT);

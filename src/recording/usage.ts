@@ -4,7 +4,7 @@
 // adds the device's time when the device tells it.
 // Thread: owner.
 import { AsyncLocalStorage, type AsyncResource } from 'node:async_hooks';
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { sharedCost } from '../core/base/shared-cost.js';
 import { clearTimeout, performance, setTimeout } from '../core/base/timers.js';
@@ -142,6 +142,7 @@ function runShared<T>(contexts: readonly AsyncResource[], fn: () => T): T {
  * return value;
  */
 export function usage<T>(fn: () => T | PromiseLike<T>, opts: UsageOptions = {}): Measured<T> {
+  if (arguments.length > 2) refuseSurplus('usage', arguments, 2);
   if (typeof fn !== 'function') throw badArgument('fn', fn, `The function to measure (${show(fn)}) is not a function.`);
   checkOptionNames(opts, ['deviceTimes']);
   const { deviceTimes = true } = opts;

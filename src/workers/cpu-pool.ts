@@ -6,7 +6,7 @@ import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { AbortError, StateError, UnavailableError } from '../core/base/errors.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { setImmediate } from '../core/base/timers.js';
@@ -41,6 +41,7 @@ export interface CpuThreads extends AsyncDisposable {
  * @example const pool = createCpuPool('build/stages.js', { threads: 4 });
  */
 export function createCpuPool(filename: string | URL, opts: CpuPoolOptions = {}): CpuThreads {
+  if (arguments.length > 2) refuseSurplus('createCpuPool', arguments, 2);
   const path = pathOf(filename);
   checkOptionNames(opts, ['threads']);
   const { threads = availableParallelism() } = opts;

@@ -1,5 +1,6 @@
 // cudaKernel(): CUDA C++ source with a typed parameter list. The call compares the list with the source, so that an error has the caller's
 // stack. The device's compiler checks the source itself when the kernel is built.
+import { refuseSurplus } from '../../core/base/arguments.js';
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { defined } from '../../core/kernels/definitions.js';
 import { type CudaParams, type Kernel, MADE } from '../../core/kernels/kernel.js';
@@ -36,6 +37,7 @@ export interface CudaOptions {
  * @example const twice = cudaKernel('twice', { x: inout(f32) }, 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }');
  */
 export function cudaKernel<const P extends CudaParams>(name: string, params: P, source: string | URL, opts: CudaOptions = {}): Kernel<P> {
+  if (arguments.length > 4) refuseSurplus('cudaKernel', arguments, 4);
   const site = callSite(cudaKernel);
   checkEntryName(name);
   const own = checkedCudaParams(params) as P;

@@ -1,4 +1,5 @@
 // func(): a small typed function that kernels call by name. The compiler includes it in each kernel that uses it.
+import { refuseSurplus } from '../../core/base/arguments.js';
 import { passTheType } from '../../core/elements/dtype-names.js';
 import { isDType, type Scalar } from '../../core/elements/dtype.js';
 import { refuseArgument, shortened } from './arguments.js';
@@ -28,6 +29,7 @@ const definitions = new WeakMap<Func, FuncDefinition>();
  * @example const square = func([f32], f32, (x) => x * x);
  */
 export function func<const A extends readonly Scalar[], R extends Scalar>(params: A, result: R, body: FuncBody<A, R>): Func<A, R> {
+  if (arguments.length > 3) refuseSurplus('func', arguments, 3);
   const site = callSite(func);
   if (!Array.isArray(params)) refuseArgument(`params (${shortened(params)}) must be an array of types.`, 'params', params);
   const made: Func<A, R> = Object.freeze({ kind: 'func', params, result });

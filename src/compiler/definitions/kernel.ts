@@ -1,5 +1,6 @@
 // kernel(): turns a typed TypeScript function into a buildable kernel. The definition does all checks, so that an error has the caller's
 // stack; codegen/emit-sources.ts emits the sources when a build needs them.
+import { refuseSurplus } from '../../core/base/arguments.js';
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import type { UnwrittenBuild } from '../../core/channel/build-spec.js';
 import { defined } from '../../core/kernels/definitions.js';
@@ -57,6 +58,7 @@ export function kernel<const P extends Params, C extends Constants = Record<neve
   body: KernelBody<P, C, F>,
   opts: KernelOptions<C, F> = {},
 ): TypedKernel<P, C> {
+  if (arguments.length > 4) refuseSurplus('kernel', arguments, 4);
   wasCalled = true;
   const site = callSite(kernel);
   checkName(name);

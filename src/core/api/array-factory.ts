@@ -1,6 +1,6 @@
 // The methods that make arrays. Device (which uses its current stream) and Stream share them. The order of arguments is NumPy's: shape,
 // then dtype, which is f32 by default.
-import { badArgument, show, surplusArgument } from '../base/arguments.js';
+import { badArgument, refuseSurplus, show, surplusArgument } from '../base/arguments.js';
 import { plainView } from '../base/buffers.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { checkTransfer } from '../copies/upload.js';
@@ -58,7 +58,7 @@ export type DTypeOf<T> =
                           : never;
 
 /** Functions of the module take the place; methods have it. */
-function refuseSurplus(call: string, surplus: unknown): void {
+function refusePlace(call: string, surplus: unknown): void {
   if (surplus !== undefined)
     throw surplusArgument(call, surplus, `call the method of the stream or device that it is for, or the module's function ${call}.`);
 }
@@ -76,7 +76,7 @@ export abstract class ArrayFactory {
   empty(shape: Shape): DeviceArray<'f32'>;
   empty<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   empty<D extends DType>(shape: Shape, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
-    refuseSurplus('empty', surplus);
+    refusePlace('empty', surplus);
     return this.target.allocate(checkShape(shape), checkDType(dtype));
   }
 
@@ -84,7 +84,7 @@ export abstract class ArrayFactory {
   zeros(shape: Shape): DeviceArray<'f32'>;
   zeros<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   zeros<D extends DType>(shape: Shape, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
-    refuseSurplus('zeros', surplus);
+    refusePlace('zeros', surplus);
     return this.#filled(shape, 0, checkDType(dtype));
   }
 
@@ -92,7 +92,7 @@ export abstract class ArrayFactory {
   ones(shape: Shape): DeviceArray<'f32'>;
   ones<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   ones<D extends DType>(shape: Shape, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
-    refuseSurplus('ones', surplus);
+    refusePlace('ones', surplus);
     return this.#filled(shape, 1, checkDType(dtype));
   }
 
@@ -100,7 +100,7 @@ export abstract class ArrayFactory {
   full(shape: Shape, value: number): DeviceArray<'f32'>;
   full<D extends DType>(shape: Shape, value: ScalarInput<NoInfer<D>>, dtype: DTypeLike<D>): DeviceArray<D>;
   full<D extends DType>(shape: Shape, value: ScalarInput<D>, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
-    refuseSurplus('full', surplus);
+    refusePlace('full', surplus);
     const type = checkDType(dtype);
     // Throws for a bad value before anything is allocated.
     hostElement(type, value, 'value');
@@ -125,6 +125,7 @@ export abstract class ArrayFactory {
     opts: { readonly dtype: DTypeLike<D>; readonly shape?: Shape; readonly transfer?: boolean },
   ): DeviceArray<D>;
   from(data: unknown, opts: { readonly dtype?: DTypeLike<DType>; readonly shape?: Shape; readonly transfer?: boolean } = {}): DeviceArray {
+    if (arguments.length > 2) refuseSurplus('from', arguments, 2);
     checkOptionNames(opts, ['dtype', 'shape', 'transfer']);
     const dtype = checkDType(opts.dtype, data instanceof PinnedArray ? data.dtype : dtypeOfHost(data));
     const source = sourceOf(data, dtype);

@@ -24,6 +24,13 @@ export type PrintOptions = PrintStyle & WaitOptions;
 
 const STYLE: readonly string[] = ['precision', 'threshold', 'edgeItems', 'lineWidth', 'suppress'];
 const MOST_DIGITS = 100;
+const SPELLINGS: readonly string[] = STYLE.map((name) => name.toLowerCase());
+
+/** Whether an object names a style, in NumPy's spelling too. */
+export function isPrintStyle(value: unknown): value is PrintStyle {
+  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain && Object.keys(value).some((name) => SPELLINGS.includes(name.toLowerCase()));
+}
 
 /** Throws ArgumentError for a bad option. `also`: the names of other options of the call. */
 export function checkStyle(opts: PrintStyle = {}, also: readonly string[] = []): ArrayStyle {

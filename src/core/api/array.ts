@@ -1,10 +1,10 @@
 // An array in device memory. It has a handle and a shape, and no bytes in JavaScript. It is made, filled and freed in stream order, so
 // none of these calls waits.
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import type { ArgumentError } from '../base/errors.js';
 import { boxesOf } from '../elements/index-boxes.js';
-import { type Nested, nestedOf } from '../elements/array-text.js';
+import { checkRank, type ListOptions, nestedOf, type NestedOf } from '../elements/array-text.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { elementValue } from '../elements/scalar-bits.js';
 import { clampRange, checkReshape, type Shape } from '../elements/shape.js';
@@ -67,6 +67,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
 
   /** A view with its axes in this order, default reversed: `ndarray.transpose`. Throws ArgumentError if `axes` is not a permutation. */
   transpose(axes?: readonly number[]): DeviceArray<D> {
+    if (arguments.length > 1) refuseSurplus('transpose', arguments, 1);
     this.checkUsable();
     return this.#view(transposed(this, axes), 0);
   }
@@ -77,6 +78,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * order.
    */
   subarray(start: number, end?: number): DeviceArray<D> {
+    if (arguments.length > 2) refuseSurplus('subarray', arguments, 2);
     this.checkUsable();
     const view = this.#flatRange(...clampRange(start, end, this.length));
     if (view === undefined) throw this.#gathered('one dimension');
@@ -88,6 +90,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * of elements differs, or if no strides give flat order; the result of `clone()` takes every shape.
    */
   reshape(shape: Shape): DeviceArray<D> {
+    if (arguments.length > 1) refuseSurplus('reshape', arguments, 1);
     this.checkUsable();
     const dimensions = checkReshape(shape, this.length);
     const strides = reshapedStrides(this, dimensions);
@@ -100,6 +103,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * the device do, and ArgumentError for a stream of another device.
    */
   clone(stream: Stream = this.device.stream): DeviceArray<D> {
+    if (arguments.length > 1) refuseSurplus('clone', arguments, 1);
     this.checkUsable();
     // An array of the device has a core, too.
     if ((stream as Partial<Stream> | null)?.allocate === undefined || stream.core !== this.core) {
@@ -125,6 +129,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   read(opts?: WaitOptions): Promise<HostOf<ArrayBuffer>[D]>;
   read<H extends HostOf[D]>(opts: WaitOptions & { readonly into: H }): Promise<H>;
   read(opts?: WaitOptions & { readonly into?: HostOf[D] }): Promise<HostOf[D]> {
+    if (arguments.length > 1) refuseSurplus('read', arguments, 1);
     refuseInCapture('readback', 'read the array after a launch of the graph, or copy it to a pinned array in the graph');
     return this.#read(opts);
   }
@@ -150,6 +155,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * @example await writeFile('x.bin', array.toReadable({ chunkBytes: 1 << 22 }));
    */
   toReadable(opts?: ReadableOptions): ReadableStream<Uint8Array<ArrayBuffer>> {
+    if (arguments.length > 1) refuseSurplus('toReadable', arguments, 1);
     this.checkUsable();
     return readableOf(this, (from, to, wait) => this.#readFlat(from, to, wait), opts);
   }
@@ -175,16 +181,21 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
 
   /**
    * The elements as nested lists: `ndarray.tolist()`, `wp.array.list()`, `torch.Tensor.tolist()`. Numbers, also those of f16 and bf16;
-   * bigints for 64-bit integers, booleans for `bool`; a single value for shape []. Rejects as `read` does.
+   * bigints for 64-bit integers, booleans for `bool`; a single value for shape []. With `rank`, the number of dimensions, the lists have
+   * their type: `number[][]` instead of `Nested<number>`. Rejects as `read` does, and with ArgumentError for another rank.
    * @example console.log(await x.list()); // [ [ 1, 2 ], [ 3, 4 ] ]
+   * @example const [first] = await x.view(0).list({ rank: 1 });
    */
-  list(opts?: WaitOptions): Promise<Nested<HostValue<D>>> {
+  list<const R extends ListOptions['rank'] = undefined>(opts?: WaitOptions & ListOptions<R>): Promise<NestedOf<HostValue<D>, R>> {
+    if (arguments.length > 1) refuseSurplus('list', arguments, 1);
     refuseInCapture('readback', 'list the array after a launch of the graph');
     return this.#list(opts);
   }
 
-  async #list(opts: WaitOptions | undefined): Promise<Nested<HostValue<D>>> {
-    return nestedOf(this.dtype, this.shape, await this.#read(checkWaitCall(opts)));
+  async #list<R extends ListOptions['rank']>(opts: (WaitOptions & ListOptions<R>) | undefined): Promise<NestedOf<HostValue<D>, R>> {
+    const wait = checkWaitCall(opts, 'rank');
+    checkRank(opts, this.shape);
+    return nestedOf(this.dtype, this.shape, await this.#read(wait)) as NestedOf<HostValue<D>, R>;
   }
 
   /**
@@ -194,6 +205,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * @example console.log(await x.toString());
    */
   override toString(opts?: PrintOptions): Promise<string> {
+    if (arguments.length > 1) refuseSurplus('toString', arguments, 1);
     refuseInCapture('readback', 'print the array after a launch of the graph');
     return this.#print(opts);
   }

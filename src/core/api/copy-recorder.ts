@@ -1,6 +1,6 @@
 // The methods of streams that copy and fill arrays, and make and copy textures. Recorder has the others.
 // Thread: the one that made it.
-import { surplusArgument } from '../base/arguments.js';
+import { refuseSurplus, surplusArgument } from '../base/arguments.js';
 import type { AllocKind } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { copyTrace, isTraced } from '../base/trace.js';
@@ -138,7 +138,8 @@ export abstract class CopyRecorder extends ArrayFactory {
     src: Texture<D>,
     opts?: CopyOptions,
   ): Operation;
-  copy(dst: unknown, src: unknown, given?: CopyOptions): Operation {
+  copy(dst: unknown, src: unknown, given?: CopyOptions, surplus?: unknown): Operation {
+    if (surplus !== undefined) refuseSurplus('copy', arguments, 3);
     return this.#traced(given, () => this.#copy(dst, src, given));
   }
 
@@ -170,6 +171,7 @@ export abstract class CopyRecorder extends ArrayFactory {
    * @example await stream.copyBatch([[keys, hostKeys], [values, hostValues]]).done;
    */
   copyBatch(pairs: readonly CopyPair[], opts?: CopyBatchOptions): Operation {
+    if (arguments.length > 2) refuseSurplus('copyBatch', arguments, 2);
     return this.#traced(opts, () => this.#copyBatch(pairs, opts));
   }
 

@@ -2,7 +2,7 @@
 // More than 400 lines: one class, half of which is its documentation.
 // Thread: the one that opened it.
 import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../base/arguments.js';
 import { MAX_HOST_BYTES } from '../base/host-bytes.js';
 import { type DeviceToken, deviceToken } from '../base/device-token.js';
 import { describeAs } from '../base/describe.js';
@@ -142,6 +142,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * @example const y = device.run(() => zeros(1000)); // made on this device
    */
   run<T>(fn: () => T): T {
+    if (arguments.length > 1) refuseSurplus('run', arguments, 1);
     this.#checkOpen();
     return runOn(this, fn);
   }
@@ -153,6 +154,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * submitted to it throws.
    */
   setCurrentStream(stream: Stream, opts: { readonly sync?: boolean } = {}): void {
+    if (arguments.length > 2) refuseSurplus('setCurrentStream', arguments, 2);
     this.#checkOpen();
     if (!(stream instanceof Stream)) throw badArgument('stream', stream, `The stream (${show(stream)}) is not a stream.`);
     setCurrent(this, stream, opts.sync === true);
@@ -164,6 +166,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * @example const upload = device.createStream({ label: 'upload', priority: -1 });
    */
   createStream(opts: StreamOptions = {}): Stream {
+    if (arguments.length > 1) refuseSurplus('createStream', arguments, 1);
     const { owner, checksExplicit } = this.context;
     const checked = checkStreamOptions(opts, owner.ordering, this.info.priorityRange, checksExplicit);
     this.#checkOpen();
@@ -176,6 +179,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * default stream. The handle of a stream that this device already has gives that Stream. Throws UnsupportedError on a CPU device.
    */
   wrapStream(handle: bigint, opts: { readonly owner?: object; readonly label?: string } = {}): Stream {
+    if (arguments.length > 2) refuseSurplus('wrapStream', arguments, 2);
     this.#checkOpen();
     checkWrappable(this.info, handle);
     return this.context.wrapStream(this, handle, opts.label, opts.owner);
@@ -186,6 +190,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * for `timing` together with `interprocess`, UnsupportedError for `interprocess` on a CPU device.
    */
   createEvent(opts?: EventOptions): DeviceEvent {
+    if (arguments.length > 1) refuseSurplus('createEvent', arguments, 1);
     this.#checkOpen();
     return new DeviceEvent(this, this.core, opts);
   }
@@ -204,6 +209,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * CPU device, ArgumentError for a bad shape or dtype.
    */
   interprocess<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D> {
+    if (arguments.length > 2) refuseSurplus('interprocess', arguments, 2);
     this.#checkOpen();
     const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
     checkInterprocess(this.core, 'memory');
@@ -233,6 +239,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   pinned<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): PinnedArray<D> {
+    if (arguments.length > 2) refuseSurplus('pinned', arguments, 2);
     this.#checkOpen();
     const dimensions = checkShape(shape);
     const type = checkDType(dtype);
@@ -249,6 +256,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * the pages are locked. Throws ArgumentError for any other `data`.
    */
   pin<H extends HostOf<SharedArrayBuffer>[DType]>(data: H): PinnedArray<DTypeOf<H>> {
+    if (arguments.length > 1) refuseSurplus('pin', arguments, 1);
     this.#checkOpen();
     return pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>;
   }
@@ -284,6 +292,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * reject it: read their `done`. Rejects with AbortError, WaitTimeoutError or DeviceLostError, and with StateError when the device is closed.
    */
   synchronize(opts?: WaitOptions): Promise<void> {
+    if (arguments.length > 1) refuseSurplus('synchronize', arguments, 1);
     refuseInCapture('host-wait', 'the host cannot wait for a device');
     return this.#synchronize(opts);
   }
@@ -320,6 +329,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   adopt<D extends DType>(token: ArrayToken<D>): DeviceArray<D>;
   adopt<D extends DType>(token: unknown, dtype: DTypeLike<D>): DeviceArray<D>;
   adopt<D extends DType>(token: unknown, expected?: DTypeLike<D>): DeviceArray<D> {
+    if (arguments.length > 2) refuseSurplus('adopt', arguments, 2);
     this.#checkOpen();
     const { dtype, shape, storage, byteOffset, strides } = adopt(this.stream, token, expected && checkDType(expected));
     return new DeviceArray(this, dtype as D, shape, storage, byteOffset, undefined, strides);
@@ -404,6 +414,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * the running operations, and the device continues to close. Another `close` waits again; `destroy` ends the device.
    */
   close(opts?: WaitOptions): Promise<void> {
+    if (arguments.length > 1) refuseSurplus('close', arguments, 1);
     refuseInCapture('host-wait', 'a device cannot be closed');
     return this.context.close(this, opts);
   }

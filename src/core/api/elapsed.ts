@@ -1,6 +1,6 @@
 // The time between two events.
 // Thread: owner.
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../base/arguments.js';
 import { EventTimingError } from '../base/errors.js';
 import { askElapsed } from '../events/event-handles.js';
 import { checkWaitCall, rest, type WaitOptions } from '../waits/wait.js';
@@ -17,6 +17,7 @@ import { performance } from '../base/timers.js';
  * @example console.log(await elapsed(start, end), 'ms');
  */
 export async function elapsed(start: DeviceEvent, end: DeviceEvent, opts?: WaitOptions): Promise<number> {
+  if (arguments.length > 3) refuseSurplus('elapsed', arguments, 3);
   checkWaitCall(opts);
   checkEvent('start', start);
   checkEvent('end', end);

@@ -3,7 +3,7 @@
 //
 // An event with timing has a new driver event for each record. An event for other processes has one driver event for all records.
 // Thread: owner.
-import { badArgument, belongsTo, show, wrongDevice } from '../base/arguments.js';
+import { badArgument, belongsTo, refuseSurplus, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, StateError } from '../base/errors.js';
 import { nextSerial } from '../base/serial.js';
@@ -109,6 +109,7 @@ export class DeviceEvent implements Disposable {
    * WaitTimeoutError.
    */
   synchronize(opts?: WaitOptions): Promise<void> {
+    if (arguments.length > 1) refuseSurplus('synchronize', arguments, 1);
     this.#refuseCaptured('host-wait', 'cannot be awaited');
     return this.#synchronize(opts);
   }

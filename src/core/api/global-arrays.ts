@@ -1,11 +1,13 @@
 // Functions that make, copy and fill arrays without naming a stream: they work where their options say, else on the current stream of the
 // arrays' device or of the default device.
 // Thread: owner.
+import { refuseSurplus } from '../base/arguments.js';
 import type { DType, DTypeLike, HostArray, HostOf, ScalarInput } from '../elements/dtype.js';
 import type { Shape } from '../elements/shape.js';
 import type { Operation } from '../operations/operation.js';
 import type { DTypeOf } from './array-factory.js';
 import { DeviceArray } from './array.js';
+import { isPrintStyle } from './array-print.js';
 import type { CopyOptions } from './copy.js';
 import type { Device } from './device.js';
 import { getDefaultDevice, type Place, streamAt } from './global-functions.js';
@@ -17,6 +19,7 @@ import { Texture } from './texture.js';
 export function empty(shape: Shape, dtype?: undefined, place?: Place): DeviceArray<'f32'>;
 export function empty<D extends DType>(shape: Shape, dtype: DTypeLike<D>, place?: Place): DeviceArray<D>;
 export function empty(shape: Shape, dtype?: DTypeLike<DType>, place?: Place): DeviceArray {
+  if (arguments.length > 3) refuseSurplus('empty', arguments, 3);
   return streamAt(place).empty(shape, dtype as DType);
 }
 
@@ -27,6 +30,7 @@ export function empty(shape: Shape, dtype?: DTypeLike<DType>, place?: Place): De
 export function zeros(shape: Shape, dtype?: undefined, place?: Place): DeviceArray<'f32'>;
 export function zeros<D extends DType>(shape: Shape, dtype: DTypeLike<D>, place?: Place): DeviceArray<D>;
 export function zeros(shape: Shape, dtype?: DTypeLike<DType>, place?: Place): DeviceArray {
+  if (arguments.length > 3) refuseSurplus('zeros', arguments, 3);
   return streamAt(place).zeros(shape, dtype as DType);
 }
 
@@ -34,6 +38,7 @@ export function zeros(shape: Shape, dtype?: DTypeLike<DType>, place?: Place): De
 export function ones(shape: Shape, dtype?: undefined, place?: Place): DeviceArray<'f32'>;
 export function ones<D extends DType>(shape: Shape, dtype: DTypeLike<D>, place?: Place): DeviceArray<D>;
 export function ones(shape: Shape, dtype?: DTypeLike<DType>, place?: Place): DeviceArray {
+  if (arguments.length > 3) refuseSurplus('ones', arguments, 3);
   return streamAt(place).ones(shape, dtype as DType);
 }
 
@@ -41,6 +46,7 @@ export function ones(shape: Shape, dtype?: DTypeLike<DType>, place?: Place): Dev
 export function full(shape: Shape, value: number, dtype?: undefined, place?: Place): DeviceArray<'f32'>;
 export function full<D extends DType>(shape: Shape, value: ScalarInput<NoInfer<D>>, dtype: DTypeLike<D>, place?: Place): DeviceArray<D>;
 export function full(shape: Shape, value: ScalarInput<DType>, dtype?: DTypeLike<DType>, place?: Place): DeviceArray {
+  if (arguments.length > 4) refuseSurplus('full', arguments, 4);
   return streamAt(place).full(shape, value as never, dtype as never);
 }
 
@@ -59,6 +65,7 @@ export function array<D extends DType>(
   opts: Place & { readonly dtype: DTypeLike<D>; readonly shape?: Shape; readonly transfer?: boolean },
 ): DeviceArray<D>;
 export function array(data: unknown, opts: unknown = {}): DeviceArray {
+  if (arguments.length > 2) refuseSurplus('array', arguments, 2);
   const [place, own] = parted(opts);
   return streamAt(place).from(data as never, own as never);
 }
@@ -67,6 +74,7 @@ export function array(data: unknown, opts: unknown = {}): DeviceArray {
 export function pinned(shape: Shape, dtype?: undefined, place?: Place): PinnedArray<'f32'>;
 export function pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>, place?: Place): PinnedArray<D>;
 export function pinned(shape: Shape, dtype?: DTypeLike<DType>, place?: Place): PinnedArray {
+  if (arguments.length > 3) refuseSurplus('pinned', arguments, 3);
   return streamAt(place).device.pinned(shape, dtype as DType);
 }
 
@@ -85,6 +93,7 @@ export function copy<D extends DType>(
 /** Copies to a plain typed array, which has the elements when `done` has resolved. */
 export function copy<D extends DType>(dst: HostOf[NoInfer<D>], src: Reachable<D>, opts?: CopyOptions & Place): Operation;
 export function copy(dst: unknown, src: unknown, opts: unknown = {}): Operation {
+  if (arguments.length > 3) refuseSurplus('copy', arguments, 3);
   const [place, own] = parted(opts);
   return streamAt(place, () => deviceOf(dst) ?? deviceOf(src) ?? getDefaultDevice()).copy(dst as DeviceArray, src as DeviceArray, own);
 }
@@ -94,23 +103,31 @@ export function copy(dst: unknown, src: unknown, opts: unknown = {}): Operation 
  * stream of the array's device, unless the options name another one. Throws as `stream.fill`.
  */
 export function fill<D extends DType>(dst: DeviceArray<D>, value: ScalarInput<NoInfer<D>>, place?: Place): Operation {
+  if (arguments.length > 3) refuseSurplus('fill', arguments, 3);
   return streamAt(place, () => deviceOf(dst) ?? getDefaultDevice()).fill(dst, value);
 }
 
 /**
- * Prints arrays as NumPy prints them, and other values as `console.log` does, with blanks between them: `print(a)` of Python. Waits for the
- * last writers of the arrays. Rejects as `array.toString` does.
+ * Prints arrays as NumPy prints them, and other values as `console.log` does, with blanks between them: `print(a)` of Python. Behind an
+ * array, options of `array.toString` may be the last argument. Waits for the last writers of the arrays. Rejects as `array.toString` does.
  * @example await print('y =', y);
+ * @example await print(y, { precision: 3 });
  */
 export async function print(...values: readonly unknown[]): Promise<void> {
   const { inspect } = process.getBuiltinModule('node:util');
+  const last = values.at(-1);
+  const opts = isPrintStyle(last) && isPrinted(values.at(-2)) ? last : undefined;
   const textOf = async (value: unknown): Promise<string> => {
-    if (value instanceof DeviceArray || value instanceof PinnedArray) return value.toString();
+    if (isPrinted(value)) return value.toString(opts);
     return typeof value === 'string' ? value : inspect(value);
   };
-  const texts = await Promise.all(values.map(textOf));
+  const texts = await Promise.all((opts === undefined ? values : values.slice(0, -1)).map(textOf));
   // One argument: no part of it is a format.
   console.log(texts.join(' '));
+}
+
+function isPrinted(value: unknown): value is DeviceArray | PinnedArray {
+  return value instanceof DeviceArray || value instanceof PinnedArray;
 }
 
 function deviceOf(value: unknown): Device | undefined {

@@ -1,7 +1,7 @@
 // Functions that name no device or no stream: they use all open devices of the thread, its default device, or the current stream of that
 // device.
 // Thread: owner.
-import { badArgument, show, wrongDevice } from '../base/arguments.js';
+import { badArgument, refuseSurplus, show, wrongDevice } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { waitForDevices } from '../device/synchronize-devices.js';
 import type { CudaParams, Kernel, LaunchShape } from '../kernels/kernel.js';
@@ -32,6 +32,7 @@ export const PLACE: readonly string[] = ['device', 'stream'];
  * `wp.synchronize`. Rejects as that does.
  */
 export function synchronize(opts?: WaitOptions): Promise<void> {
+  if (arguments.length > 1) refuseSurplus('synchronize', arguments, 1);
   refuseInCapture('host-wait', 'the host cannot wait for devices');
   return waitForDevices([...new Set(openDevices().map(({ core }) => core))], opts, true);
 }
@@ -42,6 +43,7 @@ export function synchronize(opts?: WaitOptions): Promise<void> {
  * @example await synchronizeDevice('cuda:1');
  */
 export function synchronizeDevice(device?: DeviceLike, opts?: WaitOptions): Promise<void> {
+  if (arguments.length > 2) refuseSurplus('synchronizeDevice', arguments, 2);
   refuseInCapture('host-wait', 'the host cannot wait for a device');
   return synchronizeOne(device, opts);
 }
@@ -55,6 +57,7 @@ async function synchronizeOne(device: DeviceLike | undefined, opts: WaitOptions 
  * else the oldest open one. `cupy.cuda.Device()`, `wp.get_device()`. Throws StateError if none is open.
  */
 export function getDefaultDevice(): Device {
+  if (arguments.length > 0) refuseSurplus('getDefaultDevice', arguments, 0);
   return deviceOfRun() ?? defaultOfThread();
 }
 
@@ -63,6 +66,7 @@ export function getDefaultDevice(): Device {
  * ArgumentError if `device` is not a device, StateError if it is closed or not open, DeviceLostError if it is lost.
  */
 export function setDefaultDevice(device: DeviceLike): void {
+  if (arguments.length > 1) refuseSurplus('setDefaultDevice', arguments, 1);
   const chosen = checkOpenDevice('device', device);
   if (!setDeviceOfRun(chosen)) chooseDefault(chosen);
 }
@@ -73,16 +77,19 @@ export function setDefaultDevice(device: DeviceLike): void {
  * @example const y = withDevice('cuda:1', () => zeros(1000));
  */
 export function withDevice<T>(device: DeviceLike, fn: () => T): T {
+  if (arguments.length > 2) refuseSurplus('withDevice', arguments, 2);
   return runOn(checkOpenDevice('device', device), fn);
 }
 
 /** The current stream of the default device, or of another one: `wp.get_stream('cuda:1')`, `torch.cuda.current_stream`. */
 export function getStream(device?: DeviceLike): Stream {
+  if (arguments.length > 1) refuseSurplus('getStream', arguments, 1);
   return currentStream(deviceAt(device));
 }
 
 /** `device.createStream` of the default device, or of another one: `wp.Stream('cuda:1')`, `cupy.cuda.Stream()`. Throws as that does. */
 export function createStream(opts: StreamOptions & { readonly device?: DeviceLike } = {}): Stream {
+  if (arguments.length > 1) refuseSurplus('createStream', arguments, 1);
   if (typeof opts !== 'object' || opts === null) checkOptionNames(opts, []);
   const { device, ...own } = opts;
   return deviceAt(device).createStream(own);
@@ -92,6 +99,7 @@ export function createStream(opts: StreamOptions & { readonly device?: DeviceLik
  * Calls `record` of the default device's current stream: `wp.record_event`. Throws StateError if no device is open, and what `record` throws.
  */
 export function recordEvent(event?: DeviceEvent): DeviceEvent {
+  if (arguments.length > 1) refuseSurplus('recordEvent', arguments, 1);
   return getStream().record(event);
 }
 
@@ -100,6 +108,7 @@ export function recordEvent(event?: DeviceEvent): DeviceEvent {
  * `waitEvent` throws.
  */
 export function waitEvent(event: DeviceEvent): Operation {
+  if (arguments.length > 1) refuseSurplus('waitEvent', arguments, 1);
   return getStream().waitEvent(event);
 }
 
@@ -108,6 +117,7 @@ export function waitEvent(event: DeviceEvent): Operation {
  * `waitStream` throws.
  */
 export function waitStream(stream: Stream): Operation {
+  if (arguments.length > 1) refuseSurplus('waitStream', arguments, 1);
   return getStream().waitStream(stream);
 }
 

@@ -1,7 +1,7 @@
 // A captured graph.
 // Thread: the one that captured it.
 import type { ScalarInput, Scalar } from '../elements/dtype.js';
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { CaptureError, EventTimingError } from '../base/errors.js';
 import { endForgotten } from '../base/forgotten.js';
@@ -106,6 +106,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
    * @example await graph.upload().done;
    */
   upload(stream: Recorder = currentStream(this.device)): Operation {
+    if (arguments.length > 1) refuseSurplus('upload', arguments, 1);
     if ((stream as Partial<Recorder> | null)?.uncloneable !== STREAM_STAYS)
       throw badArgument('stream', stream, `The stream to upload graph ${this.label} on (${show(stream)}) is not a stream.`);
     return stream.uploadGraph(this);
@@ -118,6 +119,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
    * `capture`; the graph is then unchanged.
    */
   update<R>(fn: (stream: Recorder, slots: GraphSlots<P>) => R extends PromiseLike<unknown> ? never : R): void {
+    if (arguments.length > 1) refuseSurplus('update', arguments, 1);
     this.core.checkOpen();
     const { session, slots } = this.#capture(fn);
     const difference = differenceOf(this.core.session.nodes, session.nodes);
@@ -136,6 +138,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
    * @example const { durationUs } = (await graph.nodeTimes())[0];
    */
   async nodeTimes(opts?: WaitOptions): Promise<readonly NodeTime[]> {
+    if (arguments.length > 1) refuseSurplus('nodeTimes', arguments, 1);
     checkWaitCall(opts);
     refuseInCapture('host-wait', 'its nodes have no times before a launch');
     const sinceMs = performance.now();

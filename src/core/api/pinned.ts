@@ -1,12 +1,13 @@
 // Page-locked memory as an ordinary typed array. The device copies to and from it at full speed. It is a SharedArrayBuffer, so `data` can be
 // posted to a worker thread without a copy.
+import { checkOptionNames } from '../base/option-names.js';
 import { describeAs } from '../base/describe.js';
 import { OutOfMemoryError, type StateError } from '../base/errors.js';
 import { nextSerial } from '../base/serial.js';
 import { PINNED_STAYS } from '../base/uncloneable.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
-import { type Nested, nestedOf, shownOf, textOf } from '../elements/array-text.js';
+import { checkRank, type ListOptions, nestedOf, type NestedOf, shownOf, textOf } from '../elements/array-text.js';
 import { DTYPES, type DType, type HostOf, type HostValue } from '../elements/dtype.js';
 import { clampRange, lengthOf } from '../elements/shape.js';
 import { disposedError, Lease } from '../memory/lease.js';
@@ -113,9 +114,11 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
     return host;
   }
 
-  /** The present elements as nested lists: `ndarray.tolist()`. Throws StateError after disposal. */
-  list(): Nested<HostValue<D>> {
-    return nestedOf(this.dtype, this.shape, this.data);
+  /** The present elements as nested lists, as `list` of a device array: `ndarray.tolist()`. Throws StateError after disposal. */
+  list<const R extends ListOptions['rank'] = undefined>(opts: ListOptions<R> = {}): NestedOf<HostValue<D>, R> {
+    checkOptionNames(opts, ['rank']);
+    checkRank(opts, this.shape);
+    return nestedOf(this.dtype, this.shape, this.data) as NestedOf<HostValue<D>, R>;
   }
 
   /** The present elements as text, as NumPy prints them. Throws StateError after disposal, ArgumentError for bad options. */

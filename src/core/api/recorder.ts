@@ -3,7 +3,7 @@
 // before the next call. Promises only report to the host.
 // Thread: the one that made it.
 import { AllocKind } from '../../protocol/protocol.gen.js';
-import { badArgument, show, surplusArgument } from '../base/arguments.js';
+import { badArgument, refuseSurplus, show, surplusArgument } from '../base/arguments.js';
 import { nextSerial } from '../base/serial.js';
 import type { OperationKind } from '../base/snapshots.js';
 import { isTraced, launchTrace } from '../base/trace.js';
@@ -285,6 +285,7 @@ export abstract class Recorder extends CopyRecorder {
    * @example compute.waitEvent(upload.record());
    */
   waitEvent(event: DeviceEvent): Operation {
+    if (arguments.length > 1) refuseSurplus('waitEvent', arguments, 1);
     this.checkOpen();
     this.join(event);
     return this.#waited(submitWaitEvent(this, event));
@@ -304,6 +305,7 @@ export abstract class Recorder extends CopyRecorder {
    * @example stream.host(() => console.log('the copy has arrived'));
    */
   host<R>(fn: () => HostResult<R>, opts?: HostOptions): Operation {
+    if (arguments.length > 2) refuseSurplus('host', arguments, 2);
     this.checkOpen();
     if (this.timeline.recording !== undefined) return this.#captureHost(this.timeline.recording, fn, opts);
     return submitHost(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
@@ -318,6 +320,7 @@ export abstract class Recorder extends CopyRecorder {
    * @example stream.hold(async (signal) => decode(await download(url, { signal })), { timeoutMs: 5000 });
    */
   hold(fn: (signal: AbortSignal) => void | PromiseLike<unknown>, opts: HoldOptions): Operation {
+    if (arguments.length > 2) refuseSurplus('hold', arguments, 2);
     this.checkOpen();
     return submitHold(this, fn, opts, (ticket, label) => this.operation('host', ticket, label, undefined));
   }
@@ -344,6 +347,7 @@ export abstract class Recorder extends CopyRecorder {
     options: ExternalOptions<R, W>,
     fn: (raw: RawStream<string & (keyof R | keyof W)>) => unknown,
   ): Operation {
+    if (arguments.length > 2) refuseSurplus('external', arguments, 2);
     this.checkOpen();
     return submitExternal(this, options, fn, (ticket, label) => this.operation('external', ticket, label, undefined));
   }

@@ -1,6 +1,6 @@
 // A stream of a device: its progress, its observers and its end. recorder.ts has the methods that submit operations.
 // Thread: the one that made it.
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { ObservedIterator } from '../base/observed-iterator.js';
@@ -64,6 +64,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
 
   /** Makes later work of this stream wait for everything submitted to `other` so far, on any device: `wp.Stream.wait_stream`. */
   override waitStream(other: Recorder): Operation {
+    if (arguments.length > 1) refuseSurplus('waitStream', arguments, 1);
     this.checkOpen();
     if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
     joinCapture(this, other.timeline);

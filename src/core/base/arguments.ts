@@ -13,6 +13,12 @@ export function surplusArgument(call: string, surplus: unknown, remedy: string):
   return badArgument('surplus', surplus, `${call} has an argument more than it takes (${show(surplus)}): ${remedy}`);
 }
 
+/** Throws ArgumentError for an argument behind the last one that a call takes. It would be dropped, and with it what the caller wants. */
+export function refuseSurplus(call: string, given: ArrayLike<unknown>, most: number): void {
+  const surplus = Array.from(given).find((argument, at) => at >= most && argument !== undefined);
+  if (surplus !== undefined) throw surplusArgument(call, surplus, `it takes ${most === 0 ? 'none' : `${most} at most`}.`);
+}
+
 /** The error for an object of one device that was passed to another device. */
 export function wrongDevice(argument: string, value: unknown, message: string): ArgumentError {
   return new ArgumentError('ERR_MILLRACE_DEVICE_MISMATCH', message, { argument, value });

@@ -1,10 +1,37 @@
 // Arrays as text, as NumPy prints them, and as nested lists.
+import { badArgument, show } from '../base/arguments.js';
 import type { DType, HostArray, HostValue } from './dtype.js';
 import { type FloatDType, floatText, floatTexts, type FloatStyle } from './float-text.js';
 import { elementValue } from './scalar-bits.js';
 
 /** A value, or lists of values in lists: `ndarray.tolist()`. */
 export type Nested<T> = T | Nested<T>[];
+
+/** Lists in lists, as many as an array has dimensions. */
+export type NestedOf<T, R extends Rank | undefined> = R extends 0
+  ? T
+  : R extends 1
+    ? T[]
+    : R extends 2
+      ? T[][]
+      : R extends 3
+        ? T[][][]
+        : R extends 4
+          ? T[][][][]
+          : Nested<T>;
+type Rank = 0 | 1 | 2 | 3 | 4;
+/** Options of `list`. */
+export interface ListOptions<R extends Rank | undefined = Rank | undefined> {
+  /** How many dimensions the array has, for the type of the result. An array of another number is refused. */
+  readonly rank?: R;
+}
+
+/** Throws ArgumentError unless the array has as many dimensions as the options of `list` say. */
+export function checkRank({ rank }: ListOptions = {}, shape: readonly number[]): void {
+  if (rank === undefined || rank === shape.length) return;
+  const message = `The rank (${show(rank)}) is not the number of dimensions of the array (${shape.length}).`;
+  throw badArgument('rank', rank, message, shape.length);
+}
 
 type Element = number | bigint | boolean;
 

@@ -1,5 +1,5 @@
 // Conversions between the raw bits that arrays of f16 and bf16 have on the host, and floats.
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../base/arguments.js';
 import { type DType, type DTypeLike, is16BitFloat, isHostOf } from './dtype.js';
 import { checkDType } from './dtype-names.js';
 import { bfloatBits, bfloatNumber, halfBits, halfNumber } from './half-bits.js';
@@ -14,6 +14,7 @@ type Narrow = DTypeLike<'f16' | 'bf16'>;
  * @example floatsFromBits(await x.read(), 'bf16')
  */
 export function floatsFromBits(bits: Uint16Array, dtype: Narrow): Float32Array<ArrayBuffer> {
+  if (arguments.length > 2) refuseSurplus('floatsFromBits', arguments, 2);
   const narrow = checkNarrow(dtype);
   if (!isHostOf(bits, narrow)) throw badArgument('bits', bits, `The bits (${show(bits)}) are not a Uint16Array.`);
   const number = narrow === 'f16' ? halfNumber : bfloatNumber;
@@ -30,6 +31,7 @@ export function floatsFromBits(bits: Uint16Array, dtype: Narrow): Float32Array<A
  * @example device.from(bitsFromFloats(weights, 'bf16'), { dtype: 'bf16' })
  */
 export function bitsFromFloats(values: Iterable<number>, dtype: Narrow): Uint16Array<ArrayBuffer> {
+  if (arguments.length > 2) refuseSurplus('bitsFromFloats', arguments, 2);
   const narrow = checkNarrow(dtype);
   const bitsOf = narrow === 'f16' ? halfBits : bfloatBits;
   const list = Array.isArray(values) || ArrayBuffer.isView(values) ? (values as ArrayLike<number>) : [...values];

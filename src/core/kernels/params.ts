@@ -1,6 +1,6 @@
 // The parameters that every kernel may have, scalars and arrays, and pointers that may be null.
 import { passTheType } from '../elements/dtype-names.js';
-import { badArgument, show } from '../base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../base/arguments.js';
 import { DTYPES, type DType, isDType, type Scalar } from '../elements/dtype.js';
 
 /** How a kernel uses an array. Tracked ordering depends on it, and so does poisoning: a failed launch poisons the arrays it writes. */
@@ -86,6 +86,7 @@ const inoutParam = arrayParam('inout', 'inout');
 export function input<D extends DType>(type: Scalar<D>): In<D>;
 export function input<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): In<D, N>;
 export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'in'> {
+  if (arguments.length > 2) refuseSurplus('input', arguments, 2);
   return inParam(type, rank);
 }
 
@@ -96,6 +97,7 @@ export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayPa
 export function output<D extends DType>(type: Scalar<D>): Out<D>;
 export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;
 export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'out'> {
+  if (arguments.length > 2) refuseSurplus('output', arguments, 2);
   return outParam(type, rank);
 }
 
@@ -106,6 +108,7 @@ export function output<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayP
 export function inout<D extends DType>(type: Scalar<D>): InOut<D>;
 export function inout<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): InOut<D, N>;
 export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayParam<D, 'inout'> {
+  if (arguments.length > 2) refuseSurplus('inout', arguments, 2);
   return inoutParam(type, rank);
 }
 
@@ -115,6 +118,7 @@ export function inout<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayPa
  * @example cudaKernel('add', { x: inout(f32), bias: optional(input(f32)), n: i32 }, source)
  */
 export function optional<A extends ArrayParam>(array: A): OptionalArray<A> {
+  if (arguments.length > 1) refuseSurplus('optional', arguments, 1);
   const own = plainParam(array);
   if (own?.kind !== 'array')
     throw badArgument('array', array, `The array given to optional (${show(array)}) is not an array parameter such as input(f32).`);

@@ -2,7 +2,7 @@
 // x86-64: every field at the next multiple of its alignment, the size a multiple of the largest one.
 import { passTheType } from '../elements/dtype-names.js';
 import { MAX_PARAMETER_BYTES } from '../../protocol/protocol.gen.js';
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import type { DType, Scalar } from '../elements/dtype.js';
 import { type ArrayParam, type OptionalArray, plainParam, surface, type SurfaceParam, texture, type TextureParam } from './params.js';
@@ -104,6 +104,7 @@ export function spaceOf(field: Field): { readonly byteSize: number; readonly ali
  * @example const Params = struct({ x: input(f32), y: inout(f32), n: i32, origin: vec3f });
  */
 export function struct<const F extends Fields>(fields: F, opts: ValueOptions = {}): StructParam<F> {
+  if (arguments.length > 2) refuseSurplus('struct', arguments, 2);
   return structOf(fields, opts, 0) as StructParam<F>;
 }
 
@@ -142,6 +143,7 @@ function structOf(fields: unknown, opts: unknown, depth: number): StructParam {
  * 32,764 bytes.
  */
 export function arrayOf<const T extends Field, const N extends number>(element: T, length: N): FixedArray<T, N> {
+  if (arguments.length > 2) refuseSurplus('arrayOf', arguments, 2);
   return fixedOf(element, length, 0) as FixedArray<T, N>;
 }
 
@@ -158,6 +160,7 @@ function fixedOf(given: unknown, length: unknown, depth: number): FixedArray {
  * 32,764.
  */
 export function bytes(n: number, opts: ValueOptions = {}): BytesParam {
+  if (arguments.length > 2) refuseSurplus('bytes', arguments, 2);
   const byteSize = checkInteger('n', n, 1, MAX_PARAMETER_BYTES);
   const align = alignOf(opts, 1, 1);
   if (byteSize % align !== 0) throw badArgument('n', n, `The size (${n}) is not a multiple of the alignment (${align}).`, align);
@@ -175,6 +178,7 @@ export function vec<const D extends DType, const N extends VectorSize>(
   size: N,
   opts: ValueOptions = {},
 ): VectorParam<D, N> {
+  if (arguments.length > 3) refuseSurplus('vec', arguments, 3);
   const scalar = fieldOf(type, 'The type of a vector', 'type', 0);
   if (scalar.kind !== 'scalar') throw badArgument('type', type, `The type of a vector (${show(type)}) is not a type such as f32.`);
   const count = checkInteger('size', size, 1, 4) as VectorSize;

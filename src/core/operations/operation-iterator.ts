@@ -1,6 +1,6 @@
 // Finished operations as async iterables, with a policy for slow readers.
 // Thread: owner.
-import { badArgument, checkInteger, show } from '../base/arguments.js';
+import { badArgument, checkInteger, refuseSurplus, show } from '../base/arguments.js';
 import { BatchIterator, HubIterator, type Limits, type ObservedIterator } from '../base/observed-iterator.js';
 import type { ObservableOf, Observed } from '../base/observable.js';
 import type { Operation } from './operation.js';
@@ -55,6 +55,7 @@ export function operationsOf(
   of: OperationSource,
   policy: LossPolicy | BatchPolicy,
 ): AsyncIterable<Operation> | AsyncIterable<readonly Operation[]> {
+  if (arguments.length > 2) refuseSurplus('operationsOf', arguments, 2);
   const limits = checkPolicy(policy);
   const entries = (): HubIterator<Operation> => new HubIterator(of.hub, of.hubName, limits);
   if (typeof policy === 'object' && 'batches' in policy)

@@ -61,6 +61,19 @@ defineChapter((target) => {
       expect([...(await brain.read())]).toEqual([1 + 2 ** -7, 1]);
     });
 
+    rule('S1106', 'wide integers are rounded once to 16 bits', async () => {
+      const { device } = chapter;
+      // Beside the middle of two numbers of 8 bits, by less than an f64 of this size shows; then the middle itself.
+      const middle = 2n ** 62n + 2n ** 54n;
+      using x = device.from(BigInt64Array.of(middle + 1n, middle - 1n, -middle - 1n, 1n - middle, middle, 2n ** 54n + 1n, -7n));
+      using brain = ops.astype(ops.astype(x, 'bf16'), 'f64');
+      const [low, high] = [2 ** 62, 2 ** 62 + 2 ** 55];
+      expect([...(await brain.read())]).toEqual([high, low, -high, -low, low, 2 ** 54, -7]);
+      using u = device.from(BigUint64Array.of(2n ** 63n + 2n ** 55n + 1n, 2n ** 63n + 2n ** 55n, 2n ** 64n - 1n));
+      using wide = ops.astype(ops.astype(u, 'bf16'), 'f64');
+      expect([...(await wide.read())]).toEqual([2 ** 63 + 2 ** 56, 2 ** 63, 2 ** 64]);
+    });
+
     rule('S1105', 'arguments of a wrong kind are refused with the remedy', () => {
       const { device } = chapter;
       using x = device.zeros(2);

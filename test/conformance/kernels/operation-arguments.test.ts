@@ -20,6 +20,7 @@ function arraysOn(device: Device): Readonly<Record<string, DeviceArray>> & Dispo
     small: device.zeros([2, 3], 'i8'),
     none: device.zeros([2, 0]),
     z: device.zeros([3, 2]),
+    flags: device.zeros(2, 'bool'),
     deep: device.zeros([1, 1, 1, 1, 1, 1, 1, 1]),
   } as const;
   return { ...made, [Symbol.dispose]: () => Object.values(made).forEach((one) => one[Symbol.dispose]()) } as never;
@@ -62,6 +63,8 @@ const REFUSED: readonly (readonly [RuleNumber, Call, message: RegExp])[] = [
   ['S1111', ({ x }) => any['dot']!(x, x), /inner sizes of dot differ/],
   ['S1119', ({ z, v }) => any['magnitude']!(z, { out: v }), /result of magnitude/],
   ['S1119', ({ deep }) => any['complex']!(deep), /complex has more dimensions \(9\)/],
+  ['S1119', ({ flags }) => any['complex']!(flags), /complex is not defined for elements of bool: astype\(\)/],
+  ['S1119', ({ flags }) => any['complex']!(flags, 0.5), /complex is not defined for elements of bool: astype\(\)/],
   ['S1120', ({ small }) => any['convolve2d']!(small, small, { fillValue: 300 }), /300.*i8 \(-128 to 127\)/],
   ['S1118', (_, device) => any['fft']!(device.zeros(2)), /axis \(-1\).*no dimensions/],
   ['S1106', ({ x }) => any['astype']!(x), /dtype of astype \(undefined\) is missing/],

@@ -73,7 +73,20 @@ defineChapter((target) => {
       try {
         await print('100 %d', x, host, { a: 1 }, 'x', 5n);
         await print();
-        expect(log.mock.calls).toEqual([['100 %d [1. 2.] [[ 7 80]] { a: 1 } x 5n'], ['']]);
+        using third = device.full(2, 1 / 3);
+        await print('y =', third, x, { precision: 2 });
+        await print({ precision: 2 }, third);
+        await print(third, { a: 1 });
+        expect(log.mock.calls.flat()).toEqual([
+          '100 %d [1. 2.] [[ 7 80]] { a: 1 } x 5n',
+          '',
+          'y = [0.33 0.33] [1. 2.]',
+          '{ precision: 2 } [0.33333334 0.33333334]',
+          '[0.33333334 0.33333334] { a: 1 }',
+        ]);
+        const misspelt = await rejectionOf(print(third, { edgeitems: 2, precision: 2 }));
+        expect(misspelt).toBeInstanceOf(ArgumentError);
+        expect(misspelt.message).toContain('did you mean edgeItems?');
       } finally {
         log.mockRestore();
       }
@@ -94,6 +107,14 @@ defineChapter((target) => {
       using host = device.pinned([2, 1], 'i8');
       host.data.set([1, -1]);
       expect(host.list()).toEqual([[1], [-1]]);
+      // The rank gives the type of the lists.
+      const first: number[] = await x.view(0).list({ rank: 1 });
+      const rows: number[][] = await x.list({ rank: 2 });
+      expect([first, rows[1], host.list({ rank: 2 })[0]?.[0]]).toEqual([[1, 2, 3], [4, 5, 6], 1]);
+      for (const error of [await rejectionOf(x.list({ rank: 1 })), thrownBy(() => host.list({ rank: 0 }))]) {
+        expect(error).toMatchObject({ name: 'ArgumentError', argument: 'rank' });
+        expect(error.message).toContain('is not the number of dimensions of the array (2)');
+      }
     });
 
     rule('S372', 'String of a device array says what it is and how it is shown; of a pinned array it is its text', () => {
