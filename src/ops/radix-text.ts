@@ -25,7 +25,8 @@ const UNSIGNED: Readonly<Record<number, string>> = {
   32: 'unsigned int',
   64: 'unsigned long long',
 };
-const WIDTHS: Readonly<Partial<Record<DType, number>>> = { f16: 0x7c00, bf16: 0x7f80 };
+/** The bits of infinity; those of NaN are more. */
+const INFINITIES: Readonly<Partial<Record<DType, bigint>>> = { f16: 0x7c00n, bf16: 0x7f80n, f32: 0x7f800000n, f64: 0x7ff0n << 48n };
 
 /** `ordered`, which gives elements keys that sort as unsigned numbers: NaN the largest, and both zeros the same. */
 export function keyText({ dtype, isDescending }: KeyForm): string {
@@ -36,17 +37,12 @@ export function keyText({ dtype, isDescending }: KeyForm): string {
   const all = hex(2n ** BigInt(bits) - 1n);
   const sign = hex(2n ** BigInt(bits - 1));
   const isFloat = dtype.includes('f');
-  const value = bits === 64 ? '__longlong_as_double((long long)key)' : '__uint_as_float(key)';
-  const [isNan, isZero] =
-    bits === 16 ? [`(key & ~${sign}) > ${hex(BigInt(WIDTHS[dtype] ?? 0))}`, `(key & ~${sign}) == 0`] : ['value != value', 'value == 0'];
-  const float = `${
-    bits === 16
-      ? ''
-      : `
-  const ${bits === 64 ? 'double' : 'float'} value = ${value};`
-  }
-  if (${isNan}) return ${all};
-  key = ${isZero} ? ${sign} : key & ${sign} ? ~key & ${all} : key | ${sign};`;
+  // Without branches, which a CPU would guess wrong for half of mixed signs.
+  const float = `
+  const Key size = key & ~${sign} & ${all};
+  key = key ^ (((0 - (key >> ${bits - 1})) & ${all}) | ${sign});
+  key = size == 0 ? ${sign} : key;
+  key = size > ${hex(INFINITIES[dtype] ?? 0n)} ? ${all} : key;`;
   const integer = dtype.startsWith('i') ? `\n  key = key ^ ${sign};` : '';
   // The element with the largest key.
   const last = isFloat ? `${all} & ~${sign}` : `${isDescending ? '0u' : all} ^ ${dtype.startsWith('i') ? sign : '0u'}`;

@@ -1,4 +1,4 @@
-// Sorting along an axis, stable. Long rows on a GPU are sorted by radix.ts. Of others, first come short sorted runs: on a GPU each block sorts one in
+// Sorting along an axis, stable. Long rows are sorted by radix.ts on a GPU and by cpu-radix.ts on a CPU. Of others, first come short sorted runs: on a GPU each block sorts one in
 // shared memory (a bitonic network), on a CPU each thread by insertion. Then runs are merged in pairs, in parts of the result that begin where a
 // binary search finds them.
 import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arguments.js';
@@ -7,6 +7,7 @@ import type { DType } from '../core/elements/dtype.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
+import { cpuRadixSort, LEAST_CPU_RADIX_ROW } from './cpu-radix.js';
 import { onlyArrays } from './fused.js';
 import { isReal, type Result, type TypeOf } from './ready.js';
 import { type Given, LEAST_RADIX_ROW, radixSort, type Wanted } from './radix.js';
@@ -69,6 +70,7 @@ function sortBy(from: Given, to: Wanted, rows: Rows, opts: SortOptions | undefin
 export function sortRows(form: Form, from: Given, to: Wanted, rows: Rows, isDescending: boolean, target: Target): void {
   checkInteger('length of the axis to sort', rows.length, 0, MOST_ELEMENTS);
   if (form === 'gpu' && rows.length > LEAST_RADIX_ROW) radixSort(from, to, rows, isDescending, target);
+  else if (form === 'cpu' && rows.length > LEAST_CPU_RADIX_ROW) cpuRadixSort(from, to, rows, isDescending, target);
   else mergeSort(from, to, rows, isDescending, form, target);
 }
 

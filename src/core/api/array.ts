@@ -193,8 +193,9 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
   }
 
   async #list<R extends ListOptions['rank']>(opts: (WaitOptions & ListOptions<R>) | undefined): Promise<NestedOf<HostValue<D>, R>> {
-    const wait = checkWaitCall(opts, 'rank');
-    checkRank(opts, this.shape);
+    const { rank, ...wait } = opts ?? {};
+    checkWaitCall(opts, 'rank');
+    checkRank({ rank }, this.shape);
     return nestedOf(this.dtype, this.shape, await this.#read(wait)) as NestedOf<HostValue<D>, R>;
   }
 
