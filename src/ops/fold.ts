@@ -29,18 +29,23 @@ export interface Fold {
   readonly result: ScalarType;
 }
 
-/** Threads of a block that folds one row, or a part of one. */
-const BLOCK = 256;
+/**
+ * Threads of a block that folds one row, or a part of one. On a CPU they are lanes: so few read a row from its begin to its end, and wait less for
+ * each other at the end.
+ */
+const BLOCKS = { cpu: 16, gpu: 256 } as const;
 /** Fewer elements than these are folded by one thread. */
 const LEAST_ROW = 64;
-/** The elements of a part: a block's threads then fold 64 each. */
-const PART = BLOCK * 64;
+/** The elements of a part: what a core's first cache holds, and 64 for each thread of a GPU's block. */
+const PARTS = { cpu: 2 ** 13, gpu: 256 * 64 } as const;
 /** The parts of one fold: several blocks for each multiprocessor of the largest GPU. */
 const MOST_PARTS = 1024;
 /** The threads that fold columns: enough for cores, and for a GPU. */
 const COLUMN_THREADS = { cpu: 2 ** 16, gpu: 2 ** 18 } as const;
 /** Elements that a thread of a GPU loads at once. */
 const GPU_LOADS = 8;
+/** Folds that a thread of a CPU has under way in a row, so that one does not wait for the other. */
+const CPU_CHAINS = 4;
 /** CUDA's limit of blocks along y. */
 const MOST_BLOCKS_Y = 65535;
 
@@ -143,7 +148,7 @@ function planOf(
   const step = (strides: readonly number[]): number => Math.abs(strides.at(-1) ?? Infinity);
   const isRow = total >= LEAST_ROW && step(sources[0]!.folded) <= step(sources[0]!.kept);
   const parts = isRow
-    ? Math.min(Math.max(1, Math.ceil(total / PART)), Math.max(1, Math.floor(MOST_PARTS / outputs)))
+    ? Math.min(Math.max(1, Math.ceil(total / PARTS[form])), Math.max(1, Math.floor(MOST_PARTS / outputs)))
     : Math.min(Math.max(1, Math.ceil(total / LEAST_ROW)), Math.max(1, Math.floor(COLUMN_THREADS[form] / outputs)), MOST_PARTS);
   const first = { sources, isLeaf: true, extents: { kept: kept.extents, folded: folded.extents }, form, isRow, parts, total };
   if (parts === 1) return { steps: [stepOf(fold, first, [result.dtype], true)], partials: [] };
@@ -235,7 +240,7 @@ function stepOf(fold: Fold, stage: Stage, into: readonly DType[], isLast: boolea
     kernels.set(key, kernel);
   }
   const shape: LaunchShape = isRow
-    ? { grid: [parts, Math.min(outputs, MOST_BLOCKS_Y)], block: BLOCK, label: fold.name }
+    ? { grid: [parts, Math.min(outputs, MOST_BLOCKS_Y)], block: BLOCKS[form], label: fold.name }
     : { threads: [parts, outputs], label: fold.name };
   return { kernel, shape, numbers };
 }
@@ -249,6 +254,7 @@ function textOf(
   isLast: boolean,
 ): string {
   const { carried, combine } = fold;
+  const block = BLOCKS[form];
   const valuesOf = (texts: readonly string[], number: string): readonly string[] => (isLeaf ? fold.leaf(texts, number) : texts);
   const each = (text: (at: number) => string): string => carried.map((_, at) => text(at)).join(' ');
   const start = each((at) => `let v${at} = ${carried[at]!.init};`);
@@ -271,7 +277,24 @@ function textOf(
   const loop = (first: string, apart: number): string => {
     const rest = (begin: string): string =>
       `for (${begin}; n < size; ${apart === 1 ? 'n++' : `n += ${apart}`}) { const r = from + n; ${step} }`;
-    if (form === 'cpu') return rest(`let n = ${first}`);
+    if (form === 'cpu' && apart === 1) return rest(`let n = ${first}`);
+    if (form === 'cpu') {
+      const chains = Array.from({ length: CPU_CHAINS }, (_, one) => one);
+      const own = (one: number, statements: string): string =>
+        `{ ${each((at) => `let v${at} = c${one}_${at};`)} ${statements} ${each((at) => `c${one}_${at} = v${at};`)} }`;
+      // All threads have the same turns here, so their elements lie side by side.
+      return `${chains.map((one) => each((at) => `let c${one}_${at} = v${at};`)).join(' ')}
+      let begin = 0;
+      for (; begin < size - ${CPU_CHAINS * apart - 1}; begin += ${CPU_CHAINS * apart}) {
+        ${chains.map((one) => own(one, `const r = from + begin + ${one * apart} + ${first}; ${step}`)).join('\n        ')}
+      }
+      ${each((at) => `v${at} = c0_${at};`)}
+      ${rest(`let n = begin + ${first}`)}
+      ${chains
+        .slice(1)
+        .map((one) => `{ ${each((at) => `const a${at} = c${one}_${at};`)} ${combine} }`)
+        .join(' ')}`;
+    }
     const numbers = Array.from({ length: GPU_LOADS }, (_, one) => one);
     return `let n = ${first};
       for (; n < size - ${(GPU_LOADS - 1) * apart}; n += ${GPU_LOADS * apart}) {
@@ -298,14 +321,14 @@ function textOf(
   }
   const pair = each((at) => `let v${at} = s${at}[t]; const a${at} = s${at}[t + half];`);
   return `${args}, { threadIdx, blockIdx, gridDim, shared, syncthreads, ${casts} }) => {
-    ${each((at) => `const s${at} = shared('${carried[at]!.type}', ${BLOCK});`)}
+    ${each((at) => `const s${at} = shared('${carried[at]!.type}', ${block});`)}
     const t = threadIdx.x; const part = blockIdx.x; ${bounds('part')}
     for (let o = blockIdx.y; o < outputs; o += gridDim.y) {
       ${kept} ${start}
-      ${loop('t', BLOCK)}
+      ${loop('t', block)}
       ${each((at) => `s${at}[t] = v${at};`)}
       syncthreads();
-      for (let half = ${BLOCK / 2}; half > 0; half = half >> 1) {
+      for (let half = ${block / 2}; half > 0; half = half >> 1) {
         if (t < half) { ${pair} ${combine} ${each((at) => `s${at}[t] = v${at};`)} }
         syncthreads();
       }
