@@ -8,6 +8,8 @@ const WIDTHS = [100, 3];
 const ROWS = 5;
 /** Short, longer than a block of threads, and longer than the parts in which reductions, scans and sorts work. */
 const LENGTHS = [4, 100, 70_000, 1_100_000];
+/** Those that are sorted in different ways: by merging, in the cache of a core, and in chunks. */
+const SORTED = [4, 100, 1000, 70_000];
 const MATRICES = [
   [ROWS, 100],
   [ROWS, 3],
@@ -123,13 +125,13 @@ export const SHIPPED = [
     dtypes: COMMON,
   },
   {
-    ...each(['sort', 'argsort'], (op, array) => LENGTHS.slice(0, 3).flatMap((n) => [op(array([n])), op(array([n]), { descending: true })])),
+    ...each(['sort', 'argsort'], (op, array) => SORTED.flatMap((n) => [op(array([n])), op(array([n]), { descending: true })])),
     operands: 'contiguous arrays, along the last axis, upwards and downwards',
     dtypes: COMMON,
   },
   {
     names: ['topk'],
-    call: (ops, array) => LENGTHS.slice(0, 3).flatMap((n) => Object.values(ops.topk(array([n]), 3))),
+    call: (ops, array) => SORTED.flatMap((n) => Object.values(ops.topk(array([n]), 3))),
     operands: 'contiguous arrays: the largest',
     dtypes: COMMON,
   },

@@ -52,7 +52,9 @@ function sortInCache(from: Given, to: Wanted, other: Wanted, rows: Rows, form: K
   }
   args.numbers({ rows: rows.count, length: rows.length });
   const beside = besideOf(from, to);
-  args.launchCuda(recorder, 'sort', `${form.isDescending}`, [Math.min(rows.count, MOST_ROWS), 1], 1, 'sortRow', () => rowText(form, beside));
+  args.launchCuda(recorder, 'sort', `${form.isDescending}`, [Math.min(rows.count, MOST_ROWS), 1], 1, 'sortRow', () =>
+    rowText(form, beside),
+  );
 }
 
 /** `sides`: where each pass writes. */

@@ -41,8 +41,9 @@ export function keyText({ dtype, isDescending }: KeyForm): string {
   const float = `
   const Key size = key & ~${sign} & ${all};
   key = key ^ (((0 - (key >> ${bits - 1})) & ${all}) | ${sign});
-  key = size == 0 ? ${sign} : key;
-  key = size > ${hex(INFINITIES[dtype] ?? 0n)} ? ${all} : key;`;
+  key = size == 0 ? ${sign} : key;`;
+  const ordered = isDescending ? `~key & ${all}` : 'key';
+  const result = isFloat ? `size > ${hex(INFINITIES[dtype] ?? 0n)} ? ${all} : ${ordered}` : ordered;
   const integer = dtype.startsWith('i') ? `\n  key = key ^ ${sign};` : '';
   // The element with the largest key.
   const last = isFloat ? `${all} & ~${sign}` : `${isDescending ? '0u' : all} ^ ${dtype.startsWith('i') ? sign : '0u'}`;
@@ -52,7 +53,7 @@ struct Element { ${UNSIGNED[bits]} bits; };
 #define LAST (${UNSIGNED[bits]})(${last})
 __device__ __forceinline__ Key ordered(const Element element) {
   Key key = element.bits;${isFloat ? float : integer}
-  return ${isDescending ? `~key & ${all}` : 'key'};
+  return ${result};
 }
 `;
 }
