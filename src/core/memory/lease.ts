@@ -4,6 +4,7 @@
 // need no disposal.
 import { StateError } from '../base/errors.js';
 import { endForgotten } from '../base/forgotten.js';
+import { setTimeout } from '../base/timers.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { HostBlock } from '../device/host-block.js';
 import type { Storage } from './storage.js';
@@ -36,19 +37,59 @@ function giveBack({ storage, core, block }: Leased): void {
   });
 }
 
+/** The leases of small arrays that were made last. Most end soon, and a finalizer for each would take as long as half a launch. */
+const young: (Lease | undefined)[] = Array.from({ length: 64 });
+let made = 0;
+/** Larger arrays are for the garbage collector at once, which frees nothing while they are young. */
+const MOST_YOUNG_BYTES = 2 ** 16;
+/** Arrays older than this are no temporary results. */
+const YOUNG_MS = 100;
+let isAging = false;
+
+function age(): void {
+  isAging = false;
+  for (const lease of young) lease?.settle();
+}
+
 export class Lease {
   readonly #leased: Leased;
   #isWatched = false;
+  /** Its place among the young ones, or -1. */
+  #place = -1;
 
   /** `block`: host memory, which returns to the arena. */
   constructor(storage: Storage, core: DeviceCore, block?: HostBlock) {
     this.#leased = { storage, core, block };
-    if (!storage.isHeld) this.watch();
+    if (storage.isHeld) return;
+    if (block !== undefined || storage.byteLength > MOST_YOUNG_BYTES) this.watch();
+    else this.#join();
+  }
+
+  #join(): void {
+    const place = made++ % young.length;
+    young[place]?.settle();
+    young[place] = this;
+    this.#place = place;
+    if (isAging) return;
+    isAging = true;
+    setTimeout(age, YOUNG_MS).unref();
+  }
+
+  /** @internal It is not young any more. */
+  settle(): void {
+    this.#leave();
+    this.watch();
+  }
+
+  #leave(): void {
+    if (this.#place < 0) return;
+    young[this.#place] = undefined;
+    this.#place = -1;
   }
 
   /** Lets a finalizer free the memory. */
   watch(): void {
-    if (this.#isWatched) return;
+    if (this.#isWatched || this.#place >= 0) return;
     this.#isWatched = true;
     forgotten.register(this, this.#leased, this.#leased);
   }
@@ -72,6 +113,7 @@ export class Lease {
   }
 
   #unwatch(): void {
+    this.#leave();
     if (this.#isWatched) forgotten.unregister(this.#leased);
     this.#isWatched = false;
   }
