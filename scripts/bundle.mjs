@@ -140,7 +140,7 @@ export async function bundle() {
   for (const old of readdirSync(DIST)) if (old.startsWith('shared-')) rmSync(join(DIST, old));
   const place = `import { DIST_URL } from ${JSON.stringify(join(root, 'scripts/package-place.mjs'))};\n`;
   const entries = Object.fromEntries(
-    ['', 'ops/', 'recording/', 'testing/'].map((folder) => [`${folder}library`, join(DIST, folder, 'index.js')]),
+    ['', 'ops/', 'queue/', 'recording/', 'testing/'].map((folder) => [`${folder}library`, join(DIST, folder, 'index.js')]),
   );
   // The import of the library takes 4 ms less than with acorn in it.
   await bundleOf({ acorn: 'acorn' }, [], { dir: DIST, format: 'cjs', entryFileNames: '[name].cjs', minify: true, sourcemap: false });

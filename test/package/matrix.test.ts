@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rowsOfOperations, TYPES } from './operations.js';
+import { rowOfQueues } from './queues.js';
 import { rowOfReadOnlySystem } from './read-only.js';
 import { HERE, Registry, ROOT, run, type Ran, tarball, VERSION } from './registry.js';
 import { IS_LONG } from '../support/long.js';
@@ -114,13 +115,11 @@ describe('the packed files', () => {
     expect(statSync(tarball('millrace')).size).toBeLessThan(2_000_000);
     expect(files.length).toBeLessThan(200);
     const others = files.filter((file) => !/^(?:native\/(?:cpu\/shim|kernel_headers)|dist\/cli)\//.test(file));
-    const bundles = ['library', 'shared', 'ops/library', 'recording/library', 'testing/library'].map((name) => `${name}.cjs`);
-    const named = ['index', 'ops/index', 'recording/index', 'testing/index'].flatMap((name) => [`${name}.js`, `${name}.cjs`]);
+    const entries = ['', 'ops/', 'queue/', 'recording/', 'testing/'];
+    const bundles = ['shared.cjs', ...entries.map((entry) => `${entry}library.cjs`)];
+    const named = entries.flatMap((entry) => [`${entry}index.js`, `${entry}index.cjs`]);
     const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
-    const declarations = ['api', 'index', 'ops/index', 'recording/index', 'testing/index'].flatMap((name) => [
-      `${name}.d.ts`,
-      `${name}.d.cts`,
-    ]);
+    const declarations = ['api', ...entries.map((entry) => `${entry}index`)].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
     const dist = [...bundles, ...workers]
       .flatMap((name) => [name, `${name}.map`])
       .concat(named, declarations, 'acorn.cjs', 'recording/page.html', 'package-identity', 'THIRD-PARTY-LICENSES');
@@ -179,6 +178,8 @@ describe('the program runs', () => {
     for (const file of ['sum.mjs', 'sum.cjs']) expect(await node([file], project)).toEqual({ code: 0, stdout: '10\n', stderr: '' });
     expect(readdirSync(path.join(project, 'node_modules/@millrace'))).toEqual([HERE.replace('@millrace/', '')]);
   });
+
+  rowOfQueues(copy, node);
 
   test('with CUDA C++ that includes headers, of which the package has only a table', async () => {
     const project = copy('headers', {
