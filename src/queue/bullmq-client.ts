@@ -4,9 +4,6 @@ import { badArgument, show } from '../core/base/arguments.js';
 import { UnavailableError } from '../core/base/errors.js';
 import { CLOSE_MS, loadPackage, withinMs } from './client.js';
 
-/** An instance of ioredis, which stays open, or its options, as BullMQ's `connection`. */
-export type BullmqConnection = object;
-
 export function checkBullmqOptions(opts: { readonly connection: unknown; readonly name: unknown }): void {
   const { connection, name } = opts;
   if (typeof connection !== 'object' || connection === null) {

@@ -2,7 +2,8 @@
 import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { OpenedSink, QueueSink } from './adapter.js';
-import { asked, bullmq, type BullmqConnection, checkBullmqOptions, closeSoon, ready } from './bullmq-client.js';
+import type { BullmqConnection } from './connections.js';
+import { asked, bullmq, checkBullmqOptions, closeSoon, ready } from './bullmq-client.js';
 
 /** Options of `bullmqSink`. */
 export interface BullmqSinkOptions<R = unknown> {

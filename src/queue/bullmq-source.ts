@@ -8,7 +8,8 @@ import { checkOptionNames } from '../core/base/option-names.js';
 import { Date } from '../core/base/timers.js';
 import { checkMilliseconds } from '../reactive/error-policy.js';
 import type { OpenedSource, QueueDelivery, QueueSource } from './adapter.js';
-import { asked, bullmq, type BullmqConnection, checkBullmqOptions, closeSoon, ready } from './bullmq-client.js';
+import type { BullmqConnection } from './connections.js';
+import { asked, bullmq, checkBullmqOptions, closeSoon, ready } from './bullmq-client.js';
 import { errorFacts } from './error-text.js';
 import { CLOSE_MS, withinMs } from './client.js';
 

@@ -3,14 +3,10 @@ import type * as JetStream from '@nats-io/jetstream';
 import type * as Transport from '@nats-io/transport-node';
 import { badArgument, show } from '../core/base/arguments.js';
 import { UnavailableError } from '../core/base/errors.js';
+import type { NatsConnection } from './connections.js';
 import { CLOSE_MS, loadPackage, withinMs } from './client.js';
 
 const INSTALL = '@nats-io/jetstream @nats-io/transport-node';
-
-/** A connection of `@nats-io/transport-node`, which stays open, or the options of its `connect`. */
-export type NatsConnection =
-  | { readonly isClosed: () => boolean; readonly publish: (...args: never[]) => void }
-  | { readonly servers?: string | readonly string[]; readonly [option: string]: unknown };
 
 /** A client of JetStream over an open connection. */
 export interface NatsClient {

@@ -2,7 +2,8 @@
 import { badArgument, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { OpenedSink, QueueSink } from './adapter.js';
-import { asked, checkNatsConnection, type NatsConnection, openNats, streamOf } from './nats-client.js';
+import type { NatsConnection } from './connections.js';
+import { asked, checkNatsConnection, openNats, streamOf } from './nats-client.js';
 
 /** Options of `natsSink`. */
 export interface NatsSinkOptions<R = unknown> {

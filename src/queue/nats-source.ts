@@ -8,8 +8,9 @@ import { StateError } from '../core/base/errors.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { checkMilliseconds } from '../reactive/error-policy.js';
 import type { OpenedSource, QueueDelivery, QueueSource } from './adapter.js';
+import type { NatsConnection } from './connections.js';
 import { errorText } from './error-text.js';
-import { asked, checkNatsConnection, type NatsClient, type NatsConnection, noStream, openNats, streamOf } from './nats-client.js';
+import { asked, checkNatsConnection, type NatsClient, noStream, openNats, streamOf } from './nats-client.js';
 
 /** Options of `natsSource`. */
 export interface NatsSourceOptions<T = Uint8Array> {
