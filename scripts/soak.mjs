@@ -105,6 +105,7 @@ const LONG_TESTS = [
   'test/process/teardown.test.ts',
   'test/process/terminate-anywhere.test.ts',
   'test/process/terminate-file-operations.test.ts',
+  'test/unit/compiler/kernel-soup.test.ts',
   'test/unit/compiler/places.test.ts',
   'test/unit/compiler/tool-matrix.test.ts',
   'test/unit/core/access-history.test.ts',
@@ -118,6 +119,7 @@ const LONG_TESTS = [
   'test/unit/toolchain/simd-element-width.test.ts',
   'test/unit/toolchain/simd.test.ts',
   'test/unit/toolchain/source-mistakes.test.ts',
+  'test/unit/toolchain/token-soup.test.ts',
   'test/unit/toolchain/value-checks.test.ts',
 ];
 const OPERATIONS = ['test/conformance/arithmetic/operations.test.ts', 'test/conformance/arithmetic/shaped-operations.test.ts'];

@@ -30,6 +30,12 @@ class HandleTable {
     return entry.generation != 0 && entry.generation == HandleGeneration(handle) ? &entry.object : nullptr;
   }
 
+  /// Whether the handle can be one that an owner reserved: its index has no object, of any generation.
+  [[nodiscard]] bool IsFree(uint32_t handle) const {
+    const uint32_t index = HandleIndex(handle);
+    return HandleGeneration(handle) != 0 && (index >= entries_.size() || entries_[index].generation == 0);
+  }
+
   /// Binds a handle and replaces the object of an earlier generation, if there is one.
   T& Bind(uint32_t handle, T object) {
     const uint32_t index = HandleIndex(handle);

@@ -21,6 +21,9 @@ class SharedTable {
   /// Thread: channel. Valid until the next change.
   T* Find(uint32_t handle) { return table_.Find(handle); }
 
+  /// Thread: channel.
+  [[nodiscard]] bool IsFree(uint32_t handle) const { return table_.IsFree(handle); }
+
   /// Thread: channel. Wakes the streams, of any channel, that wait for the handle.
   T& Bind(uint32_t handle, T object) {
     WaitingStreams waiting;

@@ -113,7 +113,9 @@ class RecordingStream final : public hal::Stream {
   /// The parameters by value of the last launch, in words.
   [[nodiscard]] const std::vector<std::vector<uint64_t>>& Values() const { return values_; }
   [[nodiscard]] hal::ProgressSink& sink() { return *sink_; }
-  Status Copy(hal::Ticket ticket, std::byte*, const std::byte*, uint64_t, const hal::HostLeases&) override {
+  Status Copy(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint64_t bytes,
+              const hal::HostLeases&) override {
+    if (controls_.touches_memory) Touch(dst, src, bytes);
     return Take(ticket, "copy");
   }
   Status CopyBatch(hal::Ticket ticket, std::span<const hal::BatchedCopy> copies) override {
@@ -121,13 +123,17 @@ class RecordingStream final : public hal::Stream {
       controls_.refuse_fills.fetch_sub(1);
       return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
     }
+    if (controls_.touches_memory) {
+      for (const hal::BatchedCopy& copy : copies) Touch(copy.dst, copy.src, copy.bytes);
+    }
     return Take(ticket, "batch of " + std::to_string(copies.size()));
   }
-  Status Fill(hal::Ticket ticket, std::byte*, uint32_t, uint64_t, uint64_t) override {
+  Status Fill(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t, uint64_t count) override {
     if (controls_.refuse_fills.load() > 0) {
       controls_.refuse_fills.fetch_sub(1);
       return Status(StatusCode::kLaunchFailed, "refused by the test", 7);
     }
+    if (controls_.touches_memory) Touch(dst, dst, count * element_bytes);
     return Take(ticket, "fill");
   }
   Status Wait(hal::Ticket ticket, hal::Stream& other, hal::Ticket until) override {
@@ -169,12 +175,14 @@ class RecordingStream final : public hal::Stream {
     staging_ = bytes;
     return {};
   }
-  Status CopyStrided(hal::Ticket ticket, std::byte*, const std::byte*, uint32_t element_bytes,
+  Status CopyStrided(hal::Ticket ticket, std::byte* dst, const std::byte* src, uint32_t element_bytes,
                      std::span<const hal::StridedAxis> axes) override {
+    if (controls_.touches_memory) TouchStrided(dst, src, element_bytes, axes);
     return Take(ticket, "copy by " + std::to_string(element_bytes) + Show(axes));
   }
-  Status FillStrided(hal::Ticket ticket, std::byte*, uint32_t element_bytes, uint64_t pattern,
+  Status FillStrided(hal::Ticket ticket, std::byte* dst, uint32_t element_bytes, uint64_t pattern,
                      std::span<const hal::StridedAxis> axes) override {
+    if (controls_.touches_memory) TouchStrided(dst, nullptr, element_bytes, axes);
     return Take(ticket, "fill " + std::to_string(pattern) + " by " + std::to_string(element_bytes) + Show(axes));
   }
   Status CopyPageable(std::byte* dst, const std::byte* src, uint64_t bytes) override {

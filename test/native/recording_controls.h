@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -15,12 +16,13 @@ namespace millrace::testing {
 /// Writes due words one after the other without notifying the runtime, like a GPU.
 class LateWriter {
  public:
-  LateWriter() : thread_([this] { Run(); }) {}
   ~LateWriter() {
     is_over_ = true;
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
+  /// The thread, which never sleeps, begins with the first word.
   void Write(uint64_t* word, uint64_t value, std::chrono::steady_clock::time_point due) {
+    std::call_once(begun_, [this] { thread_ = std::thread([this] { Run(); }); });
     while (word_.load() != nullptr) std::this_thread::yield();
     value_ = value;
     due_ = due;
@@ -45,6 +47,7 @@ class LateWriter {
   std::atomic<uint64_t*> word_{nullptr};
   uint64_t value_ = 0;  // Both are the writer's while `word_` is set.
   std::chrono::steady_clock::time_point due_;
+  std::once_flag begun_;
   std::thread thread_;
 };
 
@@ -54,6 +57,8 @@ struct BackendControls {
   /// Like a GPU: the stream writes its word a little later, without a notification.
   std::atomic<bool> is_polled{false};
   std::atomic<bool> has_faulted{false};  // Of a polled device: what is submitted never ends, and Check tells why.
+  /// Copies and fills touch the first and the last byte of what they would read and write.
+  std::atomic<bool> touches_memory{false};
   std::atomic<uint64_t> delay_ns{0};
   LateWriter gpu;
   std::atomic<int> refuse_launches{0};  // The next so many launches are refused.

@@ -12,8 +12,7 @@ using protocol::EventKind;
 
 Outcome EventRecords::RecordEvent(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::RecordEventRecord record;
-  if (!reader.ReadFields(record) || record.kind > static_cast<uint32_t>(EventKind::kInterprocess) ||
-      HandleGeneration(record.handle) == 0) {
+  if (!reader.ReadFields(record) || record.kind > static_cast<uint32_t>(EventKind::kInterprocess)) {
     return Outcome::kMalformed;
   }
   const auto kind = static_cast<EventKind>(record.kind);
@@ -21,7 +20,8 @@ Outcome EventRecords::RecordEvent(StreamState& stream, Ticket ticket, RecordRead
   // A timing event is recorded only once: otherwise a later read could get either of two timestamps.
   const bool is_used =
       found != nullptr && kind == EventKind::kTiming && ((*found)->stream != nullptr || (*found)->is_of_graph);
-  if (is_used || (found != nullptr && (*found)->kind != kind)) return Outcome::kMalformed;
+  const bool is_other = found == nullptr ? !tables_.events.IsFree(record.handle) : (*found)->kind != kind;
+  if (is_used || is_other) return Outcome::kMalformed;
   if (stream.poisoned_by != 0) return ends_.FailPoisoned(stream, ticket, {});
   if (stream.backend == nullptr) return ends_.Fail(stream, ticket, {.status = RecordEnds::NoStream()}, {});
   if (found == nullptr) {

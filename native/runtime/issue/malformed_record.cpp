@@ -142,7 +142,7 @@ void MalformedRecord::AddHost(uint32_t device, uint32_t handle, uint64_t offset,
 }
 
 void MalformedRecord::BindPoisoned(uint32_t handle, uint64_t bytes, FailureId failure) {
-  if (parts_.tables.memory.Find(handle) != nullptr || HandleGeneration(handle) == 0) return;
+  if (!parts_.tables.memory.IsFree(handle)) return;
   parts_.tables.owned.AddMemory(stream_.owner_id, handle);
   parts_.tables.BindPoisoned(handle, bytes, failure);
 }

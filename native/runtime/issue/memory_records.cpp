@@ -24,7 +24,7 @@ using protocol::AllocKind;
 Outcome MemoryRecords::Alloc(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::AllocRecord record;
   if (!reader.ReadFields(record) || record.kind > static_cast<uint32_t>(AllocKind::kInterprocess) ||
-      tables_.memory.Find(record.handle) != nullptr) {
+      !tables_.memory.IsFree(record.handle)) {
     return Outcome::kMalformed;
   }
   if (stream.poisoned_by != 0) return FailAlloc(stream, ticket, record, stream.poison);
@@ -40,7 +40,7 @@ Outcome MemoryRecords::Alloc(StreamState& stream, Ticket ticket, RecordReader& r
 
 Outcome MemoryRecords::AllocArray(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::AllocArrayRecord record;
-  if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr || !IsShape(record.shape) ||
+  if (!reader.ReadFields(record) || !tables_.memory.IsFree(record.handle) || !IsShape(record.shape) ||
       record.bytes != hal::TotalBytes(record.shape)) {
     return Outcome::kMalformed;
   }
@@ -123,7 +123,7 @@ Outcome MemoryRecords::FailAlloc(StreamState& stream, Ticket ticket, const proto
 
 Outcome MemoryRecords::Adopt(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::AdoptRecord record;
-  if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr) return Outcome::kMalformed;
+  if (!reader.ReadFields(record) || !tables_.memory.IsFree(record.handle)) return Outcome::kMalformed;
   if (waits_.WaitsForMemory(stream, record.source)) {
     // A FREE may stand right behind the ALLOC that this waits for.
     if (std::exchange(stream.claimed, record.source) != record.source) tables_.claims.Add(record.source);

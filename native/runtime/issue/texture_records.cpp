@@ -39,7 +39,7 @@ bool Reaches(const protocol::CreateTextureRecord& record, const MemoryEntry& mem
 
 Outcome TextureRecords::Create(StreamState& stream, Ticket ticket, RecordReader& reader) {
   protocol::CreateTextureRecord record;
-  if (!reader.ReadFields(record) || tables_.memory.Find(record.handle) != nullptr || !IsShape(record.shape) ||
+  if (!reader.ReadFields(record) || !tables_.memory.IsFree(record.handle) || !IsShape(record.shape) ||
       !AreModes(record)) {
     return Outcome::kMalformed;
   }

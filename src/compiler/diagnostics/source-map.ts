@@ -29,7 +29,14 @@ export function openSourceMap(script: FunctionScript): FindOriginal | undefined 
     const base = baseOf(script);
     const payload = JSON.parse(textOf(script.mapUrl, base)) as SourceMapPayload & { sections?: { map: MapPart }[] };
     const map = new SourceMap(payload);
-    return (point) => original(map, payload, base, point);
+    return (point) => {
+      try {
+        return original(map, payload, base, point);
+      } catch {
+        // Its parts do not have the form of a map.
+        return undefined;
+      }
+    };
   } catch {
     return undefined;
   }
@@ -46,15 +53,23 @@ function original(
   const { originalSource: name, originalLine: line, originalColumn: column, generatedColumn: scriptColumn } = entry;
   const parts: readonly MapPart[] = payload.sections?.map((section) => section.map) ?? [payload];
   const part = parts.find(({ sources }) => sources.includes(name)) ?? payload;
-  const url = new URL(`${part.sourceRoot ? `${part.sourceRoot.replace(/\/$/, '')}/` : ''}${name}`, base.url);
-  const file = url.protocol === 'file:' ? fileURLToPath(url) : name;
-  const content = part.sourcesContent?.[part.sources.indexOf(name)] ?? onDisk(url);
-  return { file, line, column, scriptColumn, text: content?.split(LINE_END)[line] };
+  const path = pathOf(part.sourceRoot ? `${part.sourceRoot.replace(/\/$/, '')}/${name}` : name, base.url);
+  const content = part.sourcesContent?.[part.sources.indexOf(name)] ?? (path === undefined ? undefined : onDisk(path));
+  return { file: path ?? name, line, column, scriptColumn, text: content?.split(LINE_END)[line] };
 }
 
-function onDisk(url: URL): string | undefined {
+/** Undefined for a name that is no path, such as `webpack:///./a.ts`, or no URL either, such as `turbopack://[project]/a.ts`. */
+function pathOf(name: string, base: URL): string | undefined {
   try {
-    return url.protocol === 'file:' ? readFileSync(url, 'utf8') : undefined;
+    return fileURLToPath(new URL(name, base));
+  } catch {
+    return undefined;
+  }
+}
+
+function onDisk(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
   } catch {
     return undefined;
   }

@@ -117,6 +117,35 @@ describe('without a map', () => {
   });
 });
 
+describe('a source map', () => {
+  const text = '\n  ({ x }, { i }) => {\n    x[i] = missing;\n  }\n';
+  const placeIn = (map: object): string => {
+    const json = JSON.stringify({ version: 3, sources: ['a.ts'], names: [], mappings: ';AAAA;AACA;AACA', ...map });
+    const url = `data:application/json;base64,${Buffer.from(json).toString('base64')}`;
+    const body = runInThisContext(`${text}\n//# sourceMappingURL=${url}`, { filename: '/folder/script.js' }) as never;
+    return compileError(() => kernel('mapped', { x: inout(f32) }, body)).message.split('\n')[1]!;
+  };
+
+  test.each(['turbopack://[project]/a.ts', 'webpack:///./a.ts', 'http://[', 'file://elsewhere/a.ts', 'file:///a%2fb.ts'])(
+    'may name its source %s, which is no path',
+    (name) => expect(placeIn({ sources: [name] })).toContain(`${name}:`),
+  );
+
+  test.each([
+    { sources: 5 },
+    { sources: [5] },
+    { sourceRoot: 7 },
+    { sourcesContent: [5] },
+    { sourcesContent: 5 },
+    { mappings: 7 },
+    { mappings: '~~~' },
+    { sections: [{}] },
+    { sections: [{ offset: { line: 0, column: 0 }, map: { version: 3, names: [], mappings: 'AAAA' } }] },
+  ])('that has not the form of one leaves the place of the call: %j', (map) => {
+    expect(placeIn(map)).toMatch(/^ {2}in kernel 'mapped' (?:near|at) /);
+  });
+});
+
 describe('the inspector', () => {
   const mistake = (): string =>
     compileError(() =>

@@ -3,16 +3,16 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { CompileError } from '../../../src/core/base/errors.js';
+import { IS_LONG } from '../../support/long.js';
 import { read, soups, TEXTS } from './token-soup.js';
 
-/** Increase this after a change of the parsers. */
-const RUNS = Number(process.env['MILLRACE_SOUPS'] ?? 300);
+const RUNS = IS_LONG ? 100_000 : 300;
 
 test('sources with mutated tokens compile, or are rejected with a CompileError', {
-  timeout: 120_000,
+  timeout: 120_000 + RUNS * 20,
 }, () => {
   for (const text of TEXTS) read(text);
-  fc.assert(fc.property(soups, read), { numRuns: RUNS, seed: 20_261 });
+  fc.assert(fc.property(soups, read), { numRuns: RUNS, seed: Number(process.env['MILLRACE_KERNEL_SEED'] ?? 20_261) });
 });
 
 test.each([
