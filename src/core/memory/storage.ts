@@ -26,6 +26,8 @@ export class Storage extends TrackedMemory {
   isHeld: boolean = false;
   /** It is memory of a device that is not in its pool. */
   isApart: boolean = false;
+  /** Where `LiveMemory` lists it, or -1. */
+  livePlace: number = -1;
   /** The handle names no memory yet. */
   isUnbound: boolean = false;
   /** Its address, a token of it or a texture was given out, so the thread does not know of all uses. */

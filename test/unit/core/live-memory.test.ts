@@ -19,7 +19,7 @@ test('an allocation without room waits for a collection, again after more was us
   const allocate = async (): Promise<number> => {
     const before = collections;
     live.makeRoom(timeline, 1);
-    live.add({ byteLength: 1, description: '' }, timeline, ++ticket);
+    live.add({ byteLength: 1, description: '', livePlace: -1 }, timeline, ++ticket);
     for (let turn = 0; turn < TURNS; turn++) await new Promise(setImmediate);
     return collections - before;
   };
