@@ -5,7 +5,6 @@ import type { DType } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { subtract } from './arithmetic.js';
 import { type Fold, submitFold } from './fold.js';
 import { arraysAmong, castText } from './fused.js';
 import { checkAxis } from './layout.js';
@@ -211,16 +210,31 @@ function spread(name: string, a: DeviceArray, opts: VarianceOptions | undefined,
   const wanted = targetOf(name, opts, [a], [...REDUCTION_OPTIONS, 'ddof']).dtype ?? quotientOf(a.dtype);
   // The distances from the mean are too small, and their squares too large, for 16 bits.
   const dtype = REGISTER_TYPE[promoted(quotientOf(a.dtype), wanted)] === 'f32' ? 'f32' : 'f64';
-  const wide = { dtype, ...(stream && { stream }), ...(device !== undefined && { device }) } as const;
   // Two passes: the squares of large numbers would lose the small differences.
+  const wide = { dtype, ...(stream && { stream }), ...(device !== undefined && { device }) } as const;
   using middle = mean(a, { ...wide, ...(axis !== undefined && { axis }), keepDims: true });
-  using distances = subtract(a, middle, wide);
-  const plan = realPlan(
-    `${name}${ddof}`,
-    (text) => `${text} * ${text}`,
-    (count, type) => finish(`v0 / ${type}(${count} > ${ddof} ? ${count} - ${ddof} : 0)`),
-  );
-  return reduce(name, [distances], rest, (from) => plan(from, wanted));
+  const plan = spreadPlan(name, ddof, a.dtype, dtype, wanted, finish);
+  return reduce(name, [a, middle], rest, () => plan);
+}
+
+const spreads: Map<string, Plan> = new Map();
+
+/** The fold of the squared distances, in the type `dtype`, of elements from their mean. */
+function spreadPlan(name: string, ddof: number, from: DType, dtype: 'f32' | 'f64', wanted: DType, finish: (text: string) => string): Plan {
+  const key = `${name}${ddof}:${from}:${dtype}:${wanted}`;
+  let plan = spreads.get(key);
+  if (plan === undefined) {
+    const type = REGISTER_TYPE[isFloat(wanted) ? wanted : 'f64'];
+    const distance = (elements: readonly string[]): string =>
+      castText(`(${castText(elements[0] as string, REGISTER_TYPE[from], dtype)} - ${elements[1]})`, dtype, type);
+    const fold = simple(name, dtype, type, zeroOf(type), 'v0 = v0 + a0;', {
+      key,
+      leaf: (elements) => [`${distance(elements)} * ${distance(elements)}`],
+      finish: (count) => finish(`v0 / ${type}(${count} > ${ddof} ? ${count} - ${ddof} : 0)`),
+    });
+    spreads.set(key, (plan = { dtype: wanted, fold }));
+  }
+  return plan;
 }
 
 const extreme = (name: string, isBetter: (a: string, v: string) => string, worst: (dtype: DType) => string): PlanOf =>
