@@ -28,7 +28,8 @@ export function checkWithNvcc(
     try {
       const names = fresh.map((_, at) => `text${at}.cu`);
       for (const [at, text] of fresh.entries()) writeFileSync(join(folder, names[at]!), text);
-      const args = [to, '-rdc=true', '--threads', '0', ...options, ...names];
+      // Its front end judges the texts: they are not optimised.
+      const args = [to, '-rdc=true', '--threads', '0', '-Xcicc', '-O0', ...options, ...names];
       const { status, stderr } = spawnSync(NVCC, args, { cwd: folder, encoding: 'utf8' });
       if (status !== 0 || stderr !== '') throw new Error(`nvcc ended with ${status}: ${stderr}`);
     } finally {

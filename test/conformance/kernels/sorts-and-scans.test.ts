@@ -80,13 +80,12 @@ defineChapter((target) => {
       expect(wrong).toEqual([]);
     }
 
-    // The fake driver compiles each kernel for the CPU and runs it thread by thread: a type of each kind and width, and one of them in both orders.
+    // The fake driver compiles each kernel for the CPU and runs it thread by thread: a type of each kind and width. The orders differ in one constant.
     const isShort = target.name.startsWith('fake') && !IS_LONG;
-    const BOTH = [false, true];
-    const FEW: Readonly<Record<string, readonly boolean[]>> = { u8: [true], i64: [false], f16: [true], f32: BOTH };
-    for (const [dtype, element] of Object.entries(ELEMENTS)) {
-      const orders = isShort ? FEW[dtype] : BOTH;
-      if (orders === undefined) continue;
+    const FEW = ['u8', 'i64', 'f32'];
+    for (const [at, [dtype, element]] of Object.entries(ELEMENTS).entries()) {
+      if (isShort && !FEW.includes(dtype)) continue;
+      const orders = IS_LONG || dtype === 'f32' ? [false, true] : [at % 2 === 0];
       rule('S1112', `sorts rows of ${dtype} of several tiles`, async () => {
         const { device } = chapter;
         const random = randomFrom(dtype.length * 31 + dtype.charCodeAt(1));
@@ -186,7 +185,9 @@ defineChapter((target) => {
         using x = device.from(values, { shape: [rows, columns] });
         for (const axis of [0, 1]) {
           const lines = Array.from({ length: axis === 0 ? columns : rows }, (_, line) =>
-            values.filter((_value, at) => (axis === 0 ? at % columns : Math.trunc(at / columns)) === line),
+            axis === 0
+              ? Array.from({ length: rows }, (_row, at) => values[at * columns + line]!)
+              : values.slice(line * columns, (line + 1) * columns),
           );
           using sums = ops.sum(x, { axis });
           using places = ops.argmax(x, { axis });

@@ -185,7 +185,10 @@ const promises = [];
 /** What was opened by the way is closed again. */
 const opened = [];
 const ENDING = new Set(['closeDevice', 'destroyDevice', 'detach']);
+/** Locking gigabytes takes seconds. */
+const LARGE = [2 ** 31, 2 ** 32 - 1, 2 ** 32];
 function call(name, args) {
+  if (name === 'lockProbe' && LARGE.includes(args[0])) return;
   // This one goes on.
   if (ENDING.has(name) && args[0] === channel) return;
   calls++;
