@@ -9,6 +9,8 @@ export type { TestClock, TestClockOptions, TestRunOptions } from './clock.js';
 export { createTestDevice } from './device.js';
 export type { TestDeviceOptions } from './device.js';
 export type { CopyMs } from './channel.js';
+export { expectNoLeaks } from './leaks.js';
+export type { LeakOptions } from './leaks.js';
 export { testKernel } from './kernels.js';
 export type { TestKernel, TestKernelArgs, TestKernelOptions, TestLaunch } from './kernels.js';
 export type { Marbles } from './marbles.js';

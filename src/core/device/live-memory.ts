@@ -40,7 +40,7 @@ const FULL_PART = 3 / 4;
 const AGAIN_PART = 1 / 64;
 /** The turns of the event loop in which V8 finalizes what it collected. */
 const TURNS = 4;
-const MOST_LISTED = 5;
+const MOST_LISTED = 10;
 
 export class LiveMemory {
   readonly #device: LiveDevice;
@@ -125,9 +125,14 @@ export class LiveMemory {
     if (this.#held.length === 1) setImmediate(() => this.#collect());
   }
 
+  /** The largest first. */
+  get arrays(): readonly LiveArray[] {
+    return this.#arrays.toSorted((a, b) => b.byteLength - a.byteLength);
+  }
+
   /** For an error message. */
   largest(): string {
-    const arrays = this.#arrays.toSorted((a, b) => b.byteLength - a.byteLength);
+    const { arrays } = this;
     if (arrays.length === 0) return '';
     const listed = arrays.slice(0, MOST_LISTED).map(({ description }) => description);
     const rest = arrays.length - listed.length;

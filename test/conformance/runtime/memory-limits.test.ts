@@ -23,13 +23,13 @@ defineChapter((target) => {
     rule('S706', 'arrays take at most memoryLimitBytes, and the error of another one lists the largest with their lines', async () => {
       await withDevice(target, options, async (device) => {
         expect((await device.pool.stats()).totalBytes).toBe(64 * MIB);
-        const held = Array.from({ length: 7 }, () => device.zeros(8 * MIB, 'u8'));
+        const held = Array.from({ length: 14 }, () => device.zeros(4 * MIB, 'u8'));
         using last = device.zeros([4, MIB], 'u8');
         const error = await rejectionOf(device.zeros(16 * MIB, 'u8').read());
         expect(error.cause).toBeInstanceOf(OutOfMemoryError);
         expect(error.cause).toMatchObject({ requestedBytes: 16 * MIB, freeBytes: 4 * MIB });
         expect((error.cause as Error).message).toMatch(
-          /largest arrays of this thread are u8\[8388608\] \(8388608 bytes, made at .*memory-limits\.test\.ts:\d+:\d+\).*; and 3 more, 62914560 bytes in all/,
+          /largest arrays of this thread are u8\[4194304\] \(4194304 bytes, made at .*memory-limits\.test\.ts:\d+:\d+\).*; and 5 more, 62914560 bytes in all/,
         );
         expect((await last.read()).length).toBe(4 * MIB);
         for (const each of held) each[Symbol.dispose]();
