@@ -27,7 +27,7 @@ defineChapter((target) => {
           using pinned = device.pinned([1000]);
           using view = x.subarray(0, 10);
           stream.fill(x, 3);
-          stream.copy(x, pinned);
+          stream.copy(pinned, x);
           const sum = (await view.read()).reduce((all, one) => all + one, 0);
           {
             using late = stream.ones([10]);
