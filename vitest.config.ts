@@ -19,6 +19,7 @@ const TWO = ['two', 'two/one-backend'];
 const COMPUTED = ['arithmetic', 'texts'];
 const TARGETS: Readonly<Record<string, readonly string[]>> = {
   cpu: [...ONE, ...COMPUTED],
+  isolated: IS_LONG ? ONE : ['order'],
   'two-cpu': TWO,
   seeded: ['order', ...TWO],
   'fake-cuda': HAS_FAKE_DRIVER ? [...ONE, ...TWO, ...(IS_LONG ? COMPUTED : [])] : [],

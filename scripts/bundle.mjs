@@ -178,7 +178,7 @@ export async function bundle() {
   // CommonJS files. When a worker is terminated while Node reads an ES module, the descriptor of the module's file stays open.
   // Node reads a CommonJS module in one synchronous call, which `terminate` cannot interrupt. Packages are part of the files. What
   // builds need is a file of its own, which the first build loads: it is nineteen twentieths of the code.
-  for (const names of [['device-worker', 'device-builds'], ['cpu-task'], ['machine-report']]) {
+  for (const names of [['device-worker', 'device-process', 'device-builds'], ['cpu-task'], ['machine-report']]) {
     const paths = names.map((name) => `workers/${name}`);
     await bundleOf(Object.fromEntries(paths.map((path) => [path, join(DIST, `${path}.js`)])), [], {
       dir: DIST,

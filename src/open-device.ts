@@ -27,6 +27,7 @@ import type { Binding } from './native/binding.js';
 import { loadBinding } from './native/load.js';
 import { Encoder } from './protocol/encoder.js';
 import { MAX_PENDING } from './protocol/protocol.gen.js';
+import { DeviceWorkerHandle } from './workers/device-worker-handle.js';
 import type { OpenRequest } from './workers/messages.js';
 import { nameForTools } from './workers/tool-names.js';
 import { MachineDevices } from './workers/machine-devices.js';
@@ -90,7 +91,7 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * again in the same thread gives another Device object of the same device: the objects share streams and memory (`isSameDevice`), each has
  * its own `close`, and the last `close` closes the device. Options of a later opening must equal those of the first, else it rejects with
  * StateError. Rejects with UnavailableError if there is no such device, ArgumentError for a bad argument, AbortError, and DeviceLostError
- * if the device's worker ends while it opens. If the device has been closing for 5 s, rejects with a WaitTimeoutError that names the
+ * if the device's worker or process ends while it opens. If the device has been closing for 5 s, rejects with a WaitTimeoutError that names the
  * running operations.
  * @example await using device = await openDevice();
  */
@@ -141,9 +142,9 @@ async function openNow(spec: DeviceSpec, given: OpenOptions): Promise<Device> {
     return join(opened, opts, why);
   }
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
-  const { memoryLimitBytes, seed, schedule = 'auto' } = opts;
+  const { memoryLimitBytes, seed, schedule = 'auto', isolation = 'thread', launchTimeoutMs } = opts;
   const images = opts.images ?? imagesFolder(process.env['MILLRACE_IMAGES'] || undefined);
-  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, seed, schedule, images };
+  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, seed, schedule, images, isolation, launchTimeoutMs };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -188,6 +189,8 @@ async function openOfOther(token: DeviceToken, opts: Pick<OpenOptions, 'signal'>
       seed: undefined,
       schedule: 'auto',
       images: undefined,
+      isolation: 'thread',
+      launchTimeoutMs: undefined,
     } as const;
     entry = { context, ordering: ordering as Ordering, ...settings, users: 0 };
     sharedEntries.set(address.channel, entry);
@@ -221,16 +224,12 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
   );
 }
 
-async function openIn(
-  env: Environment,
-  candidate: Candidate,
-  { ordering, maxPending, guard, memoryLimitBytes = 0, racecheck, seed = MOST_SEED + 1, schedule, images }: Settings,
-): Promise<DeviceContext> {
+async function openIn(env: Environment, candidate: Candidate, settings: Settings): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const checks = { isGuarded: guard, memoryLimitBytes, findsRaces: racecheck, seed };
-  const request = { maxPending, ...checks, schedule: scheduleCode(schedule), images };
-  const channel = await openChannel(env, info, native, request);
+  const { ordering, guard, racecheck, schedule, memoryLimitBytes = 0, seed = MOST_SEED + 1, launchTimeoutMs = 0, ...others } = settings;
+  const checks = { isGuarded: guard, findsRaces: racecheck, memoryLimitBytes, seed, launchTimeoutMs };
+  const channel = await openChannel(env, info, native, { ...others, ...checks, schedule: scheduleCode(schedule) });
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);
   };
@@ -307,6 +306,10 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
     if (ending !== undefined) {
       const points = Array.from(ending.core.timelines, (timeline) => timeline.here());
       await waitWith(ending.closed, { timeoutMs: CLOSING_MS }, `device ${info.id} to close`, [], () => diagnoseWait(points));
+    }
+    if (request.isolation === 'process') {
+      await env.machine.release();
+      return await DeviceWorkerHandle.openApart(env.binding, info.backend, native, request, env.encoder);
     }
     const thread = await env.machine.thread();
     return await thread.open(info.backend, native, request, env.encoder);

@@ -31,7 +31,21 @@ export interface OpenOptions extends CheckOptions {
    * from there, in place of its cache and of what a compiler builds. Default: the folder that `MILLRACE_IMAGES` names, or none.
    */
   readonly images?: string | URL;
+  /** What hosts the device: a thread of this process ('thread', default), or a process of its own ('process'). See `Isolation`. */
+  readonly isolation?: Isolation;
+  /**
+   * With `isolation: 'process'`: if an operation that the device has begun makes no progress for so long, the device is lost with
+   * DeviceLostError, reason 'hung', and its process ends. Milliseconds, 1 to 2^31 - 1. Default: no limit.
+   */
+  readonly launchTimeoutMs?: number;
 }
+
+/**
+ * What hosts a device. A 'process' ends alone: if a kernel or the driver crashes in it, or the system kills it, the device is lost with
+ * DeviceLostError, and the program and other devices go on. Then `openDevice` gives a new one.
+ */
+export type Isolation = 'thread' | 'process';
+const ISOLATIONS: readonly Isolation[] = ['thread', 'process'];
 
 /** The options that a later opening of the device cannot change. */
 export interface Settings {
@@ -43,6 +57,8 @@ export interface Settings {
   readonly seed: number | undefined;
   readonly schedule: Schedule;
   readonly images: string | undefined;
+  readonly isolation: Isolation;
+  readonly launchTimeoutMs: number | undefined;
 }
 export const SETTINGS: readonly (keyof Settings)[] = [
   'ordering',
@@ -53,6 +69,8 @@ export const SETTINGS: readonly (keyof Settings)[] = [
   'seed',
   'schedule',
   'images',
+  'isolation',
+  'launchTimeoutMs',
 ];
 
 /** The options of one call. `images` is an absolute path. */
@@ -66,8 +84,18 @@ export function checkOptions(spec: unknown, opts: OpenOptions): DeviceName | 'au
   if (opts.maxPending !== undefined) checkInteger('maxPending', opts.maxPending, 1, MAX_PENDING);
   if (opts.ordering !== undefined) checkOrdering(opts.ordering);
   if (opts.schedule !== undefined) checkSchedule(opts.schedule);
+  if (opts.isolation !== undefined && !ISOLATIONS.includes(opts.isolation))
+    throw badArgument('isolation', opts.isolation, `The isolation (${show(opts.isolation)}) is neither 'thread' nor 'process'.`);
+  if (opts.launchTimeoutMs !== undefined) checkLaunchTimeout(opts.launchTimeoutMs, opts.isolation);
   checkCheckOptions(opts);
   return name;
+}
+
+function checkLaunchTimeout(launchTimeoutMs: number, isolation: Isolation | undefined): void {
+  checkInteger('launchTimeoutMs', launchTimeoutMs, 1, 2 ** 31 - 1);
+  if (isolation === 'process') return;
+  const message = `The option launchTimeoutMs (${launchTimeoutMs}) needs isolation: 'process'. A kernel ends only with its process.`;
+  throw badArgument('launchTimeoutMs', launchTimeoutMs, message);
 }
 
 /** The absolute path of a path or a URL, which may be a text: `import.meta.resolve` gives one. The device's worker reads the folder. */

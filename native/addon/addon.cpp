@@ -16,6 +16,7 @@
 #include "addon/libraries.h"
 #include "addon/nvtx.h"
 #include "addon/owner.h"
+#include "addon/remote_owner.h"
 #include "addon/telemetry.h"
 #include "addon/values.h"
 #include "cpu/backend.h"
@@ -64,10 +65,10 @@ napi_value Initialize(napi_env env, napi_value exports) {
       environment->Function("adjustExternalMemory", AdjustExternalMemory),
   };
   const bool is_defined = napi_define_properties(env, exports, std::size(functions), functions) == napi_ok &&
-                          DefineOwner(*environment, exports) && DefineControl(*environment, exports) &&
-                          DefineLibraries(*environment, exports) && DefineTelemetry(*environment, exports) &&
-                          DefineNvtx(*environment, exports) && DefineDeviceCalls(*environment, exports) &&
-                          DefineHostMemory(*environment, exports);
+                          DefineOwner(*environment, exports) && DefineRemoteOwner(*environment, exports) &&
+                          DefineControl(*environment, exports) && DefineLibraries(*environment, exports) &&
+                          DefineTelemetry(*environment, exports) && DefineNvtx(*environment, exports) &&
+                          DefineDeviceCalls(*environment, exports) && DefineHostMemory(*environment, exports);
   if (!is_defined) return nullptr;
   ExitCleanup::Define(env, exports);
   CompilerSlots::Define(env, exports);

@@ -1,6 +1,7 @@
 // More than 400 lines: a short function for each call of the control thread.
 #include "addon/control.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,8 +57,25 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
   });
 }
 
+/// Failures of a process that has a device for another one begin at multiples of 2 to the power of this.
+constexpr uint32_t kFailureIdBits = 32;
+
+/// Maps the memory of an owner in another process, from the file that this one inherited.
+Status MapOfOwner(DevicePages& pages, int file, std::span<std::byte> timeline, std::span<std::byte> arena,
+                  size_t arena_bytes) {
+  auto memory = RemoteMemory::Open(file, timeline.size(), arena_bytes);
+  if (!memory.ok()) return memory.status();
+  pages.memory = std::move(memory).value();
+  pages.timeline = pages.memory->MapTimeline(timeline);
+  pages.arena = pages.memory->MapArena(arena, arena_bytes);
+  if (!pages.timeline.is_mapped() || !pages.arena.is_mapped())
+    return {StatusCode::kOutOfMemory, "mapping memory that processes share"};
+  pages.host = std::make_shared<remote::Host>(pages.memory->block());
+  return {};
+}
+
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<10> args(env, info);
+  Args<13> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
@@ -67,6 +85,9 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   const auto schedule =
       static_cast<protocol::Schedule>(args.UpTo(8, static_cast<uint32_t>(protocol::Schedule::kBlocking)));
   const uint64_t seed = args.U53(9);
+  const auto file = static_cast<int>(args.UpTo(10, INT32_MAX));
+  const uint32_t number = args.U32(11);
+  const std::chrono::milliseconds launch_timeout(args.UpTo(12, INT32_MAX));
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = args.self();
@@ -85,10 +106,17 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
     give_up();
     return args.Throw("openDevice");
   }
-  opened.pages = std::make_shared<DevicePages>(DevicePages{
-      SharedPages::Map(timeline.data(), timeline.size(), timeline.size()),
-      SharedPages::Map(arena.data(), arena.size(), arena_bytes),
-  });
+  opened.pages = std::make_shared<DevicePages>();
+  DevicePages& pages = *opened.pages;
+  if (file == 0) {
+    pages.timeline = SharedPages::Map(timeline.data(), timeline.size(), timeline.size());
+    pages.arena = SharedPages::Map(arena.data(), arena.size(), arena_bytes);
+  } else if (const Status mapped = MapOfOwner(pages, file, timeline, arena, arena_bytes); !mapped.ok()) {
+    give_up();
+    return ThrowStatus(env, "openDevice", mapped);
+  } else {
+    next_failure_id = FailureId{number} << kFailureIdBits;
+  }
   auto* slots = reinterpret_cast<protocol::TimelineSlot*>(opened.pages->timeline.Native(timeline).data());
   auto channel = Registry::Instance().Open(
       *backend, {.ordinal = ordinal,
@@ -98,10 +126,16 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
                  .is_guarded = is_guarded,
                  .seed = seed > UINT32_MAX ? std::optional<uint32_t>() : static_cast<uint32_t>(seed),
                  .schedule = schedule,
-                 .memory = opened.pages});
-  if (!channel.ok()) {
+                 .memory = opened.pages,
+                 .source = pages.host.get(),
+                 .id = number});
+  Status served = channel.ok() ? Status() : channel.status();
+  if (served.ok() && pages.host != nullptr) served = pages.host->Serve(channel.value());
+  if (served.ok() && pages.host != nullptr && launch_timeout.count() > 0)
+    served = pages.host->EndIfHung(launch_timeout);
+  if (!served.ok()) {
     give_up();
-    return ThrowStatus(env, "openDevice", channel.status());
+    return ThrowStatus(env, "openDevice", served);
   }
   opened.channel = std::move(channel).value();
   const uint32_t id = opened.channel->id();

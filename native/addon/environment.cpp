@@ -81,6 +81,10 @@ void Environment::CleanUp(void* data) {
   if (self->port != nullptr) self->port->Close();
   if (self->deliveries != nullptr) self->deliveries->Close(kCompileDeadline);
   self->attached.clear();
+  for (const auto& remote : self->remotes) {
+    if (remote != nullptr) remote->owner->Stop();
+  }
+  self->remotes.clear();
   for (auto& [id, controlled] : self->controlled) {
     if (controlled.channel != nullptr) controlled.channel->Abandon(kJoinDeadline);
     Registry::Instance().Remove(id);

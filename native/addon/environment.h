@@ -12,8 +12,11 @@
 
 #include "addon/deliveries.h"
 #include "addon/port.h"
+#include "addon/remote_memory.h"
 #include "addon/shared_pages.h"
 #include "runtime/channel.h"
+#include "runtime/remote/host.h"
+#include "runtime/remote/owner.h"
 
 namespace millrace {
 
@@ -28,6 +31,9 @@ struct HeldBytes {
 struct DevicePages {
   SharedPages timeline;
   SharedPages arena;
+  /// For an owner in another process.
+  std::shared_ptr<RemoteMemory> memory;
+  std::shared_ptr<remote::Host> host;
 };
 
 class Environment {
@@ -74,6 +80,18 @@ class Environment {
     std::vector<HeldBytes> locked;                 // The driver does not unlock them.
   };
 
+  /// A device in another process.
+  struct Remote {
+    std::shared_ptr<RemoteMemory> memory;
+    std::shared_ptr<remote::Owner> owner;
+    std::shared_ptr<DevicePages> pages;
+    HeldBytes timeline;
+    HeldBytes arena;
+  };
+  [[nodiscard]] Remote* FindRemote(uint32_t channel) {
+    return channel < remotes.size() ? remotes[channel].get() : nullptr;
+  }
+
   /// Null if this thread did not open the device.
   [[nodiscard]] Controlled* FindControlled(uint32_t channel) {
     const auto found = controlled.find(channel);
@@ -86,6 +104,7 @@ class Environment {
   HeldBytes record;
   std::vector<Attached> attached;                       // By channel id: the owner's hot path.
   std::unordered_map<uint32_t, Controlled> controlled;  // By channel id.
+  std::vector<std::unique_ptr<Remote>> remotes;         // By channel id, as `attached`.
 };
 
 /// Throws the failure of a call for a device. A loss that only this call met is told to all who wait for the device.

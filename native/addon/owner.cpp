@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "addon/args.h"
+#include "addon/channel_values.h"
 #include "addon/environment.h"
 #include "addon/values.h"
 #include "runtime/registry.h"
@@ -144,19 +145,11 @@ napi_value LastTicket(napi_env env, napi_callback_info info) {
   return NumberValue(env, static_cast<double>(channel->LastTicket(stream)));
 }
 
-/// Pairs of a stream and a ticket, one after another.
 napi_value PendingPoints(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Channel* channel = args.Attached(0);
   if (!args.ok()) return args.Throw("pendingPoints");
-  std::vector<double> numbers;
-  if (channel != nullptr) {
-    for (const auto& point : channel->PendingPoints()) {
-      numbers.push_back(point.stream);
-      numbers.push_back(static_cast<double>(point.ticket));
-    }
-  }
-  return ArrayValue(env, numbers, [&](double number) { return NumberValue(env, number); });
+  return PointsValue(env, channel == nullptr ? std::vector<SubmissionQueue::Point>() : channel->PendingPoints());
 }
 
 /// The hot path: creates no object and throws nothing.
@@ -189,24 +182,6 @@ napi_value Arm(napi_env env, napi_callback_info info) {
   return BoolValue(env, channel == nullptr || !channel->Arm(stream, ticket));
 }
 
-napi_value FaultValue(napi_env env, const protocol::FaultSlot& fault) {
-  const double block[] = {static_cast<double>(fault.block_x), static_cast<double>(fault.block_y),
-                          static_cast<double>(fault.block_z)};
-  const double thread[] = {static_cast<double>(fault.thread_x), static_cast<double>(fault.thread_y),
-                           static_cast<double>(fault.thread_z)};
-  const double places[] = {static_cast<double>(static_cast<uint32_t>(fault.places)),
-                           static_cast<double>(fault.places >> 32)};
-  return ObjectValue(env)
-      .Set("parameter", fault.parameter)
-      .Set("dimension", fault.dimension)
-      .Set("index", static_cast<double>(fault.index))
-      .Set("limit", fault.limit)
-      .Set("block", NumbersValue(env, block))
-      .Set("thread", NumbersValue(env, thread))
-      .Set("places", NumbersValue(env, places))
-      .value();
-}
-
 napi_value Failures(napi_env env, napi_callback_info info) {
   Args<4> args(env, info);
   Channel* channel = args.Attached(0);
@@ -215,26 +190,7 @@ napi_value Failures(napi_env env, napi_callback_info info) {
   const uint32_t count = args.U32(3);
   if (!args.ok()) return args.Throw("failures");
   const FailureLog::Part part = channel == nullptr ? FailureLog::Part{} : channel->Failures(stream, from, count);
-  const napi_value records = ArrayValue(env, part.intervals, [&](const Failure& failure) {
-    ObjectValue value(env);
-    value.Set("id", static_cast<double>(failure.id))
-        .Set("first", static_cast<double>(failure.first))
-        .Set("last", static_cast<double>(failure.last))
-        .Set("status", static_cast<double>(failure.status.code()))
-        .Set("driverStatus", failure.status.driver_code())
-        .Set("note", failure.status.note())
-        .Set("cause", static_cast<double>(failure.cause))
-        .Set("lostDevice", failure.lost_device)
-        .Set("requestedBytes", static_cast<double>(failure.requested_bytes))
-        .Set("freeBytes", static_cast<double>(failure.free_bytes))
-        .Set("requested", static_cast<double>(failure.requested))
-        .Set("limit", static_cast<double>(failure.limit))
-        .Set("kernel", failure.kernel);
-    if (failure.node != hal::kNoNode) value.Set("node", failure.node);
-    if (failure.has_fault) value.Set("fault", FaultValue(env, failure.fault));
-    return value.value();
-  });
-  return ObjectValue(env).Set("records", records).Set("rest", static_cast<double>(part.rest)).value();
+  return FailuresValue(env, part);
 }
 
 /// A call with a stream and a ticket. A closed device has no such stream any more.
@@ -281,24 +237,7 @@ napi_value Stats(napi_env env, napi_callback_info info) {
   Channel* channel = args.Attached(0);
   if (!args.ok()) return args.Throw("stats");
   if (channel == nullptr) return ClosedChannel(env, "stats");
-  const ChannelStats stats = channel->Stats();
-  return ObjectValue(env)
-      .Set("pendingRecords", static_cast<double>(stats.pending_records))
-      .Set("ringBytes", static_cast<double>(stats.ring_bytes))
-      .Set("liveMemory", static_cast<double>(stats.live_memory))
-      .Set("liveBytes", static_cast<double>(stats.live_bytes))
-      .Set("stagingBytes", static_cast<double>(stats.staging_bytes))
-      .Set("pinnedBytes", static_cast<double>(stats.pinned_bytes))
-      .Set("streams", stats.streams)
-      .Set("parked", ArrayValue(env, stats.parked,
-                                [&](const ParkedStream& parked) {
-                                  return ObjectValue(env)
-                                      .Set("stream", parked.stream)
-                                      .Set("reason", ParkReasonName(parked.reason))
-                                      .Set("deferred", static_cast<double>(parked.deferred))
-                                      .value();
-                                }))
-      .value();
+  return StatsValue(env, channel->Stats());
 }
 
 napi_value BusyStreams(napi_env env, napi_callback_info info) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 namespace millrace {
@@ -25,28 +24,33 @@ SharedPages::~SharedPages() {
 
 SharedPages SharedPages::Map(std::byte* start, size_t used, size_t reserved) {
   SharedPages pages;
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  if (reinterpret_cast<uintptr_t>(start) % page != 0 || used % page != 0 || reserved % page != 0) return pages;
   const int file = memfd_create("millrace", MFD_CLOEXEC);
   if (file < 0) return pages;
-  void* native = MAP_FAILED;
-  if (ftruncate(file, static_cast<off_t>(reserved)) == 0) {
-    native = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-  }
-  if (native != MAP_FAILED) {
-    std::memcpy(native, start, used);
-    // Replaced by a single call, so that every address always has a page that it can use: if the second call fails,
-    // V8 merely finds the rest accessible already.
-    if (mmap(start, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) != MAP_FAILED) {
-      static_cast<void>(mprotect(start + used, reserved - used, PROT_NONE));
-      pages.script_ = start;
-      pages.native_ = static_cast<std::byte*>(native);
-      pages.bytes_ = reserved;
-    } else {
-      munmap(native, reserved);
-    }
+  if (ftruncate(file, static_cast<off_t>(reserved)) == 0 &&
+      pwrite(file, start, used, 0) == static_cast<ssize_t>(used)) {
+    pages = MapFile(start, used, reserved, file, 0);
   }
   close(file);
+  return pages;
+}
+
+SharedPages SharedPages::MapFile(std::byte* start, size_t used, size_t reserved, int file, off_t offset) {
+  SharedPages pages;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (reinterpret_cast<uintptr_t>(start) % page != 0 || used % page != 0 || reserved % page != 0) return pages;
+  void* const native = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, offset);
+  if (native == MAP_FAILED) return pages;
+  // Replaced by a single call, so that every address always has a page that it can use: if the second call fails,
+  // V8 merely finds the rest accessible already.
+  if (mmap(start, reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, offset) ==
+      MAP_FAILED) {
+    munmap(native, reserved);
+    return pages;
+  }
+  static_cast<void>(mprotect(start + used, reserved - used, PROT_NONE));
+  pages.script_ = start;
+  pages.native_ = static_cast<std::byte*>(native);
+  pages.bytes_ = reserved;
   return pages;
 }
 

@@ -9,6 +9,8 @@
 // The buffers must start on a page boundary and own all their pages, which growable ones do.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <span>
 
@@ -27,7 +29,11 @@ class SharedPages {
   /// JavaScript's addresses. Thread: control, before other code gets the buffer.
   static SharedPages Map(std::byte* start, size_t used, size_t reserved);
 
+  /// The same with the bytes of a file from `offset` on, whose content stays.
+  static SharedPages MapFile(std::byte* start, size_t used, size_t reserved, int file, off_t offset);
+
   /// The native addresses of the buffer's memory; other memory unchanged.
+  [[nodiscard]] bool is_mapped() const { return native_ != nullptr; }
   [[nodiscard]] std::span<std::byte> Native(std::span<std::byte> bytes) const;
 
  private:

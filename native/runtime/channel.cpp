@@ -18,7 +18,7 @@ Channel::Channel(hal::Backend& backend, const Opening& opening, uint32_t id)
       owners_(streams_, submissions_, tables_, peers_.users, loss_, inbox_),
       thread_(
           {*this, device_, streams_, inbox_, tables_, peers_, loss_, submissions_, faults_, owners_, blocking_calls_},
-          locks_, opening.schedule) {}
+          locks_, opening.schedule, opening.source) {}
 
 Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Opening& opening, uint32_t id) {
   std::shared_ptr<Channel> channel(new Channel(backend, opening, id));

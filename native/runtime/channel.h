@@ -53,6 +53,10 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     protocol::Schedule schedule = protocol::Schedule::kAuto;
     /// Keeps the timeline, and host memory that copies use, for as long as the channel or its thread lives.
     std::shared_ptr<const void> memory;
+    /// Of an owner in another process. `memory` keeps it.
+    remote::RecordSource* source = nullptr;
+    /// The channel's id; 0: the next one of this process.
+    uint32_t id = 0;
   };
   using Submission = millrace::Submission;
   using KernelInstall = millrace::KernelInstall;
@@ -69,6 +73,9 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
 
   // ── Owners. Thread: any. ──
   Submission Submit(std::span<const std::byte> bytes) { return submissions_.Submit(bytes); }
+  /// As SubmissionQueue does. Thread: the channel's.
+  Ticket Forward(std::span<const std::byte> bytes) { return submissions_.Forward(bytes); }
+  [[nodiscard]] const SubmissionQueue& submissions() const { return submissions_; }
   /// As SubmissionQueue does.
   int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id = 0) {
     return submissions_.ReserveStream(std::move(owner), owner_id);

@@ -57,7 +57,8 @@ std::chrono::nanoseconds Nap(std::chrono::nanoseconds waited) {
 
 }  // namespace
 
-ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks, Schedule schedule)
+ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks, Schedule schedule,
+                             remote::RecordSource* source)
     : device_(parts.device),
       streams_(parts.streams),
       inbox_(parts.inbox),
@@ -70,7 +71,10 @@ ChannelThread::ChannelThread(const ChannelParts& parts, PageLocks& locks, Schedu
       blocking_calls_(parts.blocking_calls),
       locks_(locks),
       schedule_(schedule),
-      issuer_(parts) {}
+      source_(source),
+      issuer_(parts) {
+  if (source_ != nullptr) inbox_.ShareBell(source_->sleeping());
+}
 
 void ChannelThread::Run() {
   std::ignore = prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
@@ -84,6 +88,7 @@ void ChannelThread::Run() {
       is_recent = true;
       continue;
     }
+    if (source_ != nullptr && source_->Take()) continue;
     is_draining_ = inbox_.IsStopping();
     if (is_draining_ && IsDrained()) break;
     Idle(std::exchange(is_recent, false));
@@ -137,7 +142,7 @@ bool ChannelThread::DrainRing() {
 }
 
 bool ChannelThread::IsGivenRecordWithin(std::chrono::nanoseconds time) {
-  for (const auto end = Clock::now() + time; submissions_.Empty(); RelaxCore()) {
+  for (const auto end = Clock::now() + time; HasReadAll(); RelaxCore()) {
     if (Clock::now() >= end) return false;
   }
   return true;
@@ -154,8 +159,12 @@ void ChannelThread::Proceed(StreamState& stream) {
   }
 }
 
+bool ChannelThread::HasReadAll() {
+  return submissions_.Empty() && (source_ == nullptr || !source_->HasAny());
+}
+
 bool ChannelThread::IsDrained() {
-  if (!submissions_.Empty()) return false;
+  if (!HasReadAll()) return false;
   if (loss_.is_lost()) return true;
   for (uint32_t n = 0; n < streams_.count(); ++n) {
     StreamState& stream = streams_.At(n);
@@ -167,6 +176,7 @@ bool ChannelThread::IsDrained() {
 bool ChannelThread::HasWork() {
   if (inbox_.HasNotices() || inbox_.IsAbandoned()) return true;
   if (!inbox_.IsHeld() && !submissions_.Empty()) return true;
+  if (source_ != nullptr && source_->HasAny()) return true;
   if (!inbox_.IsStopping()) return false;
   // The device may be lost just before IsDrained asks to be woken when its streams end, which they then never do.
   return !is_draining_ || (loss_.is_lost() && submissions_.Empty());

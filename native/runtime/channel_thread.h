@@ -15,6 +15,7 @@
 #include "runtime/channel_parts.h"
 #include "runtime/issue/issuer.h"
 #include "runtime/page_locks.h"
+#include "runtime/remote/record_source.h"
 #include "runtime/stream_state.h"
 
 namespace millrace {
@@ -22,7 +23,8 @@ namespace millrace {
 /// exit_mutex_ guards who waits for the end; everything else is the channel's thread's.
 class ChannelThread {
  public:
-  ChannelThread(const ChannelParts& parts, PageLocks& locks, protocol::Schedule schedule);
+  /// `source`: of an owner in another process; null without one.
+  ChannelThread(const ChannelParts& parts, PageLocks& locks, protocol::Schedule schedule, remote::RecordSource* source);
 
   /// The thread's function. Returns when the device is closed.
   void Run();
@@ -43,6 +45,8 @@ class ChannelThread {
   /// Issues the stream's deferred records until one parks.
   void Proceed(StreamState& stream);
   bool IsDrained();
+  /// Whether all that was submitted has been read.
+  bool HasReadAll();
   bool HasWork();
   /// Stays awake for a while after work, then sleeps; while somebody waits for a device that has to be asked, in naps.
   void Idle(bool is_recent);
@@ -65,6 +69,7 @@ class ChannelThread {
   BlockingCallsThread& blocking_calls_;
   PageLocks& locks_;
   const protocol::Schedule schedule_;
+  remote::RecordSource* const source_;
   Issuer issuer_;
   bool is_draining_ = false;  // The thread has read the request to stop.
   Clock::time_point idle_since_;

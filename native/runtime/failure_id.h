@@ -10,10 +10,12 @@ namespace millrace {
 /// 0: none. Unique in the process, because memory of one device can be poisoned by a failure on another.
 using FailureId = uint64_t;
 
+/// The next id. A process that has a device for another one starts at a place of its own. Thread: any.
+inline std::atomic<FailureId> next_failure_id{1};
+
 /// The place of a record that is issued now, and the id of its failure. Thread: any.
 inline FailureId NextFailureId() {
-  static std::atomic<FailureId> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
+  return next_failure_id.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Makes `first` the first of both failures.

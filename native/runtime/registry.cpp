@@ -34,17 +34,18 @@ std::vector<hal::BackendReport> Registry::Enumerate() {
 }
 
 Result<std::shared_ptr<Channel>> Registry::Open(hal::Backend& backend, const Channel::Opening& opening) {
-  uint32_t id = 0;
-  {
-    std::lock_guard lock(mutex_);
-    id = next_id_++;
-  }
+  const uint32_t id = opening.id == 0 ? TakeId() : opening.id;
   auto channel = Channel::Open(backend, opening, id);
   if (channel.ok()) {
     std::lock_guard lock(mutex_);
     channels_.emplace(id, channel.value());
   }
   return channel;
+}
+
+uint32_t Registry::TakeId() {
+  std::lock_guard lock(mutex_);
+  return next_id_++;
 }
 
 std::shared_ptr<Channel> Registry::Find(uint32_t channel) {

@@ -24,6 +24,8 @@ class Registry {
   [[nodiscard]] std::vector<hal::BackendReport> Enumerate();
 
   Result<std::shared_ptr<Channel>> Open(hal::Backend& backend, const Channel::Opening& opening);
+  /// The id of a new channel of this process, or of one that another process has for it.
+  uint32_t TakeId();
   /// Null if the device is not open any more.
   [[nodiscard]] std::shared_ptr<Channel> Find(uint32_t channel);
   void Remove(uint32_t channel);

@@ -30,6 +30,19 @@ Submission SubmissionQueue::Submit(std::span<const std::byte> bytes) {
   return {ticket, StatusCode::kOk};
 }
 
+Ticket SubmissionQueue::Forward(std::span<const std::byte> bytes) {
+  const std::optional<Record> record = Record::Check(bytes);
+  if (!record || loss_.is_lost()) return 0;
+  std::lock_guard lock(ring_.producer_mutex());
+  StreamState* const stream = streams_.Find(record->header.stream);
+  if (stream == nullptr || !stream->is_reserved || stream->is_ending) return 0;
+  ++submitted_;
+  submitted_bytes_ += bytes.size();
+  if (record->opcode() == protocol::Opcode::kStreamDestroy) stream->is_ending = true;
+  ring_.Publish(bytes);
+  return ++stream->last_ticket;
+}
+
 int64_t SubmissionQueue::ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id) {
   std::lock_guard lock(ring_.producer_mutex());
   const uint32_t slots = streams_.slots();

@@ -36,6 +36,10 @@ class SubmissionQueue {
 
   // ── Threads that submit. ──
   Submission Submit(std::span<const std::byte> bytes);
+  /// A record that an owner in another process submitted: it has checked it, and counts as this does. Also on a channel
+  /// that is closing, whose owner submitted it before. The channel's thread itself is not woken. Returns the ticket; 0
+  /// if the record was refused. Thread: the channel's.
+  Ticket Forward(std::span<const std::byte> bytes);
   /// A free timeline slot, or -1. `owner_id`: of a thread that shares the device, for OwnerCleanup; else 0.
   int64_t ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id);
   [[nodiscard]] Ticket LastTicket(uint32_t stream);
@@ -65,6 +69,9 @@ class SubmissionQueue {
     retired_bytes_.store(retired_bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     retired_.store(retired_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
+  /// What was retired so far: records, and their bytes.
+  [[nodiscard]] uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t retired_bytes() const { return retired_bytes_.load(std::memory_order_relaxed); }
   /// Its stream is destroyed, so the slot can be reserved again.
   void FreeSlot(StreamState& stream);
   struct OwnedStreams {

@@ -24,6 +24,8 @@ class ThreadInbox {
   /// Post, and waits for the end of `change`. Thread: any but the channel's.
   void RunOnThread(const std::function<void()>& change);
   void Ring() noexcept { bell_.Ring(); }
+  /// As Bell::Share.
+  void ShareBell(std::atomic<uint32_t>& word) { bell_.Share(word); }
   /// Somebody began to wait for a device that has to be asked.
   void Ask() noexcept {
     is_asked_.store(true, std::memory_order_seq_cst);

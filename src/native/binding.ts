@@ -15,6 +15,8 @@ import type {
   PoolReport,
 } from '../protocol/reports.js';
 
+import type { RemoteBinding } from './remote-calls.js';
+
 export type { BackendName, BackendReport, ChannelStats, FailureRecord, NativeDeviceInfo } from '../protocol/reports.js';
 
 /** The Error that a failed native call throws; src/workers encodes it for the owner. */
@@ -36,7 +38,7 @@ export interface KernelInstall {
   readonly module?: number | undefined;
 }
 
-export interface Binding {
+export interface Binding extends RemoteBinding {
   protocolHash(): string;
   /** Any thread. Creates no context. */
   enumerate(): BackendReport[];
@@ -64,6 +66,12 @@ export interface Binding {
     schedule: number,
     /** 2^32: none. */
     seed: number,
+    /** The descriptor of memory that an owner in another process shares; 0: none. */
+    file: number,
+    /** The id of the channel; 0: the next one of this process. */
+    channel: number,
+    /** After so long without progress the process ends itself; 0: never. Only for an owner in another process. */
+    launchTimeoutMs: number,
   ): number;
   /** The info of an open device, which is more complete than that of `enumerate`. */
   deviceInfo(channel: number): NativeDeviceInfo;

@@ -60,6 +60,7 @@ export class TestChannel extends TestHostMemory implements Channel {
   readonly arena: GrowableSharedBuffer = growableSharedBuffer(0, MOST_ARENA);
   onLost: Channel['onLost'] = undefined;
   readonly isBinding = false;
+  readonly isApart = false;
   readonly memory: Map<number, Block> = new Map();
   readonly streams: TestStreams;
   readonly #group: DeviceGroup;

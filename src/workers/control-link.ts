@@ -1,7 +1,8 @@
-// How a thread reaches the worker that controls a device: the thread that opened it by the Worker itself, a thread that shares
+// How a thread reaches what controls a device: the thread that opened it by the Worker or the process itself, a thread that shares
 // it by a MessagePort of its own.
 // Thread: owner.
-import { type MessagePort, receiveMessageOnPort, type Worker } from 'node:worker_threads';
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { HostHandle } from './device-process-handle.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 export interface ControlLink {
@@ -19,7 +20,7 @@ export interface ControlLink {
   stop(): void;
 }
 
-export function workerLink(worker: Worker): ControlLink {
+export function workerLink(worker: HostHandle): ControlLink {
   return {
     isShared: false,
     post: (message, moved) => worker.postMessage(message, moved),

@@ -13,8 +13,13 @@ import type { BackendName, BackendReport, NativeDeviceInfo } from '../protocol/r
 import { isOfSystem } from '../toolchain/system/environment-errors.js';
 import { warnedOf } from '../toolchain/system/warn-once.js';
 import { workerLink } from './control-link.js';
+import { DeviceProcess, type HostHandle, SHARED_FILE } from './device-process-handle.js';
+import { ARENA_BYTES, freshPages, type Pages } from './fresh-pages.js';
 import type { FromWorker, OpenRequest, ToWorker } from './messages.js';
-import { WorkerChannel } from './worker-channel.js';
+import { ProcessChannel } from './process-channel.js';
+import { type Opened, WorkerChannel } from './worker-channel.js';
+
+type Make = (opened: Opened) => WorkerChannel;
 
 interface Awaited {
   readonly type: FromWorker['type'];
@@ -25,14 +30,14 @@ interface Awaited {
 /** A worker that enumerates the devices and then waits for the 'open' message. */
 export class DeviceWorkerHandle {
   readonly #binding: Binding;
-  readonly #worker: Worker;
+  readonly #worker: HostHandle;
   readonly #exited: Promise<void>;
   #awaited: Awaited | undefined;
   /** Why the worker ended; undefined before that. */
   #ended: unknown;
 
   /** `worker`: for tests. */
-  constructor(binding: Binding, worker: Worker = startWorker()) {
+  constructor(binding: Binding, worker: HostHandle = startWorker()) {
     this.#binding = binding;
     this.#worker = worker;
     worker.on('error', (error) => this.#end(notStarted(error)));
@@ -57,19 +62,47 @@ export class DeviceWorkerHandle {
 
   /** Opens a device in the worker. The returned channel owns the worker from then on. */
   open(backend: BackendName, chosen: NativeDeviceInfo, request: OpenRequest, encoder: Encoder): Promise<WorkerChannel> {
-    const { maxPending } = request;
-    const opened = this.#next('opened', ({ channel, info, timeline, arena, address }) => {
-      this.#worker.off('message', this.#receive);
-      const link = workerLink(this.#worker);
-      return new WorkerChannel(this.#binding, link, encoder, { id: channel, backend, info, maxPending, timeline, arena, address });
-    });
-    this.#post({ type: 'open', backend, info: chosen, request });
-    return opened;
+    const make = (opened: Opened): WorkerChannel => new WorkerChannel(this.#binding, workerLink(this.#worker), encoder, opened);
+    return this.#open({ type: 'open', backend, info: chosen, request }, {}, make);
+  }
+
+  /** Opens a device in a process of its own. */
+  static async openApart(
+    binding: Binding,
+    backend: BackendName,
+    chosen: NativeDeviceInfo,
+    request: OpenRequest,
+    encoder: Encoder,
+  ): Promise<WorkerChannel> {
+    const { views, ...pages } = freshPages();
+    const { channel, file } = binding.remoteOpen(...views, ARENA_BYTES, request.maxPending);
+    try {
+      const child = startProcess(file);
+      const handle = new DeviceWorkerHandle(binding, child);
+      await handle.backends();
+      binding.remoteWatch(channel, child.pid as number);
+      const remote = { file: SHARED_FILE, channel };
+      const make = (opened: Opened): WorkerChannel => new ProcessChannel(binding, child, encoder, opened, request.launchTimeoutMs);
+      return await handle.#open({ type: 'open', backend, info: chosen, request, remote }, pages, make);
+    } catch (error) {
+      binding.remoteEnd(channel);
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
     this.#post({ type: 'close' });
     await this.#exited;
+  }
+
+  #open(message: Extract<ToWorker, { readonly type: 'open' }>, own: Partial<Pages>, make: Make): Promise<WorkerChannel> {
+    const { backend, request } = message;
+    const opened = this.#next('opened', ({ channel: id, info, timeline, arena, address }) => {
+      this.#worker.off('message', this.#receive);
+      return make({ id, backend, info, maxPending: request.maxPending, timeline, arena, address, ...own });
+    });
+    this.#post(message);
+    return opened;
   }
 
   #post(message: ToWorker): void {
@@ -115,6 +148,14 @@ function startWorker(): Worker {
     return new Worker(WORKER, OPTIONS);
   } catch (error) {
     throw notStarted(error);
+  }
+}
+
+function startProcess(file: number): DeviceProcess {
+  try {
+    return new DeviceProcess(file);
+  } catch (error) {
+    throw notStarted(error, "device's process");
   }
 }
 

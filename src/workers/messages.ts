@@ -23,11 +23,26 @@ export interface OpenRequest {
   readonly seed: number;
   /** The folder of kernels that were built ahead of time. */
   readonly images: string | undefined;
+  readonly isolation: 'thread' | 'process';
+  /** Of a device in a process of its own: after so long without progress the process ends itself; 0: never. */
+  readonly launchTimeoutMs: number;
+}
+
+/** For a device in a process of its own: the descriptor of the memory that it shares with its owner, and the number of its channel. */
+export interface RemotePlace {
+  readonly file: number;
+  readonly channel: number;
 }
 
 export type ToWorker =
   /** Follows 'enumerated'; 'close' follows instead if no device is opened. */
-  | { readonly type: 'open'; readonly backend: BackendName; readonly info: NativeDeviceInfo; readonly request: OpenRequest }
+  | {
+      readonly type: 'open';
+      readonly backend: BackendName;
+      readonly info: NativeDeviceInfo;
+      readonly request: OpenRequest;
+      readonly remote?: RemotePlace;
+    }
   /** `module`: the number that an earlier 'module' message chose, for a kernel of that module. */
   | { readonly type: 'build'; readonly handle: number; readonly build: Build; readonly module: number | undefined }
   | { readonly type: 'module'; readonly module: number; readonly build: BuildSpec }
@@ -37,6 +52,15 @@ export type ToWorker =
       readonly handle: number;
       readonly buffer: ArrayBufferLike;
       readonly byteOffset: number;
+      readonly byteLength: number;
+      readonly isLocked: boolean;
+    }
+  /** The same to a process, for memory that is a part of the arena or of the file behind it. */
+  | {
+      readonly type: 'registerShared';
+      readonly handle: number;
+      readonly offset: number;
+      readonly isInArena: boolean;
       readonly byteLength: number;
       readonly isLocked: boolean;
     }

@@ -47,14 +47,18 @@ export class WorkerChannel implements Channel {
   readonly arena: GrowableSharedBuffer;
   readonly address: DeviceAddress;
   readonly recorder: ChannelRecorder = {
-    start: (most, times) => this.#binding.startRecording(this.id, most, times),
-    stop: () => this.#binding.stopRecording(this.id),
-    take: (into) => this.#binding.takeTimes(this.id, into),
+    start: (most, times) => this.binding.startRecording(this.id, most, times),
+    stop: () => this.binding.stopRecording(this.id),
+    take: (into) => this.binding.takeTimes(this.id, into),
   };
   onLost: ((error: DeviceLostError) => void) | undefined = undefined;
-  readonly #binding: Binding;
+  protected readonly binding: Binding;
   readonly #link: ControlLink;
   readonly #requests: WorkerRequests;
+  readonly isApart: boolean = false;
+  get hungStream(): number | undefined {
+    return undefined;
+  }
   #lastAsked = 0;
   readonly #exited: Promise<void>;
   /** Resolves when this thread has nothing to do with the device any more. */
@@ -62,7 +66,7 @@ export class WorkerChannel implements Channel {
   #tellEnded: () => void = () => undefined;
   #state: 'open' | 'closing' | 'closed' = 'open';
   /** Why the device ended. Meaningful in state 'closed'. */
-  #reason: 'closed' | 'worker-exit' = 'closed';
+  protected reason: 'closed' | 'worker-exit' = 'closed';
   /** The thread that opened a shared device closes it. */
   #isOwnerClosing = false;
   #holds = 0;
@@ -76,10 +80,13 @@ export class WorkerChannel implements Channel {
     this.timeline = opened.timeline;
     this.arena = opened.arena;
     this.encoder = encoder;
-    this.#binding = binding;
+    this.binding = binding;
     this.address = opened.address;
     this.#link = link;
-    this.#requests = new WorkerRequests(this.#device, (message) => this.#post(message));
+    this.#requests = new WorkerRequests(
+      () => ({ device: this.device, isApart: this.isApart }),
+      (message) => this.post(message),
+    );
     binding.attach(this.id, link.isShared);
     this.ended = new Promise((resolve) => {
       this.#tellEnded = resolve;
@@ -101,68 +108,68 @@ export class WorkerChannel implements Channel {
   submit(bytes: number): number {
     const { encoder } = this;
     encoder.call(this.id, bytes);
-    this.#binding.submit();
+    this.binding.submit();
     return encoder.answer;
   }
 
   arm(stream: number, ticket: number): boolean {
-    return this.#binding.arm(this.id, stream, ticket);
+    return this.binding.arm(this.id, stream, ticket);
   }
 
   failures(stream: number, from: number, count: number): FailurePart {
-    return this.#binding.failures(this.id, stream, from, count);
+    return this.binding.failures(this.id, stream, from, count);
   }
 
   reported(stream: number, through: number): void {
-    this.#binding.reported(this.id, stream, through);
+    this.binding.reported(this.id, stream, through);
   }
 
   reportedOf(handle: number, offset: number, bytes: number): void {
-    this.#binding.reportedOf(this.id, handle, offset, bytes);
+    this.binding.reportedOf(this.id, handle, offset, bytes);
   }
 
   hasTransformLibrary(): boolean {
-    return this.backend === 'cuda' && this.#binding.hasCufft();
+    return this.backend === 'cuda' && this.binding.hasCufft();
   }
 
   loss(): DeviceLoss | undefined {
-    return this.#binding.loss(this.id);
+    return this.binding.loss(this.id);
   }
 
   stats(): ChannelStats {
-    return this.#binding.stats(this.id);
+    return this.binding.stats(this.id);
   }
 
   reserveHandles(kind: HandleKind, count: number): number {
-    return this.#binding.reserveHandles(this.id, kind, count);
+    return this.binding.reserveHandles(this.id, kind, count);
   }
 
   defineGraph(handle: number, definition: Uint8Array): void {
-    this.#binding.defineGraph(this.id, handle, definition);
+    this.binding.defineGraph(this.id, handle, definition);
   }
 
   reserveStream(): number {
-    return this.#binding.reserveStream(this.id);
+    return this.binding.reserveStream(this.id);
   }
 
   pendingPoints(): readonly number[] {
-    return this.#binding.pendingPoints(this.id);
+    return this.binding.pendingPoints(this.id);
   }
 
   lastTicket(stream: number): number {
-    return this.#binding.lastTicket(this.id, stream);
+    return this.binding.lastTicket(this.id, stream);
   }
 
   build(handle: number, build: Build, module?: number): Promise<BuildReport> {
-    return this.#request(handle, { type: 'build', handle, build, module });
+    return this.request(handle, { type: 'build', handle, build, module });
   }
 
   loadModule(module: number, build: BuildSpec): Promise<ModuleReport> {
-    return this.#request(module, { type: 'module', module, build });
+    return this.request(module, { type: 'module', module, build });
   }
 
   bindVariable(handle: number, variable: VariableSpec): Promise<void> {
-    return this.#request(handle, { type: 'variable', handle, variable });
+    return this.request(handle, { type: 'variable', handle, variable });
   }
 
   get isBinding(): boolean {
@@ -170,74 +177,74 @@ export class WorkerChannel implements Channel {
   }
 
   reserveFailure(): number {
-    return this.#binding.reserveFailure();
+    return this.binding.reserveFailure();
   }
 
   register(handle: number, buffer: ArrayBufferLike, byteOffset: number, byteLength: number, isLocked: boolean): void {
     const moved = types.isArrayBuffer(buffer) ? [buffer] : [];
     if (types.isSharedArrayBuffer(buffer) && buffer !== this.arena) this.#count(buffer);
-    this.#post({ type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
+    this.post({ type: 'register', handle, buffer, byteOffset, byteLength, isLocked }, moved);
   }
 
   mapHost(buffer: SharedArrayBuffer, arenaOffset: number): boolean {
     const { byteLength } = buffer;
-    if (!this.#binding.mapHost(new Uint8Array(buffer, 0, byteLength), new Uint8Array(this.arena, arenaOffset, byteLength))) return false;
+    if (!this.binding.mapHost(new Uint8Array(buffer, 0, byteLength), new Uint8Array(this.arena, arenaOffset, byteLength))) return false;
     this.#count(buffer);
     return true;
   }
 
   copyHost(target: Uint8Array, source: Uint8Array): void {
-    this.#binding.copyHost(target, source);
+    this.binding.copyHost(target, source);
   }
 
   copyHostApart(target: Uint8Array, source: Uint8Array): Promise<void> {
-    return this.#binding.copyHostApart(target, source);
+    return this.binding.copyHostApart(target, source);
   }
 
   adviseHugePages(bytes: Uint8Array): void {
-    this.#binding.adviseHugePages(bytes);
+    this.binding.adviseHugePages(bytes);
   }
 
   unmapHost(buffer: SharedArrayBuffer): boolean {
-    return this.#binding.unmapHost(new Uint8Array(buffer, 0, buffer.byteLength));
+    return this.binding.unmapHost(new Uint8Array(buffer, 0, buffer.byteLength));
   }
 
   lend(handle: number, byteLength: number): void {
-    this.#post({ type: 'lend', handle, byteLength });
+    this.post({ type: 'lend', handle, byteLength });
   }
 
   collect(handle: number): Promise<ArrayBuffer> {
-    return this.#request(handle, { type: 'collect', handle });
+    return this.request(handle, { type: 'collect', handle });
   }
 
   ask<K extends ControlName>(name: K, ...args: Parameters<ControlCalls[K]>): Promise<ReturnType<ControlCalls[K]>> {
     const id = ++this.#lastAsked;
-    return this.keepAlive(this.#request(id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
+    return this.keepAlive(this.request(id, { type: 'ask', id, name, args })) as Promise<ReturnType<ControlCalls[K]>>;
   }
 
   locate(kernel: number, places: FaultPlaces): Promise<FaultSource> {
     const id = ++this.#lastAsked;
-    return this.keepAlive(this.#request(id, { type: 'locate', id, handle: kernel, places }));
+    return this.keepAlive(this.request(id, { type: 'locate', id, handle: kernel, places }));
   }
 
   releaseHold(stream: number, ticket: number): void {
-    this.#binding.releaseHold(this.id, stream, ticket);
+    this.binding.releaseHold(this.id, stream, ticket);
   }
 
   failExternal(stream: number, ticket: number): void {
-    this.#binding.failExternal(this.id, stream, ticket);
+    this.binding.failExternal(this.id, stream, ticket);
   }
 
   readyExternal(stream: number): number {
-    return this.#binding.readyExternal(this.id, stream);
+    return this.binding.readyExternal(this.id, stream);
   }
 
   enterContext(): bigint {
-    return this.#binding.enterContext(this.id);
+    return this.binding.enterContext(this.id);
   }
 
   leaveContext(): void {
-    this.#binding.leaveContext(this.id);
+    this.binding.leaveContext(this.id);
   }
 
   collectGarbage(): void {
@@ -245,23 +252,23 @@ export class WorkerChannel implements Channel {
   }
 
   weigh(bytes: number): void {
-    this.#binding.adjustExternalMemory(Math.abs(bytes), bytes > 0);
+    this.binding.adjustExternalMemory(Math.abs(bytes), bytes > 0);
   }
 
   streamHandle(stream: number): bigint | undefined {
-    return this.#binding.streamHandle(this.id, stream);
+    return this.binding.streamHandle(this.id, stream);
   }
 
   isPeerGranted(ordinal: number, what: PeerWhat): boolean {
-    return this.#binding.isPeerGranted(this.id, ordinal, what === PeerWhat.POOL);
+    return this.binding.isPeerGranted(this.id, ordinal, what === PeerWhat.POOL);
   }
 
   memoryAddress(handle: number): bigint | undefined {
-    return this.#binding.memoryAddress(this.id, handle);
+    return this.binding.memoryAddress(this.id, handle);
   }
 
   unregister(handle: number): Promise<void> {
-    return this.#request(handle, { type: 'unregister', handle });
+    return this.request(handle, { type: 'unregister', handle });
   }
 
   async keepAlive<T>(promise: Promise<T>): Promise<T> {
@@ -276,7 +283,7 @@ export class WorkerChannel implements Channel {
   async close(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'closing';
-      this.#post({ type: this.#link.isShared ? 'leave' : 'close' });
+      this.post({ type: this.#link.isShared ? 'leave' : 'close' });
     }
     await this.keepAlive(this.#exited);
   }
@@ -285,7 +292,7 @@ export class WorkerChannel implements Channel {
     const { isShared } = this.#link;
     if (this.#state !== 'closed') {
       this.#state = 'closing';
-      this.#post({ type: isShared ? 'leave' : 'destroy' });
+      this.post({ type: isShared ? 'leave' : 'destroy' });
     }
     // The timer keeps the event loop alive.
     let timer: NodeJS.Timeout | undefined;
@@ -295,7 +302,7 @@ export class WorkerChannel implements Channel {
     const gaveUp = await Promise.race([this.#exited, isLate]);
     clearTimeout(timer);
     if (gaveUp !== true) return undefined;
-    const streams = this.#binding.busyStreams(this.id);
+    const streams = this.binding.busyStreams(this.id);
     this.#end(undefined);
     // The worker's environment ends without waiting for kernels, but the worker may be in a driver call that waits.
     this.#link.unref();
@@ -308,20 +315,20 @@ export class WorkerChannel implements Channel {
   #count(buffer: SharedArrayBuffer): void {
     if (counted.has(buffer)) return;
     counted.add(buffer);
-    this.#binding.countShared(buffer, buffer.byteLength);
+    this.binding.countShared(buffer, buffer.byteLength);
   }
 
-  #request<M extends Request>(id: number, message: M): Promise<Answers[M['type']]> {
+  protected request<M extends Request>(id: number, message: M): Promise<Answers[M['type']]> {
     // A worker that has ended answers nothing.
-    if (this.#state === 'closed') return Promise.reject(this.#endedError(undefined));
+    if (this.#state === 'closed') return Promise.reject(this.errorOfEnd(undefined));
     return this.#requests.request(id, message);
   }
 
-  #post(message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
+  protected post(message: ToWorker, moved: readonly ArrayBuffer[] = []): void {
     this.#link.post(message, moved);
   }
 
-  get #device(): string {
+  protected get device(): string {
     return `${this.backend}:${this.info.ordinal}`;
   }
 
@@ -339,8 +346,8 @@ export class WorkerChannel implements Channel {
   endedError(): DeviceLostError {
     // A message that has arrived and was not read yet may say why the device ended.
     for (const message of this.#link.waiting()) this.#receive(message);
-    if (this.#state === 'open') this.#reason = 'worker-exit';
-    return this.#endedError(undefined);
+    if (this.#state === 'open') this.reason = 'worker-exit';
+    return this.errorOfEnd(undefined);
   }
 
   /** Rejects everything pending: the worker has ended, or is about to end. */
@@ -348,22 +355,22 @@ export class WorkerChannel implements Channel {
     if (this.#state === 'closed') return;
     const wasAsked = this.#state === 'closing';
     this.#state = 'closed';
-    this.#reason = wasAsked ? 'closed' : 'worker-exit';
-    const error = this.#endedError(cause);
+    this.reason = wasAsked ? 'closed' : 'worker-exit';
+    const error = this.errorOfEnd(cause);
     if (!wasAsked) this.onLost?.(error);
     this.#requests.end(error);
-    this.#binding.detach(this.id);
+    this.binding.detach(this.id);
     this.#tellEnded();
   }
 
-  #endedError(cause: unknown): DeviceLostError {
-    const device = this.#device;
-    if (this.#link.isShared && this.#reason === 'worker-exit') {
+  protected errorOfEnd(cause: unknown): DeviceLostError {
+    const device = this.device;
+    if (this.#link.isShared && this.reason === 'worker-exit') {
       const what = this.#isOwnerClosing ? `was closed by the thread that opened it` : `is lost: the thread that opened it ended`;
       const reason = this.#isOwnerClosing ? 'closed' : 'worker-exit';
       return new DeviceLostError('ERR_MILLRACE_LOST', `Device ${device} ${what}.`, reason, { device, cause });
     }
-    const message = this.#reason === 'closed' ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
-    return new DeviceLostError('ERR_MILLRACE_LOST', message, this.#reason, { device, cause });
+    const message = this.reason === 'closed' ? `Device ${device} is closed.` : `The worker of device ${device} ended.`;
+    return new DeviceLostError('ERR_MILLRACE_LOST', message, this.reason, { device, cause });
   }
 }

@@ -26,8 +26,13 @@ interface Settling {
   reject(error: Error): void;
 }
 
+interface DeviceFacts {
+  readonly device: string;
+  readonly isApart: boolean;
+}
+
 export class WorkerRequests {
-  readonly #device: string;
+  readonly #device: () => DeviceFacts;
   readonly #send: (message: ToWorker) => void;
   readonly #pending: Record<Kind, Map<number, Settling>> = {
     build: new Map(),
@@ -39,8 +44,8 @@ export class WorkerRequests {
     locate: new Map(),
   };
 
-  /** `device`: the name of the device in errors. `send` posts a message to the worker. */
-  constructor(device: string, send: (message: ToWorker) => void) {
+  /** `device`: for errors. `send` posts a message to the worker. */
+  constructor(device: () => DeviceFacts, send: (message: ToWorker) => void) {
     this.#device = device;
     this.#send = send;
   }
@@ -110,7 +115,7 @@ export class WorkerRequests {
   }
 
   #reject(kind: Kind, id: number, { error }: Extract<FromWorker, { readonly error: unknown }>): true {
-    this.#take(kind, id)?.reject(decodeError(error, { device: this.#device }));
+    this.#take(kind, id)?.reject(decodeError(error, this.#device()));
     return true;
   }
 

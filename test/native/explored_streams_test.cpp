@@ -5,6 +5,7 @@
 #include "no_kernel_failures.h"
 #include "runtime/doorbell.h"
 #include "runtime/quick_mutex.h"
+#include "runtime/remote/shared_block.h"
 #include "runtime/stream_state.h"
 
 namespace explorer {
@@ -151,6 +152,30 @@ MR_TEST(ABellWakesAThreadThatGoesToSleep) {
     }
     Join(first);
     Join(second);
+  });
+}
+
+// One rings as the owner of a device in another process does.
+MR_TEST(ASharedBellWakesAThreadThatGoesToSleep) {
+  ExpectNoneFails({.switches = 4, .delays = 3}, [] {
+    Bell bell;
+    std::atomic<uint32_t> word{0};
+    bell.Share(word);
+    std::atomic<int> work{0};
+    Window window;
+    const uint32_t inside = Spawn("inside", [&] {
+      work.fetch_add(1, std::memory_order_relaxed);
+      bell.Ring();
+    });
+    const uint32_t outside = Spawn("outside", [&] {
+      work.fetch_add(1, std::memory_order_relaxed);
+      remote::RingIfSleeping(word);
+    });
+    for (int seen = 0; seen < 2; seen = work.load(std::memory_order_acquire)) {
+      bell.Sleep([&] { return work.load(std::memory_order_acquire) != seen; });
+    }
+    Join(inside);
+    Join(outside);
   });
 }
 

@@ -118,9 +118,9 @@ describe('the packed files', () => {
     const entries = ['', 'ops/', 'queue/', 'recording/', 'testing/'];
     const bundles = ['shared.cjs', ...entries.map((entry) => `${entry}library.cjs`)];
     const named = entries.flatMap((entry) => [`${entry}index.js`, `${entry}index.cjs`]);
-    const workers = ['cpu-task', 'device-builds', 'device-timers', 'device-worker', 'machine-report'].map((name) => `workers/${name}.cjs`);
+    const devices = ['builds', 'host', 'process', 'timers', 'worker'].map((name) => `workers/device-${name}.cjs`);
     const declarations = ['api', ...entries.map((entry) => `${entry}index`)].flatMap((name) => [`${name}.d.ts`, `${name}.d.cts`]);
-    const dist = [...bundles, ...workers]
+    const dist = [...bundles, 'workers/cpu-task.cjs', ...devices, 'workers/machine-report.cjs']
       .flatMap((name) => [name, `${name}.map`])
       .concat(named, declarations, 'acorn.cjs', 'recording/page.html', 'package-identity', 'THIRD-PARTY-LICENSES');
     expect(new Set(others.map((file) => file.replace(/-[\w-]{8}\.cjs/, '.cjs')))).toEqual(

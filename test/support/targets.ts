@@ -44,6 +44,13 @@ const ON_CPU: Target = {
   },
 };
 
+/** The CPU device in a process of its own. */
+const ISOLATED: Target = {
+  ...ON_CPU,
+  name: 'cpu, isolated',
+  open: (options) => openDevice('cpu', { isolation: 'process', ...options }),
+};
+
 async function twoCpus(): Promise<Target> {
   const { CPU_DEVICES } = await import('./two-cpu-devices.js');
   return {
@@ -124,6 +131,7 @@ function clang(): Found {
 
 const TARGETS: Readonly<Record<string, () => Found | Promise<Found>>> = {
   cpu: () => [ON_CPU],
+  isolated: () => [ISOLATED],
   'two-cpu': async () => [await twoCpus()],
   seeded,
   'fake-cuda': async () => (FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : [await fakeCuda()]),

@@ -224,7 +224,7 @@ describe('imports of src/', () => {
 
   // Node keeps the failure of an import for the life of the thread: one that fails while no file descriptor is free would fail every later build.
   // In the bundle, the one late import is a `require`, whose failure is not kept.
-  const LATE = ['workers/cpu-task.ts', 'workers/device-worker.ts'];
+  const LATE = ['workers/cpu-task.ts', 'workers/host.ts'];
   test('the worker of a device imports nothing late but what its builds need', () => {
     const reached = new Set(sources.filter((file) => /^(toolchain|workers|compiler|cuda-cpp)\//.test(file)));
     for (const file of reached) {
@@ -234,15 +234,16 @@ describe('imports of src/', () => {
     const code = (file: string): string => read(`src/${file}`).replace(/^\s*(?:\/\/|\/?\*).*$/gm, '');
     expect([...reached].filter((file) => /\bimport\s*\(/.test(code(file)))).toEqual(LATE);
     // The bundles hold the packages, too.
-    for (const bundle of ['device-worker', 'device-builds']) {
+    for (const bundle of ['device-worker', 'device-host', 'device-process', 'device-builds']) {
       expect(read(`dist/workers/${bundle}.cjs`).match(/^(?!\s*(?:\/\/|\*)).*\bimport\(.*$/gm)).toBeNull();
     }
   });
 
   test('opening a device loads none of the compiler of kernels', () => {
     expect(read('dist/workers/device-builds.cjs')).toContain('KernelBuilder');
-    expect(read('dist/workers/device-worker.cjs')).not.toContain('KernelBuilder');
-    expect(read('dist/workers/device-worker.cjs').length).toBeLessThan(100_000);
+    const opening = ['worker', 'process', 'host'].map((name) => read(`dist/workers/device-${name}.cjs`)).join('');
+    expect(opening).not.toContain('KernelBuilder');
+    expect(opening.length).toBeLessThan(100_000);
   });
 
   // Fake timers of a program's tests replace the global ones.

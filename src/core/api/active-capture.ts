@@ -10,6 +10,7 @@ import { isPromiseLike } from '../base/promise-like.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { Timeline } from '../timeline/timeline.js';
+import { refuseJoining } from '../device/apart.js';
 
 /** What a capture asks of a stream. */
 interface CapturedStream {
@@ -97,6 +98,7 @@ function join({ label, session, streams }: ActiveCapture, stream: CapturedStream
   stream.checkOpen();
   const { core, timeline } = stream;
   for (const { core: first } of streams.keys()) {
+    refuseJoining(first, core, 'A graph of several devices');
     if (first.channel.backend === core.channel.backend) continue;
     const what = `stream ${timeline.label} of device ${core.name} cannot join it: a graph runs on devices of one backend (${first.channel.backend})`;
     throw new CaptureError(`Graph ${label} is being captured: ${what}.`, 'unsupported-node', { device: core.name, stream: timeline.label });

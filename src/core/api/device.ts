@@ -44,6 +44,7 @@ import { Stream } from './stream.js';
 import { type DeviceTelemetry, Telemetry, TelemetryTicks } from './telemetry.js';
 import type { LinearTextureOptions, TextureDType, TextureOptions } from './texture-options.js';
 import type { Texture } from './texture.js';
+import { refuseApart } from '../device/apart.js';
 
 /** NVML's own values change about once a second. */
 const TELEMETRY_MS = 1000;
@@ -182,6 +183,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     if (arguments.length > 2) refuseSurplus('wrapStream', arguments, 2);
     this.#checkOpen();
     checkWrappable(this.info, handle);
+    refuseApart(this.core, 'A handle of the driver');
     return this.context.wrapStream(this, handle, opts.label, opts.owner);
   }
 
@@ -314,6 +316,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   share(): DeviceToken {
     this.#checkOpen();
     const { core, context } = this;
+    refuseApart(core, 'Use by other threads');
     return deviceToken({ device: core.name, address: core.channel.address, ordering: context.owner.ordering });
   }
 

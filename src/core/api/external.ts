@@ -3,6 +3,7 @@
 import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
+import { refuseApart } from '../device/apart.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot } from '../graphs/slots.js';
@@ -52,6 +53,7 @@ export function submitExternal(site: StreamContext, opts: ExternalOptions, fn: u
   checkHoldTime(timeoutMs, 'an external function');
   const { core, timeline } = site;
   const uses = usesOf(core, reads, writes);
+  if (timeline.recording === undefined) refuseApart(core, 'A function with pointers and handles');
   const { encoder } = core;
   const record = core.tracker.begin(site);
   for (const { name: argument, array, isRead, isWrite } of uses) record.add(array.storage, ...array.byteRange, isWrite, isRead, argument);

@@ -2,6 +2,7 @@
 // Thread: owner.
 import { Access, MemorySpace, PeerWhat } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo } from '../base/arguments.js';
+import { refuseJoining } from '../device/apart.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot } from '../graphs/slots.js';
@@ -61,6 +62,7 @@ export function elsewhereArgs(
   const { storage, byteOffset: start, byteLength: bytes } = array;
   const over = storage.core.refuseIfOver();
   if (over !== undefined) throw over;
+  refuseJoining(core, storage.core, `A launch with argument ${name} of kernel ${plan.name}`);
   if (array instanceof PinnedArray) checkPinned(core, array, what, name);
   else checkGrant(site, array, what, name);
   checkFits(array, param, plan);

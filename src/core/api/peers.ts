@@ -8,6 +8,7 @@ import { UnsupportedError } from '../base/errors.js';
 import type { Device } from './device.js';
 import { revokingKey } from './launch-elsewhere.js';
 import { checkOpenDevice, type DeviceLike } from './open-devices.js';
+import { refuseJoining } from '../device/apart.js';
 
 /** How long `revoke` waits for kernels of other threads before it asks again. */
 const BUSY_MS = 1;
@@ -90,6 +91,7 @@ export class PeerAccess {
     const which = whatOf(what);
     const own = this.#device.core;
     if (core === own) return { canGrant: true, isGranted: true };
+    refuseJoining(core, own, 'Access of another device');
     if (core.channel.backend !== own.channel.backend) return { canGrant: false, isGranted: false };
     return own.channel.ask('peerState', core.info.ordinal, which);
   }

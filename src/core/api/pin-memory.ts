@@ -6,6 +6,7 @@ import { badArgument, show } from '../base/arguments.js';
 import { plainView } from '../base/buffers.js';
 import { checkHostBytes } from '../base/host-bytes.js';
 import { StateError } from '../base/errors.js';
+import { refuseApart } from '../device/apart.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { dtypeOfHost, type HostArray, type HostOf } from '../elements/dtype.js';
 import { Storage } from '../memory/storage.js';
@@ -28,6 +29,7 @@ export function pinExisting(core: DeviceCore, data: unknown): PinnedArray {
     const message = `The memory to pin is already page-locked for device ${core.name}, or copies that use it have not finished.`;
     throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
   }
+  refuseApart(core, 'The use of memory that the library did not make');
   // Zero bytes have no page to lock.
   const block = byteLength === 0 ? core.arena.takePinned(0) : core.arena.adopt(buffer, byteOffset, byteLength, true);
   const storage = new Storage(MemorySpace.HOST, block.handle, block.handleOffset, byteLength, core);

@@ -3,12 +3,14 @@
 // A token names the memory and the last record of each stream that the sharing thread used it in.
 // Thread: owner.
 import type { DType } from '../elements/dtype.js';
+import { refuseApart } from '../device/apart.js';
 import { type ArrayToken, arrayToken } from '../memory/array-token.js';
 import type { StridedArray } from './strided-array.js';
 
 /** `array.share`. */
 export function shareArray<D extends DType>(array: StridedArray<D>): ArrayToken<D> {
   const { core, dtype, shape, storage, byteOffset, isContiguous } = array;
+  refuseApart(core, 'Use by other threads');
   storage.whenUsed?.();
   storage.isExposed = true;
   const uses = [];

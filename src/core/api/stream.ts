@@ -27,6 +27,7 @@ import type { DeviceContext } from './device-context.js';
 import { DeviceEvent } from './event.js';
 import type { Graph } from './graph.js';
 import { Recorder } from './recorder.js';
+import { refuseApart } from '../device/apart.js';
 
 /** The result of a synchronous function. */
 type NotAsync<R> = R extends PromiseLike<unknown> ? never : R;
@@ -123,17 +124,12 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   get nativeHandle(): bigint {
     this.checkOpen();
     this.#refuseInCapture('unsupported-node', 'work submitted to its driver handle would not be captured');
+    refuseApart(this.core, 'A handle of the driver');
     const handle = this.core.channel.streamHandle(this.timeline.slot);
-    if (handle === undefined)
-      throw new StateError(
-        'ERR_MILLRACE_STATE',
-        `Device ${this.core.name} has not created stream ${this.label} yet: await an operation of the stream first.`,
-        {
-          device: this.core.name,
-          stream: this.label,
-        },
-      );
-    return handle;
+    if (handle !== undefined) return handle;
+    const [device, stream] = [this.core.name, this.label];
+    const message = `Device ${device} has not created stream ${stream} yet: await an operation of the stream first.`;
+    throw new StateError('ERR_MILLRACE_STATE', message, { device, stream });
   }
 
   // ── progress ──

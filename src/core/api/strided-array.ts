@@ -12,6 +12,7 @@ import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
+import { refuseApart } from '../device/apart.js';
 
 /** A strided range of device memory. DeviceArray is its only subclass. */
 export abstract class StridedArray<D extends DType = DType> implements Disposable {
@@ -105,6 +106,7 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
    */
   get nativePointer(): bigint {
     this.checkUsable();
+    refuseApart(this.core, 'A pointer');
     this.storage.whenUsed?.();
     this.storage.isExposed = true;
     const address = this.core.channel.memoryAddress(this.storage.handle);

@@ -1,3 +1,4 @@
+// More than 400 lines: one class for each way in which a call can fail.
 // Every error of the library. A class exists only where callers need to distinguish it; `code` names the broken rule.
 //
 // `instanceof` checks a brand, so that it also works between two installs of the library in one process. postMessage loses the
@@ -10,6 +11,7 @@ interface Facts {
   readonly operation?: OperationInfo | undefined;
   readonly driverStatus?: number | undefined;
   readonly cause?: unknown;
+  readonly isApart?: boolean;
 }
 
 const BRAND: unique symbol = Symbol.for('millrace.errors') as never;
@@ -313,8 +315,8 @@ export class WaitTimeoutError extends MillraceError {
 }
 
 /**
- * Why a device was lost: 'closed' by `destroy` or `close`, 'fault' in the driver or a kernel, 'worker-exit' if its worker thread ended,
- * 'hung' if it was destroyed and a kernel kept running.
+ * Why a device was lost: 'closed' by `destroy` or `close`, 'fault' in the driver or a kernel, 'worker-exit' if its worker thread or its
+ * process ended, 'hung' if it was destroyed and a kernel kept running.
  */
 export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
 
@@ -328,9 +330,9 @@ export class DeviceLostError extends MillraceError {
   constructor(code: string, message: string, reason: LostReason, facts: Facts = {}) {
     super(code, message, facts);
     this.reason = reason;
-    // On a GPU, a fault corrupts the process's context, and a kernel that hangs keeps the GPU; on a CPU device it keeps a thread.
-    const isKept = (reason === 'hung' || reason === 'fault') && facts.device?.startsWith('cpu') !== true;
-    this.restartNeeds = isKept ? 'process' : 'reopen';
+    // On a GPU, a fault corrupts the context of its process, and a kernel that hangs keeps the GPU; on a CPU device it keeps a thread.
+    const isOfGpu = (reason === 'hung' || reason === 'fault') && facts.device?.startsWith('cpu') !== true;
+    this.restartNeeds = isOfGpu && facts.isApart !== true ? 'process' : 'reopen';
   }
 }
 

@@ -52,6 +52,8 @@ export interface Channel {
   readonly id: number;
   readonly backend: BackendName;
   readonly info: NativeDeviceInfo;
+  /** Its device is in another process: other devices and threads of this one, and code with pointers, do not reach it. */
+  readonly isApart: boolean;
   /** The most unissued records that the device holds. */
   readonly maxPending: number;
   /** Encodes the record that `submit` submits. */
@@ -164,6 +166,8 @@ export interface Channel {
 
   /** Why the device is gone, if its worker or the thread that opened it ended. */
   endedError(): DeviceLostError;
+  /** The stream whose work did not end in time, so that the device's process ended itself. */
+  readonly hungStream?: number | undefined;
   /** Called at most once, when the worker ends without a request. */
   onLost: ((error: DeviceLostError) => void) | undefined;
   /** Keeps the process alive until `promise` settles, for awaited promises without a ticket. */

@@ -13,6 +13,7 @@ import { type FailingPart, hasFailed } from '../timeline/failures.js';
 import type { StreamRecording, Timeline } from '../timeline/timeline.js';
 import { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan, End } from './copy-plan.js';
+import { refuseJoining } from '../device/apart.js';
 import { probePeer } from './peer-route-probe.js';
 import { type Elements, isOnDevice, type Region } from './memory-region.js';
 import { MultiStepCopy, submitArrange, submitMove } from './multi-step-copy.js';
@@ -101,6 +102,8 @@ export function copyToHost(
 /** Copies elements between two regions. The copy behaves like one operation of the given stream. */
 export function submitCopy(site: StreamContext, dst: Region, src: Region, elements: Elements, label: string | undefined): Moved {
   const [to, from] = [dst.storage.core, src.storage.core];
+  refuseJoining(to, from, 'A copy between devices');
+  refuseJoining(site.core, to, 'A copy in a stream of another device');
   if (isOnDevice(dst) && isOnDevice(src)) probePeer(to, from);
   const isFlat = dst.strides === undefined && src.strides === undefined;
   const isInside = to === from && isOnDevice(dst) && isOnDevice(src);

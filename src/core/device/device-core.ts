@@ -23,7 +23,7 @@ import type { CompletionPolling } from '../waits/completion-polling.js';
 import { ArrayKinds } from '../kernels/array-kinds.js';
 import { HandleTable, type Reach } from './handles.js';
 import { HostArena } from './host-arena.js';
-import { hungError } from './hung-device.js';
+import { hungApart, hungError } from './hung-device.js';
 import { InternalStreams, type StreamPurpose } from './internal-streams.js';
 import { PeerUsers } from './peer-users.js';
 import { RetiredHandles } from './retired-handles.js';
@@ -148,7 +148,10 @@ export class DeviceCore implements FreeingDevice {
     this.peerUsers = new PeerUsers(progress, this.lost);
     // With a subscriber of `errors$`, the check keeps the process alive while work is unfinished.
     this.errors.onChange = () => (this.errors.isAwaited ? this.#check?.ref() : this.#check?.unref());
-    channel.onLost = (error) => this.lose(error);
+    channel.onLost = (error) => {
+      const { hungStream } = channel;
+      this.lose(hungStream === undefined ? error : hungApart(error, this.timelines, hungStream));
+    };
   }
 
   // ── submission ──
@@ -237,11 +240,12 @@ export class DeviceCore implements FreeingDevice {
     // The thread that had the device open has ended, and the device is not at fault. The status may arrive before the exit event.
     const hasWorkerEnded = loss.status === Status.STATE;
     if (hasWorkerEnded) return this.channel.endedError();
-    const again = this.name.startsWith('cpu') ? 'openDevice gives a new one' : 'only a new process can open it again';
+    const { isApart } = this.channel;
+    const again = isApart || this.name.startsWith('cpu') ? 'openDevice gives a new one' : 'only a new process can open it again';
     const { driverStatus } = loss;
     const how = driverStatus === 0 ? 'one of its operations faulted, and its error says how' : 'one of its operations or calls faulted';
     const message = `Device ${this.name} is lost${driverErrorIn(driverStatus)}: ${how}; ${again}.`;
-    return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name, driverStatus });
+    return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name, driverStatus, isApart });
   }
 
   lose(error: DeviceLostError): void {

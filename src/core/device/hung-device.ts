@@ -8,6 +8,20 @@ import type { Timeline } from '../timeline/timeline.js';
 /** `destroy` gives up on operations that still run after this time. */
 export const DESTROY_MS = 5000;
 
+/** The same for a device whose process ended itself: `error` with the operation that did not end, if its stream is known. */
+export function hungApart(error: DeviceLostError, timelines: Iterable<Timeline>, slot: number): DeviceLostError {
+  const device = error.device as string;
+  for (const timeline of timelines) {
+    const operation = timeline.slot === slot ? timeline.log.at(timeline.deviceCompleted + 1) : undefined;
+    if (operation === undefined) continue;
+    const { kind, label, stream } = operation;
+    const what = `${kind} ${label ?? ''}`.trim();
+    const message = error.message.replace('it made', `${what} on stream ${stream} made`);
+    return new DeviceLostError(error.code, message, 'hung', { device, stream, operation, isApart: true });
+  }
+  return error;
+}
+
 /** `timelines`: the streams of the device. The error has the first operation that still runs; the message names all of them. */
 export function hungError(device: string, timelines: Iterable<Timeline>, still: StillRunning): DeviceLostError {
   const running: OperationInfo[] = [];

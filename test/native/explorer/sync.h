@@ -205,7 +205,7 @@ template <typename Word>
 long explored_syscall(long, Word* word, int operation, uint32_t value, const timespec* limit, void*, int) {
   Step("futex", word);
   Drain();
-  if (operation == FUTEX_WAKE_PRIVATE) {
+  if (operation == FUTEX_WAKE_PRIVATE || operation == FUTEX_WAKE) {
     WakeOne(word);
     return 0;
   }

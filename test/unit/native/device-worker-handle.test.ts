@@ -33,7 +33,17 @@ const open = (thread: DeviceWorkerHandle): Promise<unknown> =>
   thread.open(
     'cpu',
     { ordinal: 0 } as NativeDeviceInfo,
-    { maxPending: 1, isGuarded: false, memoryLimitBytes: 0, findsRaces: false, schedule: 0, seed: 2 ** 32, images: undefined },
+    {
+      maxPending: 1,
+      isGuarded: false,
+      memoryLimitBytes: 0,
+      findsRaces: false,
+      schedule: 0,
+      seed: 2 ** 32,
+      images: undefined,
+      isolation: 'thread',
+      launchTimeoutMs: 0,
+    },
     {} as Encoder,
   );
 
