@@ -140,7 +140,7 @@ export async function bundle() {
   for (const old of readdirSync(DIST)) if (old.startsWith('shared-')) rmSync(join(DIST, old));
   const place = `import { DIST_URL } from ${JSON.stringify(join(root, 'scripts/package-place.mjs'))};\n`;
   const entries = Object.fromEntries(
-    ['', 'ops/', 'queue/', 'recording/', 'testing/'].map((folder) => [`${folder}library`, join(DIST, folder, 'index.js')]),
+    ['', 'collectives/', 'ops/', 'queue/', 'recording/', 'testing/'].map((folder) => [`${folder}library`, join(DIST, folder, 'index.js')]),
   );
   // The import of the library takes 4 ms less than with acorn in it.
   await bundleOf({ acorn: 'acorn' }, [], { dir: DIST, format: 'cjs', entryFileNames: '[name].cjs', minify: true, sourcemap: false });
@@ -154,6 +154,7 @@ export async function bundle() {
     // In one file: V8 inlines no function that is reached through another file's exports, and a launch would take an eighth more instructions.
     codeSplitting: {
       groups: [
+        { name: 'ops', test: (id) => /^ops\//.test(relative(DIST, id)) },
         { name: 'core', test: (id) => /^(?:core|protocol)\//.test(relative(DIST, id)) },
         { name: 'language', test: (id) => /^compiler\/(?:diagnostics|language)\//.test(relative(DIST, id)) },
         { name: COMPILER, test: (id) => /^(?:cuda-cpp|compiler\/(?!definitions))/.test(relative(DIST, id)) },

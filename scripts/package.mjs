@@ -38,7 +38,7 @@ function packMain() {
   const listed = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' });
   if (listed.status !== 0) throw new Error(`npm pack: ${listed.stderr}`);
   for (const { path } of JSON.parse(listed.stdout)[0].files) cpSync(join(root, path), join(folder, path));
-  const entries = ['', 'ops/', 'queue/', 'recording/', 'testing/'].map((folder) => `${folder}index.d.ts`);
+  const entries = ['', 'collectives/', 'ops/', 'queue/', 'recording/', 'testing/'].map((folder) => `${folder}index.d.ts`);
   const declarations = joinDeclarations(join(root, 'dist'), entries);
   // A clone is not published, has scripts, and depends on no platform package, which need not exist yet.
   const { private: _private, scripts: _scripts, devDependencies: _tools, files: _files, binary: _binary, ...published } = manifest;

@@ -266,7 +266,15 @@ describe('imports of src/', () => {
       reached.add(file);
       for (const { target } of graph.get(file) ?? []) if (target.startsWith('.')) visit(resolve(file, target));
     };
-    for (const entry of ['index.ts', 'ops/index.ts', 'queue/index.ts', 'recording/index.ts', 'testing/index.ts', 'cli/main.ts'])
+    for (const entry of [
+      'index.ts',
+      'collectives/index.ts',
+      'ops/index.ts',
+      'queue/index.ts',
+      'recording/index.ts',
+      'testing/index.ts',
+      'cli/main.ts',
+    ])
       visit(entry);
     expect(sources.filter((file) => !reached.has(file))).toEqual([]);
   });

@@ -1,0 +1,73 @@
+// What a communicator offers, whatever joins its ranks.
+import type { DeviceArray } from '../core/api/array.js';
+import type { Device } from '../core/api/device.js';
+import type { Stream } from '../core/api/stream.js';
+import type { DType } from '../core/elements/dtype.js';
+import type { Operation } from '../core/operations/operation.js';
+
+/** How the ranks' elements become one: NCCL's `ncclRedOp_t`. The mean is for floats. */
+export type Reduction = 'sum' | 'prod' | 'min' | 'max' | 'mean';
+
+/** Options of every collective. */
+export interface CollectiveOptions<D extends DType = DType> {
+  /** A stream of each rank's device, on which its part runs. Default: their current streams. */
+  readonly streams?: readonly Stream[];
+  /** The arrays that take the results, one for each rank; also the arrays themselves. Default: new ones. */
+  readonly into?: readonly DeviceArray<D>[];
+  /** The name of the copies in messages and in `device.inspect()`. */
+  readonly label?: string;
+}
+
+/** Options of collectives with one rank that others send to, or get from. */
+export interface RootOptions {
+  /** Its number. Default 0. */
+  readonly root?: number;
+}
+
+/** What a collective returns. */
+export interface Collective<D extends DType = DType> {
+  /** The results, by rank. Operations on them wait for the collective on the device. */
+  readonly arrays: readonly DeviceArray<D>[];
+  /** The last operation of each rank. */
+  readonly operations: readonly Operation[];
+  /** Resolves when all ranks have finished; rejects with the first failure. */
+  readonly done: Promise<void>;
+}
+
+/**
+ * Devices that compute together, one for each rank: NCCL's communicators of one process (`ncclCommInitAll`), `torch.cuda.nccl`. Each method takes an
+ * array of every rank, by rank, of one dtype and shape, and throws ArgumentError for others, before anything is submitted. Sums are made in the order of
+ * the ranks, those of f16 and bf16 in f32, so every rank has the same bits.
+ */
+export interface Communicator {
+  /** The number of ranks. */
+  readonly size: number;
+  /** The devices, by rank. */
+  readonly devices: readonly Device[];
+  /** Each rank gets the reduction of all arrays: `ncclAllReduce`. Default 'sum'. */
+  allReduce<D extends DType>(arrays: readonly DeviceArray<D>[], opts?: CollectiveOptions<D> & { readonly op?: Reduction }): Collective<D>;
+  /** The root gets the reduction of all arrays, and the result has that array alone: `ncclReduce`. `into` is a list of one. */
+  reduce<D extends DType>(
+    arrays: readonly DeviceArray<D>[],
+    opts?: CollectiveOptions<D> & RootOptions & { readonly op?: Reduction },
+  ): Collective<D>;
+  /** Each rank gets the root's elements: `ncclBroadcast`. `array` belongs to the root's device. */
+  broadcast<D extends DType>(array: DeviceArray<D>, opts?: CollectiveOptions<D> & RootOptions): Collective<D>;
+  /** Each rank gets all arrays, in a new first dimension: `ncclAllGather`. */
+  allGather<D extends DType>(arrays: readonly DeviceArray<D>[], opts?: CollectiveOptions<D>): Collective<D>;
+  /** Rank r gets the reduction of row r of all arrays, whose first dimension has a row for each rank: `ncclReduceScatter`. */
+  reduceScatter<D extends DType>(
+    arrays: readonly DeviceArray<D>[],
+    opts?: CollectiveOptions<D> & { readonly op?: Reduction },
+  ): Collective<D>;
+  /** Rank r gets row r of all arrays, in the order of the ranks: `ncclAlltoAll`, `MPI_Alltoall`. */
+  allToAll<D extends DType>(arrays: readonly DeviceArray<D>[], opts?: CollectiveOptions<D>): Collective<D>;
+  /** Copies an array of one rank to one of another: `ncclSend` and `ncclRecv`. Returns the operation of the receiver's stream. */
+  send<D extends DType>(
+    array: DeviceArray<D>,
+    into: DeviceArray<NoInfer<D>>,
+    opts?: Pick<CollectiveOptions, 'streams' | 'label'>,
+  ): Operation;
+  /** Work of each rank's stream after the barrier waits for what was submitted to all of them before: `MPI_Barrier`. */
+  barrier(opts?: Pick<CollectiveOptions, 'streams'>): Collective;
+}

@@ -1,0 +1,305 @@
+// Chapter 15: collectives of two devices, and of three in a process of its own.
+import { describe, expect } from 'vitest';
+import { BoundsError, f32, inout, kernel, UnsupportedError, type DeviceArray, type DType } from 'millrace';
+import { openCommunicator, type Communicator, type Reduction } from 'millrace/collectives';
+import { defineChapter } from '../../../support/chapter.js';
+import { runChild } from '../../../support/child.js';
+import { hold } from '../../../support/latch.js';
+import { chapterDevices, rulesOf } from '../../../support/rule.js';
+import { isSettled, rejectionOf, thrownBy } from '../../../support/wait.js';
+
+const outside = kernel('collectives_outside', { x: inout(f32) }, ({ x }, { i }) => {
+  x[i + 1000] = 1;
+});
+
+const FOLDS: Readonly<Record<Reduction, (a: number, b: number) => number>> = {
+  sum: (a, b) => a + b,
+  prod: (a, b) => a * b,
+  min: Math.min,
+  max: Math.max,
+  mean: (a, b) => (a + b) / 2,
+};
+const DTYPES = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'f16', 'bf16', 'f32', 'f64'] as const satisfies readonly DType[];
+
+defineChapter((target) => {
+  describe('15 collectives', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevices(target);
+    const unless = target.spec.startsWith('cpu') ? false : 'collectives of GPUs are not there';
+    const group = (): Communicator => openCommunicator([chapter.device, chapter.other]);
+    const both = <D extends DType>(ofRank: readonly (readonly number[])[], dtype: D): DeviceArray<D>[] =>
+      [chapter.device, chapter.other].map((device, rank) => device.from(ofRank[rank]! as never, { dtype }) as DeviceArray<D>);
+    const read = async (arrays: readonly DeviceArray[]): Promise<number[][]> =>
+      (await Promise.all(arrays.map((array) => array.list()))).map((list) => [list as unknown].flat(Number.POSITIVE_INFINITY) as number[]);
+
+    rule(
+      'S1321',
+      'reductions of every dtype, the same bits on both ranks',
+      async () => {
+        const values = [
+          [1, 7, 5, 3],
+          [9, 2, 5, 4],
+        ] as const;
+        for (const dtype of DTYPES) {
+          for (const op of ['sum', 'prod', 'min', 'max', 'mean'] as const) {
+            if (op === 'mean' && !/f\d/.test(dtype)) continue;
+            const expected = values[0].map((value, at) => FOLDS[op](value, values[1][at]!));
+            const { arrays, done } = group().allReduce(both(values, dtype), { op });
+            await done;
+            expect([dtype, op, await read(arrays)]).toEqual([dtype, op, [expected, expected]]);
+          }
+        }
+        const wide = group().allReduce([chapter.device, chapter.other].map((device) => device.from(BigInt64Array.of(2n ** 53n, -5n))));
+        for (const array of wide.arrays) expect(await array.read()).toEqual(BigInt64Array.of(2n ** 54n, -10n));
+      },
+      { unless },
+    );
+
+    rule(
+      'S1321',
+      'sums of f16 are made in f32 and rounded once',
+      async () => {
+        // In f16, 2048 + 1 is 2048.
+        const { arrays } = group().allReduce(
+          both(
+            [
+              [2047, 60_000],
+              [0.5, -59_999],
+            ],
+            'f16',
+          ),
+        );
+        expect(await read(arrays)).toEqual([
+          [2048, 0],
+          [2048, 0],
+        ]);
+      },
+      { unless },
+    );
+
+    rule(
+      'S1321',
+      'elements go where those of NCCL go',
+      async () => {
+        const g = group();
+        const x = both(
+          [
+            [1, 2],
+            [3, 4],
+          ],
+          'i32',
+        );
+        expect(await read(g.allGather(x).arrays)).toEqual([
+          [1, 2, 3, 4],
+          [1, 2, 3, 4],
+        ]);
+        expect(await read(g.broadcast(x[1]!, { root: 1 }).arrays)).toEqual([
+          [3, 4],
+          [3, 4],
+        ]);
+        const rooted = g.reduce(x, { root: 1, op: 'max' });
+        expect(await read(rooted.arrays)).toEqual([[3, 4]]);
+        expect(rooted.arrays[0]!.device).toBe(chapter.other);
+        expect(await read(g.reduceScatter(x).arrays)).toEqual([[4], [6]]);
+        expect(await read(g.allToAll(x).arrays)).toEqual([
+          [1, 3],
+          [2, 4],
+        ]);
+        await g.send(x[0]!, x[1]!).done;
+        expect(await read(x)).toEqual([
+          [1, 2],
+          [1, 2],
+        ]);
+      },
+      { unless },
+    );
+
+    rule(
+      'S1321',
+      'three devices, in the order of their ranks',
+      async () => {
+        const program = `
+          import { openDevice } from 'millrace';
+          import { openCommunicator } from 'millrace/collectives';
+          const devices = await Promise.all(['cpu:0', 'cpu:1', 'cpu:2'].map((name) => openDevice(name)));
+          const group = openCommunicator(devices);
+          // (2 ** 24 + 1) + 1 is 2 ** 24 in f32, 2 ** 24 + (1 + 1) is not.
+          const x = devices.map((device, rank) => device.from([rank === 0 ? 2 ** 24 : 1, rank, 10 * rank]));
+          const told = [group.allReduce(x), group.allGather(x), group.allToAll(x), group.reduceScatter(x, { op: 'max' })];
+          for (const { arrays } of told) console.log(JSON.stringify(await Promise.all(arrays.map((array) => array.list()))));
+          await Promise.all(devices.map((device) => device.close()));`;
+        const { stdout, stderr } = await runChild(program, { MILLRACE_CPU_DEVICES: '3' });
+        const rows = [
+          [2 ** 24, 0, 0],
+          [1, 1, 10],
+          [1, 2, 20],
+        ];
+        expect(stderr).toBe('');
+        expect(
+          stdout
+            .trim()
+            .split('\n')
+            .map((line) => JSON.parse(line) as unknown),
+        ).toEqual([
+          [
+            [2 ** 24, 3, 30],
+            [2 ** 24, 3, 30],
+            [2 ** 24, 3, 30],
+          ],
+          [rows, rows, rows],
+          [
+            [2 ** 24, 1, 1],
+            [0, 1, 2],
+            [0, 10, 20],
+          ],
+          [2 ** 24, 2, 20],
+        ]);
+      },
+      { unless },
+    );
+
+    rule(
+      'S1322',
+      '`into` may be the operands, and views',
+      async () => {
+        const g = group();
+        const x = both(
+          [
+            [1, 2, 3, 4],
+            [5, 6, 7, 8],
+          ],
+          'i32',
+        ).map((array) => array.reshape([2, 2]));
+        const results = g.allToAll(x, { into: x });
+        expect(results.arrays).toEqual(x);
+        await results.done;
+        expect(await read(x)).toEqual([
+          [1, 2, 5, 6],
+          [3, 4, 7, 8],
+        ]);
+        const columns = x.map((array) => array.transpose().view(0));
+        await g.allReduce(columns, { into: columns }).done;
+        expect(await read(x)).toEqual([
+          [4, 2, 12, 6],
+          [4, 4, 12, 8],
+        ]);
+      },
+      { unless },
+    );
+
+    rule(
+      'S1322',
+      'all streams wait before and after, also explicit ones',
+      async () => {
+        const g = group();
+        const streams = [chapter.device, chapter.other].map((device) => device.createStream({ ordering: 'explicit' }));
+        const x = streams.map((stream, rank) => stream.full(100, rank + 1, f32));
+        const held = await hold(target, streams[1]!);
+        streams[1]!.fill(x[1]!, 10);
+        const { done } = g.allReduce(x, { streams, into: x });
+        const barrier = g.barrier({ streams });
+        streams[0]!.fill(x[0]!, 7);
+        const late = streams[0]!.record().done;
+        expect([await isSettled(done), await isSettled(barrier.done), await isSettled(late)]).toEqual([false, false, false]);
+        held.open();
+        await done;
+        await barrier.done;
+        await late;
+        await Promise.all(streams.map((stream) => stream.synchronize()));
+        expect((await read(x)).map((values) => values[99])).toEqual([7, 11]);
+        await Promise.all(streams.map((stream) => stream.close()));
+      },
+      { unless },
+    );
+
+    rule(
+      'S1323',
+      'what derives from a failure fails on every rank, and nothing else does',
+      async () => {
+        const g = group();
+        const x = both(
+          [
+            [1, 2],
+            [3, 4],
+          ],
+          'f32',
+        );
+        const failed = chapter.other.stream.launch(outside, 2, { x: x[1]! }).done.catch((error: unknown) => error);
+        const { arrays, done } = g.allReduce(x);
+        const ended = rejectionOf(done);
+        const warnings: unknown[] = [];
+        const note = (warning: unknown): void => void warnings.push(warning);
+        process.on('warning', note);
+        expect(await failed).toBeInstanceOf(BoundsError);
+        expect(await ended).toMatchObject({ cause: expect.any(BoundsError) as unknown });
+        for (const array of arrays) expect(await rejectionOf(array.read())).toMatchObject({ cause: expect.any(BoundsError) as unknown });
+        expect(await read(g.broadcast(x[0]!).arrays)).toEqual([
+          [1, 2],
+          [1, 2],
+        ]);
+        await Promise.all([chapter.device.synchronize(), chapter.other.synchronize()]);
+        process.off('warning', note);
+        expect(warnings).toEqual([]);
+      },
+      { unless },
+    );
+
+    rule(
+      'S1324',
+      'what does not fit is refused at the call',
+      async () => {
+        const g = group();
+        const x = both(
+          [
+            [1, 2],
+            [3, 4],
+          ],
+          'f32',
+        );
+        const [a, b] = x as [DeviceArray<'f32'>, DeviceArray<'f32'>];
+        const i = both(
+          [
+            [1, 2],
+            [3, 4],
+          ],
+          'i32',
+        );
+        const wrong: readonly (readonly [string, () => unknown])[] = [
+          ['devices', () => openCommunicator([chapter.device])],
+          ['devices', () => openCommunicator([chapter.device, chapter.device])],
+          ['arrays', () => g.allReduce([a])],
+          ['arrays', () => g.allReduce([b, a])],
+          ['arrays', () => g.allReduce([a, i[1] as never])],
+          ['arrays', () => g.allReduce([a, b.view([0, 1])])],
+          ['op', () => g.allReduce(x, { op: 'average' as never })],
+          ['op', () => g.allReduce(i, { op: 'mean' })],
+          ['opts', () => g.allReduce(x, { root: 1 } as never)],
+          ['root', () => g.reduce(x, { root: 2 })],
+          ['into', () => g.allReduce(x, { into: [a] })],
+          ['into', () => g.allGather(x, { into: x })],
+          ['into', () => g.reduce(x, { root: 1, into: [a] })],
+          ['streams', () => g.barrier({ streams: [chapter.device.stream, chapter.device.stream] })],
+          ['arrays', () => g.reduceScatter(both([[1], [2]], 'f32'))],
+          ['into', () => g.send(a, i[1] as never)],
+        ];
+        for (const [argument, call] of wrong) {
+          const error = thrownBy(call);
+          expect([error.name, (error as { argument?: string }).argument], `${error.message} ${call.toString()}`).toEqual([
+            'ArgumentError',
+            argument,
+          ]);
+        }
+      },
+      { unless },
+    );
+
+    rule(
+      'S1324',
+      'GPUs are refused',
+      () => {
+        expect(thrownBy(group)).toBeInstanceOf(UnsupportedError);
+      },
+      { unless: unless === false && 'these are CPU devices' },
+    );
+  });
+});
