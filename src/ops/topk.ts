@@ -1,9 +1,10 @@
 // The largest or smallest elements along an axis. A GPU finds those of long rows without sorting the rows: by the digits of their keys it finds the
-// key of the last one that is wanted, and sorts only what lies before it.
+// key of the last one that is wanted, and sorts only what lies before it. A CPU looks for them in chunks (cpu-topk.ts).
 import { checkInteger, refuseSurplus } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { DeviceArray } from '../core/api/array.js';
 import { Arguments } from './body.js';
+import { submitTop, topChunks } from './cpu-topk.js';
 import { onlyArrays } from './fused.js';
 import { checkAxis } from './layout.js';
 import { chunksOf, type Given, LEAST_RADIX_ROW, MOST_BLOCKS_Y, submitOffsets, type Wanted } from './radix.js';
@@ -66,17 +67,21 @@ function submit(
 ): void {
   const from = { keys, indices: undefined };
   for (const form of formsOf(target)) {
-    const isFound = form === 'gpu' && rows.length > LEAST_RADIX_ROW && k <= rows.length * LARGEST_PART;
-    const length = isFound ? k : rows.length;
+    const isGpu = form === 'gpu';
+    const isFound = isGpu && rows.length > LEAST_RADIX_ROW && k <= rows.length * LARGEST_PART;
+    const chunks = isGpu ? 0 : topChunks(rows, k);
+    const length = isFound ? k : chunks > 0 ? chunks * k : rows.length;
     const shape = [...to.keys.shape.slice(0, -1), length];
     using sorted = target.temporary(shape, keys.dtype);
     using order = target.temporary(shape, 'i32');
     const sides = { keys: sorted, indices: order };
-    if (isFound) {
-      using chosen = target.temporary([rows.count * k], keys.dtype);
-      using places = target.temporary([rows.count * k], 'i32');
-      find(keys, rows, k, isDescending, { keys: chosen, indices: places }, target);
-      sortRows(form, { keys: chosen, indices: places }, sides, { count: rows.count, length: k }, isDescending, target);
+    if (length < rows.length) {
+      using chosen = target.temporary([rows.count * length], keys.dtype);
+      using places = target.temporary([rows.count * length], 'i32');
+      const found = { keys: chosen, indices: places };
+      if (isFound) find(keys, rows, k, isDescending, found, target);
+      else submitTop(keys, rows, k, chunks, isDescending, found, target);
+      sortRows(form, found, sides, { count: rows.count, length }, isDescending, target);
     } else sortRows(form, from, sides, rows, isDescending, target);
     const first = (array: DeviceArray): DeviceArray =>
       array.view(...array.shape.map((_, axis) => (axis === array.shape.length - 1 ? ([0, k] as const) : undefined)));
