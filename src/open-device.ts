@@ -308,8 +308,9 @@ async function openChannel(env: Environment, info: DeviceInfo, native: NativeDev
       await waitWith(ending.closed, { timeoutMs: CLOSING_MS }, `device ${info.id} to close`, [], () => diagnoseWait(points));
     }
     if (request.isolation === 'process') {
-      await env.machine.release();
-      return await DeviceWorkerHandle.openApart(env.binding, info.backend, native, request, env.encoder);
+      const apart = DeviceWorkerHandle.openApart(env.binding, info.backend, native, request, env.encoder);
+      await Promise.allSettled([apart, env.machine.release()]);
+      return await apart;
     }
     const thread = await env.machine.thread();
     return await thread.open(info.backend, native, request, env.encoder);

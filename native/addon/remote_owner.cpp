@@ -302,6 +302,16 @@ napi_value RemoteLoss(napi_env env, napi_callback_info info) {
       .value();
 }
 
+/// `{ code, signal }`.
+napi_value RemoteEnded(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  Environment::Remote* const remote = RemoteOf(args);
+  if (!args.ok()) return args.Throw("remoteEnded");
+  const auto end = remote == nullptr ? std::nullopt : remote->owner->Ended();
+  if (!end) return Undefined(env);
+  return ObjectValue(env).Set("code", end->code).Set("signal", end->signal).value();
+}
+
 napi_value RemoteHung(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Environment::Remote* const remote = RemoteOf(args);
@@ -393,6 +403,7 @@ bool DefineRemoteOwner(Environment& self, napi_value exports) {
       self.Function("remoteFailExternal", RemoteFailExternal),
       self.Function("remoteReportedOf", RemoteReportedOf),
       self.Function("remoteLoss", RemoteLoss),
+      self.Function("remoteEnded", RemoteEnded),
       self.Function("remoteHung", RemoteHung),
       self.Function("remoteStats", RemoteStats),
       self.Function("remoteBusyStreams", RemoteBusyStreams),

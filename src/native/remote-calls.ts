@@ -41,6 +41,8 @@ export interface RemoteBinding {
   remoteReleaseHold(channel: number, stream: number, ticket: number): void;
   remoteFailExternal(channel: number, stream: number, ticket: number): void;
   remoteLoss(channel: number): DeviceLoss | undefined;
+  /** How the process has ended, before its exit event: the number of the signal, or 0 and the exit code. Undefined if it has not. */
+  remoteEnded(channel: number): { readonly code: number; readonly signal: number } | undefined;
   /** The stream whose work did not end in time, so that the process ended itself; NO_STREAM for the channel's thread. */
   remoteHung(channel: number): number | undefined;
   remoteStats(channel: number): ChannelStats;

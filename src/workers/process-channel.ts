@@ -1,10 +1,12 @@
 // The owner's side of a device in a process of its own. It differs from that of a worker in the memory that both use: buffers cannot be sent, so
 // each is a range of the file that both have mapped.
 // Thread: owner.
+import { constants } from 'node:os';
 import { types } from 'node:util';
 import { DeviceLostError, OutOfMemoryError } from '../core/base/errors.js';
 import { unfilledBytes } from '../core/channel/host-buffers.js';
 import { setTimeout } from '../core/base/timers.js';
+import { HANDLE_INDEX_BITS, type HandleKind } from '../protocol/protocol.gen.js';
 import type { DeviceLoss } from '../protocol/reports.js';
 import { remoteBinding } from './remote-binding.js';
 import type { Binding } from '../native/binding.js';
@@ -14,6 +16,7 @@ import type { DeviceProcess, ProcessEnd } from './device-process-handle.js';
 import { type Opened, WorkerChannel } from './worker-channel.js';
 
 const PAGE = 4096;
+const MOST_HANDLES = 2 ** HANDLE_INDEX_BITS;
 /** How long the process of a lost device stays. */
 const ENDING_MS = 500;
 /** Signals of a kernel or a driver that did what it must not. */
@@ -62,6 +65,18 @@ export class ProcessChannel extends WorkerChannel {
     this.#share(handle, range, isLocked);
   }
 
+  override reserveStream(): number {
+    const stream = super.reserveStream();
+    if (stream < 0) this.#refuseSilent();
+    return stream;
+  }
+
+  override reserveHandles(kind: HandleKind, count: number): number {
+    const first = super.reserveHandles(kind, count);
+    if (first + count > MOST_HANDLES) this.#refuseSilent();
+    return first;
+  }
+
   override lend(handle: number, byteLength: number): void {
     this.#share(handle, this.#take(byteLength), false);
   }
@@ -100,16 +115,35 @@ export class ProcessChannel extends WorkerChannel {
 
   protected override errorOfEnd(cause: unknown): DeviceLostError {
     const { end } = this.#process;
-    if (this.reason === 'closed' || end === undefined) return super.errorOfEnd(cause);
-    return (this.#error ??= this.#endOf(end, cause));
+    if (this.reason === 'closed') return super.errorOfEnd(cause);
+    return (this.#error ??= this.#endOf(end ?? this.#nativeEnd(), cause));
+  }
+
+  /** Throws the error of a process that does not answer. From then on the device is lost, and can be opened again. */
+  #refuseSilent(): void {
+    if (this.loss() === undefined) return;
+    const error = this.endedError();
+    this.onLost?.(error);
+    throw error;
+  }
+
+  #nativeEnd(): ProcessEnd | undefined {
+    const end = this.binding.remoteEnded(this.id);
+    const [name] = Object.entries(constants.signals).find(([, number]) => number === end?.signal) ?? [null];
+    return end && { pid: this.#process.pid, code: end.code, signal: name as NodeJS.Signals | null };
   }
 
   override get hungStream(): number | undefined {
     return this.#hungStream;
   }
 
-  #endOf(end: ProcessEnd, cause: unknown): DeviceLostError {
+  #endOf(end: ProcessEnd | undefined, cause: unknown): DeviceLostError {
     const { device } = this;
+    if (end === undefined) {
+      this.#process.terminate();
+      const message = `Device ${device} is lost: its process ${this.#process.pid} does not answer, and was ended; openDevice gives a new one.`;
+      return new DeviceLostError('ERR_MILLRACE_LOST', message, 'hung', { device, cause, isApart: true });
+    }
     this.#hungStream = this.binding.remoteHung(this.id);
     if (this.#hungStream !== undefined) {
       const message = `Device ${device} is lost: it made no progress for ${this.#launchTimeoutMs} ms (launchTimeoutMs), and its process was ended; openDevice gives a new one.`;

@@ -79,6 +79,13 @@ bool Owner::HasEnded() const {
   return found == 0 ? info.si_pid == process_ : errno == ECHILD;
 }
 
+std::optional<Owner::End> Owner::Ended() const {
+  siginfo_t info{};
+  const bool is_found = waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (!is_found || info.si_pid != process_) return std::nullopt;
+  return info.si_code == CLD_EXITED ? End{info.si_status, 0} : End{0, info.si_status};
+}
+
 Submission Owner::Submit(std::span<const std::byte> bytes) {
   const std::optional<Record> record = Record::Check(bytes);
   if (!record) return {0, StatusCode::kInternal};
@@ -130,29 +137,36 @@ bool Owner::AwaitRoom(uint64_t bytes) {
   for (const auto until = steady_clock::now() + kPatience; steady_clock::now() < until;) {
     known_read_ = block_.read.load(std::memory_order_acquire);
     if (has_room()) return true;
-    if (HasEnded()) return false;
+    if (HasEnded()) break;
     RingIfSleeping(block_.sleeping);
     std::this_thread::sleep_for(kRoomPause);
   }
+  is_silent_ = true;
   return false;
 }
 
 bool Owner::Call(CallKind kind, std::span<uint64_t> words, uint64_t bytes) {
   // After a call without an answer there is none to any other.
-  if (block_.call_state.load(std::memory_order_relaxed) == kAsked || HasEnded()) return false;
+  is_silent_ = is_silent_ || HasEnded();
+  if (is_silent_) return false;
   std::copy(words.begin(), words.end(), block_.words);
   block_.call = kind;
   block_.call_bytes = bytes;
   block_.call_state.store(kAsked, std::memory_order_release);
   Wake(block_.call_state);
-  const auto has_answer = [this] { return block_.call_state.load(std::memory_order_acquire) == kAnswered; };
+  is_silent_ = !HasAnswer();
+  if (!is_silent_) std::copy_n(block_.words, words.size(), words.begin());
+  return !is_silent_;
+}
+
+bool Owner::HasAnswer() {
+  const auto is_there = [this] { return block_.call_state.load(std::memory_order_acquire) == kAnswered; };
   const auto start = steady_clock::now();
-  while (!has_answer() && MaySpin() && steady_clock::now() - start < kSpin) RelaxCore();
-  while (!has_answer()) {
+  while (!is_there() && MaySpin() && steady_clock::now() - start < kSpin) RelaxCore();
+  while (!is_there()) {
     SleepWhile(block_.call_state, kAsked, kLook);
-    if (!has_answer() && (HasEnded() || steady_clock::now() - start > kPatience)) return false;
+    if (!is_there() && (HasEnded() || steady_clock::now() - start > kPatience)) return false;
   }
-  std::copy_n(block_.words, words.size(), words.begin());
   return true;
 }
 

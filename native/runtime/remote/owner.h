@@ -50,9 +50,16 @@ class Owner {
   void ReportedOf(uint32_t handle, uint64_t offset, uint64_t bytes) {
     Send(EntryKind::kReportedOf, HostBytes{handle, offset, bytes});
   }
+  /// kState once the process has not answered, or has not read what it was sent: it has ended, or it hangs.
   [[nodiscard]] StatusCode LostStatus() const {
-    return static_cast<StatusCode>(block_.lost.load(std::memory_order_acquire));
+    return is_silent_ ? StatusCode::kState : static_cast<StatusCode>(block_.lost.load(std::memory_order_acquire));
   }
+  struct End {
+    int code;
+    int signal;  // 0: it exited by itself.
+  };
+  /// How the process has ended, while nobody has waited for it.
+  [[nodiscard]] std::optional<End> Ended() const;
   [[nodiscard]] int32_t LostDriverCode() const { return block_.lost_driver_code.load(std::memory_order_relaxed); }
   /// Which stream's work did not end in time, so that the process ended itself; kNoStream for the channel's thread.
   [[nodiscard]] std::optional<uint32_t> Hung() const {
@@ -88,6 +95,7 @@ class Owner {
   bool AwaitRoom(uint64_t bytes);
   /// Sends `words` and what is in the call's data, and waits for the answer, which `words` gets. False without one.
   bool Call(CallKind kind, std::span<uint64_t> words, uint64_t bytes = 0);
+  bool HasAnswer();
   /// What the answer's data are.
   template <typename T>
   std::vector<T> Answered(size_t most) const;
@@ -105,6 +113,7 @@ class Owner {
   uint64_t known_retired_ = 0;
   uint64_t known_retired_bytes_ = 0;
   std::vector<Stream> streams_;
+  bool is_silent_ = false;
   std::atomic<bool> is_stopped_{false};
 };
 

@@ -355,6 +355,9 @@ export class DeviceCore implements FreeingDevice {
         this.checkLost();
         return this.lostError ?? new DeviceLostError('ERR_MILLRACE_LOST', `Device ${name} is lost.`, 'fault', facts);
       case Status.STATE:
+        // The process of the device may have ended a moment ago.
+        this.checkLost();
+        if (this.lostError !== undefined) return this.lostError;
         return new StateError('ERR_MILLRACE_STATE', `Device ${name} is closed.`, facts);
       default:
         return new InternalError('ERR_MILLRACE_INTERNAL', `Device ${name} refused an operation (internal status ${status}).`, facts);

@@ -32,6 +32,20 @@ if (which === 'worker') {
   process.exit();
 }
 
+/** The error of the first call that the process of the device does not answer. */
+function refusal() {
+  const sleeping = new Int32Array(new SharedArrayBuffer(4));
+  for (let call = 0; call < 2000; call++) {
+    Atomics.wait(sleeping, 0, 0, 5);
+    try {
+      void device.createStream().close();
+    } catch (error) {
+      return `${error.name} ${error.reason}`;
+    }
+  }
+  return 'none';
+}
+
 /** The process of the device, when there is none any more or time is up. */
 async function processAfter() {
   for (let look = 0; look < 200 && !Number.isNaN(deviceProcess()); look++) await new Promise((resolve) => setTimeout(resolve, 50));
@@ -75,7 +89,11 @@ if (which === 'close') {
   const last = text === undefined ? spin : cudaKernel('k', { x: inout(i32) }, text);
   const launch = device.stream.launch(last, { grid: 1, block: 1 }, { x });
   const pending = [hold, held.synchronize(), launch.done, x.read()];
-  if (text === undefined) process.kill(pid, which);
+  if (text === undefined) {
+    process.kill(pid, which);
+    // The event loop has not heard of it.
+    console.log('call', refusal());
+  }
   for (const { reason } of await Promise.allSettled(pending)) {
     // What derives from an operation that faulted says so.
     const error = reason?.name === 'UpstreamError' ? reason.cause : reason;
