@@ -223,11 +223,11 @@ function complexNumbers(one: Case, dtype: DType, shape: readonly number[]): read
 
 const conjugate: Maker = (one) => {
   const [z, res, ims] = complexNumbers(one, one.choose(NUMBER_TYPES), one.shape(0, 3));
-  const turned = ims.map((value) => -value as Value);
-  complexCase(one, 'conjugate', [z], [z.array], z.dtype, z.shape.slice(0, -1), (n) => [
-    [[res[n]!, unit(res[n]!)]],
-    [[turned[n]!, unit(turned[n]!)]],
-  ]);
+  complexCase(one, 'conjugate', [z], [z.array], z.dtype, z.shape.slice(0, -1), (n, computed) => {
+    // An integer 0 that is computed as a float gives -0.
+    const turned = cast(-cast(ims[n]!, computed), computed);
+    return [[[res[n]!, unit(res[n]!)]], [[turned, unit(turned)]]];
+  });
 };
 
 const complexMultiply: Maker = (one) => {
