@@ -24,6 +24,7 @@ export function rulesOf(target: Target): Rule {
     test(name, { timeout }, async (context) => {
       if (options.unless) context.skip(options.unless);
       if (listed === undefined) return body(context);
+      if (listed.isNotRun === true) context.skip(listed.reason);
       let isBroken = false;
       try {
         await body(context);
