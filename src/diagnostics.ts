@@ -32,7 +32,9 @@ export async function diagnostics(): Promise<Diagnostics> {
   let worker: Worker | undefined;
   try {
     worker = new Worker(new URL('./workers/machine-report.cjs', import.meta.url));
-    worker.once('exit', (code) => ended.abort(new Error(`it ended with exit code ${code}`)));
+    // A thread that begins and ends without a word lacks descriptors or memory.
+    const code = 'ERR_WORKER_INIT_FAILED';
+    worker.once('exit', (status) => ended.abort(Object.assign(new Error(`it ended with exit code ${status}`), { code })));
     const [findings] = (await once(worker, 'message', { signal: ended.signal })) as [readonly Finding[]];
     return { findings };
   } catch (error) {

@@ -1,8 +1,6 @@
 // `millrace doctor`: the findings of `diagnostics()`, then a kernel on every device.
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { styleText } from 'node:util';
 import {
-  type CompileMessage,
   diagnostics,
   f32,
   input,
@@ -17,11 +15,10 @@ import {
   type MillraceError,
 } from '../index.js';
 
-const BUILT = 'tracing:millrace:compile:asyncEnd';
 const COUNT = 1 << 20;
 const FACTOR = 3;
 const COLOURS = { ok: 'green', warning: 'yellow', error: 'red' } as const;
-const AHEAD = 'Do what the warning about its compiler says, or build kernels ahead of time on another machine: npx millrace build.';
+const AHEAD = 'Or build kernels ahead of time on another machine: npx millrace build <modules> --out <folder> --for <targets>';
 /** No compiler, none that works here, or none beside images that lack a kernel. */
 const LACKS_COMPILER = /^K70[178]: /;
 const TRIAL = 'try ';
@@ -31,14 +28,21 @@ const WIDTH = 80;
 
 /** Prints a line for each finding. Resolves to 1 if one of them is an error. */
 export async function doctor(isJson: boolean, print: (line: string) => void): Promise<number> {
-  const { findings } = await diagnostics();
+  const { findings } = await diagnostics().catch((error: MillraceError & { readonly help?: readonly string[] }) => {
+    const remedy = (error.help ?? []).join('\n');
+    return {
+      findings: [
+        { name: 'diagnostics', status: 'error', value: error.message.split('\n', 1)[0]!, ...(remedy !== '' && { remedy }) } as const,
+      ],
+    };
+  });
   if (!isJson) for (const finding of findings) show(finding, print);
   const trials: Finding[] = [];
   // Else no device opens, for a reason that is told.
   if (!findings.some(({ status }) => status === 'error')) {
     for (const { id, backend } of await listDevices()) {
       const compiler = findings.find(({ name }) => name === (backend === 'cpu' ? 'C++ compiler' : 'CUDA compiler'));
-      const trial = await tryDevice(id, compiler?.value.includes('MILLRACE_IMAGES') === true);
+      const trial = await tryDevice(id, compiler);
       trials.push(trial);
       if (!isJson) show(trial, print);
     }
@@ -49,15 +53,21 @@ export async function doctor(isJson: boolean, print: (line: string) => void): Pr
   return all.some(({ status }) => status === 'error') ? 1 : 0;
 }
 
-/** Compiles, launches, copies and awaits, and compares every element. Without a compiler, only copies. */
-async function tryDevice(id: DeviceName, hasImages: boolean): Promise<Finding> {
+/** Compiles, launches, copies and awaits, and compares every element. Without a compiler, only copies. `compiler`: what was found of it. */
+async function tryDevice(id: DeviceName, compiler: Finding | undefined): Promise<Finding> {
   const name = `${TRIAL}${id}`;
-  const scaled = kernel('doctor', { x: input(f32), y: inout(f32), factor: f32 }, ({ x, y, factor }, { i }) => {
-    y[i] = factor * x[i]! + y[i]!;
-  });
-  let isFromCache = false;
-  const built = (message: unknown): void => void (isFromCache = (message as CompileMessage).result?.fromCache === true);
-  subscribe(BUILT, built);
+  const hasImages = compiler?.value.includes('MILLRACE_IMAGES') === true;
+  // A new kernel each time: the cache would hide a compiler that does not work.
+  const options = { constants: { nth: Date.now() % 2 ** 31 } };
+  const scaled = kernel(
+    'doctor',
+    { x: input(f32), y: inout(f32), factor: f32 },
+    ({ x, y, factor }, { i, nth }) => {
+      // The last part is 0: the factor is 3.
+      y[i] = factor * x[i]! + y[i]! + (factor - 3) * nth;
+    },
+    options,
+  );
   const start = performance.now();
   try {
     await using device = await openDevice(id);
@@ -74,19 +84,20 @@ async function tryDevice(id: DeviceName, hasImages: boolean): Promise<Finding> {
     const [open, compile, run] = [opened - start, compiled - opened, done - compiled].map((ms) => `${ms.toFixed(1)} ms`);
     const peers = (await peersOf(device)).map((peer) => `, reaches ${peer}`).join('');
     if (missing === undefined) {
-      const build = isFromCache ? `kernel from the cache ${compile}` : `compile ${compile}`;
-      return { name, status: 'ok', value: `open ${open}, ${build}, copy, launch and read ${run}${peers}` };
+      return { name, status: 'ok', value: `open ${open}, compile ${compile}, copy, launch and read ${run}${peers}` };
     }
     const [reason = '', ...help] = linesOf(missing);
-    const remedy = reason.startsWith('K707') && help.length > 0 ? help.join(' ') : AHEAD;
+    const isMissing = compiler?.status === 'warning' && !reason.startsWith('K707');
+    const remedy = [
+      ...(isMissing ? [`Do what the warning about the ${compiler.name} says.`] : help.map((line) => line.trim())),
+      AHEAD,
+    ].join('\n');
     const why = reason.startsWith('K707') ? reason.replace(LACKS_COMPILER, '') : 'no kernel was launched, because no compiler builds it';
     const value = `open ${open}, copy and read ${run}${peers}; ${why}`;
     return hasImages ? { name, status: 'ok', value } : { name, status: 'warning', value, remedy };
   } catch (error) {
     const [value = '', ...help] = linesOf(error as Error);
-    return { name, status: 'error', value, ...(help.length > 0 && { remedy: help.join(' ') }) };
-  } finally {
-    unsubscribe(BUILT, built);
+    return { name, status: 'error', value, ...(help.length > 0 && { remedy: help.join('\n') }) };
   }
 }
 
@@ -124,7 +135,8 @@ function show({ name, status, value, remedy }: Finding, print: (line: string) =>
   const head = `${isColoured ? styleText(COLOURS[status], word) : word}${name.padEnd(LABEL)} `;
   const indent = ' '.repeat(WORD + LABEL + 1);
   for (const [at, line] of wrapped(value, WIDTH - indent.length).entries()) print(`${at === 0 ? head : indent}${line}`);
-  if (remedy !== undefined) for (const line of wrapped(remedy, WIDTH - indent.length - 2)) print(`${indent}> ${line}`);
+  for (const way of remedy?.split('\n') ?? [])
+    for (const [at, line] of wrapped(way, WIDTH - indent.length - 2).entries()) print(`${indent}${at === 0 ? '>' : ' '} ${line}`);
 }
 
 /** Lines of at most `width` characters where words permit. */

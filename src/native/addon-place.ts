@@ -96,15 +96,18 @@ export function checkPackage(): void {
   ]);
 }
 
-/** How to get an addon that suits this package and this system. */
-export function installHelp(): readonly string[] {
+/** How to get an addon that suits this package and this system. `isThere`: one that does not is installed. */
+export function installHelp(isThere = false): readonly string[] {
   const build = [
     'Build it in the folder of the clone: npm run build',
     'That needs cmake, make and a C++20 compiler (on Debian or Ubuntu: apt-get install -y cmake g++ make).',
   ];
   if (isClone()) return build;
   const name = platformPackage();
-  return name === undefined ? [] : [`Install it: npm install ${name}@${VERSION}`];
+  if (name === undefined) return [];
+  const install = `npm install ${name}@${VERSION}`;
+  // npm leaves files alone whose version is right.
+  return [isThere ? `Install it again: rm -r ${dirname(addonPlace().path)} && ${install}` : `Install it: ${install}`];
 }
 
 /** Whether the addon can be built here: an installed package has neither its sources nor the tools. */

@@ -59,5 +59,7 @@ function helpFor(reason: string, origin: AddonPlace['origin']): readonly string[
   // The folder of packages was installed on another system.
   if (cLibrary() === 'musl') return [USE_GLIBC];
   const library = /GLIBC_|ld-musl|ld-linux/.test(reason) ? [`The addon of a platform package needs glibc ${OLDEST_GLIBC} or newer.`] : [];
-  return [...library, ...installHelp()];
+  if (/Permission denied/.test(reason))
+    return ['Let this user read the file (chmod a+r), and load it from a file system that is not mounted noexec.'];
+  return [...library, ...installHelp(true)];
 }

@@ -1,11 +1,11 @@
 // A thread that looks at the machine for `diagnostics()` and ends: the driver and the compilers take long to answer.
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, constants, cpus, release, totalmem, userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parentPort } from 'node:worker_threads';
-import { MillraceError } from '../core/base/errors.js';
-import { addonPlace, platformName, platformPackage, VERSION } from '../native/addon-place.js';
+import { MillraceError, UnavailableError } from '../core/base/errors.js';
+import { addonPlace, installHelp, platformName, platformPackage, VERSION } from '../native/addon-place.js';
 import type { Binding } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import type { BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
@@ -15,8 +15,10 @@ import { faultOfNvcc, findCxx, findNvcc, majorOf, hostHelp, nvrtcHelp, type Tool
 import { cacheContents } from '../toolchain/images/cache-contents.js';
 import { existingPart, isNoExec } from '../toolchain/images/private-cache-folder.js';
 import { PrebuiltImages } from '../toolchain/images/prebuilt-images.js';
+import { remedyOf } from '../toolchain/system/environment-errors.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
 import { bytesText } from './byte-units.js';
+import { nearestVariable, OF_DEVELOPERS, VARIABLES } from './environment-variables.js';
 import { lockingHelp, softLimit } from './locked-memory-limit.js';
 import { cudaMajorOf } from './nvrtc.js';
 
@@ -28,7 +30,7 @@ export interface Finding {
   readonly status: 'ok' | 'warning' | 'error';
   /** What was found, for people to read. */
   readonly value: string;
-  /** What to do about it; absent where nothing needs to be done. */
+  /** What to do about it, one way a line; absent where nothing needs to be done. */
   readonly remedy?: string;
 }
 
@@ -44,7 +46,8 @@ function failed(name: string, error: unknown, status: 'warning' | 'error'): void
   const { message } = error as Error;
   const [value = '', ...others] = message.replace(/^K\d+: /, '').split('\n');
   const help = error instanceof MillraceError && 'help' in error ? (error.help as readonly string[]) : others.map((line) => line.trim());
-  findings.push({ name, status, value, ...(help.length > 0 && { remedy: help.join(' ') }) });
+  const remedy = remedyOf(value) ?? help.join('\n');
+  findings.push({ name, status, value, ...(remedy !== '' && { remedy }) });
 }
 
 function content(path: string): string {
@@ -82,10 +85,32 @@ function reportNode(): void {
   ok('millrace', VERSION);
 }
 
+function reportVariables(): void {
+  const given = Object.keys(process.env).filter((name) => /^MILL?RACE_/.test(name) && !OF_DEVELOPERS.test(name));
+  const unknown = given.filter((name) => !VARIABLES.includes(name));
+  const known = given.filter((name) => VARIABLES.includes(name)).map((name) => `${name}=${process.env[name]!}`);
+  if (known.length > 0) ok('variables', known.join(' '));
+  for (const name of unknown) {
+    warn('variables', `${name} is no variable of Millrace`, `Did you mean ${nearestVariable(name)}? Otherwise unset it.`);
+  }
+  const cache = process.env['MILLRACE_CACHE'];
+  if (cache !== undefined && cache !== '' && cache !== 'off')
+    warn(
+      'variables',
+      `MILLRACE_CACHE=${cache} has no effect`,
+      'Set MILLRACE_CACHE=off to keep nothing, or MILLRACE_CACHE_DIR to name the folder.',
+    );
+}
+
 function reportAddon(): Binding | undefined {
   try {
-    const binding = loadBinding();
     const { path, origin } = addonPlace();
+    // The loader would end the process.
+    if (isCutOff(path)) {
+      const message = `The native addon at ${path} is cut off.`;
+      throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, installHelp(true));
+    }
+    const binding = loadBinding();
     const from = { variable: 'named by MILLRACE_ADDON', build: 'built in this clone', package: 'of the platform package' }[origin];
     ok('addon', `${path} (${from})`);
     return binding;
@@ -93,6 +118,13 @@ function reportAddon(): Binding | undefined {
     failed('addon', error, 'error');
     return undefined;
   }
+}
+
+/** Whether an ELF file ends before its table of sections does. */
+function isCutOff(path: string): boolean {
+  const bytes = readFileSync(path);
+  if (bytes.length < 64 || bytes.readUInt32BE(0) !== 0x7f454c46) return false;
+  return Number(bytes.readBigUInt64LE(40)) + bytes.readUInt16LE(58) * bytes.readUInt16LE(60) > bytes.length;
 }
 
 function reportDriver(backends: readonly BackendReport[], binding: Binding): readonly NativeDeviceInfo[] {
@@ -189,14 +221,18 @@ async function reportNvcc(hasGpu: boolean, hasImages: boolean, driver: number | 
     const major = majorOf(nvcc);
     const help = nvrtcHelp(process.env, driver ?? major);
     if (fault !== undefined && hasImages) ok(name, `${value}, which cannot build (${fault}); kernels come from MILLRACE_IMAGES`);
-    else if (fault !== undefined) warn(name, `${value}, which cannot build: ${fault}`, `${hostHelp(nvcc)} Or: ${help}`);
-    else if (hasGpu && driver !== undefined && major !== undefined && major > driver)
+    else if (fault !== undefined) {
+      const remedy = /output file|tmpxft/.test(fault)
+        ? 'Set TMPDIR to a folder that exists, has room and can be written to.'
+        : hostHelp(nvcc);
+      warn(name, `${value}, which cannot build: ${fault}`, `${remedy}\nOr: ${help}`);
+    } else if (hasGpu && driver !== undefined && major !== undefined && major > driver)
       warn(name, `${value}, whose code this driver (CUDA ${driver}) does not load`, `${help} Or install a newer driver.`);
     else if (hasGpu) warn(name, `${value}. Without NVRTC, kernels of cudaKernel that are templates are not built`, help);
     else ok(name, `${value}; kernels of cudaKernel that are templates need NVRTC`);
   } catch (error) {
     if (hasImages) ok(name, FROM_IMAGES);
-    else if (hasGpu) failed(name, error, 'warning');
+    else if (hasGpu || process.env['MILLRACE_NVCC']) failed(name, error, 'warning');
     else ok(name, 'none, and no GPU that needs one');
   }
 }
@@ -205,30 +241,43 @@ function named({ label, command }: Toolchain): string {
   return `${label} (${realpathSync(command)})`;
 }
 
-const OWN_CACHE = 'Set MILLRACE_CACHE_DIR to a folder that only this user can write to';
+const OWN_CACHE = 'Set MILLRACE_CACHE_DIR to an empty folder, or one that is not there, that only this user can write to';
+/** Kernels and what a compiler writes beside them take less. */
+const LITTLE_ROOM_BYTES = 16 << 20;
 const NOT_NOEXEC = 'on a file system that is not mounted noexec.';
 
 async function reportFolders(): Promise<void> {
   let isLoadable = false;
   try {
-    const { folder, reason, files, bytes: size } = await cacheContents();
+    const { folder, reason, instead, files, bytes: size } = await cacheContents();
     const place = folder === undefined ? '' : existingPart(folder);
     if (folder === undefined) ok('kernel cache', 'off (MILLRACE_CACHE=off)');
     else if (isNoExec(place)) warn('kernel cache', `${folder} is not used: ${place} is mounted noexec`, `${OWN_CACHE}, ${NOT_NOEXEC}`);
-    else if (reason !== undefined) warn('kernel cache', `${folder} is not used: ${reason}`, `${OWN_CACHE}.`);
+    else if (reason !== undefined) warn('kernel cache', `${folder} is not used: ${reason}`, remedyOf(reason) ?? `${OWN_CACHE}.`);
+    else if (isFull(place))
+      warn('kernel cache', `${folder}: the file system has no room, so built kernels are not kept`, `Make room there. Or: ${OWN_CACHE}.`);
     else {
       isLoadable = true;
       const what = existsSync(folder)
-        ? `${files.length} files, ${bytesText(size)}, mode ${modeAndOwner(folder)}`
+        ? `${files.length === 1 ? 'one file' : `${files.length} files`}, ${bytesText(size)}, mode ${modeAndOwner(folder)}`
         : 'which the first build makes';
-      ok('kernel cache', `${folder}, ${what}`);
+      if (instead === undefined) ok('kernel cache', `${folder}, ${what}`);
+      else warn('kernel cache', `${folder}, ${what}; ${instead}`, `${OWN_CACHE}.`);
     }
+    if (process.env['MILLRACE_CACHE_DIR']?.startsWith('~') === true)
+      warn(
+        'kernel cache',
+        `${folder}: nothing replaced the ~ in MILLRACE_CACHE_DIR`,
+        'Give the whole path, or let a shell replace it: "$HOME/...".',
+      );
   } catch (error) {
     failed('kernel cache', error, 'warning');
   }
   try {
     const folder = dirname(temporaryFolder());
-    if (!isNoExec(folder)) ok('temporary folder', folder);
+    if (isFull(folder))
+      warn('temporary folder', `${folder}: the file system has no room`, 'Make room there, or set TMPDIR to a folder on another one.');
+    else if (!isNoExec(folder)) ok('temporary folder', folder);
     else if (isLoadable) ok('temporary folder', `${folder}, mounted noexec: built kernels are loaded from the kernel cache`);
     else
       warn(
@@ -239,6 +288,11 @@ async function reportFolders(): Promise<void> {
   } catch (error) {
     failed('temporary folder', error, 'warning');
   }
+}
+
+function isFull(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize < LITTLE_ROOM_BYTES;
 }
 
 function modeAndOwner(folder: string): string {
@@ -287,6 +341,7 @@ function errorName(code: number): string {
 async function report(): Promise<readonly Finding[]> {
   reportSystem();
   reportNode();
+  reportVariables();
   const binding = reportAddon();
   const backends = binding?.enumerate();
   const gpus = binding === undefined || backends === undefined ? [] : reportDriver(backends, binding);

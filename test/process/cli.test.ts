@@ -1,6 +1,6 @@
 // The commands of `npx millrace` except build: what they print, and their exit codes.
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -137,6 +137,75 @@ describe('doctor', () => {
     });
   });
 
+  test('a compiler that cannot build is found although the cache has kernels, with a remedy for the cause', async () => {
+    const env = { MILLRACE_CACHE_DIR: join(scratch, 'kept') };
+    const trialOf = async (more: NodeJS.ProcessEnv): Promise<Finding> => {
+      const { stdout } = await millrace(['doctor', '--json'], { ...env, ...more });
+      return (JSON.parse(stdout) as Diagnostics).findings.find(({ name }) => name === 'try cpu:0')!;
+    };
+    expect((await trialOf({})).status).toBe('ok');
+    for (const [words, remedy] of [
+      ["g++: fatal error: cannot execute 'as': execvp: No such file or directory", /folder of the programs as and ld/],
+      ["collect2: fatal error: cannot find 'ld'", /folder of the programs as and ld/],
+      ["cc1plus: error: unrecognized command line option '-std=c++17'", /too old/],
+      ['as: /tmp/x.o: No space left on device', /Make room/],
+    ] as const) {
+      const broken = join(scratch, 'broken-g++');
+      writeFileSync(broken, `#!/bin/sh\n[ "$1" = --version ] && echo "g++ 12.2.0" && exit\necho "${words}" >&2; exit 1\n`, { mode: 0o755 });
+      expect(await trialOf({ MILLRACE_CXX: broken })).toMatchObject({
+        status: 'warning',
+        value: expect.stringContaining(words),
+        remedy: expect.stringMatching(remedy),
+      });
+    }
+  });
+
+  test('variables that nothing reads are named, with the one that was meant', async () => {
+    const { findings } = await diagnosed({ MILLRACE_CX: 'g++', MILLRACE_CACHE: 'of', MILLRACE_SIMD: 'off' });
+    const found = findings.filter(({ name }) => name === 'variables');
+    expect(found).toMatchObject([
+      { status: 'ok', value: expect.stringMatching(/\bMILLRACE_CACHE=of .*\bMILLRACE_SIMD=off\b/) },
+      { status: 'warning', value: 'MILLRACE_CX is no variable of Millrace', remedy: 'Did you mean MILLRACE_CXX? Otherwise unset it.' },
+      { status: 'warning', remedy: expect.stringContaining('MILLRACE_CACHE=off') },
+    ]);
+  });
+
+  test('the kernel cache is the folder that builds use, or why they do not', async () => {
+    const cacheOf = async (env: NodeJS.ProcessEnv): Promise<Finding> =>
+      (await diagnosed({ MILLRACE_CACHE_DIR: '', ...env })).findings.find(({ name }) => name === 'kernel cache')!;
+    const [home, temporary, open] = ['fresh-home', 'own-tmp', 'open-parent'].map((name) => join(scratch, name));
+    for (const folder of [home!, temporary!, open!]) mkdirSync(folder);
+    const instead = join(temporary!, `millrace-kernels-${process.geteuid!()}`);
+    mkdirSync(instead, { mode: 0o700 });
+    const env = { HOME: home, XDG_CACHE_HOME: '', TMPDIR: temporary };
+    // Of a user with a home, the folder that takes its place elsewhere is not used.
+    expect(await cacheOf(env)).toMatchObject({ status: 'ok', value: `${home}/.cache/millrace/kernels, which the first build makes` });
+    writeFileSync(join(home!, '.cache'), '');
+    expect(await cacheOf(env)).toMatchObject({
+      status: 'warning',
+      value: expect.stringMatching(new RegExp(`^${instead}, .*; ${home}/.cache/`)),
+    });
+    chmodSync(open!, 0o777);
+    const below = await cacheOf({ MILLRACE_CACHE_DIR: join(open!, 'cache') });
+    expect(below).toMatchObject({
+      status: 'warning',
+      value: expect.stringContaining('other users may write'),
+      remedy: expect.stringContaining('empty folder'),
+    });
+  });
+
+  test('an addon that is cut off is an error, and does not end the process', async () => {
+    const cut = join(scratch, 'cut.node');
+    writeFileSync(cut, readFileSync(join(MAIN, '../../../build/Release/millrace.node')).subarray(0, 100_000));
+    const { code, stdout } = await millrace(['doctor', '--json'], { MILLRACE_ADDON: cut });
+    expect(code).toBe(1);
+    expect((JSON.parse(stdout) as Diagnostics).findings.find(({ name }) => name === 'addon')).toMatchObject({
+      status: 'error',
+      value: expect.stringContaining('is cut off'),
+      remedy: expect.stringMatching(/./),
+    });
+  });
+
   test('images built ahead of time stand in for compilers, and a folder that is not loaded is the error', async () => {
     const ahead = async (folder: string, targets: readonly string[], mode: number, damaged = 0): Promise<readonly Finding[]> => {
       const path = join(scratch, folder);
@@ -207,7 +276,7 @@ describe('doctor', () => {
         status: 'warning',
         value: expect.stringMatching(/^nvcc 12.4.1 .* cannot build: gcc: No such file or directory$/),
       });
-      expect(hostless.remedy).toMatch(/apt-get install g\+\+.*hostless -ccbin/);
+      expect(hostless.remedy).toMatch(/apt-get install g\+\+.*hostless -ccbin.*\nOr: Install NVRTC/);
       expect(newer).toMatchObject({ status: 'warning', value: expect.stringContaining('does not load') });
       expect(alone).toMatchObject({ status: 'warning', value: expect.stringContaining('templates') });
       // The fake driver is one of CUDA 13.

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { nearestVariable, VARIABLES } from '../../src/workers/environment-variables.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Macros, and names of asynchronous resources. */
@@ -38,4 +39,15 @@ test('the table has every variable that is read, and each of its variables is re
 test('variables are recognised however they are read', () => {
   const text = `env['MILLRACE_A'], process.env.MILLRACE_B, getenv("MILLRACE_C"), searchFor(env, \`MILLRACE_D_\${x}\`), { code: 'MILLRACE_E' }, 'ERR_MILLRACE_F'`;
   expect(readIn(text)).toEqual(['MILLRACE_A', 'MILLRACE_B', 'MILLRACE_C', 'MILLRACE_D_']);
+});
+
+test('doctor knows the variables of the table, and the one that a misspelt one means', () => {
+  expect(VARIABLES).toEqual(documented);
+  for (const [name, meant] of [
+    ['MILLRACE_CX', 'MILLRACE_CXX'],
+    ['MILRACE_CXX', 'MILLRACE_CXX'],
+    ['MILLRACE_IMAGE', 'MILLRACE_IMAGES'],
+    ['MILLRACE_CUDA_DRIVE', 'MILLRACE_CUDA_DRIVER'],
+  ] as const)
+    expect(nearestVariable(name)).toBe(meant);
 });

@@ -148,7 +148,7 @@ export function rejectedBy(compiler: string, spec: BuildSpec, output: string): C
 
 /** Messages of compilers that ran out of a resource, or whose child process was killed. */
 const OF_THE_MACHINE =
-  /(?:Killed|Terminated|Hangup|CPU time limit exceeded) signal terminated program|unable to execute command: (?:Killed|Terminated)|[Oo]ut of memory|memory exhausted|Cannot allocate memory|No space left on device|Disk quota exceeded|Too many open files|Resource temporarily unavailable|Read-only file system|Input\/output error|Stale file handle|cannot execute|error trying to exec/;
+  /(?:Killed|Terminated|Hangup|CPU time limit exceeded) signal terminated program|unable to execute command: (?:Killed|Terminated)|[Oo]ut of memory|memory exhausted|Cannot allocate memory|No space left on device|Disk quota exceeded|Too many open files|Resource temporarily unavailable|Read-only file system|Input\/output error|Stale file handle|cannot execute|cannot find '(?:as|ld)'|error trying to exec|unrecognized command[- ]line option '-std=/;
 
 /** The line of the log that gives a reason outside the source; undefined when the log reports an error in the source, or no known reason. */
 export function machineFault(log: string): string | undefined {

@@ -1,43 +1,36 @@
 // What the cache of built kernels contains, and its removal, for `diagnostics()` and `npx millrace cache`.
-import { accessSync, constants, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { cachePlaces, filesIn, type StoredFile } from './cache.js';
-import { existingPart, openFolder } from './private-cache-folder.js';
+import { openFolder, whyNotMade } from './private-cache-folder.js';
 
 export interface CacheContents {
   /** Undefined with MILLRACE_CACHE=off. */
   readonly folder: string | undefined;
   /** Why the folder is not used. */
   readonly reason?: string;
+  /** The user's own folder, in whose place this one is used, and why. */
+  readonly instead?: string;
   /** The least recently used first. */
   readonly files: readonly StoredFile[];
   readonly bytes: number;
 }
 
-/** Creates no folder. */
+/** Of the folder that a build would use: the first one that can be used. Creates none. */
 export async function cacheContents(env: NodeJS.ProcessEnv = process.env): Promise<CacheContents> {
-  const places = cachePlaces(env);
-  const there = places.filter((place) => existsSync(place)).map((folder) => ({ folder, opened: openFolder(folder) }));
-  const used = there.find(({ opened }) => 'path' in opened) ?? there[0];
-  if (used === undefined) {
-    const made = places.find((place) => !isRefused(place));
-    const refused = made === undefined && places.length > 0 && { reason: `this user cannot write to ${existingPart(places[0]!)}` };
-    return { folder: made ?? places[0], ...refused, files: [], bytes: 0 };
+  const nothing = { files: [], bytes: 0 };
+  let first: CacheContents | undefined;
+  for (const folder of cachePlaces(env)) {
+    const opened = existsSync(folder) ? openFolder(folder) : undefined;
+    const reason = opened === undefined ? whyNotMade(folder) : 'reason' in opened ? opened.reason : undefined;
+    const instead = first?.reason === undefined ? {} : { instead: `${first.folder} is not used: ${first.reason}` };
+    if (reason === undefined) {
+      const files = opened === undefined ? [] : await filesIn(folder);
+      return { folder, files, bytes: files.reduce((sum, one) => sum + one.bytes, 0), ...instead };
+    }
+    first ??= { folder, reason, ...nothing };
   }
-  const { folder, opened } = used;
-  if ('reason' in opened) return { folder, reason: opened.reason, files: [], bytes: 0 };
-  const files = await filesIn(folder);
-  return { folder, files, bytes: files.reduce((sum, one) => sum + one.bytes, 0) };
-}
-
-/** Whether this user may not make the folder. */
-function isRefused(folder: string): boolean {
-  try {
-    accessSync(existingPart(folder), constants.W_OK | constants.X_OK);
-    return false;
-  } catch {
-    return true;
-  }
+  return first ?? { folder: undefined, ...nothing };
 }
 
 /** Removes the files that nobody has used since then. Processes that have loaded one keep it. Resolves to what was removed. */

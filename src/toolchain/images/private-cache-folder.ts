@@ -69,6 +69,17 @@ export function openFolder(wanted: string): Folder {
   }
 }
 
+/** Why a folder that does not exist would not be used. Makes none. */
+export function whyNotMade(wanted: string): string | undefined {
+  const place = existingPart(wanted);
+  try {
+    accessSync(place, constants.W_OK | constants.X_OK);
+    return whoCouldSwap(join(realpathSync(place), 'folder'))?.reason ?? (isNoExec(place) ? `${place} is mounted noexec` : undefined);
+  } catch {
+    return `this user cannot write to ${place}`;
+  }
+}
+
 function refused(reason: string): Folder {
   return { reason, isUnsafe: true, isPassing: false };
 }

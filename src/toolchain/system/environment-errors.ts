@@ -2,8 +2,34 @@
 // The next launch of the kernel builds it again.
 import { UnavailableError } from '../../core/base/errors.js';
 
+const REMEDIES: readonly (readonly [cause: RegExp, remedy: string])[] = [
+  [
+    /cannot (?:execute|find) '?(?:as|ld)\b/,
+    'Add the folder of the programs as and ld, which compilers run, to PATH: usually /usr/bin (apt-get install binutils).',
+  ],
+  [
+    /unrecognized command[- ]line option '-std=/,
+    'This compiler is too old: install a newer g++ or clang++, or name one: MILLRACE_CXX=/path/to/g++.',
+  ],
+  [/EMFILE|ENFILE|Too many open files/, 'Raise the limit of open files (ulimit -n).'],
+  [
+    /EAGAIN|Resource temporarily unavailable/,
+    "Raise the limit of processes and threads (ulimit -u, or pids.max of the container's cgroup).",
+  ],
+  [/ENOSPC|No space left/, 'Make room there, or set TMPDIR and MILLRACE_CACHE_DIR to folders on another file system.'],
+];
+
+/** What to do about a reason of the system; undefined for one that says so itself, or is not known. */
+export function remedyOf(reason: string): string | undefined {
+  return REMEDIES.find(([cause]) => cause.test(reason))?.[1];
+}
+
 /** The K707 error. `what` is the first part of its sentence, such as "Kernel 'blur' was not built"; the cause follows. */
-export function outside(what: string, cause: unknown, help: readonly string[] = []): UnavailableError {
+export function outside(
+  what: string,
+  cause: unknown,
+  help: readonly string[] = [remedyOf(reasonOf(cause)) ?? []].flat(),
+): UnavailableError {
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `K707: ${what}: ${reasonOf(cause)}.`, help, { cause });
 }
 
