@@ -34,8 +34,9 @@ export interface OpenOptions extends CheckOptions {
   /** What hosts the device: a thread of this process ('thread', default), or a process of its own ('process'). See `Isolation`. */
   readonly isolation?: Isolation;
   /**
-   * With `isolation: 'process'`: if an operation that the device has begun makes no progress for so long, the device is lost with
-   * DeviceLostError, reason 'hung', and its process ends. Milliseconds, 1 to 2^31 - 1. Default: no limit.
+   * With `isolation: 'process'`: if an operation that the device has begun has not ended after so long, the device is lost with
+   * DeviceLostError, reason 'hung', and its process ends. A launch counts as one, however many blocks it has. The time stands still while the
+   * process is stopped. Milliseconds, 1 to 2^31 - 1. Default: no limit.
    */
   readonly launchTimeoutMs?: number;
 }

@@ -82,7 +82,9 @@ void Environment::CleanUp(void* data) {
   if (self->deliveries != nullptr) self->deliveries->Close(kCompileDeadline);
   self->attached.clear();
   for (const auto& remote : self->remotes) {
-    if (remote != nullptr) remote->owner->Stop();
+    if (remote == nullptr) continue;
+    remote->owner->Stop();
+    remote->owner->ReapLater();
   }
   self->remotes.clear();
   for (auto& [id, controlled] : self->controlled) {

@@ -101,6 +101,8 @@ export class ProcessChannel extends WorkerChannel {
   /** What still runs ends with the process. */
   override async destroy(timeoutMs: number): Promise<undefined> {
     await super.destroy(timeoutMs);
+    // It is being ended, and the promise must settle.
+    this.#process.ref();
     await this.#process.gone;
   }
 

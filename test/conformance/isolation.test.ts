@@ -163,6 +163,18 @@ describe('work that does not end', () => {
     await expect(openDevice('cpu:0', { launchTimeoutMs: 100 })).rejects.toThrow("needs isolation: 'process'");
   });
 
+  test('S631 the error names the operation that had not ended', async () => {
+    const device = await openDevice('cpu:0', { isolation: 'process' });
+    const text = 'extern "C" void abort(); extern "C" __global__ void aborts(float* x) { abort(); }';
+    const launch = device.stream.launch(cudaKernel('aborts', { x: inout(f32) }, text), ONE, { x: device.zeros(1, 'f32') });
+    const error = await launch.done.catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'DeviceLostError', reason: 'fault', operation: { label: 'aborts' } });
+    expect((error as Error).message).toMatch(
+      /was ended by SIGABRT, before launch aborts on stream \S+ had ended; openDevice gives a new one/,
+    );
+    await device.close();
+  }, 60_000);
+
   test('S632 destroy ends the process of a kernel that does not end', async () => {
     const device = await openDevice('cpu:0', { isolation: 'process' });
     const launch = device.stream.launch(spin, ONE, { x: device.zeros(1, 'f32') });
@@ -201,8 +213,14 @@ describe('ends', () => {
   test('S632 the process ends with a worker that is terminated', async () => {
     const ending = await runProgram('isolation', ['worker']);
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-    expect(linesOf(ending)).toEqual([ONES, 'terminated NaN']);
+    expect(linesOf(ending)).toEqual([ONES, 'terminated NaN', 'zombies 0']);
   });
+
+  test('S632 destroy settles although nothing else keeps the event loop', async () => {
+    const ending = await runProgram('isolation', ['destroy']);
+    expect(ending).toMatchObject({ code: 0, signal: null });
+    expect(linesOf(ending)).toEqual(['destroyed NaN']);
+  }, 60_000);
 
   const loses = async (which: string, reason: string): Promise<void> => {
     const ending = await runProgram('isolation', [which], { env: TWO });

@@ -71,6 +71,16 @@ void Owner::Stop() {
   Wake(block_.rung);
 }
 
+void Owner::ReapLater() const {
+  if (process_ == 0) return;
+  Thread thread;
+  const Status started = thread.Start("mr-reap", [process = process_] {
+    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  });
+  if (started.ok()) thread.Detach();
+}
+
 bool Owner::HasEnded() const {
   if (process_ == 0) return false;
   siginfo_t info{};

@@ -37,6 +37,10 @@ class Owner {
   static Status Watch(const std::shared_ptr<Owner>& owner, std::shared_ptr<WakeTarget> target);
   void Stop();
 
+  /// Waits for the end of the process, on a thread of its own: the event loop that would have done so ends. Otherwise
+  /// it stays a zombie for as long as this process lives.
+  void ReapLater() const;
+
   // As the functions of Channel.
   Submission Submit(std::span<const std::byte> bytes);
   int64_t ReserveStream();

@@ -111,6 +111,11 @@ export abstract class Recorder extends CopyRecorder {
     return this.#timer;
   }
 
+  /** @internal Code of the user made it, not the library. */
+  get isOfUser(): boolean {
+    return this.#maker !== undefined;
+  }
+
   /**
    * The device that runs the operations: the Device object that made the stream or, once that object is closed, another one of the same
    * device.

@@ -23,7 +23,7 @@ import type { CompletionPolling } from '../waits/completion-polling.js';
 import { ArrayKinds } from '../kernels/array-kinds.js';
 import { HandleTable, type Reach } from './handles.js';
 import { HostArena } from './host-arena.js';
-import { hungApart, hungError } from './hung-device.js';
+import { endedApart, hungError } from './hung-device.js';
 import { InternalStreams, type StreamPurpose } from './internal-streams.js';
 import { PeerUsers } from './peer-users.js';
 import { RetiredHandles } from './retired-handles.js';
@@ -149,8 +149,7 @@ export class DeviceCore implements FreeingDevice {
     // With a subscriber of `errors$`, the check keeps the process alive while work is unfinished.
     this.errors.onChange = () => (this.errors.isAwaited ? this.#check?.ref() : this.#check?.unref());
     channel.onLost = (error) => {
-      const { hungStream } = channel;
-      this.lose(hungStream === undefined ? error : hungApart(error, this.timelines, hungStream));
+      this.lose(channel.isApart && error.reason !== 'closed' ? endedApart(error, this.timelines, channel.hungStream) : error);
     };
   }
 

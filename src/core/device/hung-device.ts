@@ -8,18 +8,23 @@ import type { Timeline } from '../timeline/timeline.js';
 /** `destroy` gives up on operations that still run after this time. */
 export const DESTROY_MS = 5000;
 
-/** The same for a device whose process ended itself: `error` with the operation that did not end, if its stream is known. */
-export function hungApart(error: DeviceLostError, timelines: Iterable<Timeline>, slot: number): DeviceLostError {
+/**
+ * The error of a device whose process ended, with the operations that had not: of stream `slot` if that is known, or of all streams. `operation` is
+ * set if there is one that can be to blame.
+ */
+export function endedApart(error: DeviceLostError, timelines: Iterable<Timeline>, slot: number | undefined): DeviceLostError {
   const device = error.device as string;
-  for (const timeline of timelines) {
-    const operation = timeline.slot === slot ? timeline.log.at(timeline.deviceCompleted + 1) : undefined;
-    if (operation === undefined) continue;
-    const { kind, label, stream } = operation;
-    const what = `${kind} ${label ?? ''}`.trim();
-    const message = error.message.replace('it made', `${what} on stream ${stream} made`);
-    return new DeviceLostError(error.code, message, 'hung', { device, stream, operation, isApart: true });
-  }
-  return error;
+  const open = [...timelines].filter((timeline) => (slot === undefined ? timeline.pending > 0 : timeline.slot === slot));
+  const found = open.flatMap((timeline) => timeline.log.at(timeline.deviceCompleted + 1) ?? []);
+  if (found.length === 0) return error;
+  const what = found.map(({ kind, label, stream }) => `${`${kind} ${label ?? ''}`.trim()} on stream ${stream}`).join(', ');
+  const message =
+    slot === undefined
+      ? error.message.replace('; openDevice', `, before ${what} had ended; openDevice`)
+      : error.message.replace('it made', `${what} made`);
+  const [operation] = found.length === 1 ? found : [];
+  const { code, reason, cause } = error;
+  return new DeviceLostError(code, message, reason, { device, stream: operation?.stream, operation, cause, isApart: true });
 }
 
 /** `timelines`: the streams of the device. The error has the first operation that still runs; the message names all of them. */

@@ -1,7 +1,7 @@
 // Chapter 6: what a program leaves on a device.
 import { AssertionError } from 'node:assert';
 import { describe, expect } from 'vitest';
-import { ArgumentError, type Device } from 'millrace';
+import { ArgumentError, type Device, openDevice, StateError } from 'millrace';
 import { expectNoLeaks } from 'millrace/testing';
 import { defineChapter } from '../../support/chapter.js';
 import { rulesOf } from '../../support/rule.js';
@@ -71,6 +71,10 @@ defineChapter((target) => {
         for (const opts of [{ ordering: 'none' }, { seeds: 3 }])
           await expect(expectNoLeaks(() => 1, opts as never)).rejects.toBeInstanceOf(ArgumentError);
         await expect(expectNoLeaks(7 as never)).rejects.toBeInstanceOf(ArgumentError);
+        await using open = await openDevice('cpu');
+        using x = open.ones(10);
+        await expect(expectNoLeaks(() => 1)).rejects.toBeInstanceOf(StateError);
+        expect((await x.read())[9]).toBe(1);
       },
       ofCpu,
     );

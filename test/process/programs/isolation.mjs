@@ -29,6 +29,10 @@ if (which === 'worker') {
   await new Promise((resolve) => worker.once('message', resolve));
   await worker.terminate();
   console.log(`terminated ${await processAfter()}`);
+  // Its event loop would have waited for the process, which is no zombie either.
+  const states = () => execFileSync('ps', ['-o', 'stat=', '--ppid', String(process.pid)], { encoding: 'utf8' }).match(/^Z/gm) ?? [];
+  for (let look = 0; look < 200 && states().length > 0; look++) await new Promise((resolve) => setTimeout(resolve, 50));
+  console.log('zombies', states().length);
   process.exit();
 }
 
@@ -62,6 +66,13 @@ if (which === 'close') {
   console.log(ones);
   await device.close();
   console.log('closed', deviceProcess());
+} else if (which === 'destroy') {
+  // Nothing else keeps the event loop.
+  device.stream.launch(spin, { grid: 1, block: 1 }, { x: device.zeros(1, 'i32') }).done.catch(() => undefined);
+  // Usually long enough for it to begin.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await device.destroy();
+  console.log('destroyed', deviceProcess());
 } else if (which === 'leave') {
   // The event loop has nothing left to do, and the device is open.
   console.log(`process ${pid}`);
