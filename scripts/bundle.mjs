@@ -154,7 +154,6 @@ export async function bundle() {
     // In one file: V8 inlines no function that is reached through another file's exports, and a launch would take an eighth more instructions.
     codeSplitting: {
       groups: [
-        { name: 'ops', test: (id) => /^ops\//.test(relative(DIST, id)) },
         { name: 'core', test: (id) => /^(?:core|protocol)\//.test(relative(DIST, id)) },
         { name: 'language', test: (id) => /^compiler\/(?:diagnostics|language)\//.test(relative(DIST, id)) },
         { name: COMPILER, test: (id) => /^(?:cuda-cpp|compiler\/(?!definitions))/.test(relative(DIST, id)) },

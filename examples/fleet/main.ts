@@ -59,14 +59,17 @@ async function work(address: string, manager: JetStreamManager): Promise<number>
   const fleet = Array.from({ length: size }, () => startWorker(address));
   let kills = 0;
   let killAtMs = performance.now() + killEveryMs;
+  /** The results at the last kill: a fleet that is not given time to work would never end. */
+  let done = 0;
   try {
     for (;;) {
       const [{ state }, dead] = await Promise.all([manager.streams.info('thumbnails'), manager.streams.info('dead')]);
       console.log(`${state.messages} of ${count} pictures, ${kills} workers killed`);
       if (state.messages + dead.state.messages >= count) break;
-      await pause(500);
-      if (performance.now() < killAtMs) continue;
-      killAtMs += killEveryMs;
+      await pause(Math.min(500, killEveryMs));
+      if (performance.now() < killAtMs || state.messages === done) continue;
+      killAtMs = performance.now() + killEveryMs;
+      done = state.messages;
       const victim = kills++ % size;
       fleet[victim]!.kill('SIGKILL');
       fleet[victim] = startWorker(address);

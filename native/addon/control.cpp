@@ -60,6 +60,9 @@ napi_value Enumerate(napi_env env, napi_callback_info) {
 /// Failures of a process that has a device for another one begin at multiples of 2 to the power of this.
 constexpr uint32_t kFailureIdBits = 32;
 
+/// Ids of channels are indices of tables.
+constexpr uint32_t kMostDevices = 1 << 16;
+
 /// Maps the memory of an owner in another process, from the file that this one inherited.
 Status MapOfOwner(DevicePages& pages, int file, std::span<std::byte> timeline, std::span<std::byte> arena,
                   size_t arena_bytes) {
@@ -86,8 +89,9 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
       static_cast<protocol::Schedule>(args.UpTo(8, static_cast<uint32_t>(protocol::Schedule::kBlocking)));
   const uint64_t seed = args.U53(9);
   const auto file = static_cast<int>(args.UpTo(10, INT32_MAX));
-  const uint32_t number = args.U32(11);
+  const uint32_t number = args.UpTo(11, kMostDevices);
   const std::chrono::milliseconds launch_timeout(args.UpTo(12, INT32_MAX));
+  args.Require(file != 0 || (number == 0 && launch_timeout.count() == 0));
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
   Environment& self = args.self();

@@ -34,6 +34,8 @@ std::vector<hal::BackendReport> Registry::Enumerate() {
 }
 
 Result<std::shared_ptr<Channel>> Registry::Open(hal::Backend& backend, const Channel::Opening& opening) {
+  if (opening.id != 0 && Find(opening.id) != nullptr)
+    return Status(StatusCode::kState, "the id of a channel that is open");
   const uint32_t id = opening.id == 0 ? TakeId() : opening.id;
   auto channel = Channel::Open(backend, opening, id);
   if (channel.ok()) {
@@ -45,6 +47,7 @@ Result<std::shared_ptr<Channel>> Registry::Open(hal::Backend& backend, const Cha
 
 uint32_t Registry::TakeId() {
   std::lock_guard lock(mutex_);
+  while (channels_.contains(next_id_)) ++next_id_;
   return next_id_++;
 }
 

@@ -24,7 +24,7 @@ test.skipIf(absent)(
   { timeout: RUN_MS },
   async () => {
     const main = path.join(ROOT, 'build/js/examples/fleet/main.js');
-    const args = ['--device', 'cpu', '--pictures', `${PICTURES}`, '--kill-every-ms', '3000', '--out', out];
+    const args = ['--device', 'cpu', '--pictures', `${PICTURES}`, '--kill-every-ms', '300', '--out', out];
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, ...args], { cwd: ROOT, timeout: RUN_MS });
     expect(stderr).toBe('');
     expect(stdout.trim().split('\n').at(-1)).toMatch(

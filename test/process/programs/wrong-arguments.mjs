@@ -56,7 +56,7 @@ const WRONG = [
 
 const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
-const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32);
+const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32, 0, 0, 0);
 const channel = open();
 binding.attach(channel, false);
 const stream = binding.reserveStream(channel);
@@ -80,7 +80,7 @@ for (const [id, bytes] of [
 
 /** Right arguments, as far as a call of them does no harm. */
 const RIGHT = {
-  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32],
+  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32, 0, 0, 0],
   deviceInfo: [channel],
   // Of a channel that is not there.
   closeDevice: [channel + 1000],
@@ -174,6 +174,38 @@ const RIGHT = {
   nvtxStart: ['name'],
   nvtxEnd: [1],
   closePort: [],
+  // The others are asked for a device that is none in another process.
+  remoteOpen: [timeline(), arena(), 2 ** 20, 1000],
+  endWithParent: [process.ppid],
+  remoteWatch: [channel, 1],
+  remoteEnd: [channel],
+  remoteTake: [channel, PAGE],
+  remoteRelease: [channel, 0, PAGE],
+  remoteWrite: [channel, 0, new Uint8Array(8)],
+  remoteRead: [channel, 0, new Uint8Array(8)],
+  remoteMap: [channel, 0, new Uint8Array(growable(PAGE, PAGE), 0, PAGE)],
+  remoteSubmit: [],
+  remoteReserveHandles: [channel, HandleKind.MEMORY, 1],
+  remoteReserveFailure: [channel],
+  remoteDefineGraph: [channel, 1 << 22, new Uint8Array(3)],
+  remoteReserveStream: [channel],
+  remoteLastTicket: [channel, stream],
+  remotePendingPoints: [channel],
+  remoteArm: [channel, stream, 1],
+  remoteFailures: [channel, stream, 0, 1],
+  remoteReported: [channel, stream, 0],
+  remoteReportedOf: [channel, 1 << 22, 0, 4],
+  remoteReleaseHold: [channel, stream, 1],
+  remoteFailExternal: [channel, stream, 1],
+  remoteLoss: [channel],
+  remoteEnded: [channel],
+  remoteHung: [channel],
+  remoteStats: [channel],
+  remoteBusyStreams: [channel],
+  remoteHold: [channel, false],
+  remoteStartRecording: [channel, 100, 0],
+  remoteStopRecording: [channel],
+  remoteTakeTimes: [channel, new Uint8Array(64)],
 };
 const names = Object.keys(binding);
 const unknown = names.filter((name) => RIGHT[name] === undefined);
@@ -189,6 +221,8 @@ const ENDING = new Set(['closeDevice', 'destroyDevice', 'detach']);
 const LARGE = [2 ** 31, 2 ** 32 - 1, 2 ** 32];
 function call(name, args) {
   if (name === 'lockProbe' && LARGE.includes(args[0])) return;
+  // It takes the descriptor over, which may be that of the output.
+  if (name === 'openDevice' && Number.isInteger(args[10]) && args[10] > 0) return;
   // This one goes on.
   if (ENDING.has(name) && args[0] === channel) return;
   calls++;
@@ -196,6 +230,7 @@ function call(name, args) {
     const answer = binding[name](...args);
     if (answer instanceof Promise) promises.push(answer.catch(() => undefined));
     if (name === 'openDevice' && typeof answer === 'number') opened.push(answer);
+    if (name === 'remoteOpen') binding.remoteEnd(answer.channel);
     // A held channel would keep what follows.
     if (name === 'holdChannel') binding.holdChannel(channel, false);
   } catch {

@@ -61,6 +61,8 @@ test('only the guard starts a shell, and its script is fixed', () => {
     'cli/import-modules.ts',
     'toolchain/compilers/run-compiler.ts',
     'toolchain/system/guard-process.ts',
+    // Forks Node, without a shell.
+    'workers/device-process-handle.ts',
   ]);
   // What the guard is told comes by its input, line by line; nothing is put into the script.
   const guard = readFileSync(new URL('toolchain/system/guard-process.ts', source), 'utf8');
