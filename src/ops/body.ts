@@ -3,7 +3,7 @@ import type { DeviceArray } from '../core/api/array.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { i32, type Scalar, scalarOf } from '../core/elements/dtype.js';
 import { inout, input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
-import { cudaKernel } from '../compiler/definitions/cuda-kernel.js';
+import { cudaKernelOfText } from '../compiler/definitions/cuda-kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 import { STORE_NAMES } from './fused.js';
 
@@ -73,7 +73,7 @@ export class Arguments {
     entry: string,
     text: () => string,
   ): void {
-    this.#launch(recorder, name, `${entry}|${key}`, { grid, block }, () => cudaKernel(entry, this.#params, text()));
+    this.#launch(recorder, name, `${entry}|${key}`, { grid, block }, () => cudaKernelOfText(entry, this.#params, text()));
   }
 
   #launch(recorder: Recorder, name: string, key: string, shape: object, made: () => Kernel): void {

@@ -4,7 +4,7 @@ import { refuseSurplus } from '../../core/base/arguments.js';
 import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { defined } from '../../core/kernels/definitions.js';
 import { type CudaParams, type Kernel, MADE } from '../../core/kernels/kernel.js';
-import { callSite } from '../diagnostics/diagnostics.js';
+import { type CallSite, callSite } from '../diagnostics/diagnostics.js';
 import { checkedCudaParams, checkOptions, refuseArgument } from './arguments.js';
 import { checkedOptions, kernelSpec, readGivenSource } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
@@ -38,7 +38,25 @@ export interface CudaOptions {
  */
 export function cudaKernel<const P extends CudaParams>(name: string, params: P, source: string | URL, opts: CudaOptions = {}): Kernel<P> {
   if (arguments.length > 4) refuseSurplus('cudaKernel', arguments, 4);
-  const site = callSite(cudaKernel);
+  return make(name, params, source, opts, callSite(cudaKernel));
+}
+
+/** @internal A kernel whose text the library itself wrote, for an operation on arrays of these types: its image may come with the package. */
+export function cudaKernelOfText<const P extends CudaParams>(name: string, params: P, text: string): Kernel<P> {
+  const operation = Object.values(params)
+    .map((param) => ('dtype' in param ? param.dtype : ''))
+    .join(', ');
+  return make(name, params, text, {}, { file: undefined, line: 0 }, operation);
+}
+
+function make<const P extends CudaParams>(
+  name: string,
+  params: P,
+  source: string | URL,
+  opts: CudaOptions,
+  site: CallSite,
+  operation?: string,
+): Kernel<P> {
   checkEntryName(name);
   const own = checkedCudaParams(params) as P;
   checkOptions(opts);
@@ -53,7 +71,10 @@ export function cudaKernel<const P extends CudaParams>(name: string, params: P, 
     params: own,
     source: typeof source === 'string' ? source : given.original,
     [MADE]: true,
-    build: kernelSpec({ ...given, options, deviceRuntime: opts.deviceRuntime }, name, entry),
+    build: {
+      ...kernelSpec({ ...given, options, deviceRuntime: opts.deviceRuntime }, name, entry),
+      ...(operation !== undefined && { operation }),
+    },
     abi: 'plain',
     indexRank: 0,
   };

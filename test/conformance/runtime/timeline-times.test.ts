@@ -126,6 +126,10 @@ defineChapter((target) => {
           two.waitStream(one);
           await launch(two, y, 10).done;
           await recording.stop();
+          if (recording.operations.some(({ kind, startMs }) => kind === 'launch' && startMs === undefined)) {
+            wrong = ['launches have times'];
+            continue;
+          }
           const [long] = launchesOf(recording, one);
           const [first, second] = launchesOf(recording, two);
           const wait = recording.operations.find(({ stream, kind }) => stream === two.label && kind === 'wait');

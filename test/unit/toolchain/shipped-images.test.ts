@@ -7,6 +7,7 @@ import { UnavailableError } from '../../../src/core/base/errors.js';
 import type { Build } from '../../../src/core/channel/build-spec.js';
 import { scalarOf } from '../../../src/core/elements/dtype.js';
 import { output } from '../../../src/core/kernels/kernel.js';
+import { cudaKernelOfText } from '../../../src/compiler/definitions/cuda-kernel.js';
 import { kernelOfText } from '../../../src/compiler/definitions/kernel.js';
 import { imageTargets } from '../../../src/toolchain/base/image-targets.js';
 import { packageIdentity } from '../../../src/toolchain/base/package-and-cpu-identity.js';
@@ -23,12 +24,18 @@ const ofText = (name: string, value: string): Build =>
     line: 0,
   }).build;
 const one = ofText('ones', '1');
+const cudaText = 'extern "C" __global__ void threes(float* y) { y[threadIdx.x] = 3; }';
+const three: Build = cudaKernelOfText('threes', { y: output(scalarOf('f32')) }, cudaText).build;
 
 beforeAll(async () => {
   const [processor] = imageTargets(target);
   const builder = new KernelBuilder({ backend: 'cpu', ahead: processor as never });
   const { key, content, compiler } = await builder.stored(one);
-  const images = [{ file: `${key}.so`, content }];
+  const { key: other, content: second } = await builder.stored(three);
+  const images = [
+    { file: `${key}.so`, content },
+    { file: `${other}.so`, content: second },
+  ];
   writeFileSync(file, packImages(images, { package: await packageIdentity(), compiler, targets: [target] }));
 }, 60_000);
 afterAll(() => {
@@ -60,8 +67,11 @@ describe('the file of images', () => {
 describe('a builder without a compiler', () => {
   const builder = (shipped = file): KernelBuilder => new KernelBuilder({ backend: 'cpu', shipped }, bare);
 
-  test('takes the image of an operation', async () => {
-    const { image, fromCache, compiler } = await builder().build(one);
+  test.each([
+    ['TypeScript', one],
+    ['CUDA C++', three],
+  ])('takes the image of an operation in %s', async (_language, operation) => {
+    const { image, fromCache, compiler } = await builder().build(operation);
     expect(Buffer.from(image).toString()).toMatch(/[0-9a-f]{32}\.so$/);
     expect({ fromCache, compiler }).toEqual({ fromCache: true, compiler: expect.stringMatching(/g\+\+|clang/) });
   });
