@@ -68,6 +68,15 @@ napi_value StatsValue(napi_env env, const ChannelStats& stats) {
       .value();
 }
 
+napi_value LossValue(napi_env env, StatusCode status, int32_t driver_code) {
+  if (status == StatusCode::kOk) return Undefined(env);
+  return ObjectValue(env).Set("status", static_cast<double>(status)).Set("driverStatus", driver_code).value();
+}
+
+napi_value StreamsValue(napi_env env, const std::vector<uint32_t>& streams) {
+  return ArrayValue(env, streams, [&](uint32_t stream) { return NumberValue(env, stream); });
+}
+
 napi_value PointsValue(napi_env env, const std::vector<SubmissionQueue::Point>& points) {
   std::vector<double> numbers;
   for (const auto& point : points) {

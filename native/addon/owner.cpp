@@ -224,12 +224,8 @@ napi_value Loss(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Channel* channel = args.Attached(0);
   if (!args.ok()) return args.Throw("loss");
-  const StatusCode status = channel == nullptr ? StatusCode::kState : channel->LostStatus();
-  if (status == StatusCode::kOk) return Undefined(env);
-  return ObjectValue(env)
-      .Set("status", static_cast<double>(status))
-      .Set("driverStatus", channel == nullptr ? 0 : channel->LostDriverCode())
-      .value();
+  if (channel == nullptr) return LossValue(env, StatusCode::kState, 0);
+  return LossValue(env, channel->LostStatus(), channel->LostDriverCode());
 }
 
 napi_value Stats(napi_env env, napi_callback_info info) {
@@ -244,8 +240,7 @@ napi_value BusyStreams(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Channel* channel = args.Attached(0);
   if (!args.ok()) return args.Throw("busyStreams");
-  const std::vector<uint32_t> busy = channel == nullptr ? std::vector<uint32_t>() : channel->BusyStreams();
-  return ArrayValue(env, busy, [&](uint32_t stream) { return NumberValue(env, stream); });
+  return StreamsValue(env, channel == nullptr ? std::vector<uint32_t>() : channel->BusyStreams());
 }
 
 napi_value ReleaseHold(napi_env env, napi_callback_info info) {

@@ -294,12 +294,8 @@ napi_value RemoteLoss(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Environment::Remote* const remote = RemoteOf(args);
   if (!args.ok()) return args.Throw("remoteLoss");
-  const StatusCode status = remote == nullptr ? StatusCode::kState : remote->owner->LostStatus();
-  if (status == StatusCode::kOk) return Undefined(env);
-  return ObjectValue(env)
-      .Set("status", static_cast<double>(status))
-      .Set("driverStatus", remote == nullptr ? 0 : remote->owner->LostDriverCode())
-      .value();
+  if (remote == nullptr) return LossValue(env, StatusCode::kState, 0);
+  return LossValue(env, remote->owner->LostStatus(), remote->owner->LostDriverCode());
 }
 
 /// `{ code, signal }`.
@@ -332,8 +328,7 @@ napi_value RemoteBusyStreams(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   Environment::Remote* const remote = RemoteOf(args);
   if (!args.ok()) return args.Throw("remoteBusyStreams");
-  const std::vector<uint32_t> busy = remote == nullptr ? std::vector<uint32_t>() : remote->owner->BusyStreams();
-  return ArrayValue(env, busy, [&](uint32_t stream) { return NumberValue(env, stream); });
+  return StreamsValue(env, remote == nullptr ? std::vector<uint32_t>() : remote->owner->BusyStreams());
 }
 
 napi_value RemoteHold(napi_env env, napi_callback_info info) {

@@ -88,10 +88,7 @@ async function tryDevice(id: DeviceName, compiler: Finding | undefined): Promise
     }
     const [reason = '', ...help] = linesOf(missing);
     const isMissing = compiler?.status === 'warning' && !reason.startsWith('K707');
-    const remedy = [
-      ...(isMissing ? [`Do what the warning about the ${compiler.name} says.`] : help.map((line) => line.trim())),
-      AHEAD,
-    ].join('\n');
+    const remedy = [...(isMissing ? [`Do what the warning about the ${compiler.name} says.`] : help), AHEAD].join('\n');
     const why = reason.startsWith('K707') ? reason.replace(LACKS_COMPILER, '') : 'no kernel was launched, because no compiler builds it';
     const value = `open ${open}, copy and read ${run}${peers}; ${why}`;
     return hasImages ? { name, status: 'ok', value } : { name, status: 'warning', value, remedy };

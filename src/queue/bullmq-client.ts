@@ -2,7 +2,7 @@
 import type * as Bullmq from 'bullmq';
 import { badArgument, show } from '../core/base/arguments.js';
 import { UnavailableError } from '../core/base/errors.js';
-import { CLOSE_MS, loadPackage, withinMs } from './client.js';
+import { CLOSE_MS, loadPackage, unanswered, withinMs } from './client.js';
 
 export function checkBullmqOptions(opts: { readonly connection: unknown; readonly name: unknown }): void {
   const { connection, name } = opts;
@@ -48,8 +48,7 @@ export async function asked<V>(call: () => Promise<V>): Promise<V> {
     const isOfConnection =
       name === 'MaxRetriesPerRequestError' || /^E[A-Z]+$/.test(code ?? '') || /Connection is closed|ECONN|LOADING/.test(message);
     if (!isOfConnection) throw error;
-    const help = ['The run tries again until it is drained.'];
-    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The Redis server does not answer: ${message}.`, help, { cause: error });
+    throw unanswered('Redis', error);
   }
 }
 

@@ -18,6 +18,12 @@ export function loadPackage<M>(name: string, install: string): M {
   }
 }
 
+/** The error of a call that the server does not answer now. */
+export function unanswered(server: string, cause: unknown): UnavailableError {
+  const message = `The ${server} server does not answer: ${(cause as Error).message}.`;
+  return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', message, ['The run tries again until it is drained.'], { cause });
+}
+
 /** Resolves when the work has settled, or after this time. */
 export async function withinMs(ms: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined = undefined;

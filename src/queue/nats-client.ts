@@ -4,7 +4,7 @@ import type * as Transport from '@nats-io/transport-node';
 import { badArgument, show } from '../core/base/arguments.js';
 import { UnavailableError } from '../core/base/errors.js';
 import type { NatsConnection } from './connections.js';
-import { CLOSE_MS, loadPackage, withinMs } from './client.js';
+import { CLOSE_MS, loadPackage, unanswered, withinMs } from './client.js';
 
 const INSTALL = '@nats-io/jetstream @nats-io/transport-node';
 
@@ -104,9 +104,8 @@ export async function asked<V>(call: () => Promise<V>): Promise<V> {
   try {
     return await call();
   } catch (error) {
-    const { name, message } = error as Error;
+    const { name } = error as Error;
     if (FINAL.includes(name) || error instanceof UnavailableError) throw error;
-    const help = ['The run tries again until it is drained.'];
-    throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `The NATS server does not answer: ${message}.`, help, { cause: error });
+    throw unanswered('NATS', error);
   }
 }

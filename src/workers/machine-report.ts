@@ -9,6 +9,7 @@ import { addonPlace, installHelp, platformName, platformPackage, VERSION } from 
 import type { Binding } from '../native/binding.js';
 import { loadBinding } from '../native/load.js';
 import type { BackendReport, NativeDeviceInfo } from '../protocol/reports.js';
+import { nearestVariable, OF_DEVELOPERS, VARIABLES } from '../toolchain/base/environment-variables.js';
 import { targetOfProcessor } from '../toolchain/base/image-targets.js';
 import { packageIdentity, processorFlags } from '../toolchain/base/package-and-cpu-identity.js';
 import { faultOfNvcc, findCxx, findNvcc, majorOf, hostHelp, nvrtcHelp, type Toolchain } from '../toolchain/compilers/toolchain.js';
@@ -18,7 +19,6 @@ import { PrebuiltImages } from '../toolchain/images/prebuilt-images.js';
 import { remedyOf } from '../toolchain/system/environment-errors.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
 import { bytesText } from './byte-units.js';
-import { nearestVariable, OF_DEVELOPERS, VARIABLES } from './environment-variables.js';
 import { lockingHelp, softLimit } from './locked-memory-limit.js';
 import { cudaMajorOf } from './nvrtc.js';
 

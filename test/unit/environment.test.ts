@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { nearestVariable, VARIABLES } from '../../src/workers/environment-variables.js';
+import { nearestVariable, VARIABLES } from '../../src/toolchain/base/environment-variables.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Macros, and names of asynchronous resources. */

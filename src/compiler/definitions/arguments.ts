@@ -87,3 +87,10 @@ function copied<P>(params: unknown, copyOf: (key: string, value: unknown) => P):
   }
   return Object.freeze(Object.fromEntries(own));
 }
+
+/** The element types of an operation's parameters, for messages. */
+export function elementTypes(params: Params | CudaParams): string {
+  return Object.values(params)
+    .map((param) => ('dtype' in param ? param.dtype : ''))
+    .join(', ');
+}

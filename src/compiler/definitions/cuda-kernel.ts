@@ -5,7 +5,7 @@ import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import { defined } from '../../core/kernels/definitions.js';
 import { type CudaParams, type Kernel, MADE } from '../../core/kernels/kernel.js';
 import { type CallSite, callSite } from '../diagnostics/diagnostics.js';
-import { checkedCudaParams, checkOptions, refuseArgument } from './arguments.js';
+import { checkedCudaParams, checkOptions, elementTypes, refuseArgument } from './arguments.js';
 import { checkedOptions, kernelSpec, readGivenSource } from './cuda-build.js';
 import { checkEntry, checkEntryName } from './cuda-entry.js';
 
@@ -43,10 +43,7 @@ export function cudaKernel<const P extends CudaParams>(name: string, params: P, 
 
 /** @internal A kernel whose text the library itself wrote, for an operation on arrays of these types: its image may come with the package. */
 export function cudaKernelOfText<const P extends CudaParams>(name: string, params: P, text: string): Kernel<P> {
-  const operation = Object.values(params)
-    .map((param) => ('dtype' in param ? param.dtype : ''))
-    .join(', ');
-  return make(name, params, text, {}, { file: undefined, line: 0 }, operation);
+  return make(name, params, text, {}, { file: undefined, line: 0 }, elementTypes(params));
 }
 
 function make<const P extends CudaParams>(

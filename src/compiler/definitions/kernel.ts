@@ -5,7 +5,7 @@ import { KERNEL_STAYS } from '../../core/base/uncloneable.js';
 import type { UnwrittenBuild } from '../../core/channel/build-spec.js';
 import { defined } from '../../core/kernels/definitions.js';
 import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
-import { checkName, checkedParams, checkOptions, refuseArgument, requireOneOf, shortened } from './arguments.js';
+import { checkName, checkedParams, checkOptions, elementTypes, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
 import { checkBarriers } from '../analysis/region-plan.js';
 import { type CallSite, callSite, lineStarts } from '../diagnostics/diagnostics.js';
@@ -103,9 +103,7 @@ export function kernelOfText(
 ): Kernel {
   wasCalled = true;
   const parsed = parseText(text, params);
-  const operation = Object.values(params)
-    .map(({ dtype }) => dtype)
-    .join(', ');
+  const operation = elementTypes(params);
   return make({ name, params, parsed, functions, isChecked, fmad, maxThreadsPerBlock: undefined, site, operation }, {});
 }
 

@@ -15,9 +15,9 @@ export const DESTROY_MS = 5000;
 export function endedApart(error: DeviceLostError, timelines: Iterable<Timeline>, slot: number | undefined): DeviceLostError {
   const device = error.device as string;
   const open = [...timelines].filter((timeline) => (slot === undefined ? timeline.pending > 0 : timeline.slot === slot));
-  const found = open.flatMap((timeline) => timeline.log.at(timeline.deviceCompleted + 1) ?? []);
+  const found = runningOf(open);
   if (found.length === 0) return error;
-  const what = found.map(({ kind, label, stream }) => `${`${kind} ${label ?? ''}`.trim()} on stream ${stream}`).join(', ');
+  const what = named(found);
   const message =
     slot === undefined
       ? error.message.replace('; openDevice', `, before ${what} had ended; openDevice`)
@@ -29,16 +29,20 @@ export function endedApart(error: DeviceLostError, timelines: Iterable<Timeline>
 
 /** `timelines`: the streams of the device. The error has the first operation that still runs; the message names all of them. */
 export function hungError(device: string, timelines: Iterable<Timeline>, still: StillRunning): DeviceLostError {
-  const running: OperationInfo[] = [];
-  for (const timeline of timelines) {
-    if (!still.streams.includes(timeline.slot)) continue;
-    const operation = timeline.log.at(timeline.deviceCompleted + 1);
-    if (operation !== undefined) running.push(operation);
-  }
-  const what = running.map(({ kind, label, stream }) => `${kind} ${label ?? ''}`.trim() + ` on stream ${stream}`).join(', ');
+  const running = runningOf([...timelines].filter(({ slot }) => still.streams.includes(slot)));
+  const what = named(running);
   const message =
     `Device ${device} was destroyed, and ${what || 'its worker'} has not ended within ${still.afterMs} ms: ` +
     `the thread keeps running, and the memory stays allocated.`;
   const [operation] = running;
   return new DeviceLostError('ERR_MILLRACE_LOST', message, 'hung', { device, stream: operation?.stream, operation });
+}
+
+/** The first operation of each stream that has not ended. */
+function runningOf(timelines: readonly Timeline[]): readonly OperationInfo[] {
+  return timelines.flatMap((timeline) => timeline.log.at(timeline.deviceCompleted + 1) ?? []);
+}
+
+function named(operations: readonly OperationInfo[]): string {
+  return operations.map(({ kind, label, stream }) => `${`${kind} ${label ?? ''}`.trim()} on stream ${stream}`).join(', ');
 }
