@@ -1,11 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 import { FAKE_DRIVER } from './test/support/fake-driver.js';
+import { HAS_GPU } from './test/support/has-gpu.js';
 import { keptCompiler } from './test/support/kept-compiler.js';
 
 const IS_LONG = process.env['MILLRACE_LONG'] === '1';
-const HAS_GPU = process.env['MILLRACE_TEST_CUDA'] === '1' || ['/dev/nvidiactl', '/dev/dxg'].some((file) => existsSync(file));
 const HAS_CLANG = spawnSync('clang++', ['--version']).status === 0;
 const HAS_FAKE_DRIVER = FAKE_DRIVER !== undefined;
 const ENV = keptCompiler();
@@ -26,6 +25,7 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
   'two-backends': HAS_FAKE_DRIVER ? ['two', 'two/two-backends'] : [],
   cuda: HAS_GPU ? ['alone', ...ONE, ...COMPUTED] : [],
   'two-cuda': HAS_GPU ? TWO : [],
+  'isolated-cuda': HAS_GPU || (HAS_FAKE_DRIVER && IS_LONG) ? ['order', 'runtime'] : [],
   clang: HAS_CLANG ? ['kernels', ...COMPUTED] : [],
 };
 const TOOLCHAIN = 'test/unit/toolchain/**/*.test.ts';

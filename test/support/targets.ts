@@ -5,6 +5,7 @@ import path from 'node:path';
 import { expect } from 'vitest';
 import { listDevices, openDevice, type OpenOptions } from 'millrace';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from './fake-driver.js';
+import { HAS_GPU } from './has-gpu.js';
 import { IS_LONG } from './long.js';
 import { QUICK } from './quick-compiler.js';
 import { CPU_SUPPORTS, type Target } from './target.js';
@@ -105,7 +106,7 @@ async function twoBackends(): Promise<Target[]> {
 }
 
 /** The first CUDA devices. */
-async function gpus(count: 1 | 2): Promise<Found> {
+async function gpus(count: 1 | 2): Promise<readonly [Target] | string> {
   const listed = (await listDevices()).filter(({ backend }) => backend === 'cuda').length;
   if (listed < count) {
     const reason = (error: Error): string => error.message;
@@ -120,6 +121,15 @@ async function gpus(count: 1 | 2): Promise<Found> {
       ...(count > 1 && { openOther: () => openDevice('cuda:1') }),
     },
   ];
+}
+
+/** The first CUDA device, or that of the fake driver, in a process of its own. */
+async function isolatedGpu(): Promise<Found> {
+  const found = HAS_GPU ? await gpus(1) : [await fakeCuda()];
+  if (typeof found === 'string') return found;
+  const { openOther: _, ...target } = found[0]!;
+  const open = (options?: OpenOptions) => openDevice('cuda:0', { isolation: 'process', ...options });
+  return [{ ...target, name: `${target.name}, isolated`, supports: { ...target.supports, interprocess: false }, open }];
 }
 
 /** No rule may depend on the compiler. */
@@ -138,6 +148,7 @@ const TARGETS: Readonly<Record<string, () => Found | Promise<Found>>> = {
   'two-backends': async () => (FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : twoBackends()),
   cuda: () => gpus(1),
   'two-cuda': () => gpus(2),
+  'isolated-cuda': isolatedGpu,
   clang,
 };
 
