@@ -85,6 +85,7 @@ describe('beside a device of this process', () => {
       const refused = await new Promise((resolve) => resolve(call())).catch((error: unknown) => error);
       expect(refused, String(call)).toBeInstanceOf(UnsupportedError);
       expect((refused as UnsupportedError).capability, String(call)).toMatch(/^isolation$|^wrapStream$/);
+      expect((refused as UnsupportedError).message, String(call)).toMatch(/\. (?:Open it without|Go through memory)|wrapStream/);
     }
   });
 
@@ -97,7 +98,7 @@ describe('beside a device of this process', () => {
       const released = new Promise<void>((resolve) => (release = resolve));
       const held = awaited.stream.hold(() => released, { timeoutMs: 60_000 });
       const event = awaited.stream.record();
-      expect(() => waiting.stream.waitEvent(event)).toThrow(UnsupportedError);
+      expect(() => waiting.stream.waitEvent(event)).toThrow(/\(isolation 'process'\)\. Await that work in JavaScript/);
       release();
       await Promise.all([held.done, event.done]);
       waiting.stream.waitEvent(event);
@@ -174,6 +175,26 @@ describe('work that does not end', () => {
     );
     await device.close();
   }, 60_000);
+
+  for (const reader of ['nobody', 'done', 'lost'] as const) {
+    test(`S608 a loss that ends operations reaches errors$ once, if nothing else tells it: read by ${reader}`, async () => {
+      const device = await openDevice('cpu:0', { isolation: 'process' });
+      const seen: Error[] = [];
+      const completed = new Promise<void>((complete) => {
+        device.errors$.subscribe({ next: (error) => void seen.push(error), complete });
+      });
+      const text = 'extern "C" void abort(); extern "C" __global__ void ends(float* x) { abort(); }';
+      const x = device.zeros(1, 'f32');
+      const launch = device.stream.launch(cudaKernel('ends', { x: inout(f32) }, text), ONE, { x });
+      device.stream.fill(x, 1);
+      if (reader === 'done') await expect(launch.done).rejects.toMatchObject({ name: 'DeviceLostError' });
+      if (reader === 'lost') await device.lost;
+      await completed;
+      const told = { name: 'DeviceLostError', reason: 'fault', operation: { label: 'ends' } };
+      expect(seen).toMatchObject(reader === 'nobody' ? [told] : []);
+      await device.close();
+    }, 60_000);
+  }
 
   test('S632 destroy ends the process of a kernel that does not end', async () => {
     const device = await openDevice('cpu:0', { isolation: 'process' });

@@ -10,7 +10,7 @@ import { isPromiseLike } from '../base/promise-like.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { CaptureSession } from '../graphs/capture-session.js';
 import type { Timeline } from '../timeline/timeline.js';
-import { refuseJoining } from '../device/apart.js';
+import { refuseJoining } from '../base/apart.js';
 
 /** What a capture asks of a stream. */
 interface CapturedStream {

@@ -44,7 +44,7 @@ import { Stream } from './stream.js';
 import { type DeviceTelemetry, Telemetry, TelemetryTicks } from './telemetry.js';
 import type { LinearTextureOptions, TextureDType, TextureOptions } from './texture-options.js';
 import type { Texture } from './texture.js';
-import { refuseApart } from '../device/apart.js';
+import { refuseApart } from '../base/apart.js';
 
 /** NVML's own values change about once a second. */
 const TELEMETRY_MS = 1000;
@@ -66,18 +66,6 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   readonly info: DeviceInfo;
   /** The stream that exists as long as the device is open. Unlike CUDA's NULL stream, it synchronizes with no other stream. */
   readonly defaultStream: Stream;
-  /**
-   * Resolves with the DeviceLostError when the device is lost: after a fault, after `destroy`, or when its worker ends. A device of
-   * `openShared` is also lost when the thread that opened it closes it or ends. Never rejects, and stays pending when `close` ends the
-   * device. Waiting for `lost` does not keep the process alive.
-   * @example void device.lost.then(({ reason, restartNeeds }) => console.error(reason, restartNeeds));
-   */
-  readonly lost: Promise<DeviceLostError>;
-  /**
-   * Aborts when `lost` resolves, with the DeviceLostError as its `reason`: for calls that take a signal.
-   * @example await fetch(url, { signal: device.signal });
-   */
-  readonly signal: AbortSignal;
   readonly #context: DeviceContext;
   /** The stream-ordered memory pool that the device's arrays come from: `cuDeviceGetDefaultMemPool`. */
   readonly pool: MemoryPool;
@@ -92,8 +80,6 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const { core } = context;
     this.#context = context;
     this.info = reason === undefined ? context.owner.info : { ...context.owner.info, reason };
-    this.lost = core.lost;
-    this.signal = context.signal;
     this.defaultStream = context.defaultStream;
     this.pool = context.pool;
     this.peers = new PeerAccess(this);
@@ -398,7 +384,28 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
-   * Failures of operations whose `done` was not read, once each; a slow subscriber loses none. Without a subscriber, the first failure
+   * Resolves with the DeviceLostError when the device is lost: after a fault, after `destroy`, or when its worker ends. A device of
+   * `openShared` is also lost when the thread that opened it closes it or ends. Never rejects, and stays pending when `close` ends the
+   * device. Waiting for `lost` does not keep the process alive.
+   * @example void device.lost.then(({ reason, restartNeeds }) => console.error(reason, restartNeeds));
+   */
+  get lost(): Promise<DeviceLostError> {
+    this.core.isLossRead = true;
+    return this.core.lost;
+  }
+
+  /**
+   * Aborts when `lost` resolves, with the DeviceLostError as its `reason`: for calls that take a signal.
+   * @example await fetch(url, { signal: device.signal });
+   */
+  get signal(): AbortSignal {
+    this.core.isLossRead = true;
+    return this.context.signal;
+  }
+
+  /**
+   * Failures of operations whose `done` was not read, once each, and the loss of the device if it ended such operations and no promise told
+   * it; a slow subscriber loses none. Without a subscriber, the first failure
    * causes a process warning. Never errors, and completes when the device is closed or lost. A subscription keeps the process alive while
    * operations are pending.
    */

@@ -3,7 +3,7 @@
 import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
-import { refuseApart } from '../device/apart.js';
+import { refuseApart } from '../base/apart.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot } from '../graphs/slots.js';

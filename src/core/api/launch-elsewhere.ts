@@ -2,7 +2,7 @@
 // Thread: owner.
 import { Access, MemorySpace, PeerWhat } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo } from '../base/arguments.js';
-import { refuseJoining } from '../device/apart.js';
+import { refuseJoining } from '../base/apart.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot } from '../graphs/slots.js';

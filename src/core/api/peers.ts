@@ -8,7 +8,7 @@ import { UnsupportedError } from '../base/errors.js';
 import type { Device } from './device.js';
 import { revokingKey } from './launch-elsewhere.js';
 import { checkOpenDevice, type DeviceLike } from './open-devices.js';
-import { refuseJoining } from '../device/apart.js';
+import { refuseJoining } from '../base/apart.js';
 
 /** How long `revoke` waits for kernels of other threads before it asks again. */
 const BUSY_MS = 1;

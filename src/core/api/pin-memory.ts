@@ -6,7 +6,7 @@ import { badArgument, show } from '../base/arguments.js';
 import { plainView } from '../base/buffers.js';
 import { checkHostBytes } from '../base/host-bytes.js';
 import { StateError } from '../base/errors.js';
-import { refuseApart } from '../device/apart.js';
+import { refuseApart } from '../base/apart.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { dtypeOfHost, type HostArray, type HostOf } from '../elements/dtype.js';
 import { Storage } from '../memory/storage.js';

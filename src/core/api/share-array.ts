@@ -3,7 +3,7 @@
 // A token names the memory and the last record of each stream that the sharing thread used it in.
 // Thread: owner.
 import type { DType } from '../elements/dtype.js';
-import { refuseApart } from '../device/apart.js';
+import { refuseApart } from '../base/apart.js';
 import { type ArrayToken, arrayToken } from '../memory/array-token.js';
 import type { StridedArray } from './strided-array.js';
 

@@ -27,7 +27,7 @@ import type { DeviceContext } from './device-context.js';
 import { DeviceEvent } from './event.js';
 import type { Graph } from './graph.js';
 import { Recorder } from './recorder.js';
-import { refuseApart } from '../device/apart.js';
+import { refuseApart } from '../base/apart.js';
 
 /** The result of a synchronous function. */
 type NotAsync<R> = R extends PromiseLike<unknown> ? never : R;

@@ -12,7 +12,7 @@ import { contiguousStrides, isContiguous, reachOf } from '../elements/strides.js
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import { disposedError, Lease } from '../memory/lease.js';
 import type { Storage } from '../memory/storage.js';
-import { refuseApart } from '../device/apart.js';
+import { refuseApart } from '../base/apart.js';
 
 /** A strided range of device memory. DeviceArray is its only subclass. */
 export abstract class StridedArray<D extends DType = DType> implements Disposable {

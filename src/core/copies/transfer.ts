@@ -13,7 +13,7 @@ import { type FailingPart, hasFailed } from '../timeline/failures.js';
 import type { StreamRecording, Timeline } from '../timeline/timeline.js';
 import { HostCompletion } from '../waits/host-completion.js';
 import type { CopyPlan, End } from './copy-plan.js';
-import { refuseJoining } from '../device/apart.js';
+import { refuseJoining } from '../base/apart.js';
 import { probePeer } from './peer-route-probe.js';
 import { type Elements, isOnDevice, type Region } from './memory-region.js';
 import { MultiStepCopy, submitArrange, submitMove } from './multi-step-copy.js';

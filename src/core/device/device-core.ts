@@ -64,6 +64,8 @@ export class DeviceCore implements FreeingDevice {
   readonly errors: Hub<MillraceError> = new Hub();
   readonly failures: FailureLog;
   readonly lost: Promise<DeviceLostError>;
+  /** Code has asked for the loss: nothing else need tell it. */
+  isLossRead: boolean = false;
   readonly timelines: Set<Timeline> = new Set();
   /** Arrays remember the place in user code that made them. */
   isChecked: boolean = false;
@@ -254,6 +256,8 @@ export class DeviceCore implements FreeingDevice {
     this.waits.lose(error);
     this.#tellState();
     clearTimeout(this.#check);
+    const { count } = this.failures;
+    const hadWork = [...this.timelines].some((timeline) => timeline.pending > 0);
     for (const timeline of this.timelines) {
       timeline.lose();
       this.failures.note(timeline, Infinity);
@@ -271,6 +275,10 @@ export class DeviceCore implements FreeingDevice {
     void Promise.all(rejected)
       .then(() => new Promise(setImmediate))
       .then(() => this.failures.reportAll())
+      .then(() => {
+        const isTold = this.failures.count > count || this.waits.hasToldLoss || this.isLossRead || this.state === 'closed';
+        if (hadWork && !isTold) this.failures.report(error);
+      })
       .then(() => this.errors.complete());
   }
 
@@ -379,9 +387,8 @@ export class DeviceCore implements FreeingDevice {
   #checkUp(): void {
     this.checkLost();
     if (this.isGone) return;
-    let isQuiet = true;
+    const isQuiet = [...this.timelines].every((timeline) => timeline.isComplete);
     for (const timeline of this.timelines) {
-      if (!timeline.isComplete) isQuiet = false;
       timeline.log.look();
       this.failures.note(timeline);
     }

@@ -1,7 +1,7 @@
 // Waits on the device: the records that make one stream wait for a point of another.
 // Thread: owner.
-import { UnsupportedError } from '../base/errors.js';
 import type { WaitCause } from '../base/snapshots.js';
+import { apartError } from '../base/apart.js';
 import type { Point, Timeline } from '../timeline/timeline.js';
 import type { OrderedDevice } from './ordered-stream.js';
 import { entryOf } from './vector-clock.js';
@@ -26,18 +26,15 @@ export function waitOnDevice(device: OrderedDevice, timeline: Timeline, other: T
     entry.noteWait(entryOf(other), ticket);
     return false;
   }
-  if (other.channel !== timeline.channel && (other.channel.isApart || timeline.channel.isApart)) throw apartWait(device.name, other);
+  if (other.channel !== timeline.channel && (other.channel.isApart || timeline.channel.isApart)) {
+    const { backend, info } = other.channel;
+    const what = `A wait of device ${device.name} for stream ${other.label} of device ${backend}:${info.ordinal}`;
+    throw apartError(device.name, what, 'one of them has a process of its own', 'Await that work in JavaScript, then submit what needs it');
+  }
   device.submit(timeline, device.encoder.wait(timeline.slot, other.channel.id, other.slot, ticket));
   entry.noteWait(entryOf(other), ticket);
   timeline.log.wait(timeline.last, cause, other, ticket);
   return true;
-}
-
-function apartWait(device: string, { channel, label }: Timeline): UnsupportedError {
-  const { backend, info } = channel;
-  const what = `A wait of device ${device} for stream ${label} of device ${backend}:${info.ordinal}`;
-  const message = `${what} is not possible: one of them has a process of its own (isolation 'process').`;
-  return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'isolation', { device });
 }
 
 /** Do later records of the stream come after all these points without a further wait? */

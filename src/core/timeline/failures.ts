@@ -139,7 +139,7 @@ export class FailureLog {
       get isHandled() {
         return isAwaited();
       },
-      report: () => this.#report(error),
+      report: () => this.report(error),
     });
     this.noteAndReport(timeline);
   }
@@ -295,7 +295,8 @@ export class FailureLog {
     for (this.note(timeline); timeline.isBehind && !this.#entries.has(cause); ) this.#read(timeline, READ_PER_TURN);
   }
 
-  #report(error: MillraceError): void {
+  /** Emits the error in `errors$`; without an observer the first one becomes a warning. */
+  report(error: MillraceError): void {
     this.#context.inContext(() => this.#reportHere(error));
   }
 
@@ -321,8 +322,8 @@ export class FailureLog {
   #reportEntry(entry: Entry): void {
     this.#keep(entry);
     const error = this.#errorOf(entry);
-    if (error instanceof Promise) this.#context.keepAlive(error.then((settled) => this.#report(settled)));
-    else this.#report(error);
+    if (error instanceof Promise) this.#context.keepAlive(error.then((settled) => this.report(settled)));
+    else this.report(error);
   }
 
   /** The error of a failure. Every error that has it as `cause` gets the same object. */

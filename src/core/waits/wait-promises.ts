@@ -64,6 +64,8 @@ export class WaitPromises {
   readonly #hostCompletions: HostCompletions;
   readonly #clock: Clock;
   #lostError: DeviceLostError | undefined = undefined;
+  /** Whether a wait rejected because the device is lost. */
+  hasToldLoss: boolean = false;
 
   constructor(
     device: string,
@@ -192,6 +194,7 @@ export class WaitPromises {
 
   /** Ends a wait that the device does not reach any more. The operation that lost the device has an error of its own. */
   lost(timeline: Timeline, ticket: number, operation: FailingOperation | undefined, error: Error, reject: (error: Error) => void): void {
+    this.hasToldLoss = true;
     const isFault = error instanceof DeviceLostError && error.reason === 'fault';
     const own = isFault && operation !== undefined ? this.#failures.at(timeline, ticket, operation) : undefined;
     if (own === undefined) reject(error);
