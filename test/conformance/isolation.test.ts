@@ -85,7 +85,7 @@ describe('beside a device of this process', () => {
       const refused = await new Promise((resolve) => resolve(call())).catch((error: unknown) => error);
       expect(refused, String(call)).toBeInstanceOf(UnsupportedError);
       expect((refused as UnsupportedError).capability, String(call)).toMatch(/^isolation$|^wrapStream$/);
-      expect((refused as UnsupportedError).message, String(call)).toMatch(/\. (?:Open it without|Go through memory)|wrapStream/);
+      expect((refused as UnsupportedError).message, String(call)).toMatch(/\. (?:Open it without|Go through memory)|wrap streams/);
     }
   });
 

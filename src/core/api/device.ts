@@ -77,7 +77,6 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   /** @internal Made by openDevice. `reason`: that of `info`. */
   constructor(context: DeviceContext, reason?: string) {
     super();
-    const { core } = context;
     this.#context = context;
     this.info = reason === undefined ? context.owner.info : { ...context.owner.info, reason };
     this.defaultStream = context.defaultStream;
