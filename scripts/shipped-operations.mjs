@@ -182,6 +182,8 @@ export const SHIPPED = [
       ]),
       ops.matmul(array([100, 3]).transpose(), array([100, ROWS])),
       ops.matmul(array([ROWS, 100]), array([3, 100]).transpose()),
+      // In tiles, to which both are copied.
+      ops.matmul(array([50, 40]), array([40, 256])),
     ],
     operands: 'matrices and vectors, and the transposed matrix on either side',
     dtypes: FLOATS,

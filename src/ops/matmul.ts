@@ -6,6 +6,7 @@ import { lengthOf } from '../core/elements/shape.js';
 import { input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
+import { isForCpu, type Matrix, multiplyOnCpu } from './cpu-matmul.js';
 import { submitFold } from './fold.js';
 import { castText, onlyArrays, placesIn, STORE_NAMES, storeText } from './fused.js';
 import { broadcastShape, broadcastStrides, joined } from './layout.js';
@@ -13,7 +14,7 @@ import { matmulPlan, plannedKernel } from './plans.js';
 import { promoted, type Promoted } from './promotion.js';
 import type { Result, TypeOf } from './ready.js';
 import { productOf } from './reductions.js';
-import { type OpOptions, targetOf, type Target } from './target.js';
+import { formsOf, type OpOptions, targetOf, type Target } from './target.js';
 
 /** Threads of a block along each axis. */
 const SIDE = 16;
@@ -104,6 +105,8 @@ function submit(
     submitFold(productOf(a.dtype, b.dtype, own), [a, right], shape, [shape.length - 1], result, target);
     return;
   }
+  const forms = formsOf(target);
+  if (forms.includes('cpu') && multipliedInTiles(a, b, batch, result, own, target) && !forms.includes('gpu')) return;
   const { backend } = target.recorder.device.info;
   const key = [backend, isTf32, a.dtype, b.dtype, own, result.dtype, a.shape, a.strides, b.shape, b.strides].join('|');
   let product = products.get(key);
@@ -119,6 +122,30 @@ function submit(
   target.recorder.launch(kernel, shape, args as never);
   // So that the arrays can be collected.
   args['a'] = args['b'] = args['y'] = undefined;
+}
+
+/** Whether the product was submitted in the form for cores: that of floats of one type, with at most one axis of batches. */
+function multipliedInTiles(
+  a: DeviceArray,
+  b: DeviceArray,
+  batch: readonly number[],
+  result: DeviceArray,
+  own: DType,
+  target: Target,
+): boolean {
+  if ((own !== 'f32' && own !== 'f64') || [a, b, result].some(({ dtype }) => dtype !== own)) return false;
+  const whole = [a, b].map((array) => broadcastStrides(array, [...batch, ...array.shape.slice(-2)]));
+  const { extents, strides } = joined({ extents: batch, strides: whole.map((steps) => steps.slice(0, -2)) });
+  if (extents.length > 1) return false;
+  const matrix = (array: DeviceArray, at: 0 | 1): Matrix => {
+    const [row, column] = whole[at]!.slice(-2) as [number, number];
+    return { array, strides: [row, column], step: strides[at]![0] ?? 0 };
+  };
+  const [rows, inner] = a.shape.slice(-2) as [number, number];
+  const product = { a: matrix(a, 0), b: matrix(b, 1), rows, columns: b.shape.at(-1) as number, inner, batches: lengthOf(batch) };
+  if (!isForCpu(product)) return false;
+  multiplyOnCpu(product, result, target);
+  return true;
 }
 
 /** The launch of a product, for one layout of its operands. */

@@ -1,0 +1,48 @@
+// Chapter 11: products of matrices whose sizes lie around those of the tiles in which they are made.
+import * as ops from 'millrace/ops';
+import { describe, expect } from 'vitest';
+import { defineChapter } from '../../support/chapter.js';
+import { chapterDevice, rulesOf } from '../../support/rule.js';
+
+defineChapter((target) => {
+  describe('11 operations on arrays: products', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevice(target);
+
+    rule('S1111', 'products of sizes around those of tiles, of operands in any order', async () => {
+      const { device } = chapter;
+      const numbers = ops.generator(11);
+      // Operands that are read where they are and such that are copied to tiles first, tiles that end early, and long sums.
+      for (const [rows, inner, columns] of [
+        [13, 40, 33],
+        [49, 1025, 65],
+        [60, 30, 300],
+        [5, 2100, 40],
+        [100, 50, 9],
+      ] as const) {
+        for (const dtype of ['f32', 'f64'] as const) {
+          const whole = (shape: readonly number[]) => numbers.integers(-9, 10, shape, { device, dtype });
+          for (const [turnsLeft, turnsRight] of [
+            [false, false],
+            [true, true],
+          ] as const) {
+            using left = whole(turnsLeft ? [inner, rows] : [rows, inner]);
+            using right = whole(turnsRight ? [columns, inner] : [inner, columns]);
+            const [a, b] = [turnsLeft ? left.transpose() : left, turnsRight ? right.transpose() : right];
+            using c = ops.matmul(a, b);
+            const [as, bs, cs] = await Promise.all([a.read(), b.read(), c.read()]);
+            let wrong = 0;
+            for (let i = 0; i < rows; i++) {
+              for (let j = 0; j < columns; j++) {
+                let sum = 0;
+                for (let k = 0; k < inner; k++) sum += as[i * inner + k]! * bs[k * columns + j]!;
+                if (cs[i * columns + j] !== sum) wrong++;
+              }
+            }
+            expect(wrong).toBe(0);
+          }
+        }
+      }
+    });
+  });
+});
