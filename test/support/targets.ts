@@ -86,7 +86,7 @@ async function fakeCuda(): Promise<Target> {
   return {
     name: 'fake-cuda',
     spec: 'cuda:0',
-    supports: { ...CPU_SUPPORTS, memoryLimit: true },
+    supports: { ...CPU_SUPPORTS, memoryLimit: true, interprocess: true },
     // Each build starts a process of its own, and each launch runs in the driver's one thread. The CPU device runs these tests in full. The
     // fake driver compiles texts as the CPU device does.
     ...(!IS_LONG && { kernels: 8, launches: 200_000, textStep: 3 }),

@@ -1,7 +1,7 @@
 // Events and memory of other processes: cuIpc. CUDA only, because the CPU device's memory is this process's.
 // Thread: owner.
 import { types } from 'node:util';
-import { EventKind, IPC_HANDLE_BYTES, MemorySpace } from '../../protocol/protocol.gen.js';
+import { EventKind, IPC_HANDLE_BYTES, MemorySpace, PeerWhat } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { DType } from '../elements/dtype.js';
@@ -39,7 +39,7 @@ export async function openIpcMemory(core: DeviceCore, handle: unknown, shape: re
   }
   // No stream of this process has used the memory. Other processes order their accesses themselves.
   const storage = new Storage(MemorySpace.DEVICE, memory, 0, bytes, core);
-  storage.isApart = true;
+  storage.grant = PeerWhat.MEMORY;
   return storage;
 }
 

@@ -20,11 +20,11 @@ export function revokingKey({ info }: DeviceCore, what: PeerWhat): string {
 }
 
 /** May kernels of this device use the memory of another one? What to call before they may; undefined if nothing helps, '' if they may. */
-export function missingGrant(core: DeviceCore, { core: owner, isApart }: Storage): string | undefined {
+export function missingGrant(core: DeviceCore, { core: owner, grant: what }: Storage): string | undefined {
   if (owner.name === core.name || owner.channel.backend !== core.channel.backend) return undefined;
-  const what = isApart ? PeerWhat.MEMORY : PeerWhat.POOL;
+  if (what === undefined) return 'kernels of other devices cannot access variables of modules: copy it';
   if (owner.channel.isPeerGranted(core.info.ordinal, what) && !owner.peerUsers.revoking.has(revokingKey(core, what))) return '';
-  return `call \`await owner.peers.grant(peer, '${isApart ? 'memory' : 'pool'}')\` first, where owner is the Device ${owner.name} and peer the Device ${core.name}, or copy the array`;
+  return `call \`await owner.peers.grant(peer, '${what === PeerWhat.MEMORY ? 'memory' : 'pool'}')\` first, where owner is the Device ${owner.name} and peer the Device ${core.name}, or copy the array`;
 }
 
 /** Writes the entries of an array parameter whose value is not an array of the device. Returns the number of entries then. */
@@ -90,7 +90,7 @@ function checkGrant({ core, timeline }: StreamContext, array: StridedArray, what
     const instead = remedy === undefined ? (isOther ? `: copy it to ${core.name}` : '') : `: ${remedy}`;
     throw badArgument(name, array, `${what} ${belongsTo(storage.core.name, core.name)}${instead}.`, core.name);
   }
-  if (timeline.recording === undefined || !storage.isApart || storage.space !== MemorySpace.DEVICE) return;
+  if (timeline.recording === undefined || storage.grant === PeerWhat.POOL || storage.space !== MemorySpace.DEVICE) return;
   const why = `argument ${name} is memory of device ${storage.core.name} outside of its pool, which a graph cannot keep open; copy it in the capture`;
   throw timeline.recording.refusal(timeline, 'unsupported-node', why);
 }

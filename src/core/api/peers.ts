@@ -16,7 +16,7 @@ const BUSY_MS = 1;
 /**
  * Which other devices may access this device's memory: `cuCtxEnablePeerAccess` and `cuMemPoolSetAccess`, `wp.set_peer_access_enabled` and
  * `wp.set_mempool_access_enabled`. There are two switches: 'pool' for the device's arrays, 'memory' for separate allocations (arrays for other
- * processes, variables of modules). Kernels of `peer` then take these arrays. Copies and fills need neither. A graph with copies between
+ * processes). Kernels of `peer` then take these arrays; variables of modules they take never. Copies and fills need neither. A graph with copies between
  * devices, or with a kernel that uses memory of another device, opens the pool for itself while it exists, which `isGranted` does not report
  * and `revoke` does not end. A device always accesses its own memory. CPU devices behave as GPUs that reach each other; between backends,
  * there is nothing to grant.

@@ -1,6 +1,6 @@
 // Allocates device memory in stream order.
 // Thread: owner.
-import { AllocKind, MemorySpace } from '../../protocol/protocol.gen.js';
+import { AllocKind, MemorySpace, PeerWhat } from '../../protocol/protocol.gen.js';
 import { callSite } from '../base/call-site.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { StreamRecording, Timeline } from '../timeline/timeline.js';
@@ -36,7 +36,7 @@ export function allocate(site: StreamContext, byteLength: number, kind: AllocKin
   const bound = bindMemory(site, byteLength, (handle) =>
     core.submit(timeline, core.encoder.alloc(timeline.slot, handle, Math.max(byteLength, 1), kind)),
   );
-  bound.storage.isApart = kind === AllocKind.INTERPROCESS;
+  if (kind === AllocKind.INTERPROCESS) bound.storage.grant = PeerWhat.MEMORY;
   return bound;
 }
 

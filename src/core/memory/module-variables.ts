@@ -49,7 +49,8 @@ class ModuleVariables {
     if (known !== undefined) return known.storage;
     const core = this.#core;
     const storage = new Storage(MemorySpace.DEVICE, core.handles.memory.take(), 0, byteLength, core);
-    storage.isApart = true;
+    // A driver gives other devices no access to variables of modules, whatever was granted.
+    storage.grant = undefined;
     storage.takeUsersOf(this.#launches, !isConstant);
     this.#asked.push({ name, isConstant, storage });
     this.#bind(name, storage);

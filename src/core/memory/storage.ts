@@ -1,6 +1,6 @@
 // The memory behind arrays: a part of what a handle names, with its accesses (TrackedMemory) and its name in messages.
 // Thread: owner.
-import type { MemorySpace } from '../../protocol/protocol.gen.js';
+import { type MemorySpace, PeerWhat } from '../../protocol/protocol.gen.js';
 import { callSite } from '../base/call-site.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { DType } from '../elements/dtype.js';
@@ -24,8 +24,8 @@ export class Storage extends TrackedMemory {
   isPinned: boolean = false;
   /** Its array belongs to a lane's item, which refers to it: no finalizer has to find it. */
   isHeld: boolean = false;
-  /** It is memory of a device that is not in its pool. */
-  isApart: boolean = false;
+  /** The grant with which kernels of other devices may use it; undefined: none lets them. */
+  grant: PeerWhat | undefined = PeerWhat.POOL;
   /** Where `LiveMemory` lists it, or -1. */
   livePlace: number = -1;
   /** The handle names no memory yet. */

@@ -1,6 +1,19 @@
 // Chapter 10, with chapter 3: graphs whose kernels use arrays of another device.
 import { describe, expect } from 'vitest';
-import { ArgumentError, BoundsError, CaptureError, cudaModule, f32, i32, inout, input, kernel, output, UpstreamError } from 'millrace';
+import {
+  ArgumentError,
+  BoundsError,
+  CaptureError,
+  cudaModule,
+  type DeviceArray,
+  f32,
+  i32,
+  inout,
+  input,
+  kernel,
+  output,
+  UpstreamError,
+} from 'millrace';
 import { defineChapter } from '../../../support/chapter.js';
 import { chapterDevices, rulesOf } from '../../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../../support/wait.js';
@@ -72,10 +85,15 @@ defineChapter((target) => {
       for (const what of ['memory', 'pool'] as const) await other.peers.grant(device, what);
       using here = device.full(16, 1);
       using there = other.full(16, 2);
-      const apart = counters.global(other, 'apart', f32, 16);
-      const refused = thrownBy(() => device.stream.capture(() => void device.stream.launch(added, 16, { x: apart, y: here })));
-      expect(refused).toBeInstanceOf(CaptureError);
-      expect(refused).toMatchObject({ reason: 'unsupported-node' });
+      const capturing = (x: DeviceArray<'f32'>): unknown =>
+        thrownBy(() => device.stream.capture(() => void device.stream.launch(added, 16, { x, y: here })));
+      expect(capturing(counters.global(other, 'apart', f32, 16))).toBeInstanceOf(ArgumentError);
+      if (target.supports.interprocess) {
+        using apart = other.interprocess(16, 'f32');
+        const refused = capturing(apart);
+        expect(refused).toBeInstanceOf(CaptureError);
+        expect(refused).toMatchObject({ reason: 'unsupported-node' });
+      }
       using condition = device.full(1, 1, 'i32');
       expect(
         thrownBy(() => device.stream.captureIf(condition, () => void device.stream.launch(added, 16, { x: there, y: here }))),
