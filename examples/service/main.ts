@@ -1,0 +1,82 @@
+// Opens the device, starts the threads that serve, and ends all in order at SIGTERM or SIGINT. See README.md beside this file.
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { openDevice, UnavailableError } from 'millrace';
+import { PARAMETERS } from '../training/network.js';
+import { openFront } from './front.js';
+import { Metrics } from './metrics.js';
+import { HELP, readOptions, Refusal } from './options.js';
+import type { WorkerTask } from './worker.js';
+
+/** How long requests may take after the signal to stop. */
+const STOP_MS = 10_000;
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = readOptions(args);
+  if (!options) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  const stop = Promise.race(['SIGTERM', 'SIGINT'].map((signal) => once(process, signal)));
+  const parameters = await readParameters(options.parameters);
+  const device = options.engine === 'plain' ? undefined : await openDevice(options.device);
+  const onDevice = device?.from(parameters);
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-service-'));
+  const paths = Array.from({ length: options.workers }, (_, thread) => join(folder, `${thread}.sock`));
+  const metrics = Metrics.share(options.workers);
+  const workers = paths.map((path, thread) => {
+    const listen = options.workers === 1 ? { port: options.port, host: options.host } : { path };
+    const task: WorkerTask = { options, thread, metrics, device: device?.share(), onDevice: onDevice?.share(), parameters, listen };
+    return new Worker(new URL('./worker.js', import.meta.url), { workerData: task });
+  });
+  const ended = workers.map((worker) => once(worker, 'exit'));
+  try {
+    // A thread that fails ends the service: a supervisor starts it again.
+    const failed = Promise.race(ended).then(() => Promise.reject(new Error('A thread has ended.')));
+    failed.catch(() => undefined);
+    const ready = await Promise.race([
+      Promise.all(workers.map(async (worker) => (await once(worker, 'message'))[0] as number | undefined)),
+      failed,
+    ]);
+    const front = options.workers === 1 ? undefined : await openFront(paths, options.port, options.host);
+    console.log(
+      `serving on http://${options.host}:${front?.port ?? ready[0]} (${device?.info.name ?? 'no device'}, threads: ${options.workers})`,
+    );
+    await Promise.race([stop, failed]);
+    console.log('stopping');
+    const late = setTimeout(() => {
+      process.stderr.write('Requests were still running when the time to stop was over.\n');
+      process.exit(1);
+    }, STOP_MS).unref();
+    const closed = front?.close();
+    for (const worker of workers) worker.postMessage('stop');
+    await Promise.all([...ended, closed]);
+    clearTimeout(late);
+    console.log('stopped');
+    return 0;
+  } finally {
+    onDevice?.[Symbol.dispose]();
+    await device?.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function readParameters(file: string): Promise<Float32Array> {
+  const bytes = await readFile(file).catch((error: Error) => {
+    throw new Refusal(`The parameters cannot be read: ${error.message}`);
+  });
+  if (bytes.length !== 4 * PARAMETERS) throw new Refusal(`${file} has ${bytes.length} bytes, not ${4 * PARAMETERS}.`);
+  return new Float32Array(Uint8Array.from(bytes).buffer);
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  const isKnown = error instanceof Refusal || error instanceof UnavailableError;
+  const help = error instanceof UnavailableError ? error.help : [];
+  process.stderr.write([isKnown ? error.message : error instanceof Error ? error.stack : String(error), ...help, ''].join('\n'));
+  process.exit(1);
+}

@@ -1,0 +1,82 @@
+// The command line.
+import { parseArgs } from 'node:util';
+import type { DeviceSpec } from 'millrace';
+import { type ClassifierOptions, type Engine, ENGINES } from './classifier.js';
+
+export const HELP = `Usage: service [options]
+
+Reads handwritten digits over HTTP and WebSocket, in batches on a GPU or on the CPU device.
+
+  --port N               (default: 8080; 0 takes a free one)
+  --host ADDRESS         (default: 127.0.0.1)
+  --workers N            threads that serve, with the device in common (default: 1)
+  --device NAME          auto, cpu, cuda or cuda:N (default: auto, a GPU if there is one)
+  --engine NAME          batched, single (one digit a launch) or plain (TypeScript without a device) (default: batched)
+  --target-latency-ms N  how late 95 of 100 answers may be (default: 20)
+  --max-items N          digits of a batch (default: 64)
+  --max-queue N          requests of a thread that may wait; others get 503 (default: 64)
+  --parameters FILE      what examples/training has learnt (default: examples/service/digits.f32)
+  --help
+`;
+
+export interface Options extends ClassifierOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly workers: number;
+  readonly device: DeviceSpec;
+  readonly parameters: string;
+}
+
+/** Something the user can put right: the message is all there is to say. */
+export class Refusal extends Error {}
+
+/** Undefined: only help was asked for. */
+export function readOptions(args: readonly string[]): Options | undefined {
+  const { values } = parseOrRefuse(args);
+  if (values.help) return undefined;
+  const engine = ENGINES.find((name) => name === values.engine) satisfies Engine | undefined;
+  if (engine === undefined) throw new Refusal(`--engine ${values.engine} is none of ${ENGINES.join(', ')}.`);
+  const maxItems = whole('max-items', values['max-items'], 1, 1024);
+  return {
+    port: whole('port', values.port, 0, 65_535),
+    host: values.host,
+    workers: whole('workers', values.workers, 1, 64),
+    // A name that no device has is refused by openDevice.
+    device: values.device as DeviceSpec,
+    parameters: values.parameters,
+    engine,
+    targetLatencyMs: whole('target-latency-ms', values['target-latency-ms'], 1, 10_000),
+    maxItems,
+    maxWaitMs: 1,
+    maxQueue: whole('max-queue', values['max-queue'], maxItems, 1_000_000),
+  };
+}
+
+function whole(name: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < least || value > most)
+    throw new Refusal(`--${name} ${text} is not a whole number from ${least} to ${most}.`);
+  return value;
+}
+
+function parseOrRefuse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        port: { type: 'string', default: '8080' },
+        host: { type: 'string', default: '127.0.0.1' },
+        workers: { type: 'string', default: '1' },
+        device: { type: 'string', default: 'auto' },
+        engine: { type: 'string', default: 'batched' },
+        'target-latency-ms': { type: 'string', default: '20' },
+        'max-items': { type: 'string', default: '64' },
+        'max-queue': { type: 'string', default: '64' },
+        parameters: { type: 'string', default: 'examples/service/digits.f32' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    throw new Refusal(`${error instanceof Error ? error.message : String(error)} (--help lists the options)`);
+  }
+}

@@ -1,0 +1,136 @@
+// The routes: digits over HTTP and WebSocket, and what those who operate the service ask for.
+import websocket from '@fastify/websocket';
+import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import { LimitError } from 'millrace';
+import { PIXELS } from '../training/shape.js';
+import type { Classifier } from './classifier.js';
+import type { Metrics } from './metrics.js';
+import { PAGE } from './page.js';
+
+/** Seconds after which a refused client may come again. */
+const RETRY_AFTER = 1;
+/** A digit as JSON is at most 784 numbers of three figures. */
+const BODY_LIMIT = 8 * 1024;
+
+export interface Answer {
+  readonly digit: number;
+  readonly shares: readonly number[];
+}
+
+export interface ServerOptions {
+  /** Requests that may wait. */
+  readonly maxQueue: number;
+  /** Undefined: it works. Else why not. */
+  readonly trouble?: () => string | undefined;
+}
+
+/** The service around a classifier, which stays the caller's. It does not listen yet. */
+export async function createServer(
+  classifier: Classifier,
+  metrics: Metrics,
+  { maxQueue, trouble }: ServerOptions,
+): Promise<FastifyInstance> {
+  const app = fastify({ bodyLimit: BODY_LIMIT });
+  await app.register(websocket, { options: { maxPayload: PIXELS } });
+  let isClosing = false;
+  app.addHook('preClose', async () => {
+    isClosing = true;
+  });
+
+  // A connection whose request was there before the service began to close would stay open until it is idle for long.
+  app.addHook('onSend', async (_request, reply) => {
+    if (isClosing) reply.header('connection', 'close');
+  });
+
+  /** Reads a digit, and counts how that ended. */
+  async function read(pixels: Uint8Array, signal: AbortSignal): Promise<Answer> {
+    const startMs = performance.now();
+    try {
+      const shares = [...(await classifier.run(pixels, { signal }))];
+      metrics.answered(performance.now() - startMs);
+      return { digit: shares.indexOf(Math.max(...shares)), shares };
+    } catch (error) {
+      metrics.count(error instanceof LimitError ? 'refused' : signal.aborted ? 'cancelled' : 'failed');
+      throw error;
+    }
+  }
+
+  // Before the body is read: a refusal must cost less than an answer.
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.method !== 'POST' || classifier.waiting < maxQueue) return;
+    metrics.count('refused');
+    return refuse(reply);
+  });
+  app.addContentTypeParser('application/octet-stream', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.post('/digit', async (request, reply) => {
+    const pixels = pixelsOf(request.body);
+    if (pixels === undefined) {
+      metrics.count('invalid');
+      return reply.code(400).send({ error: `A digit is ${PIXELS} bytes, or { "pixels": [...] } with as many numbers from 0 to 255.` });
+    }
+    const gone = new AbortController();
+    reply.raw.once('close', () => gone.abort());
+    try {
+      return await read(pixels, gone.signal);
+    } catch (error) {
+      if (gone.signal.aborted) return reply.hijack();
+      if (!(error instanceof LimitError)) throw error;
+      return refuse(reply);
+    }
+  });
+
+  // While a client draws, only its newest picture counts.
+  app.get('/draw', { websocket: true }, (socket) => {
+    metrics.set('sockets', app.websocketServer.clients.size);
+    let newest = new AbortController();
+    socket.on('message', (message: Buffer, isBinary: boolean) => {
+      newest.abort();
+      const { signal } = (newest = new AbortController());
+      const pixels = isBinary ? pixelsOf(message) : undefined;
+      if (pixels === undefined) {
+        metrics.count('invalid');
+        socket.close(1003, `A digit is ${PIXELS} bytes.`);
+        return;
+      }
+      const send = (answer: Answer | { readonly error: string }): void => void (signal.aborted || socket.send(JSON.stringify(answer)));
+      read(pixels, signal).then(send, (error: unknown) => send({ error: error instanceof Error ? error.message : String(error) }));
+    });
+    socket.on('close', () => {
+      newest.abort();
+      metrics.set('sockets', app.websocketServer.clients.size);
+    });
+  });
+
+  app.get('/', async (_request, reply) => reply.type('text/html').send(PAGE));
+  app.get('/health', async (_request, reply) => {
+    const reason = trouble?.();
+    return reply.code(reason === undefined ? 200 : 503).send({ status: reason ?? 'ok' });
+  });
+  app.get('/ready', async (_request, reply) => {
+    const reason = isClosing ? 'closing' : trouble?.();
+    return reply.code(reason === undefined ? 200 : 503).send({ status: reason ?? 'ok' });
+  });
+  app.get('/metrics', async (_request, reply) => {
+    return reply.type('text/plain; version=0.0.4').send(metrics.text());
+  });
+  // The gauges of every thread, whichever one is asked for /metrics.
+  const timer = setInterval(() => {
+    const batches = classifier.report()?.batches;
+    metrics.set('waiting', classifier.waiting);
+    metrics.set('batches', batches?.count ?? 0);
+    metrics.set('batched', Math.round((batches?.count ?? 0) * (batches?.meanItems ?? 0)));
+  }, 500);
+  app.addHook('onClose', async () => clearInterval(timer));
+  return app;
+}
+
+function refuse(reply: FastifyReply): FastifyReply {
+  return reply.code(503).header('retry-after', RETRY_AFTER).send({ error: 'Too many requests wait.' });
+}
+
+function pixelsOf(body: unknown): Uint8Array | undefined {
+  if (body instanceof Uint8Array) return body.length === PIXELS ? body : undefined;
+  const { pixels } = (body ?? {}) as { readonly pixels?: unknown };
+  if (!Array.isArray(pixels) || pixels.length !== PIXELS) return undefined;
+  return pixels.every((value) => Number.isInteger(value) && value >= 0 && value <= 255) ? Uint8Array.from(pixels as number[]) : undefined;
+}

@@ -1,0 +1,299 @@
+// The service example: what it answers, what it refuses, what it cancels, and how it ends; and its page, on which a mouse draws digits.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { createInterface, type Interface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LimitError, openDevice, type Device, type DeviceArray, type WaitOptions } from 'millrace';
+import { type Classifier, type ClassifierOptions, createDeviceClassifier, ENGINES } from '../../examples/service/classifier.js';
+import { Metrics } from '../../examples/service/metrics.js';
+import { plainShares } from '../../examples/service/plain.js';
+import { type Answer, createServer } from '../../examples/service/server.js';
+import { PIXELS, SIDE } from '../../examples/training/shape.js';
+import { launchChromium, noChromium } from '../support/chromium.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../build/js/examples/service/main.js', import.meta.url));
+const DATA = fileURLToPath(new URL('../../examples/training/data', import.meta.url));
+const parameters = new Float32Array(Uint8Array.from(readFileSync(new URL('../../examples/service/digits.f32', import.meta.url))).buffer);
+const OPTIONS: ClassifierOptions = { engine: 'batched', maxItems: 16, maxWaitMs: 1, maxQueue: 64, targetLatencyMs: 20 };
+const BYTES = { 'content-type': 'application/octet-stream' };
+const RUN_MS = 60_000;
+
+/** The first digits of the test set, and what they are. */
+const digits: Uint8Array[] = [];
+const labels: number[] = [];
+let device: Device;
+let onDevice: DeviceArray<'f32'>;
+beforeAll(async () => {
+  if (!existsSync(MAIN)) throw new Error('The examples are not compiled: node scripts/build.mjs --with-examples');
+  const all = JSON.parse(readFileSync(`${DATA}/labels.json`, 'utf8')) as Record<string, string>;
+  const { data, info } = await sharp(`${DATA}/digits-16.png`).toColourspace('b-w').raw().toBuffer({ resolveWithObject: true });
+  for (let n = 0; n < 50; n++) {
+    const first = Math.floor(n / 25) * SIDE * info.width + (n % 25) * SIDE;
+    digits.push(Uint8Array.from({ length: PIXELS }, (_, at) => data[first + Math.floor(at / SIDE) * info.width + (at % SIDE)]!));
+    labels.push(Number(all['digits-16.png']![n]));
+  }
+  device = await openDevice('cpu');
+  onDevice = device.from(parameters);
+});
+afterAll(async () => {
+  onDevice[Symbol.dispose]();
+  await device.close();
+});
+
+/** A classifier whose answers come when the test says so. */
+class Held implements Classifier {
+  readonly report = (): undefined => undefined;
+  readonly requests: { readonly signal: AbortSignal | undefined; readonly answer: (shares: Float32Array) => void }[] = [];
+  waiting = 0;
+
+  run(_pixels: Uint8Array, { signal }: WaitOptions = {}): Promise<Float32Array> {
+    return new Promise((resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason as Error));
+      this.requests.push({ signal, answer: resolve });
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  async until(count: number): Promise<void> {
+    while (this.requests.length < count) await new Promise(setImmediate);
+  }
+}
+
+describe('the answers', () => {
+  test('are those of plain TypeScript, by HTTP in batches', { timeout: RUN_MS }, async () => {
+    await using classifier = await createDeviceClassifier(device, onDevice, OPTIONS);
+    await using app = await createServer(classifier, new Metrics(), OPTIONS);
+    const responses = await Promise.all(
+      digits.map((payload, n) =>
+        n % 2 === 0
+          ? app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.from(payload) })
+          : app.inject({ method: 'POST', url: '/digit', payload: { pixels: [...payload] } }),
+      ),
+    );
+    const answers = responses.map((response) => response.json<Answer>());
+    expect(answers.filter(({ digit }, n) => digit === labels[n]).length).toBeGreaterThan(45);
+    for (const [n, { shares }] of answers.entries()) {
+      plainShares(parameters, digits[n]!).forEach((share, at) => expect(shares[at]).toBeCloseTo(share, 4));
+    }
+    const { batches } = classifier.report()!;
+    expect(batches.meanItems).toBeGreaterThan(1);
+  });
+
+  test('are the same one by one', async () => {
+    await using classifier = await createDeviceClassifier(device, onDevice, { ...OPTIONS, engine: 'single' });
+    for (const pixels of digits.slice(0, 5)) {
+      const shares = await classifier.run(pixels);
+      plainShares(parameters, pixels).forEach((share, at) => expect(shares[at]).toBeCloseTo(share, 4));
+    }
+  });
+
+  test('come over a WebSocket, of the newest picture only', async () => {
+    const classifier = new Held();
+    const metrics = new Metrics();
+    await using app = await createServer(classifier, metrics, OPTIONS);
+    await app.ready();
+    const socket = await app.injectWS('/draw');
+    const answer = once(socket, 'message');
+    for (const pixels of digits.slice(0, 2)) socket.send(pixels);
+    await classifier.until(2);
+    expect(classifier.requests.map(({ signal }) => signal?.aborted)).toEqual([true, false]);
+    classifier.requests[1]!.answer(Float32Array.of(0, 0, 0, 1, 0, 0, 0, 0, 0, 0));
+    expect((JSON.parse(String((await answer)[0])) as Answer).digit).toBe(3);
+    expect([metrics.value('answered'), metrics.value('cancelled')]).toEqual([1, 1]);
+    socket.terminate();
+  });
+});
+
+describe('what is no answer', () => {
+  test('is 400 for what is no digit', async () => {
+    await using app = await createServer(new Held(), new Metrics(), OPTIONS);
+    for (const payload of [Buffer.alloc(783), Buffer.alloc(785)]) {
+      expect((await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload })).statusCode).toBe(400);
+    }
+    for (const payload of [{}, { pixels: [1, 2] }, { pixels: Array.from({ length: PIXELS }, () => 256) }]) {
+      expect((await app.inject({ method: 'POST', url: '/digit', payload })).statusCode).toBe(400);
+    }
+    expect((await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.alloc(1 << 20) })).statusCode).toBe(413);
+  });
+
+  test('is 503 with Retry-After when too many requests wait, whether that is seen before the body or after it', async () => {
+    const full = new Held();
+    const metrics = new Metrics();
+    await using app = await createServer(full, metrics, OPTIONS);
+    full.waiting = OPTIONS.maxQueue;
+    const early = await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.from(digits[0]!) });
+    full.waiting = 0;
+    full.run = () => Promise.reject(new LimitError('ERR_MILLRACE_LIMIT', 'full', 64, async () => undefined));
+    const late = await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.from(digits[0]!) });
+    for (const { statusCode, headers } of [early, late]) expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
+    expect(full.requests).toHaveLength(0);
+    expect(metrics.value('refused')).toBe(2);
+    expect((await app.inject('/health')).statusCode).toBe(200);
+  });
+
+  test('an overloaded batcher answers some and refuses the others', async () => {
+    await using classifier = await createDeviceClassifier(device, onDevice, { ...OPTIONS, maxItems: 2, maxQueue: 2 });
+    await using app = await createServer(classifier, new Metrics(), { maxQueue: 2 });
+    const send = () => app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.from(digits[0]!) });
+    const codes = (await Promise.all(Array.from({ length: 60 }, send))).map(({ statusCode }) => statusCode);
+    expect(new Set(codes)).toEqual(new Set([200, 503]));
+  });
+
+  test('a client that goes away cancels its request', async () => {
+    const classifier = new Held();
+    const metrics = new Metrics();
+    await using app = await createServer(classifier, metrics, OPTIONS);
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    const socket = connect({ port: (app.server.address() as { port: number }).port, host: '127.0.0.1' });
+    socket.write(`POST /digit HTTP/1.1\r\nhost: a\r\ncontent-type: application/octet-stream\r\ncontent-length: ${PIXELS}\r\n\r\n`);
+    socket.write(digits[0]!);
+    await classifier.until(1);
+    const { signal } = classifier.requests[0]!;
+    expect(signal!.aborted).toBe(false);
+    const aborted = once(signal!, 'abort');
+    socket.destroy();
+    await aborted;
+    while (metrics.value('cancelled') === 0) await new Promise(setImmediate);
+    expect([metrics.value('cancelled'), metrics.value('failed')]).toEqual([1, 0]);
+  });
+});
+
+test('/health and /ready tell a lost device, and /metrics adds up the threads', async () => {
+  const shared = Metrics.share(2);
+  const [one, other] = [new Metrics(shared, 0), new Metrics(shared, 1)];
+  const state: { trouble?: string } = {};
+  await using app = await createServer(new Held(), one, { ...OPTIONS, trouble: () => state.trouble });
+  one.answered(3);
+  other.answered(30);
+  other.count('refused');
+  const { body, headers } = await app.inject('/metrics');
+  expect(headers['content-type']).toContain('version=0.0.4');
+  for (const line of [
+    'digits_answered_total 2',
+    'digits_refused_total 1',
+    'digits_answer_seconds_bucket{le="0.005"} 1',
+    'digits_answer_seconds_bucket{le="+Inf"} 2',
+    'digits_answer_seconds_count 2',
+  ]) {
+    expect(body.split('\n')).toContain(line);
+  }
+  for (const url of ['/health', '/ready']) expect((await app.inject(url)).statusCode).toBe(200);
+  state.trouble = 'The device is lost.';
+  for (const url of ['/health', '/ready']) expect((await app.inject(url)).json()).toEqual({ status: state.trouble });
+});
+
+/** The program, and the address that it prints. */
+async function start(
+  ...args: readonly string[]
+): Promise<{ readonly child: ChildProcess; readonly lines: Interface; readonly url: string }> {
+  const child = spawn(process.execPath, [MAIN, '--port', '0', '--device', 'cpu', ...args], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines = createInterface(child.stdout!);
+  const [line] = (await once(lines, 'line')) as [string];
+  return { child, lines, url: /http:\S+/.exec(line)![0] };
+}
+
+const post = (url: string, pixels: Uint8Array): Promise<Response> =>
+  fetch(`${url}/digit`, { method: 'POST', headers: BYTES, body: Uint8Array.from(pixels) });
+
+test('several threads answer behind one port, and SIGTERM ends the service when its requests are answered', {
+  timeout: RUN_MS,
+}, async () => {
+  const { child, url, lines } = await start('--workers', '2');
+  try {
+    const answers = await Promise.all(digits.slice(0, 20).map(async (pixels) => (await (await post(url, pixels)).json()) as Answer));
+    expect(answers.filter(({ digit }, n) => digit === labels[n]).length).toBeGreaterThan(17);
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('\ndigits_answered_total 20\n');
+    // A request whose head the service has, and not yet its body, when the signal comes.
+    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1' });
+    const head = [
+      'POST /digit HTTP/1.1',
+      'host: a',
+      'content-type: application/octet-stream',
+      `content-length: ${PIXELS}`,
+      'expect: 100-continue',
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
+    const ended = once(child, 'exit');
+    const stopping = once(lines, 'line');
+    child.kill('SIGTERM');
+    expect(await stopping).toEqual(['stopping']);
+    socket.write(digits[0]!);
+    expect(String((await once(socket, 'data'))[0])).toContain('200 OK');
+    expect(await ended).toEqual([0, null]);
+    await expect(fetch(url)).rejects.toThrow();
+  } finally {
+    child.kill('SIGKILL');
+  }
+});
+
+test('the command refuses what it does not understand', async () => {
+  for (const [args, message] of [
+    [['--engine', 'steam'], `--engine steam is none of ${ENGINES.join(', ')}.`],
+    [['--max-queue', '3'], '--max-queue 3 is not a whole number from 64 to 1000000.'],
+    [['--parameters', '/none'], 'The parameters cannot be read'],
+  ] as const) {
+    const child = spawn(process.execPath, [MAIN, '--device', 'cpu', ...args], { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
+    const [[stderr]] = (await Promise.all([once(child.stderr, 'data'), once(child, 'exit')])) as [[Buffer], unknown];
+    expect(String(stderr)).toContain(message);
+    expect(child.exitCode).toBe(1);
+  }
+});
+
+test.skipIf(noChromium)(`a digit that a mouse draws is read${noChromium ? `: ${noChromium}` : ''}`, { timeout: RUN_MS }, async () => {
+  const { child, url } = await start();
+  const browser = await launchChromium();
+  try {
+    const page = await browser.newPage({ viewport: { width: 700, height: 560 } });
+    const complaints: string[] = [];
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await page.goto(url);
+    const box = (await page.locator('canvas').boundingBox())!;
+    const draw = async (points: readonly (readonly [number, number])[]): Promise<void> => {
+      for (const [n, [x, y]] of points.entries()) {
+        await page.mouse.move(box.x + x, box.y + y);
+        if (n === 0) await page.mouse.down();
+      }
+      await page.mouse.up();
+    };
+    const shown = async (digit: string): Promise<void> => page.locator('#digit', { hasText: digit }).waitFor({ timeout: 20_000 });
+    await draw([
+      [145, 40],
+      [140, 140],
+      [135, 240],
+    ]);
+    await shown('1');
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await draw(
+      Array.from({ length: 33 }, (_, n) => [140 + 60 * Math.cos((n * Math.PI) / 16), 140 + 90 * Math.sin((n * Math.PI) / 16)] as const),
+    );
+    await shown('0');
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await draw([
+      [70, 60],
+      [140, 58],
+      [210, 60],
+      [180, 120],
+      [150, 180],
+      [125, 250],
+    ]);
+    await shown('7');
+    const picture = process.env['MILLRACE_TEST_PICTURE'];
+    if (picture !== undefined) await page.screenshot({ path: picture });
+    expect(complaints).toEqual([]);
+  } finally {
+    await browser.close();
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    await ended;
+  }
+});
