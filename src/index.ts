@@ -126,6 +126,7 @@ export {
   ArgumentError,
   BoundsError,
   CaptureError,
+  CollectiveError,
   CompileError,
   DeviceLostError,
   EventTimingError,
@@ -141,7 +142,7 @@ export {
   UpstreamError,
   WaitTimeoutError,
 } from './core/base/errors.js';
-export type { CaptureReason, CompilerDiagnostic, HazardNode, HazardSite, LostReason } from './core/base/errors.js';
+export type { CaptureReason, CollectiveReason, CompilerDiagnostic, HazardNode, HazardSite, LostReason } from './core/base/errors.js';
 
 export { kernel } from './compiler/definitions/kernel.js';
 export { cudaKernel } from './compiler/definitions/cuda-kernel.js';

@@ -17,9 +17,6 @@
 namespace millrace {
 namespace {
 
-constexpr Status kNoFunction{StatusCode::kInternal, "creating a thread-safe function"};
-constexpr Status kNoThread{StatusCode::kOutOfMemory, "starting a thread"};
-
 napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
   const double capability[] = {static_cast<double>(info.compute_major), static_cast<double>(info.compute_minor)};
   const double block[] = {static_cast<double>(info.max_block[0]), static_cast<double>(info.max_block[1]),

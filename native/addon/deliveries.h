@@ -14,7 +14,13 @@
 #include <mutex>
 #include <vector>
 
+#include "hal/status.h"
+
 namespace millrace {
+
+/// Why a promise cannot be made, and why its work did not begin.
+inline constexpr Status kNoFunction{StatusCode::kInternal, "creating a thread-safe function"};
+inline constexpr Status kNoThread{StatusCode::kOutOfMemory, "starting a thread"};
 
 class Deliveries : public std::enable_shared_from_this<Deliveries> {
  public:

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cuda/communicator.h"
 #include "cuda/context_scope.h"
 #include "cuda/graph.h"
 #include "cuda/memory.h"
@@ -95,6 +96,8 @@ Result<hal::PlannedCall> Device::LoadPlan(const hal::LibraryPlan& plan) {
     MR_TRY(kernel.status());
     return hal::PlannedCall{.kernel = std::move(kernel).value(), .library = library->info};
   }
+  if (const auto* const collective = std::get_if<hal::CollectivePlan>(&plan))
+    return PlanCollective(context_, *collective);
   if (cublaslt_ == nullptr) {
     Result<std::shared_ptr<CublasLt>> opened = CublasLt::Open(context_);
     MR_TRY(opened.status());

@@ -90,6 +90,8 @@ class Kernel {
   [[nodiscard]] virtual Result<uint64_t> MaxCooperativeBlocks(uint32_t block_threads, uint32_t shared_bytes) = 0;
   /// Whether it is a library's call (LoadPlan), for the backend that made it.
   [[nodiscard]] virtual bool IsOfLibrary() const { return false; }
+  /// Whether it accesses memory of other devices from its own, which they must have granted.
+  [[nodiscard]] virtual bool NeedsGrants() const { return true; }
 };
 
 /// A loaded image: kernels, and the variables that they share. Each module has its own variables, initialised as in the

@@ -10,7 +10,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
+
+#include "protocol/protocol.gen.h"
 
 namespace millrace::hal {
 
@@ -27,6 +31,8 @@ struct LibraryInfo {
 struct PlannedCall {
   std::shared_ptr<Kernel> kernel;
   LibraryInfo library;
+  /// Its last two parameters are a fault slot and the device's word, as those of a checked kernel.
+  bool is_checked = false;
 };
 
 /// In the order of PLAN_TYPES in src/core/channel/build-spec.ts.
@@ -71,7 +77,28 @@ struct TransformPlan {
   uint32_t result_param = 0;
 };
 
-using LibraryPlan = std::variant<MatmulPlan, TransformPlan>;
+/// In the order of KINDS in src/collectives/nccl-plans.ts.
+enum class CollectiveKind : uint32_t { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kSend };
+
+/// One operation of a communicator, for the ranks that it has in this process. The first parameter is an int: the
+/// elements of the block that one rank sends to another.
+struct CollectivePlan {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  /// The numbers of a rank's arrays among the launch's parameters; kNone for what it has not.
+  struct Arrays {
+    uint32_t from = kNone;
+    uint32_t to = kNone;
+  };
+  uint32_t communicator = 0;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  uint32_t type = 0;  // As ncclDataType_t.
+  uint32_t op = 0;    // As ncclRedOp_t.
+  uint32_t root = 0;  // A rank: of kSend the sender.
+  uint32_t peer = 0;  // Of kSend the receiver.
+  std::vector<Arrays> arrays;
+};
+
+using LibraryPlan = std::variant<MatmulPlan, TransformPlan, CollectivePlan>;
 
 /// From the words that src/ops writes: the number of the alternative, and its members in their order. Nothing for words
 /// that no caller sends.
@@ -86,7 +113,8 @@ inline std::optional<LibraryPlan> ReadPlan(std::span<const uint64_t> words) {
   const auto param = [&] { return static_cast<uint32_t>(upTo(kMost)); };
   const auto type = [&](PlanType last) { return static_cast<PlanType>(upTo(static_cast<uint64_t>(last))); };
   LibraryPlan made;
-  if (upTo(1) == 0) {
+  const uint64_t alternative = upTo(2);
+  if (alternative == 0) {
     MatmulPlan plan;
     plan.type = type(PlanType::kBF16);
     plan.result = type(PlanType::kBF16);
@@ -100,6 +128,24 @@ inline std::optional<LibraryPlan> ReadPlan(std::span<const uint64_t> words) {
     }
     plan.result_param = param();
     made = plan;
+  } else if (alternative == 2) {
+    constexpr uint64_t kLastType = 9;
+    constexpr uint64_t kLastOp = 4;
+    constexpr uint64_t kMostRanks = 1 << 16;
+    CollectivePlan plan;
+    plan.communicator = param();
+    plan.kind = static_cast<CollectiveKind>(upTo(static_cast<uint64_t>(CollectiveKind::kSend)));
+    plan.type = static_cast<uint32_t>(upTo(kLastType));
+    plan.op = static_cast<uint32_t>(upTo(kLastOp));
+    plan.root = static_cast<uint32_t>(upTo(kMostRanks));
+    plan.peer = static_cast<uint32_t>(upTo(kMostRanks));
+    // One more than the number; 0 is none.
+    const auto number = [&] { return static_cast<uint32_t>(upTo(protocol::kMaxLaunchArgs)) - 1; };
+    while (is_valid && next < words.size()) {
+      const uint32_t from = number();
+      plan.arrays.push_back({from, number()});
+    }
+    made = std::move(plan);
   } else {
     TransformPlan plan;
     plan.type = type(PlanType::kF64);

@@ -237,7 +237,7 @@ Result<hal::KernelLimits> DeviceControl::InstallKernel(uint32_t handle, const Ke
 Result<hal::LibraryInfo> DeviceControl::InstallPlan(uint32_t handle, const hal::LibraryPlan& plan) {
   auto planned = device_.With([&](hal::Device& device) { return device.LoadPlan(plan); });
   if (!planned.ok()) return planned.status();
-  BindKernel(handle, std::move(planned.value().kernel), false);
+  BindKernel(handle, std::move(planned.value().kernel), planned.value().is_checked);
   return std::move(planned.value().library);
 }
 

@@ -36,10 +36,13 @@ export interface Collective<D extends DType = DType> {
 
 /**
  * Devices that compute together, one for each rank: NCCL's communicators of one process (`ncclCommInitAll`), `torch.cuda.nccl`. Each method takes an
- * array of every rank, by rank, of one dtype and shape, and throws ArgumentError for others, before anything is submitted. Sums are made in the order of
- * the ranks, those of f16 and bf16 in f32, so every rank has the same bits.
+ * array of every rank, by rank, of one dtype and shape, and throws ArgumentError for others, before anything is submitted, and CollectiveError once the
+ * communicator does not work any more. Every rank has the same bits. CPU devices add in the order of the ranks, f16 and bf16 in f32; NCCL in an order
+ * and a type of its own, and it does not reduce i16 and u16.
+ *
+ * Calls on communicators that share devices come from one thread: it is the order of its calls in which they run on every device.
  */
-export interface Communicator {
+export interface Communicator extends AsyncDisposable {
   /** The number of ranks. */
   readonly size: number;
   /** The devices, by rank. */
@@ -70,4 +73,11 @@ export interface Communicator {
   ): Operation;
   /** Work of each rank's stream after the barrier waits for what was submitted to all of them before: `MPI_Barrier`. */
   barrier(opts?: Pick<CollectiveOptions, 'streams'>): Collective;
+  /**
+   * Ends the communicator at once: `ncclCommAbort`. Collectives in flight fail with a CollectiveError on all ranks, and their results are poisoned.
+   * Those of CPU devices, which cannot hang, finish.
+   */
+  abort(): void;
+  /** Waits for collectives in flight, for at most 10 s, then releases the ranks: `ncclCommDestroy`. A closed device closes it too. */
+  close(): Promise<void>;
 }

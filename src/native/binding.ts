@@ -49,6 +49,18 @@ export interface Binding extends RemoteBinding {
   /** Whether there is a file that cuFFT may be opened from. Any thread. Opens nothing. */
   hasCufft(): boolean;
 
+  /**
+   * Joins ranks of this process to a communicator of so many, on a thread of its own, and returns its number. `ranks`: of each device; `id`: as
+   * ncclUniqueId, or empty if all ranks are here. Any thread, as those below. Rejects with a NativeFailure.
+   */
+  openCommunicator(ordinals: Float64Array, ranks: Float64Array, size: number, id: Uint8Array): Promise<number>;
+  /** For `openCommunicator` in several processes; undefined without NCCL, or where it refuses. Blocks while the library is opened. */
+  communicatorId(): Uint8Array<ArrayBuffer> | undefined;
+  /** Why it does not work: CommunicatorFault in native/cuda/communicator.h; 0 if it does. */
+  communicatorState(communicator: number): number;
+  abortCommunicator(communicator: number): void;
+  closeCommunicator(communicator: number): Promise<void>;
+
   // ── control: the device's worker ────────────────────────────────────────────────────────────────────────────
   /**
    * Opens the device (blocks), starts its channel thread and returns the channel's id. `timeline` and `arena` are whole buffers that no

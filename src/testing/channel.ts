@@ -410,6 +410,10 @@ export class TestChannel extends TestHostMemory implements Channel {
     return false;
   }
 
+  get communicators(): undefined {
+    return undefined;
+  }
+
   loss(): DeviceLoss | undefined {
     return undefined;
   }

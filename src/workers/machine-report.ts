@@ -148,6 +148,8 @@ function reportDriver(backends: readonly BackendReport[], binding: Binding): rea
     ok('cuBLASLt', 'none: matmul runs kernels of Millrace, which take 2 to 10 times as long. pip install nvidia-cublas brings it');
   if (!libraries.some(({ name }) => name === 'cuFFT'))
     ok('cuFFT', 'none: fft runs kernels of Millrace, which take 2 to 8 times as long. pip install nvidia-cufft brings it');
+  if (!libraries.some(({ name }) => name === 'NCCL'))
+    ok('NCCL', 'none: openCommunicator refuses GPUs. pip install nvidia-nccl-cu12 (or nvidia-nccl-cu13) brings it');
   ok('module loading', process.env['CUDA_MODULE_LOADING'] ?? "as the driver's default says (lazily, since CUDA 12.2)");
   const pipe = process.env['CUDA_MPS_PIPE_DIRECTORY'] ?? '/tmp/nvidia-mps';
   if (existsSync(`${pipe}/control`)) ok('MPS', `a daemon listens in ${pipe}: processes share the GPU`);

@@ -5,7 +5,15 @@
 // Thread: owner.
 import { types } from 'node:util';
 import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build-spec.js';
-import type { BuildReport, Channel, ChannelRecorder, ModuleReport, StillRunning, VariableSpec } from '../core/channel/channel.js';
+import type {
+  BuildReport,
+  Channel,
+  ChannelRecorder,
+  CommunicatorCalls,
+  ModuleReport,
+  StillRunning,
+  VariableSpec,
+} from '../core/channel/channel.js';
 import type { ControlCalls, ControlName } from '../core/channel/control.js';
 import { DeviceLostError } from '../core/base/errors.js';
 import type { GrowableSharedBuffer } from '../core/channel/host-buffers.js';
@@ -20,6 +28,7 @@ import type { FromWorker, ToWorker } from './messages.js';
 import { type Answers, type Request, WorkerRequests } from './worker-requests.js';
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
 import { collectGarbage } from './collect-garbage.js';
+import { communicatorCalls } from './communicator-calls.js';
 
 /** A worker that has not exited this long after its 'closed' message is terminated. */
 const EXIT_MS = 2000;
@@ -130,6 +139,10 @@ export class WorkerChannel implements Channel {
 
   hasTransformLibrary(): boolean {
     return this.backend === 'cuda' && this.binding.hasCufft();
+  }
+
+  get communicators(): CommunicatorCalls | undefined {
+    return this.backend === 'cuda' ? communicatorCalls(this.binding) : undefined;
   }
 
   loss(): DeviceLoss | undefined {

@@ -174,7 +174,7 @@ export class WorkerClient {
   }
 
   /** Whether a library takes the place of the kernel. It has refused nothing that the kernel does not do, so only a lost device fails here. */
-  #planned(handle: number, { plan }: Build): boolean {
+  #planned(handle: number, { plan, isOfLibrary }: Build): boolean {
     if (plan === undefined || this.#device.isClosing) return false;
     const startMs = performance.now();
     try {
@@ -189,7 +189,7 @@ export class WorkerClient {
       });
       return true;
     } catch (error) {
-      if ((error as NativeFailure).status === Status.DEVICE_LOST) throw error;
+      if (isOfLibrary === true || (error as NativeFailure).status === Status.DEVICE_LOST) throw error;
       return false;
     }
   }

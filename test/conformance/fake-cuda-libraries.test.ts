@@ -3,7 +3,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { FAKE_CUBLASLT, FAKE_CUFFT, FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { FAKE_CUBLASLT, FAKE_CUFFT, FAKE_NCCL, FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ArgumentError, type Device, type DeviceArray, type DType, LaunchError, openDevice, UpstreamError } from 'millrace';
 import { astype, type FourierOptions, fft, generator, ifft, irfft, matmul, rfft, sort } from 'millrace/ops';
@@ -68,6 +68,7 @@ describe.skipIf(FAKE_DRIVER === undefined)(`libraries${FAKE_DRIVER === undefined
     expect(device.info.libraries).toEqual([
       { name: 'cuBLASLt', version: '12.8.4', path: FAKE_CUBLASLT, operations: ['matmul'] },
       { name: 'cuFFT', version: '11.3.3', path: FAKE_CUFFT, operations: ['fft', 'ifft', 'rfft', 'irfft'] },
+      { name: 'NCCL', version: '2.27.3', path: FAKE_NCCL, operations: ['openCommunicator'] },
     ]);
   });
 

@@ -7,6 +7,8 @@ import { QUICK } from './quick-compiler.js';
 export const FAKE_CUBLASLT: string | undefined = FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfake_cublaslt.so');
 /** Its stand-in for NVIDIA's library of Fourier transforms, for tests of that alone: it computes by the definition, which takes long. */
 export const FAKE_CUFFT: string | undefined = FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfake_cufft.so');
+/** Its stand-in for NVIDIA's library of collectives. */
+export const FAKE_NCCL: string | undefined = FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfake_nccl.so');
 
 /** Its stand-in for NVML. */
 export const FAKE_NVML: string | undefined = FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfake_nvml.so');
@@ -20,6 +22,7 @@ if (FAKE_DRIVER !== undefined) {
   process.env['MILLRACE_CUBLASLT'] = FAKE_CUBLASLT;
   process.env['MILLRACE_NVML'] = FAKE_NVML;
   process.env['MILLRACE_CUFFT'] = '/nonexistent';
+  process.env['MILLRACE_NCCL'] = FAKE_NCCL;
   // Any file: the fake driver has the device runtime itself.
   process.env['MILLRACE_CUDADEVRT'] = process.env['MILLRACE_NVCC'];
   // The subject is native/cuda, not what a compiler makes of the kernels.

@@ -59,6 +59,7 @@ const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
     'cuda/backend.h',
     'cuda/nvrtc.h',
     'cuda/device_link.h',
+    'cuda/communicator.h',
     'cuda/libraries.h',
     'cuda/nvml.h',
     'cpu/backend.h',

@@ -68,7 +68,7 @@ Elsewhere::Sight Elsewhere::FindDevice(Home& home, const protocol::LaunchArg& wh
   if (!seen.object || !Fits(arg.value, where.value, (*seen.object)->bytes)) return Sight::kMalformed;
   const MemoryRef& entry = held_.emplace_back(std::move(*seen.object));
   const PeerWhat what = entry->kind == protocol::AllocKind::kInterprocess ? PeerWhat::kMemory : PeerWhat::kPool;
-  if (!home.channel->access().IsGranted(device_.info().ordinal, what)) {
+  if (needs_grants_ && !home.channel->access().IsGranted(device_.info().ordinal, what)) {
     FailOnce({.status = Status(StatusCode::kState,
                                "the access of its device to an array of another device was revoked: grant it again "
                                "with `peers.grant`")});

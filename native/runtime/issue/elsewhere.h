@@ -24,9 +24,16 @@ namespace millrace {
 /// ids.
 class Elsewhere {
  public:
+  /// `needs_grants`: as hal::Kernel::NeedsGrants.
   Elsewhere(Channel& channel, DeviceAccess& device, ResourceTables& tables, StreamWaits& waits, StreamState& stream,
-            uint32_t reported)
-      : channel_(channel), device_(device), tables_(tables), waits_(waits), stream_(stream), reported_(reported) {}
+            uint32_t reported, bool needs_grants)
+      : channel_(channel),
+        device_(device),
+        tables_(tables),
+        waits_(waits),
+        stream_(stream),
+        reported_(reported),
+        needs_grants_(needs_grants) {}
 
   /// Opens the devices that the next `count` entries name.
   void Open(RecordReader entries, uint32_t count);
@@ -66,6 +73,7 @@ class Elsewhere {
   StreamWaits& waits_;
   StreamState& stream_;
   const uint32_t reported_;  // From the header of the record.
+  const bool needs_grants_;
   std::vector<Home> homes_;
   std::vector<std::unique_lock<std::mutex>> locks_;
   std::vector<MemoryRef> held_;

@@ -64,7 +64,8 @@ Outcome LaunchRecords::Issue(StreamState& stream, Ticket ticket, RecordReader& r
   using Others = std::conditional_t<kLooksElsewhere, Elsewhere, std::monostate>;
   [[maybe_unused]] Others others = [&] {
     if constexpr (kLooksElsewhere) {
-      return Elsewhere(channel_, device_, tables_, waits_, stream, record.header.reported);
+      const bool needs_grants = kernel.kernel == nullptr || kernel.kernel->NeedsGrants();
+      return Elsewhere(channel_, device_, tables_, waits_, stream, record.header.reported, needs_grants);
     } else {
       return std::monostate();
     }

@@ -72,7 +72,11 @@ export interface DeviceInfo extends DeviceProperties {
 }
 
 /** What the libraries are used for. */
-const OPERATIONS: Readonly<Record<string, readonly string[]>> = { cuBLASLt: ['matmul'], cuFFT: ['fft', 'ifft', 'rfft', 'irfft'] };
+const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
+  cuBLASLt: ['matmul'],
+  cuFFT: ['fft', 'ifft', 'rfft', 'irfft'],
+  NCCL: ['openCommunicator'],
+};
 
 /** What users see of the properties. @internal */
 export function deviceInfo(backend: BackendName, native: NativeDeviceInfo, libraries: () => readonly LibraryReport[]): DeviceInfo {

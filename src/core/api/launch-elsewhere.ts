@@ -64,7 +64,7 @@ export function elsewhereArgs(
   if (over !== undefined) throw over;
   refuseJoining(core, storage.core, `A launch with argument ${name} of kernel ${plan.name}`);
   if (array instanceof PinnedArray) checkPinned(core, array, what, name);
-  else checkGrant(site, array, what, name);
+  else if (!plan.isOfLibrary) checkGrant(site, array, what, name);
   checkFits(array, param, plan);
   encoder.elsewhereArg(at++, storage.core.channel.id, storage.space, bytes);
   const access = array instanceof PinnedArray ? param.access : recordedAccess(array, param.access);

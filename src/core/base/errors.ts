@@ -245,6 +245,23 @@ export class BoundsError extends LaunchError {
   }
 }
 
+/**
+ * Why a communicator does not work: 'aborted' by `abort`, 'failed' in NCCL, 'lost' with the device of a rank, 'closed' by `close`, or with a
+ * closed device.
+ */
+export type CollectiveReason = 'aborted' | 'failed' | 'lost' | 'closed';
+
+/** A collective did not end, or its communicator does not work any more. Each rank gets this error. */
+export class CollectiveError extends MillraceError {
+  /** Why. */
+  readonly reason: CollectiveReason;
+
+  constructor(message: string, reason: CollectiveReason, facts: Facts = {}) {
+    super('ERR_MILLRACE_COLLECTIVE', message, facts);
+    this.reason = reason;
+  }
+}
+
 /** The operation reads memory that an earlier failure poisoned; `cause` is the first failure. */
 export class UpstreamError extends MillraceError {
   /** The first failure: that of the operation that should have written the memory. */

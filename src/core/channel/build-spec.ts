@@ -1,7 +1,30 @@
 // The input of the kernel builder: plain data, independent of how the kernel was defined.
+import type { CollectiveReason } from '../base/errors.js';
 
 /** The parameter number of a fault report about a failed assertion; its index is then the assertion's number. */
 export const ASSERTION_PARAMETER = 0xffff_ffff;
+
+/** The parameter number of a fault report about a collective that did not end; its dimension is then an index into COLLECTIVE_FAULTS. */
+export const COLLECTIVE_PARAMETER = 0xffff_fffc;
+/** Why a communicator does not work, in the order of `CommunicatorFault` in native/cuda/communicator.h. */
+export const COLLECTIVE_FAULTS: readonly { readonly reason: CollectiveReason; readonly text: string }[] = [
+  { reason: 'failed', text: 'it failed' },
+  { reason: 'aborted', text: 'it was aborted' },
+  { reason: 'failed', text: 'NCCL reported a failure' },
+  { reason: 'lost', text: 'the device of a rank is lost' },
+  { reason: 'closed', text: 'it is closed' },
+];
+/** The codes of NCCL, `ncclResult_t`. */
+export const NCCL_CODES: readonly string[] = [
+  'ncclSuccess',
+  'ncclUnhandledCudaError',
+  'ncclSystemError',
+  'ncclInternalError',
+  'ncclInvalidArgument',
+  'ncclInvalidUsage',
+  'ncclRemoteError',
+  'ncclInProgress',
+];
 
 /** The parameter number of a fault report about a refused launch from a kernel; its dimension is then an index into REFUSED_LAUNCH. */
 export const LAUNCH_PARAMETER = 0xffff_fffe;
@@ -178,6 +201,8 @@ export interface BuildFacts {
    * no such library, or where it refuses.
    */
   readonly plan?: Float64Array;
+  /** There is only the plan: where the library refuses it, launches fail. The library itself reaches memory of other devices. */
+  readonly isOfLibrary?: boolean;
   /** The asserted conditions by number; with `isAsserting`, by line. */
   readonly assertions?: readonly string[];
 }

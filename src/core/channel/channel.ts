@@ -35,6 +35,28 @@ export interface VariableSpec {
   readonly failure: number;
 }
 
+/** Communicators of devices of the channel's backend, by number. */
+export interface CommunicatorCalls {
+  /**
+   * Joins these ranks of a communicator, one for each device, and resolves when all others have joined. Without an id, they are all its ranks.
+   * Rejects with UnavailableError without a library, and with CollectiveError.
+   */
+  open(of: CommunicatorRequest): Promise<number>;
+  /** An index into COLLECTIVE_FAULTS; 0 if it works. */
+  state(communicator: number): number;
+  /** Fails what is in flight. */
+  abort(communicator: number): void;
+  /** Waits for what is in flight. */
+  close(communicator: number): Promise<void>;
+}
+
+export interface CommunicatorRequest {
+  readonly ordinals: readonly number[];
+  readonly ranks: readonly number[];
+  readonly size: number;
+  readonly id?: Uint8Array;
+}
+
 /** What a device notes for a recorded timeline. */
 export interface ChannelRecorder {
   /**
@@ -80,6 +102,8 @@ export interface Channel {
   reportedOf(handle: number, offset: number, bytes: number): void;
   /** Whether the machine seems to have a library of Fourier transforms for the device, by its file. */
   hasTransformLibrary(): boolean;
+  /** Undefined where there are none. */
+  readonly communicators: CommunicatorCalls | undefined;
   /** Undefined while the device is not lost. */
   loss(): DeviceLoss | undefined;
   stats(): ChannelStats;

@@ -78,6 +78,8 @@ export class KernelPlan implements KernelFacts {
   readonly geometry: LaunchGeometry = new LaunchGeometry();
   /** Its blocks wait for each other. */
   readonly syncsGrid: boolean;
+  /** A library that itself reaches memory of other devices. */
+  readonly isOfLibrary: boolean;
   /** The most blocks of a cooperative launch, of any size: known after the build. */
   maxCooperativeBlocks: number = Number.POSITIVE_INFINITY;
   /** The same for blocks of one warp, two warps, and so on, without dynamic shared memory. Empty before the build, or if the size has no effect. */
@@ -109,6 +111,7 @@ export class KernelPlan implements KernelFacts {
     this.maxSharedBytes = device.maxSharedBytes;
     this.blocks = defaultBlocks(DEFAULT_BLOCK, this.maxThreadsPerBlock);
     this.syncsGrid = kernel.build.syncsGrid ?? false;
+    this.isOfLibrary = kernel.build.isOfLibrary ?? false;
     this.#multiprocessors = device.multiprocessors;
     this.#isOfBlocks = kernel.build.isOfBlocks ?? false;
   }

@@ -5,12 +5,15 @@ import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
 import {
   ASSERTION_PARAMETER,
+  COLLECTIVE_FAULTS,
+  COLLECTIVE_PARAMETER,
   type FaultPlaces,
   type FaultSource,
   GUARD_FAULT,
   KERNEL_FAULT_PARAMETER,
   KERNEL_FAULTS,
   LAUNCH_PARAMETER,
+  NCCL_CODES,
   NO_PARAMETER,
   RACE_FAULT,
   REFUSED_ARGUMENT,
@@ -21,6 +24,7 @@ import { raceError } from './race-errors.js';
 import { shuffleError } from './shuffle-errors.js';
 import {
   BoundsError,
+  CollectiveError,
   DeviceLostError,
   InternalError,
   LaunchError,
@@ -193,6 +197,15 @@ function faultError(record: FailureRecord, kernel: KernelFacts | undefined, wher
   const { fault } = record;
   if (fault === undefined) {
     return new LaunchError('ERR_MILLRACE_BOUNDS', `Kernel ${name} ${where} used an index outside an array.`, facts);
+  }
+  if (fault.parameter === COLLECTIVE_PARAMETER) {
+    const { reason, text } = COLLECTIVE_FAULTS[fault.dimension] ?? COLLECTIVE_FAULTS[0]!;
+    const code = fault.index === 0 ? '' : ` (${NCCL_CODES[fault.index] ?? `code ${fault.index}`})`;
+    return new CollectiveError(
+      `The ${name} ${where} did not end, because its communicator does not work any more: ${text}${code}.`,
+      reason,
+      facts,
+    );
   }
   const thread = `in thread (${fault.thread.join(', ')}) of block (${fault.block.join(', ')})`;
   if (fault.parameter === ASSERTION_PARAMETER) {

@@ -1,0 +1,262 @@
+#include "cuda/communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "cuda/context_scope.h"
+#include "cuda/own_streams.h"
+#include "hal/thread.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+using Fault = CommunicatorFault;
+
+/// How often a thread looks at the ranks. A failed rank is known on the others within this and what the library takes.
+constexpr auto kWatchEvery = std::chrono::milliseconds(20);
+/// What is in flight may take so long when a communicator is closed.
+constexpr auto kMostClosing = std::chrono::seconds(10);
+/// A call of the library that has not returned then is one that an abort has to end.
+constexpr auto kMostCall = std::chrono::seconds(2);
+/// FaultSlot::parameter of a collective: COLLECTIVE_PARAMETER in src/core/channel/build-spec.ts.
+constexpr uint32_t kCollectiveParameter = 0xffff'fffc;
+
+struct Known {
+  std::mutex mutex;
+  std::map<uint32_t, std::shared_ptr<Communicator>> communicators;
+  uint32_t last = 0;
+};
+
+/// Never destroyed: threads may outlive static objects.
+Known& AllKnown() {
+  static auto& known = *new Known;
+  return known;
+}
+
+}  // namespace
+
+// ── Opening and closing ────────────────────────────────────────────────────────────────────────────────────────────
+
+Result<uint32_t> Communicator::Open(std::span<const Member> members, uint32_t size, const NcclUniqueId* id,
+                                    std::string& detail) {
+  const NcclLibrary* const library = OpenNccl();
+  if (library == nullptr) return Status(StatusCode::kUnavailable, "finding NCCL");
+  const std::shared_ptr<Communicator> made(new Communicator(*library));
+  MR_TRY(made->Join(members, size, id, detail));
+  Thread watching;
+  Status ready = made->MakeStreams();
+  if (ready.ok()) ready = watching.Start("millrace-nccl", [made] { made->Watch(); });
+  if (!ready.ok()) {
+    made->Leave(true);
+    return ready;
+  }
+  watching.Detach();
+  Known& known = AllKnown();
+  const std::lock_guard lock(known.mutex);
+  const uint32_t number = ++known.last;
+  known.communicators[number] = made;
+  return number;
+}
+
+std::optional<NcclUniqueId> Communicator::MakeId() {
+  const NcclLibrary* const library = OpenNccl();
+  NcclUniqueId id;
+  if (library == nullptr || library->functions.ncclGetUniqueId(&id) != ncclSuccess) return std::nullopt;
+  return id;
+}
+
+std::shared_ptr<Communicator> Communicator::Find(uint32_t number) {
+  Known& known = AllKnown();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.communicators.find(number);
+  return found == known.communicators.end() ? nullptr : found->second;
+}
+
+Status Communicator::Join(std::span<const Member> members, uint32_t size, const NcclUniqueId* id, std::string& detail) {
+  size_ = size;
+  for (const auto& [ordinal, rank] : members) {
+    Result<std::shared_ptr<Context>> context = Context::Retain(ordinal);
+    MR_TRY(context.status());
+    ranks_.push_back({.context = std::move(context).value(), .rank = rank});
+  }
+  const NcclTable& nccl = library_.functions;
+  const auto told = [&](NcclCode code) {
+    const char* const said =
+        code == ncclSuccess || nccl.ncclGetLastError == nullptr ? nullptr : nccl.ncclGetLastError(nullptr);
+    if (said != nullptr) detail = said;
+    return NcclFailure(code);
+  };
+  NcclUniqueId own;
+  if (id == nullptr) MR_TRY(told(nccl.ncclGetUniqueId(&own)));
+  // In one group: each rank waits for the others.
+  MR_TRY(told(nccl.ncclGroupStart()));
+  NcclCode code = ncclSuccess;
+  for (Rank& rank : ranks_) {
+    const ContextScope scope(rank.context->handle());
+    MR_TRY(rank.context->Check(scope.code(), "making the context current"));
+    if (code == ncclSuccess)
+      code = nccl.ncclCommInitRank(&rank.comm, static_cast<int>(size), id == nullptr ? own : *id,
+                                   static_cast<int>(rank.rank));
+  }
+  const NcclCode ended = nccl.ncclGroupEnd();
+  if (code == ncclSuccess) code = ended;
+  if (code != ncclSuccess && code != ncclInProgress) {
+    const Status failed = told(code);
+    Leave(true);
+    return failed;
+  }
+  for (const Rank& rank : ranks_) MR_TRY(told(Settle(code, rank.comm)));
+  return {};
+}
+
+/// With NCCL_COMM_BLOCKING=0 in the environment, calls return before they have ended.
+NcclCode Communicator::Settle(NcclCode code, NcclComm comm) {
+  while (code == ncclInProgress) {
+    const NcclCode asked = library_.functions.ncclCommGetAsyncError(comm, &code);
+    if (asked != ncclSuccess) return asked;
+    if (code == ncclInProgress) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return code;
+}
+
+Status Communicator::MakeStreams() {
+  for (Rank& rank : ranks_) {
+    Context& context = *rank.context;
+    const ContextScope scope(context.handle());
+    MR_TRY(context.Check(scope.code(), "making the context current"));
+    Result<CUstream> stream = OwnStreams().Take(context, 0);
+    MR_TRY(stream.status());
+    rank.stream = stream.value();
+    for (CUevent* const event : {&rank.before, &rank.after})
+      MR_TRY(context.Check(Cuda().cuEventCreate(event, CU_EVENT_DISABLE_TIMING), "creating an event"));
+  }
+  return {};
+}
+
+Communicator::~Communicator() {
+  for (const Rank& rank : ranks_) {
+    if (rank.context->is_lost()) continue;
+    const ContextScope scope(rank.context->handle());
+    if (scope.code() != CUDA_SUCCESS) continue;
+    for (const CUevent event : {rank.before, rank.after})
+      if (event != nullptr) std::ignore = rank.context->Check(Cuda().cuEventDestroy(event), "destroying an event");
+    for (const auto& [owner, event] : free_)
+      if (owner == &rank) std::ignore = rank.context->Check(Cuda().cuEventDestroy(event), "destroying an event");
+    if (rank.stream != nullptr) OwnStreams().GiveBack(*rank.context, rank.stream);
+  }
+}
+
+void Communicator::Abort() {
+  const std::lock_guard lock(watch_mutex_);
+  is_aborting_ = true;
+  watch_.notify_all();
+}
+
+void Communicator::Close() {
+  Known& known = AllKnown();
+  {
+    const std::lock_guard lock(known.mutex);
+    std::erase_if(known.communicators, [this](const auto& each) { return each.second.get() == this; });
+  }
+  const auto latest = std::chrono::steady_clock::now() + kMostClosing;
+  while (fault() == Fault::kNone) {
+    {
+      const std::lock_guard lock(flights_mutex_);
+      Retire();
+      if (flights_.empty()) break;
+    }
+    if (std::chrono::steady_clock::now() > latest) {
+      Fail(Fault::kAborted);
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  auto none = Fault::kNone;
+  fault_.compare_exchange_strong(none, Fault::kClosed, std::memory_order_acq_rel);
+  Leave(false);
+  const std::lock_guard lock(watch_mutex_);
+  is_over_ = true;
+  watch_.notify_all();
+}
+
+void Communicator::Leave(bool aborts) {
+  std::unique_lock lock(calls_, kMostCall);
+  if (std::exchange(has_left_, true)) return;
+  const NcclTable& nccl = library_.functions;
+  for (Rank& rank : ranks_) {
+    if (rank.comm == nullptr) continue;
+    const ContextScope scope(rank.context->handle());
+    std::ignore = aborts || rank.context->is_lost() ? nccl.ncclCommAbort(rank.comm) : nccl.ncclCommDestroy(rank.comm);
+  }
+}
+
+// ── Watching ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+void Communicator::Watch() {
+  std::unique_lock lock(watch_mutex_);
+  while (!is_over_) {
+    watch_.wait_for(lock, kWatchEvery);
+    if (is_over_ || fault() != Fault::kNone) continue;
+    const bool is_aborting = is_aborting_;
+    lock.unlock();
+    Fault why = Look();
+    if (why == Fault::kNone && is_aborting) why = code_.load() == ncclSuccess ? Fault::kAborted : Fault::kFailed;
+    if (why != Fault::kNone) Fail(why);
+    lock.lock();
+  }
+}
+
+Fault Communicator::Look() {
+  const std::unique_lock lock(calls_, std::try_to_lock);
+  const bool may_ask = lock.owns_lock() && !has_left_;
+  for (const Rank& rank : ranks_) {
+    if (rank.context->is_lost()) return Fault::kLost;
+    NcclCode code = ncclSuccess;
+    const NcclCode asked = may_ask ? library_.functions.ncclCommGetAsyncError(rank.comm, &code) : ncclSuccess;
+    if (asked != ncclSuccess) code = asked;
+    if (code == ncclSuccess || code == ncclInProgress) continue;
+    NoteCode(code);
+    return Fault::kFailed;
+  }
+  return Fault::kNone;
+}
+
+void Communicator::Fail(Fault why) {
+  auto none = Fault::kNone;
+  if (!fault_.compare_exchange_strong(none, why, std::memory_order_acq_rel)) return;
+  {
+    const std::lock_guard lock(flights_mutex_);
+    Retire();
+    // Before the abort: it ends the launches, and their tickets must not complete without the report.
+    for (const Flight& flight : flights_) Report(flight, why);
+  }
+  Leave(true);
+}
+
+void Communicator::Report(const Flight& flight, Fault why) const {
+  flight.slot->parameter = kCollectiveParameter;
+  flight.slot->dimension = static_cast<uint32_t>(why);
+  flight.slot->index = why == Fault::kFailed ? code_.load() : 0;
+  std::atomic_ref(flight.slot->state).store(hal::kFaultWritten, std::memory_order_release);
+  std::atomic_ref(*flight.word).store(1, std::memory_order_release);
+}
+
+bool Communicator::HasEnded(const Flight& flight) {
+  if (flight.event == nullptr || flight.home->context->is_lost()) return false;
+  const ContextScope scope(flight.home->context->handle());
+  return scope.code() == CUDA_SUCCESS && Cuda().cuEventQuery(flight.event) == CUDA_SUCCESS;
+}
+
+void Communicator::Retire() {
+  while (!flights_.empty() && HasEnded(flights_.front())) {
+    free_.emplace_back(flights_.front().home, flights_.front().event);
+    flights_.pop_front();
+  }
+}
+
+}  // namespace millrace::cuda

@@ -1,0 +1,126 @@
+// Ranks of an NCCL communicator, one for each device of this process that takes part.
+//
+// A collective is one launch for all of these ranks, so they are issued in one order and none can be left out. It runs
+// on the launch's stream for the device of that, and on a stream of the communicator for each other one, which waits
+// for the launch's stream and which that waits for. A thread watches the ranks: when NCCL reports an error, or a device
+// is lost, it marks the launches in flight as failed and aborts all ranks, so that nothing waits for one that does not
+// answer.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/context.h"
+#include "cuda/library_kernel.h"
+#include "cuda/nccl.h"
+
+namespace millrace::cuda {
+
+/// Why a communicator does not work, in the order of COLLECTIVE_FAULTS in src/core/channel/build-spec.ts. The number is
+/// the dimension of a fault report.
+enum class CommunicatorFault : uint32_t { kNone, kAborted, kFailed, kLost, kClosed };
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
+ public:
+  struct Member {
+    uint32_t ordinal = 0;
+    uint32_t rank = 0;
+  };
+
+  /// Joins these ranks to a communicator of `size`, and returns its number. Without an id, the members are all its
+  /// ranks. `detail` gets what the library says of a failure. Blocks until all ranks are there. Thread: any.
+  static Result<uint32_t> Open(std::span<const Member> members, uint32_t size, const NcclUniqueId* id,
+                               std::string& detail);
+  /// For Open in several processes. Nothing without the library, or where it refuses. Thread: any.
+  static std::optional<NcclUniqueId> MakeId();
+  /// Null if there is none, or it was closed. Thread: any.
+  static std::shared_ptr<Communicator> Find(uint32_t number);
+
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  [[nodiscard]] CommunicatorFault fault() const { return fault_.load(std::memory_order_acquire); }
+  /// Fails what is in flight, soon. Thread: any.
+  void Abort();
+  /// Waits for what is in flight, at most some seconds, and leaves the library. Thread: any that may block.
+  void Close();
+  [[nodiscard]] const hal::LibraryInfo& info() const { return library_.info; }
+
+  /// Submits one collective, with the context of the stream current. The last two parameters are a fault slot and the
+  /// word of its device. Thread: any.
+  Status Call(const hal::CollectivePlan& plan, const Context& home, CUstream stream, std::span<void* const> params);
+  [[nodiscard]] bool Has(const Context& home) const;
+  [[nodiscard]] size_t size_here() const { return ranks_.size(); }
+
+ private:
+  struct Rank {
+    std::shared_ptr<Context> context;
+    uint32_t rank = 0;
+    NcclComm comm = nullptr;
+    CUstream stream = nullptr;  // Of launches on streams of other devices.
+    CUevent before = nullptr;   // What a launch on a stream of this device waits for.
+    CUevent after = nullptr;    // The end of its part.
+  };
+  /// A launch that may not have ended.
+  struct Flight {
+    CUevent event = nullptr;  // Null while it is issued.
+    const Rank* home = nullptr;
+    protocol::FaultSlot* slot = nullptr;
+    uint32_t* word = nullptr;
+  };
+  struct Arrays;
+
+  explicit Communicator(const NcclLibrary& library) : library_(library) {}
+  Status Join(std::span<const Member> members, uint32_t size, const NcclUniqueId* id, std::string& detail);
+  Status MakeStreams();
+  NcclCode Settle(NcclCode code, NcclComm comm);
+  Result<NcclCode> Submit(const hal::CollectivePlan& plan, const Rank& home, CUstream stream,
+                          std::span<void* const> params);
+  NcclCode Enqueue(const hal::CollectivePlan& plan, const Rank& rank, const Arrays& arrays, CUstream stream);
+  void Watch();
+  void NoteCode(NcclCode code) {
+    auto none = ncclSuccess;
+    code_.compare_exchange_strong(none, code);
+  }
+  /// Whether the library or a device says that a rank failed.
+  [[nodiscard]] CommunicatorFault Look();
+  void Fail(CommunicatorFault why);
+  // Flights. Their mutex is held.
+  [[nodiscard]] static bool HasEnded(const Flight& flight);
+  void Retire();
+  void Report(const Flight& flight, CommunicatorFault why) const;
+  void Leave(bool aborts);
+
+  const NcclLibrary& library_;
+  uint32_t size_ = 0;
+  std::vector<Rank> ranks_;
+  std::atomic<CommunicatorFault> fault_{CommunicatorFault::kNone};
+  std::atomic<NcclCode> code_{ncclSuccess};  // The library's first failure.
+
+  std::timed_mutex calls_;  // The library takes one call at a time for its ranks.
+
+  std::mutex flights_mutex_;
+  std::deque<Flight> flights_;                         // Guarded by flights_mutex_.
+  std::vector<std::pair<const Rank*, CUevent>> free_;  // The same: events, each of the device of a rank.
+
+  std::mutex watch_mutex_;
+  std::condition_variable watch_;
+  bool is_over_ = false;      // Guarded by watch_mutex_.
+  bool is_aborting_ = false;  // The same.
+  bool has_left_ = false;     // The library has no ranks any more. Guarded by calls_.
+};
+
+/// kState if there is no such communicator, or it has no rank on this device. Thread: control.
+Result<hal::PlannedCall> PlanCollective(std::shared_ptr<Context> context, const hal::CollectivePlan& plan);
+
+}  // namespace millrace::cuda

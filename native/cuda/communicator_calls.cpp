@@ -1,0 +1,234 @@
+// One collective: what NCCL is called for, and how the streams of its ranks are joined.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "cuda/communicator.h"
+#include "cuda/context_scope.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+using hal::CollectiveKind;
+using hal::CollectivePlan;
+
+/// By ncclDataType_t.
+constexpr std::array<size_t, 10> kBytesOf = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+constexpr Status kNoRank(StatusCode::kLaunchFailed,
+                         "finding the communicator, which is closed or has no rank on the device");
+
+class Collective final : public LibraryKernel {
+ public:
+  Collective(std::shared_ptr<Context> context, std::shared_ptr<Communicator> communicator, CollectivePlan plan)
+      : LibraryKernel(std::move(context)), communicator_(std::move(communicator)), plan_(std::move(plan)) {}
+
+  [[nodiscard]] bool NeedsGrants() const override { return false; }
+  [[nodiscard]] uint64_t WorkspaceBytes(std::span<void* const>) const override { return 0; }
+  [[nodiscard]] uint64_t MostWorkspaceBytes() const override { return 0; }
+  [[nodiscard]] Status Call(CUstream stream, std::span<void* const> params, std::byte*) override {
+    return communicator_->Call(plan_, context(), stream, params);
+  }
+
+ private:
+  const std::shared_ptr<Communicator> communicator_;
+  const CollectivePlan plan_;
+};
+
+/// Holds the submissions of the other devices of a launch.
+class SubmittingElsewhere {
+ public:
+  SubmittingElsewhere() = default;
+  ~SubmittingElsewhere() {
+    for (Context* const context : held_) context->submissions().unlock_shared();
+  }
+  SubmittingElsewhere(const SubmittingElsewhere&) = delete;
+  SubmittingElsewhere& operator=(const SubmittingElsewhere&) = delete;
+  void Hold(Context& context) {
+    context.submissions().lock_shared();
+    held_.push_back(&context);
+  }
+
+ private:
+  std::vector<Context*> held_;
+};
+
+template <typename T>
+T ValueAt(std::span<void* const> params, size_t at) {
+  T value{};
+  std::memcpy(&value, params[at], sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+struct Communicator::Arrays {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  size_t count = 0;
+  [[nodiscard]] bool AreNone() const { return from == nullptr && to == nullptr; }
+};
+
+bool Communicator::Has(const Context& home) const {
+  return std::ranges::any_of(ranks_, [&](const Rank& rank) { return rank.context.get() == &home; });
+}
+
+Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstream stream,
+                          std::span<void* const> params) {
+  const auto at = std::ranges::find_if(ranks_, [&](const Rank& rank) { return rank.context.get() == &home; });
+  if (at == ranks_.end() || params.size() < 3) return kNoRank;
+  const std::lock_guard calling(calls_);
+  Flight* flight = nullptr;
+  {
+    const std::lock_guard lock(flights_mutex_);
+    const Flight next{
+        .home = &*at,
+        .slot = ValueAt<protocol::FaultSlot*>(params, params.size() - 2),
+        .word = ValueAt<uint32_t*>(params, params.size() - 1),
+    };
+    if (const CommunicatorFault why = fault(); why != CommunicatorFault::kNone) {
+      Report(next, why);
+      return {};
+    }
+    Retire();
+    flight = &flights_.emplace_back(next);
+  }
+  CUevent event = nullptr;
+  Result<NcclCode> submitted = Submit(plan, *at, stream, params.first(params.size() - 2));
+  Status status = submitted.status();
+  const std::lock_guard lock(flights_mutex_);
+  if (submitted.ok() && submitted.value() != ncclSuccess) {
+    NoteCode(submitted.value());
+    Report(*flight, CommunicatorFault::kFailed);
+    flights_.pop_back();
+    Abort();
+    return {};
+  }
+  if (status.ok()) {
+    const auto found = std::ranges::find(free_, &*at, &std::pair<const Rank*, CUevent>::first);
+    if (found != free_.end()) {
+      event = found->second;
+      *found = free_.back();
+      free_.pop_back();
+    } else {
+      status = at->context->Check(Cuda().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "creating an event");
+    }
+  }
+  if (status.ok()) status = at->context->Check(Cuda().cuEventRecord(event, stream), "recording an event");
+  if (status.ok()) {
+    flight->event = event;
+    return status;
+  }
+  if (event != nullptr) free_.emplace_back(&*at, event);
+  flights_.pop_back();
+  // Some ranks may wait for others now.
+  Abort();
+  return status;
+}
+
+Result<NcclCode> Communicator::Submit(const CollectivePlan& plan, const Rank& home, CUstream stream,
+                                      std::span<void* const> params) {
+  MR_CHECK(plan.arrays.size() == ranks_.size());
+  std::vector<Arrays> arrays(ranks_.size());
+  for (size_t n = 0; n < ranks_.size(); ++n) {
+    const auto address = [&](uint32_t param) {
+      return param < params.size() ? ValueAt<std::byte*>(params, param) : nullptr;
+    };
+    arrays[n] = {address(plan.arrays[n].from), address(plan.arrays[n].to),
+                 static_cast<size_t>(ValueAt<int>(params, 0))};
+  }
+  const auto others = [&](auto&& run) -> Status {
+    for (size_t n = 0; n < ranks_.size(); ++n) {
+      const Rank& rank = ranks_[n];
+      if (&rank == &home || arrays[n].AreNone()) continue;
+      const ContextScope scope(rank.context->handle());
+      MR_TRY(rank.context->Check(scope.code(), "making the context current"));
+      MR_TRY(rank.context->Check(run(rank), "joining the streams of a collective"));
+    }
+    return {};
+  };
+  SubmittingElsewhere submitting;
+  for (const Rank& rank : ranks_)
+    if (&rank != &home) submitting.Hold(*rank.context);
+  if (ranks_.size() > 1)
+    MR_TRY(home.context->Check(Cuda().cuEventRecord(home.before, stream), "joining the streams of a collective"));
+  MR_TRY(others([&](const Rank& rank) { return Cuda().cuStreamWaitEvent(rank.stream, home.before, 0); }));
+  const NcclTable& nccl = library_.functions;
+  NcclCode code = nccl.ncclGroupStart();
+  for (size_t n = 0; n < ranks_.size() && code == ncclSuccess; ++n) {
+    if (arrays[n].AreNone()) continue;
+    code = Enqueue(plan, ranks_[n], arrays[n], &ranks_[n] == &home ? stream : ranks_[n].stream);
+  }
+  const NcclCode ended = nccl.ncclGroupEnd();
+  if (code == ncclSuccess) code = ended;
+  if (code == ncclInProgress) {
+    code = ncclSuccess;
+    for (const Rank& rank : ranks_)
+      if (code == ncclSuccess) code = Settle(ncclInProgress, rank.comm);
+  }
+  if (code != ncclSuccess) {
+    // The library hides a lost device behind a code of its own.
+    for (const Rank& rank : ranks_) {
+      const ContextScope scope(rank.context->handle());
+      if (scope.code() == CUDA_SUCCESS) MR_TRY(rank.context->Ask());
+    }
+    return code;
+  }
+  MR_TRY(others([&](const Rank& rank) { return Cuda().cuEventRecord(rank.after, rank.stream); }));
+  for (size_t n = 0; n < ranks_.size(); ++n) {
+    if (&ranks_[n] == &home || arrays[n].AreNone()) continue;
+    MR_TRY(home.context->Check(Cuda().cuStreamWaitEvent(stream, ranks_[n].after, 0),
+                               "joining the streams of a collective"));
+  }
+  return ncclSuccess;
+}
+
+NcclCode Communicator::Enqueue(const CollectivePlan& plan, const Rank& rank, const Arrays& arrays, CUstream stream) {
+  const NcclTable& nccl = library_.functions;
+  const auto type = static_cast<int>(plan.type);
+  const auto op = static_cast<int>(plan.op);
+  const auto root = static_cast<int>(plan.root);
+  const auto peer = static_cast<int>(plan.peer);
+  const auto& [from, to, count] = arrays;
+  switch (plan.kind) {
+    case CollectiveKind::kAllReduce:
+      return nccl.ncclAllReduce(from, to, count, type, op, rank.comm, stream);
+    case CollectiveKind::kReduce:
+      return nccl.ncclReduce(from, to, count, type, op, root, rank.comm, stream);
+    case CollectiveKind::kBroadcast:
+      return nccl.ncclBroadcast(from, to, count, type, root, rank.comm, stream);
+    case CollectiveKind::kAllGather:
+      return nccl.ncclAllGather(from, to, count, type, rank.comm, stream);
+    case CollectiveKind::kReduceScatter:
+      return nccl.ncclReduceScatter(from, to, count, type, op, rank.comm, stream);
+    case CollectiveKind::kAllToAll: {
+      const size_t bytes = count * kBytesOf[plan.type];
+      NcclCode code = ncclSuccess;
+      for (uint32_t other = 0; other < size_ && code == ncclSuccess; ++other) {
+        code = nccl.ncclSend(from + other * bytes, count, type, static_cast<int>(other), rank.comm, stream);
+        if (code == ncclSuccess)
+          code = nccl.ncclRecv(to + other * bytes, count, type, static_cast<int>(other), rank.comm, stream);
+      }
+      return code;
+    }
+    case CollectiveKind::kSend:
+      break;
+  }
+  return from != nullptr ? nccl.ncclSend(from, count, type, peer, rank.comm, stream)
+                         : nccl.ncclRecv(to, count, type, root, rank.comm, stream);
+}
+
+Result<hal::PlannedCall> PlanCollective(std::shared_ptr<Context> context, const CollectivePlan& plan) {
+  std::shared_ptr<Communicator> communicator = Communicator::Find(plan.communicator);
+  if (communicator == nullptr || !communicator->Has(*context) || plan.arrays.size() != communicator->size_here())
+    return kNoRank;
+  const hal::LibraryInfo& info = communicator->info();
+  return hal::PlannedCall{.kernel = std::make_shared<Collective>(std::move(context), std::move(communicator), plan),
+                          .library = info,
+                          .is_checked = true};
+}
+
+}  // namespace millrace::cuda

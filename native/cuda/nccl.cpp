@@ -1,0 +1,91 @@
+#include "cuda/nccl.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "cuda/library_search.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+constexpr const char* kVariable = "MILLRACE_NCCL";
+constexpr const char* kStem = "nccl";
+constexpr int kNewest = 2;
+
+/// From 22703: 2.27.3.
+std::string VersionText(int version) {
+  return std::to_string(version / 10000) + '.' + std::to_string(version / 100 % 100) + '.' +
+         std::to_string(version % 100);
+}
+
+/// What the library reads when it makes its first communicator, unless the user has decided.
+void Configure() {
+  constexpr int kKeepTheUsers = 0;
+  // Multicast of the links' switches: its setup was seen to fail where the system does not permit it.
+  setenv("NCCL_NVLS_ENABLE", "0", kKeepTheUsers);
+  // Otherwise the first call of each algorithm would connect the ranks, which blocks the thread of a channel.
+  setenv("NCCL_RUNTIME_CONNECT", "0", kKeepTheUsers);
+}
+
+std::optional<NcclLibrary> TryOpenNccl(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return std::nullopt;
+  NcclLibrary opened;
+  bool is_complete = true;
+#define MR_NCCL(name, params)                                                          \
+  opened.functions.name = reinterpret_cast<NcclCode(*) params>(dlsym(library, #name)); \
+  is_complete = is_complete && opened.functions.name != nullptr;
+#include "cuda/nccl_functions.def"
+#undef MR_NCCL
+  opened.functions.ncclGetLastError = reinterpret_cast<const char* (*)(NcclComm)>(dlsym(library, "ncclGetLastError"));
+  auto* const get_version = reinterpret_cast<NcclCode (*)(int*)>(dlsym(library, "ncclGetVersion"));
+  int version = 0;
+  if (!is_complete || get_version == nullptr || get_version(&version) != ncclSuccess) {
+    dlclose(library);
+    return std::nullopt;
+  }
+  opened.info = {
+      .name = "NCCL", .version = VersionText(version), .path = PathOf(reinterpret_cast<void*>(get_version), path)};
+  return opened;
+}
+
+}  // namespace
+
+const NcclLibrary* OpenNccl() {
+  static const std::optional<NcclLibrary> library = []() -> std::optional<NcclLibrary> {
+    Configure();
+    for (const std::string& path : LibraryCandidates(kVariable, kStem, kNewest)) {
+      if (std::optional<NcclLibrary> opened = TryOpenNccl(path)) return opened;
+    }
+    return std::nullopt;
+  }();
+  return library ? &*library : nullptr;
+}
+
+Status NcclFailure(NcclCode code) {
+  switch (code) {
+    case ncclSuccess:
+      return {};
+    case ncclUnhandledCudaError:
+      return {StatusCode::kLaunchFailed, "NCCL answered ncclUnhandledCudaError"};
+    case ncclSystemError:
+      return {StatusCode::kLaunchFailed, "NCCL answered ncclSystemError"};
+    case ncclInternalError:
+      return {StatusCode::kLaunchFailed, "NCCL answered ncclInternalError"};
+    case ncclInvalidArgument:
+      return {StatusCode::kLaunchFailed, "NCCL answered ncclInvalidArgument"};
+    case ncclInvalidUsage:
+      return {StatusCode::kLaunchFailed, "NCCL answered ncclInvalidUsage"};
+    case ncclRemoteError:
+      return {StatusCode::kLaunchFailed, "NCCL answered ncclRemoteError"};
+    case ncclInProgress:
+      return {StatusCode::kLaunchFailed, "NCCL answered ncclInProgress"};
+  }
+  return {StatusCode::kLaunchFailed, "NCCL answered an unknown code"};
+}
+
+}  // namespace millrace::cuda

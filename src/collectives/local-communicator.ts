@@ -1,0 +1,179 @@
+// A communicator of CPU devices of one process: a reference for tests and laptops, and not for speed.
+//
+// A collective is copies between the devices and operations of `millrace/ops` on the first one, each a record of a stream. So it is ordered, fails,
+// poisons and is recorded as they are. Each stream of the group waits for all others before and after: no rank sees a part of a collective.
+// Thread: owner.
+import type { DeviceArray } from '../core/api/array.js';
+import type { Device } from '../core/api/device.js';
+import type { Stream } from '../core/api/stream.js';
+import { type DType, is16BitFloat } from '../core/elements/dtype.js';
+import type { Operation } from '../core/operations/operation.js';
+import { add, divide, maximum, minimum, multiply } from '../ops/arithmetic.js';
+import { astype } from '../ops/selection.js';
+import { collective, order } from './collective.js';
+import { closedError } from './errors.js';
+import { Ranks, type Results } from './ranks.js';
+import type { Collective, CollectiveOptions, Communicator, Reduction, RootOptions } from './types.js';
+
+const FOLDS = { sum: add, prod: multiply, min: minimum, max: maximum, mean: add } as const;
+
+export class LocalCommunicator implements Communicator {
+  readonly #ranks: Ranks;
+  #isClosed = false;
+
+  constructor(devices: readonly Device[]) {
+    this.#ranks = new Ranks(devices, ['bool']);
+  }
+
+  get devices(): readonly Device[] {
+    return this.#ranks.devices;
+  }
+
+  get size(): number {
+    return this.#ranks.size;
+  }
+
+  allReduce<D extends DType>(
+    arrays: readonly DeviceArray<D>[],
+    opts: CollectiveOptions<D> & { readonly op?: Reduction } = {},
+  ): Collective<D> {
+    const call = this.#open.check(arrays, opts, ['op'], (own) => own);
+    const { op, streams, named } = call;
+    return this.#collect(call, (parts) => {
+      using sum = this.#reduced(0, arrays, op, streams);
+      order(streams);
+      return parts.map((part, rank) => [streams[rank]!.copy(part, sum, named)]);
+    });
+  }
+
+  reduce<D extends DType>(
+    arrays: readonly DeviceArray<D>[],
+    opts: CollectiveOptions<D> & RootOptions & { readonly op?: Reduction } = {},
+  ): Collective<D> {
+    const root = this.#open.root(opts.root);
+    const call = this.#ranks.check(arrays, opts, ['op', 'root'], (own) => own, root);
+    const { op, streams, named } = call;
+    return this.#collect(call, ([part]) => {
+      using sum = this.#reduced(root, arrays, op, streams);
+      return [[streams[root]!.copy(part!, sum, named)]];
+    });
+  }
+
+  broadcast<D extends DType>(array: DeviceArray<D>, opts: CollectiveOptions<D> & RootOptions = {}): Collective<D> {
+    this.#open.checkArray(array, this.#ranks.root(opts.root));
+    const results = this.#ranks.checkOptions(opts, ['root'], array.shape, array.dtype);
+    const { streams, named } = results;
+    return this.#collect(results, (parts) => parts.map((part, rank) => [streams[rank]!.copy(part, array, named)]));
+  }
+
+  allGather<D extends DType>(arrays: readonly DeviceArray<D>[], opts: CollectiveOptions<D> = {}): Collective<D> {
+    const call = this.#open.check(arrays, opts, [], (own) => [this.size, ...own]);
+    const { streams, named } = call;
+    return this.#collect(call, (parts) =>
+      parts.map((part, rank) => arrays.map((array, from) => streams[rank]!.copy(part.view(from), array, named))),
+    );
+  }
+
+  reduceScatter<D extends DType>(
+    arrays: readonly DeviceArray<D>[],
+    opts: CollectiveOptions<D> & { readonly op?: Reduction } = {},
+  ): Collective<D> {
+    const call = this.#open.check(arrays, opts, ['op'], (own) => this.#ranks.row(own));
+    const { op, streams, named } = call;
+    return this.#collect(call, (parts) =>
+      parts.map((part, rank) => {
+        const rows = arrays.map((array) => array.view(rank));
+        using sum = this.#reduced(rank, rows, op, streams);
+        return [streams[rank]!.copy(part, sum, named)];
+      }),
+    );
+  }
+
+  allToAll<D extends DType>(arrays: readonly DeviceArray<D>[], opts: CollectiveOptions<D> = {}): Collective<D> {
+    const call = this.#open.check(arrays, opts, [], (own) => [this.size, ...this.#ranks.row(own)]);
+    const { streams, named } = call;
+    return this.#collect(call, (parts) =>
+      parts.map((part, rank) => arrays.map((array, from) => streams[rank]!.copy(part.view(from), array.view(rank), named))),
+    );
+  }
+
+  send<D extends DType>(
+    array: DeviceArray<D>,
+    into: DeviceArray<NoInfer<D>>,
+    opts: Pick<CollectiveOptions, 'streams' | 'label'> = {},
+  ): Operation {
+    const { from, to, streams, named } = this.#open.checkSend(array, into, opts);
+    const [sender, receiver] = [streams[from]!, streams[to]!];
+    if (sender !== receiver) receiver.waitStream(sender);
+    const received = receiver.copy(into, array, named);
+    if (sender !== receiver) sender.waitStream(receiver);
+    return received;
+  }
+
+  barrier(opts: Pick<CollectiveOptions, 'streams'> = {}): Collective {
+    return collective(
+      [],
+      order(this.#open.checkBarrier(opts)).map((operation) => [operation]),
+    );
+  }
+
+  abort(): void {
+    this.#isClosed = true;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** For calls, which a closed communicator refuses. */
+  get #open(): Ranks {
+    if (this.#isClosed) throw closedError();
+    return this.#ranks;
+  }
+
+  /** Orders the streams, has `fill` write new arrays, and copies them to `into`, which may be the operands. */
+  #collect<D extends DType>(
+    { streams, into, named, dtype, result, root }: Results<D>,
+    fill: (parts: readonly DeviceArray<D>[]) => readonly (readonly Operation[])[],
+  ): Collective<D> {
+    const receivers = root === undefined ? streams : [streams[root]!];
+    order(streams);
+    const parts = receivers.map((stream) => stream.empty(result, dtype));
+    const filled = fill(parts);
+    order(streams);
+    if (into === undefined) return collective(parts, filled);
+    const operations = into.map((array, at) => [receivers[at]!.copy(array, parts[at]!, named)]);
+    for (const part of parts) part[Symbol.dispose]();
+    order(streams);
+    return collective(into, operations);
+  }
+
+  /** The reduction of the arrays, by rank, in a new array of the root's device. */
+  #reduced<D extends DType>(root: number, arrays: readonly DeviceArray<D>[], op: Reduction, streams: readonly Stream[]): DeviceArray<D> {
+    const stream = streams[root]!;
+    const [{ shape, dtype }] = arrays as [DeviceArray<D>];
+    const wide: DType = is16BitFloat(dtype) ? 'f32' : dtype;
+    // Copies on the root's device, of the type that is added in.
+    const nearby = (array: DeviceArray): DeviceArray => {
+      const near: DeviceArray = stream.empty(shape, dtype);
+      // Its failure is that of the result, which is told there.
+      stream.copy(near, array).done.catch(() => undefined);
+      if (wide === dtype) return near;
+      using narrow = near;
+      return astype(narrow, wide, { stream });
+    };
+    const sum = nearby(arrays[0]!);
+    for (const array of arrays.slice(1)) {
+      using near = nearby(array);
+      FOLDS[op](sum, near, { stream, out: sum });
+    }
+    if (op === 'mean') divide(sum, arrays.length, { stream, out: sum });
+    if (wide === dtype) return sum as DeviceArray<D>;
+    using all = sum;
+    return astype(all, dtype, { stream });
+  }
+}

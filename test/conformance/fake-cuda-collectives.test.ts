@@ -1,0 +1,108 @@
+// Communicators of GPUs whose ranks fail: a fake NCCL waits, fails or reports a failure as it is asked to.
+import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
+import { afterEach, describe, expect, test } from 'vitest';
+import { CollectiveError, type Device, type DeviceArray, openDevice } from 'millrace';
+import { openCommunicator } from 'millrace/collectives';
+import { isSettled, rejectionOf, thrownBy } from '../support/wait.js';
+
+const ask = (what: string): void => void (process.env['MILLRACE_FAKE_NCCL'] = what);
+/** A failed rank is known on the others within 20 ms and what the library takes; more on a busy machine. */
+const SOON_MS = 5_000;
+
+const skipped = FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : '';
+describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, () => {
+  afterEach(() => delete process.env['MILLRACE_FAKE_NCCL']);
+
+  async function withTwo(body: (devices: readonly Device[], x: readonly DeviceArray<'f32'>[]) => Promise<void>): Promise<void> {
+    const devices = [await openDevice('cuda:0'), await openDevice('cuda:1')];
+    await body(
+      devices,
+      devices.map((device, rank) => device.from([rank + 1])),
+    );
+    for (const device of devices) await device.close();
+  }
+
+  /** A second collective of these arrays never ends by itself; `meanwhile` makes it fail. Returns its error. */
+  async function stuck(
+    devices: readonly Device[],
+    x: readonly DeviceArray<'f32'>[],
+    meanwhile: (abort: () => void) => void,
+  ): Promise<Error> {
+    ask('stuck:2');
+    const group = await openCommunicator(devices);
+    await group.allReduce(x, { label: 'sums' }).done;
+    const { arrays, done } = group.allReduce(x, { label: 'sums' });
+    const later = x.map((array) => array.clone());
+    const error = rejectionOf(done);
+    expect(await isSettled(done)).toBe(false);
+    const startMs = performance.now();
+    meanwhile(() => group.abort());
+    expect(await error).toBeInstanceOf(CollectiveError);
+    expect(performance.now() - startMs).toBeLessThan(SOON_MS);
+    for (const array of arrays) expect(await rejectionOf(array.read())).toMatchObject({ cause: expect.any(CollectiveError) as unknown });
+    expect(thrownBy(() => group.allReduce(x))).toBeInstanceOf(CollectiveError);
+    // What has nothing to do with it is as it was, and the devices work on.
+    expect(await Promise.all(later.map((array) => array.read()))).toEqual([Float32Array.of(1), Float32Array.of(2)]);
+    await group.close();
+    ask('');
+    await using next = await openCommunicator(devices);
+    expect(await next.allReduce(x).arrays[1]!.read()).toEqual(Float32Array.of(3));
+    return error;
+  }
+
+  test('S1329 abort fails what is in flight on every rank, and the devices work on', () =>
+    withTwo(async (devices, x) => {
+      const error = await stuck(devices, x, (abort) => abort());
+      expect(error).toMatchObject({ reason: 'aborted', device: 'cuda:0' });
+      expect(error.message).toContain('The allReduce on stream');
+    }));
+
+  test('S1329 an error that NCCL reports fails what is in flight', () =>
+    withTwo(async (devices, x) => {
+      const error = await stuck(devices, x, () => ask('stuck:2,async:6'));
+      expect(error).toMatchObject({ reason: 'failed' });
+      expect(error.message).toContain('NCCL reported a failure (ncclRemoteError)');
+    }));
+
+  test('S1329 a call that NCCL refuses fails, and so does the communicator', () =>
+    withTwo(async (devices, x) => {
+      const group = await openCommunicator(devices);
+      ask('call:5');
+      const error = await rejectionOf(group.allReduce(x).done);
+      expect(error).toBeInstanceOf(CollectiveError);
+      expect(error.message).toContain('ncclInvalidUsage');
+      await group.close();
+    }));
+
+  test('S1330 what NCCL says of a communicator that does not open', () =>
+    withTwo(async (devices) => {
+      ask('init:3');
+      const error = await rejectionOf(openCommunicator(devices));
+      expect(error).toBeInstanceOf(CollectiveError);
+      expect(error.message).toContain('the fake library was asked to fail');
+      expect(error.message).toContain('ncclInternalError');
+    }));
+
+  test('S1329 a device that is lost fails what is in flight on the others', () =>
+    withTwo(async (devices, x) => {
+      ask('stuck:2');
+      const group = await openCommunicator(devices);
+      await group.allReduce(x).done;
+      const ended = rejectionOf(group.allReduce(x).done);
+      const destroyed = devices[1]!.destroy();
+      expect(await ended).toMatchObject({ device: expect.stringMatching(/^cuda:[01]$/) as unknown });
+      await destroyed;
+      await devices[0]!.synchronize();
+      expect(await devices[0]!.ones(1).read()).toEqual(Float32Array.of(1));
+      expect(thrownBy(() => group.barrier())).toBeInstanceOf(CollectiveError);
+    }));
+
+  test('S1325 a closed device closes its communicators', () =>
+    withTwo(async (devices, x) => {
+      const group = await openCommunicator(devices);
+      await group.allReduce(x).done;
+      await devices[1]!.close();
+      await group.close();
+      expect(thrownBy(() => group.barrier())).toMatchObject({ reason: 'closed' });
+    }));
+});

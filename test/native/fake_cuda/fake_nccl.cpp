@@ -1,0 +1,448 @@
+// An NCCL for machines without one, selected by MILLRACE_NCCL: ranks of one process, which compute on the streams of
+// the fake driver. As with the real library, a rank's part of a collective waits on its stream for the others, for ever
+// if one does not come.
+//
+//   MILLRACE_FAKE_NCCL=...              one of these, or several:
+//   init:3, call:5   the call that fails, and its code
+//   async:6         what ncclCommGetAsyncError answers once a collective waits
+//   stuck:2         the part of the last rank in the second collective is not enqueued
+//
+// More than 400 lines: a whole library.
+#include "cuda/nccl.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda/driver.h"
+#include "entry.h"
+#include "streams.h"
+
+namespace millrace::cuda {
+
+namespace {
+
+/// The number behind `what:` in MILLRACE_FAKE_NCCL; 0 if it does not say so.
+int Asked(const std::string& what) {
+  const char* const text = std::getenv("MILLRACE_FAKE_NCCL");
+  const std::string asked = text == nullptr ? "" : text;
+  const size_t at = asked.find(what + ":");
+  return at == std::string::npos ? 0 : std::atoi(asked.c_str() + at + what.size() + 1);
+}
+
+NcclCode Injected(const std::string& call) {
+  return static_cast<NcclCode>(Asked(call));
+}
+
+constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+float FromHalf(uint16_t bits) {
+  return static_cast<float>(std::bit_cast<_Float16>(bits));
+}
+uint16_t ToHalf(float value) {
+  return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
+}
+float FromBrain(uint16_t bits) {
+  return std::bit_cast<float>(uint32_t{bits} << 16);
+}
+uint16_t ToBrain(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+template <typename T>
+T Fold(int op, T a, T b) {
+  switch (op) {
+    case 1:
+      return static_cast<T>(a * b);
+    case 2:
+      return std::max(a, b);
+    case 3:
+      return std::min(a, b);
+    default:
+      return static_cast<T>(a + b);
+  }
+}
+
+}  // namespace
+
+/// One rank's part of a collective.
+struct Part {
+  enum class Kind { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kSend, kRecv };
+  Kind kind = Kind::kAllReduce;
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  size_t count = 0;
+  int type = 0;
+  int op = 0;
+  int root = 0;  // Or the other rank.
+};
+
+/// What all ranks share.
+struct World {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int size = 0;
+  int joined = 0;
+  int waiting = 0;
+  bool is_aborted = false;
+  /// By the number of the collective: the part of each rank.
+  std::map<uint64_t, std::map<int, std::vector<Part>>> arrived;
+  std::map<uint64_t, int> finished;
+};
+
+/// One rank.
+struct ncclComm {
+  std::shared_ptr<World> world;
+  CUcontext context = nullptr;
+  int rank = 0;
+  uint64_t calls = 0;               // Of all ranks.
+  std::map<int, uint64_t> between;  // By the other rank.
+};
+
+namespace {
+
+/// The worlds whose ranks have not all joined, by id.
+std::map<std::string, std::shared_ptr<World>>& Joining() {
+  static auto& joining = *new std::map<std::string, std::shared_ptr<World>>;
+  return joining;
+}
+std::mutex& JoiningMutex() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+
+struct Queued {
+  ncclComm* comm;
+  CUstream stream;
+  Part part;
+};
+thread_local int depth = 0;
+thread_local std::vector<Queued> queued;
+thread_local std::string last_error;
+
+template <typename T, typename Load, typename Store>
+void ReduceAs(const std::vector<const Part*>& parts, size_t first, std::byte* to, const Load& load,
+              const Store& store) {
+  const Part& own = *parts.front();
+  std::vector<T> results(own.count);
+  for (size_t n = 0; n < own.count; ++n) {
+    auto sum = load(parts[0]->from, first + n);
+    for (size_t rank = 1; rank < parts.size(); ++rank) sum = Fold(own.op, sum, load(parts[rank]->from, first + n));
+    if (own.op == 4) sum = sum / static_cast<decltype(sum)>(parts.size());
+    results[n] = store(sum);
+  }
+  std::memcpy(to, results.data(), results.size() * sizeof(T));
+}
+
+template <typename T>
+void ReducePlain(const std::vector<const Part*>& parts, size_t first, std::byte* to) {
+  const auto load = [](const std::byte* from, size_t at) {
+    T value;
+    std::memcpy(&value, from + at * sizeof(T), sizeof(T));
+    return value;
+  };
+  ReduceAs<T>(parts, first, to, load, [](T value) { return value; });
+}
+
+template <typename Load, typename Store>
+void ReduceNarrow(const std::vector<const Part*>& parts, size_t first, std::byte* to, Load load, Store store) {
+  const auto wide = [load](const std::byte* from, size_t at) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, from + at * sizeof(bits), sizeof(bits));
+    return load(bits);
+  };
+  ReduceAs<uint16_t>(parts, first, to, wide, store);
+}
+
+void ReduceTo(const std::vector<const Part*>& parts, size_t first, std::byte* to) {
+  switch (parts.front()->type) {
+    case 0:
+      return ReducePlain<int8_t>(parts, first, to);
+    case 1:
+      return ReducePlain<uint8_t>(parts, first, to);
+    case 2:
+      return ReducePlain<int32_t>(parts, first, to);
+    case 3:
+      return ReducePlain<uint32_t>(parts, first, to);
+    case 4:
+      return ReducePlain<int64_t>(parts, first, to);
+    case 5:
+      return ReducePlain<uint64_t>(parts, first, to);
+    case 6:
+      return ReduceNarrow(parts, first, to, FromHalf, ToHalf);
+    case 7:
+      return ReducePlain<float>(parts, first, to);
+    case 8:
+      return ReducePlain<double>(parts, first, to);
+    default:
+      return ReduceNarrow(parts, first, to, FromBrain, ToBrain);
+  }
+}
+
+/// All parts are there: computes them into memory apart first, because results may be operands.
+void Compute(const std::map<int, std::vector<Part>>& arrived) {
+  struct Result {
+    std::byte* to;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Result> results;
+  const auto take = [&](std::byte* to, const std::byte* from, size_t bytes) {
+    results.push_back({to, std::vector<std::byte>(from, from + bytes)});
+  };
+  const Part& first = arrived.begin()->second.front();
+  std::vector<const Part*> parts;
+  for (const auto& [rank, own] : arrived) parts.push_back(&own.front());
+  const size_t bytes = first.count * kBytes[first.type];
+  for (const auto& [rank, own] : arrived) {
+    for (const Part& part : own) {
+      std::vector<std::byte> reduced(bytes);
+      switch (part.kind) {
+        case Part::Kind::kAllReduce:
+        case Part::Kind::kReduce:
+          if (part.kind == Part::Kind::kReduce && rank != part.root) break;
+          ReduceTo(parts, 0, reduced.data());
+          take(part.to, reduced.data(), bytes);
+          break;
+        case Part::Kind::kReduceScatter:
+          ReduceTo(parts, static_cast<size_t>(rank) * part.count, reduced.data());
+          take(part.to, reduced.data(), bytes);
+          break;
+        case Part::Kind::kBroadcast:
+          take(part.to, arrived.at(part.root).front().from, bytes);
+          break;
+        case Part::Kind::kAllGather:
+          for (const auto& [other, theirs] : arrived)
+            take(part.to + static_cast<size_t>(other) * bytes, theirs.front().from, bytes);
+          break;
+        case Part::Kind::kSend:
+          break;
+        case Part::Kind::kRecv:
+          for (const Part& theirs : arrived.at(part.root))
+            if (theirs.kind == Part::Kind::kSend && theirs.root == rank) take(part.to, theirs.from, bytes);
+          break;
+      }
+    }
+  }
+  for (const Result& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
+}
+
+/// Work of one rank's stream.
+struct Waiting {
+  std::shared_ptr<World> world;
+  uint64_t call;
+  int rank;
+  int ranks;
+  std::vector<Part> parts;
+
+  void Run() {
+    std::unique_lock lock(world->mutex);
+    auto& arrived = world->arrived[call];
+    arrived[rank] = parts;
+    ++world->waiting;
+    if (static_cast<int>(arrived.size()) == ranks) {
+      Compute(arrived);
+      world->finished[call] = ranks;
+      world->changed.notify_all();
+    }
+    world->changed.wait(lock, [&] { return world->is_aborted || world->finished.contains(call); });
+    --world->waiting;
+  }
+};
+
+/// How many ranks a collective has: those between two ranks have the ranks that the parts name.
+int RanksOf(const World& world, const std::vector<Part>& parts) {
+  const Part& first = parts.front();
+  const bool is_between = first.kind == Part::Kind::kSend || first.kind == Part::Kind::kRecv;
+  return is_between && parts.size() == 1 ? 2 : world.size;
+}
+
+NcclCode Flush() {
+  std::vector<Queued> all = std::move(queued);
+  queued.clear();
+  if (const NcclCode code = all.empty() ? ncclSuccess : Injected("call"); code != ncclSuccess) return code;
+  for (size_t n = 0; n < all.size(); ++n) {
+    ncclComm* const comm = all[n].comm;
+    if (comm == nullptr) continue;
+    std::vector<Part> parts;
+    const CUstream stream = all[n].stream;
+    for (Queued& each : all) {
+      if (each.comm != comm) continue;
+      if (each.stream != stream) return ncclInvalidUsage;
+      parts.push_back(each.part);
+      each.comm = nullptr;
+    }
+    const int ranks = RanksOf(*comm->world, parts);
+    uint64_t number = 0;
+    if (ranks == comm->world->size) {
+      number = ++comm->calls;
+    } else {
+      // Calls between two ranks are no calls of the others.
+      const int peer = parts.front().root;
+      const auto [low, high] = std::minmax(peer, comm->rank);
+      number = (uint64_t{1} << 62) + ++comm->between[peer] * 1024 + static_cast<uint64_t>(low * 32 + high);
+    }
+    const bool is_last = comm->rank == comm->world->size - 1;
+    if (is_last && number == static_cast<uint64_t>(Asked("stuck"))) continue;
+    auto* const waiting = new Waiting{comm->world, number, comm->rank, ranks, std::move(parts)};
+    const auto run = [](void* data) { static_cast<Waiting*>(data)->Run(); };
+    const auto drop = [](void* data) { delete static_cast<Waiting*>(data); };
+    CUcontext before = nullptr;
+    cuCtxPushCurrent(comm->context);
+    const CUresult pushed = fakeCudaPush(stream, "nccl", run, drop, waiting);
+    cuCtxPopCurrent(&before);
+    if (pushed != CUDA_SUCCESS) return ncclUnhandledCudaError;
+  }
+  return ncclSuccess;
+}
+
+NcclCode Enqueue(NcclComm comm, CUstream stream, const Part& part) {
+  if (comm == nullptr || part.type < 0 || part.type > 9 || part.op < 0 || part.op > 4) return ncclInvalidArgument;
+  queued.push_back({comm, stream, part});
+  return depth == 0 ? Flush() : ncclSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+#define MR_NCCL(name, params) __attribute__((visibility("default"))) NcclCode name params;
+#include "cuda/nccl_functions.def"
+#undef MR_NCCL
+
+__attribute__((visibility("default"))) NcclCode ncclGetVersion(int* version) {
+  *version = 22703;
+  return ncclSuccess;
+}
+__attribute__((visibility("default"))) const char* ncclGetLastError(NcclComm) {
+  return last_error.c_str();
+}
+
+NcclCode ncclGetUniqueId(NcclUniqueId* made) {
+  static std::atomic<uint64_t> last{0};
+  const uint64_t number = ++last;
+  *made = {};
+  std::memcpy(made->bytes.data(), &number, sizeof(number));
+  return ncclSuccess;
+}
+
+NcclCode ncclCommInitRank(NcclComm* made, int size, NcclUniqueId id, int rank) {
+  if (const NcclCode code = Injected("init"); code != ncclSuccess) {
+    last_error = "the fake library was asked to fail";
+    return code;
+  }
+  if (rank < 0 || rank >= size) return ncclInvalidArgument;
+  const std::lock_guard lock(JoiningMutex());
+  const std::string key(reinterpret_cast<const char*>(&id), sizeof(id));
+  std::shared_ptr<World>& world = Joining()[key];
+  if (world == nullptr) world = std::make_shared<World>();
+  world->size = size;
+  *made = new ncclComm{.world = world, .rank = rank};
+  cuCtxGetCurrent(&(*made)->context);
+  if (++world->joined == size) Joining().erase(key);
+  return ncclSuccess;
+}
+
+NcclCode ncclCommDestroy(NcclComm comm) {
+  delete comm;
+  return ncclSuccess;
+}
+
+NcclCode ncclCommAbort(NcclComm comm) {
+  {
+    const std::lock_guard lock(comm->world->mutex);
+    comm->world->is_aborted = true;
+    comm->world->changed.notify_all();
+  }
+  delete comm;
+  return ncclSuccess;
+}
+
+NcclCode ncclCommGetAsyncError(NcclComm comm, NcclCode* code) {
+  const std::lock_guard lock(comm->world->mutex);
+  *code = comm->world->waiting > 0 ? Injected("async") : ncclSuccess;
+  return ncclSuccess;
+}
+
+NcclCode ncclGroupStart() {
+  ++depth;
+  return ncclSuccess;
+}
+
+NcclCode ncclGroupEnd() {
+  if (depth == 0) return ncclInvalidUsage;
+  return --depth == 0 ? Flush() : ncclSuccess;
+}
+
+NcclCode ncclAllReduce(const void* from, void* to, size_t count, int type, int op, NcclComm comm, CUstream stream) {
+  return Enqueue(comm, stream,
+                 {.kind = Part::Kind::kAllReduce,
+                  .from = static_cast<const std::byte*>(from),
+                  .to = static_cast<std::byte*>(to),
+                  .count = count,
+                  .type = type,
+                  .op = op});
+}
+NcclCode ncclReduce(const void* from, void* to, size_t count, int type, int op, int root, NcclComm comm,
+                    CUstream stream) {
+  return Enqueue(comm, stream,
+                 {.kind = Part::Kind::kReduce,
+                  .from = static_cast<const std::byte*>(from),
+                  .to = static_cast<std::byte*>(to),
+                  .count = count,
+                  .type = type,
+                  .op = op,
+                  .root = root});
+}
+NcclCode ncclBroadcast(const void* from, void* to, size_t count, int type, int root, NcclComm comm, CUstream stream) {
+  return Enqueue(comm, stream,
+                 {.kind = Part::Kind::kBroadcast,
+                  .from = static_cast<const std::byte*>(from),
+                  .to = static_cast<std::byte*>(to),
+                  .count = count,
+                  .type = type,
+                  .root = root});
+}
+NcclCode ncclAllGather(const void* from, void* to, size_t count, int type, NcclComm comm, CUstream stream) {
+  return Enqueue(comm, stream,
+                 {.kind = Part::Kind::kAllGather,
+                  .from = static_cast<const std::byte*>(from),
+                  .to = static_cast<std::byte*>(to),
+                  .count = count,
+                  .type = type});
+}
+NcclCode ncclReduceScatter(const void* from, void* to, size_t count, int type, int op, NcclComm comm, CUstream stream) {
+  return Enqueue(comm, stream,
+                 {.kind = Part::Kind::kReduceScatter,
+                  .from = static_cast<const std::byte*>(from),
+                  .to = static_cast<std::byte*>(to),
+                  .count = count,
+                  .type = type,
+                  .op = op});
+}
+NcclCode ncclSend(const void* from, size_t count, int type, int peer, NcclComm comm, CUstream stream) {
+  return Enqueue(comm, stream,
+                 {.kind = Part::Kind::kSend,
+                  .from = static_cast<const std::byte*>(from),
+                  .count = count,
+                  .type = type,
+                  .root = peer});
+}
+NcclCode ncclRecv(void* to, size_t count, int type, int peer, NcclComm comm, CUstream stream) {
+  return Enqueue(
+      comm, stream,
+      {.kind = Part::Kind::kRecv, .to = static_cast<std::byte*>(to), .count = count, .type = type, .root = peer});
+}
+
+}  // extern "C"
+
+}  // namespace millrace::cuda
