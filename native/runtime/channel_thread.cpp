@@ -194,10 +194,12 @@ void ChannelThread::Idle(bool is_recent) {
   const bool is_awaited = progress.ServeWaiters();
   const auto now = Clock::now();
   CheckIfDue(now);
+  // A CPU device notifies, and with few cores its kernels need the one that a nap would keep awake.
+  const bool may_nap = schedule_ == Schedule::kAuto && (device_.needs_polling() || MaySpin());
   auto timeout = std::chrono::nanoseconds::zero();  // No limit.
   if (is_awaited) {
     timeout = Nap(now - idle_since_);
-  } else if (schedule_ == Schedule::kAuto && now - idle_since_ < kWarm) {
+  } else if (may_nap && now - idle_since_ < kWarm) {
     timeout = kWarmNap;
   } else if (next_check_ != Clock::time_point::max()) {
     timeout = kHealthCheck;

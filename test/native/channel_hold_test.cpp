@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "channel_rig.h"
+#include "hal/spin.h"
 
 namespace millrace::testing {
 namespace {
@@ -93,6 +94,22 @@ MR_TEST(nobody_looks_after_a_held_stream_until_it_is_let_go) {
   rig.channel->ReleaseHold(a, held);
   MR_EXPECT(rig.Completes(a, after));
   MR_EXPECT(Eventually([&] { return owner->rings.load() == 1; }));
+}
+
+// Each nap would take the core of a kernel: with naps there are some 70 in each round.
+MR_TEST(with_few_cores_the_thread_of_a_device_that_notifies_does_not_nap) {
+  if (MaySpin()) return;
+  RecordingBackend backend;
+  Rig rig(backend);
+  const uint32_t a = rig.Stream();
+  MR_EXPECT(rig.Completes(a, rig.Nop(a).ticket));
+  const uint64_t before = Sleeps();
+  constexpr int kRounds = 20;
+  for (int n = 0; n < kRounds; ++n) {
+    MR_EXPECT(rig.Completes(a, rig.Nop(a).ticket));
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  }
+  MR_EXPECT(Sleeps() - before < kRounds * 10);
 }
 
 MR_TEST(letting_go_of_a_later_hold_leaves_the_earlier_one) {
