@@ -18,9 +18,9 @@ const DEPTH = 1024;
 const LEAST_USES = 8;
 /** Steps that a block copies. */
 const COPIED = 256;
-/** Products of fewer multiplications, and of fewer rows, are made by the kernel of all devices. */
-const LEAST_WORK = 2 ** 13;
-const LEAST_ROWS = 4;
+/** Products of fewer multiplications are made by the kernel of all devices, and those of fewer rows by sums of vectors. */
+export const LEAST_WORK: number = 2 ** 13;
+export const LEAST_ROWS: number = 4;
 const MOST_BATCHES = 65535;
 const MOST_ELEMENTS = 2 ** 31 - 1;
 

@@ -6,7 +6,7 @@ import { lengthOf } from '../core/elements/shape.js';
 import { input, type Kernel, type LaunchShape, output, type Param } from '../core/kernels/kernel.js';
 import { kernelOfText } from '../compiler/definitions/kernel.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { isForCpu, type Matrix, multiplyOnCpu } from './cpu-matmul.js';
+import { isForCpu, LEAST_ROWS, LEAST_WORK, type Matrix, multiplyOnCpu } from './cpu-matmul.js';
 import { submitFold } from './fold.js';
 import { castText, onlyArrays, placesIn, STORE_NAMES, storeText } from './fused.js';
 import { broadcastShape, broadcastStrides, joined } from './layout.js';
@@ -106,7 +106,9 @@ function submit(
     return;
   }
   const forms = formsOf(target);
-  if (forms.includes('cpu') && multipliedInTiles(a, b, batch, result, own, target) && !forms.includes('gpu')) return;
+  const isOnCpu =
+    forms.includes('cpu') && (multipliedByVectors(a, b, batch, result, own, target) || multipliedInTiles(a, b, batch, result, own, target));
+  if (isOnCpu && !forms.includes('gpu')) return;
   const { backend } = target.recorder.device.info;
   const key = [backend, isTf32, a.dtype, b.dtype, own, result.dtype, a.shape, a.strides, b.shape, b.strides].join('|');
   let product = products.get(key);
@@ -122,6 +124,25 @@ function submit(
   target.recorder.launch(kernel, shape, args as never);
   // So that the arrays can be collected.
   args['a'] = args['b'] = args['y'] = undefined;
+}
+
+/** Whether the product was submitted as sums of vectors, which read the larger operand once: tiles of so few rows or columns would be mostly empty. */
+function multipliedByVectors(
+  a: DeviceArray,
+  b: DeviceArray,
+  batch: readonly number[],
+  result: DeviceArray,
+  own: DType,
+  target: Target,
+): boolean {
+  const [rows, inner] = a.shape.slice(-2) as [number, number];
+  const columns = b.shape.at(-1) as number;
+  const isFew = columns === 1 || rows < LEAST_ROWS;
+  if (!isFew || a.shape.length > 2 || b.shape.length > 2 || rows * columns * inner < LEAST_WORK) return false;
+  const by = (left: DeviceArray, right: DeviceArray, into: DeviceArray): void => submit(left, right, batch, into, own, target, false);
+  if (columns === 1) by(a, b.view(undefined, 0), result.reshape([rows]));
+  else for (let row = 0; row < rows; row++) by(a.view(row), b, result.view(row));
+  return true;
 }
 
 /** Whether the product was submitted in the form for cores: that of floats of one type, with at most one axis of batches. */

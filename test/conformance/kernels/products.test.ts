@@ -9,6 +9,24 @@ defineChapter((target) => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
+    rule('S1111', 'on the CPU device, products of few rows or of one column are sums of vectors', async () => {
+      const { device } = chapter;
+      const labels: (string | undefined)[] = [];
+      const seen = device.operations$.subscribe(({ label }) => labels.push(label));
+      using square = device.ones([100, 100]);
+      for (const [rows, columns] of [
+        [1, 100],
+        [3, 100],
+        [100, 1],
+        [100, 100],
+      ] as const) {
+        using product = ops.matmul(square.view([0, rows]), square.view(undefined, [0, columns]));
+        expect((await product.read()).every((value) => value === 100)).toBe(true);
+      }
+      seen.unsubscribe();
+      if (device.info.backend === 'cpu') expect([...new Set(labels.filter((label) => label !== undefined))]).toEqual(['dot', 'matmul']);
+    });
+
     rule('S1111', 'products of sizes around those of tiles, of operands in any order', async () => {
       const { device } = chapter;
       const numbers = ops.generator(11);
@@ -19,6 +37,10 @@ defineChapter((target) => {
         [60, 30, 300],
         [5, 2100, 40],
         [100, 50, 9],
+        [1, 70, 150],
+        [3, 1025, 40],
+        [300, 40, 1],
+        [1, 9000, 1],
       ] as const) {
         for (const dtype of ['f32', 'f64'] as const) {
           const whole = (shape: readonly number[]) => numbers.integers(-9, 10, shape, { device, dtype });
