@@ -1,35 +1,14 @@
 #include "cuda/driver_errors.h"
 
-namespace millrace::cuda {
+#include "cuda/driver_log.h"
 
-bool IsSticky(CUresult code) {
-  switch (code) {
-    case CUDA_ERROR_DEINITIALIZED:  // The process is exiting: no call succeeds any more.
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-    case CUDA_ERROR_CONTAINED:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
-    case CUDA_ERROR_UNKNOWN:
-      return true;
-    default:
-      return false;
-  }
-}
+namespace millrace::cuda {
 
 Status FromDriver(CUresult code, const char* note) {
   if (code == CUDA_SUCCESS) return {};
   const auto driver_code = static_cast<int32_t>(code);
   if (IsSticky(code)) return {StatusCode::kDeviceLost, note, driver_code};
+  note = Explained(code, note);
   switch (code) {
     case CUDA_ERROR_OUT_OF_MEMORY:
       return {StatusCode::kOutOfMemory, note, driver_code};

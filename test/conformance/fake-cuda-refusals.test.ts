@@ -188,6 +188,22 @@ test('S615 a call of the driver that fails once makes no result wrong', { timeou
   await Promise.all([device.close(), other.close()]);
 });
 
+for (const isolation of ['thread', 'process'] as const) {
+  test(`S615 an error has the driver's own explanation, in a device of a ${isolation}`, { timeout: 60_000 }, async (context) => {
+    if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+    process.env['MILLRACE_FAKE_CUDA_SAYS'] = 'no luck\nask again';
+    const device = await openDevice('cuda:5', { isolation });
+    await device.ones(LENGTH).read();
+    fail('cuMemsetD32Async:1:1');
+    const error = await rejectionOf(device.full(LENGTH, 2).read());
+    fail('');
+    delete process.env['MILLRACE_FAKE_CUDA_SAYS'];
+    const { cause = error } = error as Error;
+    expect((cause as Error).message).toContain('; the driver: no luck; ask again (CUDA_ERROR_INVALID_VALUE)');
+    await device.close();
+  });
+}
+
 test('S615 a device opens, or an error says why not', { timeout: 60_000 }, async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
   takeCalls();

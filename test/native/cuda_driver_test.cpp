@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "cuda/backend.h"
 #include "cuda/driver.h"
@@ -51,6 +52,32 @@ MR_TEST(ADriverThatIsAbsentIsNamed) {
     // The table answers without a driver.
     MR_EXPECT_EQ(static_cast<int>(cuda::Cuda().cuCtxSynchronize()), static_cast<int>(cuda::CUDA_ERROR_NOT_FOUND));
   }));
+}
+
+MR_TEST(AFailureHasTheDriversExplanation) {
+  MR_EXPECT(InChild(
+      {{"MILLRACE_FAKE_CUDA_FAIL", "cuDeviceGetCount:1:1,cuDeviceGetCount:3:1"},
+       {"MILLRACE_FAKE_CUDA_SAYS", "too large\nat most 3\nuse CU_JIT_ERROR_LOG_BUFFER"}},
+      [] {
+        MR_EXPECT(cuda::LoadDriver().is_loaded);
+        int count = 0;
+        const auto ask = [&] { return cuda::FromDriver(cuda::Cuda().cuDeviceGetCount(&count), "counting"); };
+        MR_EXPECT_EQ(std::string(ask().note()), "counting; the driver: too large; at most 3");
+        MR_EXPECT_EQ(std::string(ask().note()), "");
+        // The log's last lines are of another code, and of other threads.
+        setenv("MILLRACE_FAKE_CUDA_SAYS", "elsewhere", 1);
+        MR_EXPECT_EQ(std::string(cuda::FromDriver(cuda::CUDA_ERROR_INVALID_HANDLE, "counting").note()), "counting");
+        std::thread([&] { MR_EXPECT_EQ(std::string(ask().note()), "counting; the driver: elsewhere"); }).join();
+        MR_EXPECT_EQ(std::string(cuda::FromDriver(cuda::CUDA_ERROR_INVALID_VALUE, "x").note()),
+                     "x; the driver: too large; at most 3");
+      }));
+  MR_EXPECT(InChild(
+      {{"MILLRACE_FAKE_CUDA_FAIL", "cuDeviceGetCount:1:1"}, {"MILLRACE_FAKE_CUDA_MISSING", "cuLogsDumpToMemory"}}, [] {
+        MR_EXPECT(cuda::LoadDriver().is_loaded);
+        int count = 0;
+        MR_EXPECT_EQ(std::string(cuda::FromDriver(cuda::Cuda().cuDeviceGetCount(&count), "counting").note()),
+                     "counting");
+      }));
 }
 
 MR_TEST(AnOldDriverIsRefusedWithBothVersions) {

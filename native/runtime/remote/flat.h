@@ -26,7 +26,7 @@ struct FlatFailure {
   uint32_t node;
   uint32_t has_fault;
   protocol::FaultSlot fault;
-  char note[128];
+  char note[512];
 };
 
 inline FlatFailure Flat(const Failure& failure) {

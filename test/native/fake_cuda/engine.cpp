@@ -163,6 +163,7 @@ World& GetWorld() {
 CUresult Enter(const char* function, const std::string& detail) {
   const CUresult code = Injected(function);
   Log(function, code == cuda::CUDA_SUCCESS ? detail : detail + " fails=" + std::to_string(code));
+  if (code != cuda::CUDA_SUCCESS) Say(function, code);
   if (cuda::IsSticky(code) && !CurrentDevices().empty()) CurrentDevices().back()->lost.store(code);
   return code;
 }

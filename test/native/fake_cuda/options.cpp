@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -169,6 +170,26 @@ void Log(const char* function, const std::string& detail) {
   std::fprintf(file, "%llu thread=%ld %s%s%s\n", ++sequence, syscall(SYS_gettid), function, detail.empty() ? "" : " ",
                detail.c_str());
   std::fflush(file);
+}
+
+namespace {
+std::mutex said_mutex;
+std::string said;
+}  // namespace
+
+void Say(const char* function, cuda::CUresult code) {
+  std::string lines;
+  const std::string start = "[12:00:00.000][" + std::to_string(pthread_self()) + "][CUDA][E] ";
+  for (const std::string& line : Split(Text("MILLRACE_FAKE_CUDA_SAYS"), '\n')) lines += start + line + '\n';
+  lines += start + "Returning " + std::to_string(code) + " (CUDA_ERROR) from " + function + '\n';
+  const std::lock_guard lock(said_mutex);
+  said += lines;
+  if (said.size() > 20'000) said.erase(0, said.find('\n', said.size() - 20'000) + 1);
+}
+
+std::string Said() {
+  const std::lock_guard lock(said_mutex);
+  return said;
 }
 
 }  // namespace millrace::fake_cuda

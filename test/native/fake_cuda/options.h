@@ -10,6 +10,7 @@
 //                                second kernel that runs faults with 700. Sticky codes lose the current device. A
 //                                count of 0 means every call, and the function "*" every function. "@file": the
 //                                file's text, read again at each call.
+//   MILLRACE_FAKE_CUDA_SAYS      lines (\n) that the driver's own log has before such a failure (none)
 //   MILLRACE_FAKE_CUDA_PEERS     0: no device can reach another's memory (1)
 //   MILLRACE_FAKE_CUDA_COOPERATION
 //                                0: no device makes cooperative launches (1)
@@ -54,5 +55,9 @@ bool ArePeersBroken(bool has_access);
 void SetBrokenPeers(const std::string& which);
 
 void Log(const char* function, const std::string& detail);
+
+/// The driver's own log: a call of this thread failed.
+void Say(const char* function, cuda::CUresult code);
+std::string Said();
 
 }  // namespace millrace::fake_cuda
