@@ -15,6 +15,7 @@ export interface Skip {
 /** Tests that use what S633 refuses, by rule. */
 const REFUSED_APART: Readonly<Record<RuleNumber, readonly string[]>> = {
   S118: ['every stream has a separate handle and works as a key of a Map'],
+  S119: ['a wrapped stream is used and not destroyed; its handle gives one Stream'],
   S308: [
     'a dispose waits on the device for the copies that use the memory',
     'pin page-locks existing memory in place and does not free it',
