@@ -14,6 +14,7 @@ import { matmulPlan, plannedKernel } from './plans.js';
 import { promoted, type Promoted } from './promotion.js';
 import type { Result, TypeOf } from './ready.js';
 import { productOf } from './reductions.js';
+import { astype } from './selection.js';
 import { formsOf, type OpOptions, targetOf, type Target } from './target.js';
 
 /** Threads of a block along each axis. */
@@ -26,6 +27,9 @@ const LEAST_TILES = 128;
 const DEPTH = 16;
 /** CUDA's limit of blocks along z. */
 const MOST_BATCHES = 65535;
+
+/** Elements of the left operand that are widened at a time: they stay in the caches of the cores. */
+const WIDENED = 2 ** 20;
 
 /** Products are kept by the layouts of their operands, so that a call only fills in the arrays. */
 const MOST_PRODUCTS = 4096;
@@ -107,7 +111,10 @@ function submit(
   }
   const forms = formsOf(target);
   const isOnCpu =
-    forms.includes('cpu') && (multipliedByVectors(a, b, batch, result, own, target) || multipliedInTiles(a, b, batch, result, own, target));
+    forms.includes('cpu') &&
+    (multipliedByVectors(a, b, batch, result, own, target) ||
+      multipliedInTiles(a, b, batch, result, own, target) ||
+      multipliedWidened(a, b, result, target));
   if (isOnCpu && !forms.includes('gpu')) return;
   const { backend } = target.recorder.device.info;
   const key = [backend, isTf32, a.dtype, b.dtype, own, result.dtype, a.shape, a.strides, b.shape, b.strides].join('|');
@@ -143,6 +150,41 @@ function multipliedByVectors(
   if (columns === 1) by(a, b.view(undefined, 0), result.reshape([rows]));
   else for (let row = 0; row < rows; row++) by(a.view(row), b, result.view(row));
   return true;
+}
+
+/**
+ * Whether the product of matrices of 16-bit floats was submitted as one of f32, as which it adds anyway: a core widens an element faster once than with
+ * each use. Rows of the left operand are widened in parts, the right operand as a whole.
+ */
+function multipliedWidened(a: DeviceArray, b: DeviceArray, result: DeviceArray, target: Target): boolean {
+  const isOf = (array: DeviceArray): boolean => array.dtype === 'f32' || is16BitFloat(array.dtype);
+  if (![a, b, result].every((array) => array.shape.length === 2 && isOf(array)) || [a, b].every(({ dtype }) => dtype === 'f32'))
+    return false;
+  const [[rows, inner], columns] = [a.shape as [number, number], b.shape[1]!];
+  if (rows * columns * inner < LEAST_WORK || rows < LEAST_ROWS) return false;
+  const { recorder: stream } = target;
+  using right = widened(b, target);
+  const most = Math.max(LEAST_ROWS, Math.floor(WIDENED / inner));
+  for (let from = 0; from < rows; from += most) {
+    const to = Math.min(rows, from + most);
+    using left = widened(a.view([from, to]), target);
+    const into = result.view([from, to]);
+    if (result.dtype === 'f32') submit(left.array, right.array, [], into, 'f32', target, false);
+    else {
+      using sums = target.temporary(into.shape, 'f32');
+      submit(left.array, right.array, [], sums, 'f32', target, false);
+      astype(sums, result.dtype, { stream, out: into });
+    }
+  }
+  return true;
+}
+
+/** A matrix as one of f32, in the order in which its elements lie. */
+function widened(matrix: DeviceArray, { recorder: stream }: Target): Disposable & { readonly array: DeviceArray } {
+  if (matrix.dtype === 'f32') return { array: matrix, [Symbol.dispose]: () => undefined };
+  const isTurned = matrix.strides[0]! < matrix.strides[1]!;
+  const made = astype(isTurned ? matrix.transpose() : matrix, 'f32', { stream });
+  return { array: isTurned ? made.transpose() : made, [Symbol.dispose]: () => made[Symbol.dispose]() };
 }
 
 /** Whether the product was submitted in the form for cores: that of floats of one type, with at most one axis of batches. */

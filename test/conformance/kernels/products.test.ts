@@ -9,23 +9,32 @@ defineChapter((target) => {
     const rule = rulesOf(target);
     const chapter = chapterDevice(target);
 
-    rule('S1111', 'on the CPU device, products of few rows or of one column are sums of vectors', async () => {
-      const { device } = chapter;
-      const labels: (string | undefined)[] = [];
-      const seen = device.operations$.subscribe(({ label }) => labels.push(label));
-      using square = device.ones([100, 100]);
-      for (const [rows, columns] of [
-        [1, 100],
-        [3, 100],
-        [100, 1],
-        [100, 100],
-      ] as const) {
-        using product = ops.matmul(square.view([0, rows]), square.view(undefined, [0, columns]));
-        expect((await product.read()).every((value) => value === 100)).toBe(true);
-      }
-      seen.unsubscribe();
-      if (device.info.backend === 'cpu') expect([...new Set(labels.filter((label) => label !== undefined))]).toEqual(['dot', 'matmul']);
-    });
+    rule(
+      'S1111',
+      'on the CPU device, products of few rows or of one column are sums of vectors, and those of f16 are made of f32',
+      async () => {
+        const { device } = chapter;
+        const labels: (string | undefined)[] = [];
+        const seen = device.operations$.subscribe(({ label }) => labels.push(label));
+        using square = device.ones([100, 100]);
+        for (const [rows, columns] of [
+          [1, 100],
+          [3, 100],
+          [100, 1],
+          [100, 100],
+        ] as const) {
+          using product = ops.matmul(square.view([0, rows]), square.view(undefined, [0, columns]));
+          expect((await product.read()).every((value) => value === 100)).toBe(true);
+        }
+        using half = device.ones([100, 100], 'f16');
+        using product = ops.matmul(half, half.transpose());
+        using wide = ops.astype(product, 'f32');
+        expect((await wide.read()).every((value) => value === 100)).toBe(true);
+        seen.unsubscribe();
+        if (device.info.backend === 'cpu')
+          expect([...new Set(labels.filter((label) => label !== undefined))]).toEqual(['dot', 'matmul', 'astype']);
+      },
+    );
 
     rule('S1111', 'products of sizes around those of tiles, of operands in any order', async () => {
       const { device } = chapter;
@@ -42,8 +51,10 @@ defineChapter((target) => {
         [300, 40, 1],
         [1, 9000, 1],
       ] as const) {
-        for (const dtype of ['f32', 'f64'] as const) {
+        for (const dtype of ['f32', 'f64', 'f16'] as const) {
           const whole = (shape: readonly number[]) => numbers.integers(-9, 10, shape, { device, dtype });
+          // Sums of f16 are f32, and exact.
+          const type = dtype === 'f16' ? 'f32' : dtype;
           for (const [turnsLeft, turnsRight] of [
             [false, false],
             [true, true],
@@ -51,8 +62,10 @@ defineChapter((target) => {
             using left = whole(turnsLeft ? [inner, rows] : [rows, inner]);
             using right = whole(turnsRight ? [columns, inner] : [inner, columns]);
             const [a, b] = [turnsLeft ? left.transpose() : left, turnsRight ? right.transpose() : right];
-            using c = ops.matmul(a, b);
-            const [as, bs, cs] = await Promise.all([a.read(), b.read(), c.read()]);
+            using c = ops.matmul(a, b, { dtype: type });
+            using wideA = ops.astype(a, type);
+            using wideB = ops.astype(b, type);
+            const [as, bs, cs] = await Promise.all([wideA.read(), wideB.read(), c.read()]);
             let wrong = 0;
             for (let i = 0; i < rows; i++) {
               for (let j = 0; j < columns; j++) {
