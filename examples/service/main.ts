@@ -11,6 +11,9 @@ import { Metrics } from './metrics.js';
 import { HELP, readOptions, Refusal } from './options.js';
 import type { WorkerTask } from './worker.js';
 
+// On a CPU device, answers are what this process is for: refusals, or other programs, must not take the cores from kernels.
+process.env['MILLRACE_CPU_NICE'] ??= '0';
+
 /** How long requests may take after the signal to stop. */
 const STOP_MS = 10_000;
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -19,6 +20,20 @@ namespace {
 // Kernels must not starve the JavaScript thread of the same machine (measured: the event loop's p99 delay fell from
 // 4.85 to 1.43 ms).
 constexpr int kNice = 10;
+constexpr int kMaxNice = 19;
+// Where kernels are what the machine is for, other programs and the event loop itself must not starve them.
+constexpr const char* kNiceVariable = "MILLRACE_CPU_NICE";
+
+int Nice() {
+  static const int nice = [] {
+    const char* text = std::getenv(kNiceVariable);
+    char* end = nullptr;
+    const long given = text == nullptr || *text == '\0' ? kNice : std::strtol(text, &end, 10);
+    const bool is_whole = end == nullptr || *end == '\0';
+    return is_whole && given >= 0 && given <= kMaxNice ? static_cast<int>(given) : kNice;
+  }();
+  return nice;
+}
 
 constexpr uint32_t kMaxSpinners = 2;
 
@@ -47,7 +62,7 @@ int StartQuietThread(const char* name, pthread_t* thread, void* (*entry)(void*),
 void EnterPoolThread(const char* name) {
   pthread_setname_np(pthread_self(), name);
   // On Linux, PRIO_PROCESS with a thread id applies to that thread.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), Nice());
 }
 
 ThreadPool::~ThreadPool() {
