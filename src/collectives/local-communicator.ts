@@ -3,6 +3,7 @@
 // A collective is copies between the devices and operations of `millrace/ops` on the first one, each a record of a stream. So it is ordered, fails,
 // poisons and is recorded as they are. Each stream of the group waits for all others before and after: no rank sees a part of a collective.
 // Thread: owner.
+import { refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { Device } from '../core/api/device.js';
 import type { Stream } from '../core/api/stream.js';
@@ -37,6 +38,7 @@ export class LocalCommunicator implements Communicator {
     arrays: readonly DeviceArray<D>[],
     opts: CollectiveOptions<D> & { readonly op?: Reduction } = {},
   ): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('allReduce', arguments, 2);
     const call = this.#open.check(arrays, opts, ['op'], (own) => own);
     const { op, streams, named } = call;
     return this.#collect(call, (parts) => {
@@ -50,6 +52,7 @@ export class LocalCommunicator implements Communicator {
     arrays: readonly DeviceArray<D>[],
     opts: CollectiveOptions<D> & RootOptions & { readonly op?: Reduction } = {},
   ): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('reduce', arguments, 2);
     const root = this.#open.root(opts.root);
     const call = this.#ranks.check(arrays, opts, ['op', 'root'], (own) => own, root);
     const { op, streams, named } = call;
@@ -60,6 +63,7 @@ export class LocalCommunicator implements Communicator {
   }
 
   broadcast<D extends DType>(array: DeviceArray<D>, opts: CollectiveOptions<D> & RootOptions = {}): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('broadcast', arguments, 2);
     this.#open.checkArray(array, this.#ranks.root(opts.root));
     const results = this.#ranks.checkOptions(opts, ['root'], array.shape, array.dtype);
     const { streams, named } = results;
@@ -67,6 +71,7 @@ export class LocalCommunicator implements Communicator {
   }
 
   allGather<D extends DType>(arrays: readonly DeviceArray<D>[], opts: CollectiveOptions<D> = {}): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('allGather', arguments, 2);
     const call = this.#open.check(arrays, opts, [], (own) => [this.size, ...own]);
     const { streams, named } = call;
     return this.#collect(call, (parts) =>
@@ -78,6 +83,7 @@ export class LocalCommunicator implements Communicator {
     arrays: readonly DeviceArray<D>[],
     opts: CollectiveOptions<D> & { readonly op?: Reduction } = {},
   ): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('reduceScatter', arguments, 2);
     const call = this.#open.check(arrays, opts, ['op'], (own) => this.#ranks.row(own));
     const { op, streams, named } = call;
     return this.#collect(call, (parts) =>
@@ -90,6 +96,7 @@ export class LocalCommunicator implements Communicator {
   }
 
   allToAll<D extends DType>(arrays: readonly DeviceArray<D>[], opts: CollectiveOptions<D> = {}): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('allToAll', arguments, 2);
     const call = this.#open.check(arrays, opts, [], (own) => [this.size, ...this.#ranks.row(own)]);
     const { streams, named } = call;
     return this.#collect(call, (parts) =>
@@ -102,6 +109,7 @@ export class LocalCommunicator implements Communicator {
     into: DeviceArray<NoInfer<D>>,
     opts: Pick<CollectiveOptions, 'streams' | 'label'> = {},
   ): Operation {
+    if (arguments.length > 3) refuseSurplus('send', arguments, 3);
     const { from, to, streams, named } = this.#open.checkSend(array, into, opts);
     const [sender, receiver] = [streams[from]!, streams[to]!];
     if (sender !== receiver) receiver.waitStream(sender);
@@ -111,6 +119,7 @@ export class LocalCommunicator implements Communicator {
   }
 
   barrier(opts: Pick<CollectiveOptions, 'streams'> = {}): Collective {
+    if (arguments.length > 1) refuseSurplus('barrier', arguments, 1);
     return collective(
       [],
       order(this.#open.checkBarrier(opts)).map((operation) => [operation]),
@@ -118,10 +127,12 @@ export class LocalCommunicator implements Communicator {
   }
 
   abort(): void {
+    if (arguments.length > 0) refuseSurplus('abort', arguments, 0);
     this.#isClosed = true;
   }
 
   async close(): Promise<void> {
+    if (arguments.length > 0) refuseSurplus('close', arguments, 0);
     this.#isClosed = true;
   }
 

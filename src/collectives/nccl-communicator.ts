@@ -5,6 +5,7 @@
 // On each device, collectives of this thread run in the order of their calls, whatever their communicators and streams are: kernels of NCCL
 // that wait for each other in different orders would wait for ever.
 // Thread: owner.
+import { refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { Device } from '../core/api/device.js';
 import type { DeviceEvent } from '../core/api/event.js';
@@ -77,6 +78,7 @@ export class NcclCommunicator implements Communicator {
     arrays: readonly DeviceArray<D>[],
     opts: CollectiveOptions<D> & { readonly op?: Reduction } = {},
   ): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('allReduce', arguments, 2);
     const call = this.#ranks.check(arrays, opts, ['op'], (own) => own);
     return this.#collect(call, { ...this.#all('allReduce', arrays, call), mayBeSame: true });
   }
@@ -85,6 +87,7 @@ export class NcclCommunicator implements Communicator {
     arrays: readonly DeviceArray<D>[],
     opts: CollectiveOptions<D> & RootOptions & { readonly op?: Reduction } = {},
   ): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('reduce', arguments, 2);
     const root = this.#ranks.root(opts.root);
     const call = this.#ranks.check(arrays, opts, ['op', 'root'], (own) => own, root);
     const getting = this.devices.map((_, rank) => rank === root);
@@ -92,6 +95,7 @@ export class NcclCommunicator implements Communicator {
   }
 
   broadcast<D extends DType>(array: DeviceArray<D>, opts: CollectiveOptions<D> & RootOptions = {}): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('broadcast', arguments, 2);
     const root = this.#ranks.root(opts.root);
     this.#ranks.checkArray(array, root);
     const results = this.#ranks.checkOptions(opts, ['root'], array.shape, array.dtype);
@@ -106,6 +110,7 @@ export class NcclCommunicator implements Communicator {
   }
 
   allGather<D extends DType>(arrays: readonly DeviceArray<D>[], opts: CollectiveOptions<D> = {}): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('allGather', arguments, 2);
     const call = this.#ranks.check(arrays, opts, [], (own) => [this.size, ...own]);
     return this.#collect(call, this.#all('allGather', arrays, call));
   }
@@ -114,11 +119,13 @@ export class NcclCommunicator implements Communicator {
     arrays: readonly DeviceArray<D>[],
     opts: CollectiveOptions<D> & { readonly op?: Reduction } = {},
   ): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('reduceScatter', arguments, 2);
     const call = this.#ranks.check(arrays, opts, ['op'], (own) => this.#ranks.row(own));
     return this.#collect(call, { ...this.#all('reduceScatter', arrays, call), count: arrays[0]!.length / this.size });
   }
 
   allToAll<D extends DType>(arrays: readonly DeviceArray<D>[], opts: CollectiveOptions<D> = {}): Collective<D> {
+    if (arguments.length > 2) refuseSurplus('allToAll', arguments, 2);
     const call = this.#ranks.check(arrays, opts, [], (own) => [this.size, ...this.#ranks.row(own)]);
     return this.#collect(call, { ...this.#all('allToAll', arrays, call), count: arrays[0]!.length / this.size });
   }
@@ -128,6 +135,7 @@ export class NcclCommunicator implements Communicator {
     into: DeviceArray<NoInfer<D>>,
     opts: Pick<CollectiveOptions, 'streams' | 'label'> = {},
   ): Operation {
+    if (arguments.length > 3) refuseSurplus('send', arguments, 3);
     const { from, to, streams, named } = this.#ranks.checkSend(array, into, opts);
     if (from === to) return streams[to]!.copy(into, array, named);
     const results = { dtype: array.dtype, result: array.shape, root: to, streams, into: [into], named };
@@ -144,6 +152,7 @@ export class NcclCommunicator implements Communicator {
   }
 
   barrier(opts: Pick<CollectiveOptions, 'streams'> = {}): Collective {
+    if (arguments.length > 1) refuseSurplus('barrier', arguments, 1);
     const streams = this.#ranks.checkBarrier(opts);
     this.#checkWorks();
     return collective(
@@ -153,10 +162,12 @@ export class NcclCommunicator implements Communicator {
   }
 
   abort(): void {
+    if (arguments.length > 0) refuseSurplus('abort', arguments, 0);
     this.#calls.abort(this.#number);
   }
 
   close(): Promise<void> {
+    if (arguments.length > 0) refuseSurplus('close', arguments, 0);
     return (this.#closing ??= this.#close());
   }
 

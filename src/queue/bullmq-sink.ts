@@ -1,5 +1,5 @@
 // Results as jobs of a queue of BullMQ, each id once: adding a job whose id is there does nothing, in one step of Redis.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { OpenedSink, QueueSink } from './adapter.js';
 import type { BullmqConnection } from './connections.js';
@@ -28,6 +28,7 @@ const NAMES = ['connection', 'name', 'prefix', 'jobName', 'encode'];
  * @example bullmqSink({ connection: { host: '127.0.0.1', port: 6379 }, name: 'thumbnails', encode: (bytes) => Buffer.from(bytes).toString('base64') })
  */
 export function bullmqSink<R = unknown>(opts: BullmqSinkOptions<R>): QueueSink<R> {
+  if (arguments.length > 1) refuseSurplus('bullmqSink', arguments, 1);
   checkOptionNames(opts, NAMES);
   checkBullmqOptions(opts);
   const { connection, name, prefix = 'bull', jobName = 'result', encode = asJson } = opts;

@@ -2,6 +2,7 @@
 //
 // BullMQ's worker is used without its own loop: the run asks for a job when a lane is free, extends its lock and finishes it. The worker looks for jobs
 // whose lock has expired, those of dead workers, and makes them wait again.
+import { refuseSurplus } from '../core/base/arguments.js';
 import { randomUUID } from 'node:crypto';
 import type { Job, Queue, Worker } from 'bullmq';
 import { checkOptionNames } from '../core/base/option-names.js';
@@ -41,6 +42,7 @@ const NO_LIMIT = 1_000_000_000;
  * @example bullmqSource({ connection: { host: '127.0.0.1', port: 6379 }, name: 'pictures' })
  */
 export function bullmqSource<T = unknown>(opts: BullmqSourceOptions<T>): QueueSource<T> {
+  if (arguments.length > 1) refuseSurplus('bullmqSource', arguments, 1);
   checkOptionNames(opts, NAMES);
   checkBullmqOptions(opts);
   const { connection, name, prefix = 'bull', deadLetter, ackWaitMs = 30_000 } = opts;

@@ -1,5 +1,5 @@
 // Results as messages of a JetStream stream, each id once.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import type { OpenedSink, QueueSink } from './adapter.js';
 import type { NatsConnection } from './connections.js';
@@ -30,6 +30,7 @@ const NAMES = ['connection', 'subject', 'once', 'encode'];
  * @example natsSink({ connection: { servers: '127.0.0.1:4222' }, subject: 'thumbnails.{id}', once: 'subject' })
  */
 export function natsSink<R = unknown>(opts: NatsSinkOptions<R>): QueueSink<R> {
+  if (arguments.length > 1) refuseSurplus('natsSink', arguments, 1);
   checkOptionNames(opts, NAMES);
   const { connection, subject, once = 'window', encode = asBytes } = opts;
   checkNatsConnection(connection);

@@ -3,7 +3,7 @@
 // One request of one message at a time, so nothing is delivered that no lane waits for. Acknowledgements are confirmed by the server: without that, the
 // next request could overtake one, and the server would count an item more than there are lanes.
 import type { Consumer, ConsumerInfo, JsMsg } from '@nats-io/jetstream';
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { StateError } from '../core/base/errors.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { checkMilliseconds } from '../reactive/error-policy.js';
@@ -44,6 +44,7 @@ const NAMES = ['connection', 'stream', 'consumer', 'deadLetter', 'subject', 'ack
 export function natsSource(opts: NatsSourceOptions): QueueSource<Uint8Array>;
 export function natsSource<T>(opts: NatsSourceOptions<T> & Required<Pick<NatsSourceOptions<T>, 'decode'>>): QueueSource<T>;
 export function natsSource<T>(opts: NatsSourceOptions<T>): QueueSource<T> {
+  if (arguments.length > 1) refuseSurplus('natsSource', arguments, 1);
   checkOptionNames(opts, NAMES);
   const { connection, ackWaitMs = 30_000 } = opts;
   checkNatsConnection(connection);

@@ -1,5 +1,5 @@
 // `overlapQueue`: `overlap` over the items of a queue's server. The checks of the call are here, the run is in queue-run.ts.
-import { badArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { checkOptionNames } from '../core/base/option-names.js';
 import { isAbortSignal } from '../core/waits/abort-listeners.js';
 import { checkErrorOptions, checkMilliseconds, type ErrorPolicy } from '../reactive/error-policy.js';
@@ -34,6 +34,7 @@ export function overlapQueue<T, R>(
   source: QueueSource<T>,
   ...rest: readonly [QueueStage<T, R>, QueueSink<R>] | readonly [QueueOptions, QueueStage<T, R>, QueueSink<R>]
 ): QueueRun {
+  if (arguments.length > 5) refuseSurplus('overlapQueue', arguments, 5);
   const [opts, stage, sink] = rest.length === 2 ? [{}, ...rest] : rest;
   checkOptionNames(opts, NAMES);
   checkAdapter('source', source, 'natsSource(...) or bullmqSource(...)');

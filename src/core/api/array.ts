@@ -229,6 +229,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * @example worker.postMessage({ x: x.share() });
    */
   share(): ArrayToken<D> {
+    if (arguments.length > 0) refuseSurplus('share', arguments, 0);
     this.checkUsable();
     const over = this.core.refuseIfOver();
     if (over !== undefined) throw over;
@@ -240,6 +241,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
    * processes use it. Rejects with StateError for an array that `device.interprocess` did not make, for a view, and after disposal.
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
+    if (arguments.length > 0) refuseSurplus('ipcHandle', arguments, 0);
     this.checkUsable();
     const { storage, byteOffset, byteLength } = this;
     return exportMemory(storage, this.label, byteOffset !== 0 || byteLength !== storage.byteLength);

@@ -74,6 +74,7 @@ export abstract class CopyRecorder extends ArrayFactory {
    */
   createTexture<D extends TextureDType>(opts: LinearTextureOptions<D>): Texture<D>;
   createTexture(opts: unknown): Texture {
+    if (arguments.length > 1) refuseSurplus('createTexture', arguments, 1);
     this.checkOpen();
     const plan = planTexture(this.core, opts);
     const { recording } = this.timeline;

@@ -113,6 +113,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * `==` of two `CUcontext`, `cupy.cuda.Device.__eq__`. False for any other value.
    */
   isSameDevice(other: unknown): boolean {
+    if (arguments.length > 1) refuseSurplus('isSameDevice', arguments, 1);
     if (typeof other === 'string') return other === this.info.id || `${other}:0` === this.info.id;
     return other instanceof Device && other.core === this.core;
   }
@@ -187,6 +188,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * UnsupportedError on a CPU device, and UnavailableError if the driver refuses the handle.
    */
   async openIpcEvent(handle: Uint8Array): Promise<DeviceEvent> {
+    if (arguments.length > 1) refuseSurplus('openIpcEvent', arguments, 1);
     this.#checkOpen();
     return new DeviceEvent(this, this.core, { interprocess: true }, await openIpcEvent(this.core, handle));
   }
@@ -211,6 +213,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * has in that process. Rejects as `openIpcEvent` does.
    */
   async openIpcArray<D extends DType>(handle: Uint8Array, shape: Shape, dtype: DTypeLike<D>): Promise<DeviceArray<D>> {
+    if (arguments.length > 3) refuseSurplus('openIpcArray', arguments, 3);
     this.#checkOpen();
     const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
     return new DeviceArray(this, type, dimensions, await openIpcMemory(this.core, handle, dimensions, type), 0);
@@ -255,6 +258,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   createTexture<D extends TextureDType = 'f32'>(opts: TextureOptions<D>): Texture<D>;
   createTexture<D extends TextureDType>(opts: LinearTextureOptions<D>): Texture<D>;
   createTexture(opts: never): Texture {
+    if (arguments.length > 1) refuseSurplus('createTexture', arguments, 1);
     return this.target.createTexture(opts);
   }
 
@@ -299,6 +303,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * @example worker.postMessage({ token: device.share() });
    */
   share(): DeviceToken {
+    if (arguments.length > 0) refuseSurplus('share', arguments, 0);
     this.#checkOpen();
     const { core, context } = this;
     refuseApart(core, 'Use by other threads');
@@ -325,6 +330,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
 
   /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */
   inspect(): DeviceSnapshot {
+    if (arguments.length > 0) refuseSurplus('inspect', arguments, 0);
     return inspectDevice(this.info.id, this.state, this.core, this.context.timelines);
   }
 
@@ -334,6 +340,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * @example for (const { sentence } of device.whatAreYouWaitingFor()) console.log(sentence);
    */
   whatAreYouWaitingFor(): readonly StreamWait[] {
+    if (arguments.length > 0) refuseSurplus('whatAreYouWaitingFor', arguments, 0);
     return this.state === 'open' || this.state === 'closing' ? waitsOf(this.context.timelines) : [];
   }
 
@@ -345,6 +352,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * @example const { busyPercent, memoryUsedBytes, temperatureC } = await device.telemetry();
    */
   async telemetry(): Promise<DeviceTelemetry> {
+    if (arguments.length > 0) refuseSurplus('telemetry', arguments, 0);
     this.#checkOpen();
     return (this.#telemetry ??= new Telemetry(this.core)).read();
   }
@@ -355,6 +363,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * alive. Throws ArgumentError for a bad interval.
    */
   telemetry$(intervalMs: number = TELEMETRY_MS): ObservableOf<DeviceTelemetry> {
+    if (arguments.length > 1) refuseSurplus('telemetry$', arguments, 1);
     this.#checkOpen();
     return observe(new TelemetryTicks(this, checkInteger('intervalMs', intervalMs, 1, 2 ** 31 - 1), onLeave));
   }
@@ -438,6 +447,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * its thread and memory. A CPU device can then be opened again; a GPU runs the kernel until the process ends.
    */
   destroy(reason?: unknown): Promise<void> {
+    if (arguments.length > 1) refuseSurplus('destroy', arguments, 1);
     return this.context.has(this) ? this.context.destroy(reason) : Promise.resolve();
   }
 

@@ -129,6 +129,7 @@ export class DeviceEvent implements Disposable {
    * processes use it. Rejects with StateError for an event made without `interprocess`, one of another process, and a disposed one.
    */
   async ipcHandle(): Promise<Uint8Array<ArrayBuffer>> {
+    if (arguments.length > 0) refuseSurplus('ipcHandle', arguments, 0);
     this.#check();
     if (this.#shared === undefined) throw this.#stateError('was made without the option interprocess');
     return this.#shared.export();

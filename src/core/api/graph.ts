@@ -169,6 +169,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
 
   /** The nodes and edges in the language of Graphviz, one cluster for each stream and each body of a condition: `cuGraphDebugDotPrint`. */
   toDot(): string {
+    if (arguments.length > 0) refuseSurplus('toDot', arguments, 0);
     return Array.from(dotOf(this.label, this.core.session.nodes)).join('');
   }
 
@@ -179,6 +180,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
    * @example await writeFile('step.svg', await step.toSvg());
    */
   toSvg(): Promise<string> {
+    if (arguments.length > 0) refuseSurplus('toSvg', arguments, 0);
     return svgOf(this.label, this.core.session.nodes);
   }
 
@@ -187,6 +189,7 @@ export class Graph<in out P extends Params = {}> implements AsyncDisposable {
    * only the graph kept allocated. Closing twice is allowed.
    */
   async close(): Promise<void> {
+    if (arguments.length > 0) refuseSurplus('close', arguments, 0);
     forgotten.unregister(this);
     const { core: device, memory } = this.core;
     const { launch } = memory;

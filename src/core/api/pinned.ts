@@ -1,5 +1,6 @@
 // Page-locked memory as an ordinary typed array. The device copies to and from it at full speed. It is a SharedArrayBuffer, so `data` can be
 // posted to a worker thread without a copy.
+import { refuseSurplus } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { describeAs } from '../base/describe.js';
 import { OutOfMemoryError, type StateError } from '../base/errors.js';
@@ -108,6 +109,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
    * @example const response = new Response(pinned.read());
    */
   read(): HostOf<ArrayBuffer>[D] {
+    if (arguments.length > 0) refuseSurplus('read', arguments, 0);
     const { data } = this;
     const host = plainArray(this.dtype, this.byteLength);
     host.set(data as never);
@@ -116,6 +118,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
 
   /** The present elements as nested lists, as `list` of a device array: `ndarray.tolist()`. Throws StateError after disposal. */
   list<const R extends ListOptions['rank'] = undefined>(opts: ListOptions<R> = {}): NestedOf<HostValue<D>, R> {
+    if (arguments.length > 1) refuseSurplus('list', arguments, 1);
     checkOptionNames(opts, ['rank']);
     checkRank(opts, this.shape);
     return nestedOf(this.dtype, this.shape, this.data) as NestedOf<HostValue<D>, R>;
@@ -123,6 +126,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
 
   /** The present elements as text, as NumPy prints them. Throws StateError after disposal, ArgumentError for bad options. */
   toString(opts?: PrintStyle): string {
+    if (arguments.length > 1) refuseSurplus('toString', arguments, 1);
     const style = checkStyle(opts);
     return textOf(this.dtype, this.shape, shownOf(this.dtype, this.shape, this.data, style), style);
   }
@@ -132,6 +136,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
    * array. Throws ArgumentError if a bound is not an integer.
    */
   subarray(start: number, end?: number): PinnedArray<D> {
+    if (arguments.length > 2) refuseSurplus('subarray', arguments, 2);
     if (this.isDisposed) throw this.disposedError();
     const [from, to] = clampRange(start, end, this.length);
     const byteOffset = this.byteOffset + from * DTYPES[this.dtype].byteSize;

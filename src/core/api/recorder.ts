@@ -193,6 +193,7 @@ export abstract class Recorder extends CopyRecorder {
    * @example stream.captureIf(isTooHot, (s) => s.launch(cool, x.length, { x }));
    */
   captureIf<A, B>(condition: DeviceArray<'i32'>, onTrue: BodyOf<A> | undefined, onFalse?: BodyOf<B>): Operation {
+    if (arguments.length > 3) refuseSurplus('captureIf', arguments, 3);
     return this.#condition(ifCall(condition, onTrue, onFalse));
   }
 
@@ -207,6 +208,7 @@ export abstract class Recorder extends CopyRecorder {
    * });
    */
   captureWhile<B>(condition: DeviceArray<'i32'>, body: BodyOf<B>): Operation {
+    if (arguments.length > 2) refuseSurplus('captureWhile', arguments, 2);
     return this.#condition(whileCall(condition, body));
   }
 
@@ -219,6 +221,7 @@ export abstract class Recorder extends CopyRecorder {
     index: DeviceArray<'i32'>,
     cases: C & { readonly [K in keyof C]: SyncBody<C[K]> },
   ): Operation {
+    if (arguments.length > 2) refuseSurplus('captureSwitch', arguments, 2);
     return this.#condition(switchCall(index, cases));
   }
 

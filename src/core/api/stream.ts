@@ -83,6 +83,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * @example const y = stream.run(() => device.zeros(1000)); // made on `stream`
    */
   run<T>(fn: () => T, opts?: RunOptions): T {
+    if (arguments.length > 2) refuseSurplus('run', arguments, 2);
     this.checkOpen();
     return runIn(this, fn, opts);
   }
@@ -112,6 +113,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     fnOrOpts?: unknown,
     opts?: CaptureOptions,
   ): Graph<Params> {
+    if (arguments.length > 3) refuseSurplus('capture', arguments, 3);
     this.checkOpen();
     if (typeof paramsOrFn === 'function') return captureGraph(this, {}, paramsOrFn, fnOrOpts as CaptureOptions | undefined);
     return captureGraph(this, checkParams(paramsOrFn), fnOrOpts as (stream: Recorder, slots: GraphSlots<Params>) => unknown, opts);
@@ -154,6 +156,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * operation's `done`. Rejects with AbortError, WaitTimeoutError, DeviceLostError, or StateError after `close`.
    */
   synchronize(opts?: WaitOptions): Promise<void> {
+    if (arguments.length > 1) refuseSurplus('synchronize', arguments, 1);
     this.#refuseInCapture('host-wait', 'the host cannot wait for it');
     return this.#synchronize(opts);
   }
@@ -167,11 +170,11 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   }
 
   /**
-   * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending, so that a loop that
-   * submits can wait for the device. Rejects as `synchronize` does.
+   * Resolves when fewer than `below` (default: half of `maxPending`) of the operations submitted so far are pending. Rejects as `synchronize`.
    * @example for (const block of blocks) { await stream.ready(); stream.launch(scale, block.length, { x: block }); }
    */
   ready(opts: WaitOptions & { readonly below?: number } = {}): Promise<void> {
+    if (arguments.length > 1) refuseSurplus('ready', arguments, 1);
     this.#refuseInCapture('host-wait', 'the host cannot wait for it');
     return this.#ready(opts);
   }
@@ -238,6 +241,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
    * stream open, for the default stream of an open device and inside a `hold` that it would have to wait for.
    */
   close(): Promise<void> {
+    if (arguments.length > 0) refuseSurplus('close', arguments, 0);
     this.#refuseInCapture('host-wait', 'it cannot be closed');
     const { context, core } = this;
     if (this === context.defaultStream && core.state === 'open') {

@@ -1,7 +1,7 @@
 // Textures and surfaces: memory that kernels read through CUDA's texture functions, and write through its surface functions.
 // Thread: owner.
 import { TextureFlag } from '../../protocol/protocol.gen.js';
-import { badArgument } from '../base/arguments.js';
+import { badArgument, refuseSurplus } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import type { StateError } from '../base/errors.js';
 import { nextSerial } from '../base/serial.js';
@@ -160,6 +160,7 @@ export class Texture<D extends TextureDType = TextureDType> implements Disposabl
    * `CUDAarray.copy_to`. Rejects with the errors of `array.read()`.
    */
   async read(opts?: WaitOptions): Promise<HostOf<ArrayBuffer>[D]> {
+    if (arguments.length > 1) refuseSurplus('read', arguments, 1);
     this.checkUsable();
     return (await this.#read(this, opts)) as HostOf<ArrayBuffer>[D];
   }
