@@ -6,17 +6,13 @@
 import { refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { Device } from '../core/api/device.js';
-import type { Stream } from '../core/api/stream.js';
-import { type DType, is16BitFloat } from '../core/elements/dtype.js';
+import type { DType } from '../core/elements/dtype.js';
 import type { Operation } from '../core/operations/operation.js';
-import { add, divide, maximum, minimum, multiply } from '../ops/arithmetic.js';
-import { astype } from '../ops/selection.js';
 import { collective, order } from './collective.js';
 import { closedError } from './errors.js';
 import { Ranks, type Results } from './ranks.js';
+import { reduced } from './reduction.js';
 import type { Collective, CollectiveOptions, Communicator, Reduction, RootOptions } from './types.js';
-
-const FOLDS = { sum: add, prod: multiply, min: minimum, max: maximum, mean: add } as const;
 
 export class LocalCommunicator implements Communicator {
   readonly #ranks: Ranks;
@@ -42,7 +38,7 @@ export class LocalCommunicator implements Communicator {
     const call = this.#open.check(arrays, opts, ['op'], (own) => own);
     const { op, streams, named } = call;
     return this.#collect(call, (parts) => {
-      using sum = this.#reduced(0, arrays, op, streams);
+      using sum = reduced(streams[0]!, arrays, op);
       order(streams);
       return parts.map((part, rank) => [streams[rank]!.copy(part, sum, named)]);
     });
@@ -57,7 +53,7 @@ export class LocalCommunicator implements Communicator {
     const call = this.#ranks.check(arrays, opts, ['op', 'root'], (own) => own, root);
     const { op, streams, named } = call;
     return this.#collect(call, ([part]) => {
-      using sum = this.#reduced(root, arrays, op, streams);
+      using sum = reduced(streams[root]!, arrays, op);
       return [[streams[root]!.copy(part!, sum, named)]];
     });
   }
@@ -89,7 +85,7 @@ export class LocalCommunicator implements Communicator {
     return this.#collect(call, (parts) =>
       parts.map((part, rank) => {
         const rows = arrays.map((array) => array.view(rank));
-        using sum = this.#reduced(rank, rows, op, streams);
+        using sum = reduced(streams[rank]!, rows, op);
         return [streams[rank]!.copy(part, sum, named)];
       }),
     );
@@ -161,30 +157,5 @@ export class LocalCommunicator implements Communicator {
     for (const part of parts) part[Symbol.dispose]();
     order(streams);
     return collective(into, operations);
-  }
-
-  /** The reduction of the arrays, by rank, in a new array of the root's device. */
-  #reduced<D extends DType>(root: number, arrays: readonly DeviceArray<D>[], op: Reduction, streams: readonly Stream[]): DeviceArray<D> {
-    const stream = streams[root]!;
-    const [{ shape, dtype }] = arrays as [DeviceArray<D>];
-    const wide: DType = is16BitFloat(dtype) ? 'f32' : dtype;
-    // Copies on the root's device, of the type that is added in.
-    const nearby = (array: DeviceArray): DeviceArray => {
-      const near: DeviceArray = stream.empty(shape, dtype);
-      // Its failure is that of the result, which is told there.
-      stream.copy(near, array).done.catch(() => undefined);
-      if (wide === dtype) return near;
-      using narrow = near;
-      return astype(narrow, wide, { stream });
-    };
-    const sum = nearby(arrays[0]!);
-    for (const array of arrays.slice(1)) {
-      using near = nearby(array);
-      FOLDS[op](sum, near, { stream, out: sum });
-    }
-    if (op === 'mean') divide(sum, arrays.length, { stream, out: sum });
-    if (wide === dtype) return sum as DeviceArray<D>;
-    using all = sum;
-    return astype(all, dtype, { stream });
   }
 }

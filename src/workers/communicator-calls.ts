@@ -20,6 +20,7 @@ export function communicatorCalls(binding: Binding): CommunicatorCalls {
         throw openingError(error as NativeFailure);
       }
     },
+    makeId: () => binding.communicatorId(),
     state: (communicator) => binding.communicatorState(communicator),
     abort: (communicator) => binding.abortCommunicator(communicator),
     close: (communicator) => binding.closeCommunicator(communicator),

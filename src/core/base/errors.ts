@@ -246,19 +246,23 @@ export class BoundsError extends LaunchError {
 }
 
 /**
- * Why a communicator does not work: 'aborted' by `abort`, 'failed' in NCCL, 'lost' with the device of a rank, 'closed' by `close`, or with a
- * closed device.
+ * Why a collective did not end, or a communicator does not work: 'aborted' by `abort`; 'failed' in NCCL, or for want of an operand; 'lost' with the
+ * device or the process of a rank; 'closed' by `close`, or with a closed device; 'timeout' of a rank that is silent or did not come; 'mismatch' of
+ * what the ranks call.
  */
-export type CollectiveReason = 'aborted' | 'failed' | 'lost' | 'closed';
+export type CollectiveReason = 'aborted' | 'failed' | 'lost' | 'closed' | 'timeout' | 'mismatch';
 
 /** A collective did not end, or its communicator does not work any more. Each rank gets this error. */
 export class CollectiveError extends MillraceError {
   /** Why. */
   readonly reason: CollectiveReason;
+  /** The ranks at fault, where they are known. */
+  readonly ranks: readonly number[];
 
-  constructor(message: string, reason: CollectiveReason, facts: Facts = {}) {
+  constructor(message: string, reason: CollectiveReason, facts: Facts & { readonly ranks?: readonly number[] } = {}) {
     super('ERR_MILLRACE_COLLECTIVE', message, facts);
     this.reason = reason;
+    this.ranks = facts.ranks ?? [];
   }
 }
 

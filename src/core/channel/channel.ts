@@ -42,6 +42,8 @@ export interface CommunicatorCalls {
    * Rejects with UnavailableError without a library, and with CollectiveError.
    */
   open(of: CommunicatorRequest): Promise<number>;
+  /** An id for ranks of several processes; undefined without the library. */
+  makeId(): Uint8Array | undefined;
   /** An index into COLLECTIVE_FAULTS; 0 if it works. */
   state(communicator: number): number;
   /** Fails what is in flight. */

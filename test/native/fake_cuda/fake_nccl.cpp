@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,7 +95,7 @@ struct World {
   int size = 0;
   int joined = 0;
   int waiting = 0;
-  bool is_aborted = false;
+  std::set<int> aborted;  // Ranks, whose own parts end.
   /// By the number of the collective: the part of each rank.
   std::map<uint64_t, std::map<int, std::vector<Part>>> arrived;
   std::map<uint64_t, int> finished;
@@ -254,7 +255,7 @@ struct Waiting {
       world->finished[call] = ranks;
       world->changed.notify_all();
     }
-    world->changed.wait(lock, [&] { return world->is_aborted || world->finished.contains(call); });
+    world->changed.wait(lock, [&] { return world->aborted.contains(rank) || world->finished.contains(call); });
     --world->waiting;
   }
 };
@@ -360,7 +361,7 @@ NcclCode ncclCommDestroy(NcclComm comm) {
 NcclCode ncclCommAbort(NcclComm comm) {
   {
     const std::lock_guard lock(comm->world->mutex);
-    comm->world->is_aborted = true;
+    comm->world->aborted.insert(comm->rank);
     comm->world->changed.notify_all();
   }
   delete comm;

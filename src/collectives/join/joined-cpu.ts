@@ -1,0 +1,144 @@
+// A rank whose device is a CPU device: the elements go through the store, which is not for speed.
+//
+// A collective is an external function of the stream: it waits for the operand's elements, exchanges them, and writes what came into an array that
+// the record names. So it is ordered, and what derives from a failure is poisoned.
+// Thread: owner.
+import { refuseSurplus } from '../../core/base/arguments.js';
+import type { DeviceArray } from '../../core/api/array.js';
+import type { Device } from '../../core/api/device.js';
+import { onLeave } from '../../core/api/open-devices.js';
+import type { Stream } from '../../core/api/stream.js';
+import { DTYPES } from '../../core/elements/dtype.js';
+import type { Operation } from '../../core/operations/operation.js';
+import { reduced } from '../reduction.js';
+import { type Joint, Joined } from './joined.js';
+import type { Giving, Member } from './member.js';
+import type { JoinedCommunicator } from './types.js';
+
+const NO_BYTES = new Uint8Array();
+const REDUCING: ReadonlySet<string> = new Set(['allReduce', 'reduce', 'reduceScatter']);
+/** The store tells of a time-out first. */
+const SLACK = 3;
+
+export class JoinedCpu extends Joined {
+  /** Copies of what came: it waits for no other stream, for these wait for the collective. */
+  readonly #arriving: Stream;
+  readonly #timeoutMs: number;
+  /** Collectives of all ranks, and those with each other rank in each direction. */
+  readonly #counts: Map<string, number> = new Map();
+  readonly #pending: Set<Promise<unknown>> = new Set();
+  #isClosed = false;
+  readonly #leave = (device: Device): void => {
+    if (device === this.device && this.member.error === undefined) this.member.abort();
+  };
+
+  constructor(device: Device, member: Member, timeoutMs: number) {
+    super(device, member, ['bool']);
+    this.#timeoutMs = timeoutMs;
+    this.#arriving = device.createStream({ ordering: 'explicit', label: 'what other ranks give' });
+    onLeave.add(this.#leave);
+  }
+
+  protected submit(joint: Joint): { readonly array: DeviceArray | undefined; readonly operations: readonly Operation[] } {
+    const { kind, dtype, op, from, block, result, stream, named } = joint;
+    const giving = this.#giving(joint);
+    const sources = result === undefined ? [] : this.#sources(joint);
+    const parts = sources.length === 0 ? undefined : stream.empty([sources.length, ...block], dtype);
+    const reading = from?.read();
+    // The function below tells of it.
+    reading?.catch(() => undefined);
+    const exchanged = stream.external(
+      { writes: parts === undefined ? {} : { parts }, label: named.label ?? kind, timeoutMs: SLACK * this.#timeoutMs },
+      () => this.#kept(this.#exchange(joint, giving, reading, sources, parts)),
+    );
+    if (parts === undefined) return { array: undefined, operations: [exchanged] };
+    const array = joint.into ?? stream.empty(result!, dtype);
+    if (!REDUCING.has(kind)) return { array, operations: [exchanged, stream.copy(array, parts.reshape(result!), named)] };
+    using sum = reduced(
+      stream,
+      sources.map((_, at) => parts.view(at)),
+      op,
+    );
+    return { array, operations: [exchanged, stream.copy(array, sum, named)] };
+  }
+
+  abort(): void {
+    if (arguments.length > 0) refuseSurplus('abort', arguments, 0);
+    this.member.abort();
+  }
+
+  async close(): Promise<void> {
+    if (arguments.length > 0) refuseSurplus('close', arguments, 0);
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    onLeave.delete(this.#leave);
+    if (this.member.error === undefined) await Promise.all([...this.#pending].map((each) => each.catch(() => undefined)));
+    this.member.close();
+    await this.#arriving.close().catch(() => undefined);
+  }
+
+  async shrink(): Promise<JoinedCommunicator> {
+    if (arguments.length > 0) refuseSurplus('shrink', arguments, 0);
+    const member = await this.member.shrink();
+    await this.close();
+    return new JoinedCpu(this.device, member, this.#timeoutMs);
+  }
+
+  #kept<R>(promise: Promise<R>): Promise<R> {
+    this.#pending.add(promise);
+    const drop = (): void => void this.#pending.delete(promise);
+    promise.then(drop, drop);
+    return promise;
+  }
+
+  async #exchange(
+    joint: Joint,
+    giving: Omit<Giving, 'pieces'>,
+    reading: Promise<ArrayBufferView> | undefined,
+    sources: readonly number[],
+    given: DeviceArray | undefined,
+  ): Promise<void> {
+    // What reads them was submitted with the call.
+    using parts = given;
+    let bytes: Uint8Array = NO_BYTES;
+    try {
+      const read = await reading;
+      if (read !== undefined) bytes = new Uint8Array(read.buffer, read.byteOffset, read.byteLength);
+    } catch (error) {
+      this.member.fail(giving, (error as Error).message.split('\n', 1)[0]!);
+      throw error;
+    }
+    const received = await this.member.exchange({ ...giving, pieces: this.#pieces(joint, giving.ranks, bytes) });
+    if (parts === undefined || parts.length === 0) return;
+    const all = Buffer.concat(sources.map((rank) => received[giving.ranks.indexOf(rank)]!));
+    const host = new DTYPES[joint.dtype].make(new Uint8Array(all).buffer);
+    await this.#arriving.copy(parts, host as never).done;
+  }
+
+  /** Which exchange it is, and what the others have to call. */
+  #giving({ kind, dtype, op, root, peer, block }: Joint): Omit<Giving, 'pieces'> {
+    const isBetween = kind === 'send';
+    const name = isBetween ? `${root}-${peer}` : 'all';
+    const count = (this.#counts.get(name) ?? 0) + 1;
+    this.#counts.set(name, count);
+    const ranks = isBetween ? [root, peer] : Array.from({ length: this.size }, (_, rank) => rank);
+    const how = REDUCING.has(kind) ? ` ${op}` : '';
+    const where = kind === 'reduce' || kind === 'broadcast' ? ` root ${root}` : '';
+    return { key: `${name} ${count}`, ranks, facts: kind === 'barrier' ? kind : `${kind}${how}${where} of ${dtype}[${block.join(', ')}]` };
+  }
+
+  /** The ranks whose part is in this rank's result. */
+  #sources({ kind, root }: Joint): readonly number[] {
+    return kind === 'broadcast' || kind === 'send' ? [root] : Array.from({ length: this.size }, (_, rank) => rank);
+  }
+
+  #pieces({ kind, root, peer, from }: Joint, ranks: readonly number[], bytes: Uint8Array): readonly Uint8Array[] | Uint8Array {
+    if (from === undefined || bytes.length === 0) return NO_BYTES;
+    if (kind === 'allToAll' || kind === 'reduceScatter') {
+      const row = bytes.length / this.size;
+      return ranks.map((_, at) => bytes.subarray(at * row, (at + 1) * row));
+    }
+    const only = kind === 'reduce' ? root : kind === 'send' ? peer : undefined;
+    return only === undefined ? bytes : ranks.map((rank) => (rank === only ? bytes : NO_BYTES));
+  }
+}

@@ -1,0 +1,98 @@
+// A rank whose device is a GPU: NCCL joins it with those of other processes, by an id that the store hands out. The store also tells when a rank is
+// gone, which NCCL itself may not notice.
+// Thread: owner.
+import { refuseSurplus } from '../../core/base/arguments.js';
+import { CollectiveError } from '../../core/base/errors.js';
+import { clearTimeout, setTimeout } from '../../core/base/timers.js';
+import type { DeviceArray } from '../../core/api/array.js';
+import type { Device } from '../../core/api/device.js';
+import type { CommunicatorCalls } from '../../core/channel/channel.js';
+import type { Operation } from '../../core/operations/operation.js';
+import { NcclCalls } from '../nccl-calls.js';
+import { UNREDUCED } from '../nccl-plans.js';
+import { type Joint, Joined } from './joined.js';
+import type { Member } from './member.js';
+import type { JoinedCommunicator } from './types.js';
+
+const MAY_BE_SAME: ReadonlySet<string> = new Set(['allReduce', 'reduce', 'broadcast']);
+
+export class JoinedNccl extends Joined {
+  readonly #library: CommunicatorCalls;
+  readonly #calls: NcclCalls;
+  readonly #timeoutMs: number;
+  #isWatching = false;
+
+  private constructor(device: Device, member: Member, timeoutMs: number, library: CommunicatorCalls, number: number) {
+    super(device, member, UNREDUCED);
+    this.#library = library;
+    this.#timeoutMs = timeoutMs;
+    this.#calls = new NcclCalls([device], library, number);
+    member.onOver = () => this.#calls.abort();
+    if (member.error !== undefined) this.#calls.abort();
+  }
+
+  static async open(device: Device, member: Member, timeoutMs: number, library: CommunicatorCalls): Promise<JoinedNccl> {
+    const { id, rank, size } = member;
+    if (id === undefined) throw new CollectiveError('The store has no id of NCCL.', 'failed');
+    const number = await library.open({ ordinals: [device.core.info.ordinal], ranks: [rank], size, id });
+    return new JoinedNccl(device, member, timeoutMs, library, number);
+  }
+
+  protected submit(joint: Joint): { readonly array: DeviceArray | undefined; readonly operations: readonly Operation[] } {
+    const { kind, dtype, op, root, peer, from, block, result, into, stream, named } = joint;
+    if (kind === 'barrier') return this.#barrier(joint);
+    const results = { dtype, result: result ?? block, root: undefined, streams: [stream], into: into && [into], named };
+    const count = block.reduce((product, extent) => product * extent, 1);
+    const getting = [result !== undefined];
+    const parts = { kind, op, root, peer, count, from: [from], getting, mayBeSame: MAY_BE_SAME.has(kind) };
+    const { given, operations, launched } = this.#calls.collect(results, parts);
+    // The other ranks would wait for its part.
+    launched.done.catch(() => {
+      if (this.member.error === undefined) this.member.abort();
+    });
+    this.#watch(joint);
+    return { array: given[0], operations: operations[0] ?? [launched] };
+  }
+
+  abort(): void {
+    if (arguments.length > 0) refuseSurplus('abort', arguments, 0);
+    this.member.abort();
+  }
+
+  async close(): Promise<void> {
+    if (arguments.length > 0) refuseSurplus('close', arguments, 0);
+    await this.#calls.close();
+    this.member.onOver = undefined;
+    this.member.close();
+  }
+
+  async shrink(): Promise<JoinedCommunicator> {
+    if (arguments.length > 0) refuseSurplus('shrink', arguments, 0);
+    const member = await this.member.shrink();
+    await this.close();
+    return JoinedNccl.open(this.device, member, this.#timeoutMs, this.#library);
+  }
+
+  /** An all-reduce of one element. */
+  #barrier(joint: Joint): ReturnType<Joined['submit']> {
+    using one = joint.stream.zeros(1, 'u8');
+    const { operations } = this.submit({ ...joint, kind: 'allReduce', dtype: 'u8', from: one, block: [1], result: [1], into: one });
+    return { array: undefined, operations };
+  }
+
+  /** Ends the communicator when a rank does not come: the others cannot know. */
+  #watch({ stream }: Joint): void {
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    const timer = setTimeout(() => {
+      if (this.member.error === undefined) this.member.abort();
+    }, this.#timeoutMs);
+    timer.unref();
+    const ended = (): void => {
+      clearTimeout(timer);
+      this.#isWatching = false;
+    };
+    using event = stream.record();
+    event.done.then(ended, ended);
+  }
+}

@@ -1,0 +1,197 @@
+// Chapter 15: ranks that join by a store, here of one process. test/process/joined.test.ts has several.
+import { createServer, type AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { BoundsError, CollectiveError, f32, inout, kernel, type DeviceArray, type DType } from 'millrace';
+import { joinCommunicator, type JoinedCommunicator } from 'millrace/collectives';
+import { defineChapter } from '../../../support/chapter.js';
+import { chapterDevices, rulesOf } from '../../../support/rule.js';
+import { rejectionOf, thrownBy } from '../../../support/wait.js';
+
+const outside = kernel('joined_outside', { x: inout(f32) }, ({ x }, { i }) => {
+  x[i + 1000] = 1;
+});
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+defineChapter((target) => {
+  describe('15 collectives of ranks that join', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevices(target);
+    const isOnCpu = target.spec.startsWith('cpu');
+    let ranks: readonly JoinedCommunicator[] = [];
+    const join = async (): Promise<JoinedCommunicator[]> => {
+      const store = { host: '127.0.0.1', port: await freePort() };
+      const devices = [chapter.device, chapter.other];
+      return Promise.all(devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store })));
+    };
+    beforeAll(async () => {
+      ranks = await join();
+    });
+    afterAll(async () => {
+      await Promise.all(ranks.map((rank) => rank.close()));
+    });
+    const both = <D extends DType>(ofRank: readonly (readonly number[])[], dtype: D): DeviceArray<D>[] =>
+      [chapter.device, chapter.other].map((device, rank) => device.from(ofRank[rank]! as never, { dtype }) as DeviceArray<D>);
+    const read = (arrays: readonly (DeviceArray | undefined)[]): Promise<unknown[]> =>
+      Promise.all(arrays.map((array) => Promise.resolve(array === undefined ? null : array.list())));
+
+    rule('S1331', 'each rank gives an array and gets its own', async () => {
+      const x = both(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        'f32',
+      );
+      expect(ranks.map(({ rank, size, device }) => [rank, size, device])).toEqual([
+        [0, 2, chapter.device],
+        [1, 2, chapter.other],
+      ]);
+      const each = <R>(call: (group: JoinedCommunicator, array: DeviceArray<'f32'>) => R): R[] =>
+        ranks.map((group, rank) => call(group, x[rank]!));
+      const arrays = (calls: readonly { readonly array: DeviceArray | undefined }[]): Promise<unknown[]> =>
+        read(calls.map(({ array }) => array));
+      expect(await arrays(each((g, a) => g.allReduce(a)))).toEqual([
+        [4, 6],
+        [4, 6],
+      ]);
+      expect(await arrays(each((g, a) => g.reduce(a, { root: 1, op: 'max' })))).toEqual([null, [3, 4]]);
+      expect(await arrays(each((g, a) => g.broadcast(a, { root: 1 })))).toEqual([
+        [3, 4],
+        [3, 4],
+      ]);
+      expect(await arrays(each((g, a) => g.allGather(a)))).toEqual([
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        [
+          [1, 2],
+          [3, 4],
+        ],
+      ]);
+      expect(await arrays(each((g, a) => g.reduceScatter(a, { op: 'mean' })))).toEqual([2, 3]);
+      expect(await arrays(each((g, a) => g.allToAll(a)))).toEqual([
+        [1, 3],
+        [2, 4],
+      ]);
+      await Promise.all(each((g) => g.barrier().done));
+      await Promise.all([ranks[0]!.send(x[0]!, { to: 1 }).done, ranks[1]!.receive(x[1]!, { from: 0 }).done]);
+      expect(await read(x)).toEqual([
+        [1, 2],
+        [1, 2],
+      ]);
+      const grids = both(
+        [
+          [1, 2, 3, 4],
+          [5, 6, 7, 8],
+        ],
+        'i32',
+      ).map((array) => array.reshape([2, 2]));
+      await Promise.all(ranks.map((group, rank) => group.allToAll(grids[rank]!, { into: grids[rank]! }).done));
+      expect(await read(grids)).toEqual([
+        [
+          [1, 2],
+          [5, 6],
+        ],
+        [
+          [3, 4],
+          [7, 8],
+        ],
+      ]);
+    });
+
+    rule('S1334', 'what does not fit is refused at the call', async () => {
+      const [a, b] = both(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        'f32',
+      ) as [DeviceArray<'f32'>, DeviceArray<'f32'>];
+      const group = ranks[0]!;
+      const wrong: readonly (readonly [string, () => unknown])[] = [
+        ['array', () => group.allReduce(b)],
+        ['array', () => group.allReduce(1 as never)],
+        ['op', () => group.allReduce(a, { op: 'none' as never })],
+        ['op', () => group.allReduce(chapter.device.zeros(2, 'i32'), { op: 'mean' })],
+        ['root', () => group.broadcast(a, { root: 2 })],
+        ['into', () => group.allGather(a, { into: a })],
+        ['into', () => group.reduce(a, { root: 1, into: a })],
+        ['stream', () => group.barrier({ stream: chapter.other.stream })],
+        ['opts', () => group.allReduce(a, { root: 0 } as never)],
+        ['array', () => group.reduceScatter(chapter.device.zeros(3))],
+        ['to', () => group.send(a, { to: 0 })],
+        ['from', () => group.receive(a, { from: 5 })],
+      ];
+      for (const [argument, call] of wrong)
+        expect([thrownBy(call).name, (thrownBy(call) as { argument?: string }).argument], call.toString()).toEqual([
+          'ArgumentError',
+          argument,
+        ]);
+      for (const [argument, opts] of [
+        ['size', {}],
+        ['rank', { size: 2 }],
+        ['rank', { size: 2, rank: 2 }],
+        ['timeoutMs', { size: 2, rank: 0, timeoutMs: 0 }],
+        ['secret', { size: 2, rank: 1, store: { host: '192.0.2.1' } }],
+        ['device', { device: 'gpu' as never }],
+      ] as const)
+        expect(await rejectionOf(joinCommunicator({ device: chapter.device, ...opts }))).toMatchObject({ name: 'ArgumentError', argument });
+    });
+
+    rule('S1333', 'abort ends what is in flight on all ranks; those that live join again', async () => {
+      const group = await join();
+      const x = both([[1], [2]], 'f32');
+      const waiting = group[0]!.allReduce(x[0]!);
+      const ended = rejectionOf(waiting.done);
+      group[1]!.abort();
+      expect(await ended).toBeInstanceOf(CollectiveError);
+      expect(await rejectionOf(waiting.array.read())).toMatchObject({ cause: expect.any(CollectiveError) as unknown });
+      expect(thrownBy(() => group[0]!.barrier())).toMatchObject({ reason: 'aborted', ranks: [1] });
+      const next = await Promise.all(group.map((rank) => rank.shrink()));
+      expect(next.map(({ rank, size }) => [rank, size])).toEqual([
+        [0, 2],
+        [1, 2],
+      ]);
+      const sums = next.map((rank, at) => rank.allReduce(x[at]!).array);
+      expect(await read(sums)).toEqual([[3], [3]]);
+      await Promise.all(next.map((rank) => rank.close()));
+      expect(thrownBy(() => next[0]!.barrier())).toMatchObject({ reason: 'closed' });
+    });
+
+    rule('S1332', 'an operand that failed fails the collective on all ranks', async () => {
+      const group = await join();
+      const x = both([[1], [2]], 'f32');
+      expect(await rejectionOf(chapter.other.stream.launch(outside, 1, { x: x[1]! }).done)).toBeInstanceOf(BoundsError);
+      const calls = group.map((rank, at) => rank.allReduce(x[at]!));
+      const errors = await Promise.all(calls.map(({ done }) => rejectionOf(done)));
+      expect(errors[0]).toMatchObject({ name: 'CollectiveError', reason: isOnCpu ? 'failed' : 'aborted' });
+      expect(errors[1]).toMatchObject({ cause: expect.any(BoundsError) as unknown });
+      await Promise.all(group.map((rank) => rank.close()));
+    });
+
+    rule('S1332', 'elements of every dtype move', async () => {
+      for (const dtype of ['i8', 'u16', 'f16', 'bf16', 'f64', 'i64'] as const) {
+        const x = [chapter.device, chapter.other].map((device, rank) =>
+          device.full(2, (dtype === 'i64' ? BigInt(rank) : rank) as never, dtype),
+        );
+        const all = await read(ranks.map((group, rank) => group.allGather(x[rank]!).array));
+        expect(all.map((list) => (list as unknown[][]).map((row) => row.map(Number)))).toEqual(
+          Array.from({ length: 2 }, () => [
+            [0, 0],
+            [1, 1],
+          ]),
+        );
+      }
+      if (!isOnCpu) expect(thrownBy(() => ranks[0]!.allReduce(chapter.device.zeros(1, 'i16')))).toMatchObject({ argument: 'op' });
+    });
+  });
+});
