@@ -113,6 +113,10 @@ class Expressions {
     const type = met(a.type, b.type);
     const all = Object.keys(isFloat(type) ? REAL : WHOLE);
     const operator = this.#pick(all.filter((sign) => (sign !== '+' && sign !== '-') || !(isFloat(type) && (a.isProduct || b.isProduct))));
+    // `x | 0` is JavaScript's cast to i32.
+    if (operator === '|' && b.text === '0' && type === 'u32') {
+      return { text: `(${a.text} | 0)`, type: 'i32', isProduct: false, of: (args) => cast(a.of(args), 'i32') };
+    }
     const step = stepOf(operator, type);
     return { text: `(${a.text} ${operator} ${b.text})`, type, isProduct: operator === '*', of: (args) => step(a.of(args), b.of(args)) };
   }
