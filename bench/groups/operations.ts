@@ -7,10 +7,14 @@ import { ms, type Run, secondsEach, secondsOf, type Side, us } from '../suite/ru
 const ROUNDS = 7;
 const BURST = 200;
 const LARGEST = 100;
+/** Products of other types than f32. */
+const TYPES = { matmulHalf: 'f16', matmulBrain: 'bf16', matmulDouble: 'f64' } as const;
 /** Of the operands of a size; the others are vectors. Complex numbers have a last axis of their two parts. */
 const SHAPES: Readonly<Record<string, (size: number) => readonly number[]>> = {
   matmul: (size) => [size, size],
   matmulHalf: (size) => [size, size],
+  matmulBrain: (size) => [size, size],
+  matmulDouble: (size) => [size, size],
   fft: (size) => [size, 2],
   fftRows: (size) => [1000, size / 1000, 2],
   fftPlane: (size) => [size, size, 2],
@@ -33,12 +37,13 @@ export async function operations(run: Run): Promise<void> {
     for (const size of sizes) {
       const isLarge = size > 1e7 || size === 4096;
       // Seconds each on a processor.
-      if (isLarge && !run.isGpu) continue;
+      const type = name in TYPES ? TYPES[name as keyof typeof TYPES] : undefined;
+      if ((isLarge || (type !== undefined && type !== 'f64')) && !run.isGpu) continue;
       const square = [size, size];
       const shape = SHAPES[name]?.(size) ?? [size];
       using x = numbers.uniform(shape, { device });
       using y = numbers.uniform(name === 'matmul' ? square : 1, { device });
-      using half = astype(name === 'matmulHalf' ? x : y, 'f16');
+      using cast = astype(type === undefined ? y : x, type ?? 'f32');
       const rows = size % 1000 === 0 && shape.length === 1 ? x.reshape([1000, size / 1000]) : x;
       const calls: Readonly<Record<string, () => DeviceArray>> = {
         add: () => add(x, x),
@@ -55,7 +60,9 @@ export async function operations(run: Run): Promise<void> {
           return values;
         },
         matmul: () => matmul(x, y),
-        matmulHalf: () => matmul(half, half),
+        matmulHalf: () => matmul(cast, cast),
+        matmulBrain: () => matmul(cast, cast),
+        matmulDouble: () => matmul(cast, cast),
         fft: () => fft(x),
         fftRows: () => fft(x),
         fftPlane: () => fft(x, { axis: [0, 1] }),

@@ -4,6 +4,8 @@ from conversation import mean, timed
 
 
 LARGEST = 100
+# Products of other types than f32: PyTorch's method that converts, and the type of NumPy and CuPy, which have no bfloat16.
+PRODUCTS = {"matmulHalf": ("half", "float16"), "matmulBrain": ("bfloat16", "bfloat16"), "matmulDouble": ("double", "float64")}
 
 
 def operations(xp, finish, matmul, uniform, topk=None):
@@ -21,10 +23,11 @@ def operations(xp, finish, matmul, uniform, topk=None):
         if name == "matmul":
             a, b = array(("a", size), (size, size)), array(("b", size), (size, size))
             return lambda: matmul(a, b)
-        if name == "matmulHalf":
-            half = array(("half", size), (size, size))
-            half = half.half() if hasattr(half, "half") else half.astype(xp.float16)
-            return lambda: matmul(half, half)
+        if name in PRODUCTS:
+            x = array(("cast", size), (size, size))
+            method, dtype = PRODUCTS[name]
+            cast = getattr(x, method)() if hasattr(x, method) else x.astype(getattr(xp, dtype))
+            return lambda: matmul(cast, cast)
         if name.startswith("fft"):
             shape = {"fft": (size,), "fftRows": (1000, size // 1000), "fftPlane": (size, size)}[name]
             z = array((name, size), shape) + 1j * array((name, size), shape)
