@@ -80,9 +80,11 @@ test.skipIf(gpu === undefined)(
       return { losses: await trainer.trainEpoch(), parameters: await trainer.parameters() };
     };
     const [one, other] = [await learn('cpu'), await learn(gpu!.id)];
-    const difference = (a: Float32Array, b: Float32Array): number => Math.max(...a.map((value, at) => Math.abs(value - b[at]!)));
-    expect(difference(one.losses, other.losses)).toBeLessThan(0.01);
-    expect(difference(one.parameters, other.parameters)).toBeLessThan(0.01);
+    // On average: Adam moves a parameter whose gradient is nearly nothing as far as any other, to either side.
+    const difference = (a: Float32Array, b: Float32Array): number =>
+      a.reduce((sum, value, at) => sum + Math.abs(value - b[at]!), 0) / a.length;
+    expect(difference(one.losses, other.losses)).toBeLessThan(0.005);
+    expect(difference(one.parameters, other.parameters)).toBeLessThan(0.001);
     expect(one.losses.at(-1)).toBeLessThan(one.losses[0]!);
   },
 );
