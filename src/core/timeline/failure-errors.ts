@@ -226,3 +226,8 @@ function faultError(record: FailureRecord, kernel: KernelFacts | undefined, wher
     `outside its bounds (0 to ${fault.limit - 1}), ${thread}.`;
   return new BoundsError('ERR_MILLRACE_BOUNDS', message, { array, ...fault }, facts);
 }
+
+/** The cause of an error, when it is no longer known. */
+export function forgottenCause(device: string): MillraceError {
+  return new MillraceError('ERR_MILLRACE_UPSTREAM', `An earlier operation on device ${device} failed.`);
+}

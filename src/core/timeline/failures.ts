@@ -8,13 +8,13 @@
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
-import { AbortError, type DeviceLostError, MillraceError } from '../base/errors.js';
+import { AbortError, type DeviceLostError, type MillraceError } from '../base/errors.js';
 import type { Hub } from '../base/observable.js';
 import type { OperationInfo } from '../base/snapshots.js';
 import { errorsChannel } from '../base/trace.js';
 import { READ_PER_TURN, reads, rejections, reports } from '../base/loop-turns.js';
 import type { FailurePage } from './failed-tickets.js';
-import { describeFailure, type KernelFacts } from './failure-errors.js';
+import { describeFailure, forgottenCause, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
 import type { Point, Timeline } from './timeline.js';
 import { type UnhandledFailure, UnhandledFailures } from './unhandled-failures.js';
@@ -68,6 +68,7 @@ interface Entry extends UnhandledFailure {
   /** The graph whose node failed. */
   readonly graph: FailingGraph | undefined;
   isHandled: boolean;
+  isToldDownstream?: boolean;
   end?: () => void;
   error: MillraceError | Promise<MillraceError> | undefined;
 }
@@ -238,6 +239,8 @@ export class FailureLog {
       rejections.spend(1);
       this.#markHandled(found.record.id);
       for (const id of [found.record.id, found.record.cause]) found.failureLog.#markHandled(id);
+      const cause = found.failureLog.#entries.get(found.record.cause);
+      if (cause !== undefined) cause.isToldDownstream = true;
     }
     operation.failure ??= failed?.[0] ?? (found && this.#describe(found, timeline.label, operation));
     return operation.failure;
@@ -278,12 +281,12 @@ export class FailureLog {
 
   #find(ticket: number, { page }: FailingOperation): Found | undefined {
     const record = page?.at(ticket);
-    return record && { record, failureLog: (record.cause === 0 ? undefined : this.#logOf(record.cause)) ?? this };
+    return record && { record, failureLog: this.#logOf(record.cause) ?? this };
   }
 
   /** The log of the device whose stream had the failure. Its streams may not have been read since. */
   #logOf(cause: number): FailureLog | undefined {
-    for (const failureLog of [this, ...[...logs].map((other) => other.deref())]) {
+    for (const failureLog of cause === 0 ? [] : [this, ...[...logs].map((other) => other.deref())]) {
       if (failureLog === undefined) continue;
       if (!failureLog.#entries.has(cause)) for (const timeline of failureLog.#timelines) failureLog.#noteUntil(timeline, cause);
       if (failureLog.#entries.has(cause)) return failureLog;
@@ -321,6 +324,9 @@ export class FailureLog {
 
   #reportEntry(entry: Entry): void {
     this.#keep(entry);
+    // An operation that told the cause may derive from this one.
+    const failureLog = this.#logOf(entry.record.cause);
+    if (failureLog !== undefined && failureLog.#entries.get(entry.record.cause)?.isToldDownstream === true) return;
     const error = this.#errorOf(entry);
     if (error instanceof Promise) this.#context.keepAlive(error.then((settled) => this.report(settled)));
     else this.report(error);
@@ -331,7 +337,7 @@ export class FailureLog {
     if (entry.error === undefined) {
       const { record, timeline } = entry;
       // The cause may be a failure of another device.
-      const failureLog = (record.cause === 0 ? undefined : this.#logOf(record.cause)) ?? this;
+      const failureLog = this.#logOf(record.cause) ?? this;
       entry.error = this.#describe({ record, failureLog }, timeline?.label ?? '', undefined);
     }
     if (this.#reported.delete(entry)) this.#reported.add(entry);
@@ -387,8 +393,4 @@ export function hasFailed({ failures, timeline, ticket, page }: FailingPart): bo
 /** One record of an operation, for messages. */
 function ofPart({ page }: FailingPart, { id, kind, label, bytes, stream, device }: FailingOperation): FailingOperation {
   return { id, kind, label, bytes, stream, device, page };
-}
-
-function forgottenCause(device: string): MillraceError {
-  return new MillraceError('ERR_MILLRACE_UPSTREAM', `An earlier operation on device ${device} failed.`);
 }

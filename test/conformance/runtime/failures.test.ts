@@ -220,6 +220,32 @@ defineChapter((target) => {
       subscription.unsubscribe();
     });
 
+    rule('S608', 'a failure whose consequence was read is not told again, by whatever stands between them', async () => {
+      const { device } = chapter;
+      const seen: MillraceError[] = [];
+      const subscription = device.errors$.subscribe((error) => void seen.push(error));
+      const streams = Array.from({ length: 4 }, () => device.createStream());
+      using v = device.ones(4);
+      using w = device.zeros(4);
+      using x = device.zeros(4);
+      using y = device.zeros(4);
+      using z = device.zeros(4);
+      streams[0]!.launch(shifted, { threads: 4 }, { x: v, y: w, by: 4 });
+      streams[1]!.copy(x, w);
+      streams[2]!.copy(y, x);
+      streams[3]!.copy(z, y);
+      expect(((await rejectionOf(z.read())) as Error).cause).toBeInstanceOf(BoundsError);
+      await device.synchronize();
+      // What nobody reads afterwards is told, of this device, in order: so nothing before it was.
+      using other = device.ones(4);
+      streams[3]!.launch(shifted, 4, { x: v, y: other, by: 4 });
+      await device.synchronize();
+      await eventually('the failure is seen', () => seen.length > 0);
+      expect(seen).toMatchObject([{ name: 'BoundsError', stream: streams[3]!.label }]);
+      subscription.unsubscribe();
+      await Promise.all(streams.map((stream) => stream.close()));
+    });
+
     rule('S608', 'without a subscriber it is one warning, and the process exits normally', async () => {
       const code = `import { f32, input, kernel, openDevice, output } from 'millrace';
         const shifted = kernel('shifted', { x: input(f32), y: output(f32) }, ({ x, y }, { i }) => { y[i] = x[i + 4]; });
