@@ -3,11 +3,13 @@
 //
 // Thread: owner.
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { performance } from '../../core/base/timers.js';
+import { performance, setTimeout } from '../../core/base/timers.js';
 import { every, isProof, Link, type Message, nonce, proof } from './link.js';
 
 /** How many times within the time-out a silent rank is asked. */
 const PINGS = 4;
+/** Connections before there is a store. */
+const MOST_WAITING = 1024;
 
 export interface HubOptions {
   /** The numbers of the ranks that may come. */
@@ -47,6 +49,7 @@ export class Door {
     server.unref();
     server.on('connection', (socket) => {
       if (this.#hub !== undefined) return this.#hub.greet(socket);
+      if (this.#waiting.size >= MOST_WAITING) return socket.destroy();
       this.#waiting.add(socket);
       // An error is the hub's; a socket that nobody takes just closes.
       socket.on('error', () => this.#waiting.delete(socket));
@@ -97,6 +100,11 @@ export class Hub {
   /** Lets a rank in that knows the secret. */
   greet(socket: Socket): void {
     const link = new Link(socket);
+    // Whoever connects keeps neither the process nor its place.
+    link.unref();
+    setTimeout(() => {
+      if (!link.isTrusted) link.destroy();
+    }, this.#opts.timeoutMs).unref();
     const own = nonce();
     link.send({ type: 'challenge', nonce: own, generation: this.#opts.generation });
     link.listener = (message) => {
@@ -148,7 +156,6 @@ export class Hub {
     if (kinds.has('cuda') && id === undefined) return this.#over([0], 'failed', 'NCCL is not there, or makes no id');
     this.#links.forEach((link, rank) => {
       link.onEnd = (why) => this.#gone(rank, why);
-      link.unref();
       link.listener = (message, bytes) => this.#hear(rank, message, bytes);
       link.send({ type: 'ready', rank, old, places: old.map((from) => this.#places.get(from)), id: id && Buffer.from(id).toString('hex') });
     });

@@ -26,7 +26,9 @@ export class JoinedCpu extends Joined {
   readonly #timeoutMs: number;
   /** Collectives of all ranks, and those with each other rank in each direction. */
   readonly #counts: Map<string, number> = new Map();
-  readonly #pending: Set<Promise<unknown>> = new Set();
+  /** Collectives that were submitted and have not been exchanged, and what to call when there are none. */
+  #pending = 0;
+  #emptied: (() => void) | undefined = undefined;
   #isClosed = false;
   readonly #leave = (device: Device): void => {
     if (device === this.device && this.member.error === undefined) this.member.abort();
@@ -49,8 +51,9 @@ export class JoinedCpu extends Joined {
     reading?.catch(() => undefined);
     const exchanged = stream.external(
       { writes: parts === undefined ? {} : { parts }, label: named.label ?? kind, timeoutMs: SLACK * this.#timeoutMs },
-      () => this.#kept(this.#exchange(joint, giving, reading, sources, parts)),
+      () => this.#exchange(joint, giving, reading, sources, parts).finally(() => this.#ended()),
     );
+    this.#pending++;
     if (parts === undefined) return { array: undefined, operations: [exchanged] };
     const array = joint.into ?? stream.empty(result!, dtype);
     if (!REDUCING.has(kind)) return { array, operations: [exchanged, stream.copy(array, parts.reshape(result!), named)] };
@@ -72,7 +75,12 @@ export class JoinedCpu extends Joined {
     if (this.#isClosed) return;
     this.#isClosed = true;
     onLeave.delete(this.#leave);
-    if (this.member.error === undefined) await Promise.all([...this.#pending].map((each) => each.catch(() => undefined)));
+    if (this.member.error === undefined && this.#pending > 0) {
+      await new Promise<void>((resolve) => {
+        this.#emptied = resolve;
+        this.member.onOver = () => resolve();
+      });
+    }
     this.member.close();
     await this.#arriving.close().catch(() => undefined);
   }
@@ -84,11 +92,8 @@ export class JoinedCpu extends Joined {
     return new JoinedCpu(this.device, member, this.#timeoutMs);
   }
 
-  #kept<R>(promise: Promise<R>): Promise<R> {
-    this.#pending.add(promise);
-    const drop = (): void => void this.#pending.delete(promise);
-    promise.then(drop, drop);
-    return promise;
+  #ended(): void {
+    if (--this.#pending === 0) this.#emptied?.();
   }
 
   async #exchange(

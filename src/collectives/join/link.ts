@@ -48,6 +48,10 @@ export class Link {
     this.#deliver();
   }
 
+  get isTrusted(): boolean {
+    return this.#isKnown;
+  }
+
   /** The other side knows the secret: longer messages are read. */
   trust(): void {
     this.#isKnown = true;

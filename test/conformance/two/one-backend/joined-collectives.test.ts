@@ -1,5 +1,5 @@
 // Chapter 15: ranks that join by a store, here of one process. test/process/joined.test.ts has several.
-import { createServer, type AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { BoundsError, CollectiveError, f32, inout, kernel, type DeviceArray, type DType } from 'millrace';
 import { joinCommunicator, type JoinedCommunicator } from 'millrace/collectives';
@@ -18,6 +18,21 @@ function freePort(): Promise<number> {
       server.close(() => resolve(port));
     });
   });
+}
+
+/** Whether the store ends the connection on these bytes. */
+async function hangsUp(port: number, bytes: Buffer): Promise<boolean> {
+  while (true) {
+    const socket = connect({ host: '127.0.0.1', port });
+    const isOpen = await new Promise<boolean>((resolve) => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)));
+    if (!isOpen) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      continue;
+    }
+    socket.write(bytes);
+    socket.resume();
+    return await new Promise((resolve) => socket.once('close', () => resolve(true)));
+  }
 }
 
 defineChapter((target) => {
@@ -165,6 +180,31 @@ defineChapter((target) => {
       expect(await read(sums)).toEqual([[3], [3]]);
       await Promise.all(next.map((rank) => rank.close()));
       expect(thrownBy(() => next[0]!.barrier())).toMatchObject({ reason: 'closed' });
+    });
+
+    rule('S1334', 'strangers that connect to the store are shut out, and the ranks join', async () => {
+      const store = { host: '127.0.0.1', port: await freePort() };
+      const first = joinCommunicator({ device: chapter.device, rank: 0, size: 2, store, secret: 'known' });
+      const long = Buffer.alloc(12);
+      long.writeUInt32LE(2 ** 31, 0);
+      const text = (value: string): Buffer => {
+        const prefix = Buffer.alloc(12);
+        prefix.writeUInt32LE(value.length, 0);
+        return Buffer.concat([prefix, Buffer.from(value)]);
+      };
+      const strange = [
+        long,
+        Buffer.alloc(4000, 0x5a),
+        text('{'),
+        text('null'),
+        text('{"type":"part"}'),
+        text('{"type":"hello","rank":1,"proof":"x"}'),
+      ];
+      for (const bytes of strange) expect(await hangsUp(store.port, bytes)).toBe(true);
+      const second = joinCommunicator({ device: chapter.other, rank: 1, size: 2, store, secret: 'known' });
+      const group = await Promise.all([first, second]);
+      expect(group.map(({ size }) => size)).toEqual([2, 2]);
+      await Promise.all(group.map((rank) => rank.close()));
     });
 
     rule('S1332', 'an operand that failed fails the collective on all ranks', async () => {
