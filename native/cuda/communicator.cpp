@@ -84,44 +84,48 @@ Status Communicator::Join(std::span<const Member> members, uint32_t size, const 
     MR_TRY(context.status());
     ranks_.push_back({.context = std::move(context).value(), .rank = rank});
   }
+  // Where none is current, the library would make the context of device 0.
+  const ContextScope scope(ranks_.front().context->handle());
+  MR_TRY(ranks_.front().context->Check(scope.code(), "making the context current"));
   const NcclTable& nccl = library_.functions;
-  const auto told = [&](NcclCode code) {
-    const char* const said =
-        code == ncclSuccess || nccl.ncclGetLastError == nullptr ? nullptr : nccl.ncclGetLastError(nullptr);
-    if (said != nullptr) detail = said;
-    return NcclFailure(code);
-  };
   NcclUniqueId own;
-  if (id == nullptr) MR_TRY(told(nccl.ncclGetUniqueId(&own)));
-  // In one group: each rank waits for the others.
-  MR_TRY(told(nccl.ncclGroupStart()));
-  NcclCode code = ncclSuccess;
-  for (Rank& rank : ranks_) {
-    const ContextScope scope(rank.context->handle());
-    MR_TRY(rank.context->Check(scope.code(), "making the context current"));
-    if (code == ncclSuccess)
-      code = nccl.ncclCommInitRank(&rank.comm, static_cast<int>(size), id == nullptr ? own : *id,
-                                   static_cast<int>(rank.rank));
+  NcclCode code = id == nullptr ? nccl.ncclGetUniqueId(&own) : ncclSuccess;
+  Status ready;
+  if (code == ncclSuccess) {
+    const NcclSettings settings;
+    // In one group: each rank waits for the others.
+    code = nccl.ncclGroupStart();
+    for (Rank& rank : ranks_) {
+      const ContextScope current(rank.context->handle());
+      if (ready.ok()) ready = rank.context->Check(current.code(), "making the context current");
+      if (ready.ok() && code == ncclSuccess)
+        code = nccl.ncclCommInitRank(&rank.comm, static_cast<int>(size), id == nullptr ? own : *id,
+                                     static_cast<int>(rank.rank));
+    }
+    const NcclCode ended = nccl.ncclGroupEnd();
+    if (code == ncclSuccess) code = ended;
+    code = Settle(code);
   }
-  const NcclCode ended = nccl.ncclGroupEnd();
-  if (code == ncclSuccess) code = ended;
-  if (code != ncclSuccess && code != ncclInProgress) {
-    const Status failed = told(code);
-    Leave(true);
-    return failed;
+  if (code != ncclSuccess && ready.ok()) {
+    if (nccl.ncclGetLastError != nullptr) detail = nccl.ncclGetLastError(nullptr);
+    ready = NcclFailure(code);
   }
-  for (const Rank& rank : ranks_) MR_TRY(told(Settle(code, rank.comm)));
-  return {};
+  if (!ready.ok()) Leave(true);
+  return ready;
 }
 
 /// With NCCL_COMM_BLOCKING=0 in the environment, calls return before they have ended.
-NcclCode Communicator::Settle(NcclCode code, NcclComm comm) {
-  while (code == ncclInProgress) {
-    const NcclCode asked = library_.functions.ncclCommGetAsyncError(comm, &code);
-    if (asked != ncclSuccess) return asked;
-    if (code == ncclInProgress) std::this_thread::sleep_for(std::chrono::microseconds(50));
+NcclCode Communicator::Settle(NcclCode code) {
+  if (code != ncclInProgress) return code;
+  for (const Rank& rank : ranks_) {
+    for (code = ncclInProgress; code == ncclInProgress;) {
+      const NcclCode asked = library_.functions.ncclCommGetAsyncError(rank.comm, &code);
+      if (asked != ncclSuccess) return asked;
+      if (code == ncclInProgress) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    if (code != ncclSuccess) return code;
   }
-  return code;
+  return ncclSuccess;
 }
 
 Status Communicator::MakeStreams() {
@@ -178,7 +182,8 @@ void Communicator::Close() {
   }
   auto none = Fault::kNone;
   fault_.compare_exchange_strong(none, Fault::kClosed, std::memory_order_acq_rel);
-  Leave(false);
+  // The watching thread may be about to abort ranks that wait for a lost one.
+  Leave(fault() != Fault::kClosed);
   const std::lock_guard lock(watch_mutex_);
   is_over_ = true;
   watch_.notify_all();
@@ -186,7 +191,7 @@ void Communicator::Close() {
 
 void Communicator::Leave(bool aborts) {
   std::unique_lock lock(calls_, kMostCall);
-  if (std::exchange(has_left_, true)) return;
+  if (has_left_.exchange(true)) return;
   const NcclTable& nccl = library_.functions;
   for (Rank& rank : ranks_) {
     if (rank.comm == nullptr) continue;
@@ -253,10 +258,12 @@ bool Communicator::HasEnded(const Flight& flight) {
 }
 
 void Communicator::Retire() {
-  while (!flights_.empty() && HasEnded(flights_.front())) {
-    free_.emplace_back(flights_.front().home, flights_.front().event);
-    flights_.pop_front();
-  }
+  // Not in their order: launches on streams of different devices need not wait for each other.
+  std::erase_if(flights_, [&](const Flight& flight) {
+    if (!HasEnded(flight)) return false;
+    free_.emplace_back(flight.home, flight.event);
+    return true;
+  });
 }
 
 }  // namespace millrace::cuda

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,9 +82,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   explicit Communicator(const NcclLibrary& library) : library_(library) {}
   Status Join(std::span<const Member> members, uint32_t size, const NcclUniqueId* id, std::string& detail);
   Status MakeStreams();
-  NcclCode Settle(NcclCode code, NcclComm comm);
-  Result<NcclCode> Submit(const hal::CollectivePlan& plan, const Rank& home, CUstream stream,
-                          std::span<void* const> params);
+  NcclCode Settle(NcclCode code);
+  /// Why the library or another device stopped it. A failure of the driver, or of the home device, is a Status.
+  Result<CommunicatorFault> Submit(const hal::CollectivePlan& plan, const Rank& home, CUstream stream,
+                                   std::span<void* const> params);
   NcclCode Enqueue(const hal::CollectivePlan& plan, const Rank& rank, const Arrays& arrays, CUstream stream);
   void Watch();
   void NoteCode(NcclCode code) {
@@ -110,14 +110,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::timed_mutex calls_;  // The library takes one call at a time for its ranks.
 
   std::mutex flights_mutex_;
-  std::deque<Flight> flights_;                         // Guarded by flights_mutex_.
+  std::vector<Flight> flights_;                        // Guarded by flights_mutex_.
   std::vector<std::pair<const Rank*, CUevent>> free_;  // The same: events, each of the device of a rank.
 
   std::mutex watch_mutex_;
   std::condition_variable watch_;
-  bool is_over_ = false;      // Guarded by watch_mutex_.
-  bool is_aborting_ = false;  // The same.
-  bool has_left_ = false;     // The library has no ranks any more. Guarded by calls_.
+  bool is_over_ = false;               // Guarded by watch_mutex_.
+  bool is_aborting_ = false;           // The same.
+  std::atomic<bool> has_left_{false};  // The library has no ranks any more.
 };
 
 /// kState if there is no such communicator, or it has no rank on this device. Thread: control.

@@ -1,12 +1,13 @@
 // One collective: what NCCL is called for, and how the streams of its ranks are joined.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "cuda/communicator.h"
 #include "cuda/context_scope.h"
+#include "cuda/copies_through_host.h"
 
 namespace millrace::cuda {
 
@@ -14,6 +15,7 @@ namespace {
 
 using hal::CollectiveKind;
 using hal::CollectivePlan;
+using Fault = CommunicatorFault;
 
 /// By ncclDataType_t.
 constexpr std::array<size_t, 10> kBytesOf = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
@@ -80,29 +82,30 @@ Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstr
                           std::span<void* const> params) {
   const auto at = std::ranges::find_if(ranks_, [&](const Rank& rank) { return rank.context.get() == &home; });
   if (at == ranks_.end() || params.size() < 3) return kNoRank;
-  const std::lock_guard calling(calls_);
-  Flight* flight = nullptr;
+  const Flight next{
+      .home = &*at,
+      .slot = ValueAt<protocol::FaultSlot*>(params, params.size() - 2),
+      .word = ValueAt<uint32_t*>(params, params.size() - 1),
+  };
+  // Not while the library leaves: that may wait for work of the device whose thread this is.
+  std::unique_lock calling(calls_, std::defer_lock);
+  while (fault() == Fault::kNone && !calling.try_lock_for(std::chrono::milliseconds(1))) {
+  }
   {
     const std::lock_guard lock(flights_mutex_);
-    const Flight next{
-        .home = &*at,
-        .slot = ValueAt<protocol::FaultSlot*>(params, params.size() - 2),
-        .word = ValueAt<uint32_t*>(params, params.size() - 1),
-    };
-    if (const CommunicatorFault why = fault(); why != CommunicatorFault::kNone) {
+    if (const Fault why = fault(); why != Fault::kNone) {
       Report(next, why);
       return {};
     }
     Retire();
-    flight = &flights_.emplace_back(next);
+    flights_.push_back(next);
   }
   CUevent event = nullptr;
-  Result<NcclCode> submitted = Submit(plan, *at, stream, params.first(params.size() - 2));
+  Result<Fault> submitted = Submit(plan, *at, stream, params.first(params.size() - 2));
   Status status = submitted.status();
   const std::lock_guard lock(flights_mutex_);
-  if (submitted.ok() && submitted.value() != ncclSuccess) {
-    NoteCode(submitted.value());
-    Report(*flight, CommunicatorFault::kFailed);
+  if (submitted.ok() && submitted.value() != Fault::kNone) {
+    Report(flights_.back(), submitted.value());
     flights_.pop_back();
     Abort();
     return {};
@@ -119,7 +122,7 @@ Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstr
   }
   if (status.ok()) status = at->context->Check(Cuda().cuEventRecord(event, stream), "recording an event");
   if (status.ok()) {
-    flight->event = event;
+    flights_.back().event = event;
     return status;
   }
   if (event != nullptr) free_.emplace_back(&*at, event);
@@ -129,33 +132,39 @@ Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstr
   return status;
 }
 
-Result<NcclCode> Communicator::Submit(const CollectivePlan& plan, const Rank& home, CUstream stream,
-                                      std::span<void* const> params) {
+Result<Fault> Communicator::Submit(const CollectivePlan& plan, const Rank& home, CUstream stream,
+                                   std::span<void* const> params) {
   MR_CHECK(plan.arrays.size() == ranks_.size());
   std::vector<Arrays> arrays(ranks_.size());
+  std::vector<const Rank*> others;
+  SubmittingElsewhere submitting;
   for (size_t n = 0; n < ranks_.size(); ++n) {
     const auto address = [&](uint32_t param) {
       return param < params.size() ? ValueAt<std::byte*>(params, param) : nullptr;
     };
     arrays[n] = {address(plan.arrays[n].from), address(plan.arrays[n].to),
-                 static_cast<size_t>(ValueAt<int>(params, 0))};
+                 static_cast<size_t>(ValueAt<uint64_t>(params, 0))};
+    if (&ranks_[n] == &home) continue;
+    submitting.Hold(*ranks_[n].context);
+    if (!arrays[n].AreNone()) others.push_back(&ranks_[n]);
   }
-  const auto others = [&](auto&& run) -> Status {
-    for (size_t n = 0; n < ranks_.size(); ++n) {
-      const Rank& rank = ranks_[n];
-      if (&rank == &home || arrays[n].AreNone()) continue;
-      const ContextScope scope(rank.context->handle());
-      MR_TRY(rank.context->Check(scope.code(), "making the context current"));
-      MR_TRY(rank.context->Check(run(rank), "joining the streams of a collective"));
-    }
-    return {};
+  const auto check = [&](CUresult code, const Rank& rank) {
+    return CheckAmong(*home.context, {rank.context.get()}, code, "joining the streams of a collective");
   };
-  SubmittingElsewhere submitting;
-  for (const Rank& rank : ranks_)
-    if (&rank != &home) submitting.Hold(*rank.context);
-  if (ranks_.size() > 1)
-    MR_TRY(home.context->Check(Cuda().cuEventRecord(home.before, stream), "joining the streams of a collective"));
-  MR_TRY(others([&](const Rank& rank) { return Cuda().cuStreamWaitEvent(rank.stream, home.before, 0); }));
+  const auto on = [&](const Rank& rank, auto&& call) {
+    const ContextScope scope(rank.context->handle());
+    return check(scope.code() == CUDA_SUCCESS ? call() : scope.code(), rank);
+  };
+  const auto lost_or = [](const Status& status) -> Result<Fault> {
+    if (status.code() == StatusCode::kUpstream) return Fault::kLost;
+    return status;
+  };
+  if (!others.empty()) {
+    Status ready = check(Cuda().cuEventRecord(home.before, stream), home);
+    for (const Rank* const rank : others)
+      if (ready.ok()) ready = on(*rank, [&] { return Cuda().cuStreamWaitEvent(rank->stream, home.before, 0); });
+    if (!ready.ok()) return lost_or(ready);
+  }
   const NcclTable& nccl = library_.functions;
   NcclCode code = nccl.ncclGroupStart();
   for (size_t n = 0; n < ranks_.size() && code == ncclSuccess; ++n) {
@@ -164,26 +173,21 @@ Result<NcclCode> Communicator::Submit(const CollectivePlan& plan, const Rank& ho
   }
   const NcclCode ended = nccl.ncclGroupEnd();
   if (code == ncclSuccess) code = ended;
-  if (code == ncclInProgress) {
-    code = ncclSuccess;
-    for (const Rank& rank : ranks_)
-      if (code == ncclSuccess) code = Settle(ncclInProgress, rank.comm);
+  // A group that fails leaves the context of another device current.
+  Status joined = home.context->Check(Cuda().cuCtxSetCurrent(home.context->handle()), "making the context current");
+  code = Settle(code);
+  // Also after a failure: the library may have begun on some devices, whose arrays are in use until the abort.
+  for (const Rank* const rank : others) {
+    Status own = on(*rank, [&] { return Cuda().cuEventRecord(rank->after, rank->stream); });
+    if (own.ok()) own = check(Cuda().cuStreamWaitEvent(stream, rank->after, 0), *rank);
+    if (joined.ok()) joined = own;
   }
-  if (code != ncclSuccess) {
-    // The library hides a lost device behind a code of its own.
-    for (const Rank& rank : ranks_) {
-      const ContextScope scope(rank.context->handle());
-      if (scope.code() == CUDA_SUCCESS) MR_TRY(rank.context->Ask());
-    }
-    return code;
-  }
-  MR_TRY(others([&](const Rank& rank) { return Cuda().cuEventRecord(rank.after, rank.stream); }));
-  for (size_t n = 0; n < ranks_.size(); ++n) {
-    if (&ranks_[n] == &home || arrays[n].AreNone()) continue;
-    MR_TRY(home.context->Check(Cuda().cuStreamWaitEvent(stream, ranks_[n].after, 0),
-                               "joining the streams of a collective"));
-  }
-  return ncclSuccess;
+  if (code == ncclSuccess) return joined.ok() ? Fault::kNone : lost_or(joined);
+  NoteCode(code);
+  // The library hides a lost device behind a code of its own.
+  MR_TRY(home.context->Ask());
+  const bool is_lost = std::ranges::any_of(others, [](const Rank* rank) { return !rank->context->Ask().ok(); });
+  return is_lost ? Fault::kLost : Fault::kFailed;
 }
 
 NcclCode Communicator::Enqueue(const CollectivePlan& plan, const Rank& rank, const Arrays& arrays, CUstream stream) {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,13 +23,24 @@ std::string VersionText(int version) {
          std::to_string(version % 100);
 }
 
-/// What the library reads when it makes its first communicator, unless the user has decided.
-void Configure() {
-  constexpr int kKeepTheUsers = 0;
-  // Multicast of the links' switches: its setup was seen to fail where the system does not permit it.
-  setenv("NCCL_NVLS_ENABLE", "0", kKeepTheUsers);
-  // Otherwise the first call of each algorithm would connect the ranks, which blocks the thread of a channel.
-  setenv("NCCL_RUNTIME_CONNECT", "0", kKeepTheUsers);
+constexpr int kSettings = 2;
+constexpr const char* kSettingNames[kSettings] = {
+    // Multicast of the links' switches: its setup was seen to fail where the system does not permit it.
+    "NCCL_NVLS_ENABLE",
+    // Otherwise the first call of each algorithm would connect the ranks, which blocks the thread of a channel.
+    "NCCL_RUNTIME_CONNECT",
+};
+
+struct Settings {
+  std::mutex mutex;
+  int users = 0;
+  bool are_own[kSettings] = {};
+};
+
+/// Never destroyed: threads may outlive static objects.
+Settings& AllSettings() {
+  static auto& settings = *new Settings;
+  return settings;
 }
 
 std::optional<NcclLibrary> TryOpenNccl(const std::string& path) {
@@ -57,13 +69,30 @@ std::optional<NcclLibrary> TryOpenNccl(const std::string& path) {
 
 const NcclLibrary* OpenNccl() {
   static const std::optional<NcclLibrary> library = []() -> std::optional<NcclLibrary> {
-    Configure();
     for (const std::string& path : LibraryCandidates(kVariable, kStem, kNewest)) {
       if (std::optional<NcclLibrary> opened = TryOpenNccl(path)) return opened;
     }
     return std::nullopt;
   }();
   return library ? &*library : nullptr;
+}
+
+NcclSettings::NcclSettings() {
+  Settings& settings = AllSettings();
+  const std::lock_guard lock(settings.mutex);
+  if (settings.users++ > 0) return;
+  for (int n = 0; n < kSettings; ++n) {
+    settings.are_own[n] = std::getenv(kSettingNames[n]) == nullptr;
+    if (settings.are_own[n]) setenv(kSettingNames[n], "0", 0);
+  }
+}
+
+NcclSettings::~NcclSettings() {
+  Settings& settings = AllSettings();
+  const std::lock_guard lock(settings.mutex);
+  if (--settings.users > 0) return;
+  for (int n = 0; n < kSettings; ++n)
+    if (settings.are_own[n]) unsetenv(kSettingNames[n]);
 }
 
 Status NcclFailure(NcclCode code) {

@@ -32,7 +32,7 @@ struct NcclTable {
 #define MR_NCCL(name, params) NcclCode(*name) params = nullptr;
 #include "cuda/nccl_functions.def"
 #undef MR_NCCL
-  /// What the library says of the last failure of this thread; null in versions before 2.13.
+  /// What the library says of the last failure of the process; null in versions before 2.13.
   const char* (*ncclGetLastError)(NcclComm comm) = nullptr;
 };
 
@@ -43,6 +43,16 @@ struct NcclLibrary {
 
 /// Null when there is none. If MILLRACE_NCCL names one, no other is searched for.
 const NcclLibrary* OpenNccl();
+
+/// While one exists, the environment has what the library has to read when ranks join, unless the user has decided. Not
+/// longer, because child processes get it. Thread: any.
+class NcclSettings {
+ public:
+  NcclSettings();
+  ~NcclSettings();
+  NcclSettings(const NcclSettings&) = delete;
+  NcclSettings& operator=(const NcclSettings&) = delete;
+};
 
 /// The failure of one of its calls, by the name of its code.
 Status NcclFailure(NcclCode code);

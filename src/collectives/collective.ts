@@ -11,7 +11,7 @@ export function order(streams: readonly Stream[]): readonly Operation[] {
   const [first, ...others] = streams as [Stream, ...Stream[]];
   let last: Operation | undefined;
   for (const other of others) last = first.waitStream(other);
-  return [last!, ...others.map((other) => other.waitStream(first))];
+  return [last ?? first.waitStream(first), ...others.map((other) => other.waitStream(first))];
 }
 
 /** `operations`: those of each rank. A wait does not fail, so the others tell how the collective ended. */

@@ -11,8 +11,8 @@ import type { Communicator } from './types.js';
 
 /**
  * Joins the open devices of this thread, one for each rank, to a communicator: `ncclCommInitAll`, `nccl4py`'s `Communicator.init_all`. GPUs are
- * joined by NCCL, on threads of their own; CPU devices by copies, as a reference for tests. Rejects with ArgumentError for less than two devices and
- * for one that is there twice, StateError for a closed one, UnsupportedError for devices of several backends and for one in a process of its own,
+ * joined by NCCL, on threads of their own; CPU devices by copies, as a reference for tests. One device is a communicator too, so that a program
+ * runs unchanged on a machine that has one. Rejects with ArgumentError for no device and for one that is there twice, StateError for a closed one, UnsupportedError for devices of several backends and for one in a process of its own,
  * UnavailableError if NCCL is not installed, and CollectiveError with what NCCL answers.
  * @example
  * const group = await openCommunicator(['cuda:0', 'cuda:1']);
@@ -20,8 +20,8 @@ import type { Communicator } from './types.js';
  */
 export async function openCommunicator(devices: readonly DeviceLike[]): Promise<Communicator> {
   if (arguments.length > 1) refuseSurplus('openCommunicator', arguments, 1);
-  if (!Array.isArray(devices) || devices.length < 2)
-    throw badArgument('devices', devices, `The devices (${show(devices)}) are not a list of at least two.`, 2);
+  if (!Array.isArray(devices) || devices.length === 0)
+    throw badArgument('devices', devices, `The devices (${show(devices)}) are not a list of at least one.`, 1);
   const list = (devices as readonly unknown[]).map((device) => checkOpenDevice('devices', device));
   const twice = list.find(({ info }, at) => list.findIndex((other) => other.info.id === info.id) < at);
   if (twice !== undefined)

@@ -83,9 +83,10 @@ export class NcclCalls {
 
   async #close(): Promise<void> {
     onLeave.delete(this.#leave);
-    // Of a lost device nothing ends any more.
-    const ended = Promise.all(Array.from(this.#ends, (event) => event.done.catch(() => undefined)));
-    if (this.#devices.every(({ core }) => core.lostError === undefined) && !(await endsWithin(ended, CLOSING_MS))) this.abort();
+    // Of a lost device nothing ends any more, and who asks for the ends counts as told of the loss.
+    const isLost = this.#devices.some(({ core }) => core.lostError !== undefined);
+    if (!isLost && !(await endsWithin(Promise.all(Array.from(this.#ends, (event) => event.done.catch(() => undefined))), CLOSING_MS)))
+      this.abort();
     await this.#calls.close(this.#number);
   }
 
@@ -184,7 +185,10 @@ export class NcclCalls {
   #waitForLatest(main: Stream, taking: readonly Stream[]): void {
     for (const { device } of taking) {
       const last = latest.get(device.core);
-      if (last !== undefined && last.stream !== main) main.waitEvent(last.event);
+      if (last === undefined || last.stream === main) continue;
+      // Its communicator is aborted, and a wait for a lost device would poison the stream.
+      if (last.stream.device.core.isGone) latest.delete(device.core);
+      else main.waitEvent(last.event);
     }
   }
 

@@ -1,5 +1,5 @@
 // Calls of NCCL as kernels, whose launches the runtime orders, tracks and fails as any other's (decision 0069).
-import { DTYPES, type DType, i32, scalarOf } from '../core/elements/dtype.js';
+import { DTYPES, type DType, scalarOf, u64 } from '../core/elements/dtype.js';
 import { inout, input, type Kernel, MADE, output, type Param } from '../core/kernels/kernel.js';
 import type { Reduction } from './types.js';
 
@@ -37,7 +37,7 @@ export const toOf = (rank: number): string => `to${rank}`;
 /** The kernel in whose place the library is called: no kernel is built where it is not there. `communicator`: its number. */
 export function ncclKernel(communicator: number, { kind, dtype, op, root, peer, parts }: Facts): Kernel {
   const type = TYPES.includes(dtype) ? dtype : MOVED[DTYPES[dtype].byteSize]!;
-  const params: Record<string, Param> = { count: i32 };
+  const params: Record<string, Param> = { count: u64 };
   const places: number[] = [];
   const scalar = scalarOf(dtype);
   let next = 0;

@@ -35,7 +35,7 @@ export interface Collective<D extends DType = DType> {
 }
 
 /**
- * Devices that compute together, one for each rank: NCCL's communicators of one process (`ncclCommInitAll`), `torch.cuda.nccl`. Each method takes an
+ * Devices that compute together, one for each rank, of which there may be one alone: NCCL's communicators of one process (`ncclCommInitAll`), `torch.cuda.nccl`. Each method takes an
  * array of every rank, by rank, of one dtype and shape, and throws ArgumentError for others, before anything is submitted, and CollectiveError once the
  * communicator does not work any more. Every rank has the same bits. CPU devices add in the order of the ranks, f16 and bf16 in f32; NCCL in an order
  * and a type of its own, and it does not reduce i16 and u16.

@@ -1,9 +1,18 @@
 // Communicators of GPUs whose ranks fail: a fake NCCL waits, fails or reports a failure as it is asked to.
+import { rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { CollectiveError, type Device, type DeviceArray, openDevice } from 'millrace';
 import { openCommunicator } from 'millrace/collectives';
 import { isSettled, rejectionOf, thrownBy } from '../support/wait.js';
+
+const control = path.join(os.tmpdir(), `millrace-collectives-${process.pid}`);
+writeFileSync(control, '');
+process.env['MILLRACE_FAKE_CUDA_FAIL'] = `@${control}`;
+process.env['MILLRACE_FAKE_CUDA_DEVICES'] = '6';
+afterAll(() => rmSync(control));
 
 const ask = (what: string): void => void (process.env['MILLRACE_FAKE_NCCL'] = what);
 /** A failed rank is known on the others within 20 ms and what the library takes; more on a busy machine. */
@@ -13,8 +22,12 @@ const skipped = FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : '';
 describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, () => {
   afterEach(() => delete process.env['MILLRACE_FAKE_NCCL']);
 
-  async function withTwo(body: (devices: readonly Device[], x: readonly DeviceArray<'f32'>[]) => Promise<void>): Promise<void> {
-    const devices = [await openDevice('cuda:0'), await openDevice('cuda:1')];
+  /** `first`: a device that is lost for the process takes no part in another test. */
+  async function withTwo(
+    body: (devices: readonly Device[], x: readonly DeviceArray<'f32'>[]) => Promise<void>,
+    first: 0 | 2 | 4 = 0,
+  ): Promise<void> {
+    const devices = [await openDevice(`cuda:${first}`), await openDevice(`cuda:${(first + 1) as 1 | 3 | 5}`)];
     await body(
       devices,
       devices.map((device, rank) => device.from([rank + 1])),
@@ -72,6 +85,61 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       expect(error).toBeInstanceOf(CollectiveError);
       expect(error.message).toContain('ncclInvalidUsage');
       await group.close();
+      ask('');
+      expect(await devices[0]!.ones(1).read()).toEqual(Float32Array.of(1));
+      await using next = await openCommunicator(devices);
+      expect(await next.allReduce(x).arrays[0]!.read()).toEqual(Float32Array.of(3));
+    }));
+
+  test('S1329 a call that NCCL begins on one rank alone ends when that has ended', () =>
+    withTwo(async (devices, x) => {
+      const slowMs = 400;
+      const group = await openCommunicator(devices);
+      ask(`half:5,slow:${slowMs}`);
+      const startMs = performance.now();
+      expect(await rejectionOf(group.reduce(x, { root: 1 }).done)).toBeInstanceOf(CollectiveError);
+      expect(performance.now() - startMs).toBeGreaterThan(slowMs - 10);
+      await group.close();
+      expect(await devices[1]!.ones(1).read()).toEqual(Float32Array.of(1));
+    }));
+
+  test('S1329 a device that a call finds lost is not that of the call', () =>
+    withTwo(async (devices, x) => {
+      const group = await openCommunicator(devices);
+      await group.allReduce(x).done;
+      writeFileSync(control, 'cuStreamWaitEvent:1:700');
+      const error = await rejectionOf(group.allReduce(x).done);
+      writeFileSync(control, '');
+      expect(error).toMatchObject({ reason: 'lost' });
+      expect(await devices[0]!.ones(1).read()).toEqual(Float32Array.of(1));
+      expect(devices[0]!.state).toBe('open');
+      await group.close();
+    }, 4));
+
+  test('S1329 collectives of survivors do not wait for those of a lost device', () =>
+    withTwo(async (devices) => {
+      const third = await openDevice('cuda:1');
+      const survivors = [devices[1]!, third];
+      ask('stuck:1');
+      const group = await openCommunicator(devices);
+      const ended = rejectionOf(group.allReduce(devices.map((device) => device.ones(1))).done);
+      writeFileSync(control, 'cuMemcpyAsync:1:700');
+      expect(await rejectionOf(devices[0]!.ones(1).read())).toMatchObject({ device: 'cuda:2' });
+      writeFileSync(control, '');
+      await ended;
+      ask('');
+      const streams = survivors.map((device) => device.createStream({ ordering: 'explicit' }));
+      const x = streams.map((stream) => stream.ones(1));
+      await using next = await openCommunicator(survivors);
+      expect(await next.allReduce(x, { streams }).arrays[1]!.read()).toEqual(Float32Array.of(2));
+      await third.close();
+    }, 2));
+
+  test('S1330 the environment is as it was when a communicator is open', () =>
+    withTwo(async (devices) => {
+      await using group = await openCommunicator(devices);
+      expect(group.size).toBe(2);
+      expect(Object.keys(process.env).filter((name) => name.startsWith('NCCL_'))).toEqual([]);
     }));
 
   test('S1330 what NCCL says of a communicator that does not open', () =>

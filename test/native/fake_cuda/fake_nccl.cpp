@@ -3,7 +3,9 @@
 // if one does not come.
 //
 //   MILLRACE_FAKE_NCCL=...              one of these, or several:
-//   init:3, call:5   the call that fails, and its code
+//   init:3, call:5   the call that fails, and its code; that of a collective leaves the last rank's context current
+//   half:5           the same, after the first rank's part was enqueued
+//   slow:300         ncclCommAbort takes so many ms before anything ends
 //   async:6         what ncclCommGetAsyncError answers once a collective waits
 //   stuck:2         the part of the last rank in the second collective is not enqueued
 //
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +25,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cuda/driver.h"
@@ -270,7 +274,13 @@ int RanksOf(const World& world, const std::vector<Part>& parts) {
 NcclCode Flush() {
   std::vector<Queued> all = std::move(queued);
   queued.clear();
-  if (const NcclCode code = all.empty() ? ncclSuccess : Injected("call"); code != ncclSuccess) return code;
+  const CUcontext last = all.empty() ? nullptr : all.back().comm->context;
+  const NcclCode half = all.empty() ? ncclSuccess : Injected("half");
+  const auto refuse = [&](NcclCode code) {
+    cuCtxSetCurrent(last);
+    return code;
+  };
+  if (const NcclCode code = all.empty() ? ncclSuccess : Injected("call"); code != ncclSuccess) return refuse(code);
   for (size_t n = 0; n < all.size(); ++n) {
     ncclComm* const comm = all[n].comm;
     if (comm == nullptr) continue;
@@ -302,6 +312,7 @@ NcclCode Flush() {
     const CUresult pushed = fakeCudaPush(stream, "nccl", run, drop, waiting);
     cuCtxPopCurrent(&before);
     if (pushed != CUDA_SUCCESS) return ncclUnhandledCudaError;
+    if (half != ncclSuccess) return refuse(half);
   }
   return ncclSuccess;
 }
@@ -342,6 +353,10 @@ NcclCode ncclCommInitRank(NcclComm* made, int size, NcclUniqueId id, int rank) {
     return code;
   }
   if (rank < 0 || rank >= size) return ncclInvalidArgument;
+  if (std::getenv("NCCL_RUNTIME_CONNECT") == nullptr) {
+    last_error = "the first collective would connect the ranks";
+    return ncclInvalidUsage;
+  }
   const std::lock_guard lock(JoiningMutex());
   const std::string key(reinterpret_cast<const char*>(&id), sizeof(id));
   std::shared_ptr<World>& world = Joining()[key];
@@ -359,6 +374,7 @@ NcclCode ncclCommDestroy(NcclComm comm) {
 }
 
 NcclCode ncclCommAbort(NcclComm comm) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(Asked("slow")));
   {
     const std::lock_guard lock(comm->world->mutex);
     comm->world->aborted.insert(comm->rank);
@@ -381,6 +397,11 @@ NcclCode ncclGroupStart() {
 
 NcclCode ncclGroupEnd() {
   if (depth == 0) return ncclInvalidUsage;
+  CUcontext current = nullptr;
+  if (cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) {
+    last_error = "no context is current: that of device 0 would be made";
+    return ncclInvalidUsage;
+  }
   return --depth == 0 ? Flush() : ncclSuccess;
 }
 

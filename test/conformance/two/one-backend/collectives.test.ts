@@ -105,6 +105,20 @@ defineChapter((target) => {
       ]);
     });
 
+    rule('S1321', 'one device alone', async () => {
+      await using one = await openCommunicator([chapter.other]);
+      const x = [chapter.other.from([1, 2], { shape: [1, 2] })];
+      const row = one.reduceScatter(x, { op: 'max' });
+      const all = [one.allReduce(x, { op: 'mean' }), one.reduce(x), one.broadcast(x[0]!), one.allGather(x), one.allToAll(x), row];
+      const same = [[1, 2]];
+      for (const { arrays } of all) expect(await read(arrays)).toEqual(same);
+      const into = chapter.other.zeros([1, 2]);
+      await one.send(x[0]!, into).done;
+      expect(await read([into])).toEqual(same);
+      await one.barrier().done;
+      expect(await read(one.allReduce([chapter.other.zeros(0)]).arrays)).toEqual([[]]);
+    });
+
     rule('S1321', 'three devices, in the order of their ranks', async () => {
       const program = `
           import { openDevice } from 'millrace';
@@ -249,7 +263,7 @@ defineChapter((target) => {
         ['arrays', () => g.reduceScatter(both([[1], [2]], 'f32'))],
         ['into', () => g.send(a, i[1] as never)],
       ];
-      for (const devices of [[chapter.device], [chapter.device, chapter.device]])
+      for (const devices of [[], [chapter.device, chapter.device]])
         expect(await rejectionOf(openCommunicator(devices))).toMatchObject({ name: 'ArgumentError', argument: 'devices' });
       for (const [argument, call] of wrong) {
         const error = thrownBy(call);
