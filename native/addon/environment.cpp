@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "addon/values.h"
 #include "runtime/registry.h"
@@ -81,6 +82,11 @@ void Environment::CleanUp(void* data) {
   if (self->port != nullptr) self->port->Close();
   if (self->deliveries != nullptr) self->deliveries->Close(kCompileDeadline);
   self->attached.clear();
+  // Their kernels would keep the devices busy.
+  self->communicators->has_left = true;
+  const auto latest = std::chrono::steady_clock::now() + kJoinDeadline;
+  while (self->communicators->open > 0 && std::chrono::steady_clock::now() < latest)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const auto& remote : self->remotes) {
     if (remote == nullptr) continue;
     remote->owner->Stop();

@@ -14,6 +14,7 @@
 #include "addon/port.h"
 #include "addon/remote_memory.h"
 #include "addon/shared_pages.h"
+#include "cuda/communicator.h"
 #include "runtime/channel.h"
 #include "runtime/remote/host.h"
 #include "runtime/remote/owner.h"
@@ -105,6 +106,7 @@ class Environment {
   std::vector<Attached> attached;                       // By channel id: the owner's hot path.
   std::unordered_map<uint32_t, Controlled> controlled;  // By channel id.
   std::vector<std::unique_ptr<Remote>> remotes;         // By channel id, as `attached`.
+  const std::shared_ptr<cuda::CommunicatorOwner> communicators = std::make_shared<cuda::CommunicatorOwner>();
 };
 
 /// Throws the failure of a call for a device. A loss that only this call met is told to all who wait for the device.

@@ -70,9 +70,9 @@ napi_value OpenCommunicator(napi_env env, napi_callback_info info) {
   if (deliveries == nullptr) return ThrowStatus(env, "openCommunicator", kNoFunction);
   return deliveries->PromiseOff(
       env,
-      [opening] {
+      [opening, owner = args.self().communicators] {
         opening->number = cuda::Communicator::Open(opening->members, opening->size,
-                                                   opening->id ? &*opening->id : nullptr, opening->detail);
+                                                   opening->id ? &*opening->id : nullptr, owner, opening->detail);
       },
       [opening] { opening->number = kNoThread; },
       [opening](napi_env env) -> napi_value {

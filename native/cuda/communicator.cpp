@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <thread>
 #include <tuple>
@@ -43,15 +44,17 @@ Known& AllKnown() {
 // ── Opening and closing ────────────────────────────────────────────────────────────────────────────────────────────
 
 Result<uint32_t> Communicator::Open(std::span<const Member> members, uint32_t size, const NcclUniqueId* id,
-                                    std::string& detail) {
+                                    std::shared_ptr<CommunicatorOwner> owner, std::string& detail) {
   const NcclLibrary* const library = OpenNccl();
   if (library == nullptr) return Status(StatusCode::kUnavailable, "finding NCCL");
-  const std::shared_ptr<Communicator> made(new Communicator(*library));
+  const std::shared_ptr<Communicator> made(new Communicator(*library, std::move(owner)));
   MR_TRY(made->Join(members, size, id, detail));
   Thread watching;
   Status ready = made->MakeStreams();
+  made->owner_->open.fetch_add(1);
   if (ready.ok()) ready = watching.Start("millrace-nccl", [made] { made->Watch(); });
   if (!ready.ok()) {
+    made->owner_->open.fetch_sub(1);
     made->Leave(true);
     return ready;
   }
@@ -107,7 +110,10 @@ Status Communicator::Join(std::span<const Member> members, uint32_t size, const 
     code = Settle(code);
   }
   if (code != ncclSuccess && ready.ok()) {
-    if (nccl.ncclGetLastError != nullptr) detail = nccl.ncclGetLastError(nullptr);
+    // One text for the whole process, so it may be about something else.
+    constexpr size_t kMostSaid = 1024;
+    const char* const said = nccl.ncclGetLastError == nullptr ? nullptr : nccl.ncclGetLastError(nullptr);
+    if (said != nullptr && *said != 0) detail = "NCCL said last: " + std::string(said, strnlen(said, kMostSaid));
     ready = NcclFailure(code);
   }
   if (!ready.ok()) Leave(true);
@@ -161,12 +167,14 @@ void Communicator::Abort() {
   watch_.notify_all();
 }
 
-void Communicator::Close() {
+void Communicator::Forget() {
   Known& known = AllKnown();
-  {
-    const std::lock_guard lock(known.mutex);
-    std::erase_if(known.communicators, [this](const auto& each) { return each.second.get() == this; });
-  }
+  const std::lock_guard lock(known.mutex);
+  std::erase_if(known.communicators, [this](const auto& each) { return each.second.get() == this; });
+}
+
+void Communicator::Close() {
+  Forget();
   const auto latest = std::chrono::steady_clock::now() + kMostClosing;
   while (fault() == Fault::kNone) {
     {
@@ -206,14 +214,18 @@ void Communicator::Watch() {
   std::unique_lock lock(watch_mutex_);
   while (!is_over_) {
     watch_.wait_for(lock, kWatchEvery);
-    if (is_over_ || fault() != Fault::kNone) continue;
-    const bool is_aborting = is_aborting_;
+    const bool is_owned = !owner_->has_left;
+    if (is_over_ || (is_owned && fault() != Fault::kNone)) continue;
+    const bool is_aborting = is_aborting_ || !is_owned;
     lock.unlock();
     Fault why = Look();
     if (why == Fault::kNone && is_aborting) why = code_.load() == ncclSuccess ? Fault::kAborted : Fault::kFailed;
     if (why != Fault::kNone) Fail(why);
+    if (!is_owned) Forget();
     lock.lock();
+    if (!is_owned) break;
   }
+  owner_->open.fetch_sub(1);
 }
 
 Fault Communicator::Look() {
@@ -238,7 +250,9 @@ void Communicator::Fail(Fault why) {
     const std::lock_guard lock(flights_mutex_);
     Retire();
     // Before the abort: it ends the launches, and their tickets must not complete without the report.
-    for (const Flight& flight : flights_) Report(flight, why);
+    // The slots of an owner that has left may be gone, and what ended on a lost device is not known.
+    for (const Flight& flight : flights_)
+      if (!owner_->has_left && !flight.home->context->is_lost()) Report(flight, why);
   }
   Leave(true);
 }

@@ -28,6 +28,12 @@ namespace millrace::cuda {
 /// the dimension of a fault report.
 enum class CommunicatorFault : uint32_t { kNone, kAborted, kFailed, kLost, kClosed };
 
+/// Whose thread opened communicators: an environment of Node. They end with it.
+struct CommunicatorOwner {
+  std::atomic<bool> has_left{false};
+  std::atomic<int> open{0};
+};
+
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   struct Member {
@@ -38,7 +44,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Joins these ranks to a communicator of `size`, and returns its number. Without an id, the members are all its
   /// ranks. `detail` gets what the library says of a failure. Blocks until all ranks are there. Thread: any.
   static Result<uint32_t> Open(std::span<const Member> members, uint32_t size, const NcclUniqueId* id,
-                               std::string& detail);
+                               std::shared_ptr<CommunicatorOwner> owner, std::string& detail);
   /// For Open in several processes. Nothing without the library, or where it refuses. Thread: any.
   static std::optional<NcclUniqueId> MakeId();
   /// Null if there is none, or it was closed. Thread: any.
@@ -79,7 +85,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   };
   struct Arrays;
 
-  explicit Communicator(const NcclLibrary& library) : library_(library) {}
+  Communicator(const NcclLibrary& library, std::shared_ptr<CommunicatorOwner> owner)
+      : library_(library), owner_(std::move(owner)) {}
   Status Join(std::span<const Member> members, uint32_t size, const NcclUniqueId* id, std::string& detail);
   Status MakeStreams();
   NcclCode Settle(NcclCode code);
@@ -100,8 +107,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void Retire();
   void Report(const Flight& flight, CommunicatorFault why) const;
   void Leave(bool aborts);
+  /// No longer to be found.
+  void Forget();
 
   const NcclLibrary& library_;
+  const std::shared_ptr<CommunicatorOwner> owner_;
   uint32_t size_ = 0;
   std::vector<Rank> ranks_;
   std::atomic<CommunicatorFault> fault_{CommunicatorFault::kNone};

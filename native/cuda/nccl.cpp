@@ -1,11 +1,15 @@
 #include "cuda/nccl.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cuda/library_search.h"
 
@@ -43,6 +47,36 @@ Settings& AllSettings() {
   return settings;
 }
 
+/// The release of CUDA that the library is built for, by its version's text ("2.27.3+cuda12.9"); 0 if it has none. No
+/// function tells it.
+int BuiltForCuda(const void* function) {
+  struct Search {
+    uintptr_t base = 0;
+    int major = 0;
+  };
+  Dl_info where = {};
+  if (dladdr(function, &where) == 0) return 0;
+  Search search{.base = reinterpret_cast<uintptr_t>(where.dli_fbase)};
+  const auto look = [](dl_phdr_info* info, size_t, void* data) {
+    auto& [base, major] = *static_cast<Search*>(data);
+    if (info->dlpi_addr != base) return 0;
+    for (int n = 0; n < info->dlpi_phnum && major == 0; ++n) {
+      const auto& part = info->dlpi_phdr[n];
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_R) == 0 || (part.p_flags & PF_W) != 0) continue;
+      // Constants are in front of the code of the devices, which is much larger.
+      constexpr size_t kMostSearched = 32 << 20;
+      const std::string_view bytes(reinterpret_cast<const char*>(base + part.p_vaddr),
+                                   std::min<size_t>(part.p_filesz, kMostSearched));
+      constexpr std::string_view kMark = "+cuda";
+      for (size_t at = bytes.find(kMark); at != bytes.npos && major == 0; at = bytes.find(kMark, at + 1))
+        std::from_chars(bytes.data() + at + kMark.size(), bytes.data() + bytes.size(), major);
+    }
+    return 1;
+  };
+  dl_iterate_phdr(look, &search);
+  return search.major;
+}
+
 std::optional<NcclLibrary> TryOpenNccl(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) return std::nullopt;
@@ -56,7 +90,8 @@ std::optional<NcclLibrary> TryOpenNccl(const std::string& path) {
   opened.functions.ncclGetLastError = reinterpret_cast<const char* (*)(NcclComm)>(dlsym(library, "ncclGetLastError"));
   auto* const get_version = reinterpret_cast<NcclCode (*)(int*)>(dlsym(library, "ncclGetVersion"));
   int version = 0;
-  if (!is_complete || get_version == nullptr || get_version(&version) != ncclSuccess) {
+  if (!is_complete || get_version == nullptr || get_version(&version) != ncclSuccess ||
+      !SuitsDriver(BuiltForCuda(reinterpret_cast<void*>(get_version)))) {
     dlclose(library);
     return std::nullopt;
   }

@@ -4,15 +4,20 @@ import os from 'node:os';
 import path from 'node:path';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { CollectiveError, type Device, type DeviceArray, openDevice } from 'millrace';
+import { CollectiveError, type Device, type DeviceArray, f32, inout, kernel, openDevice } from 'millrace';
 import { openCommunicator } from 'millrace/collectives';
+import { runChild } from '../support/child.js';
 import { isSettled, rejectionOf, thrownBy } from '../support/wait.js';
 
 const control = path.join(os.tmpdir(), `millrace-collectives-${process.pid}`);
 writeFileSync(control, '');
 process.env['MILLRACE_FAKE_CUDA_FAIL'] = `@${control}`;
-process.env['MILLRACE_FAKE_CUDA_DEVICES'] = '6';
+process.env['MILLRACE_FAKE_CUDA_DEVICES'] = '8';
 afterAll(() => rmSync(control));
+
+const touch = kernel('touch', { x: inout(f32) }, ({ x }, { i }) => {
+  x[i] = 1;
+});
 
 const ask = (what: string): void => void (process.env['MILLRACE_FAKE_NCCL'] = what);
 /** A failed rank is known on the others within 20 ms and what the library takes; more on a busy machine. */
@@ -25,9 +30,9 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
   /** `first`: a device that is lost for the process takes no part in another test. */
   async function withTwo(
     body: (devices: readonly Device[], x: readonly DeviceArray<'f32'>[]) => Promise<void>,
-    first: 0 | 2 | 4 = 0,
+    first: 0 | 2 | 4 | 6 = 0,
   ): Promise<void> {
-    const devices = [await openDevice(`cuda:${first}`), await openDevice(`cuda:${(first + 1) as 1 | 3 | 5}`)];
+    const devices = [await openDevice(`cuda:${first}`), await openDevice(`cuda:${(first + 1) as 1 | 3 | 5 | 7}`)];
     await body(
       devices,
       devices.map((device, rank) => device.from([rank + 1])),
@@ -108,7 +113,7 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       const group = await openCommunicator(devices);
       await group.allReduce(x).done;
       writeFileSync(control, 'cuStreamWaitEvent:1:700');
-      const error = await rejectionOf(group.allReduce(x).done);
+      const error = await rejectionOf(group.allReduce(x).operations[0]!.done);
       writeFileSync(control, '');
       expect(error).toMatchObject({ reason: 'lost' });
       expect(await devices[0]!.ones(1).read()).toEqual(Float32Array.of(1));
@@ -150,6 +155,56 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       expect(error.message).toContain('the fake library was asked to fail');
       expect(error.message).toContain('ncclInternalError');
     }));
+
+  test('S608 the loss of a device of a communicator reaches errors$, if nothing else tells it', () =>
+    withTwo(async (devices, x) => {
+      const group = await openCommunicator(devices);
+      await group.allReduce(x).done;
+      const seen: Error[] = [];
+      const completed = new Promise<void>((complete) => {
+        devices[0]!.errors$.subscribe({ next: (error) => void seen.push(error), complete });
+      });
+      await devices[0]!.compile(touch);
+      writeFileSync(control, 'kernel:1:700');
+      devices[0]!.createStream({ ordering: 'explicit' }).launch(touch, 1, { x: devices[0]!.empty(1) });
+      await completed;
+      writeFileSync(control, '');
+      expect(seen).toMatchObject([{ name: 'DeviceLostError', reason: 'fault' }]);
+      await group.close();
+    }, 6));
+
+  test('S1330 an NCCL for a newer CUDA than the driver is not taken', async () => {
+    const program = `
+      import { openDevice } from 'millrace';
+      import { openCommunicator } from 'millrace/collectives';
+      const device = await openDevice('cuda:0');
+      await openCommunicator([device]).catch((error) => console.log(error.name));
+      await device.close();`;
+    expect(await runChild(program, { MILLRACE_FAKE_CUDA_VERSION: '12080' })).toMatchObject({ stdout: 'UnavailableError\n' });
+  });
+
+  test('S1325 a worker that is terminated leaves no communicator', async () => {
+    const program = `
+      import { readdirSync, readFileSync } from 'node:fs';
+      import { once } from 'node:events';
+      import { Worker } from 'node:worker_threads';
+      const worker = new Worker(\`
+        import { parentPort } from 'node:worker_threads';
+        import { openDevice } from 'millrace';
+        import { openCommunicator } from 'millrace/collectives';
+        const devices = [await openDevice('cuda:0'), await openDevice('cuda:1')];
+        const group = await openCommunicator(devices);
+        await group.allReduce(devices.map((device) => device.ones(1))).done;
+        group.allReduce(devices.map((device) => device.ones(1))).done.catch(() => undefined);
+        parentPort.postMessage('waits');\`, { eval: true });
+      const nameOf = (task) => readFileSync('/proc/self/task/' + task + '/comm', 'utf8').trim();
+      const watching = () => readdirSync('/proc/self/task').filter((task) => nameOf(task) === 'millrace-nccl');
+      await once(worker, 'message');
+      console.log(watching().length);
+      await worker.terminate();
+      console.log(watching().length);`;
+    expect(await runChild(program, { MILLRACE_FAKE_NCCL: 'stuck:2' })).toMatchObject({ code: 0, stdout: '1\n0\n', stderr: '' });
+  });
 
   test('S1329 a device that is lost fails what is in flight on the others', () =>
     withTwo(async (devices, x) => {

@@ -331,6 +331,9 @@ extern "C" {
 #include "cuda/nccl_functions.def"
 #undef MR_NCCL
 
+/// As the real library has it.
+__attribute__((used)) const char kVersionText[] = "NCCL version 2.27.3+cuda13.0";
+
 __attribute__((visibility("default"))) NcclCode ncclGetVersion(int* version) {
   *version = 22703;
   return ncclSuccess;
