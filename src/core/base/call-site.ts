@@ -8,6 +8,8 @@ const DEPTH = 32;
 const NEAR = 8;
 /** The most places whose text is kept. */
 const MOST = 4096;
+/** The frames of the library above the last callers: operations have more of them than launches. Less by one with each search, so that both are found at once. */
+let reach = NEAR;
 
 export const UNKNOWN = 'unknown';
 
@@ -27,8 +29,9 @@ const isErrorFrozen = Object.isFrozen(Error);
 /** 'file:line:column', or 'unknown'. `near`: frames of the library above most callers; more cost a second search. */
 export function callSite(near: number = NEAR): string {
   if (isErrorFrozen) return siteOfText();
-  const place = findPlace(near) ?? findPlace(DEPTH);
+  const place = findPlace(Math.max(near, reach)) ?? findPlace(DEPTH);
   if (place === undefined) return UNKNOWN;
+  reach = Math.max(place.at + 1, reach - 1);
   const known = texts.get(place.text);
   if (known !== undefined) return known;
   if (texts.size >= MOST) texts.clear();
