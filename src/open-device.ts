@@ -384,6 +384,12 @@ function choose(spec: DeviceSpec, name: DeviceName | 'auto', backends: readonly 
   if (found !== undefined) return found;
   const report = backends.find((backend) => name.startsWith(backend.name));
   const reason = report?.reason || `this machine has ${all.map((candidate) => candidate.info.id).join(', ')}`;
-  const help = report !== undefined && report.help.length > 0 ? report.help : ['listDevices() gives the devices of this machine.'];
+  const help =
+    report !== undefined && report.help.length > 0
+      ? report.help
+      : [
+          'listDevices() gives the devices of this machine.',
+          ...(name.startsWith('cpu') ? ['MILLRACE_CPU_DEVICES sets the number of CPU devices.'] : []),
+        ];
   throw new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `Device ${show(spec)} is not available: ${reason.replace(/\.$/, '')}.`, help);
 }

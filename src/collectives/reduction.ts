@@ -16,8 +16,9 @@ export function reduced<D extends DType>(stream: Stream, arrays: readonly Device
   // Copies on the stream's device, of the type that is added in.
   const nearby = (array: DeviceArray): DeviceArray => {
     const near: DeviceArray = stream.empty(shape, dtype);
-    // Its failure is that of the result, which is told there.
-    stream.copy(near, array).done.catch(() => undefined);
+    const copied = stream.copy(near, array);
+    // Its failure is that of the result, which is told there. In a capture it has no end of its own.
+    if (stream.timeline.recording === undefined) copied.done.catch(() => undefined);
     if (wide === dtype) return near;
     using narrow = near;
     return astype(narrow, wide, { stream });

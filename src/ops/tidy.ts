@@ -1,4 +1,5 @@
 // tidy(): the arrays between the steps of a calculation are disposed with it.
+import { types } from 'node:util';
 import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import { DeviceArray } from '../core/api/array.js';
 
@@ -14,13 +15,19 @@ export function noted(array: DeviceArray): DeviceArray {
 /**
  * Calls `fn` and disposes the arrays that operations made in it, except those that `fn` returns: an array, or a list or an object with
  * arrays. `tf.tidy`; in NumPy and CuPy reference counts do this. `fn` must make its calls before it returns. It may return the promise of
- * a `read` or an `item`, but not be async. If it throws, all are disposed. Throws ArgumentError unless `fn` is a function.
+ * a `read` or an `item`, but not be async. If it throws, all are disposed. Throws ArgumentError unless `fn` is a function, and for one that is async.
  * @example const y = tidy(() => add(multiply(x, x), 8)); // the product is disposed
  * @example const middle = await tidy(() => mean(multiply(x, x)).item());
  */
 export function tidy<T>(fn: () => T): T {
   if (arguments.length > 1) refuseSurplus('tidy', arguments, 1);
   if (typeof fn !== 'function') throw badArgument('fn', fn, `The function given to tidy (${show(fn)}) is not a function.`);
+  if (types.isAsyncFunction(fn))
+    throw badArgument(
+      'fn',
+      fn,
+      'The function given to tidy is async: what it makes behind an `await` would not be disposed, and what it returns would.',
+    );
   const outer = made;
   const own: DeviceArray[] = (made = []);
   let kept: Set<unknown> = new Set();

@@ -368,6 +368,7 @@ defineChapter((target) => {
       ).toThrow(RangeError);
       expect(between.isDisposed).toBe(true);
       expect(x.isDisposed).toBe(false);
+      expect(() => ops.tidy(async () => Promise.resolve(1))).toThrow(/is async/);
     });
   });
 });

@@ -333,6 +333,47 @@ defineChapter((target) => {
 
     rule(
       'S1328',
+      'a capture records what collectives of CPU devices are',
+      async () => {
+        const { device, other } = chapter;
+        const streams = [device.createStream(), other.createStream()] as const;
+        const [first, second] = streams;
+        const x = both(
+          [
+            [1, 2],
+            [3, 4],
+          ],
+          'f32',
+        );
+        const y = both(
+          [
+            [0, 0],
+            [0, 0],
+          ],
+          'f32',
+        );
+        const graph = first.capture(() => {
+          second.waitStream(first);
+          group().allReduce(x, { streams, into: y });
+          group().broadcast(y[1]!, { streams, into: x, root: 1 });
+          first.waitStream(second);
+        });
+        for (let n = 0; n < 2; n++) first.launch(graph);
+        expect(await read(y)).toEqual([
+          [8, 12],
+          [8, 12],
+        ]);
+        expect(await read(x)).toEqual([
+          [8, 12],
+          [8, 12],
+        ]);
+        await Promise.all([graph.close(), first.close(), second.close()]);
+      },
+      { unless: !isOnCpu && 'a capture refuses a call of NCCL' },
+    );
+
+    rule(
+      'S1328',
       'a capture refuses a call of NCCL',
       async () => {
         const x = both([[1], [2]], 'f32');
