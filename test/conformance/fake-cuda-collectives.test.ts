@@ -183,6 +183,22 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
     expect(await runChild(program, { MILLRACE_FAKE_CUDA_VERSION: '12080' })).toMatchObject({ stdout: 'UnavailableError\n' });
   });
 
+  test('S1333 a rank that cannot join ends the wait of the others', async () => {
+    const program = `
+      import { openDevice } from 'millrace';
+      import { joinCommunicator } from 'millrace/collectives';
+      import { createServer } from 'node:net';
+      const server = createServer().listen(0, '127.0.0.1');
+      await new Promise((resolve) => server.once('listening', resolve));
+      const { port } = server.address();
+      await new Promise((resolve) => server.close(resolve));
+      const devices = [await openDevice('cuda:0'), await openDevice('cuda:1')];
+      const joining = devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store: { port } }));
+      console.log((await Promise.allSettled(joining)).map(({ reason }) => reason.reason).join());
+      process.exit();`;
+    expect(await runChild(program, { MILLRACE_FAKE_NCCL: 'last:3' })).toMatchObject({ stdout: 'aborted,failed\n' });
+  });
+
   test('S1325 a worker that is terminated leaves no communicator', async () => {
     const program = `
       import { readdirSync, readFileSync } from 'node:fs';

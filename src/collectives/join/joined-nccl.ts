@@ -6,6 +6,7 @@ import { CollectiveError } from '../../core/base/errors.js';
 import { clearTimeout, setTimeout } from '../../core/base/timers.js';
 import type { DeviceArray } from '../../core/api/array.js';
 import type { Device } from '../../core/api/device.js';
+import type { Stream } from '../../core/api/stream.js';
 import type { CommunicatorCalls } from '../../core/channel/channel.js';
 import type { Operation } from '../../core/operations/operation.js';
 import { NcclCalls } from '../nccl-calls.js';
@@ -20,7 +21,8 @@ export class JoinedNccl extends Joined {
   readonly #library: CommunicatorCalls;
   readonly #calls: NcclCalls;
   readonly #timeoutMs: number;
-  #isWatching = false;
+  /** The launch of the latest call. */
+  #latest: Operation | undefined = undefined;
 
   private constructor(device: Device, member: Member, timeoutMs: number, library: CommunicatorCalls, number: number) {
     super(device, member, UNREDUCED);
@@ -33,9 +35,23 @@ export class JoinedNccl extends Joined {
 
   static async open(device: Device, member: Member, timeoutMs: number, library: CommunicatorCalls): Promise<JoinedNccl> {
     const { id, rank, size } = member;
-    if (id === undefined) throw new CollectiveError('The store has no id of NCCL.', 'failed');
-    const number = await library.open({ ordinals: [device.core.info.ordinal], ranks: [rank], size, id });
-    return new JoinedNccl(device, member, timeoutMs, library, number);
+    let opening: Promise<number> | undefined;
+    try {
+      if (id === undefined) throw new CollectiveError('The store has no id of NCCL.', 'failed');
+      if (member.error !== undefined) throw member.error;
+      const over = new Promise<never>((_, reject) => {
+        member.onOver = reject;
+      });
+      opening = library.open({ ordinals: [device.core.info.ordinal], ranks: [rank], size, id });
+      return new JoinedNccl(device, member, timeoutMs, library, await Promise.race([opening, over]));
+    } catch (error) {
+      member.onOver = undefined;
+      // The other ranks wait for this one in the library.
+      if (member.error === undefined) member.abort();
+      member.close();
+      opening?.then((number) => library.close(number)).catch(() => undefined);
+      throw error;
+    }
   }
 
   protected submit(joint: Joint): { readonly array: DeviceArray | undefined; readonly operations: readonly Operation[] } {
@@ -44,13 +60,10 @@ export class JoinedNccl extends Joined {
     const results = { dtype, result: result ?? block, root: undefined, streams: [stream], into: into && [into], named };
     const count = block.reduce((product, extent) => product * extent, 1);
     const getting = [result !== undefined];
+    const before = stream.timeline.last;
     const parts = { kind, op, root, peer, count, from: [from], getting, mayBeSame: MAY_BE_SAME.has(kind) };
     const { given, operations, launched } = this.#calls.collect(results, parts);
-    // The other ranks would wait for its part.
-    launched.done.catch(() => {
-      if (this.member.error === undefined) this.member.abort();
-    });
-    this.#watch(joint);
+    this.#watch(launched, stream, before);
     return { array: given[0], operations: operations[0] ?? [launched] };
   }
 
@@ -80,19 +93,29 @@ export class JoinedNccl extends Joined {
     return { array: undefined, operations };
   }
 
-  /** Ends the communicator when a rank does not come: the others cannot know. */
-  #watch({ stream }: Joint): void {
-    if (this.#isWatching) return;
-    this.#isWatching = true;
-    const timer = setTimeout(() => {
+  /** Ends the communicator when a rank does not come, or this one fails: the others cannot know. `before`: what the stream does first. */
+  #watch(launched: Operation, stream: Stream, before: number): void {
+    const abort = (): void => {
       if (this.member.error === undefined) this.member.abort();
-    }, this.#timeoutMs);
-    timer.unref();
-    const ended = (): void => {
-      clearTimeout(timer);
-      this.#isWatching = false;
     };
-    using event = stream.record();
-    event.done.then(ended, ended);
+    let isOver = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const come = (): void => {
+      if (isOver) return;
+      timer = setTimeout(abort, this.#timeoutMs);
+      timer.unref();
+    };
+    // Earlier work of this rank does not count.
+    const look = (): void => {
+      this.device.core.progress.add(stream.timeline, { ticket: before, keepsAlive: false, settle: come, lose: () => undefined });
+    };
+    if (this.#latest === undefined) look();
+    else this.#latest.whenOver(look);
+    this.#latest = launched;
+    launched.whenOver(() => {
+      isOver = true;
+      clearTimeout(timer);
+      if (launched.status === 'failed') abort();
+    });
   }
 }

@@ -4,6 +4,7 @@
 //
 //   MILLRACE_FAKE_NCCL=...              one of these, or several:
 //   init:3, call:5   the call that fails, and its code; that of a collective leaves the last rank's context current
+//   last:3           the same of the call by which the last rank joins
 //   half:5           the same, after the first rank's part was enqueued
 //   slow:300         ncclCommAbort takes so many ms before anything ends
 //   async:6         what ncclCommGetAsyncError answers once a collective waits
@@ -26,6 +27,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cuda/driver.h"
@@ -133,6 +135,7 @@ struct Queued {
 };
 thread_local int depth = 0;
 thread_local std::vector<Queued> queued;
+thread_local std::vector<std::shared_ptr<World>> joining;
 thread_local std::string last_error;
 
 template <typename T, typename Load, typename Store>
@@ -355,6 +358,10 @@ NcclCode ncclCommInitRank(NcclComm* made, int size, NcclUniqueId id, int rank) {
     last_error = "the fake library was asked to fail";
     return code;
   }
+  if (const NcclCode code = Injected("last"); code != ncclSuccess && rank == size - 1) {
+    joining.clear();
+    return code;
+  }
   if (rank < 0 || rank >= size) return ncclInvalidArgument;
   if (std::getenv("NCCL_RUNTIME_CONNECT") == nullptr) {
     last_error = "the first collective would connect the ranks";
@@ -367,7 +374,13 @@ NcclCode ncclCommInitRank(NcclComm* made, int size, NcclUniqueId id, int rank) {
   world->size = size;
   *made = new ncclComm{.world = world, .rank = rank};
   cuCtxGetCurrent(&(*made)->context);
-  if (++world->joined == size) Joining().erase(key);
+  joining.push_back(world);
+  {
+    const std::lock_guard all(world->mutex);
+    ++world->joined;
+    world->changed.notify_all();
+  }
+  if (world->joined == size) Joining().erase(key);
   return ncclSuccess;
 }
 
@@ -405,7 +418,13 @@ NcclCode ncclGroupEnd() {
     last_error = "no context is current: that of device 0 would be made";
     return ncclInvalidUsage;
   }
-  return --depth == 0 ? Flush() : ncclSuccess;
+  if (--depth > 0) return ncclSuccess;
+  // As the real library, until all ranks are there.
+  for (const std::shared_ptr<World>& world : std::exchange(joining, {})) {
+    std::unique_lock lock(world->mutex);
+    world->changed.wait(lock, [&] { return world->joined == world->size; });
+  }
+  return Flush();
 }
 
 NcclCode ncclAllReduce(const void* from, void* to, size_t count, int type, int op, NcclComm comm, CUstream stream) {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { BoundsError, CollectiveError, f32, inout, kernel, type DeviceArray, type DType } from 'millrace';
 import { joinCommunicator, type JoinedCommunicator } from 'millrace/collectives';
 import { defineChapter } from '../../../support/chapter.js';
+import { hold } from '../../../support/latch.js';
 import { chapterDevices, rulesOf } from '../../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../../support/wait.js';
 
@@ -180,6 +181,36 @@ defineChapter((target) => {
       expect(await read(sums)).toEqual([[3], [3]]);
       await Promise.all(next.map((rank) => rank.close()));
       expect(thrownBy(() => next[0]!.barrier())).toMatchObject({ reason: 'closed' });
+    });
+
+    rule('S1333', 'a rank that comes to the first of two calls alone is waited for no longer than the time-out', async () => {
+      const store = { host: '127.0.0.1', port: await freePort() };
+      const devices = [chapter.device, chapter.other];
+      const two = await Promise.all(devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store, timeoutMs: 1500 })));
+      const x = both([[1], [2]], 'f32');
+      const firsts = two.map((rank, at) => rank.allReduce(x[at]!));
+      const second = two[0]!.allReduce(x[0]!);
+      expect(await read(firsts.map(({ array }) => array))).toEqual([[3], [3]]);
+      expect(await rejectionOf(second.done)).toBeInstanceOf(CollectiveError);
+      await Promise.all(two.map((rank) => rank.close()));
+    });
+
+    rule('S1333', 'work that a rank has before a call does not count', async () => {
+      const store = { host: '127.0.0.1', port: await freePort() };
+      const devices = [chapter.device, chapter.other];
+      const timeoutMs = 1000;
+      const two = await Promise.all(devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store, timeoutMs })));
+      const x = both([[1], [2]], 'f32');
+      const stream = chapter.device.createStream({ ordering: 'explicit' });
+      const latch = await hold(target, stream);
+      stream.waitStream(chapter.device.stream);
+      const own = two[0]!.allReduce(x[0]!, { stream });
+      await new Promise((resolve) => setTimeout(resolve, timeoutMs * 1.5));
+      latch.open();
+      const other = two[1]!.allReduce(x[1]!);
+      expect(await read([own.array, other.array])).toEqual([[3], [3]]);
+      await latch[Symbol.asyncDispose]();
+      await Promise.all(two.map((rank) => rank.close()));
     });
 
     rule('S1334', 'strangers that connect to the store are shut out, and the ranks join', async () => {
