@@ -12,9 +12,10 @@ const TEXTS: Readonly<Record<string, string>> = {
 export const FAULTS: readonly (readonly [name: string, cause: (device: Device) => Promise<unknown>])[] = Object.entries(TEXTS).map(
   ([name, text]) => {
     const faulty = cudaKernel('faulty', { x: inout(f32) }, text);
-    const cause = (device: Device): Promise<unknown> => {
+    const cause = async (device: Device): Promise<unknown> => {
       const stream = device.createStream({ label: name });
-      return stream.launch(faulty, { grid: 1, block: 1 }, { x: stream.zeros(1, 'f32') }).done.catch((error: unknown) => error);
+      using x = stream.zeros(1, 'f32');
+      return await stream.launch(faulty, { grid: 1, block: 1 }, { x }).done.catch((error: unknown) => error);
     };
     return [name, cause] as const;
   },

@@ -58,4 +58,4 @@ const sum$ = from(Array.from({ length: CLIENTS }, (_, n) => n)).pipe(
 console.log('right answers:', await lastValueFrom(sum$)); // prints: right answers: 12
 console.log('some were refused first:', refused >= CLIENTS - 6); // prints: some were refused first: true
 server.close();
-server.closeAllConnections();
+server.closeIdleConnections();

@@ -28,6 +28,7 @@ const PAGES = [
   'README.md',
   'docs/reactive.md',
   'docs/graphs.md',
+  'docs/ends.md',
   'docs/textures.md',
   'docs/operations.md',
   'docs/coming-from/cupy.md',
