@@ -7,7 +7,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { CollectiveError, type Device, type DeviceArray, f32, inout, kernel, openDevice } from 'millrace';
 import { openCommunicator } from 'millrace/collectives';
 import { runChild } from '../support/child.js';
-import { isSettled, rejectionOf, thrownBy } from '../support/wait.js';
+import { eventually, isSettled, rejectionOf, thrownBy } from '../support/wait.js';
 
 const control = path.join(os.tmpdir(), `millrace-collectives-${process.pid}`);
 writeFileSync(control, '');
@@ -106,6 +106,36 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       expect(performance.now() - startMs).toBeGreaterThan(slowMs - 10);
       await group.close();
       expect(await devices[1]!.ones(1).read()).toEqual(Float32Array.of(1));
+    }));
+
+  test('S1329 a collective that comes while NCCL aborts does not hold up its device', () =>
+    withTwo(async (devices, x) => {
+      ask('stuck:1');
+      const group = await openCommunicator(devices);
+      const { done } = group.allReduce(x);
+      const first = rejectionOf(done);
+      const streams = devices.map((device) => device.createStream({ ordering: 'explicit' }));
+      let go: (() => void) | undefined;
+      streams[0]!.hold(() => new Promise<void>((resolve) => (go = resolve)), { timeoutMs: 60_000 });
+      const second = rejectionOf(group.allReduce(x, { streams }).done);
+      await eventually('the stream is held', () => go !== undefined);
+      // Once the first one waits.
+      ask('stuck:1,slow:4000,async:6');
+      await eventually('NCCL aborts', () => {
+        try {
+          group.barrier();
+          return false;
+        } catch {
+          return true;
+        }
+      });
+      go!();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const other = devices[0]!.createStream({ ordering: 'explicit' });
+      expect(await other.ones(1).read()).toEqual(Float32Array.of(1));
+      expect(await isSettled(done)).toBe(false);
+      expect([await first, await second]).toMatchObject([{ reason: 'failed' }, { reason: 'failed' }]);
+      await group.close();
     }));
 
   test('S1329 a device that a call finds lost is not that of the call', () =>
