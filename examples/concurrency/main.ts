@@ -27,7 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error;
-    process.stderr.write([error.message, ...error.help, ''].join('\n'));
+    process.stderr.write(`${error.message}\n`);
     return 1;
   } finally {
     await Promise.all(opened.map((device) => device.close()));

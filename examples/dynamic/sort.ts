@@ -56,7 +56,7 @@ export async function runAlone(url: string, sort: Sort): Promise<void> {
     console.log(`${sort.name}: ${count} keys sorted on ${device.info.id} in ${ms.toFixed(1)} ms, as JavaScript sorts them.`);
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error;
-    process.stderr.write([error.message, ...error.help, ''].join('\n'));
+    process.stderr.write(`${error.message}\n`);
     process.exitCode = 1;
   }
 }

@@ -67,7 +67,7 @@ export async function perform(runs: readonly Run[], spec: string = 'auto', out: 
     for (const run of runs) for (const outcome of await run(device, out)) print(outcome);
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error;
-    process.stderr.write([error.message, ...error.help, ''].join('\n'));
+    process.stderr.write(`${error.message}\n`);
     process.exitCode = 1;
   }
 }

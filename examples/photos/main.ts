@@ -1,7 +1,7 @@
 // A folder of photos through an overlapped device pipeline. See README.md beside this file.
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { cpuTasks, createCpuPool, openDevice, UnavailableError, type Device } from 'millrace';
+import { cpuTasks, createCpuPool, openDevice, type Device } from 'millrace';
 import { type Recording, recordTimeline } from 'millrace/timeline';
 import type * as cpuStages from './cpu-stages.js';
 import { ensureTargets, HELP, listPhotos, readOptions, type Options } from './options.js';
@@ -31,8 +31,7 @@ async function orRefuse<T>(made: Promise<T>): Promise<T> {
   try {
     return await made;
   } catch (error) {
-    const help = error instanceof UnavailableError ? error.help.map((line) => `\n  ${line}`).join('') : '';
-    throw new Refusal(`${messageOf(error)}${help}`);
+    throw new Refusal(messageOf(error));
   }
 }
 

@@ -1,6 +1,6 @@
 // Searches among many vectors, one query at a time and in batches, while vectors change. See README.md beside this file.
 import { cpus, loadavg } from 'node:os';
-import { openDevice, UnavailableError } from 'millrace';
+import { ArgumentError, openDevice, UnavailableError } from 'millrace';
 import { type Data, MEASURES, type Row } from './beside.js';
 import { HELP, readOptions, Refusal } from './options.js';
 import { VectorIndex } from './vector-index.js';
@@ -87,8 +87,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const isKnown = error instanceof Refusal || error instanceof UnavailableError;
-  const help = error instanceof UnavailableError ? error.help : [];
-  process.stderr.write([isKnown ? error.message : error instanceof Error ? error.stack : String(error), ...help, ''].join('\n'));
+  const isKnown = error instanceof Refusal || error instanceof ArgumentError || error instanceof UnavailableError;
+  process.stderr.write(`${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
   process.exitCode = 1;
 }

@@ -103,7 +103,6 @@ try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   const isKnown = error instanceof Refusal || error instanceof UnavailableError;
-  const help = error instanceof UnavailableError ? error.help : [];
-  process.stderr.write([isKnown ? error.message : error instanceof Error ? error.stack : String(error), ...help, ''].join('\n'));
+  process.stderr.write(`${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
   process.exitCode = 1;
 }

@@ -1,7 +1,7 @@
 // Teaches a network to read digits. See README.md beside this file.
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cpuTasks, createCpuPool, type Device, openDevice, UnavailableError } from 'millrace';
+import { ArgumentError, cpuTasks, createCpuPool, type Device, openDevice, UnavailableError } from 'millrace';
 import { recordTimeline } from 'millrace/timeline';
 import type * as cpuStages from './cpu-stages.js';
 import { readDigits } from './data.js';
@@ -37,29 +37,27 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.isResumed) trainer.restore(await readNumbers(file));
   else if (!(await compare(device, trainer, options))) return 1;
 
-  const losses: number[] = [];
-  let counts: Int32Array = new Int32Array();
+  if (trainer.epoch >= options.epochs) throw new Refusal(`The checkpoint has ${trainer.epoch} epochs already.`);
   while (trainer.epoch < options.epochs) {
     const start = performance.now();
     const epoch = await trainer.trainEpoch();
     const ms = performance.now() - start;
-    losses.push(...epoch);
-    counts = await trainer.confusion(test);
+    const counts = await trainer.confusion(test);
+    // After each epoch, so that an interrupted run leaves what it did.
     await writeWhole(file, await trainer.checkpoint());
+    await writeWhole(join(out, 'loss.svg'), lossCurve(trainer.losses, trainer.stepsOfEpoch));
+    await writeWhole(join(out, 'confusion.svg'), confusionMatrix(counts));
+    await writeWhole(join(out, 'digits.f32'), await trainer.parameters());
     const loss = epoch.reduce((sum, value) => sum + value, 0) / epoch.length;
     console.log(
       `epoch ${String(trainer.epoch).padStart(2)}    loss ${loss.toFixed(4)}   right ${accuracy(counts)} %   ${ms.toFixed(0)} ms`,
     );
   }
-  if (losses.length === 0) throw new Refusal(`The checkpoint has ${trainer.epoch} epochs already.`);
-  await writeWhole(join(out, 'loss.svg'), lossCurve(losses, trainer.stepsOfEpoch));
-  await writeWhole(join(out, 'confusion.svg'), confusionMatrix(counts));
-  await writeWhole(join(out, 'digits.f32'), await trainer.parameters());
   console.log(`results     ${out}: loss.svg, confusion.svg, digits.f32`);
   return 0;
 }
 
-/** The first epoch twice, without and with overlap. Both must learn the same, bit for bit. False if they do not. */
+/** The first epoch, without and with overlap, after one that is not counted. All must learn the same, bit for bit. False if they do not. */
 async function compare(device: Device, trainer: Trainer, { out }: Options): Promise<boolean> {
   const start = await trainer.checkpoint();
   const runs: { readonly ms: number; readonly parameters: string }[] = [];
@@ -104,8 +102,7 @@ async function writeWhole(file: string, content: string | Uint8Array | Float32Ar
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const isKnown = error instanceof Refusal || error instanceof UnavailableError;
-  const help = error instanceof UnavailableError ? error.help : [];
-  process.stderr.write([isKnown ? error.message : error instanceof Error ? error.stack : String(error), ...help, ''].join('\n'));
+  const isKnown = error instanceof Refusal || error instanceof ArgumentError || error instanceof UnavailableError;
+  process.stderr.write(`${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
   process.exitCode = 1;
 }

@@ -12,7 +12,7 @@ Teaches a small network to read handwritten digits, on a GPU or on the CPU devic
   --seed N        of the first parameters, the order and the changes of the digits (default: 1)
   --data FOLDER   the digits (default: examples/training/data)
   --out FOLDER    where the pictures, the checkpoint and the parameters go (default: out/training)
-  --resume        go on from the checkpoint in the folder of the results
+  --resume        go on from the checkpoint in the folder of the results, with the same --seed and --sheets
   --help
 `;
 

@@ -3,7 +3,8 @@ import { type CpuTasks, type Device, type DeviceArray, type Graph, overlap, type
 import { add, argmax, binCount, mean } from 'millrace/ops';
 import type * as cpuStages from './cpu-stages.js';
 import { type ANSWER, firstParameters, Network, PARAMETERS, type STEP, type TrainingState } from './network.js';
-import { CLASSES, PIXELS } from './shape.js';
+import { Refusal } from './options.js';
+import { CLASSES, PIXELS, SHEET } from './shape.js';
 
 /** Digits of a step, and of a batch of answers. */
 export const BATCH = 64;
@@ -13,6 +14,10 @@ const LANES = 3;
 /** Steps that the device may have left to do when the next one is submitted. */
 const MOST_PENDING = 2;
 const RATE = 0.003;
+/** Epochs until the rate has come down. It does not depend on how many are asked for, so more can be added later. */
+const DECAY_EPOCHS = 12;
+/** Numbers of a checkpoint before the parameters: epochs, digits, and the two halves of the seed. */
+const HEAD = 4;
 
 export interface DataSet {
   readonly digits: PinnedArray<'u8'>;
@@ -31,7 +36,6 @@ export class Trainer implements AsyncDisposable {
   readonly #data: DataSet;
   readonly #cpu: CpuTasks<typeof cpuStages>;
   readonly #seed: number;
-  readonly #epochs: number;
   readonly #state: TrainingState;
   readonly #losses: DeviceArray<'f32'>;
   readonly #buffers: readonly { readonly images: DeviceArray<'u8'>; readonly labels: DeviceArray<'u8'> }[];
@@ -40,13 +44,13 @@ export class Trainer implements AsyncDisposable {
   readonly #stepGraph: Graph<typeof STEP>;
   readonly #answerGraph: Graph<typeof ANSWER>;
   #epoch = 0;
+  #allLosses: readonly number[] = [];
 
-  constructor(device: Device, data: DataSet, cpu: CpuTasks<typeof cpuStages>, { seed, epochs }: { seed: number; epochs: number }) {
+  constructor(device: Device, data: DataSet, cpu: CpuTasks<typeof cpuStages>, { seed }: { seed: number }) {
     this.#device = device;
     this.#data = data;
     this.#cpu = cpu;
     this.#seed = seed;
-    this.#epochs = epochs;
     this.stepsOfEpoch = Math.floor(data.labels.length / BATCH);
     const parameters = firstParameters(device, seed);
     this.#state = { parameters, mean: device.zeros(PARAMETERS), square: device.zeros(PARAMETERS) };
@@ -64,6 +68,11 @@ export class Trainer implements AsyncDisposable {
   /** Epochs that are done. */
   get epoch(): number {
     return this.#epoch;
+  }
+
+  /** The loss of each step of all epochs that are done. */
+  get losses(): readonly number[] {
+    return this.#allLosses;
   }
 
   /** One epoch; the loss of each of its steps. With `isOverlapped` false, a batch is made when the device has done the step before it. */
@@ -100,7 +109,9 @@ export class Trainer implements AsyncDisposable {
     await upload.close();
     this.#epoch++;
     using losses = mean(this.#losses.reshape([this.stepsOfEpoch, BATCH]), { axis: 1 });
-    return await losses.read();
+    const read = await losses.read();
+    this.#allLosses = [...this.#allLosses, ...read];
+    return read;
   }
 
   /** How often each digit (row) was taken for each digit (column). */
@@ -124,21 +135,29 @@ export class Trainer implements AsyncDisposable {
     return this.#state.parameters.read();
   }
 
-  /** All that the next epoch depends on. */
+  /** All that the next epoch depends on, and the losses so far. */
   async checkpoint(): Promise<Float32Array> {
     const { parameters, mean: first, square } = this.#state;
     const parts = await Promise.all([parameters, first, square].map((array) => array.read()));
-    return Float32Array.from([this.#epoch, ...parts.flatMap((part) => [...part])]);
+    const head = [this.#epoch, this.#data.labels.length, this.#seed >>> 16, this.#seed & 0xffff];
+    return Float32Array.from([...head, ...parts.flatMap((part) => [...part]), ...this.#allLosses]);
   }
 
+  /** Throws Refusal for a checkpoint of another seed or other digits. */
   restore(checkpoint: Float32Array): void {
     const { parameters, mean: first, square } = this.#state;
-    if (checkpoint.length !== 1 + 3 * PARAMETERS)
-      throw new Error(`The checkpoint has ${checkpoint.length} numbers, not ${1 + 3 * PARAMETERS}.`);
+    const [epoch = 0, digits = 0, high = 0, low = 0] = checkpoint;
+    const seed = high * 2 ** 16 + low;
+    const length = HEAD + 3 * PARAMETERS + epoch * Math.floor(digits / BATCH);
+    if (checkpoint.length !== length) throw new Refusal(`The checkpoint has ${checkpoint.length} numbers, not ${length}.`);
+    if (seed !== this.#seed) throw new Refusal(`The checkpoint is of --seed ${seed}, not ${this.#seed}.`);
+    const sheets = [digits, this.#data.labels.length].map((count) => count / SHEET);
+    if (sheets[0] !== sheets[1]) throw new Refusal(`The checkpoint is of --sheets ${sheets[0]}, not ${sheets[1]}.`);
     for (const [n, array] of [parameters, first, square].entries()) {
-      this.#device.stream.copy(array, checkpoint.subarray(1 + n * PARAMETERS, 1 + (n + 1) * PARAMETERS));
+      this.#device.stream.copy(array, checkpoint.subarray(HEAD + n * PARAMETERS, HEAD + (n + 1) * PARAMETERS));
     }
-    this.#epoch = checkpoint[0]!;
+    this.#epoch = epoch;
+    this.#allLosses = [...checkpoint.subarray(HEAD + 3 * PARAMETERS)];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -164,9 +183,10 @@ export class Trainer implements AsyncDisposable {
     return Math.imul(this.#seed + 31 * this.#epoch + 1, 0x9e37_79b1) ^ Math.imul(step + 2, 0x85eb_ca6b);
   }
 
-  /** From RATE down to 0 by a cosine, with Adam's corrections. */
+  /** From RATE down to 0 by a cosine, then a hundredth of RATE, with Adam's corrections. */
   #rateOf(step: number): number {
-    const rate = (RATE / 2) * (1 + Math.cos((Math.PI * step) / (this.#epochs * this.stepsOfEpoch)));
+    const done = step / (DECAY_EPOCHS * this.stepsOfEpoch);
+    const rate = done < 1 ? (RATE / 2) * (1 + Math.cos((Math.PI * step) / (DECAY_EPOCHS * this.stepsOfEpoch))) : RATE / 100;
     return (rate * Math.sqrt(1 - 0.999 ** (step + 1))) / (1 - 0.9 ** (step + 1));
   }
 }
