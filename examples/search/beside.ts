@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Beside, Options } from './options.js';
+import { type Beside, type Options, Refusal } from './options.js';
 import { plainSearch } from './plain.js';
 import type { Hit } from './vector-index.js';
 
@@ -25,6 +25,16 @@ export interface Data {
 }
 
 export const MEASURES: Readonly<Record<Beside, (data: Data, options: Options) => Row>> = { plain, cpp, hnsw };
+
+/** Throws Refusal for what is not installed, before anything is measured. */
+export function checkBeside(names: readonly Beside[]): void {
+  if (!names.includes('hnsw')) return;
+  try {
+    createRequire(import.meta.url).resolve('hnswlib-node');
+  } catch {
+    throw new Refusal('--beside hnsw needs a package: npm install --no-save hnswlib-node');
+  }
+}
 
 /** Queries of a measurement that takes long. */
 const FEW = 5;

@@ -1,7 +1,7 @@
 // Searches among many vectors, one query at a time and in batches, while vectors change. See README.md beside this file.
 import { cpus, loadavg } from 'node:os';
 import { ArgumentError, openDevice, UnavailableError } from 'millrace';
-import { type Data, MEASURES, type Row } from './beside.js';
+import { checkBeside, type Data, MEASURES, type Row } from './beside.js';
 import { HELP, readOptions, Refusal } from './options.js';
 import { VectorIndex } from './vector-index.js';
 import { makeVectors } from './vectors.js';
@@ -16,6 +16,7 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
+  checkBeside(options.beside);
   const { vectors: count, size, precision, batch, k } = options;
   await using device = await openDevice(options.device);
   console.log(`device     ${device.info.id} (${device.info.name}), ${cpus().length} cores, load average ${loadavg()[0]!.toFixed(1)}`);

@@ -1,6 +1,5 @@
 // Loads the service at half, one and two times what it can do, for each engine, and prints the table of README.md:
-//   node build/js/examples/service/load.js [--seconds 10] [--device cpu] [--workers 1] [--engines batched,single,plain] [--soak 10]
-// With --soak, the batched service then has twice its capacity for so many minutes, and its memory is compared.
+//   node build/js/examples/service/load.js --help
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -12,15 +11,23 @@ import autocannon from 'autocannon';
 import sharp from 'sharp';
 import { PIXELS, SIDE } from '../training/shape.js';
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: 'string', default: '10' },
-    device: { type: 'string', default: 'auto' },
-    workers: { type: 'string', default: '1' },
-    engines: { type: 'string', default: 'batched,single,plain' },
-    soak: { type: 'string', default: '0' },
-  },
-});
+const HELP = `Usage: load [options]
+
+Loads the service at half, one and two times what it can do, for each engine, and prints a table.
+
+  --seconds N     of each load (default: 10)
+  --device NAME   auto, cpu, cuda or cuda:N (default: auto, a GPU if there is one)
+  --workers N     threads that serve (default: 1)
+  --engines LIST  of batched, single and plain (default: all)
+  --soak N        minutes in which the batched service then has twice its capacity (default: 0)
+  --help
+`;
+
+const { values } = readArguments();
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
 const [seconds, soak] = [Number(values.seconds), Number(values.soak)];
 /** As many as fill the batches of both lanes, and wait for the next ones. */
 const BUSY_CONNECTIONS = 192;
@@ -30,6 +37,24 @@ const LOADS = [
   [1, BUSY_CONNECTIONS],
   [2, 400],
 ] as const;
+
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        seconds: { type: 'string', default: '10' },
+        device: { type: 'string', default: 'auto' },
+        workers: { type: 'string', default: '1' },
+        engines: { type: 'string', default: 'batched,single,plain' },
+        soak: { type: 'string', default: '0' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)} (--help lists the options)\n`);
+    process.exit(1);
+  }
+}
 
 interface Service {
   readonly url: string;

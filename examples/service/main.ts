@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { openDevice, UnavailableError } from 'millrace';
+import { ArgumentError, openDevice, UnavailableError } from 'millrace';
 import { PARAMETERS } from '../training/network.js';
 import { openFront } from './front.js';
 import { Metrics } from './metrics.js';
@@ -49,7 +50,10 @@ async function main(args: readonly string[]): Promise<number> {
       `serving on http://${options.host}:${front?.port ?? ready[0]} (${device?.info.name ?? 'no device'}, threads: ${options.workers})`,
     );
     await Promise.race([stop, failed]);
+    for (const worker of workers) worker.postMessage('drain');
     console.log('stopping');
+    // Who sends requests here learns it from /ready; until then new connections are not refused.
+    await Promise.race([delay(options.drainMs), failed]);
     const late = setTimeout(() => {
       process.stderr.write('Requests were still running when the time to stop was over.\n');
       process.exit(1);
@@ -78,8 +82,9 @@ async function readParameters(file: string): Promise<Float32Array> {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const isKnown = error instanceof Refusal || error instanceof UnavailableError;
-  const help = error instanceof UnavailableError ? error.help : [];
-  process.stderr.write([isKnown ? error.message : error instanceof Error ? error.stack : String(error), ...help, ''].join('\n'));
+  const isKnown = error instanceof Refusal || error instanceof ArgumentError || error instanceof UnavailableError;
+  const { code, address, port } = error as NodeJS.ErrnoException & { readonly address?: string; readonly port?: number };
+  const isTaken = code === 'EADDRINUSE';
+  process.stderr.write(`${isTaken ? `Port ${port} of ${address} is taken (--port).` : isKnown ? error.message : String(error)}\n`);
   process.exit(1);
 }

@@ -15,6 +15,7 @@ Reads handwritten digits over HTTP and WebSocket, in batches on a GPU or on the 
   --target-latency-ms N  how late 95 of 100 answers may be (default: 20)
   --max-items N          digits of a batch (default: 64)
   --max-queue N          requests of a thread that may wait; others get 503 (default: 64)
+  --drain-ms N           after SIGTERM, how long connections are still accepted while /ready answers 503 (default: 500)
   --parameters FILE      what examples/training has learnt (default: examples/service/digits.f32)
   --help
 `;
@@ -25,6 +26,7 @@ export interface Options extends ClassifierOptions {
   readonly workers: number;
   readonly device: DeviceSpec;
   readonly parameters: string;
+  readonly drainMs: number;
 }
 
 /** Something the user can put right: the message is all there is to say. */
@@ -44,6 +46,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
     // A name that no device has is refused by openDevice.
     device: values.device as DeviceSpec,
     parameters: values.parameters,
+    drainMs: whole('drain-ms', values['drain-ms'], 0, 600_000),
     engine,
     targetLatencyMs: whole('target-latency-ms', values['target-latency-ms'], 1, 10_000),
     maxItems,
@@ -72,6 +75,7 @@ function parseOrRefuse(args: readonly string[]) {
         'target-latency-ms': { type: 'string', default: '20' },
         'max-items': { type: 'string', default: '64' },
         'max-queue': { type: 'string', default: '64' },
+        'drain-ms': { type: 'string', default: '500' },
         parameters: { type: 'string', default: 'examples/service/digits.f32' },
         help: { type: 'boolean', default: false },
       },

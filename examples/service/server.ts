@@ -1,6 +1,6 @@
 // The routes: digits over HTTP and WebSocket, and what those who operate the service ask for.
 import websocket from '@fastify/websocket';
-import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
 import { LimitError } from 'millrace';
 import { PIXELS } from '../training/shape.js';
 import type { Classifier } from './classifier.js';
@@ -11,6 +11,7 @@ import { PAGE } from './page.js';
 const RETRY_AFTER = 1;
 /** A digit as JSON is at most 784 numbers of three figures. */
 const BODY_LIMIT = 8 * 1024;
+const TYPES = `The content-type of a digit is application/octet-stream, with ${PIXELS} bytes, or application/json.`;
 
 export interface Answer {
   readonly digit: number;
@@ -22,13 +23,15 @@ export interface ServerOptions {
   readonly maxQueue: number;
   /** Undefined: it works. Else why not. */
   readonly trouble?: () => string | undefined;
+  /** The service is about to stop: clients are to go elsewhere, and those that come are still served. */
+  readonly isDraining?: () => boolean;
 }
 
 /** The service around a classifier, which stays the caller's. It does not listen yet. */
 export async function createServer(
   classifier: Classifier,
   metrics: Metrics,
-  { maxQueue, trouble }: ServerOptions,
+  { maxQueue, trouble, isDraining = () => false }: ServerOptions,
 ): Promise<FastifyInstance> {
   const app = fastify({ bodyLimit: BODY_LIMIT });
   await app.register(websocket, { options: { maxPayload: PIXELS } });
@@ -39,7 +42,7 @@ export async function createServer(
 
   // A connection whose request was there before the service began to close would stay open until it is idle for long.
   app.addHook('onSend', async (_request, reply) => {
-    if (isClosing) reply.header('connection', 'close');
+    if (isClosing || isDraining()) reply.header('connection', 'close');
   });
 
   /** Reads a digit, and counts how that ended. */
@@ -60,6 +63,12 @@ export async function createServer(
     if (request.method !== 'POST' || classifier.waiting < maxQueue) return;
     metrics.count('refused');
     return refuse(reply);
+  });
+  // What is refused before its route: no known type, too long, no JSON.
+  app.setErrorHandler((error: FastifyError, _request, reply) => {
+    const { statusCode = 500, code, message } = error;
+    if (statusCode < 500) metrics.count('invalid');
+    return reply.code(statusCode).send({ error: code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? TYPES : message });
   });
   app.addContentTypeParser('application/octet-stream', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.post('/digit', async (request, reply) => {
@@ -102,12 +111,13 @@ export async function createServer(
   });
 
   app.get('/', async (_request, reply) => reply.type('text/html').send(PAGE));
+  app.get('/favicon.ico', async (_request, reply) => reply.code(204).send());
   app.get('/health', async (_request, reply) => {
     const reason = trouble?.();
     return reply.code(reason === undefined ? 200 : 503).send({ status: reason ?? 'ok' });
   });
   app.get('/ready', async (_request, reply) => {
-    const reason = isClosing ? 'closing' : trouble?.();
+    const reason = isClosing || isDraining() ? 'stopping' : trouble?.();
     return reply.code(reason === undefined ? 200 : 503).send({ status: reason ?? 'ok' });
   });
   app.get('/metrics', async (_request, reply) => {

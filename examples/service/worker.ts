@@ -1,5 +1,5 @@
 // One thread of the service. It opens the device of the main thread, and reads the parameters that lie there.
-import { once } from 'node:events';
+import { on } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Device, type DeviceToken, openShared, type ArrayToken } from 'millrace';
 import { type Classifier, createDeviceClassifier, createPlainClassifier } from './classifier.js';
@@ -30,12 +30,20 @@ else {
   void device.lost.then((error) => (lost = error.message));
   classifier = await createDeviceClassifier(device, device.adopt(onDevice, 'f32'), options);
 }
-const app = await createServer(classifier, new Metrics(metrics, thread), { maxQueue: options.maxQueue, trouble: () => lost });
+let isDraining = false;
+const app = await createServer(classifier, new Metrics(metrics, thread), {
+  maxQueue: options.maxQueue,
+  trouble: () => lost,
+  isDraining: () => isDraining,
+});
 await app.listen(listen);
 const address = app.server.address();
 port.postMessage(typeof address === 'object' ? address?.port : undefined);
 
-await once(port, 'message'); // to stop
+for await (const [message] of on(port, 'message')) {
+  if (message === 'stop') break;
+  isDraining = true;
+}
 await app.close();
 await classifier[Symbol.asyncDispose]();
 await device?.close();

@@ -1,5 +1,6 @@
 // The search example: the hits of plain TypeScript, alone, in batches and as a stream, and updates that a batch sees as a whole.
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { openDevice } from 'millrace';
@@ -11,6 +12,7 @@ import { makeVectors } from '../../examples/search/vectors.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../build/js/examples/search/main.js', import.meta.url));
+const HNSW = fileURLToPath(new URL('../../node_modules/hnswlib-node', import.meta.url));
 const [COUNT, SIZE, K] = [3000, 64, 10];
 const RUN_MS = 60_000;
 
@@ -93,6 +95,7 @@ test('the command refuses what it does not understand', async () => {
     [['--size', '6'], '--size 6 is not a multiple of 4.'],
     [['--vectors', '5000000', '--size', '1024'], 'are more than 2147483647 numbers.'],
     [['--beside', 'luck'], '--beside luck is none of plain, cpp and hnsw.'],
+    ...(existsSync(HNSW) ? [] : [[['--beside', 'hnsw'], '--beside hnsw needs a package: npm install --no-save hnswlib-node'] as const]),
   ] as const) {
     const { code, stderr } = await search(...args);
     expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, createServer as createNetServer } from 'node:net';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
@@ -112,7 +112,8 @@ describe('the answers', () => {
 
 describe('what is no answer', () => {
   test('is 400 for what is no digit', async () => {
-    await using app = await createServer(new Held(), new Metrics(), OPTIONS);
+    const metrics = new Metrics();
+    await using app = await createServer(new Held(), metrics, OPTIONS);
     for (const payload of [Buffer.alloc(783), Buffer.alloc(785)]) {
       expect((await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload })).statusCode).toBe(400);
     }
@@ -120,6 +121,13 @@ describe('what is no answer', () => {
       expect((await app.inject({ method: 'POST', url: '/digit', payload })).statusCode).toBe(400);
     }
     expect((await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.alloc(1 << 20) })).statusCode).toBe(413);
+    const untyped = await app.inject({ method: 'POST', url: '/digit', payload: Buffer.from(digits[0]!) });
+    expect([untyped.statusCode, untyped.json<{ error: string }>().error]).toEqual([
+      415,
+      `The content-type of a digit is application/octet-stream, with ${PIXELS} bytes, or application/json.`,
+    ]);
+    expect(metrics.value('invalid')).toBe(7);
+    expect((await app.inject('/favicon.ico')).statusCode).toBe(204);
   });
 
   test('is 503 with Retry-After when too many requests wait, whether that is seen before the body or after it', async () => {
@@ -207,7 +215,7 @@ const post = (url: string, pixels: Uint8Array): Promise<Response> =>
 test('several threads answer behind one port, and SIGTERM ends the service when its requests are answered', {
   timeout: RUN_MS,
 }, async () => {
-  const { child, url, lines } = await start('--workers', '2');
+  const { child, url, lines } = await start('--workers', '2', '--drain-ms', '2000');
   try {
     const answers = await Promise.all(digits.slice(0, 20).map(async (pixels) => (await (await post(url, pixels)).json()) as Answer));
     expect(answers.filter(({ digit }, n) => digit === labels[n]).length).toBeGreaterThan(17);
@@ -227,6 +235,13 @@ test('several threads answer behind one port, and SIGTERM ends the service when 
     const stopping = once(lines, 'line');
     child.kill('SIGTERM');
     expect(await stopping).toEqual(['stopping']);
+    // New connections are accepted for a while, and learn that they are to go elsewhere.
+    let ready: Response;
+    do ready = await fetch(`${url}/ready`);
+    while (ready.ok);
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'stopping' }]);
+    const late = await post(url, digits[0]!);
+    expect([late.status, late.headers.get('connection')]).toEqual([200, 'close']);
     socket.write(digits[0]!);
     expect(String((await once(socket, 'data'))[0])).toContain('200 OK');
     expect(await ended).toEqual([0, null]);
@@ -236,17 +251,24 @@ test('several threads answer behind one port, and SIGTERM ends the service when 
   }
 });
 
-test('the command refuses what it does not understand', async () => {
+test('the command refuses what it does not understand, in one line', { timeout: RUN_MS }, async () => {
+  const taken = createNetServer();
+  await once(taken.listen(0, '127.0.0.1'), 'listening');
+  const { port } = taken.address() as { port: number };
   for (const [args, message] of [
     [['--engine', 'steam'], `--engine steam is none of ${ENGINES.join(', ')}.`],
     [['--max-queue', '3'], '--max-queue 3 is not a whole number from 64 to 1000000.'],
     [['--parameters', '/none'], 'The parameters cannot be read'],
+    [['--port', String(port)], `Port ${port} of 127.0.0.1 is taken (--port).`],
+    [['--port', String(port), '--workers', '2'], `Port ${port} of 127.0.0.1 is taken (--port).`],
+    [['--device', 'tpu:0'], "The device ('tpu:0') is none of"],
   ] as const) {
     const child = spawn(process.execPath, [MAIN, '--device', 'cpu', ...args], { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
     const [[stderr]] = (await Promise.all([once(child.stderr, 'data'), once(child, 'exit')])) as [[Buffer], unknown];
-    expect(String(stderr)).toContain(message);
+    expect(String(stderr).split('\n')).toEqual([expect.stringContaining(message), '']);
     expect(child.exitCode).toBe(1);
   }
+  taken.close();
 });
 
 test.skipIf(noChromium)(`a digit that a mouse draws is read${noChromium ? `: ${noChromium}` : ''}`, { timeout: RUN_MS }, async () => {
