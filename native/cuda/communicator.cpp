@@ -198,7 +198,7 @@ void Communicator::Close() {
 }
 
 void Communicator::Leave(bool aborts) {
-  std::unique_lock lock(calls_, kMostCall);
+  std::unique_lock lock(calls_, std::chrono::system_clock::now() + kMostCall);
   if (has_left_.exchange(true)) return;
   const NcclTable& nccl = library_.functions;
   for (Rank& rank : ranks_) {

@@ -117,7 +117,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<CommunicatorFault> fault_{CommunicatorFault::kNone};
   std::atomic<NcclCode> code_{ncclSuccess};  // The library's first failure.
 
-  std::timed_mutex calls_;  // The library takes one call at a time for its ranks.
+  // The library takes one call at a time for its ranks. Waits are by the system's clock: glibc 2.28 has no others.
+  std::timed_mutex calls_;
 
   std::mutex flights_mutex_;
   std::vector<Flight> flights_;                        // Guarded by flights_mutex_.

@@ -89,7 +89,8 @@ Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstr
   };
   // Not while the library leaves: that may wait for work of the device whose thread this is.
   std::unique_lock calling(calls_, std::defer_lock);
-  while (fault() == Fault::kNone && !calling.try_lock_for(std::chrono::milliseconds(1))) {
+  const auto soon = [] { return std::chrono::system_clock::now() + std::chrono::milliseconds(1); };
+  while (fault() == Fault::kNone && !calling.try_lock_until(soon())) {
   }
   {
     const std::lock_guard lock(flights_mutex_);

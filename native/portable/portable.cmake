@@ -5,7 +5,7 @@
 # everything that came from libpthread and libdl, although the functions are the same. So the addon is linked with libraries
 # that have these symbols in their first version and no code, before the C library. test/package reads the result.
 set(OLD_pthread.so.0 pthread_attr_getstack pthread_attr_setstacksize pthread_create pthread_detach pthread_getattr_np
-  pthread_getspecific pthread_join pthread_key_create pthread_key_delete pthread_mutex_trylock pthread_once
+  pthread_getspecific pthread_join pthread_key_create pthread_key_delete pthread_mutex_timedlock pthread_mutex_trylock pthread_once
   pthread_rwlock_rdlock pthread_rwlock_unlock pthread_rwlock_wrlock pthread_setname_np pthread_setspecific pthread_sigmask)
 set(OLD_dl.so.2 dladdr dlclose dlerror dlopen dlsym)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
