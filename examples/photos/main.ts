@@ -7,7 +7,7 @@ import type * as cpuStages from './cpu-stages.js';
 import { ensureTargets, HELP, listPhotos, readOptions, type Options } from './options.js';
 import { KERNELS, processPhotos, type Outcome, type Photo } from './pipeline.js';
 import { startProgress } from './progress.js';
-import { messageOf, Refusal } from './refusal.js';
+import { messageOf, Refusal } from '../command-line.js';
 import { formatSummary } from './table.js';
 import { Timeline } from './timeline.js';
 

@@ -1,10 +1,9 @@
 // The command line, and what is checked before any work begins.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { DeviceSpec } from 'millrace';
 import type { Photo } from './pipeline.js';
-import { messageOf, Refusal } from './refusal.js';
+import { messageOf, parseOrRefuse, Refusal } from '../command-line.js';
 
 export const HELP = `Usage: photos [--in] FOLDER [options]
 
@@ -29,9 +28,18 @@ export interface Options {
   readonly repeat: number;
 }
 
+const OPTIONS = {
+  in: { type: 'string' },
+  out: { type: 'string', default: 'out/photos' },
+  device: { type: 'string', default: 'auto' },
+  repeat: { type: 'string', default: '1' },
+  timeline: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const;
+
 /** Undefined: only help was asked for. */
 export function readOptions(args: readonly string[]): Options | undefined {
-  const { values, positionals } = parseOrRefuse(args);
+  const { values, positionals } = parseOrRefuse({ args: [...args], allowPositionals: true, options: OPTIONS });
   if (values.help) return undefined;
   const folders = [...(values.in === undefined ? [] : [values.in]), ...positionals];
   const [inFolder] = folders;
@@ -47,25 +55,6 @@ export function readOptions(args: readonly string[]): Options | undefined {
     device: values.device as DeviceSpec,
     repeat,
   };
-}
-
-function parseOrRefuse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        in: { type: 'string' },
-        out: { type: 'string', default: 'out/photos' },
-        device: { type: 'string', default: 'auto' },
-        repeat: { type: 'string', default: '1' },
-        timeline: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new Refusal(`${messageOf(error)} (--help lists the options)`);
-  }
 }
 
 const PHOTO = /\.(?:png|jpe?g)$/i;

@@ -4,7 +4,7 @@ import type { CpuTasks, Device, DeviceArray, Lane, Overlapped, PinnedArray } fro
 import type * as cpuStages from './cpu-stages.js';
 import type { PublishTask } from './cpu-stages.js';
 import { BINS, BLUR_RADIUS, blurColumns, blurRows, brightness, edges, gaussian, histogram, SHARPEN_AMOUNT, sharpen } from './kernels.js';
-import { messageOf, Refusal } from './refusal.js';
+import { messageOf, Refusal } from '../command-line.js';
 import { now, type Timeline } from './timeline.js';
 
 export const LANES = 3;

@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Beside, type Options, Refusal } from './options.js';
+import { Refusal } from '../command-line.js';
+import type { Beside, Options } from './options.js';
 import { plainSearch } from './plain.js';
 import type { Hit } from './vector-index.js';
 

@@ -1,8 +1,9 @@
 // Searches among many vectors, one query at a time and in batches, while vectors change. See README.md beside this file.
 import { cpus, loadavg } from 'node:os';
-import { ArgumentError, openDevice, UnavailableError } from 'millrace';
+import { openDevice } from 'millrace';
 import { checkBeside, type Data, MEASURES, type Row } from './beside.js';
-import { HELP, readOptions, Refusal } from './options.js';
+import { run } from '../command-line.js';
+import { HELP, readOptions } from './options.js';
 import { VectorIndex } from './vector-index.js';
 import { makeVectors } from './vectors.js';
 
@@ -85,10 +86,4 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  const isKnown = error instanceof Refusal || error instanceof ArgumentError || error instanceof UnavailableError;
-  process.stderr.write(`${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
-  process.exitCode = 1;
-}
+await run(main);

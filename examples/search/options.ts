@@ -1,6 +1,6 @@
 // The command line.
-import { parseArgs } from 'node:util';
 import type { DeviceSpec } from 'millrace';
+import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 import type { Precision } from './vector-index.js';
 
 export const HELP = `Usage: search [options]
@@ -31,12 +31,21 @@ export interface Options {
   readonly beside: readonly Beside[];
 }
 
-/** Something the user can put right: the message is all there is to say. */
-export class Refusal extends Error {}
+const OPTIONS = {
+  device: { type: 'string', default: 'auto' },
+  vectors: { type: 'string', default: '1000000' },
+  size: { type: 'string', default: '384' },
+  precision: { type: 'string', default: 'f32' },
+  queries: { type: 'string', default: '256' },
+  batch: { type: 'string', default: '32' },
+  k: { type: 'string', default: '10' },
+  beside: { type: 'string', default: 'plain' },
+  help: { type: 'boolean', default: false },
+} as const;
 
 /** Undefined: only help was asked for. */
 export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse(args);
+  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
   if (values.help) return undefined;
   const { precision } = values;
   if (precision !== 'f32' && precision !== 'f16') throw new Refusal(`--precision ${precision} is neither f32 nor f16.`);
@@ -60,32 +69,4 @@ export function readOptions(args: readonly string[]): Options | undefined {
     k: whole('k', values.k, 1, 100),
     beside: beside as Beside[],
   };
-}
-
-function whole(name: string, text: string, least: number, most: number): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < least || value > most)
-    throw new Refusal(`--${name} ${text} is not a whole number from ${least} to ${most}.`);
-  return value;
-}
-
-function parseOrRefuse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        device: { type: 'string', default: 'auto' },
-        vectors: { type: 'string', default: '1000000' },
-        size: { type: 'string', default: '384' },
-        precision: { type: 'string', default: 'f32' },
-        queries: { type: 'string', default: '256' },
-        batch: { type: 'string', default: '32' },
-        k: { type: 'string', default: '10' },
-        beside: { type: 'string', default: 'plain' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new Refusal(`${error instanceof Error ? error.message : String(error)} (--help lists the options)`);
-  }
 }

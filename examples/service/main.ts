@@ -9,7 +9,8 @@ import { ArgumentError, openDevice, UnavailableError } from 'millrace';
 import { PARAMETERS } from '../training/network.js';
 import { openFront } from './front.js';
 import { Metrics } from './metrics.js';
-import { HELP, readOptions, Refusal } from './options.js';
+import { Refusal } from '../command-line.js';
+import { HELP, readOptions } from './options.js';
 import type { WorkerTask } from './worker.js';
 
 // On a CPU device, answers are what this process is for: refusals, or other programs, must not take the cores from kernels.

@@ -1,6 +1,6 @@
 // The command line.
-import { parseArgs } from 'node:util';
 import type { DeviceSpec } from 'millrace';
+import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 import { type ClassifierOptions, type Engine, ENGINES } from './classifier.js';
 
 export const HELP = `Usage: service [options]
@@ -29,12 +29,23 @@ export interface Options extends ClassifierOptions {
   readonly drainMs: number;
 }
 
-/** Something the user can put right: the message is all there is to say. */
-export class Refusal extends Error {}
+const OPTIONS = {
+  port: { type: 'string', default: '8080' },
+  host: { type: 'string', default: '127.0.0.1' },
+  workers: { type: 'string', default: '1' },
+  device: { type: 'string', default: 'auto' },
+  engine: { type: 'string', default: 'batched' },
+  'target-latency-ms': { type: 'string', default: '20' },
+  'max-items': { type: 'string', default: '64' },
+  'max-queue': { type: 'string', default: '64' },
+  'drain-ms': { type: 'string', default: '500' },
+  parameters: { type: 'string', default: 'examples/service/digits.f32' },
+  help: { type: 'boolean', default: false },
+} as const;
 
 /** Undefined: only help was asked for. */
 export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse(args);
+  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
   if (values.help) return undefined;
   const engine = ENGINES.find((name) => name === values.engine) satisfies Engine | undefined;
   if (engine === undefined) throw new Refusal(`--engine ${values.engine} is none of ${ENGINES.join(', ')}.`);
@@ -53,34 +64,4 @@ export function readOptions(args: readonly string[]): Options | undefined {
     maxWaitMs: 1,
     maxQueue: whole('max-queue', values['max-queue'], maxItems, 1_000_000),
   };
-}
-
-function whole(name: string, text: string, least: number, most: number): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < least || value > most)
-    throw new Refusal(`--${name} ${text} is not a whole number from ${least} to ${most}.`);
-  return value;
-}
-
-function parseOrRefuse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        port: { type: 'string', default: '8080' },
-        host: { type: 'string', default: '127.0.0.1' },
-        workers: { type: 'string', default: '1' },
-        device: { type: 'string', default: 'auto' },
-        engine: { type: 'string', default: 'batched' },
-        'target-latency-ms': { type: 'string', default: '20' },
-        'max-items': { type: 'string', default: '64' },
-        'max-queue': { type: 'string', default: '64' },
-        'drain-ms': { type: 'string', default: '500' },
-        parameters: { type: 'string', default: 'examples/service/digits.f32' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new Refusal(`${error instanceof Error ? error.message : String(error)} (--help lists the options)`);
-  }
 }

@@ -5,7 +5,8 @@ import sharp from 'sharp';
 import { openDevice, UnavailableError, type Device } from 'millrace';
 import { KERNELS } from './kernels.js';
 import { checksum, Membrane, OPERATIONS, PERIOD, weather, type Values } from './membrane.js';
-import { HELP, type Options, readOptions, Refusal } from './options.js';
+import { Refusal } from '../command-line.js';
+import { HELP, type Options, readOptions } from './options.js';
 
 /** What one way of running all steps took. */
 interface Run {

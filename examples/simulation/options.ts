@@ -1,6 +1,6 @@
 // The command line.
-import { parseArgs } from 'node:util';
 import type { DeviceSpec } from 'millrace';
+import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 import { DROP_RADIUS } from './kernels.js';
 import { PERIOD } from './membrane.js';
 
@@ -25,17 +25,23 @@ export interface Options {
   readonly out: string;
 }
 
-/** Something the user can put right: the message is all there is to say. */
-export class Refusal extends Error {}
-
 const MIN_SIZE = 4 * DROP_RADIUS;
 /** The membrane and its picture then take 176 MB of the device. */
 const MAX_SIZE = 4096;
 const MAX_STEPS = 100_000_000;
 
+const OPTIONS = {
+  device: { type: 'string', default: 'auto' },
+  steps: { type: 'string', default: '10000' },
+  size: { type: 'string', default: '256' },
+  frames: { type: 'string', default: '50' },
+  out: { type: 'string', default: 'out/simulation' },
+  help: { type: 'boolean', default: false },
+} as const;
+
 /** Undefined: only help was asked for. */
 export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse(args);
+  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
   if (values.help) return undefined;
   const steps = whole('steps', values.steps, PERIOD, MAX_STEPS);
   if (steps % PERIOD !== 0) throw new Refusal(`--steps ${steps} is not a multiple of ${PERIOD}, the steps of the graph.`);
@@ -43,29 +49,4 @@ export function readOptions(args: readonly string[]): Options | undefined {
   const frames = whole('frames', values.frames, 0, steps / PERIOD);
   // A name that no device has is refused by openDevice.
   return { device: values.device as DeviceSpec, steps, size, frames, out: values.out };
-}
-
-function whole(name: string, text: string, least: number, most: number): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < least || value > most)
-    throw new Refusal(`--${name} ${text} is not a whole number from ${least} to ${most}.`);
-  return value;
-}
-
-function parseOrRefuse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        device: { type: 'string', default: 'auto' },
-        steps: { type: 'string', default: '10000' },
-        size: { type: 'string', default: '256' },
-        frames: { type: 'string', default: '50' },
-        out: { type: 'string', default: 'out/simulation' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new Refusal(`${error instanceof Error ? error.message : String(error)} (--help lists the options)`);
-  }
 }

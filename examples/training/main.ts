@@ -1,12 +1,13 @@
 // Teaches a network to read digits. See README.md beside this file.
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ArgumentError, cpuTasks, createCpuPool, type Device, openDevice, UnavailableError } from 'millrace';
+import { cpuTasks, createCpuPool, type Device, openDevice } from 'millrace';
 import { recordTimeline } from 'millrace/timeline';
 import type * as cpuStages from './cpu-stages.js';
 import { readDigits } from './data.js';
 import { KERNELS } from './kernels.js';
-import { HELP, type Options, readOptions, Refusal } from './options.js';
+import { Refusal, run } from '../command-line.js';
+import { HELP, type Options, readOptions } from './options.js';
 import { confusionMatrix, lossCurve } from './plots.js';
 import { CLASSES } from './shape.js';
 import { Trainer } from './train.js';
@@ -99,10 +100,4 @@ async function writeWhole(file: string, content: string | Uint8Array | Float32Ar
   await rename(`${file}.tmp`, file);
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  const isKnown = error instanceof Refusal || error instanceof ArgumentError || error instanceof UnavailableError;
-  process.stderr.write(`${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
-  process.exitCode = 1;
-}
+await run(main);

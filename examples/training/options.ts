@@ -1,6 +1,6 @@
 // The command line.
-import { parseArgs } from 'node:util';
 import type { DeviceSpec } from 'millrace';
+import { parseOrRefuse, whole } from '../command-line.js';
 
 export const HELP = `Usage: training [options]
 
@@ -26,12 +26,20 @@ export interface Options {
   readonly isResumed: boolean;
 }
 
-/** Something the user can put right: the message is all there is to say. */
-export class Refusal extends Error {}
+const OPTIONS = {
+  device: { type: 'string', default: 'auto' },
+  epochs: { type: 'string', default: '12' },
+  sheets: { type: 'string', default: '16' },
+  seed: { type: 'string', default: '1' },
+  data: { type: 'string', default: 'examples/training/data' },
+  out: { type: 'string', default: 'out/training' },
+  resume: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const;
 
 /** Undefined: only help was asked for. */
 export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse(args);
+  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
   if (values.help) return undefined;
   return {
     // A name that no device has is refused by openDevice.
@@ -43,31 +51,4 @@ export function readOptions(args: readonly string[]): Options | undefined {
     out: values.out,
     isResumed: values.resume,
   };
-}
-
-function whole(name: string, text: string, least: number, most: number): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < least || value > most)
-    throw new Refusal(`--${name} ${text} is not a whole number from ${least} to ${most}.`);
-  return value;
-}
-
-function parseOrRefuse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        device: { type: 'string', default: 'auto' },
-        epochs: { type: 'string', default: '12' },
-        sheets: { type: 'string', default: '16' },
-        seed: { type: 'string', default: '1' },
-        data: { type: 'string', default: 'examples/training/data' },
-        out: { type: 'string', default: 'out/training' },
-        resume: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new Refusal(`${error instanceof Error ? error.message : String(error)} (--help lists the options)`);
-  }
 }

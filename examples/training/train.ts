@@ -3,7 +3,7 @@ import { type CpuTasks, type Device, type DeviceArray, type Graph, overlap, type
 import { add, argmax, binCount, mean } from 'millrace/ops';
 import type * as cpuStages from './cpu-stages.js';
 import { type ANSWER, firstParameters, Network, PARAMETERS, type STEP, type TrainingState } from './network.js';
-import { Refusal } from './options.js';
+import { Refusal } from '../command-line.js';
 import { CLASSES, PIXELS, SHEET } from './shape.js';
 
 /** Digits of a step, and of a batch of answers. */
