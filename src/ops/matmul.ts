@@ -197,7 +197,8 @@ function multipliedInTiles(
   target: Target,
 ): boolean {
   if ((own !== 'f32' && own !== 'f64') || [a, b, result].some(({ dtype }) => dtype !== own)) return false;
-  const { whole, extents, strides } = layoutOf(a, b, batch);
+  const whole = [a, b].map((array) => broadcastStrides(array, [...batch, ...array.shape.slice(-2)]));
+  const { extents, strides } = joined({ extents: batch, strides: whole.map((steps) => steps.slice(0, -2)) });
   if (extents.length > 1) return false;
   const matrix = (array: DeviceArray, at: 0 | 1): Matrix => {
     const [row, column] = whole[at]!.slice(-2) as [number, number];
@@ -208,12 +209,6 @@ function multipliedInTiles(
   if (!isForCpu(product)) return false;
   multiplyOnCpu(product, result, target);
   return true;
-}
-
-/** The strides of both operands, and the axes of the batch, joined as far as both allow. */
-function layoutOf(a: DeviceArray, b: DeviceArray, batch: readonly number[]) {
-  const whole = [a, b].map((array) => broadcastStrides(array, [...batch, ...array.shape.slice(-2)]));
-  return { whole, ...joined({ extents: batch, strides: whole.map((steps) => steps.slice(0, -2)) }) };
 }
 
 /** The launch of a product, for one layout of its operands. */
@@ -235,7 +230,8 @@ function productFor(
 ): Product {
   const inner = a.shape.at(-1) as number;
   const [rows, columns] = [a.shape.at(-2) as number, b.shape.at(-1) as number];
-  const { whole, extents, strides } = layoutOf(a, b, batch);
+  const whole = [a, b].map((array) => broadcastStrides(array, [...batch, ...array.shape.slice(-2)]));
+  const { extents, strides } = joined({ extents: batch, strides: whole.map((steps) => steps.slice(0, -2)) });
   const params: Record<string, Param> = {};
   const args: Record<string, unknown> = {};
   /** The number of each parameter among those of the compiled kernel, in which an array has its length besides. */
