@@ -3,6 +3,7 @@ import * as ops from 'millrace/ops';
 import { describe, expect } from 'vitest';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
+import { eventually } from '../../support/wait.js';
 
 defineChapter((target) => {
   describe('11 operations on arrays: products', () => {
@@ -30,6 +31,8 @@ defineChapter((target) => {
         using product = ops.matmul(half, half.transpose());
         using wide = ops.astype(product, 'f32');
         expect((await wide.read()).every((value) => value === 100)).toBe(true);
+        // Observers are told of the last operations after the read.
+        await eventually('the operations are told', () => labels.includes('astype'));
         seen.unsubscribe();
         if (device.info.backend === 'cpu')
           expect([...new Set(labels.filter((label) => label !== undefined))]).toEqual(['dot', 'matmul', 'astype']);
