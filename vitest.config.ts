@@ -97,7 +97,7 @@ export default defineConfig({
         })),
       ]),
       ...phase(1, 3, [
-        { name: 'programs', include: ['test/{examples,process,reactive}/*.test.ts'], exclude: [...PAIRED, ...MEASURING] },
+        { name: 'programs', include: ['test/{examples,process,reactive,site}/*.test.ts'], exclude: [...PAIRED, ...MEASURING] },
         { name: 'package', include: ['test/package/*.test.ts'] },
       ]),
       ...phase(2, 1, [{ name: 'alone', include: MEASURING }]),

@@ -10,6 +10,6 @@ const cpp = ['native', 'test/native', 'bench/native'].flatMap((folder) =>
     .map((file) => join(folder, file)),
 );
 
-const text = ['bench', 'examples', 'page', 'scripts', 'src', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts'];
+const text = ['bench', 'examples', 'page', 'scripts', 'site', 'src', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts'];
 run(process.execPath, [bin('@biomejs/biome/bin/biome'), 'format', ...(isCheck ? [] : ['--write']), ...text]);
 run(bin('clang-format/bin/linux_x64/clang-format'), [...(isCheck ? ['--dry-run', '-Werror'] : ['-i']), ...cpp]);

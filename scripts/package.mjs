@@ -40,8 +40,16 @@ function packMain() {
   for (const { path } of JSON.parse(listed.stdout)[0].files) cpSync(join(root, path), join(folder, path));
   const entries = ['', 'collectives/', 'ops/', 'queue/', 'recording/', 'testing/'].map((folder) => `${folder}index.d.ts`);
   const declarations = joinDeclarations(join(root, 'dist'), entries);
-  // A clone is not published, has scripts, and depends on no platform package, which need not exist yet.
-  const { private: _private, scripts: _scripts, devDependencies: _tools, files: _files, binary: _binary, ...published } = manifest;
+  // A clone is not published, has scripts and the site's workspace, and depends on no platform package, which need not exist yet.
+  const {
+    private: _private,
+    workspaces: _workspaces,
+    scripts: _scripts,
+    devDependencies: _tools,
+    files: _files,
+    binary: _binary,
+    ...published
+  } = manifest;
   pack('main', {
     ...Object.fromEntries([...declarations].map(([file, text]) => [`dist/${file}`, text])),
     // The same for `require`.

@@ -1,0 +1,62 @@
+// The site of the documentation. `node site/build.mjs` writes its pages to build/site/pages before VitePress reads them.
+import GithubSlugger from 'github-slugger';
+import { defineConfig } from 'vitepress';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DECISIONS, description, forge, pageOf, root, SIDEBAR, SOURCES } from '../pages.mjs';
+import { STAGE, stage, titleOf } from '../stage.mjs';
+
+const base = process.env.SITE_BASE ?? '/';
+
+/** Writes the pages again when their files change. */
+const following = {
+  name: 'follow-files',
+  configureServer({ watcher }) {
+    watcher.add([...SOURCES, 'README.md', 'site/pages'].map((file) => join(root, file)));
+    watcher.on('change', (file) => file.endsWith('.md') && !file.startsWith(STAGE) && stage());
+  },
+};
+
+const item = (name) => {
+  const page = pageOf(name);
+  return {
+    text: titleOf(readFileSync(join(STAGE, page), 'utf8')),
+    link: `/${page.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '')}`,
+  };
+};
+const main = SIDEBAR.map(({ text, items }) => ({ text, collapsed: false, items: items.map(item) }));
+
+export default defineConfig({
+  title: 'Millrace',
+  description,
+  lang: 'en',
+  base,
+  head: [['link', { rel: 'icon', href: `${base}icon.svg` }]],
+  srcDir: '../build/site/pages',
+  outDir: '../build/site/html',
+  cacheDir: '../build/site/cache',
+  srcExclude: ['public/**'],
+  metaChunk: true,
+  markdown: {
+    // The anchors of a forge.
+    anchor: { slugify: (text) => new GithubSlugger().slug(text) },
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
+  transformPageData(page) {
+    if (page.frontmatter.source) page.filePath = page.frontmatter.source;
+    else page.frontmatter.editLink = false;
+  },
+  vite: { plugins: [following] },
+  themeConfig: {
+    outline: [2, 3],
+    search: { provider: 'local' },
+    nav: [
+      { text: 'Guides', link: '/reactive', activeMatch: '^/(reactive|graphs|operations)' },
+      { text: 'Reference', link: '/semantics' },
+      { text: 'Benchmarks', link: '/benchmarks' },
+    ],
+    sidebar: { '/decisions/': [{ text: 'Decisions', items: DECISIONS.map(item) }], '/': main },
+    editLink: { pattern: `${forge}/edit/main/:path`, text: 'Edit this page' },
+    socialLinks: [{ icon: 'github', link: forge }],
+  },
+});

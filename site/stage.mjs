@@ -1,0 +1,73 @@
+// Writes the pages of the site to build/site/pages: the Markdown files of the repository with the links of the site, and what is generated.
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { withSiteLinks } from './links.mjs';
+import { DECISIONS, description, pageOf, README_SECTIONS, README_TITLES, read, root, SIDEBAR, SOURCES } from './pages.mjs';
+
+export const STAGE = join(root, 'build/site/pages');
+
+/** Writes the file below STAGE, unless it is as it should be: the server of `--dev` sees what changed, and no more. */
+function write(name, bytes) {
+  const path = join(STAGE, name);
+  if (existsSync(path) && readFileSync(path).equals(bytes)) return;
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, bytes);
+}
+const writeText = (name, text) => write(name, Buffer.from(text));
+
+const frontMatter = (facts) =>
+  `---\n${Object.entries(facts)
+    .map(([name, value]) => `${name}: ${JSON.stringify(value)}\n`)
+    .join('')}---\n\n`;
+export const titleOf = (markdown) => /^# (.+)$/m.exec(markdown)?.[1]?.replaceAll('`', '');
+
+/** Sections of README.md by their titles. */
+function readmeSections() {
+  const [, ...sections] = read('README.md').split(/^## /m);
+  return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), section.slice(section.indexOf('\n') + 1).trim()]));
+}
+
+/** The pages that README.md becomes. */
+function readmePages() {
+  const sections = readmeSections();
+  for (const title of [...sections.keys(), ...Object.keys(README_SECTIONS)]) {
+    if (!(sections.has(title) && title in README_SECTIONS)) throw new Error(`README_SECTIONS and README.md differ: ${title}`);
+  }
+  return Object.entries(README_TITLES).map(([page, title]) => {
+    const parts = Object.keys(README_SECTIONS).filter((section) => README_SECTIONS[section] === page);
+    return [page, `# ${title}\n\n${parts.map((part, at) => `${at === 0 ? '' : `## ${part}\n\n`}${sections.get(part)}\n`).join('\n')}`];
+  });
+}
+
+function decisionsIndex() {
+  const rows = DECISIONS.slice(1).map((file) => `- [${titleOf(read(file))}](/${pageOf(file)})`);
+  return `# Decisions\n\nWhat could have been made otherwise, and why it is as it is: one page each.\n\n${rows.join('\n')}\n`;
+}
+
+/** Writes all pages, and returns their texts by their paths. */
+export function stage() {
+  const images = new Set();
+  const pages = new Map();
+  const add = (page, file, markdown) => pages.set(page, { file, markdown: file ? withSiteLinks(markdown, file, images) : markdown });
+
+  for (const [page, markdown] of readmePages()) add(page, 'README.md', markdown);
+  for (const file of SOURCES) add(pageOf(file), file, read(file));
+  add('decisions/index.md', undefined, decisionsIndex());
+  for (const name of readdirSync(join(root, 'site/pages'))) add(name, `site/pages/${name}`, read(`site/pages/${name}`));
+
+  for (const [page, { file, markdown }] of pages) {
+    writeText(page, markdown.startsWith('---\n') ? markdown : frontMatter(file === undefined ? {} : { source: file }) + markdown);
+    writeText(join('public', page), markdown);
+  }
+  for (const image of images) write(join('public/files', image), readFileSync(join(root, image)));
+  for (const name of readdirSync(join(root, 'site/public'))) write(join('public', name), readFileSync(join(root, 'site/public', name)));
+  writeText('public/llms.txt', llmsText(pages));
+  return pages;
+}
+
+/** https://llmstxt.org: what there is, with the address of the text of each page, relative to this file. */
+function llmsText(pages) {
+  const link = (item) => `- [${titleOf(pages.get(pageOf(item)).markdown)}](${pageOf(item)})`;
+  const sections = SIDEBAR.map(({ text, items }) => `## ${text}\n\n${items.map(link).join('\n')}\n`);
+  return `# Millrace\n\n> ${description}\n\n${sections.join('\n')}`;
+}
