@@ -42,6 +42,7 @@ export type { DeviceArray } from './core/api/array.js';
 export type { AxisIndex } from './core/elements/strides.js';
 export type { ArrayFactory, DTypeOf } from './core/api/array-factory.js';
 export type { PinnedArray } from './core/api/pinned.js';
+export type { Scope, ScopeOptions } from './core/api/scope.js';
 export type { CopyBatchOptions } from './core/api/copy-batch.js';
 export type { CopyPair } from './core/api/copy-recorder.js';
 export type { CopyOptions } from './core/api/copy.js';

@@ -1,10 +1,10 @@
 // The short way of an operation: new results of contiguous arrays of one shape and one device, on its current stream, of types that were
 // met before. What is in any way different takes the long way, which also has the errors.
 import type { DeviceArray } from '../core/api/array.js';
+import { noted } from '../core/api/made-arrays.js';
 import { DTYPES, type DType } from '../core/elements/dtype.js';
 import type { Kernel } from '../core/kernels/kernel.js';
 import { isArray } from './fused.js';
-import { noted } from './tidy.js';
 
 interface Plan {
   readonly kernel: Kernel;

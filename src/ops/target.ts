@@ -4,6 +4,7 @@ import { checkOptionNames } from '../core/base/option-names.js';
 import { DeviceArray } from '../core/api/array.js';
 import { getDefaultDevice } from '../core/api/global-functions.js';
 import { missingGrant } from '../core/api/launch-elsewhere.js';
+import { noted } from '../core/api/made-arrays.js';
 import { checkOpenDevice, type DeviceLike } from '../core/api/open-devices.js';
 import type { Recorder } from '../core/api/recorder.js';
 import { checkDType } from '../core/elements/dtype-names.js';
@@ -12,7 +13,6 @@ import { lengthOf } from '../core/elements/shape.js';
 import { isListingForGpus } from '../core/kernels/definitions.js';
 import { MAX_RANK } from '../protocol/protocol.gen.js';
 import { isSameKind } from './promotion.js';
-import { noted } from './tidy.js';
 
 /** What makes arrays and submits operations: a stream, the stream of a capture, or a lane of a pipeline. */
 export type On = Recorder | LaneLike;

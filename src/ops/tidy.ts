@@ -1,21 +1,14 @@
 // tidy(): the arrays between the steps of a calculation are disposed with it.
 import { types } from 'node:util';
 import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
-import { DeviceArray } from '../core/api/array.js';
-
-/** What the innermost call of `tidy` has made. Functions of a tidy are synchronous, so one variable of the thread is enough. */
-let made: DeviceArray[] | undefined;
-
-/** Every array that an operation makes for its caller passes here. */
-export function noted(array: DeviceArray): DeviceArray {
-  made?.push(array);
-  return array;
-}
+import { making, MadeArrays } from '../core/api/made-arrays.js';
+import { arraysIn } from '../core/api/scope.js';
 
 /**
- * Calls `fn` and disposes the arrays that operations made in it, except those that `fn` returns: an array, or a list or an object with
+ * Calls `fn` and disposes the arrays that were made in it, except those that `fn` returns: an array, or a list or an object with
  * arrays. `tf.tidy`; in NumPy and CuPy reference counts do this. `fn` must make its calls before it returns. It may return the promise of
- * a `read` or an `item`, but not be async. If it throws, all are disposed. Throws ArgumentError unless `fn` is a function, and for one that is async.
+ * a `read` or an `item`, but not be async: `device.scope(fn)` takes an async function. If it throws, all are disposed. Throws ArgumentError unless
+ * `fn` is a function, and for one that is async.
  * @example const y = tidy(() => add(multiply(x, x), 8)); // the product is disposed
  * @example const middle = await tidy(() => mean(multiply(x, x)).item());
  */
@@ -26,28 +19,14 @@ export function tidy<T>(fn: () => T): T {
     throw badArgument(
       'fn',
       fn,
-      'The function given to tidy is async: what it makes behind an `await` would not be disposed, and what it returns would.',
+      'The function given to tidy is async: what it makes behind an `await` would not be disposed, and what it returns would. device.scope(fn) takes an async function.',
     );
-  const outer = made;
-  const own: DeviceArray[] = (made = []);
-  let kept: Set<unknown> = new Set();
+  const made = new MadeArrays('a call of tidy', 'what its function returns is kept');
   try {
-    const result = fn();
-    // A view keeps what it is a view of.
-    kept = new Set(arraysIn(result).map(({ storage }) => storage));
+    const result = making(made, fn);
+    made.keep(arraysIn(result));
     return result;
   } finally {
-    made = outer;
-    for (const array of own) {
-      if (kept.has(array.storage)) outer?.push(array);
-      else array[Symbol.dispose]();
-    }
+    made.end();
   }
-}
-
-function arraysIn(result: unknown): DeviceArray[] {
-  if (result instanceof DeviceArray) return [result];
-  if (Array.isArray(result)) return result.flatMap(arraysIn);
-  if (typeof result !== 'object' || result === null || Object.getPrototypeOf(result) !== Object.prototype) return [];
-  return Object.values(result).flatMap(arraysIn);
 }

@@ -138,12 +138,17 @@ export class LaneTurn extends ArrayFactory implements Lane {
     copy: (array, data, opts) => this.stream.copy(array, data, opts),
   };
 
+  /** @internal Its arrays belong to the item, and to no scope. */
+  protected override own<A extends DeviceArray>(array: A): A {
+    return array;
+  }
+
   pinned(shape: Shape): PinnedArray<'f32'>;
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   pinned<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): PinnedArray<D> {
     this.#checkTurn();
     const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
-    return this.#keep(this.#memory.pinned(this.device, dimensions, type) ?? this.device.pinned(dimensions, type));
+    return this.#keep(this.#memory.pinned(this.device, dimensions, type) ?? this.device.makePinned(dimensions, type));
   }
 
   detach<A extends DeviceArray | PinnedArray>(array: A): A {

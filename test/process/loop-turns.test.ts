@@ -41,6 +41,7 @@ const SHORT = new Set([
   'openIpcArray',
   'openIpcEvent',
   'pin',
+  'scope', // As `run`; its end is a free for each array.
   'setCurrentStream',
   'share',
   'subarray',

@@ -19,6 +19,7 @@ import { hostElement } from '../elements/scalar-bits.js';
 import { checkReshape, checkShape, lengthOf, type Shape } from '../elements/shape.js';
 import { storeNumbers } from '../elements/store-numbers.js';
 import type { DeviceArray } from './array.js';
+import { noted } from './made-arrays.js';
 import { PinnedArray } from './pinned.js';
 import type { CopyOptions } from './copy.js';
 
@@ -72,12 +73,17 @@ export abstract class ArrayFactory {
   /** @internal The stream that allocates and fills the arrays. */
   protected abstract readonly target: ArrayTarget;
 
+  /** @internal Every array that is made passes here. */
+  protected own<A extends DeviceArray>(array: A): A {
+    return noted(array);
+  }
+
   /** Allocates an array, f32 unless `dtype` is given; contents undefined: `cupy.empty`, `wp.empty`. */
   empty(shape: Shape): DeviceArray<'f32'>;
   empty<D extends DType>(shape: Shape, dtype: DTypeLike<D>): DeviceArray<D>;
   empty<D extends DType>(shape: Shape, dtype?: DTypeLike<D>, surplus?: unknown): DeviceArray<D> {
     refusePlace('empty', surplus);
-    return this.target.allocate(checkShape(shape), checkDType(dtype));
+    return this.own(this.target.allocate(checkShape(shape), checkDType(dtype)));
   }
 
   /** Allocates an array of zeros (or false), f32 unless `dtype` is given: `cupy.zeros`, `wp.zeros`. */
@@ -148,7 +154,7 @@ export abstract class ArrayFactory {
       array[Symbol.dispose]();
       throw error;
     }
-    return array;
+    return this.own(array);
   }
 }
 

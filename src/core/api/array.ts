@@ -17,6 +17,7 @@ import { checkWaitCall, type WaitOptions } from '../waits/wait.js';
 import { refuseInCapture } from './active-capture.js';
 import { printed, type PrintOptions } from './array-print.js';
 import type { Device } from './device.js';
+import { noted } from './made-arrays.js';
 import { type ReadableOptions, readableOf } from './readable.js';
 import { readArray } from './readback.js';
 import { shareArray } from './share-array.js';
@@ -116,7 +117,7 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
       copy[Symbol.dispose]();
       throw error;
     }
-    return copy;
+    return noted(copy);
   }
 
   /**

@@ -13,6 +13,7 @@ import { isPromiseLike } from '../base/promise-like.js';
 import type { DeviceCore } from '../device/device-core.js';
 import { capturingStream, refuseInCapture } from './active-capture.js';
 import type { Device } from './device.js';
+import type { MadeArrays } from './made-arrays.js';
 import type { Stream } from './stream.js';
 
 /** What `stream.run` orders at its start and at its end: `wp.ScopedStream(sync_enter=, sync_exit=)`. */
@@ -33,6 +34,8 @@ interface Scope {
   device: Device;
   /** The current streams that were set in the run. */
   readonly streams: Map<DeviceCore, Stream>;
+  /** What disposes the arrays that are made in the run. */
+  readonly made: MadeArrays | undefined;
 }
 
 let storage: AsyncLocalStorage<Scope> | undefined;
@@ -46,7 +49,7 @@ export function runIn<T>(stream: Stream, fn: () => T, opts: RunOptions = {}): T 
   const { device } = stream;
   const previous = currentStream(device);
   if (syncEnter) comeAfter(stream, previous);
-  const scope: Scope = { outer: storage?.getStore(), device, streams: new Map([[device.core, stream]]) };
+  const scope: Scope = { outer: storage?.getStore(), device, streams: new Map([[device.core, stream]]), made: madeInRun() };
   storage ??= load();
   if (!syncExit) return storage.run(scope, fn);
   // The result or error of the function stays as it is: a wait that cannot be submitted now is submitted later (`comeAfter`).
@@ -77,8 +80,18 @@ export function runIn<T>(stream: Stream, fn: () => T, opts: RunOptions = {}): T 
 /** `device.run`: changes no current stream. */
 export function runOn<T>(device: Device, fn: () => T): T {
   checkFunction(fn);
+  return runMaking(madeInRun(), device, fn);
+}
+
+/** `scope.run`: as `runOn`, and `made` gets the arrays. */
+export function runMaking<T>(made: MadeArrays | undefined, device: Device, fn: () => T): T {
   storage ??= load();
-  return storage.run({ outer: storage.getStore(), device, streams: new Map() }, fn);
+  return storage.run({ outer: storage.getStore(), device, streams: new Map(), made }, fn);
+}
+
+/** What gets the arrays that are made in the enclosing run. */
+export function madeInRun(): MadeArrays | undefined {
+  return storage?.getStore()?.made;
 }
 
 function checkFunction(fn: unknown): void {

@@ -34,11 +34,13 @@ import type { DeviceInfo } from './device-info.js';
 import { DeviceEvent } from './event.js';
 import { checkWrappable } from './wrapped-streams.js';
 import { type DeviceSnapshot, inspectDevice, type StreamWait, waitsOf } from './inspect.js';
+import { noted } from './made-arrays.js';
 import { openIpcEvent, openIpcMemory } from './interprocess.js';
 import { enter, onLeave } from './open-devices.js';
 import { PeerAccess } from './peers.js';
 import { pinExisting } from './pin-memory.js';
 import { PinnedArray } from './pinned.js';
+import { Scope, type ScopeOptions } from './scope.js';
 import { checkStreamOptions, type StreamOptions } from './stream-options.js';
 import { Stream } from './stream.js';
 import { type DeviceTelemetry, Telemetry, TelemetryTicks } from './telemetry.js';
@@ -135,6 +137,30 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   }
 
   /**
+   * Calls `fn` with a scope: the arrays that `fn` and what it awaits make are disposed when it has returned, or its promise has settled, except
+   * those that it returns and those that `scope.keep` keeps: `tf.tidy`. Runs as `scope.run` does, and returns what `fn` returns. Scopes nest,
+   * and functions that run at the same time have their own. If `fn` throws, all are disposed. Throws ArgumentError if `fn` is not a function.
+   * @example
+   * const loss = await device.scope(async () => {
+   *   const y = device.from(await nextBatch());
+   *   return mean(multiply(y, y)).item();
+   * });
+   */
+  scope<T>(fn: (scope: Scope) => T, opts?: ScopeOptions): T;
+  /**
+   * Opens a scope, which ends with its block: `using scope = device.scope()`, `await using`, or `scope[Symbol.dispose]()`. It owns what its
+   * own methods make, and what functions of `scope.run` make. Throws ArgumentError for bad options.
+   */
+  scope(opts?: ScopeOptions): Scope;
+  scope(first?: unknown, opts?: ScopeOptions): unknown {
+    if (typeof first !== 'function' && arguments.length > 1) refuseSurplus('scope', arguments, 1);
+    if (arguments.length > 2) refuseSurplus('scope', arguments, 2);
+    this.#checkOpen();
+    if (typeof first !== 'function') return new Scope(this, first as ScopeOptions | undefined);
+    return new Scope(this, opts).within(first as (scope: Scope) => unknown);
+  }
+
+  /**
    * Makes a stream of this device the current one: inside `stream.run` until that run ends, otherwise for the thread. With `sync` (default
    * false), the stream first waits, on the device, for the previous current stream. `wp.set_stream`, CuPy's `stream.use()`. Throws
    * ArgumentError for a stream of another device, StateError for a closed one. A stream that is closed later stays current, and work
@@ -205,7 +231,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     const { stream } = this;
     const array = stream.allocate(dimensions, type, AllocKind.INTERPROCESS);
     noteExportable(array.storage, stream.timeline.here());
-    return array;
+    return noted(array);
   }
 
   /**
@@ -216,7 +242,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     if (arguments.length > 3) refuseSurplus('openIpcArray', arguments, 3);
     this.#checkOpen();
     const [dimensions, type] = [checkShape(shape), checkDType(dtype)];
-    return new DeviceArray(this, type, dimensions, await openIpcMemory(this.core, handle, dimensions, type), 0);
+    return noted(new DeviceArray(this, type, dimensions, await openIpcMemory(this.core, handle, dimensions, type), 0));
   }
 
   /**
@@ -230,6 +256,11 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   pinned<D extends DType>(shape: Shape, dtype: DTypeLike<D>): PinnedArray<D>;
   pinned<D extends DType>(shape: Shape, dtype?: DTypeLike<D>): PinnedArray<D> {
     if (arguments.length > 2) refuseSurplus('pinned', arguments, 2);
+    return noted(this.makePinned(shape, dtype));
+  }
+
+  /** @internal The pinned array of a scope or of a lane's item. */
+  makePinned<D extends DType>(shape: Shape, dtype: DTypeLike<D> | undefined): PinnedArray<D> {
     this.#checkOpen();
     const dimensions = checkShape(shape);
     const type = checkDType(dtype);
@@ -248,7 +279,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
   pin<H extends HostOf<SharedArrayBuffer>[DType]>(data: H): PinnedArray<DTypeOf<H>> {
     if (arguments.length > 1) refuseSurplus('pin', arguments, 1);
     this.#checkOpen();
-    return pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>;
+    return noted(pinExisting(this.core, data) as PinnedArray<DTypeOf<H>>);
   }
 
   /** Creates a texture on the current stream: `stream.createTexture` has the rules. */
@@ -325,7 +356,7 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     if (arguments.length > 2) refuseSurplus('adopt', arguments, 2);
     this.#checkOpen();
     const { dtype, shape, storage, byteOffset, strides } = adopt(this.stream, token, expected && checkDType(expected));
-    return new DeviceArray(this, dtype as D, shape, storage, byteOffset, undefined, strides);
+    return noted(new DeviceArray(this, dtype as D, shape, storage, byteOffset, undefined, strides));
   }
 
   /** What each stream has pending and waits for, as plain data. Makes no driver call and never waits. */

@@ -167,7 +167,7 @@ export class PinnedArray<D extends DType = DType> implements Disposable {
 
   /** @internal */
   disposedError(): StateError {
-    return disposedError('A pinned array', this.core.name);
+    return disposedError('A pinned array', this.core.name, this.storage);
   }
 }
 

@@ -173,6 +173,6 @@ export abstract class StridedArray<D extends DType = DType> implements Disposabl
 
   /** @internal */
   disposedError(): StateError {
-    return disposedError(`Array ${this.label}`, this.core.name);
+    return disposedError(`Array ${this.label}`, this.core.name, this.storage);
   }
 }

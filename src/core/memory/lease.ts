@@ -119,6 +119,9 @@ export class Lease {
   }
 }
 
-export function disposedError(what: string, device: string): StateError {
-  return new StateError('ERR_MILLRACE_STATE', `${what} of device ${device} was disposed.`, { device });
+/** `storage`: that of an array, which says where it was made if a scope disposed it. */
+export function disposedError(what: string, device: string, storage?: Storage): StateError {
+  const scope = storage?.endedBy;
+  const end = scope === undefined ? '' : ` at the end of ${scope.name}: ${scope.remedy}. It is ${storage?.description}`;
+  return new StateError('ERR_MILLRACE_STATE', `${what} of device ${device} was disposed${end}.`, { device });
 }

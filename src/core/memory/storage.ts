@@ -20,6 +20,8 @@ export class Storage extends TrackedMemory {
   /** The device whose handle it is. */
   readonly core: DeviceCore;
   isDisposed: boolean = false;
+  /** The scope whose end disposed it, for messages. */
+  endedBy: { readonly name: string; readonly remedy: string } | undefined = undefined;
   /** It is the memory of a pinned array. */
   isPinned: boolean = false;
   /** Its array belongs to a lane's item, which refers to it: no finalizer has to find it. */
