@@ -12,7 +12,7 @@ const { values } = parseArgs({
   options: { base: { type: 'string' }, serve: { type: 'boolean' }, dev: { type: 'boolean' }, port: { type: 'string', default: '4173' } },
 });
 rmSync(STAGE, { recursive: true, force: true });
-stage();
+await stage();
 const vitepress = (...args) => {
   const env = values.base === undefined ? process.env : { ...process.env, SITE_BASE: values.base };
   const { status, error } = spawnSync(process.execPath, [bin('vitepress/bin/vitepress.js'), ...args], { cwd: root, stdio: 'inherit', env });

@@ -1,5 +1,5 @@
 // Which file of the repository is which page of the site, and where the page stands in the sidebar.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -50,6 +50,15 @@ export const SIDEBAR = [
   { text: 'Benchmarks', items: ['docs/benchmarks.md', 'docs/gpu-runs.md'] },
   { text: 'Project', items: ['CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'] },
 ];
+
+// A file that no section names is in the last one of its folder.
+const named = new Set(SIDEBAR.flatMap(({ items }) => items));
+const found = (where, ending) =>
+  readdirSync(posix.join(root, where))
+    .map((name) => `${where}/${name}${ending}`)
+    .filter((file) => file.endsWith('.md') && existsSync(posix.join(root, file)) && !named.has(file));
+SIDEBAR.find(({ text }) => text === 'Guides').items.push(...found('docs', ''), ...found('docs/coming-from', ''));
+SIDEBAR.find(({ text }) => text === 'Applications').items.push(...found('examples', '/README.md'));
 
 /** The sidebar of the decisions. */
 export const DECISIONS = ['decisions/index.md', ...decisions.map((name) => `docs/decisions/${name}`)];

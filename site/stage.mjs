@@ -1,6 +1,7 @@
 // Writes the pages of the site to build/site/pages: the Markdown files of the repository with the links of the site, and what is generated.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { apiPages } from './api.mjs';
 import { withSiteLinks } from './links.mjs';
 import { DECISIONS, description, pageOf, README_SECTIONS, README_TITLES, read, root, SIDEBAR, SOURCES } from './pages.mjs';
 
@@ -45,7 +46,7 @@ function decisionsIndex() {
 }
 
 /** Writes all pages, and returns their texts by their paths. */
-export function stage() {
+export async function stage() {
   const images = new Set();
   const pages = new Map();
   const add = (page, file, markdown) => pages.set(page, { file, markdown: file ? withSiteLinks(markdown, file, images) : markdown });
@@ -53,15 +54,18 @@ export function stage() {
   for (const [page, markdown] of readmePages()) add(page, 'README.md', markdown);
   for (const file of SOURCES) add(pageOf(file), file, read(file));
   add('decisions/index.md', undefined, decisionsIndex());
+  const api = await apiPages();
+  for (const [page, { facts, markdown }] of api.pages) pages.set(page, { facts, markdown });
   for (const name of readdirSync(join(root, 'site/pages'))) add(name, `site/pages/${name}`, read(`site/pages/${name}`));
 
-  for (const [page, { file, markdown }] of pages) {
-    writeText(page, markdown.startsWith('---\n') ? markdown : frontMatter(file === undefined ? {} : { source: file }) + markdown);
+  for (const [page, { file, markdown, facts = file === undefined ? {} : { source: file } }] of pages) {
+    writeText(page, markdown.startsWith('---\n') ? markdown : frontMatter(facts) + markdown);
     writeText(join('public', page), markdown);
   }
   for (const image of images) write(join('public/files', image), readFileSync(join(root, image)));
   for (const name of readdirSync(join(root, 'site/public'))) write(join('public', name), readFileSync(join(root, 'site/public', name)));
   writeText('public/llms.txt', llmsText(pages));
+  writeText('sidebar.json', JSON.stringify(api.sidebar));
   return pages;
 }
 

@@ -8,6 +8,8 @@ import { STAGE, stage, titleOf } from '../stage.mjs';
 
 const base = process.env.SITE_BASE ?? '/';
 
+const escapeHtml = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+
 /** Writes the pages again when their files change. */
 const following = {
   name: 'follow-files',
@@ -24,6 +26,7 @@ const item = (name) => {
     link: `/${page.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '')}`,
   };
 };
+const api = JSON.parse(readFileSync(join(STAGE, 'sidebar.json'), 'utf8'));
 const main = SIDEBAR.map(({ text, items }) => ({ text, collapsed: false, items: items.map(item) }));
 
 export default defineConfig({
@@ -38,6 +41,8 @@ export default defineConfig({
   srcExclude: ['public/**'],
   metaChunk: true,
   markdown: {
+    // The colours of code take half of the build. The tests do without.
+    ...(process.env.SITE_COLOURS === '0' && { highlight: (code) => `<pre v-pre><code>${escapeHtml(code)}</code></pre>` }),
     // The anchors of a forge.
     anchor: { slugify: (text) => new GithubSlugger().slug(text) },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
@@ -53,9 +58,14 @@ export default defineConfig({
     nav: [
       { text: 'Guides', link: '/reactive', activeMatch: '^/(reactive|graphs|operations)' },
       { text: 'Reference', link: '/semantics' },
+      { text: 'API', link: '/api/' },
       { text: 'Benchmarks', link: '/benchmarks' },
     ],
-    sidebar: { '/decisions/': [{ text: 'Decisions', items: DECISIONS.map(item) }], '/': main },
+    sidebar: {
+      '/api/': api,
+      '/decisions/': [{ text: 'Decisions', items: DECISIONS.map(item) }],
+      '/': main,
+    },
     editLink: { pattern: `${forge}/edit/main/:path`, text: 'Edit this page' },
     socialLinks: [{ icon: 'github', link: forge }],
   },

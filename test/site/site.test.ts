@@ -7,7 +7,7 @@ import { beforeAll, expect, test } from 'vitest';
 const ROOT = path.join(import.meta.dirname, '../..');
 const SITE = path.join(ROOT, 'build/site/html');
 // Not the root of a server: links have to hold below a folder as well.
-const env = { ...process.env, SITE_BASE: '/millrace/' };
+const env = { ...process.env, SITE_BASE: '/millrace/', SITE_COLOURS: '0' };
 const node = (...args: string[]) => spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', env });
 const read = (file: string): string => readFileSync(path.join(SITE, file), 'utf8');
 
@@ -30,6 +30,17 @@ test('every Markdown file of the documentation and of the examples is a page, an
   expect(files.length).toBeGreaterThan(100);
   expect(files.filter((file) => !existsSync(path.join(SITE, file.replace(/\.md$/, '.html'))))).toEqual([]);
   expect(files.filter((file) => !read(file).includes('# '))).toEqual([]);
+});
+
+test('the reference has every name that the entry points export', () => {
+  const { exports } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+    readonly exports: Readonly<Record<string, unknown>>;
+  };
+  const entries = Object.keys(exports).filter((name) => name !== './package.json');
+  const pages = entries.map((name) => read(`api/${name === '.' ? 'core' : name.slice(2)}/index.md`));
+  for (const name of ['openDevice', 'DeviceArray', 'StreamHazardError', 'overlap', 'OpenOptions'])
+    expect(pages[0]).toContain(`\`${name}\``);
+  for (const page of pages) expect(page.match(/^\| \[`\w+`\]\(.+\) \| \S.* \|$/gm)?.length).toBeGreaterThan(2);
 });
 
 test('llms.txt names the pages, and each is there', () => {
