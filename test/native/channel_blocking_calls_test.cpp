@@ -360,5 +360,3 @@ MR_TEST(many_streams_share_the_blocking_calls_thread_and_lose_nothing) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -145,5 +145,3 @@ MR_TEST(a_device_does_not_close_while_its_control_thread_asks_it) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

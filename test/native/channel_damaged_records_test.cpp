@@ -212,5 +212,3 @@ MR_TEST(undamaged_records_do_what_they_say) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

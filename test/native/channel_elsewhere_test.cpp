@@ -80,5 +80,3 @@ MR_TEST(a_revocation_waits_for_issued_launches_and_refuses_later_ones) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

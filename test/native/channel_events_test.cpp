@@ -190,5 +190,3 @@ MR_TEST(a_closed_device_has_no_events) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -199,7 +199,3 @@ MR_TEST(a_device_that_closes_while_an_allocation_waits_for_a_parked_free_runs_bo
 }
 
 }  // namespace
-
-int main() {
-  return millrace::testing::RunAll();
-}

@@ -131,5 +131,3 @@ MR_TEST(launches_with_checked_kernels_in_bodies_run_one_by_one_and_report_withou
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -205,5 +205,3 @@ MR_TEST(a_definition_that_was_handed_over_is_there_when_its_launch_is_read) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

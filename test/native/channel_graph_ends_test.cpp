@@ -252,5 +252,3 @@ MR_TEST(a_graph_that_waits_for_host_memory_of_a_thread_that_left_fails) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

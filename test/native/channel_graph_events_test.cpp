@@ -146,5 +146,3 @@ MR_TEST(a_launch_that_the_backend_refuses_leaves_the_times_of_the_one_before_it)
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

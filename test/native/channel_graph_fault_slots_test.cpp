@@ -191,5 +191,3 @@ MR_TEST(reports_of_queued_launches_outlive_the_free_of_their_graph) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -172,5 +172,3 @@ MR_TEST(a_copy_whose_host_memory_is_gone_reports_without_a_kernel) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -199,5 +199,3 @@ MR_TEST(an_upload_leaves_the_build_to_the_first_launch) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -107,5 +107,3 @@ MR_TEST(memory_that_could_not_be_allocated_fails_the_upload) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -376,5 +376,3 @@ MR_TEST(memory_that_was_freed_although_a_graph_names_it_fails_the_launch) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -216,5 +216,3 @@ MR_TEST(a_fault_is_found_whatever_the_thread_does_after_its_work) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -141,5 +141,3 @@ MR_TEST(a_closed_device_loads_no_module) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -205,7 +205,3 @@ MR_TEST(a_stream_takes_no_records_behind_its_end) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-int main() {
-  return millrace::testing::RunAll();
-}

@@ -373,5 +373,3 @@ MR_TEST(devices_that_copy_from_each_other_from_many_threads_lose_nothing) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -12,7 +12,7 @@ namespace {
 
 using protocol::Access;
 
-constexpr uint64_t kBytes = 16;
+constexpr uint64_t kPoisonedBytes = 16;
 
 /// Two devices. The second copies handle 0 from the first during a call of the first one's backend, after the submitted
 /// work has completed and before the call returns.
@@ -21,8 +21,8 @@ struct Meeting {
     a = first.Stream();
     b = second.Stream();
     for (const uint32_t n : {0u, 1u}) {
-      first.Alloc(a, Handle(n), kBytes);
-      second.Alloc(b, Handle(n), kBytes);
+      first.Alloc(a, Handle(n), kPoisonedBytes);
+      second.Alloc(b, Handle(n), kPoisonedBytes);
     }
     MR_EXPECT(first.channel->InstallKernel(Handle(0), {}).ok());
     MR_EXPECT(first.channel->RegisterHost(Handle(0), host, false).ok());
@@ -34,7 +34,7 @@ struct Meeting {
     backend.controls.on_taken = [this](const std::string& line) {
       if (!line.starts_with("a0 ") || !is_meeting.exchange(false)) return;
       second.Wait(b, first, a, std::stoull(line.substr(3)));
-      const Ticket read = second.Copy(b, {second, Handle(0)}, {first, Handle(0)}, kBytes);
+      const Ticket read = second.Copy(b, {second, Handle(0)}, {first, Handle(0)}, kPoisonedBytes);
       MR_EXPECT(second.Completes(b, read));
       has_met = true;
     };
@@ -55,7 +55,7 @@ struct Meeting {
     return second.Failures(b).size() == failures;
   }
 
-  std::array<std::byte, kBytes> host{};
+  std::array<std::byte, kPoisonedBytes> host{};
   std::atomic<bool> is_meeting{false};
   std::atomic<bool> has_met{false};
   RecordingBackend backend;
@@ -71,33 +71,35 @@ MR_TEST(a_write_clears_before_its_work_can_be_over) {
   const protocol::FillStridedRecord fill{.handle = Handle(0), .element_bytes = 4};
   const protocol::CopyStridedRecord copy{.dst_handle = Handle(0), .src_handle = Handle(1), .element_bytes = 4};
   const std::vector<protocol::StridedAxis> all{{4, 4, 4}};
-  MR_EXPECT(meeting.ClearsPoison([&] { return first.Fill(a, Handle(0), kBytes); }));
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Fill(a, Handle(0), kPoisonedBytes); }));
   MR_EXPECT(meeting.ClearsPoison([&] { return first.Strided(a, fill, {{4, 4, 0}}); }));
   MR_EXPECT(meeting.ClearsPoison([&] { return first.Strided(a, copy, all); }));
-  MR_EXPECT(meeting.ClearsPoison([&] { return first.Copy(a, Handle(0), Handle(1), kBytes); }));
-  MR_EXPECT(meeting.ClearsPoison([&] { return first.Copy(a, {first, Handle(0)}, {second, Handle(1)}, kBytes); }));
+  MR_EXPECT(meeting.ClearsPoison([&] { return first.Copy(a, Handle(0), Handle(1), kPoisonedBytes); }));
+  MR_EXPECT(meeting.ClearsPoison([&] {
+    return first.Copy(a, {first, Handle(0)}, {second, Handle(1)}, kPoisonedBytes);
+  }));
   MR_EXPECT(meeting.ClearsPoison([&] { return first.Launch(a, Handle(0), Handle(0), Access::kWrite); }));
   // By the blocking-calls thread.
   MR_EXPECT(meeting.ClearsPoison([&] {
-    return first.Copy(a, {first, Handle(0)}, {first, Handle(0), MemorySpace::kHost}, kBytes);
+    return first.Copy(a, {first, Handle(0)}, {first, Handle(0), MemorySpace::kHost}, kPoisonedBytes);
   }));
   // A partial write clears nothing.
-  MR_EXPECT(!meeting.ClearsPoison([&] { return first.Fill(a, Handle(0), kBytes - 1); }));
+  MR_EXPECT(!meeting.ClearsPoison([&] { return first.Fill(a, Handle(0), kPoisonedBytes - 1); }));
 }
 
 MR_TEST(a_write_that_is_refused_poisons_anew) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
-  rig.Alloc(a, Handle(0), kBytes);
-  rig.Alloc(a, Handle(1), kBytes);
+  rig.Alloc(a, Handle(0), kPoisonedBytes);
+  rig.Alloc(a, Handle(1), kPoisonedBytes);
   MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
   backend.controls.refuse_launches = 1;
   backend.controls.refuse_fills = 1;
   rig.Launch(a, Handle(0), Handle(0), Access::kWrite);
   rig.Nop(a);
-  const Ticket filled = rig.Fill(a, Handle(0), kBytes);
-  const Ticket read = rig.Copy(a, Handle(1), Handle(0), kBytes);
+  const Ticket filled = rig.Fill(a, Handle(0), kPoisonedBytes);
+  const Ticket read = rig.Copy(a, Handle(1), Handle(0), kPoisonedBytes);
   MR_EXPECT(rig.Completes(a, read));
   const auto failures = rig.Failures(a);
   MR_REQUIRE(failures.size() == 3);
@@ -109,12 +111,12 @@ MR_TEST(a_late_failure_reaches_all_records_in_flight_that_derive_from_it) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
-  for (const uint32_t n : {0u, 1u}) rig.Alloc(a, Handle(n), kBytes);
+  for (const uint32_t n : {0u, 1u}) rig.Alloc(a, Handle(n), kPoisonedBytes);
   MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
   std::vector<Ticket> expected;
   // More and more at once, each time from another place of the queue on.
   for (const int count : {5, 20, 40, 70, 150, 300}) {
-    rig.Fill(a, Handle(0), kBytes);
+    rig.Fill(a, Handle(0), kPoisonedBytes);
     for (int n = 0; n < 45; ++n) rig.Launch(a, Handle(0), Handle(0), Access::kReadWrite);
     MR_EXPECT(rig.Completes(a, rig.Nop(a).ticket));
     backend.controls.completes_at_once = false;
@@ -142,7 +144,7 @@ MR_TEST(a_late_failure_does_not_poison_anew_what_was_overwritten_since_another_o
   const uint32_t slow = rig.Stream();
   const uint32_t quick = rig.Stream();
   const uint32_t other = rig.Stream();
-  for (const uint32_t n : {0u, 1u, 2u}) rig.Alloc(other, Handle(n), kBytes);
+  for (const uint32_t n : {0u, 1u, 2u}) rig.Alloc(other, Handle(n), kPoisonedBytes);
   MR_EXPECT(rig.Completes(other, rig.Nop(other).ticket));
   MR_EXPECT(rig.channel->InstallKernel(Handle(0), {}).ok());
   backend.controls.completes_at_once = false;
@@ -153,10 +155,10 @@ MR_TEST(a_late_failure_does_not_poison_anew_what_was_overwritten_since_another_o
   rig.Backend(1).sink().Failed(early, {.status = Status(StatusCode::kBounds, "by the test")});
   backend.controls.completes_at_once = true;
   // Overwritten, and no longer in flight. The failed launch still is.
-  MR_EXPECT(rig.Completes(other, rig.Fill(other, Handle(1), kBytes)));
-  MR_EXPECT(rig.Completes(other, rig.Fill(other, Handle(2), kBytes)));
+  MR_EXPECT(rig.Completes(other, rig.Fill(other, Handle(1), kPoisonedBytes)));
+  MR_EXPECT(rig.Completes(other, rig.Fill(other, Handle(2), kPoisonedBytes)));
   rig.Backend(0).sink().Failed(late, {.status = Status(StatusCode::kBounds, "by the test")});
-  MR_EXPECT(rig.Completes(other, rig.Copy(other, Handle(2), Handle(1), kBytes)));
+  MR_EXPECT(rig.Completes(other, rig.Copy(other, Handle(2), Handle(1), kPoisonedBytes)));
   MR_EXPECT(rig.Failures(other).empty());
   MR_EXPECT(rig.Failures(slow).size() == 1);
   rig.Backend(0).Complete(late);
@@ -168,8 +170,8 @@ MR_TEST(a_batch_fails_as_a_whole_and_poisons_all_that_it_writes) {
   backend.controls.needs_locked_memory = true;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
-  for (const uint32_t n : {0u, 1u, 2u, 3u}) rig.Alloc(a, Handle(n), kBytes);
-  std::array<std::byte, 4 * kBytes> host{};
+  for (const uint32_t n : {0u, 1u, 2u, 3u}) rig.Alloc(a, Handle(n), kPoisonedBytes);
+  std::array<std::byte, 4 * kPoisonedBytes> host{};
   MR_EXPECT(rig.channel->RegisterHost(Handle(0), host, false).ok());
   struct Batch {
     protocol::CopyBatchRecord head;
@@ -197,27 +199,27 @@ MR_TEST(a_batch_fails_as_a_whole_and_poisons_all_that_it_writes) {
     for (const Failure& interval : rig.Failures(a)) count += interval.last - interval.first + 1;
     return count;
   };
-  const Ticket first = submit(pair(2, 0, kBytes), pair(3, 1, 4));
+  const Ticket first = submit(pair(2, 0, kPoisonedBytes), pair(3, 1, 4));
   MR_EXPECT_EQ(failures(), size_t{0});
   MR_EXPECT(backend.controls.log.Find("a0 " + std::to_string(first) + " batch of 2") >= 0);
   // Refused by the backend: both targets are poisoned, the sources are not.
   backend.controls.refuse_fills = 1;
-  submit(pair(2, 0, kBytes), pair(3, 1, 4));
+  submit(pair(2, 0, kPoisonedBytes), pair(3, 1, 4));
   MR_EXPECT_EQ(failures(), size_t{1});
   submit(pair(0, 2, 4), pair(1, 1, 0));
   MR_EXPECT_EQ(failures(), size_t{2});
   // The first pair overwrites 3, but the second one reads 2: nothing is cleared, and 1 is poisoned too.
-  submit(pair(3, 0, kBytes), pair(1, 2, 4));
+  submit(pair(3, 0, kPoisonedBytes), pair(1, 2, 4));
   MR_EXPECT_EQ(failures(), size_t{3});
   submit(pair(0, 3, 4), pair(0, 3, 0));
   submit(pair(0, 1, 4), pair(0, 1, 0));
   MR_EXPECT_EQ(failures(), size_t{5});
   // Host memory that is not page-locked; memory beyond the end; more entries than the record has.
-  for (const uint32_t n : {0u, 1u, 2u, 3u}) MR_EXPECT(rig.Completes(a, rig.Fill(a, Handle(n), kBytes)));
+  for (const uint32_t n : {0u, 1u, 2u, 3u}) MR_EXPECT(rig.Completes(a, rig.Fill(a, Handle(n), kPoisonedBytes)));
   MR_EXPECT_EQ(failures(), size_t{5});
   submit(pair(0, 0, 4, MemorySpace::kHost), pair(1, 2, 4));
   MR_EXPECT_EQ(failures(), size_t{6});
-  submit(pair(2, 3, kBytes + 1), pair(1, 3, 4));
+  submit(pair(2, 3, kPoisonedBytes + 1), pair(1, 3, 4));
   submit(pair(2, 3, 4), pair(1, 3, 4), 3);
   submit(pair(2, 3, 4), pair(1, 3, 4), 0);
   MR_EXPECT_EQ(failures(), size_t{9});
@@ -225,5 +227,3 @@ MR_TEST(a_batch_fails_as_a_whole_and_poisons_all_that_it_writes) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

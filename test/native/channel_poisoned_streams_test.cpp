@@ -138,5 +138,3 @@ MR_TEST(a_stream_that_could_not_be_created_waits_before_it_fails) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

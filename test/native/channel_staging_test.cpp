@@ -235,5 +235,3 @@ MR_TEST(memory_that_another_backend_locked_is_copied_by_the_blocking_calls_threa
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -203,5 +203,3 @@ MR_TEST(small_axes_are_judged_as_counting_their_bytes_does) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

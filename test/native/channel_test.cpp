@@ -394,5 +394,3 @@ MR_TEST(two_devices_that_wait_for_each_other_from_four_threads_lose_nothing) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -9,9 +9,10 @@ namespace {
 
 constexpr protocol::TextureShape kShape{
     .width = 4, .height = 2, .depth = 0, .format = 7, .channels = 1, .has_surface = 0};
-constexpr uint64_t kBytes = 32;
+constexpr uint64_t kTextureBytes = 32;
 
-protocol::AllocArrayRecord Array(uint32_t handle, protocol::TextureShape shape = kShape, uint64_t bytes = kBytes) {
+protocol::AllocArrayRecord Array(uint32_t handle, protocol::TextureShape shape = kShape,
+                                 uint64_t bytes = kTextureBytes) {
   return {.handle = handle, .bytes = bytes, .shape = shape};
 }
 protocol::CreateTextureRecord Texture(uint32_t handle, uint32_t source) {
@@ -49,7 +50,7 @@ MR_TEST(shapes_that_do_not_fit_are_refused) {
   RecordingBackend backend;
   Rig rig(backend);
   const uint32_t a = rig.Stream();
-  rig.Alloc(a, Handle(0), kBytes);
+  rig.Alloc(a, Handle(0), kTextureBytes);
   const auto is_refused = [&](auto record) { return CodeOf(rig, a, rig.Submit(a, record)) == StatusCode::kInternal; };
   const auto shaped = [](auto change) {
     protocol::TextureShape shape = kShape;
@@ -64,7 +65,7 @@ MR_TEST(shapes_that_do_not_fit_are_refused) {
                                                      shaped([](auto& shape) { shape.format = 8; }),
                                                      shaped([](auto& shape) { shape.height = 0, shape.depth = 2; })};
   for (const protocol::TextureShape& shape : wrong) MR_EXPECT(is_refused(Array(Handle(1), shape)));
-  MR_EXPECT(is_refused(Array(Handle(1), kShape, kBytes + 1)));
+  MR_EXPECT(is_refused(Array(Handle(1), kShape, kTextureBytes + 1)));
   MR_EXPECT(is_refused(Array(Handle(0))));
 
   // Linear memory, which has the elements or not.
@@ -91,11 +92,9 @@ MR_TEST(shapes_that_do_not_fit_are_refused) {
   MR_EXPECT(is_refused(copy));
   copy.array = Handle(9);
   copy.shape = kShape;
-  rig.Alloc(a, Handle(9), 2 * kBytes);
+  rig.Alloc(a, Handle(9), 2 * kTextureBytes);
   MR_EXPECT(is_refused(copy));
 }
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

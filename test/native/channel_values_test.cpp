@@ -132,5 +132,3 @@ MR_TEST(malformed_values_fail_their_launches) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()

@@ -214,5 +214,3 @@ MR_TEST(StreamsThatStayHaveAllTheyWaitedFor) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -172,5 +172,3 @@ MR_TEST(BlocksBeginInAnyOrderUnderASeed) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -284,5 +284,3 @@ MR_TEST(CopiesReachTheMemoryOfOtherDevices) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

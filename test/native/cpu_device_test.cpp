@@ -342,5 +342,3 @@ MR_TEST(TheBackendListsAndOpensItsDevices) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -122,5 +122,3 @@ MR_TEST(OtherInstructionsAreLeftAlone) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

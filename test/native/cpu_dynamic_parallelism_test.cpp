@@ -129,5 +129,3 @@ MR_TEST(WhoLaunchesManyRunsSomeBeforeItLaunchesMore) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -247,5 +247,3 @@ MR_TEST(EventsAreRecordedBetweenTheNodesAndByTheLaunchThatNamesThem) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -381,5 +381,3 @@ MR_TEST(RandomGraphsEqualTheSameWorkInOneStream) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

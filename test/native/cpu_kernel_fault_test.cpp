@@ -196,5 +196,3 @@ MR_TEST(HandlersThatWereThereBeforeAreCalled) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -10,7 +10,7 @@
 namespace millrace {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMebibyte = 1 << 20;
 
 std::unique_ptr<hal::Memory> Allocate(Lane& lane, uint64_t bytes) {
   return std::move(lane.stream->Allocate(++lane.last, bytes).value());
@@ -30,7 +30,7 @@ MR_TEST(GuardedMemoryEndsWhereItsGuardBegins) {
   MR_REQUIRE(device->GuardMemory().ok());
   Lane lane(*device);
   auto other = Allocate(lane, 100);
-  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{48}, uint64_t{4096}, kMiB + 20}) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{48}, uint64_t{4096}, kMebibyte + 20}) {
     auto memory = Allocate(lane, bytes);
     MR_REQUIRE(lane.Drained());
     const uint64_t address = AddressOf(*memory);
@@ -40,7 +40,7 @@ MR_TEST(GuardedMemoryEndsWhereItsGuardBegins) {
     std::memset(memory->address(), 1, bytes);
     // Nearer to this array than to the parameter.
     const uint64_t word = AddressOf(*other);
-    for (const uint64_t near : {address - kMiB / 4, address, address + room, address + room + kMiB / 4}) {
+    for (const uint64_t near : {address - kMebibyte / 4, address, address + room, address + room + kMebibyte / 4}) {
       const auto found = cpu::Heap::FindStrayAccess(near, {&word, 1});
       MR_REQUIRE(found.has_value());
       MR_EXPECT_EQ(found->array.address, address);
@@ -92,7 +92,7 @@ MR_TEST(OfVeryManyArraysTheLastOnesAreNotGuarded) {
 }
 
 MR_TEST(SmallArraysShareMemoryThatHoldsNothingElse) {
-  auto device = OpenDevice(2, 64 * kMiB);
+  auto device = OpenDevice(2, 64 * kMebibyte);
   Lane lane(*device);
   std::vector<std::unique_ptr<hal::Memory>> held;
   uint64_t total = 0;
@@ -176,97 +176,95 @@ MR_TEST(FaultSlotsBeginAsZeros) {
 }
 
 MR_TEST(ThePoolCountsWhatIsUsedAndWhatIsKept) {
-  auto device = OpenDevice(2, 64 * kMiB);
+  auto device = OpenDevice(2, 64 * kMebibyte);
   Lane lane(*device);
   const auto use = [&] { return device->PoolUse().value(); };
-  MR_EXPECT_EQ(use().total, 64 * kMiB);
-  MR_EXPECT_EQ(use().free, 64 * kMiB);
+  MR_EXPECT_EQ(use().total, 64 * kMebibyte);
+  MR_EXPECT_EQ(use().free, 64 * kMebibyte);
   MR_EXPECT_EQ(use().reserved, 0u);
 
-  auto one = Allocate(lane, 8 * kMiB);
-  auto two = Allocate(lane, 16 * kMiB);
-  MR_EXPECT_EQ(use().used, 24 * kMiB);
-  MR_EXPECT_EQ(use().free, 40 * kMiB);
-  MR_EXPECT_EQ(use().reserved, 24 * kMiB);
+  auto one = Allocate(lane, 8 * kMebibyte);
+  auto two = Allocate(lane, 16 * kMebibyte);
+  MR_EXPECT_EQ(use().used, 24 * kMebibyte);
+  MR_EXPECT_EQ(use().free, 40 * kMebibyte);
+  MR_EXPECT_EQ(use().reserved, 24 * kMebibyte);
   Free(lane, std::move(two));
-  MR_EXPECT_EQ(use().used, 8 * kMiB);
-  MR_EXPECT_EQ(use().reserved, 24 * kMiB);
-  MR_EXPECT_EQ(use().used_high, 24 * kMiB);
-  MR_EXPECT_EQ(use().reserved_high, 24 * kMiB);
+  MR_EXPECT_EQ(use().used, 8 * kMebibyte);
+  MR_EXPECT_EQ(use().reserved, 24 * kMebibyte);
+  MR_EXPECT_EQ(use().used_high, 24 * kMebibyte);
+  MR_EXPECT_EQ(use().reserved_high, 24 * kMebibyte);
 
   // Kept memory serves the same size again, and gives way to another size that would not fit beside it.
-  two = Allocate(lane, 16 * kMiB);
-  MR_EXPECT_EQ(use().reserved, 24 * kMiB);
+  two = Allocate(lane, 16 * kMebibyte);
+  MR_EXPECT_EQ(use().reserved, 24 * kMebibyte);
   Free(lane, std::move(two));
-  two = Allocate(lane, 48 * kMiB);
-  MR_EXPECT_EQ(use().used, 56 * kMiB);
-  MR_EXPECT_EQ(use().reserved, 56 * kMiB);
+  two = Allocate(lane, 48 * kMebibyte);
+  MR_EXPECT_EQ(use().used, 56 * kMebibyte);
+  MR_EXPECT_EQ(use().reserved, 56 * kMebibyte);
   // A refused allocation does not change the statistics.
-  MR_EXPECT(lane.stream->Allocate(lane.last + 1, 16 * kMiB).status().code() == StatusCode::kOutOfMemory);
-  MR_EXPECT_EQ(use().used_high, 56 * kMiB);
+  MR_EXPECT(lane.stream->Allocate(lane.last + 1, 16 * kMebibyte).status().code() == StatusCode::kOutOfMemory);
+  MR_EXPECT_EQ(use().used_high, 56 * kMebibyte);
 
   Free(lane, std::move(two));
   MR_EXPECT(device->ResetHighWater().ok());
-  MR_EXPECT_EQ(use().used_high, 8 * kMiB);
-  MR_EXPECT_EQ(use().reserved_high, 56 * kMiB);
+  MR_EXPECT_EQ(use().used_high, 8 * kMebibyte);
+  MR_EXPECT_EQ(use().reserved_high, 56 * kMebibyte);
   Free(lane, std::move(one));
   MR_EXPECT_EQ(use().used, 0u);
-  MR_EXPECT_EQ(use().used_high, 8 * kMiB);
+  MR_EXPECT_EQ(use().used_high, 8 * kMebibyte);
 }
 
 MR_TEST(TheThresholdSaysWhatIsKept) {
-  auto device = OpenDevice(2, 4096 * kMiB);
+  auto device = OpenDevice(2, 4096 * kMebibyte);
   Lane lane(*device);
   const auto reserved = [&] { return device->PoolUse().value().reserved; };
-  MR_EXPECT_EQ(device->ReleaseThreshold().value(), 256 * kMiB);
-  Free(lane, Allocate(lane, 320 * kMiB));
+  MR_EXPECT_EQ(device->ReleaseThreshold().value(), 256 * kMebibyte);
+  Free(lane, Allocate(lane, 320 * kMebibyte));
   MR_EXPECT_EQ(reserved(), 0u);
-  Free(lane, Allocate(lane, 256 * kMiB));
-  MR_EXPECT_EQ(reserved(), 256 * kMiB);
+  Free(lane, Allocate(lane, 256 * kMebibyte));
+  MR_EXPECT_EQ(reserved(), 256 * kMebibyte);
 
   // A lower threshold frees the excess at once. With 0 every free returns its memory.
-  auto one = Allocate(lane, 4 * kMiB);
-  auto two = Allocate(lane, 8 * kMiB);
-  MR_EXPECT(device->SetReleaseThreshold(8 * kMiB).ok());
-  MR_EXPECT_EQ(device->ReleaseThreshold().value(), 8 * kMiB);
-  MR_EXPECT_EQ(reserved(), 12 * kMiB);
+  auto one = Allocate(lane, 4 * kMebibyte);
+  auto two = Allocate(lane, 8 * kMebibyte);
+  MR_EXPECT(device->SetReleaseThreshold(8 * kMebibyte).ok());
+  MR_EXPECT_EQ(device->ReleaseThreshold().value(), 8 * kMebibyte);
+  MR_EXPECT_EQ(reserved(), 12 * kMebibyte);
   Free(lane, std::move(one));
-  MR_EXPECT_EQ(reserved(), 12 * kMiB);
+  MR_EXPECT_EQ(reserved(), 12 * kMebibyte);
   Free(lane, std::move(two));
-  MR_EXPECT_EQ(reserved(), 8 * kMiB);
+  MR_EXPECT_EQ(reserved(), 8 * kMebibyte);
   MR_EXPECT(device->SetReleaseThreshold(0).ok());
   MR_EXPECT_EQ(reserved(), 0u);
-  Free(lane, Allocate(lane, 8 * kMiB));
+  Free(lane, Allocate(lane, 8 * kMebibyte));
   MR_EXPECT_EQ(reserved(), 0u);
 
   // Everything.
   MR_EXPECT(device->SetReleaseThreshold(~0ull).ok());
-  Free(lane, Allocate(lane, 320 * kMiB));
-  MR_EXPECT_EQ(reserved(), 320 * kMiB);
+  Free(lane, Allocate(lane, 320 * kMebibyte));
+  MR_EXPECT_EQ(reserved(), 320 * kMebibyte);
 }
 
 MR_TEST(TrimmingLeavesAtLeastWhatItIsTold) {
-  auto device = OpenDevice(2, 256 * kMiB);
+  auto device = OpenDevice(2, 256 * kMebibyte);
   Lane lane(*device);
   const auto reserved = [&] { return device->PoolUse().value().reserved; };
-  auto used = Allocate(lane, 4 * kMiB);
+  auto used = Allocate(lane, 4 * kMebibyte);
   std::vector<std::unique_ptr<hal::Memory>> blocks;
-  for (uint64_t size : {8, 16, 32}) blocks.push_back(Allocate(lane, size * kMiB));
+  for (uint64_t size : {8, 16, 32}) blocks.push_back(Allocate(lane, size * kMebibyte));
   for (auto& block : blocks) Free(lane, std::move(block));
-  MR_EXPECT_EQ(reserved(), 60 * kMiB);
-  MR_EXPECT(device->Trim(60 * kMiB).ok());
-  MR_EXPECT_EQ(reserved(), 60 * kMiB);
+  MR_EXPECT_EQ(reserved(), 60 * kMebibyte);
+  MR_EXPECT(device->Trim(60 * kMebibyte).ok());
+  MR_EXPECT_EQ(reserved(), 60 * kMebibyte);
   // Freeing 28 would suffice; blocks of 16 and 8 fit into it.
-  MR_EXPECT(device->Trim(32 * kMiB).ok());
-  MR_EXPECT_EQ(reserved(), 36 * kMiB);
+  MR_EXPECT(device->Trim(32 * kMebibyte).ok());
+  MR_EXPECT_EQ(reserved(), 36 * kMebibyte);
   MR_EXPECT(device->Trim(0).ok());
-  MR_EXPECT_EQ(reserved(), 4 * kMiB);
-  MR_EXPECT_EQ(device->PoolUse().value().used, 4 * kMiB);
-  std::memset(used->address(), 1, 4 * kMiB);
+  MR_EXPECT_EQ(reserved(), 4 * kMebibyte);
+  MR_EXPECT_EQ(device->PoolUse().value().used, 4 * kMebibyte);
+  std::memset(used->address(), 1, 4 * kMebibyte);
   Free(lane, std::move(used));
 }
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -152,5 +152,3 @@ MR_TEST(CodeThatRunsOnceIsOrderedByBarriersOnly) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

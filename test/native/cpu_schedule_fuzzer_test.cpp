@@ -178,5 +178,3 @@ MR_TEST(ASeedGivesTheSameDiceToADevice) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -253,5 +253,3 @@ MR_TEST(DevicesThatWaitForEachOtherLoseNoWake) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

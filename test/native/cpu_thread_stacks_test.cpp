@@ -140,5 +140,3 @@ MR_TEST(AThreadHasStacksForTheLargestBlockAndNoMore) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

@@ -156,5 +156,3 @@ MR_TEST(ACopyWhoseOtherDevicesOwnerEndsFailsAndPoisonsAndTouchesNothing) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

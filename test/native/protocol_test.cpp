@@ -30,5 +30,3 @@ MR_TEST(AFailedStatusLeavesTheFunction) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

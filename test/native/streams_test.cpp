@@ -106,5 +106,3 @@ MR_TEST(WakingAllRingsTheOwnerWhetherHeAskedOrNot) {
 
 }  // namespace
 }  // namespace millrace
-
-MR_TEST_MAIN()

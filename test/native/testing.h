@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -26,6 +27,7 @@ MR_SANITIZER_OPTIONS(__tsan_default_options)
 namespace millrace::testing {
 
 struct Case {
+  const char* file;
   const char* name;
   void (*body)();
 };
@@ -40,8 +42,8 @@ inline int& FailedExpectations() {
   return count;
 }
 
-inline bool Register(const char* name, void (*body)()) {
-  Cases().push_back({name, body});
+inline bool Register(const char* file, const char* name, void (*body)()) {
+  Cases().push_back({file, name, body});
   return true;
 }
 
@@ -61,10 +63,14 @@ std::string Show(const T& value) {
   return out.str();
 }
 
+// Expected values are literals, which are signed.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-compare"
 template <typename A, typename B>
 void ExpectEqual(const A& actual, const B& expected, const char* text, const char* file, int line) {
   if (!(actual == expected)) Fail(file, line, std::string(text) + ": " + Show(actual) + ", expected " + Show(expected));
 }
+#pragma GCC diagnostic pop
 
 /// True once `condition` holds; false when it does not within `limit_ms`. Time is only the upper bound of a test.
 inline bool Eventually(const std::function<bool()>& condition, int limit_ms = 5000) {
@@ -76,10 +82,12 @@ inline bool Eventually(const std::function<bool()>& condition, int limit_ms = 50
   return true;
 }
 
-inline int RunAll() {
+/// Runs the cases of a program, or of one of its files, which is named without its folder and extension.
+inline int RunAll(const std::string& file = "") {
   int passed = 0;
   int failed = 0;
   for (const Case& test : Cases()) {
+    if (!file.empty() && std::filesystem::path(test.file).stem() != file) continue;
     const int before = FailedExpectations();
     test.body();
     const bool ok = FailedExpectations() == before;
@@ -94,9 +102,9 @@ inline int RunAll() {
 }  // namespace millrace::testing
 
 /// MR_TEST(RingWrapsAround) { ... }
-#define MR_TEST(name)                                                                                    \
-  static void name();                                                                                    \
-  [[maybe_unused]] static const bool name##_is_registered = ::millrace::testing::Register(#name, &name); \
+#define MR_TEST(name)                                                                                              \
+  static void name();                                                                                              \
+  [[maybe_unused]] static const bool name##_is_registered = ::millrace::testing::Register(__FILE__, #name, &name); \
   static void name()
 
 #define MR_EXPECT(condition)                                                                  \

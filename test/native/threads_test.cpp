@@ -119,5 +119,3 @@ MR_TEST(a_cpu_device_does_not_open_with_fewer_threads_than_it_has_cores) {
 
 }  // namespace
 }  // namespace millrace::testing
-
-MR_TEST_MAIN()
