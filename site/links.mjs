@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import GithubSlugger from 'github-slugger';
+import { errorSections } from './errors.mjs';
 import { forge, pageOf, README_SECTIONS, root, SOURCES } from './pages.mjs';
 
 const pages = new Set(SOURCES);
@@ -20,8 +21,14 @@ function pageOfReadme(anchor) {
     const slugger = new GithubSlugger();
     if (slugger.slug(title) === anchor) return page && `/${page}#${anchor}`;
   }
-  if (anchor !== undefined) throw new Error(`README.md has no section #${anchor}.`);
-  return '/index.md';
+  return anchor === undefined ? '/index.md' : `/programs.md#${anchor}`;
+}
+
+/** The page that has this section of docs/errors.md. */
+function pageOfError(anchor) {
+  const found = errorSections().sections.find(({ name }) => name.toLowerCase() === anchor);
+  if (found === undefined) throw new Error(`docs/errors.md has no section #${anchor}.`);
+  return `/errors/${found.name}.md`;
 }
 
 /**
@@ -29,12 +36,14 @@ function pageOfReadme(anchor) {
  */
 export function withSiteLinks(markdown, file, images) {
   const targetOf = (link) => {
+    if (file === 'docs/errors.md' && link.startsWith('#')) return pageOfError(link.slice(1));
     if (/^(?:[a-z]+:|#|\/)/.test(link)) return link;
     const [path, anchor] = link.split('#');
     const target = posix.normalize(posix.join(dirname(file), path)).replace(/\/$/, '');
     const hash = anchor === undefined ? '' : `#${anchor}`;
     if (target === 'README.md' || target === '.') return pageOfReadme(anchor);
     if (target === 'docs/decisions') return '/decisions/index.md';
+    if (target === 'docs/errors.md' && anchor !== undefined) return pageOfError(anchor);
     if (pages.has(target)) return `/${pageOf(target)}${hash}`;
     if (pages.has(`${target}/README.md`)) return `/${pageOf(`${target}/README.md`)}${hash}`;
     if (!existsSync(join(root, target))) throw new Error(`${file} links to ${link}, which does not exist.`);

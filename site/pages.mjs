@@ -15,7 +15,7 @@ const applications = ['photos', 'training', 'service', 'search', 'simulation', '
 const programs = ['concurrency', 'reactive', 'kernels', 'dynamic', 'cuda'];
 const folder = (name) => `examples/${name}/README.md`;
 
-/** The sections of README.md: each is a page of its own, or part of one. `README.md` itself has no page; links to it lead to the home page. */
+/** The sections of README.md: each is a page of its own, or part of one; those that are not named here are in programs.md. `README.md` itself has no page; links to it lead to the home page. */
 export const README_SECTIONS = {
   Install: 'install.md',
   'Two commands of a clone': 'install.md',
@@ -41,7 +41,7 @@ export const SIDEBAR = [
   { text: 'Programs to read', items: programs.map(folder) },
   {
     text: 'Reference',
-    items: ['docs/kernel-language.md', 'docs/semantics.md', 'docs/cli.md', 'docs/environment.md'],
+    items: ['api/index.md', 'docs/kernel-language.md', 'docs/errors.md', 'docs/semantics.md', 'docs/cli.md', 'docs/environment.md'],
   },
   {
     text: 'How it works',

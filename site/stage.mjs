@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { apiPages } from './api.mjs';
+import { codePages, errorSections } from './errors.mjs';
 import { withSiteLinks } from './links.mjs';
 import { DECISIONS, description, pageOf, README_SECTIONS, README_TITLES, read, root, SIDEBAR, SOURCES } from './pages.mjs';
 
@@ -31,11 +32,9 @@ function readmeSections() {
 /** The pages that README.md becomes. */
 function readmePages() {
   const sections = readmeSections();
-  for (const title of [...sections.keys(), ...Object.keys(README_SECTIONS)]) {
-    if (!(sections.has(title) && title in README_SECTIONS)) throw new Error(`README_SECTIONS and README.md differ: ${title}`);
-  }
+  const pageOfSection = (title) => (title in README_SECTIONS ? README_SECTIONS[title] : 'programs.md');
   return Object.entries(README_TITLES).map(([page, title]) => {
-    const parts = Object.keys(README_SECTIONS).filter((section) => README_SECTIONS[section] === page);
+    const parts = [...sections.keys()].filter((section) => pageOfSection(section) === page);
     return [page, `# ${title}\n\n${parts.map((part, at) => `${at === 0 ? '' : `## ${part}\n\n`}${sections.get(part)}\n`).join('\n')}`];
   });
 }
@@ -53,6 +52,22 @@ export async function stage() {
 
   for (const [page, markdown] of readmePages()) add(page, 'README.md', markdown);
   for (const file of SOURCES) add(pageOf(file), file, read(file));
+  const errors = errorSections();
+  add('errors.md', 'docs/errors.md', errors.head);
+  for (const { name, text } of errors.sections) add(`errors/${name}.md`, 'docs/errors.md', text);
+  // Their links are those of a file in docs, and they are no file: there is nothing to edit.
+  const codes = await codePages();
+  for (const { name, markdown } of codes) add(`errors/${name}.md`, undefined, withSiteLinks(markdown, 'docs/errors.md', images));
+  add(
+    'kernel-language.md',
+    'docs/kernel-language.md',
+    read('docs/kernel-language.md').replaceAll(/^\| (K\d{3}) \|/gm, '| [$1](/errors/$1.md) |'),
+  );
+  const link = (text) => ({ text, link: `/errors/${text}` });
+  const errorItems = [
+    { text: 'Errors', items: [{ text: 'All errors', link: '/errors' }, ...errors.sections.map(({ name }) => link(name))] },
+    { text: 'Codes of CompileError', items: codes.map(({ name }) => link(name)) },
+  ];
   add('decisions/index.md', undefined, decisionsIndex());
   const api = await apiPages();
   for (const [page, { facts, markdown }] of api.pages) pages.set(page, { facts, markdown });
@@ -65,7 +80,7 @@ export async function stage() {
   for (const image of images) write(join('public/files', image), readFileSync(join(root, image)));
   for (const name of readdirSync(join(root, 'site/public'))) write(join('public', name), readFileSync(join(root, 'site/public', name)));
   writeText('public/llms.txt', llmsText(pages));
-  writeText('sidebar.json', JSON.stringify(api.sidebar));
+  writeText('sidebars.json', JSON.stringify({ '/api/': api.sidebar, '/errors': errorItems }));
   return pages;
 }
 

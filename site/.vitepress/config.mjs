@@ -26,7 +26,7 @@ const item = (name) => {
     link: `/${page.replace(/(^|\/)index\.md$/, '$1').replace(/\.md$/, '')}`,
   };
 };
-const api = JSON.parse(readFileSync(join(STAGE, 'sidebar.json'), 'utf8'));
+const generated = JSON.parse(readFileSync(join(STAGE, 'sidebars.json'), 'utf8'));
 const main = SIDEBAR.map(({ text, items }) => ({ text, collapsed: false, items: items.map(item) }));
 
 export default defineConfig({
@@ -62,7 +62,7 @@ export default defineConfig({
       { text: 'Benchmarks', link: '/benchmarks' },
     ],
     sidebar: {
-      '/api/': api,
+      ...generated,
       '/decisions/': [{ text: 'Decisions', items: DECISIONS.map(item) }],
       '/': main,
     },

@@ -37,7 +37,9 @@ const PAGES = [
   'docs/timelines.md',
   'docs/observability.md',
 ] as const;
-const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
+/** Pages of many small programs: one process runs all of a page, one after another. */
+const IN_ONE_PROCESS = ['docs/errors.md'];
+const pages = [...PAGES, ...IN_ONE_PROCESS].map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
 const blocks = (text: string, language: string): { readonly code: string; readonly at: number }[] =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map((match) => ({ code: match[1] ?? '', at: match.index }));
@@ -78,11 +80,13 @@ beforeAll(() => {
   if (compiled.status !== 0) throw new Error(`The programs do not compile:\n${compiled.stdout}`);
 });
 
+const isInOne = ({ title }: Program): boolean => IN_ONE_PROCESS.some((page) => title.startsWith(page));
+
 test.for(PAGES)('%s has examples', (page) => {
   expect(programs.filter(({ title, isModule }) => title.startsWith(page) && !isModule).length).toBeGreaterThan(0);
 });
 
-test.for(programs.filter(({ isModule }) => !isModule))('$title', { timeout: 90_000 }, ({ text, folder, name }, context) => {
+test.for(programs.filter((one) => !one.isModule && !isInOne(one)))('$title', { timeout: 90_000 }, ({ text, folder, name }, context) => {
   if (needsCompiler !== undefined) context.skip(needsCompiler);
   const ran = spawnSync(process.execPath, [join(folder, `${name}.js`)], {
     encoding: 'utf8',
@@ -94,6 +98,18 @@ test.for(programs.filter(({ isModule }) => !isModule))('$title', { timeout: 90_0
   expect({ status: ran.status, signal: ran.signal, stderr: ran.stderr }).toEqual({ status: 0, signal: null, stderr: '' });
   const expected = [...text.matchAll(/\/\/ prints: (.*)$/gm)].map((match) => match[1]);
   if (expected.length > 0) expect(ran.stdout.trim().split('\n')).toEqual(expected);
+});
+
+test.for(IN_ONE_PROCESS)('every program of %s', { timeout: 90_000 }, (page, context) => {
+  if (needsCompiler !== undefined) context.skip(needsCompiler);
+  const own = programs.filter(({ title }) => title.startsWith(page));
+  expect(own.length).toBeGreaterThan(5);
+  const start = own.map(({ name, title }) => `console.log('── ' + ${JSON.stringify(title)});\nawait import('./${name}.js');\n`);
+  const file = join(own[0]!.folder, 'all.mjs');
+  writeFileSync(file, start.join(''));
+  const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', cwd: root, timeout: 80_000 });
+  const expected = own.map(({ title, text }) => [`── ${title}`, ...[...text.matchAll(/\/\/ prints: (.*)$/gm)].map((match) => match[1])]);
+  expect({ printed: stdout.trim().split('\n'), stderr, status }).toEqual({ printed: expected.flat(), stderr: '', status: 0 });
 });
 
 test('shell blocks name scripts that exist', () => {
