@@ -41,12 +41,8 @@ std::optional<CublasLtLibrary> TryOpenCublasLt(const std::string& path) {
 }  // namespace
 
 const CublasLtLibrary* OpenCublasLt() {
-  static const std::optional<CublasLtLibrary> library = []() -> std::optional<CublasLtLibrary> {
-    for (const std::string& path : LibraryCandidates("MILLRACE_CUBLASLT", "cublasLt")) {
-      if (std::optional<CublasLtLibrary> opened = TryOpenCublasLt(path)) return opened;
-    }
-    return std::nullopt;
-  }();
+  static const std::optional<CublasLtLibrary> library =
+      FirstThatOpens(LibraryCandidates("MILLRACE_CUBLASLT", "cublasLt"), TryOpenCublasLt);
   return library ? &*library : nullptr;
 }
 

@@ -60,12 +60,8 @@ bool MaySuit(const std::string& path) {
 }  // namespace
 
 const CufftLibrary* OpenCufft() {
-  static const std::optional<CufftLibrary> library = []() -> std::optional<CufftLibrary> {
-    for (const std::string& path : LibraryCandidates(kVariable, kStem, kNewest)) {
-      if (std::optional<CufftLibrary> opened = TryOpenCufft(path)) return opened;
-    }
-    return std::nullopt;
-  }();
+  static const std::optional<CufftLibrary> library =
+      FirstThatOpens(LibraryCandidates(kVariable, kStem, kNewest), TryOpenCufft);
   return library ? &*library : nullptr;
 }
 

@@ -1,7 +1,7 @@
 // Where NVIDIA's libraries are that do not come with the driver. Thread: any.
 #pragma once
 
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +11,16 @@ namespace millrace::cuda {
 /// the loader, and the files `lib<stem>.so*` in CUDA toolkits and Python packages. `newest`: the number that the newest
 /// one has in its name.
 std::vector<std::string> LibraryCandidates(const char* variable, const std::string& stem, int newest = 13);
+
+/// The first of these that `try_open` opens and finds complete.
+template <typename Library>
+std::optional<Library> FirstThatOpens(const std::vector<std::string>& paths,
+                                      std::optional<Library> (*try_open)(const std::string& path)) {
+  for (const std::string& path : paths) {
+    if (std::optional<Library> opened = try_open(path)) return opened;
+  }
+  return std::nullopt;
+}
 
 /// Whether the loader finds a file of this path or name, as far as that is known without opening it.
 bool LoaderFinds(const std::string& path);

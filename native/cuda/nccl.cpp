@@ -103,12 +103,8 @@ std::optional<NcclLibrary> TryOpenNccl(const std::string& path) {
 }  // namespace
 
 const NcclLibrary* OpenNccl() {
-  static const std::optional<NcclLibrary> library = []() -> std::optional<NcclLibrary> {
-    for (const std::string& path : LibraryCandidates(kVariable, kStem, kNewest)) {
-      if (std::optional<NcclLibrary> opened = TryOpenNccl(path)) return opened;
-    }
-    return std::nullopt;
-  }();
+  static const std::optional<NcclLibrary> library =
+      FirstThatOpens(LibraryCandidates(kVariable, kStem, kNewest), TryOpenNccl);
   return library ? &*library : nullptr;
 }
 

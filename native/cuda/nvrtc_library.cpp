@@ -52,12 +52,8 @@ std::optional<NvrtcLibrary> TryOpenNvrtc(const std::string& path) {
 }  // namespace
 
 const NvrtcLibrary* OpenNvrtc() {
-  static const std::optional<NvrtcLibrary> library = []() -> std::optional<NvrtcLibrary> {
-    for (const std::string& path : LibraryCandidates("MILLRACE_NVRTC", "nvrtc")) {
-      if (std::optional<NvrtcLibrary> opened = TryOpenNvrtc(path)) return opened;
-    }
-    return std::nullopt;
-  }();
+  static const std::optional<NvrtcLibrary> library =
+      FirstThatOpens(LibraryCandidates("MILLRACE_NVRTC", "nvrtc"), TryOpenNvrtc);
   return library ? &*library : nullptr;
 }
 
