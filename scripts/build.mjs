@@ -6,12 +6,14 @@
 //   --with-bench               also compiles bench/ to build/js
 //   --verbose                  shows what cmake prints
 //
-// What earlier builds compiled from sources that no longer exist is removed.
+// What earlier builds compiled from sources that no longer exist is removed. The library is not compiled again while its sources, the scripts and
+// the packages are those of the build before (`npm run clean` forgets it).
 //
 // With MILLRACE_WERROR=1 in the environment, warnings of a first build are errors, as in the build of the native tests. Such a build is not for
 // changes that follow, so a run of the compiler takes more files: two thirds of the time, and four times as long after a change.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bin, onPath, parallel, removeForeignBuild, removeStale, root, run, runQuietly } from './tools.mjs';
@@ -50,6 +52,20 @@ function copyCudaFiles(folder) {
   for (const file of files) copyFileSync(join(root, folder, file), join(root, 'build/js', folder, file));
 }
 
+/** Changes with whatever the library is compiled and bundled from. */
+function librarySources() {
+  const inFolder = (folder) =>
+    readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
+  const files = ['src', 'page', 'scripts'].flatMap(inFolder);
+  for (const file of ['tsconfig.json', 'package.json', 'package-lock.json', 'node_modules/.package-lock.json'])
+    if (existsSync(join(root, file))) files.push(join(root, file));
+  const hash = createHash('sha256');
+  for (const file of files.toSorted()) hash.update(`${file}\0`).update(readFileSync(file)).update('\0');
+  return hash.digest('hex');
+}
+
 const isForLinux = process.platform === 'linux';
 if (!isForLinux) console.log(`There is no addon for ${process.platform}: only the TypeScript is built, and millrace/testing works.`);
 if (!flags.has('--ts-only') && isForLinux) {
@@ -63,15 +79,24 @@ if (!flags.has('--ts-only') && isForLinux) {
   runQuietly(process.execPath, [bin('cmake-js/bin/cmake-js'), ...command, ...werror, '--log-level', 'error']);
 }
 if (!flags.has('--native-only')) {
-  console.log('Compiling and bundling the TypeScript.');
   const tsc = bin('typescript/bin/tsc');
-  run(process.execPath, [tsc, '-p', 'tsconfig.json']);
-  removeStale(join(root, 'dist'), join(root, 'src'));
+  const built = join(root, 'dist/built-from');
+  const sources = librarySources();
+  const isBuilt = existsSync(built) && readFileSync(built, 'utf8') === sources;
+  if (!isBuilt) {
+    console.log('Compiling and bundling the TypeScript.');
+    rmSync(built, { force: true });
+    run(process.execPath, [tsc, '-p', 'tsconfig.json']);
+    removeStale(join(root, 'dist'), join(root, 'src'));
+  }
   const { WRITTEN_HEADERS, writeHeaders } = await import('../dist/toolchain/base/kernel-headers.js');
   rmSync(WRITTEN_HEADERS, { recursive: true, force: true });
   writeHeaders(WRITTEN_HEADERS);
-  const { bundle } = await import('./bundle.mjs');
-  await bundle();
+  if (!isBuilt) {
+    const { bundle } = await import('./bundle.mjs');
+    await bundle();
+    writeFileSync(built, sources);
+  }
   for (const folder of ['examples', 'bench'].filter((name) => flags.has(`--with-${name}`))) {
     run(process.execPath, [tsc, '-p', folder]);
     removeStale(join(root, 'build/js', folder), join(root, folder));
