@@ -40,9 +40,11 @@ const LONG = IS_LONG ? [] : ['hidden-changes', 'simd-element-width', 'source-mis
 
 // Files that measure time, or need the cores for kernels that run side by side. The other processes mostly wait, for children and for time to pass.
 const MEASURING = [
-  'test/conformance/alone/*.test.ts',
-  'test/process/{driver-calls,loop-turns,loop-turns-of-items,runaway,steady-pipelines}.test.ts',
+  'test/conformance/alone/side-by-side.test.ts',
+  'test/process/{loop-turns,loop-turns-of-items,runaway,steady-pipelines}.test.ts',
 ];
+/** They need a browser, and one target shows them. */
+const PAGES = 'test/conformance/alone/*-page.test.ts';
 const PAIRED = ['test/process/{sharing,terminate-anywhere,terminate-file-operations}.test.ts'];
 
 /** Projects of one phase run side by side, with so many workers in all. */
@@ -97,7 +99,7 @@ export default defineConfig({
         })),
       ]),
       ...phase(1, 3, [
-        { name: 'programs', include: ['test/{examples,process,reactive,site}/*.test.ts'], exclude: [...PAIRED, ...MEASURING] },
+        { name: 'programs', include: ['test/{examples,process,reactive,site}/*.test.ts', PAGES], exclude: [...PAIRED, ...MEASURING] },
         { name: 'package', include: ['test/package/*.test.ts'] },
       ]),
       ...phase(2, 1, [{ name: 'alone', include: MEASURING }]),

@@ -26,7 +26,7 @@ export interface Target {
   readonly programs?: number;
   /** Random TypeScript kernels, where each takes long to build. */
   readonly kernels?: number;
-  /** Runs one in so many of the files of CUDA C++ that differ only in their text: `pickedTexts`. */
+  /** Runs one in so many of the kernels and files of CUDA C++ that differ only in their text: `pickedTexts`. */
   readonly textStep?: number;
   /** Launches in one synchronous loop, where each takes long to run. */
   readonly launches?: number;
@@ -34,7 +34,7 @@ export interface Target {
   readonly openOther?: () => Promise<Device>;
 }
 
-/** The files of CUDA C++ that this target runs. */
+/** The kernels and files of CUDA C++ that this target runs. */
 export function pickedTexts<T>({ textStep = 1 }: Target, cases: readonly T[]): T[] {
   return cases.filter((_one, at) => at % textStep === 0);
 }

@@ -1,10 +1,11 @@
 // Chapter 11: operations on arrays. What they compute is the subject of arithmetic/operations.test.ts.
 import { firstValueFrom, from as observe, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
-import { ArgumentError, BoundsError, CompileError, f32, inout, kernel, overlap, UpstreamError } from 'millrace';
+import { ArgumentError, BoundsError, CompileError, type DeviceArray, f32, inout, kernel, overlap, UpstreamError } from 'millrace';
 import * as ops from 'millrace/ops';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
+import { pickedTexts } from '../../support/target.js';
 import { rejectionOf } from '../../support/wait.js';
 
 const outside = kernel('outside', { x: inout(f32) }, ({ x }, { i }) => {
@@ -106,25 +107,26 @@ defineChapter((target) => {
       using half = device.from([0.1, 2], { dtype: 'f16' });
       using yes = device.from(Uint8Array.of(0, 1), { dtype: 'bool' });
       using weights = device.from(Float32Array.of(0, Number.NaN));
-      for (const [made, dtype, wanted] of [
-        [ops.add(x, true), 'f32', [2, 3]],
-        [ops.add(x, 2n), 'f32', [3, 4]],
-        [ops.add(words, true), 'i32', [2, 3]],
-        [ops.add(2n, words), 'i32', [3, 4]],
-        [ops.add(wide, 2), 'i64', [3n, 4n]],
-        [ops.add(wide, true), 'i64', [2n, 3n]],
-        [ops.add(yes, 1), 'i64', [1n, 2n]],
-        [ops.add(words, Number.NaN), 'f64', [Number.NaN, Number.NaN]],
-        [ops.equal(half, 0.1), 'bool', [1, 0]],
-        [ops.logicalAnd(yes, 42), 'bool', [0, 1]],
-        [ops.where(weights, 1000, 0), 'i64', [0n, 1000n]],
-        [ops.where(yes, 0.5, 1), 'f64', [1, 0.5]],
-        [ops.where(yes, true, false), 'bool', [0, 1]],
-        [ops.where(2, x, 0), 'f32', [1, 2]],
-        [ops.clip(words, 1.5, undefined), 'f64', [1.5, 2]],
-        [ops.clip(x, 1.1, undefined, { dtype: 'f64' }), 'f64', [1.1, 2]],
-        [ops.where(yes, x, 0.1, { dtype: 'f64' }), 'f64', [0.1, 2]],
-      ] as const) {
+      for (const [make, dtype, wanted] of pickedTexts(target, [
+        [() => ops.add(x, true), 'f32', [2, 3]],
+        [() => ops.add(x, 2n), 'f32', [3, 4]],
+        [() => ops.add(words, true), 'i32', [2, 3]],
+        [() => ops.add(2n, words), 'i32', [3, 4]],
+        [() => ops.add(wide, 2), 'i64', [3n, 4n]],
+        [() => ops.add(wide, true), 'i64', [2n, 3n]],
+        [() => ops.add(yes, 1), 'i64', [1n, 2n]],
+        [() => ops.add(words, Number.NaN), 'f64', [Number.NaN, Number.NaN]],
+        [() => ops.equal(half, 0.1), 'bool', [1, 0]],
+        [() => ops.logicalAnd(yes, 42), 'bool', [0, 1]],
+        [() => ops.where(weights, 1000, 0), 'i64', [0n, 1000n]],
+        [() => ops.where(yes, 0.5, 1), 'f64', [1, 0.5]],
+        [() => ops.where(yes, true, false), 'bool', [0, 1]],
+        [() => ops.where(2, x, 0), 'f32', [1, 2]],
+        [() => ops.clip(words, 1.5, undefined), 'f64', [1.5, 2]],
+        [() => ops.clip(x, 1.1, undefined, { dtype: 'f64' }), 'f64', [1.1, 2]],
+        [() => ops.where(yes, x, 0.1, { dtype: 'f64' }), 'f64', [0.1, 2]],
+      ] as const)) {
+        const made: DeviceArray = make();
         expect([made.dtype, ...(await made.read())]).toEqual([dtype, ...wanted]);
         made[Symbol.dispose]();
       }
