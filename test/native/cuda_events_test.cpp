@@ -12,10 +12,6 @@ using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
 using protocol::EventKind;
 
-int Code(const Status& status) {
-  return static_cast<int>(status.code());
-}
-
 std::unique_ptr<hal::EventHandle> NewEvent(Opened& opened, EventKind kind) {
   auto event_handle = opened.device->CreateEvent(kind);
   MR_CHECK(event_handle.ok());
@@ -248,9 +244,3 @@ MR_TEST(StreamsThatMayNotBeWrappedAreRefused) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

@@ -103,8 +103,3 @@ MR_TEST(ASubmittingCallThatReportsAFaultLosesTheDevice) {
 }
 
 }  // namespace
-
-int main() {
-  setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-  return ReadKernels(MILLRACE_CUDA_KERNELS) ? RunAll() : 1;
-}

@@ -28,6 +28,14 @@ inline hal::Backend& Cuda() {
   return *backend;
 }
 
+inline size_t Devices() {
+  return Cuda().Enumerate().devices.size();
+}
+
+inline int Code(const Status& status) {
+  return static_cast<int>(status.code());
+}
+
 /// The driver keeps the registrations of a lost device, so this memory must not be reused.
 inline bool IsLost(hal::Device& device) {
   // Another device of the thread may have closed, and left it none to ask.

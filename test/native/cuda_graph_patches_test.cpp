@@ -15,18 +15,18 @@ using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
 using hal::GraphPatch;
 
-constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kPatchedBytes = 4096;
 
 /// Memory of the device with a copy on the host.
 struct Mirrored {
   Mirrored(Opened& opened, hal::Stream& stream, hal::Ticket& last)
-      : stream(stream), last(last), host(*opened.device, kBytes), memory(stream.Allocate(++last, kBytes).value()) {
-    MR_EXPECT(stream.Fill(++last, memory->address(), 1, 0, kBytes).ok());
+      : stream(stream), last(last), host(*opened.device, kPatchedBytes), memory(stream.Allocate(++last, kPatchedBytes).value()) {
+    MR_EXPECT(stream.Fill(++last, memory->address(), 1, 0, kPatchedBytes).ok());
   }
   ~Mirrored() { MR_EXPECT(stream.Free(++last, std::move(memory)).ok()); }
   template <typename T>
   T* Read() {
-    MR_EXPECT(stream.Copy(++last, host.data, memory->address(), kBytes, {}).ok());
+    MR_EXPECT(stream.Copy(++last, host.data, memory->address(), kPatchedBytes, {}).ok());
     MR_EXPECT(Finish(stream, last));
     return host.As<T>();
   }
@@ -42,11 +42,11 @@ MR_TEST(PatchesOfCopiesHoldFromTheirLaunchOn) {
   Opened opened(0);
   auto stream = opened.NewStream(0);
   hal::Ticket last = 0;
-  Pinned from(*opened.device, kBytes);
+  Pinned from(*opened.device, kPatchedBytes);
   {
     Mirrored one(opened, *stream, last);
     Mirrored two(opened, *stream, last);
-    for (uint32_t i = 0; i < kBytes / 4; ++i) from.As<uint32_t>()[i] = i;
+    for (uint32_t i = 0; i < kPatchedBytes / 4; ++i) from.As<uint32_t>()[i] = i;
     Nodes nodes(*opened.device);
     nodes.Add(hal::GraphCopy{one.memory->address(), from.data, 64, {}});
     nodes.Then(hal::GraphCopy{one.memory->address() + 64, one.memory->address(), 64, {}});
@@ -97,14 +97,14 @@ MR_TEST(PatchesOfFillsReplaceMemoryPatternAndCount) {
     // Its halves differ.
     MR_EXPECT(launch({{0, GraphPatch::kDst, Bits(two.memory->address() + size)},
                       {0, GraphPatch::kPattern, 0x1112131415161718},
-                      {0, GraphPatch::kCount, kBytes / size - 2}})
+                      {0, GraphPatch::kCount, kPatchedBytes / size - 2}})
                   .ok());
     const auto* const first = one.Read<uint8_t>();
     MR_EXPECT(first[0] == 1 && first[3 * size - 1] == 1 && first[3 * size] == 0);
     const auto* const second = two.Read<uint8_t>();
-    MR_EXPECT(second[size - 1] == 0 && second[size] == 0x18 && second[kBytes - size] == 0);
+    MR_EXPECT(second[size - 1] == 0 && second[size] == 0x18 && second[kPatchedBytes - size] == 0);
     MR_EXPECT_EQ(second[2 * size - 1], 0x18 - (size - 1));
-    MR_EXPECT_EQ(second[kBytes - 2 * size], 0x18);
+    MR_EXPECT_EQ(second[kPatchedBytes - 2 * size], 0x18);
     if (OnFake()) {
       FailCalls(size == 8 ? "cuGraphExecKernelNodeSetParams:1:2" : "cuGraphExecMemsetNodeSetParams:1:2");
       MR_EXPECT(launch({{0, GraphPatch::kPattern, 0}}).code() == StatusCode::kOutOfMemory);
@@ -149,9 +149,3 @@ MR_TEST(EventsAreRecordedBetweenTheNodesAndByTheLaunchThatNamesThem) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

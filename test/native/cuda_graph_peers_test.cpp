@@ -19,11 +19,7 @@ using protocol::PeerRoute;
 using protocol::PeerWhat;
 
 /// More than two blocks of a copy through the host, and not a multiple of them.
-constexpr uint64_t kBytes = (9 << 20) + 5;
-
-size_t Devices() {
-  return Cuda().Enumerate().devices.size();
-}
+constexpr uint64_t kPeerBytes = (9 << 20) + 5;
 
 /// Whether device 1 may access the pool of device 0, as the user sees it.
 bool IsGranted(Side& zero) {
@@ -37,7 +33,7 @@ std::unique_ptr<hal::Graph> RoundTrip(Side& zero, Side& one, Side& back, PeerRou
   Nodes nodes(*one.opened.device);
   const auto copy = [&](Side& to, Side& from) {
     nodes.Then(hal::GraphPeerCopy{{to.memory->address(), to.opened.device.get(), from.memory->address(),
-                                   from.opened.device.get(), kBytes, route}});
+                                   from.opened.device.get(), kPeerBytes, route}});
   };
   copy(one, zero);
   copy(back, one);
@@ -46,11 +42,11 @@ std::unique_ptr<hal::Graph> RoundTrip(Side& zero, Side& one, Side& back, PeerRou
 
 /// Launches it on device 1 and compares the bytes that came back.
 void LaunchAndLook(hal::Graph& graph, Side& zero, Side& one, Side& back, unsigned seed) {
-  Pinned pattern(*zero.opened.device, kBytes);
-  Pinned seen(*back.opened.device, kBytes);
-  for (uint64_t i = 0; i < kBytes; ++i) pattern.data[i] = static_cast<std::byte>((i * 31 + (i >> 12) + seed) & 0xff);
+  Pinned pattern(*zero.opened.device, kPeerBytes);
+  Pinned seen(*back.opened.device, kPeerBytes);
+  for (uint64_t i = 0; i < kPeerBytes; ++i) pattern.data[i] = static_cast<std::byte>((i * 31 + (i >> 12) + seed) & 0xff);
   zero.Bind();
-  MR_REQUIRE(zero.stream->Copy(++zero.ticket, zero.memory->address(), pattern.data, kBytes).ok());
+  MR_REQUIRE(zero.stream->Copy(++zero.ticket, zero.memory->address(), pattern.data, kPeerBytes).ok());
   MR_REQUIRE(Finish(*zero.stream, zero.ticket));
   one.Bind();
   for (int launch = 0; launch < 2; ++launch) {
@@ -58,15 +54,15 @@ void LaunchAndLook(hal::Graph& graph, Side& zero, Side& one, Side& back, unsigne
   }
   MR_REQUIRE(Finish(*one.stream, one.ticket));
   back.Bind();
-  MR_REQUIRE(back.stream->Copy(++back.ticket, seen.data, back.memory->address(), kBytes).ok());
+  MR_REQUIRE(back.stream->Copy(++back.ticket, seen.data, back.memory->address(), kPeerBytes).ok());
   MR_REQUIRE(Finish(*back.stream, back.ticket));
-  MR_EXPECT(std::memcmp(seen.data, pattern.data, kBytes) == 0);
+  MR_EXPECT(std::memcmp(seen.data, pattern.data, kPeerBytes) == 0);
 }
 
 struct Sides {
-  Side zero{0, kBytes};
-  Side one{1, kBytes};
-  Side back{0, kBytes};
+  Side zero{0, kPeerBytes};
+  Side one{1, kPeerBytes};
+  Side back{0, kPeerBytes};
 };
 
 // First: a process loads the driver only once, so a child process tests the machine without peers.
@@ -131,12 +127,3 @@ MR_TEST(AccessThatBreaksCopiesIsNotUsed) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) {
-    setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-    setenv("MILLRACE_FAKE_CUDA_DEVICES", "2", 1);
-  }
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

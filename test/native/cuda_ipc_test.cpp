@@ -12,11 +12,7 @@ using namespace millrace;           // NOLINT: the test speaks of little else
 using namespace millrace::testing;  // NOLINT
 using protocol::EventKind;
 
-constexpr uint64_t kBytes = 1 << 20;
-
-int Code(const Status& status) {
-  return static_cast<int>(status.code());
-}
+constexpr uint64_t kSharedBytes = 1 << 20;
 
 /// One end of two pipes.
 struct Line {
@@ -40,21 +36,21 @@ void BeTheOther(const Line& line) {
   MR_REQUIRE(line.Receive(&memory_handle) && line.Receive(&exported_event));
   Opened opened(0);
   auto stream = opened.NewStream(0);
-  Pinned host(*opened.device, kBytes);
-  auto memory = opened.device->OpenMemory(memory_handle, kBytes);
+  Pinned host(*opened.device, kSharedBytes);
+  auto memory = opened.device->OpenMemory(memory_handle, kSharedBytes);
   auto event_handle = opened.device->OpenEvent(exported_event);
   MR_REQUIRE(memory.ok() && event_handle.ok());
-  MR_EXPECT_EQ(memory.value()->bytes(), kBytes);
+  MR_EXPECT_EQ(memory.value()->bytes(), kSharedBytes);
   std::byte* const address = memory.value()->address();
   MR_REQUIRE(stream->WaitEvent(1, *event_handle.value()).ok());
-  MR_REQUIRE(stream->Copy(2, host.data, address, kBytes).ok());
+  MR_REQUIRE(stream->Copy(2, host.data, address, kSharedBytes).ok());
   MR_EXPECT_EQ(stream->Resolve(2).value(), 0u);  // It is held there.
   MR_REQUIRE(line.Send('w'));
   MR_REQUIRE(Finish(*stream, 2));
   int wrong = 0;
-  for (uint64_t i = 0; i < kBytes / 4; ++i) wrong += host.As<unsigned>()[i] != 0x1234u;
+  for (uint64_t i = 0; i < kSharedBytes / 4; ++i) wrong += host.As<unsigned>()[i] != 0x1234u;
   MR_EXPECT_EQ(wrong, 0);
-  MR_REQUIRE(stream->Fill(3, address, 4, 0x5678, kBytes / 4).ok());
+  MR_REQUIRE(stream->Fill(3, address, 4, 0x5678, kSharedBytes / 4).ok());
   MR_REQUIRE(stream->Record(4, *event_handle.value()).ok());
   {
     // Not closed while the device works, though its last use is over; and not this process's to count or to use again.
@@ -76,7 +72,7 @@ void BeTheOther(const Line& line) {
     MR_EXPECT(!OnFake() || WaitingFrees(0) == 0);
   }
   // It can be opened again.
-  memory = opened.device->OpenMemory(memory_handle, kBytes);
+  memory = opened.device->OpenMemory(memory_handle, kSharedBytes);
   MR_REQUIRE(memory.ok());
   MR_REQUIRE(stream->Free(6, std::move(memory).value()).ok());
   MR_REQUIRE(Finish(*stream, 6));
@@ -84,7 +80,7 @@ void BeTheOther(const Line& line) {
     // An older mapping here may occupy the address once.
     const int frees = Frees(0);
     FailCalls("cuIpcOpenMemHandle:1:208");
-    memory = opened.device->OpenMemory(memory_handle, kBytes);
+    memory = opened.device->OpenMemory(memory_handle, kSharedBytes);
     FailCalls("");
     MR_REQUIRE(memory.ok());
     MR_EXPECT_EQ(Frees(0), frees + 1);
@@ -113,20 +109,20 @@ MR_TEST(TwoProcessesShareMemoryAndAnEvent) {
     Opened opened(0);
     auto stream = opened.NewStream(0);
     Gate gate(opened);
-    Pinned host(*opened.device, kBytes);
-    auto memory = opened.device->AllocateInterprocess(kBytes);
+    Pinned host(*opened.device, kSharedBytes);
+    auto memory = opened.device->AllocateInterprocess(kSharedBytes);
     auto event_handle = opened.device->CreateEvent(EventKind::kInterprocess);
     MR_REQUIRE(memory.ok() && event_handle.ok());
-    MR_EXPECT_EQ(memory.value()->bytes(), kBytes);
+    MR_EXPECT_EQ(memory.value()->bytes(), kSharedBytes);
     std::byte* const address = memory.value()->address();
     MR_REQUIRE(gate.Launch(*stream, 1).ok());
-    MR_REQUIRE(stream->Fill(2, address, 4, 0x1234, kBytes / 4).ok());
+    MR_REQUIRE(stream->Fill(2, address, 4, 0x1234, kSharedBytes / 4).ok());
     MR_REQUIRE(stream->Record(3, *event_handle.value()).ok());
     auto memory_handle = opened.device->ExportMemory(*memory.value());
     auto exported_event = opened.device->ExportEvent(*event_handle.value());
     MR_REQUIRE(memory_handle.ok() && exported_event.ok());
     // A process cannot open its own exports.
-    MR_EXPECT_EQ(Code(opened.device->OpenMemory(memory_handle.value(), kBytes).status()),
+    MR_EXPECT_EQ(Code(opened.device->OpenMemory(memory_handle.value(), kSharedBytes).status()),
                  static_cast<int>(StatusCode::kUnsupported));
     MR_EXPECT_EQ(Code(opened.device->OpenEvent(exported_event.value()).status()),
                  static_cast<int>(StatusCode::kUnsupported));
@@ -136,10 +132,10 @@ MR_TEST(TwoProcessesShareMemoryAndAnEvent) {
     gate.Open();
     MR_REQUIRE(mine.Receive(&said) && said == 'd');
     MR_REQUIRE(stream->WaitEvent(4, *event_handle.value()).ok());
-    MR_REQUIRE(stream->Copy(5, host.data, address, kBytes).ok());
+    MR_REQUIRE(stream->Copy(5, host.data, address, kSharedBytes).ok());
     MR_REQUIRE(Finish(*stream, 5));
     int wrong = 0;
-    for (uint64_t i = 0; i < kBytes / 4; ++i) wrong += host.As<unsigned>()[i] != 0x5678u;
+    for (uint64_t i = 0; i < kSharedBytes / 4; ++i) wrong += host.As<unsigned>()[i] != 0x5678u;
     MR_EXPECT_EQ(wrong, 0);
     MR_REQUIRE(stream->Free(6, std::move(memory).value()).ok());
     MR_REQUIRE(Finish(*stream, 6));
@@ -207,8 +203,8 @@ MR_TEST(WhereNoEventCanBeHadMemoryIsFreedAtTheEnd) {
     before = opened.device->FreeBytes();
     auto stream = opened.NewStream(0);
     MR_REQUIRE(stream->Nop(1).ok());
-    auto first = opened.device->AllocateInterprocess(kBytes);
-    auto second = opened.device->AllocateInterprocess(kBytes);
+    auto first = opened.device->AllocateInterprocess(kSharedBytes);
+    auto second = opened.device->AllocateInterprocess(kSharedBytes);
     MR_REQUIRE(first.ok() && second.ok());
     MR_REQUIRE(Finish(*stream, 1));
     // The stream's own event exists already; the second record finds no event, and fails.
@@ -227,13 +223,13 @@ MR_TEST(WhereNoEventCanBeHadMemoryIsFreedAtTheEnd) {
 MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
   Opened opened(0);
   auto stream = opened.NewStream(0);
-  auto pooled = stream->Allocate(1, kBytes);
+  auto pooled = stream->Allocate(1, kSharedBytes);
   MR_REQUIRE(pooled.ok());
   MR_EXPECT_EQ(Code(opened.device->ExportMemory(*pooled.value()).status()), static_cast<int>(StatusCode::kUnsupported));
   MR_REQUIRE(stream->Free(2, std::move(pooled).value()).ok());
   MR_REQUIRE(Finish(*stream, 2));
   const hal::IpcHandle nothing = {};
-  MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(StatusCode::kArgument));
+  MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kSharedBytes).status()), static_cast<int>(StatusCode::kArgument));
   MR_EXPECT_EQ(Code(opened.device->OpenEvent(nothing).status()), static_cast<int>(StatusCode::kArgument));
   if (OnFake()) {
     // Driver errors about an invalid handle, and errors that are not about the handle.
@@ -245,7 +241,7 @@ MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
                 {"801", StatusCode::kUnsupported}, {"500", StatusCode::kUnsupported}};
     for (const auto& row : rows) {
       FailCalls((std::string("cuIpcOpenMemHandle:0:") + row.code + ",cuIpcOpenEventHandle:0:" + row.code).c_str());
-      MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kBytes).status()), static_cast<int>(row.expected));
+      MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kSharedBytes).status()), static_cast<int>(row.expected));
       MR_EXPECT_EQ(Code(opened.device->OpenEvent(nothing).status()), static_cast<int>(row.expected));
     }
     FailCalls("");
@@ -257,9 +253,3 @@ MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

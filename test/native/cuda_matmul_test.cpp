@@ -107,7 +107,7 @@ MR_TEST(AGraphMultipliesWithTheAddressesOfEachLaunch) {
   MR_EXPECT(matrices.AreMultiplied(1));
 }
 
-MR_TEST(WhatTheLibraryRefusesNamesItsStatus) {
+MR_TEST(WhatCublasLtRefusesNamesItsStatus) {
   if (!OnFake()) return;
   Opened opened(0);
   auto kernel = Plan(opened);
@@ -130,12 +130,3 @@ MR_TEST(WhatTheLibraryRefusesNamesItsStatus) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) {
-    setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-    setenv("MILLRACE_CUBLASLT", MILLRACE_FAKE_CUBLASLT_LIBRARY, 1);
-  }
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

@@ -241,9 +241,3 @@ MR_TEST(HowFast) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

@@ -14,14 +14,6 @@ using namespace millrace::testing;  // NOLINT
 using protocol::PeerRoute;
 using protocol::PeerWhat;
 
-int Code(const Status& status) {
-  return static_cast<int>(status.code());
-}
-
-size_t Devices() {
-  return Cuda().Enumerate().devices.size();
-}
-
 hal::PeerState PeerOf(Opened& opened, uint32_t ordinal, PeerWhat what) {
   auto state = opened.device->Peer(ordinal, what);
   MR_EXPECT(state.ok());
@@ -308,12 +300,3 @@ MR_TEST(ALostPeerIsNoLossOfTheOthers) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) {
-    setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-    setenv("MILLRACE_FAKE_CUDA_DEVICES", "3", 1);
-  }
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

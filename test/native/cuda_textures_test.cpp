@@ -10,7 +10,7 @@ using namespace millrace::testing;  // NOLINT
 
 constexpr protocol::TextureShape kShape{
     .width = 5, .height = 3, .depth = 2, .format = 7, .channels = 2, .has_surface = 1};
-constexpr uint64_t kBytes = 5 * 3 * 2 * 2 * sizeof(float);
+constexpr uint64_t kPixelBytes = 5 * 3 * 2 * 2 * sizeof(float);
 
 std::unique_ptr<hal::Memory> MakeArray(Opened& opened) {
   auto array = opened.device->AllocateArray(kShape);
@@ -27,23 +27,23 @@ constexpr auto kSurface = static_cast<uint32_t>(protocol::TextureFlag::kSurface)
 MR_TEST(ElementsGoToATextureAndBack) {
   Opened opened(0);
   const auto stream = opened.NewStream(0);
-  Pinned source(*opened.device, kBytes);
-  Pinned sink(*opened.device, kBytes);
-  for (size_t n = 0; n < kBytes; ++n) source.data[n] = static_cast<std::byte>(n);
+  Pinned source(*opened.device, kPixelBytes);
+  Pinned sink(*opened.device, kPixelBytes);
+  for (size_t n = 0; n < kPixelBytes; ++n) source.data[n] = static_cast<std::byte>(n);
   Ticket ticket = 0;
-  auto there = stream->Allocate(++ticket, kBytes);
+  auto there = stream->Allocate(++ticket, kPixelBytes);
   MR_REQUIRE(there.ok());
-  auto back = stream->Allocate(++ticket, kBytes);
+  auto back = stream->Allocate(++ticket, kPixelBytes);
   MR_REQUIRE(back.ok());
   auto array = MakeArray(opened);
-  MR_EXPECT_EQ(array->bytes(), kBytes);
+  MR_EXPECT_EQ(array->bytes(), kPixelBytes);
   std::byte* const memory = there.value()->address();
-  MR_EXPECT(stream->Copy(++ticket, memory, source.data, kBytes).ok());
+  MR_EXPECT(stream->Copy(++ticket, memory, source.data, kPixelBytes).ok());
   MR_EXPECT(stream->CopyArray(++ticket, {array->address(), memory, kShape, true}).ok());
   MR_EXPECT(stream->CopyArray(++ticket, {array->address(), back.value()->address(), kShape, false}).ok());
-  MR_EXPECT(stream->Copy(++ticket, sink.data, back.value()->address(), kBytes).ok());
+  MR_EXPECT(stream->Copy(++ticket, sink.data, back.value()->address(), kPixelBytes).ok());
   MR_REQUIRE(Finish(*stream, ticket));
-  MR_EXPECT(std::memcmp(source.data, sink.data, kBytes) == 0);
+  MR_EXPECT(std::memcmp(source.data, sink.data, kPixelBytes) == 0);
   MR_EXPECT(stream->Free(++ticket, std::move(array)).ok());
   MR_EXPECT(stream->Free(++ticket, std::move(there).value()).ok());
   MR_EXPECT(stream->Free(++ticket, std::move(back).value()).ok());
@@ -64,7 +64,7 @@ MR_TEST(TexturesAreFreedBehindTheirStream) {
   MR_EXPECT(stream->Free(++ticket, std::move(surface)).ok());
   MR_EXPECT(stream->Free(++ticket, std::move(array)).ok());
   // The objects have no memory; the array counts until its last use is over.
-  MR_EXPECT_EQ(opened.device->KeptBytes(), kBytes);
+  MR_EXPECT_EQ(opened.device->KeptBytes(), kPixelBytes);
   gate.Open();
   MR_REQUIRE(Finish(*stream, ticket));
   MR_EXPECT(Eventually([&] { return opened.device->KeptBytes() == 0; }));
@@ -103,9 +103,3 @@ MR_TEST(FailuresAreTold) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

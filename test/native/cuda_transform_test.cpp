@@ -121,7 +121,7 @@ MR_TEST(WithoutMemoryForItsWorkALaunchFails) {
   MR_EXPECT(failed.code() == StatusCode::kOutOfMemory);
 }
 
-MR_TEST(WhatTheLibraryRefusesNamesItsStatus) {
+MR_TEST(WhatCufftRefusesNamesItsStatus) {
   if (!OnFake()) return;
   Opened opened(0);
   setenv("MILLRACE_FAKE_CUFFT", "plan:8", 1);
@@ -135,12 +135,3 @@ MR_TEST(WhatTheLibraryRefusesNamesItsStatus) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 1) {
-    setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-    setenv("MILLRACE_CUFFT", MILLRACE_FAKE_CUFFT_LIBRARY, 1);
-  }
-  if (!ReadKernels(argc == 1 ? MILLRACE_CUDA_KERNELS : argv[1])) return 1;
-  return RunAll();
-}

@@ -30,10 +30,3 @@ MR_TEST(ADeviceWithoutCooperativeLaunchesSaysSo) {
 }
 
 }  // namespace
-
-int main() {
-  setenv("MILLRACE_CUDA_DRIVER", MILLRACE_FAKE_CUDA, 1);
-  setenv("MILLRACE_FAKE_CUDA_COOPERATION", "0", 1);
-  if (!ReadKernels(MILLRACE_CUDA_KERNELS)) return 1;
-  return RunAll();
-}
