@@ -20,7 +20,10 @@ constexpr uint64_t kPatchedBytes = 4096;
 /// Memory of the device with a copy on the host.
 struct Mirrored {
   Mirrored(Opened& opened, hal::Stream& stream, hal::Ticket& last)
-      : stream(stream), last(last), host(*opened.device, kPatchedBytes), memory(stream.Allocate(++last, kPatchedBytes).value()) {
+      : stream(stream),
+        last(last),
+        host(*opened.device, kPatchedBytes),
+        memory(stream.Allocate(++last, kPatchedBytes).value()) {
     MR_EXPECT(stream.Fill(++last, memory->address(), 1, 0, kPatchedBytes).ok());
   }
   ~Mirrored() { MR_EXPECT(stream.Free(++last, std::move(memory)).ok()); }

@@ -44,7 +44,8 @@ std::unique_ptr<hal::Graph> RoundTrip(Side& zero, Side& one, Side& back, PeerRou
 void LaunchAndLook(hal::Graph& graph, Side& zero, Side& one, Side& back, unsigned seed) {
   Pinned pattern(*zero.opened.device, kPeerBytes);
   Pinned seen(*back.opened.device, kPeerBytes);
-  for (uint64_t i = 0; i < kPeerBytes; ++i) pattern.data[i] = static_cast<std::byte>((i * 31 + (i >> 12) + seed) & 0xff);
+  for (uint64_t i = 0; i < kPeerBytes; ++i)
+    pattern.data[i] = static_cast<std::byte>((i * 31 + (i >> 12) + seed) & 0xff);
   zero.Bind();
   MR_REQUIRE(zero.stream->Copy(++zero.ticket, zero.memory->address(), pattern.data, kPeerBytes).ok());
   MR_REQUIRE(Finish(*zero.stream, zero.ticket));

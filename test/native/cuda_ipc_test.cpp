@@ -229,7 +229,8 @@ MR_TEST(WhatCannotBeExportedOrOpenedIsRefused) {
   MR_REQUIRE(stream->Free(2, std::move(pooled).value()).ok());
   MR_REQUIRE(Finish(*stream, 2));
   const hal::IpcHandle nothing = {};
-  MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kSharedBytes).status()), static_cast<int>(StatusCode::kArgument));
+  MR_EXPECT_EQ(Code(opened.device->OpenMemory(nothing, kSharedBytes).status()),
+               static_cast<int>(StatusCode::kArgument));
   MR_EXPECT_EQ(Code(opened.device->OpenEvent(nothing).status()), static_cast<int>(StatusCode::kArgument));
   if (OnFake()) {
     // Driver errors about an invalid handle, and errors that are not about the handle.

@@ -1,5 +1,5 @@
-// The tests of the CUDA backend: the first argument names the file whose cases are run. A second one is the image of the kernels for a GPU, on
-// which they then run; without it they run on the fake driver.
+// The tests of the CUDA backend: the first argument names the file whose cases are run. A second one is the image of
+// the kernels for a GPU, on which they then run; without it they run on the fake driver.
 #include <cstdlib>
 
 #include "cuda_fixture.h"

@@ -1,6 +1,9 @@
 // Removes host code from CUDA C++ source: main, functions that launch kernels and call CUDA's API, and declarations that only these use. A
 // function without __device__ counts as a device function if device code names it, so sources that omit the specifier keep their functions.
 // Spaces replace the removed code, so lines, columns and directives stay.
+//
+// Lists of names tell what is the host's in members, classes and aliases, and in functions and variables whose names device code uses too. Nothing
+// else in the text does: what a name stands for is in headers of the system, which are not read here. What device code does not name needs no list.
 import { joinedNames } from './joined-names.js';
 import { type DeclarationText, declarationsOf } from '../read/declarations.js';
 import { directivesOf, type Macro, macrosIn, withoutDirectives, withoutIncludes } from '../read/directives.js';
