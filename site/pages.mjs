@@ -28,7 +28,8 @@ export const README_TITLES = { 'install.md': 'Install', 'programs.md': 'Programs
 
 /** The sidebar, by what a reader needs. A string is a file of the repository or a page of the site. */
 export const SIDEBAR = [
-  { text: 'Start', items: ['install.md', 'programs.md', 'what-blocks.md'] },
+  { text: 'Start', items: ['install.md', 'docs/start.md', 'programs.md', 'what-blocks.md'] },
+  { text: 'Tour', items: ['docs/tour.md', 'docs/concepts.md'] },
   { text: 'Coming from', items: ['docs/coming-from.md', ...['cupy', 'pytorch', 'warp'].map((name) => `docs/coming-from/${name}.md`)] },
   {
     text: 'Guides',

@@ -69,9 +69,16 @@ export async function stage() {
     { text: 'Codes of CompileError', items: codes.map(({ name }) => link(name)) },
   ];
   add('decisions/index.md', undefined, decisionsIndex());
+  // The first program of README.md, which the tests run.
+  const hello = /^```ts\n.*?^```$/ms.exec(read('README.md'))[0];
   const api = await apiPages();
   for (const [page, { facts, markdown }] of api.pages) pages.set(page, { facts, markdown });
-  for (const name of readdirSync(join(root, 'site/pages'))) add(name, `site/pages/${name}`, read(`site/pages/${name}`));
+  for (const name of readdirSync(join(root, 'site/pages')))
+    add(
+      name,
+      `site/pages/${name}`,
+      read(`site/pages/${name}`).replace('<!-- hello -->', () => hello),
+    );
 
   for (const [page, { file, markdown, facts = file === undefined ? {} : { source: file } }] of pages) {
     writeText(page, markdown.startsWith('---\n') ? markdown : frontMatter(facts) + markdown);

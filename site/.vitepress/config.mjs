@@ -56,7 +56,8 @@ export default defineConfig({
     outline: [2, 3],
     search: { provider: 'local' },
     nav: [
-      { text: 'Guides', link: '/reactive', activeMatch: '^/(reactive|graphs|operations)' },
+      { text: 'Start', link: '/start' },
+      { text: 'Tour', link: '/tour' },
       { text: 'Reference', link: '/semantics' },
       { text: 'API', link: '/api/' },
       { text: 'Benchmarks', link: '/benchmarks' },

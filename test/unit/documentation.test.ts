@@ -122,8 +122,8 @@ describe('files that the documentation names', () => {
     readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' }).map((path) => `/${folder}/${path}`),
   );
 
-  /** Names of files that are not in the repository: files that programs write, and a header of the system. */
-  const others = new Set(['timeline.json', 'llms.txt', 'dirent.h']);
+  /** Names of files that are not in the repository: files that programs or readers write, and a header of the system. */
+  const others = new Set(['timeline.json', 'llms.txt', 'step.mjs', 'dirent.h']);
 
   /** A path, or the last parts of one, which may have a wildcard, as in `test/native/explored_*`. */
   function exists(path: string): boolean {
