@@ -142,9 +142,10 @@ async function openNow(spec: DeviceSpec, given: OpenOptions): Promise<Device> {
     return join(opened, opts, why);
   }
   const { ordering = 'tracked', maxPending = MAX_PENDING, guard = checksByDefault(candidate.info), racecheck = false } = opts;
-  const { memoryLimitBytes, seed, schedule = 'auto', isolation = 'thread', launchTimeoutMs } = opts;
+  const { memoryLimitBytes, seed, threads, schedule = 'auto', isolation = 'thread', launchTimeoutMs } = opts;
   const images = opts.images ?? imagesFolder(process.env['MILLRACE_IMAGES'] || undefined);
-  const chosen: Settings = { ordering, maxPending, guard, memoryLimitBytes, racecheck, seed, schedule, images, isolation, launchTimeoutMs };
+  const checked = { ordering, maxPending, guard, memoryLimitBytes, racecheck, seed, threads };
+  const chosen: Settings = { ...checked, schedule, images, isolation, launchTimeoutMs };
   const entry: Entry = { context: openIn(env, candidate, chosen), ...chosen, users: 0 };
   entries.set(id, entry);
   entry.context.catch(() => forget(entries, id, entry));
@@ -187,6 +188,7 @@ async function openOfOther(token: DeviceToken, opts: Pick<OpenOptions, 'signal'>
       memoryLimitBytes: undefined,
       racecheck: false,
       seed: undefined,
+      threads: undefined,
       schedule: 'auto',
       images: undefined,
       isolation: 'thread',
@@ -227,8 +229,18 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(env: Environment, candidate: Candidate, settings: Settings): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const { ordering, guard, racecheck, schedule, memoryLimitBytes = 0, seed = MOST_SEED + 1, launchTimeoutMs = 0, ...others } = settings;
-  const checks = { isGuarded: guard, findsRaces: racecheck, memoryLimitBytes, seed, launchTimeoutMs };
+  const {
+    ordering,
+    guard,
+    racecheck,
+    schedule,
+    memoryLimitBytes = 0,
+    seed = MOST_SEED + 1,
+    threads = 0,
+    launchTimeoutMs = 0,
+    ...others
+  } = settings;
+  const checks = { isGuarded: guard, findsRaces: racecheck, memoryLimitBytes, seed, threads, launchTimeoutMs };
   const channel = await openChannel(env, info, native, { ...others, ...checks, schedule: scheduleCode(schedule) });
   const left = (core: DeviceCore): void => {
     if (endings.get(id)?.core === core) endings.delete(id);

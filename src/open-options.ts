@@ -56,6 +56,7 @@ export interface Settings {
   readonly memoryLimitBytes: number | undefined;
   readonly racecheck: boolean;
   readonly seed: number | undefined;
+  readonly threads: number | undefined;
   readonly schedule: Schedule;
   readonly images: string | undefined;
   readonly isolation: Isolation;
@@ -68,6 +69,7 @@ export const SETTINGS: readonly (keyof Settings)[] = [
   'memoryLimitBytes',
   'racecheck',
   'seed',
+  'threads',
   'schedule',
   'images',
   'isolation',

@@ -74,8 +74,11 @@ Status MapOfOwner(DevicePages& pages, int file, std::span<std::byte> timeline, s
   return {};
 }
 
+/// MOST_THREADS in src/core/api/check-options.ts.
+constexpr uint32_t kMostThreads = 1024;
+
 napi_value OpenDevice(napi_env env, napi_callback_info info) {
-  Args<13> args(env, info);
+  Args<14> args(env, info);
   const std::string name = args.String(0);
   const uint32_t ordinal = args.U32(1);
   const uint64_t arena_bytes = args.U53(4);
@@ -88,6 +91,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
   const auto file = static_cast<int>(args.UpTo(10, INT32_MAX));
   const uint32_t number = args.UpTo(11, kMostDevices);
   const std::chrono::milliseconds launch_timeout(args.UpTo(12, INT32_MAX));
+  const uint32_t threads = args.UpTo(13, kMostThreads);
   args.Require(file != 0 || (number == 0 && launch_timeout.count() == 0));
   hal::Backend* backend = args.ok() ? Registry::Instance().FindBackend(name) : nullptr;
   if (backend == nullptr) return args.Throw("openDevice");
@@ -126,6 +130,7 @@ napi_value OpenDevice(napi_env env, napi_callback_info info) {
                  .memory_limit = memory_limit,
                  .is_guarded = is_guarded,
                  .seed = seed > UINT32_MAX ? std::optional<uint32_t>() : static_cast<uint32_t>(seed),
+                 .threads = threads,
                  .schedule = schedule,
                  .memory = opened.pages,
                  .source = pages.host.get(),

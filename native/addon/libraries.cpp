@@ -100,11 +100,14 @@ napi_value CommunicatorState(napi_env env, napi_callback_info info) {
   return NumberValue(env, static_cast<double>(found ? found->fault() : cuda::CommunicatorFault::kClosed));
 }
 
+/// Takes the number and a CommunicatorFault.
 napi_value AbortCommunicator(napi_env env, napi_callback_info info) {
-  Args<1> args(env, info);
+  Args<2> args(env, info);
   const uint32_t number = args.U32(0);
+  const auto why = static_cast<cuda::CommunicatorFault>(args.U32(1));
+  args.Require(why > cuda::CommunicatorFault::kNone && why <= cuda::CommunicatorFault::kTimeout);
   if (!args.ok()) return args.Throw("abortCommunicator");
-  if (const auto found = cuda::Communicator::Find(number)) found->Abort();
+  if (const auto found = cuda::Communicator::Find(number)) found->Abort(why);
   return Undefined(env);
 }
 

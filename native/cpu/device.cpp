@@ -48,6 +48,17 @@ Status CpuDevice::Reseed(uint32_t seed) {
   return {};
 }
 
+Status CpuDevice::LimitThreads(uint32_t threads) {
+  Result<std::unique_ptr<ScheduleFuzzer>> fuzzer = ScheduleFuzzer::FromEnvironment(info_.ordinal);
+  MR_TRY(fuzzer.status());
+  auto pool = std::make_shared<ThreadPool>(std::move(fuzzer.value()));
+  MR_TRY(pool->Start(threads));
+  pool_->Join();
+  pool_ = std::move(pool);
+  info_.multiprocessors = threads;
+  return {};
+}
+
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {
   if (request.foreign) return Status(StatusCode::kUnsupported, "using a driver's stream on a CPU device");
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });

@@ -45,6 +45,7 @@ class CpuDevice final : public hal::Device {
   }
 
   Status Reseed(uint32_t seed) override;
+  Status LimitThreads(uint32_t threads) override;
 
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
 

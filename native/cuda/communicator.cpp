@@ -161,9 +161,9 @@ Communicator::~Communicator() {
   }
 }
 
-void Communicator::Abort() {
+void Communicator::Abort(Fault why) {
   const std::lock_guard lock(watch_mutex_);
-  is_aborting_ = true;
+  if (aborting_ == Fault::kNone) aborting_ = why;
   watch_.notify_all();
 }
 
@@ -216,10 +216,10 @@ void Communicator::Watch() {
     watch_.wait_for(lock, kWatchEvery);
     const bool is_owned = !owner_->has_left;
     if (is_over_ || (is_owned && fault() != Fault::kNone)) continue;
-    const bool is_aborting = is_aborting_ || !is_owned;
+    const Fault asked = is_owned ? aborting_ : Fault::kAborted;
     lock.unlock();
     Fault why = Look();
-    if (why == Fault::kNone && is_aborting) why = code_.load() == ncclSuccess ? Fault::kAborted : Fault::kFailed;
+    if (why == Fault::kNone && asked != Fault::kNone) why = code_.load() == ncclSuccess ? asked : Fault::kFailed;
     if (why != Fault::kNone) Fail(why);
     if (!is_owned) Forget();
     lock.lock();

@@ -26,7 +26,7 @@ namespace millrace::cuda {
 
 /// Why a communicator does not work, in the order of COLLECTIVE_FAULTS in src/core/channel/build-spec.ts. The number is
 /// the dimension of a fault report.
-enum class CommunicatorFault : uint32_t { kNone, kAborted, kFailed, kLost, kClosed };
+enum class CommunicatorFault : uint32_t { kNone, kAborted, kFailed, kLost, kClosed, kGone, kTimeout };
 
 /// Whose thread opened communicators: an environment of Node. They end with it.
 struct CommunicatorOwner {
@@ -55,15 +55,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator& operator=(const Communicator&) = delete;
 
   [[nodiscard]] CommunicatorFault fault() const { return fault_.load(std::memory_order_acquire); }
-  /// Fails what is in flight, soon. Thread: any.
-  void Abort();
+  /// Fails what is in flight, soon. `why`: unless the library says why. Thread: any.
+  void Abort(CommunicatorFault why);
   /// Waits for what is in flight, at most some seconds, and leaves the library. Thread: any that may block.
   void Close();
   [[nodiscard]] const hal::LibraryInfo& info() const { return library_.info; }
 
-  /// Submits one collective, with the context of the stream current. The last two parameters are a fault slot and the
-  /// word of its device. Thread: any.
-  Status Call(const hal::CollectivePlan& plan, const Context& home, CUstream stream, std::span<void* const> params);
+  /// Submits the operations as one group, with the context of the stream current. `place`: as for
+  /// LibraryKernel::CallAs. The last two parameters are a fault slot and the word of its device. Thread: any.
+  Status Call(const hal::CollectivePlan& plan, const Context& home, uint64_t place, CUstream stream,
+              std::span<void* const> params);
   [[nodiscard]] bool Has(const Context& home) const;
   [[nodiscard]] size_t size_here() const { return ranks_.size(); }
 
@@ -75,6 +76,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     CUstream stream = nullptr;  // Of launches on streams of other devices.
     CUevent before = nullptr;   // What a launch on a stream of this device waits for.
     CUevent after = nullptr;    // The end of its part.
+    /// Of the last launch with a part of this rank, if it was issued whole: `stream` is behind all before that. Guarded
+    /// by calls_.
+    uint64_t place = 0;
   };
   /// A launch that may not have ended.
   struct Flight {
@@ -91,9 +95,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Status MakeStreams();
   NcclCode Settle(NcclCode code);
   /// Why the library or another device stopped it. A failure of the driver, or of the home device, is a Status.
-  Result<CommunicatorFault> Submit(const hal::CollectivePlan& plan, const Rank& home, CUstream stream,
+  Result<CommunicatorFault> Submit(const hal::CollectivePlan& plan, const Rank& home, uint64_t place, CUstream stream,
                                    std::span<void* const> params);
-  NcclCode Enqueue(const hal::CollectivePlan& plan, const Rank& rank, const Arrays& arrays, CUstream stream);
+  NcclCode Enqueue(const hal::CollectivePlan::Operation& operation, const Rank& rank, const Arrays& arrays,
+                   CUstream stream);
   void Watch();
   void NoteCode(NcclCode code) {
     auto none = ncclSuccess;
@@ -126,8 +131,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   std::mutex watch_mutex_;
   std::condition_variable watch_;
-  bool is_over_ = false;               // Guarded by watch_mutex_.
-  bool is_aborting_ = false;           // The same.
+  bool is_over_ = false;  // Guarded by watch_mutex_.
+  /// The same: what an abort says, if there was one.
+  CommunicatorFault aborting_ = CommunicatorFault::kNone;
   std::atomic<bool> has_left_{false};  // The library has no ranks any more.
 };
 

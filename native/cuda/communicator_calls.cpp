@@ -32,7 +32,10 @@ class Collective final : public LibraryKernel {
   [[nodiscard]] uint64_t WorkspaceBytes(std::span<void* const>) const override { return 0; }
   [[nodiscard]] uint64_t MostWorkspaceBytes() const override { return 0; }
   [[nodiscard]] Status Call(CUstream stream, std::span<void* const> params, std::byte*) override {
-    return communicator_->Call(plan_, context(), stream, params);
+    return communicator_->Call(plan_, context(), 0, stream, params);
+  }
+  [[nodiscard]] Status CallAs(uint64_t place, CUstream stream, std::span<void* const> params, std::byte*) override {
+    return communicator_->Call(plan_, context(), place, stream, params);
   }
 
  private:
@@ -78,7 +81,7 @@ bool Communicator::Has(const Context& home) const {
   return std::ranges::any_of(ranks_, [&](const Rank& rank) { return rank.context.get() == &home; });
 }
 
-Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstream stream,
+Status Communicator::Call(const CollectivePlan& plan, const Context& home, uint64_t place, CUstream stream,
                           std::span<void* const> params) {
   const auto at = std::ranges::find_if(ranks_, [&](const Rank& rank) { return rank.context.get() == &home; });
   if (at == ranks_.end() || params.size() < 3) return kNoRank;
@@ -102,13 +105,13 @@ Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstr
     flights_.push_back(next);
   }
   CUevent event = nullptr;
-  Result<Fault> submitted = Submit(plan, *at, stream, params.first(params.size() - 2));
+  Result<Fault> submitted = Submit(plan, *at, place, stream, params.first(params.size() - 2));
   Status status = submitted.status();
   const std::lock_guard lock(flights_mutex_);
   if (submitted.ok() && submitted.value() != Fault::kNone) {
     Report(flights_.back(), submitted.value());
     flights_.pop_back();
-    Abort();
+    Abort(Fault::kAborted);
     return {};
   }
   if (status.ok()) {
@@ -129,25 +132,28 @@ Status Communicator::Call(const CollectivePlan& plan, const Context& home, CUstr
   if (event != nullptr) free_.emplace_back(&*at, event);
   flights_.pop_back();
   // Some ranks may wait for others now.
-  Abort();
+  Abort(Fault::kAborted);
   return status;
 }
 
-Result<Fault> Communicator::Submit(const CollectivePlan& plan, const Rank& home, CUstream stream,
+Result<Fault> Communicator::Submit(const CollectivePlan& plan, const Rank& home, uint64_t place, CUstream stream,
                                    std::span<void* const> params) {
-  MR_CHECK(plan.arrays.size() == ranks_.size());
-  std::vector<Arrays> arrays(ranks_.size());
-  std::vector<const Rank*> others;
+  MR_CHECK(plan.ranks == ranks_.size());
+  std::vector<Rank*> others;
+  std::vector<Rank*> waiting;  // For what the stream did since the last launch.
   SubmittingElsewhere submitting;
   for (size_t n = 0; n < ranks_.size(); ++n) {
-    const auto address = [&](uint32_t param) {
-      return param < params.size() ? ValueAt<std::byte*>(params, param) : nullptr;
-    };
-    arrays[n] = {address(plan.arrays[n].from), address(plan.arrays[n].to),
-                 static_cast<size_t>(ValueAt<uint64_t>(params, 0))};
     if (&ranks_[n] == &home) continue;
     submitting.Hold(*ranks_[n].context);
-    if (!arrays[n].AreNone()) others.push_back(&ranks_[n]);
+    const auto takes_part = [n](const CollectivePlan::Operation& operation) {
+      const auto& [from, to] = operation.arrays[n];
+      return from != CollectivePlan::kNone || to != CollectivePlan::kNone;
+    };
+    if (!std::ranges::any_of(plan.operations, takes_part)) continue;
+    others.push_back(&ranks_[n]);
+    const bool is_behind = place != 0 && ranks_[n].place + 1 == place;
+    if (!is_behind) waiting.push_back(&ranks_[n]);
+    ranks_[n].place = 0;
   }
   const auto check = [&](CUresult code, const Rank& rank) {
     return CheckAmong(*home.context, {rank.context.get()}, code, "joining the streams of a collective");
@@ -160,17 +166,25 @@ Result<Fault> Communicator::Submit(const CollectivePlan& plan, const Rank& home,
     if (status.code() == StatusCode::kUpstream) return Fault::kLost;
     return status;
   };
-  if (!others.empty()) {
+  if (!waiting.empty()) {
     Status ready = check(Cuda().cuEventRecord(home.before, stream), home);
-    for (const Rank* const rank : others)
+    for (const Rank* const rank : waiting)
       if (ready.ok()) ready = on(*rank, [&] { return Cuda().cuStreamWaitEvent(rank->stream, home.before, 0); });
     if (!ready.ok()) return lost_or(ready);
   }
   const NcclTable& nccl = library_.functions;
   NcclCode code = nccl.ncclGroupStart();
-  for (size_t n = 0; n < ranks_.size() && code == ncclSuccess; ++n) {
-    if (arrays[n].AreNone()) continue;
-    code = Enqueue(plan, ranks_[n], arrays[n], &ranks_[n] == &home ? stream : ranks_[n].stream);
+  const auto address = [&](uint32_t param) {
+    return param < params.size() ? ValueAt<std::byte*>(params, param) : nullptr;
+  };
+  for (const CollectivePlan::Operation& operation : plan.operations) {
+    const uint64_t count = operation.count < params.size() ? ValueAt<uint64_t>(params, operation.count) : 0;
+    for (size_t n = 0; n < ranks_.size() && code == ncclSuccess; ++n) {
+      const auto& [from, to] = operation.arrays[n];
+      const Arrays arrays{address(from), address(to), static_cast<size_t>(count)};
+      if (arrays.AreNone()) continue;
+      code = Enqueue(operation, ranks_[n], arrays, &ranks_[n] == &home ? stream : ranks_[n].stream);
+    }
   }
   const NcclCode ended = nccl.ncclGroupEnd();
   if (code == ncclSuccess) code = ended;
@@ -183,7 +197,11 @@ Result<Fault> Communicator::Submit(const CollectivePlan& plan, const Rank& home,
     if (own.ok()) own = check(Cuda().cuStreamWaitEvent(stream, rank->after, 0), *rank);
     if (joined.ok()) joined = own;
   }
-  if (code == ncclSuccess) return joined.ok() ? Fault::kNone : lost_or(joined);
+  if (code == ncclSuccess) {
+    if (!joined.ok()) return lost_or(joined);
+    for (Rank* const rank : others) rank->place = place;
+    return Fault::kNone;
+  }
   NoteCode(code);
   // The library hides a lost device behind a code of its own.
   MR_TRY(home.context->Ask());
@@ -191,14 +209,15 @@ Result<Fault> Communicator::Submit(const CollectivePlan& plan, const Rank& home,
   return is_lost ? Fault::kLost : Fault::kFailed;
 }
 
-NcclCode Communicator::Enqueue(const CollectivePlan& plan, const Rank& rank, const Arrays& arrays, CUstream stream) {
+NcclCode Communicator::Enqueue(const CollectivePlan::Operation& operation, const Rank& rank, const Arrays& arrays,
+                               CUstream stream) {
   const NcclTable& nccl = library_.functions;
-  const auto type = static_cast<int>(plan.type);
-  const auto op = static_cast<int>(plan.op);
-  const auto root = static_cast<int>(plan.root);
-  const auto peer = static_cast<int>(plan.peer);
+  const auto type = static_cast<int>(operation.type);
+  const auto op = static_cast<int>(operation.op);
+  const auto root = static_cast<int>(operation.root);
+  const auto peer = static_cast<int>(operation.peer);
   const auto& [from, to, count] = arrays;
-  switch (plan.kind) {
+  switch (operation.kind) {
     case CollectiveKind::kAllReduce:
       return nccl.ncclAllReduce(from, to, count, type, op, rank.comm, stream);
     case CollectiveKind::kReduce:
@@ -210,7 +229,7 @@ NcclCode Communicator::Enqueue(const CollectivePlan& plan, const Rank& rank, con
     case CollectiveKind::kReduceScatter:
       return nccl.ncclReduceScatter(from, to, count, type, op, rank.comm, stream);
     case CollectiveKind::kAllToAll: {
-      const size_t bytes = count * kBytesOf[plan.type];
+      const size_t bytes = count * kBytesOf[operation.type];
       NcclCode code = ncclSuccess;
       for (uint32_t other = 0; other < size_ && code == ncclSuccess; ++other) {
         code = nccl.ncclSend(from + other * bytes, count, type, static_cast<int>(other), rank.comm, stream);
@@ -228,7 +247,7 @@ NcclCode Communicator::Enqueue(const CollectivePlan& plan, const Rank& rank, con
 
 Result<hal::PlannedCall> PlanCollective(std::shared_ptr<Context> context, const CollectivePlan& plan) {
   std::shared_ptr<Communicator> communicator = Communicator::Find(plan.communicator);
-  if (communicator == nullptr || !communicator->Has(*context) || plan.arrays.size() != communicator->size_here())
+  if (communicator == nullptr || !communicator->Has(*context) || plan.ranks != communicator->size_here())
     return kNoRank;
   const hal::LibraryInfo& info = communicator->info();
   return hal::PlannedCall{.kernel = std::make_shared<Collective>(std::move(context), std::move(communicator), plan),

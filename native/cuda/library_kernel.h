@@ -26,6 +26,12 @@ class LibraryKernel : public hal::Kernel {
   /// Submits the call. `workspace`: of that size, or null, which may take longer. Thread: any, with the context
   /// current.
   [[nodiscard]] virtual Status Call(CUstream stream, std::span<void* const> params, std::byte* workspace) = 0;
+  /// The same. `place`: of this record among those of all streams. The one before, if there was one, was the record
+  /// before of this stream. 0 for streams to which others submit too.
+  [[nodiscard]] virtual Status CallAs(uint64_t /*place*/, CUstream stream, std::span<void* const> params,
+                                      std::byte* workspace) {
+    return Call(stream, params, workspace);
+  }
 
  protected:
   explicit LibraryKernel(std::shared_ptr<Context> context) : context_(std::move(context)) {

@@ -28,7 +28,15 @@ CUdeviceptr ToDevice(const std::byte* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
+/// More than the records of any stream.
+constexpr uint64_t kMostRecords = uint64_t{1} << 40;
+
 }  // namespace
+
+uint64_t Stream::NextPlaces() {
+  static std::atomic<uint64_t> last{0};
+  return kMostRecords * ++last;
+}
 
 Result<std::unique_ptr<hal::Stream>> Stream::Create(StreamSupport support, const hal::StreamRequest& request,
                                                     CUdeviceptr word) {
@@ -121,7 +129,8 @@ Status Stream::LaunchCall(Ticket ticket, const hal::LaunchRequest& request) {
         return allocated.status();
       }
     }
-    const Status status = call.Call(handle_, request.params, workspace == nullptr ? nullptr : workspace->address());
+    std::byte* const address = workspace == nullptr ? nullptr : workspace->address();
+    const Status status = call.CallAs(is_foreign_ ? 0 : first_place_ + ticket, handle_, request.params, address);
     if (workspace != nullptr) std::ignore = workspace->Free(handle_);
     return status;
   });

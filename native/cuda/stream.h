@@ -101,6 +101,7 @@ class Stream final : public hal::Stream {
   [[nodiscard]] protocol::DeviceTimes WantedTimes() const {
     return sink_ == nullptr ? protocol::DeviceTimes::kNone : sink_->WantedTimes();
   }
+  static uint64_t NextPlaces();
   Status LaunchCall(hal::Ticket ticket, const hal::LaunchRequest& request);
   Status Prepare(hal::Ticket ticket, CUevent* event);
   Status Accept(hal::Ticket ticket, CUevent event);
@@ -122,7 +123,8 @@ class Stream final : public hal::Stream {
   const StreamSupport support_;
   Context& context_;
   const CUstream handle_;
-  const bool is_foreign_;  // Wrapped: never destroyed, and never drained.
+  const uint64_t first_place_ = NextPlaces();  // LibraryKernel::CallAs: with a ticket, no other record has it.
+  const bool is_foreign_;                      // Wrapped: never destroyed, and never drained.
   protocol::TimelineSlot* const slot_;
   hal::ProgressSink* const sink_;  // Null in tests of this backend alone.
   const CUdeviceptr word_;

@@ -314,6 +314,9 @@ class Device {
   /// every second while it lasts. Thread: control. Blocks for some microseconds.
   virtual Status AlignClocks() { return {}; }
 
+  /// Runs kernels on so many threads. Before the first stream, and before Reseed.
+  virtual Status LimitThreads(uint32_t) { return Status(StatusCode::kUnsupported, "choosing the threads of a GPU"); }
+
   /// False if copies access all host memory at the same cost, so that no blocking-calls thread is needed.
   [[nodiscard]] virtual bool NeedsLockedMemory() const = 0;
 

@@ -80,8 +80,7 @@ struct TransformPlan {
 /// In the order of KINDS in src/collectives/nccl-plans.ts.
 enum class CollectiveKind : uint32_t { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kSend };
 
-/// One operation of a communicator, for the ranks that it has in this process. The first parameter is an int: the
-/// elements of the block that one rank sends to another.
+/// Operations of a communicator that are issued as one group, for the ranks that it has in this process.
 struct CollectivePlan {
   static constexpr uint32_t kNone = UINT32_MAX;
   /// The numbers of a rank's arrays among the launch's parameters; kNone for what it has not.
@@ -89,13 +88,18 @@ struct CollectivePlan {
     uint32_t from = kNone;
     uint32_t to = kNone;
   };
+  struct Operation {
+    CollectiveKind kind = CollectiveKind::kAllReduce;
+    uint32_t type = 0;   // As ncclDataType_t.
+    uint32_t op = 0;     // As ncclRedOp_t.
+    uint32_t root = 0;   // A rank: of kSend the sender.
+    uint32_t peer = 0;   // Of kSend the receiver.
+    uint32_t count = 0;  // The number of a parameter of 64 bits: the elements of the block that one rank sends another.
+    std::vector<Arrays> arrays;  // By the ranks of this process.
+  };
   uint32_t communicator = 0;
-  CollectiveKind kind = CollectiveKind::kAllReduce;
-  uint32_t type = 0;  // As ncclDataType_t.
-  uint32_t op = 0;    // As ncclRedOp_t.
-  uint32_t root = 0;  // A rank: of kSend the sender.
-  uint32_t peer = 0;  // Of kSend the receiver.
-  std::vector<Arrays> arrays;
+  uint32_t ranks = 0;
+  std::vector<Operation> operations;
 };
 
 using LibraryPlan = std::variant<MatmulPlan, TransformPlan, CollectivePlan>;
@@ -134,16 +138,22 @@ inline std::optional<LibraryPlan> ReadPlan(std::span<const uint64_t> words) {
     constexpr uint64_t kMostRanks = 1 << 16;
     CollectivePlan plan;
     plan.communicator = param();
-    plan.kind = static_cast<CollectiveKind>(upTo(static_cast<uint64_t>(CollectiveKind::kSend)));
-    plan.type = static_cast<uint32_t>(upTo(kLastType));
-    plan.op = static_cast<uint32_t>(upTo(kLastOp));
-    plan.root = static_cast<uint32_t>(upTo(kMostRanks));
-    plan.peer = static_cast<uint32_t>(upTo(kMostRanks));
+    plan.ranks = static_cast<uint32_t>(upTo(kMostRanks));
+    is_valid = is_valid && plan.ranks > 0 && next < words.size();
     // One more than the number; 0 is none.
     const auto number = [&] { return static_cast<uint32_t>(upTo(protocol::kMaxLaunchArgs)) - 1; };
     while (is_valid && next < words.size()) {
-      const uint32_t from = number();
-      plan.arrays.push_back({from, number()});
+      CollectivePlan::Operation& operation = plan.operations.emplace_back();
+      operation.kind = static_cast<CollectiveKind>(upTo(static_cast<uint64_t>(CollectiveKind::kSend)));
+      operation.type = static_cast<uint32_t>(upTo(kLastType));
+      operation.op = static_cast<uint32_t>(upTo(kLastOp));
+      operation.root = static_cast<uint32_t>(upTo(kMostRanks));
+      operation.peer = static_cast<uint32_t>(upTo(kMostRanks));
+      operation.count = static_cast<uint32_t>(upTo(protocol::kMaxLaunchArgs));
+      for (uint32_t rank = 0; is_valid && rank < plan.ranks; ++rank) {
+        const uint32_t from = number();
+        operation.arrays.push_back({from, number()});
+      }
     }
     made = std::move(plan);
   } else {

@@ -26,6 +26,7 @@ Result<std::shared_ptr<Channel>> Channel::Open(hal::Backend& backend, const Open
   hal::Device& device = channel->device_.device();
   Status started = opening.memory_limit == 0 ? Status() : device.LimitMemory(opening.memory_limit);
   if (started.ok() && opening.is_guarded) started = device.GuardMemory();
+  if (started.ok() && opening.threads != 0) started = device.LimitThreads(opening.threads);
   if (started.ok() && opening.seed) started = device.Reseed(*opening.seed);
   if (started.ok()) started = channel->faults_.Reserve();
   // The thread keeps its channel alive, even after the environment that opened it has ended. Two may wait for its end

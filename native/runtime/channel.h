@@ -50,6 +50,7 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
     uint64_t memory_limit = 0;     // Bytes for arrays of a CPU device; 0: all that it has.
     bool is_guarded = false;       // See hal::Device::GuardMemory.
     std::optional<uint32_t> seed;  // See hal::Device::Reseed.
+    uint32_t threads = 0;          // Of a CPU device; 0: as many as the machine has.
     protocol::Schedule schedule = protocol::Schedule::kAuto;
     /// Keeps the timeline, and host memory that copies use, for as long as the channel or its thread lives.
     std::shared_ptr<const void> memory;

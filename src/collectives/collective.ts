@@ -4,6 +4,7 @@ import type { DeviceArray } from '../core/api/array.js';
 import type { Stream } from '../core/api/stream.js';
 import type { DType } from '../core/elements/dtype.js';
 import type { Operation } from '../core/operations/operation.js';
+import { Later } from './group.js';
 import type { Collective } from './types.js';
 
 /** Work of each stream after it waits for what was submitted to all of them before. Returns the last operation of each. */
@@ -14,16 +15,23 @@ export function order(streams: readonly Stream[]): readonly Operation[] {
   return [last ?? first.waitStream(first), ...others.map((other) => other.waitStream(first))];
 }
 
-/** `operations`: those of each rank. A wait does not fail, so the others tell how the collective ended. */
+/** `operations`: those of each rank, which a group has later. A wait does not fail, so the others tell how the collective ended. */
 export function collective<D extends DType>(
   arrays: readonly DeviceArray<D>[],
-  operations: readonly (readonly Operation[])[],
+  operations: readonly (readonly Operation[])[] | Later<readonly (readonly Operation[])[]>,
 ): Collective<D> {
+  const all = (): readonly (readonly Operation[])[] => (operations instanceof Later ? operations.value : operations);
   return {
     arrays,
-    operations: operations.map((ofRank) => ofRank.at(-1)!),
+    get operations() {
+      return all().map((ofRank) => ofRank.at(-1)!);
+    },
     get done() {
-      return Promise.all(operations.flat().map((operation) => operation.done)).then(() => undefined);
+      return Promise.all(
+        all()
+          .flat()
+          .map((operation) => operation.done),
+      ).then(() => undefined);
     },
   };
 }

@@ -10,9 +10,13 @@ import type { DType } from '../core/elements/dtype.js';
 import type { Operation } from '../core/operations/operation.js';
 import { collective, order } from './collective.js';
 import { closedError } from './errors.js';
+import { isGrouping, keep, resultsOf, runGroup, type Uses } from './group.js';
 import { Ranks, type Results } from './ranks.js';
 import { reduced } from './reduction.js';
 import type { Collective, CollectiveOptions, Communicator, Reduction, RootOptions } from './types.js';
+
+/** Submits a call. Returns the operations of each rank. */
+type Filling = () => readonly (readonly Operation[])[];
 
 export class LocalCommunicator implements Communicator {
   readonly #ranks: Ranks;
@@ -37,7 +41,7 @@ export class LocalCommunicator implements Communicator {
     if (arguments.length > 2) refuseSurplus('allReduce', arguments, 2);
     const call = this.#open.check(arrays, opts, ['op'], (own) => own);
     const { op, streams, named } = call;
-    return this.#collect(call, (parts) => {
+    return this.#collect(arrays, call, 'allReduce', (parts) => {
       using sum = reduced(streams[0]!, arrays, op);
       order(streams);
       return parts.map((part, rank) => [streams[rank]!.copy(part, sum, named)]);
@@ -52,7 +56,7 @@ export class LocalCommunicator implements Communicator {
     const root = this.#open.root(opts.root);
     const call = this.#ranks.check(arrays, opts, ['op', 'root'], (own) => own, root);
     const { op, streams, named } = call;
-    return this.#collect(call, ([part]) => {
+    return this.#collect(arrays, call, 'reduce', ([part]) => {
       using sum = reduced(streams[root]!, arrays, op);
       return [[streams[root]!.copy(part!, sum, named)]];
     });
@@ -63,14 +67,14 @@ export class LocalCommunicator implements Communicator {
     this.#open.checkArray(array, this.#ranks.root(opts.root));
     const results = this.#ranks.checkOptions(opts, ['root'], array.shape, array.dtype);
     const { streams, named } = results;
-    return this.#collect(results, (parts) => parts.map((part, rank) => [streams[rank]!.copy(part, array, named)]));
+    return this.#collect([array], results, 'broadcast', (parts) => parts.map((part, rank) => [streams[rank]!.copy(part, array, named)]));
   }
 
   allGather<D extends DType>(arrays: readonly DeviceArray<D>[], opts: CollectiveOptions<D> = {}): Collective<D> {
     if (arguments.length > 2) refuseSurplus('allGather', arguments, 2);
     const call = this.#open.check(arrays, opts, [], (own) => [this.size, ...own]);
     const { streams, named } = call;
-    return this.#collect(call, (parts) =>
+    return this.#collect(arrays, call, 'allGather', (parts) =>
       parts.map((part, rank) => arrays.map((array, from) => streams[rank]!.copy(part.view(from), array, named))),
     );
   }
@@ -82,7 +86,7 @@ export class LocalCommunicator implements Communicator {
     if (arguments.length > 2) refuseSurplus('reduceScatter', arguments, 2);
     const call = this.#open.check(arrays, opts, ['op'], (own) => this.#ranks.row(own));
     const { op, streams, named } = call;
-    return this.#collect(call, (parts) =>
+    return this.#collect(arrays, call, 'reduceScatter', (parts) =>
       parts.map((part, rank) => {
         const rows = arrays.map((array) => array.view(rank));
         using sum = reduced(streams[rank]!, rows, op);
@@ -95,7 +99,7 @@ export class LocalCommunicator implements Communicator {
     if (arguments.length > 2) refuseSurplus('allToAll', arguments, 2);
     const call = this.#open.check(arrays, opts, [], (own) => [this.size, ...this.#ranks.row(own)]);
     const { streams, named } = call;
-    return this.#collect(call, (parts) =>
+    return this.#collect(arrays, call, 'allToAll', (parts) =>
       parts.map((part, rank) => arrays.map((array, from) => streams[rank]!.copy(part.view(from), array.view(rank), named))),
     );
   }
@@ -104,22 +108,36 @@ export class LocalCommunicator implements Communicator {
     array: DeviceArray<D>,
     into: DeviceArray<NoInfer<D>>,
     opts: Pick<CollectiveOptions, 'streams' | 'label'> = {},
-  ): Operation {
+  ): Collective<D> {
     if (arguments.length > 3) refuseSurplus('send', arguments, 3);
     const { from, to, streams, named } = this.#open.checkSend(array, into, opts);
     const [sender, receiver] = [streams[from]!, streams[to]!];
-    if (sender !== receiver) receiver.waitStream(sender);
-    const received = receiver.copy(into, array, named);
-    if (sender !== receiver) sender.waitStream(receiver);
-    return received;
+    const uses = { name: 'send', reads: [array], writes: [into], streams: [sender, receiver] };
+    return this.#submit(uses, [into], [], () => {
+      if (sender !== receiver) receiver.waitStream(sender);
+      const received = receiver.copy(into, array, named);
+      if (sender !== receiver) sender.waitStream(receiver);
+      return [[received]];
+    });
   }
 
   barrier(opts: Pick<CollectiveOptions, 'streams'> = {}): Collective {
     if (arguments.length > 1) refuseSurplus('barrier', arguments, 1);
+    const streams = this.#open.checkBarrier(opts);
+    isGrouping(this, 'barrier');
     return collective(
       [],
-      order(this.#open.checkBarrier(opts)).map((operation) => [operation]),
+      order(streams).map((operation) => [operation]),
     );
+  }
+
+  group<R>(fn: () => R): R {
+    if (arguments.length > 1) refuseSurplus('group', arguments, 1);
+    if (this.#isClosed) throw closedError();
+    return runGroup(this, fn, (calls: readonly Filling[]) => {
+      if (this.#isClosed) throw closedError();
+      return calls.map((call) => call());
+    });
   }
 
   abort(): void {
@@ -142,20 +160,41 @@ export class LocalCommunicator implements Communicator {
     return this.#ranks;
   }
 
-  /** Orders the streams, has `fill` write new arrays, and copies them to `into`, which may be the operands. */
+  /** Has `fill` write new arrays, and copies them to `into`, which may be the operands. The streams are ordered before, between and after. */
   #collect<D extends DType>(
-    { streams, into, named, dtype, result, root }: Results<D>,
+    reads: readonly DeviceArray<D>[],
+    results: Results<D>,
+    name: string,
     fill: (parts: readonly DeviceArray<D>[]) => readonly (readonly Operation[])[],
   ): Collective<D> {
+    const { streams, named, dtype, result, root } = results;
     const receivers = root === undefined ? streams : [streams[root]!];
-    order(streams);
-    const parts = receivers.map((stream) => stream.empty(result, dtype));
-    const filled = fill(parts);
-    order(streams);
-    if (into === undefined) return collective(parts, filled);
-    const operations = into.map((array, at) => [receivers[at]!.copy(array, parts[at]!, named)]);
-    for (const part of parts) part[Symbol.dispose]();
-    order(streams);
-    return collective(into, operations);
+    // Those of a group are made before it, and the others where the streams are in order.
+    let into = results.into ?? (isGrouping(this) ? resultsOf(results)[0] : undefined);
+    const made = results.into === undefined && into !== undefined ? into : [];
+    const submit: Filling = () => {
+      order(streams);
+      const parts = receivers.map((stream) => stream.empty(result, dtype));
+      const filled = fill(parts);
+      order(streams);
+      if (into === undefined) {
+        into = parts;
+        return filled;
+      }
+      const operations = into.map((array, at) => [receivers[at]!.copy(array, parts[at]!, named)]);
+      for (const part of parts) part[Symbol.dispose]();
+      order(streams);
+      return operations;
+    };
+    if (into === undefined) {
+      const operations = submit();
+      return collective(into!, operations);
+    }
+    return this.#submit({ name, reads, writes: into, streams }, into, made, submit);
+  }
+
+  /** Now, or at the end of the group. */
+  #submit<D extends DType>(uses: Uses, arrays: readonly DeviceArray<D>[], made: readonly DeviceArray[], submit: Filling): Collective<D> {
+    return collective(arrays, isGrouping(this) ? keep(submit, uses, made) : submit());
   }
 }

@@ -11,18 +11,24 @@ import type { DeviceEvent } from '../core/api/event.js';
 import { onLeave } from '../core/api/open-devices.js';
 import type { Stream } from '../core/api/stream.js';
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
+import { badArgument } from '../core/base/arguments.js';
+import type { CollectiveReason } from '../core/base/errors.js';
 import type { CommunicatorCalls } from '../core/channel/channel.js';
 import type { DType } from '../core/elements/dtype.js';
 import type { Kernel } from '../core/kernels/kernel.js';
 import type { Operation } from '../core/operations/operation.js';
+import { MAX_LAUNCH_ARGS } from '../protocol/protocol.gen.js';
 import { order } from './collective.js';
-import { closedError, faultError } from './errors.js';
-import { type Facts, fromOf, type Kind, ncclKernel, type Part, toOf } from './nccl-plans.js';
+import { closedError, faultError, faultOf } from './errors.js';
+import { mayShare } from './group.js';
+import { countOf, countsOf, type Facts, fromOf, keyOf, type Kind, ncclKernel, type Part, toOf } from './nccl-plans.js';
 import type { Results } from './ranks.js';
 import type { Reduction } from './types.js';
 
 /** The latest collective that each device has a part of: its stream, and an event behind it. */
 const latest: WeakMap<object, { readonly stream: Stream; readonly event: DeviceEvent }> = new WeakMap();
+/** The last record of a stream that waits for a collective of another one: while it is the last, that one need not wait for the stream. */
+const behind: WeakMap<Stream, { readonly main: Stream; readonly timeline: object; readonly ticket: number }> = new WeakMap();
 /** The event of each stream on which collectives are launched. */
 const events: WeakMap<Stream, DeviceEvent> = new WeakMap();
 /** What is in flight may take so long when a communicator is closed. */
@@ -46,8 +52,24 @@ export interface Parts {
   readonly from: readonly (DeviceArray | undefined)[];
   /** The ranks that get something. */
   readonly getting: readonly boolean[];
+  /** It is a copy from a rank to itself, for which the library is not called. */
+  readonly isOwn?: boolean;
   /** The library takes results that are the operands. */
   readonly mayBeSame: boolean;
+}
+
+export interface NcclCall<D extends DType> {
+  readonly results: Results<D>;
+  readonly parts: Parts;
+}
+
+/** The same with its arrays, by rank: what is read, what the caller gets, and what is written. */
+interface Prepared<D extends DType> {
+  readonly call: NcclCall<D>;
+  readonly from: readonly (DeviceArray | undefined)[];
+  readonly given: readonly (DeviceArray<D> | undefined)[];
+  readonly to: readonly (DeviceArray<D> | undefined)[];
+  readonly facts: Facts;
 }
 
 export class NcclCalls {
@@ -73,8 +95,8 @@ export class NcclCalls {
     onLeave.add(this.#leave);
   }
 
-  abort(): void {
-    this.#calls.abort(this.#number);
+  abort(reason: CollectiveReason = 'aborted'): void {
+    this.#calls.abort(this.#number, faultOf(reason));
   }
 
   close(): Promise<void> {
@@ -101,69 +123,92 @@ export class NcclCalls {
     this.checkWorks();
     for (const { timeline } of streams) {
       if (timeline.recording === undefined) continue;
-      throw timeline.recording.refusal(timeline, 'unsupported-node', 'a graph cannot contain a call of NCCL');
+      const message =
+        'a graph cannot contain a call of NCCL: capture what is before and behind it as two graphs, and call it between their launches';
+      throw timeline.recording.refusal(timeline, 'unsupported-node', message);
     }
   }
 
-  /** Submits the launch to the stream of the one result, or of the first rank of this process. */
-  collect<D extends DType>({ dtype, result, root, streams, into, named }: Results<D>, parts: Parts): Submitted<D> {
-    this.#checkCall(streams);
-    const { kind, op = 'sum', count, getting, mayBeSame } = parts;
-    const home = root ?? 0;
+  /** Submits calls as one launch, to the stream of the one result of the first call, or of the first rank of this process. */
+  collect<D extends DType>(calls: readonly NcclCall<D>[]): readonly Submitted<D>[] {
+    this.#checkCall(calls.flatMap(({ results }) => results.streams));
+    const busy = calls.filter(({ parts }) => isForLibrary(parts));
+    checkLaunch(busy);
     const temporary: DeviceArray[] = [];
+    const prepared = calls.map((call) => this.#prepare(call, temporary));
+    const launched = busy.length === 0 ? undefined : this.#launch(prepared.filter(({ call }) => isForLibrary(call.parts)));
+    const submitted = prepared.map(({ call: { results, parts }, from, given, to }) => {
+      const { streams, named, root = 0 } = results;
+      const present = given.filter((array) => array !== undefined);
+      if (parts.isOwn === true) {
+        const copied = streams[root]!.copy(present[0]!, from[root] as DeviceArray<D>, named);
+        return { given: present, operations: [[copied]], launched: copied };
+      }
+      if (parts.count === 0) {
+        const waits = order(streams);
+        return { given: present, operations: present.map((_, rank) => [waits[rank]!]), launched: waits[0]! };
+      }
+      const operations: Operation[][] = [];
+      given.forEach((array, rank) => {
+        if (array === undefined) return;
+        const stream = streams[rank]!;
+        const ofRank = [launched!.ends.get(stream)!];
+        if (array !== to[rank]) ofRank.push(stream.copy(array, to[rank]!, named));
+        operations.push(ofRank);
+      });
+      return { given: present, operations, launched: launched!.operation };
+    });
+    for (const array of temporary) array[Symbol.dispose]();
+    return submitted;
+  }
+
+  /** Contiguous arrays of each rank. */
+  #prepare<D extends DType>(call: NcclCall<D>, temporary: DeviceArray[]): Prepared<D> {
+    const { dtype, result, root, streams, into } = call.results;
+    const { kind, op = 'sum', count, getting, mayBeSame } = call.parts;
     const dense = (rank: number): DeviceArray<D> => {
       const made = streams[rank]!.empty(result, dtype);
       temporary.push(made);
       return made;
     };
-    const from = parts.from.map((array, rank) => array && this.#contiguous(array, streams[rank]!, temporary));
+    const from = call.parts.from.map((array, rank) => array && this.#contiguous(array, streams[rank]!, temporary));
     // Where each result goes, and where the library writes it.
-    const results = getting.map((gets, rank) =>
+    const given = getting.map((gets, rank) =>
       gets ? (into?.[root === undefined ? rank : 0] ?? streams[rank]!.empty(result, dtype)) : undefined,
     );
-    const to = results.map((array, rank) => {
+    const to = given.map((array, rank) => {
       if (array === undefined) return undefined;
-      const operand = parts.from[rank];
+      const operand = call.parts.from[rank];
       const isApart = operand === undefined || !mayShare(array, operand);
       const isSame = mayBeSame && array === from[rank];
       return array.isContiguous && (isApart || isSame) ? array : dense(rank);
     });
-    const given = results.filter((array) => array !== undefined);
-    if (count === 0) {
-      const waits = order(streams);
-      return { given, operations: waits.slice(0, given.length).map((wait) => [wait]), launched: waits[0]! };
-    }
-    const taking = streams.filter((_, rank) => from[rank] !== undefined || to[rank] !== undefined);
-    const others = taking.filter((stream) => stream !== streams[home]);
-    const main = streams[home]!;
-    for (const stream of others) main.waitStream(stream);
+    const parts = from.map((_, rank) => partOf(from[rank], to[rank]));
+    const facts = { kind, dtype, op, root: call.parts.root ?? 0, peer: call.parts.peer ?? 0, count, parts };
+    return { call, from, given, to, facts };
+  }
+
+  #launch(prepared: readonly Prepared<DType>[]): { readonly operation: Operation; readonly ends: ReadonlyMap<Stream, Operation> } {
+    const [{ call: first }] = prepared as [Prepared<DType>];
+    const main = first.results.streams[first.results.root ?? 0]!;
+    const taking = new Set(
+      prepared.flatMap(({ call: { results }, facts }) => results.streams.filter((_, rank) => facts.parts[rank] !== 'none')),
+    );
+    const others = [...taking].filter((stream) => stream !== main);
+    for (const stream of others) if (!isBehind(stream, main)) main.waitStream(stream);
     this.#waitForLatest(main, taking);
-    const facts: Facts = {
-      kind,
-      dtype,
-      op,
-      root: parts.root ?? 0,
-      peer: parts.peer ?? 0,
-      parts: from.map((_, rank) => partOf(from[rank], to[rank])),
-    };
-    const args: Record<string, unknown> = { count };
-    facts.parts.forEach((part, rank) => {
-      if (from[rank] !== undefined) args[fromOf(rank)] = from[rank];
-      if (to[rank] !== undefined && part !== 'same') args[toOf(rank)] = to[rank];
-    });
-    const launched = main.launch(this.#kernel(facts), { grid: 1, block: 1, ...named }, args as never);
+    const facts = prepared.map((each) => each.facts);
+    const args: Record<string, unknown> = {};
+    countsOf(facts).forEach((count, at) => (args[countOf(at)] = count));
+    prepared.forEach(({ from, to, facts: { parts } }, call) =>
+      parts.forEach((part, rank) => {
+        if (from[rank] !== undefined) args[fromOf(call, rank)] = from[rank];
+        if (to[rank] !== undefined && part !== 'same') args[toOf(call, rank)] = to[rank];
+      }),
+    );
+    const operation = main.launch(this.#kernel(facts), { grid: 1, block: 1, ...first.results.named }, args as never);
     this.#noteLatest(main, taking);
-    const waits = new Map(others.map((stream) => [stream, stream.waitStream(main)]));
-    const operations: Operation[][] = [];
-    results.forEach((array, rank) => {
-      if (array === undefined) return;
-      const stream = streams[rank]!;
-      const ofRank = [waits.get(stream) ?? launched];
-      if (array !== to[rank]) ofRank.push(stream.copy(array, to[rank]!, named));
-      operations.push(ofRank);
-    });
-    for (const array of temporary) array[Symbol.dispose]();
-    return { given, operations, launched };
+    return { operation, ends: new Map([[main, operation], ...others.map((stream) => [stream, follow(stream, main)] as const)]) };
   }
 
   #contiguous(array: DeviceArray, stream: Stream, temporary: DeviceArray[]): DeviceArray {
@@ -175,14 +220,14 @@ export class NcclCalls {
     return made;
   }
 
-  #kernel(facts: Facts): Kernel {
-    const key = `${facts.kind} ${facts.dtype} ${facts.op} ${facts.root} ${facts.peer} ${facts.parts.join()}`;
+  #kernel(calls: readonly Facts[]): Kernel {
+    const key = keyOf(calls);
     let kernel = this.#kernels.get(key);
-    if (kernel === undefined) this.#kernels.set(key, (kernel = ncclKernel(this.#number, facts)));
+    if (kernel === undefined) this.#kernels.set(key, (kernel = ncclKernel(this.#number, calls)));
     return kernel;
   }
 
-  #waitForLatest(main: Stream, taking: readonly Stream[]): void {
+  #waitForLatest(main: Stream, taking: ReadonlySet<Stream>): void {
     for (const { device } of taking) {
       const last = latest.get(device.core);
       if (last === undefined || last.stream === main) continue;
@@ -192,13 +237,25 @@ export class NcclCalls {
     }
   }
 
-  #noteLatest(main: Stream, taking: readonly Stream[]): void {
+  #noteLatest(main: Stream, taking: ReadonlySet<Stream>): void {
     let event = events.get(main);
     if (event === undefined) events.set(main, (event = main.record()));
     else main.record(event);
     this.#ends.add(event);
     for (const { device } of taking) if (latest.get(device.core)?.stream !== main) latest.set(device.core, { stream: main, event });
   }
+}
+
+/** Whether the stream did nothing since it waited for a collective of `main`. */
+function isBehind(stream: Stream, main: Stream): boolean {
+  const last = behind.get(stream);
+  return last?.main === main && last.timeline === stream.timeline && last.ticket === stream.timeline.last;
+}
+
+function follow(stream: Stream, main: Stream): Operation {
+  const wait = stream.waitStream(main);
+  behind.set(stream, { main, timeline: stream.timeline, ticket: stream.timeline.last });
+  return wait;
 }
 
 async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
@@ -211,14 +268,21 @@ async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolea
   return ended;
 }
 
+const isForLibrary = ({ count, isOwn }: Parts): boolean => count > 0 && isOwn !== true;
+
+/** Of a group: ArgumentError for more arrays than a launch takes. */
+function checkLaunch(calls: readonly NcclCall<DType>[]): void {
+  const arrays = calls.flatMap(({ parts: { from, getting } }) => [...from.filter((one) => one !== undefined), ...getting.filter(Boolean)]);
+  const counts = new Set(calls.map(({ parts }) => parts.count)).size;
+  // A fault slot and the word of its device.
+  const most = MAX_LAUNCH_ARGS - 2 - counts;
+  if (calls.length < 2 || arrays.length <= most) return;
+  const message = `The calls of the group have ${arrays.length} arrays, and a group of GPUs has at most ${most}: make several groups.`;
+  throw badArgument('fn', arrays.length, message, most);
+}
+
 function partOf(from: DeviceArray | undefined, to: DeviceArray | undefined): Part {
   if (from === undefined) return to === undefined ? 'none' : 'to';
   if (to === undefined) return 'from';
   return from === to ? 'same' : 'both';
-}
-
-/** Whether they may have bytes in common. */
-function mayShare(one: DeviceArray, other: DeviceArray): boolean {
-  const [range, others] = [one.byteRange, other.byteRange];
-  return one.storage === other.storage && range[0] < others[1] && others[0] < range[1];
 }

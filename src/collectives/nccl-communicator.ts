@@ -5,9 +5,9 @@ import type { DeviceArray } from '../core/api/array.js';
 import type { Device } from '../core/api/device.js';
 import type { CommunicatorCalls } from '../core/channel/channel.js';
 import type { DType } from '../core/elements/dtype.js';
-import type { Operation } from '../core/operations/operation.js';
 import { collective, order } from './collective.js';
-import { NcclCalls, type Parts } from './nccl-calls.js';
+import { isGrouping, keep, resultsOf, runGroup } from './group.js';
+import { type NcclCall, NcclCalls, type Parts, type Submitted } from './nccl-calls.js';
 import { type Kind, UNREDUCED } from './nccl-plans.js';
 import { type Call, Ranks, type Results } from './ranks.js';
 import type { Collective, CollectiveOptions, Communicator, Reduction, RootOptions } from './types.js';
@@ -89,12 +89,11 @@ export class NcclCommunicator implements Communicator {
     array: DeviceArray<D>,
     into: DeviceArray<NoInfer<D>>,
     opts: Pick<CollectiveOptions, 'streams' | 'label'> = {},
-  ): Operation {
+  ): Collective<D> {
     if (arguments.length > 3) refuseSurplus('send', arguments, 3);
     const { from, to, streams, named } = this.#ranks.checkSend(array, into, opts);
-    if (from === to) return streams[to]!.copy(into, array, named);
     const results = { dtype: array.dtype, result: array.shape, root: to, streams, into: [into], named };
-    const { operations } = this.#collect(results, {
+    return this.#collect(results, {
       kind: 'send',
       root: from,
       peer: to,
@@ -102,18 +101,25 @@ export class NcclCommunicator implements Communicator {
       from: this.devices.map((_, rank) => (rank === from ? array : undefined)),
       getting: this.devices.map((_, rank) => rank === to),
       mayBeSame: false,
+      isOwn: from === to,
     });
-    return operations[0]!;
   }
 
   barrier(opts: Pick<CollectiveOptions, 'streams'> = {}): Collective {
     if (arguments.length > 1) refuseSurplus('barrier', arguments, 1);
     const streams = this.#ranks.checkBarrier(opts);
+    isGrouping(this, 'barrier');
     this.#calls.checkWorks();
     return collective(
       [],
       order(streams).map((operation) => [operation]),
     );
+  }
+
+  group<R>(fn: () => R): R {
+    if (arguments.length > 1) refuseSurplus('group', arguments, 1);
+    this.#calls.checkWorks();
+    return runGroup(this, fn, (calls: readonly NcclCall<DType>[]) => this.#calls.collect(calls).map(({ operations }) => operations));
   }
 
   abort(): void {
@@ -131,8 +137,15 @@ export class NcclCommunicator implements Communicator {
   }
 
   #collect<D extends DType>(results: Results<D>, parts: Parts): Collective<D> {
-    const { given, operations } = this.#calls.collect(results, parts);
-    return collective(given, operations);
+    if (!isGrouping(this)) {
+      const [{ given, operations }] = this.#calls.collect([{ results, parts }]) as [Submitted<D>];
+      return collective(given, operations);
+    }
+    this.#calls.checkWorks();
+    const [into, made] = resultsOf(results);
+    const reads = parts.from.filter((array) => array !== undefined);
+    const uses = { name: parts.kind, reads, writes: into, streams: results.streams };
+    return collective(into, keep({ results: { ...results, into }, parts }, uses, made));
   }
 
   /** Every rank gives and gets. */

@@ -20,43 +20,71 @@ export const UNREDUCED: readonly DType[] = (Object.keys(DTYPES) as DType[]).filt
 /** Which arrays a rank has: what it gives, what it gets, both, or one that is both. */
 export type Part = 'none' | 'from' | 'to' | 'both' | 'same';
 
+/** One call, without its arrays. */
 export interface Facts {
   readonly kind: Kind;
   readonly dtype: DType;
   readonly op: Reduction;
   readonly root: number;
   readonly peer: number;
+  readonly count: number;
   /** Of each rank of this process. */
   readonly parts: readonly Part[];
 }
 
-/** The names of a rank's arguments. */
-export const fromOf = (rank: number): string => `from${rank}`;
-export const toOf = (rank: number): string => `to${rank}`;
+/** The names of the arguments of a call, of those that one launch makes. */
+export const fromOf = (call: number, rank: number): string => `from${rank}${call === 0 ? '' : `of${call}`}`;
+export const toOf = (call: number, rank: number): string => `to${rank}${call === 0 ? '' : `of${call}`}`;
+export const countOf = (at: number): string => `count${at === 0 ? '' : at}`;
+
+/** The different counts of the calls, each of which is one argument. */
+export function countsOf(calls: readonly Facts[]): readonly number[] {
+  return [...new Set(calls.map(({ count }) => count))];
+}
+
+/** What of the calls is in the kernel: all but the counts themselves. */
+export function keyOf(calls: readonly Facts[]): string {
+  const counts = countsOf(calls);
+  return calls
+    .map(
+      ({ kind, dtype, op, root, peer, count, parts }) => `${kind} ${dtype} ${op} ${root} ${peer} ${counts.indexOf(count)} ${parts.join()}`,
+    )
+    .join(';');
+}
 
 /** The kernel in whose place the library is called: no kernel is built where it is not there. `communicator`: its number. */
-export function ncclKernel(communicator: number, { kind, dtype, op, root, peer, parts }: Facts): Kernel {
-  const type = TYPES.includes(dtype) ? dtype : MOVED[DTYPES[dtype].byteSize]!;
-  const params: Record<string, Param> = { count: u64 };
-  const places: number[] = [];
-  const scalar = scalarOf(dtype);
+export function ncclKernel(communicator: number, calls: readonly Facts[]): Kernel {
+  const params: Record<string, Param> = {};
   let next = 0;
   const give = (name: string, param: Param): number => {
     params[name] = param;
-    return ++next + 1;
+    return next++;
   };
-  parts.forEach((part, rank) => {
-    const from =
-      part === 'from' || part === 'both' ? give(fromOf(rank), input(scalar)) : part === 'same' ? give(fromOf(rank), inout(scalar)) : 0;
-    const to = part === 'to' || part === 'both' ? give(toOf(rank), output(scalar)) : part === 'same' ? from : 0;
-    places.push(from, to);
+  const counts = countsOf(calls);
+  counts.forEach((_, at) => give(countOf(at), u64));
+  const words = [2, communicator, calls[0]!.parts.length];
+  calls.forEach(({ kind, dtype, op, root, peer, count, parts }, call) => {
+    const type = TYPES.includes(dtype) ? dtype : MOVED[DTYPES[dtype].byteSize]!;
+    words.push(KINDS.indexOf(kind), TYPES.indexOf(type), OPS.indexOf(op), root, peer, counts.indexOf(count));
+    const scalar = scalarOf(dtype);
+    // One more than the number; 0 is none.
+    parts.forEach((part, rank) => {
+      const from =
+        part === 'from' || part === 'both'
+          ? give(fromOf(call, rank), input(scalar)) + 1
+          : part === 'same'
+            ? give(fromOf(call, rank), inout(scalar)) + 1
+            : 0;
+      const to = part === 'to' || part === 'both' ? give(toOf(call, rank), output(scalar)) + 1 : part === 'same' ? from : 0;
+      words.push(from, to);
+    });
   });
-  const words = [2, communicator, KINDS.indexOf(kind), TYPES.indexOf(type), OPS.indexOf(op), root, peer, ...places];
+  const name = calls.length === 1 ? calls[0]!.kind : 'group';
   const build = {
     source: '',
-    mapping: { file: kind, lines: [] },
-    entry: kind,
-    name: kind,
+    mapping: { file: name, lines: [] },
+    entry: name,
+    name,
     options: [],
     fmad: true,
     isBounded: false,
@@ -64,5 +92,5 @@ export function ncclKernel(communicator: number, { kind, dtype, op, root, peer, 
     plan: Float64Array.from(words),
     isOfLibrary: true,
   };
-  return Object.freeze({ [MADE]: true, name: kind, params, source: '', build, abi: 'plain', indexRank: 0 } as const);
+  return Object.freeze({ [MADE]: true, name, params, source: '', build, abi: 'plain', indexRank: 0 } as const);
 }

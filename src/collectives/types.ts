@@ -24,7 +24,7 @@ export interface RootOptions {
   readonly root?: number;
 }
 
-/** What a collective returns. */
+/** What a collective returns. In a `group`, `operations` and `done` throw StateError until the group is issued. */
 export interface Collective<D extends DType = DType> {
   /** The results, by rank. Operations on them wait for the collective on the device. */
   readonly arrays: readonly DeviceArray<D>[];
@@ -65,14 +65,22 @@ export interface Communicator extends AsyncDisposable {
   ): Collective<D>;
   /** Rank r gets row r of all arrays, in the order of the ranks: `ncclAlltoAll`, `MPI_Alltoall`. */
   allToAll<D extends DType>(arrays: readonly DeviceArray<D>[], opts?: CollectiveOptions<D>): Collective<D>;
-  /** Copies an array of one rank to one of another: `ncclSend` and `ncclRecv`. Returns the operation of the receiver's stream. */
+  /** Copies an array of one rank to one of another: `ncclSend` and `ncclRecv`. The result is `into` alone, and its operation the receiver's. */
   send<D extends DType>(
     array: DeviceArray<D>,
     into: DeviceArray<NoInfer<D>>,
     opts?: Pick<CollectiveOptions, 'streams' | 'label'>,
-  ): Operation;
+  ): Collective<D>;
   /** Work of each rank's stream after the barrier waits for what was submitted to all of them before: `MPI_Barrier`. */
   barrier(opts?: Pick<CollectiveOptions, 'streams'>): Collective;
+  /**
+   * Issues the calls that `fn` makes together, when it has returned: `ncclGroupStart` and `ncclGroupEnd`, `nccl4py`'s `group`, PyTorch's
+   * `batch_isend_irecv`. Returns what `fn` returns. The calls have no order among themselves, and each has its own operations, once the group is
+   * issued. Throws what `fn` throws, ArgumentError for an async function and for calls of which one writes what another uses, and StateError for a
+   * group in a group, a `barrier`, and calls of other communicators; then nothing is issued. On GPUs, one failed operand fails all calls, and a group has at most some 120 arrays.
+   * @example const halves = group.group(() => [group.send(x, y), group.send(v, w)]);
+   */
+  group<R>(fn: () => R): R;
   /**
    * Ends the communicator at once: `ncclCommAbort`. Collectives in flight fail with a CollectiveError on all ranks, and their results are poisoned.
    * Those of CPU devices, which cannot hang, finish.

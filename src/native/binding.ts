@@ -58,7 +58,8 @@ export interface Binding extends RemoteBinding {
   communicatorId(): Uint8Array<ArrayBuffer> | undefined;
   /** Why it does not work: CommunicatorFault in native/cuda/communicator.h; 0 if it does. */
   communicatorState(communicator: number): number;
-  abortCommunicator(communicator: number): void;
+  /** `why`: an index into COLLECTIVE_FAULTS. */
+  abortCommunicator(communicator: number, why: number): void;
   closeCommunicator(communicator: number): Promise<void>;
 
   // ── control: the device's worker ────────────────────────────────────────────────────────────────────────────
@@ -84,6 +85,8 @@ export interface Binding extends RemoteBinding {
     channel: number,
     /** After so long without progress the process ends itself; 0: never. Only for an owner in another process. */
     launchTimeoutMs: number,
+    /** Of a CPU device; 0: as many as the machine has. */
+    threads: number,
   ): number;
   /** The info of an open device, which is more complete than that of `enumerate`. */
   deviceInfo(channel: number): NativeDeviceInfo;

@@ -22,7 +22,7 @@ export function communicatorCalls(binding: Binding): CommunicatorCalls {
     },
     makeId: () => binding.communicatorId(),
     state: (communicator) => binding.communicatorState(communicator),
-    abort: (communicator) => binding.abortCommunicator(communicator),
+    abort: (communicator, why) => binding.abortCommunicator(communicator, why),
     close: (communicator) => binding.closeCommunicator(communicator),
   };
 }

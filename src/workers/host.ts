@@ -52,7 +52,7 @@ class HostedDevice implements ControlledDevice {
   #builds: Promise<DeviceBuilds> | undefined;
 
   constructor(binding: Binding, send: Send, backends: readonly BackendReport[], { backend, info, request, remote = HERE }: Opening) {
-    const { maxPending, isGuarded, memoryLimitBytes, findsRaces, schedule, seed, images, launchTimeoutMs } = request;
+    const { maxPending, isGuarded, memoryLimitBytes, findsRaces, schedule, seed, images, launchTimeoutMs, threads } = request;
     this.binding = binding;
     this.opener = new WorkerClient(this, send);
     const { channel, timeline, arena } = openOnFreshPages((...views) =>
@@ -69,6 +69,7 @@ class HostedDevice implements ControlledDevice {
         remote.file,
         remote.channel,
         launchTimeoutMs,
+        threads,
       ),
     );
     this.channel = channel;

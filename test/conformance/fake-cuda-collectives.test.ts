@@ -142,6 +142,8 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
     withTwo(async (devices, x) => {
       const group = await openCommunicator(devices);
       await group.allReduce(x).done;
+      // The stream of the other rank waits for this.
+      await devices[0]!.stream.fill(x[0]!, 1).done;
       writeFileSync(control, 'cuStreamWaitEvent:1:700');
       // Into these, so that the stream need not wait for new arrays first.
       const error = await rejectionOf(group.allReduce(x, { into: x }).operations[0]!.done);

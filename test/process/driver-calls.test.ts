@@ -7,9 +7,11 @@ import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { ordinaryFrame, pinnedFrame, plusOne } from '../support/frame-stages.js';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Device, openDevice, overlap } from 'millrace';
+import { openCommunicator } from 'millrace/collectives';
 
 const log = path.join(os.tmpdir(), `millrace-calls-${process.pid}.log`);
 process.env['MILLRACE_FAKE_CUDA_LOG'] = log;
+process.env['MILLRACE_FAKE_CUDA_DEVICES'] = '2';
 afterAll(() => rmSync(log, { force: true }));
 
 const LANES = 3;
@@ -115,4 +117,31 @@ test('a batch of copies is one call of the driver', async (context) => {
   const { work, recordedEvents, newEvents, pages } = callsOf(readFileSync(log).subarray(from));
   expect([work, recordedEvents]).toEqual([1, 1]);
   expect(Math.max(newEvents, pages)).toBeLessThan(0.1);
+});
+
+describe('an all-reduce of two GPUs', () => {
+  /** Of both devices, for a call in a queue of them. A stream whose rank has nothing else to do does not wait for the first rank's to have nothing. */
+  const most = { recordedEvents: 4.1, waits: 2.1, newEvents: 0.4, memory: 0, work: 0 } as const;
+
+  test('calls the driver no more often than it must', async (context) => {
+    if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+    const devices = [await openDevice('cuda:0'), await openDevice('cuda:1')];
+    const group = await openCommunicator(devices);
+    const x = devices.map((device) => device.ones(256));
+    const queue = async (): Promise<void> => {
+      for (let n = 1; n < ITEMS; n++) group.allReduce(x, { op: 'max', into: x });
+      await group.allReduce(x, { op: 'max', into: x }).done;
+    };
+    // The events of as many calls in flight.
+    await queue();
+    const from = statSync(log).size;
+    await queue();
+    const counts = callsOf(readFileSync(log).subarray(from));
+    const over = Object.entries(most).filter(([what, limit]) => counts[what as keyof Counts] > limit);
+    expect(over.map(([what, limit]) => `${what}: ${counts[what as keyof Counts]} a call, more than ${limit}`)).toEqual([]);
+    // Each rank's part is followed by an event, and so is the call.
+    expect(counts.recordedEvents).toBeGreaterThan(2.9);
+    await group.close();
+    for (const device of devices) await device.close();
+  });
 });

@@ -46,7 +46,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   reactive: ['core/base', 'core/elements', 'core/kernels', 'core/waits', 'core/operations', 'core/api', 'workers/cpu-pool.ts'],
   ops: ['core', 'compiler', 'protocol'],
-  collectives: ['core', 'ops'],
+  collectives: ['core', 'ops', 'protocol'],
   queue: ['core/base', 'core/waits', 'reactive'],
   recording: ['core', 'protocol'],
   testing: ['core', 'protocol', 'reactive/index.ts', 'recording', 'open-device.ts'],

@@ -4,7 +4,7 @@
 // Thread: owner.
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { performance, setTimeout } from '../../core/base/timers.js';
-import { every, isProof, Link, type Message, nonce, proof } from './link.js';
+import { every, isProof, lateText, Link, type Message, nonce, proof } from './link.js';
 
 /** How many times within the time-out a silent rank is asked. */
 const PINGS = 4;
@@ -175,6 +175,7 @@ export class Hub {
       case 'bye':
         return this.#over([rank], 'closed', `rank ${rank} closed it`);
       case 'abort':
+        if (message['isLate'] === true) return this.#over([], 'timeout', lateText(rank, this.#opts.timeoutMs));
         return this.#over([rank], 'aborted', `rank ${rank} aborted it`);
       default:
     }

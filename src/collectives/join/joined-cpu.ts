@@ -3,15 +3,16 @@
 // A collective is an external function of the stream: it waits for the operand's elements, exchanges them, and writes what came into an array that
 // the record names. So it is ordered, and what derives from a failure is poisoned.
 // Thread: owner.
-import { refuseSurplus } from '../../core/base/arguments.js';
+import { badArgument, refuseSurplus } from '../../core/base/arguments.js';
 import type { DeviceArray } from '../../core/api/array.js';
 import type { Device } from '../../core/api/device.js';
 import { onLeave } from '../../core/api/open-devices.js';
 import type { Stream } from '../../core/api/stream.js';
 import { DTYPES } from '../../core/elements/dtype.js';
 import type { Operation } from '../../core/operations/operation.js';
+import { MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { reduced } from '../reduction.js';
-import { type Joint, Joined } from './joined.js';
+import { type Ended, type Joint, Joined } from './joined.js';
 import type { Giving, Member } from './member.js';
 import type { JoinedCommunicator } from './types.js';
 
@@ -19,6 +20,15 @@ const NO_BYTES = new Uint8Array();
 const REDUCING: ReadonlySet<string> = new Set(['allReduce', 'reduce', 'reduceScatter']);
 /** The store tells of a time-out first. */
 const SLACK = 3;
+
+/** One call. */
+interface Exchange {
+  readonly joint: Joint;
+  readonly giving: Omit<Giving, 'pieces'>;
+  readonly reading: Promise<ArrayBufferView> | undefined;
+  readonly sources: readonly number[];
+  readonly parts: DeviceArray | undefined;
+}
 
 export class JoinedCpu extends Joined {
   /** Copies of what came: it waits for no other stream, for these wait for the collective. */
@@ -41,28 +51,22 @@ export class JoinedCpu extends Joined {
     onLeave.add(this.#leave);
   }
 
-  protected submit(joint: Joint): { readonly array: DeviceArray | undefined; readonly operations: readonly Operation[] } {
-    const { kind, dtype, op, from, block, result, stream, named } = joint;
-    const giving = this.#giving(joint);
-    const sources = result === undefined ? [] : this.#sources(joint);
-    const parts = sources.length === 0 ? undefined : stream.empty([sources.length, ...block], dtype);
-    const reading = from?.read();
-    // The function below tells of it.
-    reading?.catch(() => undefined);
-    const exchanged = stream.external(
-      { writes: parts === undefined ? {} : { parts }, label: named.label ?? kind, timeoutMs: SLACK * this.#timeoutMs },
-      () => this.#exchange(joint, giving, reading, sources, parts).finally(() => this.#ended()),
+  protected submit(joints: readonly Joint[]): readonly Ended[] {
+    if (joints.length > MAX_LAUNCH_ARGS) {
+      const message = `The group has ${joints.length} calls, and may have ${MAX_LAUNCH_ARGS}: make several groups.`;
+      throw badArgument('fn', joints.length, message, MAX_LAUNCH_ARGS);
+    }
+    const [{ kind, stream, named }] = joints as [Joint];
+    const others = new Set(joints.map((joint) => joint.stream).filter((other) => other !== stream));
+    const exchanges = joints.map((joint) => this.#begin(joint));
+    for (const other of others) stream.waitStream(other);
+    const writes = Object.fromEntries(exchanges.flatMap(({ parts }, at) => (parts === undefined ? [] : [[`parts${at}`, parts]])));
+    const exchanged = stream.external({ writes, label: named.label ?? kind, timeoutMs: SLACK * this.#timeoutMs }, () =>
+      this.#exchange(exchanges).finally(() => this.#ended()),
     );
     this.#pending++;
-    if (parts === undefined) return { array: undefined, operations: [exchanged] };
-    const array = joint.into ?? stream.empty(result!, dtype);
-    if (!REDUCING.has(kind)) return { array, operations: [exchanged, stream.copy(array, parts.reshape(result!), named)] };
-    using sum = reduced(
-      stream,
-      sources.map((_, at) => parts.view(at)),
-      op,
-    );
-    return { array, operations: [exchanged, stream.copy(array, sum, named)] };
+    for (const other of others) other.waitStream(stream);
+    return exchanges.map((exchange) => this.#result(exchange, exchanged));
   }
 
   abort(): void {
@@ -96,23 +100,53 @@ export class JoinedCpu extends Joined {
     if (--this.#pending === 0) this.#emptied?.();
   }
 
-  async #exchange(
-    joint: Joint,
-    giving: Omit<Giving, 'pieces'>,
-    reading: Promise<ArrayBufferView> | undefined,
-    sources: readonly number[],
-    given: DeviceArray | undefined,
-  ): Promise<void> {
-    // What reads them was submitted with the call.
-    using parts = given;
-    let bytes: Uint8Array = NO_BYTES;
+  /** What is exchanged, and where what comes is written. */
+  #begin(joint: Joint): Exchange {
+    const { dtype, from, block, result, stream } = joint;
+    const giving = this.#giving(joint);
+    const sources = result === undefined ? [] : this.#sources(joint);
+    const parts = sources.length === 0 ? undefined : stream.empty([sources.length, ...block], dtype);
+    const reading = from?.read();
+    // The external function tells of it.
+    reading?.catch(() => undefined);
+    return { joint, giving, reading, sources, parts };
+  }
+
+  #result({ joint, sources, parts }: Exchange, exchanged: Operation): Ended {
+    const { kind, dtype, op, result, stream, named } = joint;
+    if (parts === undefined) return { array: undefined, operations: [exchanged] };
+    const array = joint.into ?? stream.empty(result!, dtype);
+    if (!REDUCING.has(kind)) return { array, operations: [exchanged, stream.copy(array, parts.reshape(result!), named)] };
+    using sum = reduced(
+      stream,
+      sources.map((_, at) => parts.view(at)),
+      op,
+    );
+    return { array, operations: [exchanged, stream.copy(array, sum, named)] };
+  }
+
+  async #exchange(exchanges: readonly Exchange[]): Promise<void> {
     try {
-      const read = await reading;
-      if (read !== undefined) bytes = new Uint8Array(read.buffer, read.byteOffset, read.byteLength);
-    } catch (error) {
-      this.member.fail(giving, (error as Error).message.split('\n', 1)[0]!);
-      throw error;
+      const read = await Promise.allSettled(exchanges.map(async ({ reading }) => reading));
+      const failed = read.find((one) => one.status === 'rejected');
+      if (failed !== undefined) {
+        const why = (failed.reason as Error).message.split('\n', 1)[0]!;
+        for (const { giving } of exchanges) this.member.fail(giving, why);
+        throw failed.reason;
+      }
+      const ended = await Promise.allSettled(
+        exchanges.map((exchange, at) => this.#give(exchange, (read[at] as PromiseFulfilledResult<ArrayBufferView | undefined>).value)),
+      );
+      const refused = ended.find((one) => one.status === 'rejected');
+      if (refused !== undefined) throw refused.reason;
+    } finally {
+      // What reads them was submitted with the calls.
+      for (const { parts } of exchanges) parts?.[Symbol.dispose]();
     }
+  }
+
+  async #give({ joint, giving, sources, parts }: Exchange, read: ArrayBufferView | undefined): Promise<void> {
+    const bytes = read === undefined ? NO_BYTES : new Uint8Array(read.buffer, read.byteOffset, read.byteLength);
     const received = await this.member.exchange({ ...giving, pieces: this.#pieces(joint, giving.ranks, bytes) });
     if (parts === undefined || parts.length === 0) return;
     const all = Buffer.concat(sources.map((rank) => received[giving.ranks.indexOf(rank)]!));

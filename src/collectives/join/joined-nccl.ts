@@ -4,14 +4,14 @@
 import { refuseSurplus } from '../../core/base/arguments.js';
 import { CollectiveError } from '../../core/base/errors.js';
 import { clearTimeout, setTimeout } from '../../core/base/timers.js';
-import type { DeviceArray } from '../../core/api/array.js';
 import type { Device } from '../../core/api/device.js';
 import type { Stream } from '../../core/api/stream.js';
 import type { CommunicatorCalls } from '../../core/channel/channel.js';
+import type { DType } from '../../core/elements/dtype.js';
 import type { Operation } from '../../core/operations/operation.js';
-import { NcclCalls } from '../nccl-calls.js';
-import { UNREDUCED } from '../nccl-plans.js';
-import { type Joint, Joined } from './joined.js';
+import { type NcclCall, NcclCalls } from '../nccl-calls.js';
+import { type Kind, UNREDUCED } from '../nccl-plans.js';
+import { type Ended, type Joint, Joined } from './joined.js';
 import type { Member } from './member.js';
 import type { JoinedCommunicator } from './types.js';
 
@@ -29,8 +29,8 @@ export class JoinedNccl extends Joined {
     this.#library = library;
     this.#timeoutMs = timeoutMs;
     this.#calls = new NcclCalls([device], library, number);
-    member.onOver = () => this.#calls.abort();
-    if (member.error !== undefined) this.#calls.abort();
+    member.onOver = ({ reason }) => this.#calls.abort(reason);
+    if (member.error !== undefined) this.#calls.abort(member.error.reason);
   }
 
   static async open(device: Device, member: Member, timeoutMs: number, library: CommunicatorCalls): Promise<JoinedNccl> {
@@ -54,17 +54,15 @@ export class JoinedNccl extends Joined {
     }
   }
 
-  protected submit(joint: Joint): { readonly array: DeviceArray | undefined; readonly operations: readonly Operation[] } {
-    const { kind, dtype, op, root, peer, from, block, result, into, stream, named } = joint;
-    if (kind === 'barrier') return this.#barrier(joint);
-    const results = { dtype, result: result ?? block, root: undefined, streams: [stream], into: into && [into], named };
-    const count = block.reduce((product, extent) => product * extent, 1);
-    const getting = [result !== undefined];
+  protected submit(joints: readonly Joint[]): readonly Ended[] {
+    const [{ kind, stream }] = joints as [Joint];
+    // A barrier is in no group.
+    if (kind === 'barrier') return this.#barrier(joints[0]!);
     const before = stream.timeline.last;
-    const parts = { kind, op, root, peer, count, from: [from], getting, mayBeSame: MAY_BE_SAME.has(kind) };
-    const { given, operations, launched } = this.#calls.collect(results, parts);
+    const submitted = this.#calls.collect(joints.map((joint) => callOf(joint)));
+    const { launched } = submitted[0]!;
     this.#watch(launched, stream, before);
-    return { array: given[0], operations: operations[0] ?? [launched] };
+    return submitted.map(({ given, operations }) => ({ array: given[0], operations: operations[0] ?? [launched] }));
   }
 
   abort(): void {
@@ -87,22 +85,24 @@ export class JoinedNccl extends Joined {
   }
 
   /** An all-reduce of one element. */
-  #barrier(joint: Joint): ReturnType<Joined['submit']> {
+  #barrier(joint: Joint): readonly Ended[] {
     using one = joint.stream.zeros(1, 'u8');
-    const { operations } = this.submit({ ...joint, kind: 'allReduce', dtype: 'u8', from: one, block: [1], result: [1], into: one });
-    return { array: undefined, operations };
+    const [{ operations }] = this.submit([{ ...joint, kind: 'allReduce', dtype: 'u8', from: one, block: [1], result: [1], into: one }]) as [
+      Ended,
+    ];
+    return [{ array: undefined, operations }];
   }
 
   /** Ends the communicator when a rank does not come, or this one fails: the others cannot know. `before`: what the stream does first. */
   #watch(launched: Operation, stream: Stream, before: number): void {
-    const abort = (): void => {
-      if (this.member.error === undefined) this.member.abort();
+    const abort = (isLate: boolean): void => {
+      if (this.member.error === undefined) this.member.abort(isLate);
     };
     let isOver = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const come = (): void => {
       if (isOver) return;
-      timer = setTimeout(abort, this.#timeoutMs);
+      timer = setTimeout(abort, this.#timeoutMs, true);
       timer.unref();
     };
     // Earlier work of this rank does not count.
@@ -115,7 +115,14 @@ export class JoinedNccl extends Joined {
     launched.whenOver(() => {
       isOver = true;
       clearTimeout(timer);
-      if (launched.status === 'failed') abort();
+      if (launched.status === 'failed') abort(false);
     });
   }
+}
+
+function callOf({ kind, dtype, op, root, peer, from, block, result, into, stream, named }: Joint): NcclCall<DType> {
+  const results = { dtype, result: result ?? block, root: undefined, streams: [stream], into: into && [into], named };
+  const count = block.reduce((product, extent) => product * extent, 1);
+  const getting = [result !== undefined];
+  return { results, parts: { kind: kind as Kind, op, root, peer, count, from: [from], getting, mayBeSame: MAY_BE_SAME.has(kind) } };
 }

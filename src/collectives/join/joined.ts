@@ -7,6 +7,7 @@ import type { Device } from '../../core/api/device.js';
 import { Stream } from '../../core/api/stream.js';
 import type { DType } from '../../core/elements/dtype.js';
 import type { Operation } from '../../core/operations/operation.js';
+import { isGrouping, keep, runGroup } from '../group.js';
 import type { Kind } from '../nccl-plans.js';
 import type { Reduction } from '../types.js';
 import type { Member } from './member.js';
@@ -40,6 +41,24 @@ interface Asked {
   readonly label?: string;
   readonly op?: Reduction;
   readonly root?: number;
+}
+
+/** The operations, of which the last one writes the result. */
+export interface Ended {
+  readonly array: DeviceArray | undefined;
+  readonly operations: readonly Operation[];
+}
+
+function ended(array: DeviceArray | undefined, operations: () => readonly Operation[]): JoinedCollective<DeviceArray | undefined> {
+  return {
+    array,
+    get operation() {
+      return operations().at(-1)!;
+    },
+    get done() {
+      return Promise.all(operations().map((operation) => operation.done)).then(() => undefined);
+    },
+  };
 }
 
 export abstract class Joined implements JoinedCommunicator {
@@ -125,7 +144,18 @@ export abstract class Joined implements JoinedCommunicator {
     if (arguments.length > 1) refuseSurplus('barrier', arguments, 1);
     checkOptionNames(opts, ['stream', 'label']);
     const common = { dtype: 'u8', op: 'sum', root: 0, peer: 0, from: undefined, block: [0], result: undefined, into: undefined } as const;
-    return this.#end(this.submit({ kind: 'barrier', ...common, ...this.#place(opts) }), undefined) as never;
+    const joint = { kind: 'barrier', ...common, ...this.#place(opts) } as const;
+    isGrouping(this, 'barrier');
+    return this.#end(joint) as never;
+  }
+
+  group<R>(fn: () => R): R {
+    if (arguments.length > 1) refuseSurplus('group', arguments, 1);
+    if (this.member.error !== undefined) throw this.member.error;
+    return runGroup(this, fn, (joints: readonly Joint[]) => {
+      if (this.member.error !== undefined) throw this.member.error;
+      return this.submit(joints).map(({ operations }) => operations);
+    });
   }
 
   abstract abort(): void;
@@ -136,8 +166,8 @@ export abstract class Joined implements JoinedCommunicator {
     await this.close();
   }
 
-  /** The operations, of which the last one writes the result. */
-  protected abstract submit(joint: Joint): { readonly array: DeviceArray | undefined; readonly operations: readonly Operation[] };
+  /** Submits calls together. */
+  protected abstract submit(joints: readonly Joint[]): readonly Ended[];
 
   #submit(
     kind: Kind,
@@ -162,7 +192,7 @@ export abstract class Joined implements JoinedCommunicator {
         throw badArgument('into', into, `The array ${into.label} of into is not ${dtype} ${show([...result])}.`);
     }
     const joint = { kind, dtype, op, root, peer: 0, from: gives ? array : undefined, block, result, into, ...this.#place(opts) };
-    return this.#end(this.submit(joint), joint.into);
+    return this.#end(joint);
   }
 
   #between(array: DeviceArray, from: number, to: number, opts: Omit<JoinedOptions, 'into'>): unknown {
@@ -171,17 +201,20 @@ export abstract class Joined implements JoinedCommunicator {
     const gives = from === this.rank;
     const facts = { kind: 'send', dtype: array.dtype, op: 'sum', root: from, peer: to, block: array.shape } as const;
     const own = { from: gives ? array : undefined, result: gives ? undefined : array.shape, into: gives ? undefined : array };
-    return this.#end(this.submit({ ...facts, ...own, ...this.#place(opts) }), own.into);
+    return this.#end({ ...facts, ...own, ...this.#place(opts) });
   }
 
-  #end({ array, operations }: ReturnType<Joined['submit']>, into: DeviceArray | undefined): JoinedCollective<DeviceArray | undefined> {
-    return {
-      array: into ?? array,
-      operation: operations.at(-1)!,
-      get done() {
-        return Promise.all(operations.map((operation) => operation.done)).then(() => undefined);
-      },
-    };
+  #end(joint: Joint): JoinedCollective<DeviceArray | undefined> {
+    if (!isGrouping(this)) {
+      const [{ array, operations }] = this.submit([joint]) as [Ended];
+      return ended(joint.into ?? array, () => operations);
+    }
+    const { kind, result, dtype, stream, from } = joint;
+    const into = joint.into ?? (result && stream.empty(result, dtype));
+    const list = into === undefined ? [] : [into];
+    const uses = { name: kind, reads: from === undefined ? [] : [from], writes: list, streams: [stream] };
+    const later = keep<Joint, readonly Operation[]>({ ...joint, into }, uses, into === joint.into ? [] : list);
+    return ended(into, () => later.value);
   }
 
   #place({ stream = this.device.stream, label }: Asked): Pick<Joint, 'stream' | 'named'> {

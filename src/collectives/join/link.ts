@@ -151,6 +151,9 @@ export function isProof(given: unknown, secret: string, ...words: readonly (stri
   return typeof given === 'string' && given.length === right.length && timingSafeEqual(Buffer.from(given), right);
 }
 
+/** Why a rank of GPUs ended the communicator: which ranks did not come is not known. */
+export const lateText = (rank: number, timeoutMs: number): string => `rank ${rank} waited for others in a collective for ${timeoutMs} ms`;
+
 /** Calls `tick` so often until it is stopped; the event loop may end before. */
 export function every(ms: number, tick: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>;

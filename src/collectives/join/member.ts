@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { clearTimeout, performance, setTimeout } from '../../core/base/timers.js';
 import { CollectiveError, type CollectiveReason } from '../../core/base/errors.js';
 import { Door, Hub } from './hub.js';
-import { every, isProof, Link, type Message, nonce, proof } from './link.js';
+import { every, isProof, lateText, Link, type Message, nonce, proof } from './link.js';
 
 const RETRY_MS = 50;
 /** How many times within the time-out the store is asked whether it is there. */
@@ -125,9 +125,11 @@ export class Member {
     this.#link.send({ type: 'part', key, ranks, facts, lengths: [], isForAll: true, failure: why });
   }
 
-  abort(): void {
-    this.#link.send({ type: 'abort' });
-    this.#over('aborted', [this.rank], `rank ${this.rank} aborted it`);
+  /** `isLate`: because this rank has waited for others for the time-out. */
+  abort(isLate = false): void {
+    this.#link.send({ type: 'abort', isLate });
+    if (isLate) this.#over('timeout', [], lateText(this.rank, this.#opts.timeoutMs));
+    else this.#over('aborted', [this.rank], `rank ${this.rank} aborted it`);
   }
 
   close(): void {

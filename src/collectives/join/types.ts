@@ -16,7 +16,7 @@ export interface JoinedOptions<D extends DType = DType> {
   readonly label?: string;
 }
 
-/** What a collective of several processes returns. */
+/** What a collective of several processes returns. In a `group`, `operation` and `done` throw StateError until the group is issued. */
 export interface JoinedCollective<A> {
   /** The result of this rank; undefined where it has none. Operations on it wait for the collective on the device. */
   readonly array: A;
@@ -68,6 +68,12 @@ export interface JoinedCommunicator extends AsyncDisposable {
   ): JoinedCollective<DeviceArray<D>>;
   /** Later work of the stream waits until all ranks have come: `MPI_Barrier`, `barrier`. */
   barrier(opts?: Omit<JoinedOptions, 'into'>): JoinedCollective<undefined>;
+  /**
+   * Issues the calls that `fn` makes together, when it has returned, as `group` of a `Communicator` does: `ncclGroupStart` and `ncclGroupEnd`,
+   * `batch_isend_irecv`. So ranks may each `receive` and `send` in any order. All ranks make groups that fit each other.
+   * @example group.group(() => [group.receive(left, { from }), group.send(own, { to })]);
+   */
+  group<R>(fn: () => R): R;
   /**
    * A communicator of the ranks that live and call this within the time-out: `ncclCommShrink`, MPI's `MPIX_Comm_shrink`. They keep their order. This
    * one works no more. Rejects with CollectiveError if none can be reached.

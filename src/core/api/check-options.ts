@@ -35,9 +35,17 @@ export interface CheckOptions {
    * streams have no effect. UnsupportedError on a GPU.
    */
   readonly seed?: number;
+  /**
+   * How many threads of a CPU device run its kernels, 2 to 1024; `device.info.multiprocessors` is that number. Default: as many as the machine
+   * has. Several CPU devices with fewer threads share a machine without taking each other's. UnsupportedError on a GPU.
+   */
+  readonly threads?: number;
 }
 
 export const MOST_SEED: number = 2 ** 32 - 1;
+/** Two streams run side by side. */
+const LEAST_THREADS = 2;
+const MOST_THREADS = 1024;
 
 /** The options, what they do, and the tool of compute-sanitizer that does it on a GPU. */
 const CHECKS = [
@@ -54,6 +62,7 @@ export function checksByDefault({ backend }: { readonly backend: string }): bool
 export function checkCheckOptions(opts: CheckOptions): void {
   if (opts.memoryLimitBytes !== undefined) checkInteger('memoryLimitBytes', opts.memoryLimitBytes, 1);
   if (opts.seed !== undefined) checkInteger('seed', opts.seed, 0, MOST_SEED);
+  if (opts.threads !== undefined) checkInteger('threads', opts.threads, LEAST_THREADS, MOST_THREADS);
   for (const { option } of CHECKS) {
     const value: unknown = opts[option];
     if (value === undefined || typeof value === 'boolean') continue;
@@ -71,6 +80,10 @@ export function refusedCheck(device: string, opts: CheckOptions): UnsupportedErr
   if (opts.seed !== undefined) {
     const message = `Device ${device} cannot choose the order of its work (seed: ${opts.seed}); only CPU devices can.`;
     return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'seed');
+  }
+  if (opts.threads !== undefined) {
+    const message = `Device ${device} has no threads to choose (threads: ${opts.threads}); only CPU devices have.`;
+    return new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'threads');
   }
   if (check === undefined) return undefined;
   const { option, does, tool } = check;

@@ -13,6 +13,8 @@ export const COLLECTIVE_FAULTS: readonly { readonly reason: CollectiveReason; re
   { reason: 'failed', text: 'NCCL reported a failure' },
   { reason: 'lost', text: 'the device of a rank is lost' },
   { reason: 'closed', text: 'it is closed' },
+  { reason: 'lost', text: 'a rank is gone' },
+  { reason: 'timeout', text: 'a rank did not come in time' },
 ];
 /** The codes of NCCL, `ncclResult_t`. */
 export const NCCL_CODES: readonly string[] = [

@@ -46,8 +46,8 @@ export interface CommunicatorCalls {
   makeId(): Uint8Array | undefined;
   /** An index into COLLECTIVE_FAULTS; 0 if it works. */
   state(communicator: number): number;
-  /** Fails what is in flight. */
-  abort(communicator: number): void;
+  /** Fails what is in flight. `why`: an index into COLLECTIVE_FAULTS. */
+  abort(communicator: number, why: number): void;
   /** Waits for what is in flight. */
   close(communicator: number): Promise<void>;
 }

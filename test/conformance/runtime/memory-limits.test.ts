@@ -1,4 +1,5 @@
 // Chapter 7: the memory of a CPU device, and arrays that nothing disposes.
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect } from 'vitest';
 import { OutOfMemoryError, openDevice } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
@@ -16,6 +17,10 @@ defineChapter((target) => {
     rule('S706', 'a GPU refuses memoryLimitBytes', async () => {
       const error = await rejectionOf(openDevice(target.spec, { memoryLimitBytes: MIB }));
       expect(error).toMatchObject({ name: 'UnsupportedError', capability: 'memoryLimitBytes' });
+    });
+
+    rule('S709', 'a GPU refuses threads', async () => {
+      expect(await rejectionOf(openDevice(target.spec, { threads: 2 }))).toMatchObject({ name: 'UnsupportedError', capability: 'threads' });
     });
   });
 
@@ -41,6 +46,23 @@ defineChapter((target) => {
           argument: 'memoryLimitBytes',
         });
       }
+    });
+
+    rule('S709', 'kernels run on as many threads as the device was opened with', async () => {
+      // The pool of another device may be in the process.
+      const threadsOfPools = (): number =>
+        readdirSync('/proc/self/task').filter((task) => /^mr-cpu-\d/.test(readFileSync(`/proc/self/task/${task}/comm`, 'utf8'))).length;
+      const before = threadsOfPools();
+      await withDevice(target, { threads: 5 }, async (device) => {
+        expect([device.info.multiprocessors, threadsOfPools() - before]).toEqual([5, 5]);
+        expect((await device.ones(100_000).read())[99_999]).toBe(1);
+        expect(await rejectionOf(openDevice(target.spec, { threads: 4 }))).toMatchObject({ name: 'StateError' });
+      });
+      for (const threads of [1, 1025, 2.5, '4'])
+        expect(await rejectionOf(openDevice(target.spec, { threads: threads as never }))).toMatchObject({
+          name: 'ArgumentError',
+          argument: 'threads',
+        });
     });
 
     rule('S707', 'a loop that forgets its arrays runs on: an allocation without room waits for a collection', async () => {

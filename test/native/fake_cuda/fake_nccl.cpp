@@ -8,7 +8,7 @@
 //   half:5           the same, after the first rank's part was enqueued
 //   slow:300         ncclCommAbort takes so many ms before anything ends
 //   async:6         what ncclCommGetAsyncError answers once a collective waits
-//   stuck:2         the part of the last rank in the second collective is not enqueued
+//   stuck:2         the part of the last rank in its second group of calls is not enqueued
 //
 // More than 400 lines: a whole library.
 #include "cuda/nccl.h"
@@ -94,6 +94,20 @@ struct Part {
   int root = 0;  // Or the other rank.
 };
 
+/// Which parts belong together: of all ranks, or those that one sends and another receives, and how many came before.
+struct Key {
+  int from = -1;
+  int to = -1;
+  uint64_t number = 0;
+  auto operator<=>(const Key&) const = default;
+};
+
+/// The parts that have come, by rank. A rank that sends to itself has two.
+struct Meeting {
+  std::vector<std::pair<int, Part>> parts;
+  bool is_finished = false;
+};
+
 /// What all ranks share.
 struct World {
   std::mutex mutex;
@@ -102,9 +116,7 @@ struct World {
   int joined = 0;
   int waiting = 0;
   std::set<int> aborted;  // Ranks, whose own parts end.
-  /// By the number of the collective: the part of each rank.
-  std::map<uint64_t, std::map<int, std::vector<Part>>> arrived;
-  std::map<uint64_t, int> finished;
+  std::map<Key, Meeting> meetings;
 };
 
 /// One rank.
@@ -112,8 +124,8 @@ struct ncclComm {
   std::shared_ptr<World> world;
   CUcontext context = nullptr;
   int rank = 0;
-  uint64_t calls = 0;               // Of all ranks.
-  std::map<int, uint64_t> between;  // By the other rank.
+  uint64_t groups = 0;
+  std::map<Key, uint64_t> calls;  // By keys without a number.
 };
 
 namespace {
@@ -198,80 +210,86 @@ void ReduceTo(const std::vector<const Part*>& parts, size_t first, std::byte* to
 }
 
 /// All parts are there: computes them into memory apart first, because results may be operands.
-void Compute(const std::map<int, std::vector<Part>>& arrived) {
+void Compute(std::vector<std::pair<int, Part>> arrived) {
   struct Result {
     std::byte* to;
     std::vector<std::byte> bytes;
   };
+  std::ranges::stable_sort(arrived, {}, &std::pair<int, Part>::first);
   std::vector<Result> results;
   const auto take = [&](std::byte* to, const std::byte* from, size_t bytes) {
     results.push_back({to, std::vector<std::byte>(from, from + bytes)});
   };
-  const Part& first = arrived.begin()->second.front();
+  const Part& first = arrived.front().second;
   std::vector<const Part*> parts;
-  for (const auto& [rank, own] : arrived) parts.push_back(&own.front());
+  for (const auto& [rank, part] : arrived) parts.push_back(&part);
   const size_t bytes = first.count * kBytes[first.type];
-  for (const auto& [rank, own] : arrived) {
-    for (const Part& part : own) {
-      std::vector<std::byte> reduced(bytes);
-      switch (part.kind) {
-        case Part::Kind::kAllReduce:
-        case Part::Kind::kReduce:
-          if (part.kind == Part::Kind::kReduce && rank != part.root) break;
-          ReduceTo(parts, 0, reduced.data());
-          take(part.to, reduced.data(), bytes);
-          break;
-        case Part::Kind::kReduceScatter:
-          ReduceTo(parts, static_cast<size_t>(rank) * part.count, reduced.data());
-          take(part.to, reduced.data(), bytes);
-          break;
-        case Part::Kind::kBroadcast:
-          take(part.to, arrived.at(part.root).front().from, bytes);
-          break;
-        case Part::Kind::kAllGather:
-          for (const auto& [other, theirs] : arrived)
-            take(part.to + static_cast<size_t>(other) * bytes, theirs.front().from, bytes);
-          break;
-        case Part::Kind::kSend:
-          break;
-        case Part::Kind::kRecv:
-          for (const Part& theirs : arrived.at(part.root))
-            if (theirs.kind == Part::Kind::kSend && theirs.root == rank) take(part.to, theirs.from, bytes);
-          break;
-      }
+  for (const auto& [rank, part] : arrived) {
+    std::vector<std::byte> reduced(bytes);
+    switch (part.kind) {
+      case Part::Kind::kAllReduce:
+      case Part::Kind::kReduce:
+        if (part.kind == Part::Kind::kReduce && rank != part.root) break;
+        ReduceTo(parts, 0, reduced.data());
+        take(part.to, reduced.data(), bytes);
+        break;
+      case Part::Kind::kReduceScatter:
+        ReduceTo(parts, static_cast<size_t>(rank) * part.count, reduced.data());
+        take(part.to, reduced.data(), bytes);
+        break;
+      case Part::Kind::kBroadcast:
+        take(part.to, parts[part.root]->from, bytes);
+        break;
+      case Part::Kind::kAllGather:
+        for (const auto& [other, theirs] : arrived)
+          take(part.to + static_cast<size_t>(other) * bytes, theirs.from, bytes);
+        break;
+      case Part::Kind::kSend:
+        break;
+      case Part::Kind::kRecv:
+        for (const Part* const theirs : parts)
+          if (theirs->kind == Part::Kind::kSend) take(part.to, theirs->from, bytes);
+        break;
     }
   }
   for (const Result& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
 }
 
-/// Work of one rank's stream.
+/// What a group is on the stream of one rank: it ends when all of its parts have met the others.
 struct Waiting {
   std::shared_ptr<World> world;
-  uint64_t call;
   int rank;
-  int ranks;
-  std::vector<Part> parts;
+  std::vector<std::pair<Key, Part>> parts;
 
   void Run() {
     std::unique_lock lock(world->mutex);
-    auto& arrived = world->arrived[call];
-    arrived[rank] = parts;
-    ++world->waiting;
-    if (static_cast<int>(arrived.size()) == ranks) {
-      Compute(arrived);
-      world->finished[call] = ranks;
+    for (const auto& [key, part] : parts) {
+      Meeting& meeting = world->meetings[key];
+      meeting.parts.emplace_back(rank, part);
+      if (static_cast<int>(meeting.parts.size()) < (key.from < 0 ? world->size : 2)) continue;
+      Compute(meeting.parts);
+      meeting.is_finished = true;
       world->changed.notify_all();
     }
-    world->changed.wait(lock, [&] { return world->aborted.contains(rank) || world->finished.contains(call); });
+    ++world->waiting;
+    world->changed.wait(lock, [&] {
+      return world->aborted.contains(rank) ||
+             std::ranges::all_of(parts, [&](const auto& part) { return world->meetings[part.first].is_finished; });
+    });
     --world->waiting;
   }
 };
 
-/// How many ranks a collective has: those between two ranks have the ranks that the parts name.
-int RanksOf(const World& world, const std::vector<Part>& parts) {
-  const Part& first = parts.front();
-  const bool is_between = first.kind == Part::Kind::kSend || first.kind == Part::Kind::kRecv;
-  return is_between && parts.size() == 1 ? 2 : world.size;
+Key KeyOf(ncclComm& comm, const Part& part) {
+  Key key;
+  if (part.kind == Part::Kind::kSend) key = {comm.rank, part.root};
+  if (part.kind == Part::Kind::kRecv) key = {part.root, comm.rank};
+  // A rank that sends to itself has two parts of one key, and of others it has one.
+  uint64_t& calls = comm.calls[key];
+  const bool is_second = key.from == key.to && key.from >= 0 && part.kind == Part::Kind::kRecv;
+  if (!is_second) ++calls;
+  key.number = calls;
+  return key;
 }
 
 NcclCode Flush() {
@@ -287,27 +305,18 @@ NcclCode Flush() {
   for (size_t n = 0; n < all.size(); ++n) {
     ncclComm* const comm = all[n].comm;
     if (comm == nullptr) continue;
-    std::vector<Part> parts;
+    std::vector<std::pair<Key, Part>> parts;
     const CUstream stream = all[n].stream;
     for (Queued& each : all) {
       if (each.comm != comm) continue;
       if (each.stream != stream) return ncclInvalidUsage;
-      parts.push_back(each.part);
+      parts.emplace_back(KeyOf(*comm, each.part), each.part);
       each.comm = nullptr;
     }
-    const int ranks = RanksOf(*comm->world, parts);
-    uint64_t number = 0;
-    if (ranks == comm->world->size) {
-      number = ++comm->calls;
-    } else {
-      // Calls between two ranks are no calls of the others.
-      const int peer = parts.front().root;
-      const auto [low, high] = std::minmax(peer, comm->rank);
-      number = (uint64_t{1} << 62) + ++comm->between[peer] * 1024 + static_cast<uint64_t>(low * 32 + high);
-    }
+    ++comm->groups;
     const bool is_last = comm->rank == comm->world->size - 1;
-    if (is_last && number == static_cast<uint64_t>(Asked("stuck"))) continue;
-    auto* const waiting = new Waiting{comm->world, number, comm->rank, ranks, std::move(parts)};
+    if (is_last && comm->groups == static_cast<uint64_t>(Asked("stuck"))) continue;
+    auto* const waiting = new Waiting{comm->world, comm->rank, std::move(parts)};
     const auto run = [](void* data) { static_cast<Waiting*>(data)->Run(); };
     const auto drop = [](void* data) { delete static_cast<Waiting*>(data); };
     CUcontext before = nullptr;

@@ -56,7 +56,7 @@ const WRONG = [
 
 const encoder = new Encoder();
 binding.openPort(encoder.block, () => {});
-const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32, 0, 0, 0);
+const open = () => binding.openDevice('cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32, 0, 0, 0, 0);
 const channel = open();
 binding.attach(channel, false);
 const stream = binding.reserveStream(channel);
@@ -80,7 +80,7 @@ for (const [id, bytes] of [
 
 /** Right arguments, as far as a call of them does no harm. */
 const RIGHT = {
-  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32, 0, 0, 0],
+  openDevice: ['cpu', 0, timeline(), arena(), 2 ** 20, 1000, false, 0, 0, 2 ** 32, 0, 0, 0, 0],
   deviceInfo: [channel],
   // Of a channel that is not there.
   closeDevice: [channel + 1000],
@@ -170,7 +170,7 @@ const RIGHT = {
   openCommunicator: [Float64Array.of(62, 63), Float64Array.of(0, 1), 2, new Uint8Array()],
   communicatorId: [],
   communicatorState: [1],
-  abortCommunicator: [1],
+  abortCommunicator: [1, 1],
   closeCommunicator: [1],
   telemetry: [channel],
   allTelemetry: [],

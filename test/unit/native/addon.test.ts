@@ -56,7 +56,7 @@ function open(): number {
   const timeline = growableSharedBuffer(timelineBytes, timelineBytes);
   const arena = growableSharedBuffer(PAGE, arenaBytes);
   const views = [new Uint8Array(timeline, 0, timelineBytes), new Uint8Array(arena, 0, PAGE)] as const;
-  const opened = binding.openDevice('cpu', 0, ...views, arenaBytes, 1000, false, 0, 0, 2 ** 32, 0, 0, 0);
+  const opened = binding.openDevice('cpu', 0, ...views, arenaBytes, 1000, false, 0, 0, 2 ** 32, 0, 0, 0, 0);
   binding.attach(opened, false);
   return opened;
 }

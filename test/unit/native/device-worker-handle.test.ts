@@ -40,6 +40,7 @@ const open = (thread: DeviceWorkerHandle): Promise<unknown> =>
       findsRaces: false,
       schedule: 0,
       seed: 2 ** 32,
+      threads: 0,
       images: undefined,
       isolation: 'thread',
       launchTimeoutMs: 0,

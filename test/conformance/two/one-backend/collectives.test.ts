@@ -379,12 +379,18 @@ defineChapter((target) => {
         const x = both([[1], [2]], 'f32');
         let refused: unknown;
         const stream = chapter.device.createStream();
-        stream.capture(() => {
+        const graph = stream.capture(() => {
           refused = thrownBy(() => group().allReduce(x, { streams: [stream, chapter.other.stream] }));
           stream.fill(x[0]!, 1);
         });
-        await stream.close();
         expect(refused).toBeInstanceOf(CaptureError);
+        // Between launches, in the order of the calls: 1 + 2, 1 + 3, 1 + 4.
+        for (let n = 0; n < 3; n++) {
+          stream.launch(graph);
+          group().allReduce(x, { streams: [stream, chapter.other.stream], into: x });
+        }
+        expect(await read(x)).toEqual([[5], [5]]);
+        await Promise.all([graph.close(), stream.close()]);
       },
       { unless: isOnCpu && 'collectives of CPU devices are captured' },
     );

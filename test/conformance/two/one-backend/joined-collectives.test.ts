@@ -124,6 +124,50 @@ defineChapter((target) => {
       ]);
     });
 
+    rule('S1335', 'ranks that receive before they send, in groups', async () => {
+      const x = both(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        'f32',
+      );
+      const got = x.map((array) => array.device.zeros(2));
+      const streams = [chapter.device, chapter.other].map((device) => device.createStream());
+      const calls = ranks.map((group, rank) =>
+        group.group(() => {
+          const received = group.receive(got[rank]!, { from: 1 - rank, stream: streams[rank]! });
+          expect(thrownBy(() => received.operation)).toMatchObject({ name: 'StateError' });
+          return [received, group.send(x[rank]!, { to: 1 - rank }), group.allReduce(x[rank]!, { op: 'max' })] as const;
+        }),
+      );
+      await Promise.all(calls.flat().map(({ done }) => done));
+      expect(await read(got)).toEqual([
+        [3, 4],
+        [1, 2],
+      ]);
+      expect(await read(calls.map(([, , { array }]) => array))).toEqual([
+        [3, 4],
+        [3, 4],
+      ]);
+      const [group] = ranks as [JoinedCommunicator];
+      for (const [expected, fn] of [
+        [{ name: 'StateError' }, () => group.group(() => undefined)],
+        [{ name: 'StateError' }, () => ranks[1]!.allReduce(x[1]!)],
+        [{ name: 'StateError' }, () => group.barrier()],
+        [{ name: 'ArgumentError', argument: 'fn' }, async () => group.allReduce(x[0]!)],
+      ] as const)
+        expect(
+          thrownBy(() => group.group(fn as () => unknown)),
+          String(fn),
+        ).toMatchObject(expected);
+      await Promise.all(streams.map((stream) => stream.close()));
+      expect(await read(ranks.map((rank, at) => rank.allReduce(x[at]!).array))).toEqual([
+        [4, 6],
+        [4, 6],
+      ]);
+    });
+
     rule('S1334', 'what does not fit is refused at the call', async () => {
       const [a, b] = both(
         [

@@ -1,0 +1,129 @@
+// Chapter 15: calls of a communicator that are issued together.
+import { describe, expect } from 'vitest';
+import { type DeviceArray, type DType, f32 } from 'millrace';
+import { type Communicator, openCommunicator } from 'millrace/collectives';
+import { defineChapter } from '../../../support/chapter.js';
+import { hold } from '../../../support/latch.js';
+import { chapterDevices, rulesOf } from '../../../support/rule.js';
+import { isSettled, thrownBy } from '../../../support/wait.js';
+
+defineChapter((target) => {
+  describe('15 groups of collectives', () => {
+    const rule = rulesOf(target);
+    const chapter = chapterDevices(target);
+    const isOnCpu = target.spec.startsWith('cpu');
+    const open = (): Promise<Communicator> => openCommunicator([chapter.device, chapter.other]);
+    const both = <D extends DType>(ofRank: readonly (readonly number[])[], dtype: D): DeviceArray<D>[] =>
+      [chapter.device, chapter.other].map((device, rank) => device.from(ofRank[rank]! as never, { dtype }) as DeviceArray<D>);
+    const read = async (arrays: readonly DeviceArray[]): Promise<number[][]> =>
+      (await Promise.all(arrays.map((array) => array.list()))).map((list) => [list as unknown].flat(Number.POSITIVE_INFINITY) as number[]);
+
+    rule('S1335', 'calls of a group are issued together, and each has its operations', async () => {
+      await using g = await open();
+      const rows = both(
+        [
+          [1, 2, 3, 4],
+          [5, 6, 7, 8],
+        ],
+        'f32',
+      ).map((array) => array.reshape([2, 2]));
+      const out = rows.map((array) => array.device.zeros([2, 2]));
+      const early: unknown[] = [];
+      // An all-to-all of its own, where rank 1 sends first.
+      const [sent, sum] = g.group(() => {
+        const all = [1, 0].flatMap((from) =>
+          [0, 1].map((to) => g.send(rows[from]!.view(to), out[to]!.view(from), { label: `${from}${to}` })),
+        );
+        early.push(
+          thrownBy(() => all[0]!.operations),
+          thrownBy(() => all[0]!.done),
+        );
+        return [all, g.allReduce(rows, { op: 'max' })] as const;
+      });
+      expect(early).toMatchObject([{ name: 'StateError' }, { name: 'StateError' }]);
+      for (const { operations, done, arrays } of sent) {
+        expect([operations.length, arrays.length]).toEqual([1, 1]);
+        await done;
+      }
+      await sum.done;
+      expect(await read(out)).toEqual([
+        [1, 2, 5, 6],
+        [3, 4, 7, 8],
+      ]);
+      expect(await read(sum.arrays)).toEqual([
+        [5, 6, 7, 8],
+        [5, 6, 7, 8],
+      ]);
+      const streams = [chapter.device, chapter.other].map((device) => device.createStream({ ordering: 'explicit' }));
+      const x = streams.map((stream, rank) => stream.full(4, rank + 1, f32));
+      const held = await hold(target, streams[1]!);
+      const [ofAll, none] = g.group(() => [
+        g.allReduce(x, { streams, into: x }),
+        g.allGather(
+          streams.map((stream) => stream.zeros(0)),
+          { streams },
+        ),
+      ]);
+      expect(await isSettled(ofAll.done)).toBe(false);
+      held.open();
+      await Promise.all([ofAll.done, none.done]);
+      expect((await read(x)).map((values) => values[3])).toEqual([3, 3]);
+      expect(g.group(() => 'nothing')).toBe('nothing');
+      await held[Symbol.asyncDispose]();
+      await Promise.all(streams.map((stream) => stream.close()));
+    });
+
+    rule('S1335', 'a group that cannot be issued issues nothing', async () => {
+      await using g = await open();
+      await using other = await open();
+      const x = both([[1], [2]], 'f32');
+      const into = x[1]!.clone();
+      const failure = new Error('of the program');
+      let made: readonly DeviceArray[] = [];
+      const call = (): unknown => {
+        made = g.allReduce(x, { op: 'prod' }).arrays;
+        return g.send(x[0]!, into);
+      };
+      const errors: readonly (readonly [object, () => unknown])[] = [
+        [
+          { message: failure.message },
+          () => {
+            call();
+            throw failure;
+          },
+        ],
+        [{ name: 'StateError' }, () => (call(), g.group(call))],
+        [{ name: 'StateError' }, () => (call(), other.allReduce(x))],
+        [{ name: 'StateError' }, () => (call(), g.barrier())],
+        [{ name: 'ArgumentError', argument: 'fn' }, async () => call()],
+        [{ name: 'ArgumentError', argument: 'fn' }, () => Promise.resolve(call())],
+        [{ name: 'ArgumentError', argument: 'arrays' }, () => (call(), g.broadcast(into, { root: 1 }))],
+        [{ name: 'ArgumentError', argument: 'arrays' }, () => (call(), g.send(x[0]!, into))],
+        [{ name: 'ArgumentError', argument: 'arrays' }, () => (call(), g.allReduce(x, { into: x }))],
+        [
+          { name: 'StateError' },
+          () => {
+            using gone = x[0]!.clone();
+            call();
+            g.broadcast(gone);
+          },
+        ],
+        [{ name: 'ArgumentError', argument: 'fn' }, 1 as never],
+      ];
+      for (const [expected, fn] of errors) {
+        made = [];
+        expect(
+          thrownBy(() => g.group(fn)),
+          String(fn),
+        ).toMatchObject(expected);
+        expect(made.every(({ isDisposed }) => isDisposed)).toBe(true);
+      }
+      expect(await read([into])).toEqual([[2]]);
+      // Nothing of them is left.
+      expect(await read(g.allReduce(x).arrays)).toEqual([[3], [3]]);
+      if (isOnCpu) return;
+      const many = Array.from({ length: 70 }, () => x[1]!.clone());
+      expect(thrownBy(() => g.group(() => many.map((array) => g.send(x[0]!, array))))).toMatchObject({ argument: 'fn', limit: 125 });
+    });
+  });
+});
