@@ -1,5 +1,5 @@
-// Makes the packages of a release in build/packages from what was built: `millrace`, and one with the addon for each platform
-// (docs/decisions/0046). Arguments name some of them: main, linux-x64-gnu, linux-arm64-gnu. The addon for another processor is built with the
+// Makes the packages of a release in build/packages from what was built: `millrace`, one with the addon for each platform
+// (docs/decisions/0046), and `create-millrace`. Arguments name some of them: main, create, linux-x64-gnu, linux-arm64-gnu. The addon for another processor is built with the
 // cross compiler of Debian (g++-aarch64-linux-gnu). `--operations=bool` builds kernels of operations for these element types only, which tests use.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -61,6 +61,16 @@ function packMain() {
   });
 }
 
+/** The templates of projects: they need nothing that is built. */
+function packCreate() {
+  const folder = join(root, 'build/package/create');
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(join(root, 'create-millrace'), folder, { recursive: true });
+  const { private: _private, ...published } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  pack('create', { 'package.json': { ...published, version, repository, homepage, bugs } });
+}
+
 async function packPlatform(platform) {
   const { name, cpu, processor } = platform;
   const folder = join(root, 'build/package', name);
@@ -111,7 +121,7 @@ const dtypes = options
   .find((one) => one.startsWith('--operations='))
   ?.slice('--operations='.length)
   .split(',');
-const known = ['main', ...PLATFORMS.map(({ name }) => name)];
+const known = ['main', 'create', ...PLATFORMS.map(({ name }) => name)];
 const strange = asked.find((name) => !known.includes(name));
 if (strange !== undefined) {
   console.error(`There is no package ${strange}; there are ${known.join(', ')}.`);
@@ -120,4 +130,5 @@ if (strange !== undefined) {
 const isAsked = (name) => asked.length === 0 || asked.includes(name);
 mkdirSync(OUT, { recursive: true });
 if (isAsked('main')) packMain();
+if (isAsked('create')) packCreate();
 for (const platform of PLATFORMS) if (isAsked(platform.name)) await packPlatform(platform);

@@ -20,6 +20,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rowsOfOperations, TYPES } from './operations.js';
 import { rowOfQueues } from './queues.js';
 import { rowOfReadOnlySystem } from './read-only.js';
+import { rowOfTemplates } from './templates.js';
 import { HERE, Registry, ROOT, run, type Ran, tarball, VERSION } from './registry.js';
 import { IS_LONG } from '../support/long.js';
 
@@ -69,7 +70,7 @@ beforeAll(async () => {
   folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'millrace-package-')));
   const packed = await run(
     process.execPath,
-    ['scripts/package.mjs', 'main', HERE.replace('@millrace/', ''), `--operations=${TYPES.join()}`],
+    ['scripts/package.mjs', 'main', 'create', HERE.replace('@millrace/', ''), `--operations=${TYPES.join()}`],
     ROOT,
     {},
     280_000,
@@ -180,6 +181,7 @@ describe('the program runs', () => {
   });
 
   rowOfQueues(copy, node);
+  rowOfTemplates(() => ({ folder, installed }), PROCESSOR);
 
   test('with CUDA C++ that includes headers, of which the package has only a table', async () => {
     const project = copy('headers', {
