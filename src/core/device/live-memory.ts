@@ -41,6 +41,10 @@ const AGAIN_PART = 1 / 64;
 /** The turns of the event loop in which V8 finalizes what it collected. */
 const TURNS = 4;
 const MOST_LISTED = 10;
+/** The CPU device takes longer to allocate so many bytes than to find the line that does it (10 to 25 us). */
+const LARGE_BYTES = 2 ** 22;
+/** A GPU is filled by thousands of arrays of less than this part of its memory, and finding a line takes it longer than allocating. */
+const LARGE_PART = 1 / 8192;
 
 export class LiveMemory {
   readonly #device: LiveDevice;
@@ -51,6 +55,8 @@ export class LiveMemory {
   readonly #tickets: number[] = [];
   /** What V8 is told of each byte. */
   readonly #weight: number;
+  /** The least size of arrays whose source line is known in any case. */
+  readonly largeBytes: number;
   #bytes = 0;
   #toldBytes = 0;
   #fullBytes: number;
@@ -61,6 +67,7 @@ export class LiveMemory {
     this.#device = device;
     const { totalMemoryBytes } = device.info;
     this.#fullBytes = totalMemoryBytes * FULL_PART;
+    this.largeBytes = device.channel.backend === 'cpu' ? LARGE_BYTES : Math.max(LARGE_BYTES, totalMemoryBytes * LARGE_PART);
     this.#weight = device.channel.backend === 'cpu' ? 1 : Math.min(1, FULL_GPU_BYTES / totalMemoryBytes);
   }
 

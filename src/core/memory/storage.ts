@@ -7,9 +7,7 @@ import type { DType } from '../elements/dtype.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { TrackedMemory } from '../ordering/tracked-memory.js';
 
-/** The allocation of so many bytes takes longer than finding its line (10 us). */
-const LARGE_BYTES = 2 ** 22;
-/** Of so many arrays of other sizes the line is known as well: a program that forgets arrays mostly forgets early ones. */
+/** Of so many arrays of other sizes than `LiveMemory.largeBytes` the line is known as well: a program that forgets arrays mostly forgets early ones. */
 let lines = 256;
 
 export class Storage extends TrackedMemory {
@@ -132,6 +130,6 @@ export class Storage extends TrackedMemory {
     this.#shape = shape;
     if (this.madeAt !== undefined || this.#place !== undefined) return;
     if (this.core.isChecked) this.madeAt = callSite();
-    else if (this.byteLength >= LARGE_BYTES || lines-- > 0) this.#place = callSite();
+    else if (this.byteLength >= this.core.live.largeBytes || lines-- > 0) this.#place = callSite();
   }
 }

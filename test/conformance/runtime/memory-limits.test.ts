@@ -22,6 +22,22 @@ defineChapter((target) => {
     rule('S709', 'a GPU refuses threads', async () => {
       expect(await rejectionOf(openDevice(target.spec, { threads: 2 }))).toMatchObject({ name: 'UnsupportedError', capability: 'threads' });
     });
+
+    rule('S706', 'the error of an allocation names the lines of large arrays, and what counts as large grows with the memory', async () => {
+      await withDevice(target, {}, async (device) => {
+        const { totalMemoryBytes } = device.info;
+        const large = Math.max(4 * MIB, totalMemoryBytes / 8192);
+        // The lines of the first arrays of a process are known, whatever their sizes are.
+        for (let n = 0; n < 256; n++) device.zeros(1, 'u8')[Symbol.dispose]();
+        using known = device.zeros(large, 'u8');
+        using unknown = device.zeros(large - 1, 'u8');
+        const { message } = (await rejectionOf(device.zeros(totalMemoryBytes, 'u8').read())).cause as Error;
+        expect(message).toMatch(
+          new RegExp(`u8\\[${known.length}\\] \\(${known.length} bytes, made at .*memory-limits\\.test\\.ts:\\d+:\\d+\\)`),
+        );
+        expect(message).toContain(`u8[${unknown.length}] (${unknown.length} bytes)`);
+      });
+    });
   });
 
   describe.runIf(isOnCpu)('7 limits: the memory of a CPU device', () => {

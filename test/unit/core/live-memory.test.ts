@@ -5,6 +5,15 @@ import type { Timeline } from '../../../src/core/timeline/timeline.js';
 
 const TURNS = 8;
 
+test('arrays whose lines are found have 4 MiB, on a large GPU a part of its memory', () => {
+  const largeOf = (backend: 'cpu' | 'cuda', totalMemoryBytes: number): number => {
+    const channel = { backend, weigh: () => undefined, collectGarbage: () => undefined, releaseHold: () => undefined };
+    return new LiveMemory({ channel, info: { totalMemoryBytes }, isGone: false, holdStream: () => 1 }).largeBytes;
+  };
+  const MIB = 2 ** 20;
+  expect([largeOf('cpu', 2 ** 37), largeOf('cuda', 2 ** 34), largeOf('cuda', 2 ** 37)]).toEqual([4 * MIB, 4 * MIB, 16 * MIB]);
+});
+
 test('an allocation without room waits for a collection, again after more was used or an allocation failed', async () => {
   let [collections, ticket] = [0, 0];
   const channel = {
