@@ -1,5 +1,6 @@
 // Radix sorts on a CPU device. A row that fits in a core's cache is sorted by one thread, by 8 bits of the keys a pass, from the lowest ones up. A longer
-// one is cut into chunks, which move their elements, stably, to buckets by the highest bits in which keys differ; then each bucket is sorted by one thread.
+// one is cut into chunks, which move their elements, stably, to buckets by the highest bits of the keys' distances from the least one; then each bucket is sorted by one thread.
+import type { DType } from '../core/elements/dtype.js';
 import { type Beside, bitsOf, type KeyForm, keyText } from './radix-text.js';
 import type { Given, Wanted } from './radix.js';
 import { Arguments } from './body.js';
@@ -16,14 +17,16 @@ const MOST_CHUNKS = 64;
 /** Threads that take rows in turn. */
 const MOST_ROWS = 65535;
 
-/** Buckets of a long row, whose counters still fit in the first cache of a core. */
-const BUCKET_BITS = 11;
-const BUCKETS = 2 ** BUCKET_BITS;
+/** Buckets of a long row: of 10^6 elements, one fits in the first cache of a core. Keys of floats crowd below the largest, so there are more of them. */
+const bucketBitsOf = (dtype: DType): number => (bitsOf(dtype) < 64 && !dtype.includes('f') ? 9 : 10);
+const bucketsOf = ({ dtype }: KeyForm): number => 2 ** bucketBitsOf(dtype);
 /** Odd, so that every bucket is one of a block. */
-const BUCKET_STRIDE = 1031;
+const BUCKET_STRIDE = 331;
+/** In two passes of so many bits, a bucket of integers of 32 bits is sorted. */
+const WIDE_BITS = 12;
 /** Shorter buckets are sorted by fewer bits a pass: their elements would be fewer than the counters. */
-const LEAST_WIDE = 2048;
-const NARROW_BITS = 7;
+const LEAST_WIDE = 768;
+const NARROW_BITS = 8;
 /** Such a bucket is sorted by insertion. */
 const MOST_INSERTED = 24;
 /** Of the elements that are not in their places after they were sorted by some bits, for each element of the bucket. */
@@ -68,19 +71,20 @@ function sortBuckets(from: Given, to: Wanted, other: Wanted, { count, length }: 
   const rows = Math.min(count, MOST_ROWS);
   const key = `${form.isDescending}`;
   const numbers = { rows: count, length, chunk };
-  using bits = target.temporary([count, chunks], bitsOf(form.dtype) === 64 ? 'u64' : 'u32');
-  using counts = target.temporary([count, chunks, BUCKETS], 'u32');
-  using starts = target.temporary([count, BUCKETS + 1], 'u32');
+  const buckets = bucketsOf(form);
+  using range = target.temporary([count, chunks, 2], bitsOf(form.dtype) === 64 ? 'u64' : 'u32');
+  using counts = target.temporary([count, chunks, buckets], 'u32');
+  using starts = target.temporary([count, buckets + 1], 'u32');
 
   const finding = new Arguments();
   finding.array('x', from.keys);
-  finding.array('bits', bits, 'output');
+  finding.array('range', range, 'output');
   finding.numbers(numbers);
-  finding.launchCuda(recorder, 'sort', key, [chunks, rows], 1, 'findBits', () => bitsText(form));
+  finding.launchCuda(recorder, 'sort', key, [chunks, rows], 1, 'findRange', () => rangeText(form));
 
   const counting = new Arguments();
   counting.array('x', from.keys);
-  counting.array('bits', bits);
+  counting.array('range', range);
   counting.array('counts', counts, 'output');
   counting.numbers(numbers);
   counting.launchCuda(recorder, 'sort', key, [chunks, rows], 1, 'countChunk', () => countText(form));
@@ -92,7 +96,7 @@ function sortBuckets(from: Given, to: Wanted, other: Wanted, { count, length }: 
     if (from.indices !== undefined) moving.array('places', from.indices);
     moving.array('newPlaces', other.indices!, 'output');
   }
-  moving.array('bits', bits);
+  moving.array('range', range);
   moving.array('counts', counts);
   moving.array('starts', starts, 'output');
   moving.numbers(numbers);
@@ -106,10 +110,10 @@ function sortBuckets(from: Given, to: Wanted, other: Wanted, { count, length }: 
     sorting.array('places', other.indices!, 'inout');
     sorting.array('newPlaces', to.indices, 'output');
   }
-  sorting.array('bits', bits);
+  sorting.array('range', range);
   sorting.array('starts', starts);
   sorting.numbers({ rows: count, length, chunks });
-  sorting.launchCuda(recorder, 'sort', key, [BUCKETS, rows], 1, 'sortBucket', () => bucketText(form, beside !== 'none'));
+  sorting.launchCuda(recorder, 'sort', key, [buckets, rows], 1, 'sortBucket', () => bucketText(form, beside !== 'none'));
 }
 
 function besideOf(from: Given, to: Wanted): Beside {
@@ -170,50 +174,62 @@ extern "C" __global__ void sortRow(${params.join(', ')}) {
 `;
 }
 
-/** `bits[row][chunk]`: the bits in which the keys of a chunk differ from the first key of the row. */
-function bitsText(form: KeyForm): string {
+/** `range[row][chunk]`: the least and the largest key of a chunk. */
+function rangeText(form: KeyForm): string {
   return `${keyText(form)}
-extern "C" __global__ void findBits(const Element* x, Key* bits, const int rows, const int length, const int chunk) {
+extern "C" __global__ void findRange(const Element* x, Key* range, const int rows, const int length, const int chunk) {
   const int start = blockIdx.x * chunk, end = start + min(chunk, length - start);
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     const Element* from = x + (long long)row * length;
-    const Key first = ordered(from[0]);
-    Key found = 0;
-    for (int at = start; at < end; at++) found |= ordered(from[at]) ^ first;
-    bits[(long long)row * gridDim.x + blockIdx.x] = found;
+    Key least = ordered(from[start]), most = least;
+    for (int at = start + 1; at < end; at++) {
+      const Key key = ordered(from[at]);
+      least = key < least ? key : least;
+      most = key > most ? key : most;
+    }
+    Key* to = range + ((long long)row * gridDim.x + blockIdx.x) * 2;
+    to[0] = least; to[1] = most;
   }
 }
 `;
 }
 
-/** `shiftOf`: the bits below the highest ones in which any two keys of a row differ, by which the row is cut into buckets. */
+/** `leastOf`: the least key of a row. `shiftOf`: how many bits of a key's distance from it are below those by which the row is cut into buckets. */
 function shiftText(form: KeyForm): string {
   const isLong = bitsOf(form.dtype) === 64;
   return `
-__device__ __forceinline__ int shiftOf(const Key* bits, const int chunks) {
-  Key all = 0;
-  for (int one = 0; one < chunks; one++) all |= bits[one];
-  return max(0, ${isLong ? '64 - __clzll((long long)all)' : '32 - __clz((int)all)'} - ${BUCKET_BITS});
+__device__ __forceinline__ Key leastOf(const Key* range, const int chunks) {
+  Key least = range[0];
+  for (int one = 1; one < chunks; one++) least = range[2 * one] < least ? range[2 * one] : least;
+  return least;
+}
+__device__ __forceinline__ int shiftOf(const Key* range, const int chunks, const Key least) {
+  Key most = 0;
+  for (int one = 0; one < chunks; one++) { const Key next = range[2 * one + 1] - least; most = next > most ? next : most; }
+  return max(0, ${isLong ? '64 - __clzll((long long)most)' : '32 - __clz((int)most)'} - ${bucketBitsOf(form.dtype)});
 }
 `;
 }
 
 /** Counts the elements of each chunk of each row that belong to each bucket: `counts[row][chunk][bucket]`. */
 function countText(form: KeyForm): string {
-  const bucket = (element: string): string => digit(element, 'shift', BUCKET_BITS);
+  const buckets = bucketsOf(form);
+  const bucket = (element: string): string => `(unsigned int)((ordered(${element}) - least) >> shift)`;
   // Two tables in turn: equal neighbours would wait for each other's count.
   return `${keyText(form)}${shiftText(form)}
-extern "C" __global__ void countChunk(const Element* x, const Key* bits, unsigned int* counts, const int rows, const int length, const int chunk) {
+extern "C" __global__ void countChunk(const Element* x, const Key* range, unsigned int* counts, const int rows, const int length, const int chunk) {
   const int start = blockIdx.x * chunk, end = start + min(chunk, length - start);
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     const Element* from = x + (long long)row * length;
-    const int shift = shiftOf(bits + (long long)row * gridDim.x, gridDim.x);
-    unsigned int own[2][${BUCKETS}] = {};
+    const Key* own = range + (long long)row * gridDim.x * 2;
+    const Key least = leastOf(own, gridDim.x);
+    const int shift = shiftOf(own, gridDim.x, least);
+    unsigned int tallies[2][${buckets}] = {};
     int at = start;
-    for (; at < end - 1; at += 2) { own[0][${bucket('from[at]')}]++; own[1][${bucket('from[at + 1]')}]++; }
-    if (at < end) own[0][${bucket('from[at]')}]++;
-    unsigned int* to = counts + ((long long)row * gridDim.x + blockIdx.x) * ${BUCKETS};
-    for (int one = 0; one < ${BUCKETS}; one++) to[one] = own[0][one] + own[1][one];
+    for (; at < end - 1; at += 2) { tallies[0][${bucket('from[at]')}]++; tallies[1][${bucket('from[at + 1]')}]++; }
+    if (at < end) tallies[0][${bucket('from[at]')}]++;
+    unsigned int* to = counts + ((long long)row * gridDim.x + blockIdx.x) * ${buckets};
+    for (int one = 0; one < ${buckets}; one++) to[one] = tallies[0][one] + tallies[1][one];
   }
 }
 `;
@@ -222,32 +238,35 @@ extern "C" __global__ void countChunk(const Element* x, const Key* bits, unsigne
 /** Moves each chunk's elements, in order, to their buckets, behind those of the chunks before: `starts[row][bucket]`. */
 function moveText(form: KeyForm, beside: Beside): string {
   const isWith = beside !== 'none';
+  const buckets = bucketsOf(form);
   const params = [
     'const Element* x, Element* y',
     ...(beside === 'given' ? ['const int* places'] : []),
     ...(isWith ? ['int* newPlaces'] : []),
-    'const Key* bits, const unsigned int* counts, unsigned int* starts, const int rows, const int length, const int chunk',
+    'const Key* range, const unsigned int* counts, unsigned int* starts, const int rows, const int length, const int chunk',
   ];
   return `${keyText(form)}${shiftText(form)}
 extern "C" __global__ void moveChunk(${params.join(', ')}) {
   const int start = blockIdx.x * chunk, end = start + min(chunk, length - start), own = blockIdx.x, chunks = gridDim.x;
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     const long long base = (long long)row * length;
-    const int shift = shiftOf(bits + (long long)row * chunks, chunks);
-    unsigned int next[${BUCKETS}] = {}, totals[${BUCKETS}] = {};
-    const unsigned int* given = counts + (long long)row * chunks * ${BUCKETS};
-    for (int one = 0; one < chunks; one++, given += ${BUCKETS}) {
-      if (one == own) for (int at = 0; at < ${BUCKETS}; at++) next[at] = totals[at];
-      for (int at = 0; at < ${BUCKETS}; at++) totals[at] += given[at];
+    const Key* ranges = range + (long long)row * chunks * 2;
+    const Key least = leastOf(ranges, chunks);
+    const int shift = shiftOf(ranges, chunks, least);
+    unsigned int next[${buckets}] = {}, totals[${buckets}] = {};
+    const unsigned int* given = counts + (long long)row * chunks * ${buckets};
+    for (int one = 0; one < chunks; one++, given += ${buckets}) {
+      if (one == own) for (int at = 0; at < ${buckets}; at++) next[at] = totals[at];
+      for (int at = 0; at < ${buckets}; at++) totals[at] += given[at];
     }
     unsigned int before = 0;
-    unsigned int* first = starts + (long long)row * ${BUCKETS + 1};
-    for (int at = 0; at < ${BUCKETS}; at++) { if (own == 0) first[at] = before; next[at] += before; before += totals[at]; }
-    if (own == 0) first[${BUCKETS}] = before;
+    unsigned int* first = starts + (long long)row * ${buckets + 1};
+    for (int at = 0; at < ${buckets}; at++) { if (own == 0) first[at] = before; next[at] += before; before += totals[at]; }
+    if (own == 0) first[${buckets}] = before;
     const Element* from = x + base;
     for (int at = start; at < end; at++) {
       const Element element = from[at];
-      const unsigned int goal = next[${digit('element', 'shift', BUCKET_BITS)}]++;
+      const unsigned int goal = next[(unsigned int)((ordered(element) - least) >> shift)]++;
       y[base + goal] = element; ${isWith ? `newPlaces[base + goal] = ${beside === 'given' ? 'places[base + at]' : 'at'};` : ''}
     }
   }
@@ -262,26 +281,18 @@ extern "C" __global__ void moveChunk(${params.join(', ')}) {
 function bucketText(form: KeyForm, isWith: boolean): string {
   const [params, both] = isWith ? [', int* places, int* newPlaces', ', places, newPlaces'] : ['', ''];
   const isLong = bitsOf(form.dtype) === 64;
+  const buckets = bucketsOf(form);
   return `${keyText(form)}${shiftText(form)}
-__device__ bool moveBy(const Element* x, Element* y${isWith ? ', const int* places, int* newPlaces' : ''}, const int length, const int shift, const int width) {
-  const unsigned int mask = (1u << width) - 1u;
-  unsigned int next[2][${BUCKETS}];
-  for (unsigned int one = 0; one <= mask; one++) next[0][one] = next[1][one] = 0;
-  int at = 0;
-  for (; at < length - 1; at += 2) {
-    next[0][(unsigned int)(ordered(x[at]) >> shift) & mask]++; next[1][(unsigned int)(ordered(x[at + 1]) >> shift) & mask]++;
-  }
-  if (at < length) next[0][(unsigned int)(ordered(x[at]) >> shift) & mask]++;
-  const unsigned int some = (unsigned int)(ordered(x[0]) >> shift) & mask;
-  if (next[0][some] + next[1][some] == (unsigned int)length) return false;
+/* Moves elements to where the counts of their digits say. */
+__device__ __forceinline__ void moveBy(const Element* x, Element* y${isWith ? ', const int* places, int* newPlaces' : ''}, const int length, const Key least,
+    unsigned int* next, const int shift, const unsigned int mask) {
   unsigned int before = 0;
-  for (unsigned int one = 0; one <= mask; one++) { const unsigned int count = next[0][one] + next[1][one]; next[0][one] = before; before += count; }
+  for (unsigned int one = 0; one <= mask; one++) { const unsigned int count = next[one]; next[one] = before; before += count; }
   for (int one = 0; one < length; one++) {
     const Element element = x[one];
-    const unsigned int goal = next[0][(unsigned int)(ordered(element) >> shift) & mask]++;
+    const unsigned int goal = next[(unsigned int)((ordered(element) - least) >> shift) & mask]++;
     y[goal] = element; ${isWith ? 'newPlaces[goal] = places[one];' : ''}
   }
-  return true;
 }
 /* Whether it took at most so many moves. */
 __device__ bool insertAll(Element* y${isWith ? ', int* places' : ''}, const int length, const long long most) {
@@ -299,29 +310,49 @@ __device__ bool insertAll(Element* y${isWith ? ', int* places' : ''}, const int 
   }
   return true;
 }
-/* Sorts by the bits from low to high. Whether the elements are in y then. */
-__device__ bool sortBits(Element* x, Element* y${params}, const int length, const int low, const int high) {
-  const int widest = length < ${LEAST_WIDE} ? ${NARROW_BITS} : ${BUCKET_BITS};
+/* Sorts by the bits from low to high: the digits of two passes are counted at once. Whether the elements are in y then. */
+__device__ bool sortBits(Element* x, Element* y${params}, const int length, const Key least, const int low, const int high) {
+  const int widest = length < ${LEAST_WIDE} ? ${NARROW_BITS} : ${WIDE_BITS};
   const int passes = (high - low + widest - 1) / widest, width = (high - low + passes - 1) / passes;
+  const unsigned int mask = (1u << width) - 1u;
+  unsigned int counts[2][${2 ** WIDE_BITS}];
   bool isInY = false;
-  for (int shift = low; shift < high; shift += width) {
-    isInY ^= isInY ? moveBy(y, x${isWith ? ', newPlaces, places' : ''}, length, shift, width) : moveBy(x, y${both}, length, shift, width);
+  for (int shift = low; shift < high; shift += 2 * width) {
+    const bool isPair = shift + width < high;
+    const int other = isPair ? shift + width : shift;
+    Element* from = isInY ? y : x;
+    for (unsigned int one = 0; one <= mask; one++) counts[0][one] = counts[1][one] = 0;
+    for (int at = 0; at < length; at++) {
+      const Key key = ordered(from[at]) - least;
+      counts[0][(unsigned int)(key >> shift) & mask]++; counts[1][(unsigned int)(key >> other) & mask]++;
+    }
+    const Key first = ordered(from[0]) - least;
+    const bool isNeeded[2] = {counts[0][(unsigned int)(first >> shift) & mask] != (unsigned int)length,
+                              isPair && counts[1][(unsigned int)(first >> other) & mask] != (unsigned int)length};
+    for (int pass = 0; pass < 2; pass++) {
+      if (!isNeeded[pass]) continue;
+      if (isInY) moveBy(y, x${isWith ? ', newPlaces, places' : ''}, length, least, counts[pass], pass == 0 ? shift : other, mask);
+      else moveBy(x, y${both}, length, least, counts[pass], pass == 0 ? shift : other, mask);
+      isInY = !isInY;
+    }
   }
   return isInY;
 }
 __device__ __forceinline__ void copyAll(const Element* x, Element* y${isWith ? ', const int* places, int* newPlaces' : ''}, const int length) {
   for (int at = 0; at < length; at++) { y[at] = x[at]; ${isWith ? 'newPlaces[at] = places[at];' : ''} }
 }
-extern "C" __global__ void sortBucket(Element* x, Element* y${params}, const Key* bits, const unsigned int* starts,
+extern "C" __global__ void sortBucket(Element* x, Element* y${params}, const Key* range, const unsigned int* starts,
     const int rows, const int length, const int chunks) {
   /* Neighbouring buckets are often the large ones, and a thread takes neighbouring blocks. */
-  const int bucket = blockIdx.x * ${BUCKET_STRIDE} % ${BUCKETS};
+  const int bucket = blockIdx.x * ${BUCKET_STRIDE} % ${buckets};
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
-    const unsigned int* own = starts + (long long)row * ${BUCKETS + 1} + bucket;
+    const unsigned int* own = starts + (long long)row * ${buckets + 1} + bucket;
     const long long first = (long long)row * length + own[0];
     const int count = own[1] - own[0];
     if (count == 0) continue;
-    const int high = shiftOf(bits + (long long)row * chunks, chunks);
+    const Key* ranges = range + (long long)row * chunks * 2;
+    const Key least = leastOf(ranges, chunks);
+    const int high = shiftOf(ranges, chunks, least);
     Element* from = x + first; Element* to = y + first;
     ${isWith ? 'int* fromPlaces = places + first; int* toPlaces = newPlaces + first;' : ''}
     const bool isSmall = count <= ${MOST_INSERTED};
@@ -330,10 +361,10 @@ extern "C" __global__ void sortBucket(Element* x, Element* y${params}, const Key
       if (high > 0) insertAll(to${isWith ? ', toPlaces' : ''}, count, (long long)count * count);
       continue;
     }
-    const int low = ${isLong ? `max(0, high - ${2 * BUCKET_BITS})` : '0'};
-    if (!sortBits(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count, low, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
+    const int low = ${isLong ? `max(0, high - ${2 * WIDE_BITS})` : '0'};
+    if (!sortBits(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count, least, low, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
     if (low == 0 || insertAll(to${isWith ? ', toPlaces' : ''}, count, ${MOST_MOVES}ll * count)) continue;
-    if (sortBits(to, from${isWith ? ', toPlaces, fromPlaces' : ''}, count, 0, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
+    if (sortBits(to, from${isWith ? ', toPlaces, fromPlaces' : ''}, count, least, 0, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
   }
 }
 `;

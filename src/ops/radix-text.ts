@@ -37,13 +37,13 @@ export function keyText({ dtype, isDescending }: KeyForm): string {
   const all = hex(2n ** BigInt(bits) - 1n);
   const sign = hex(2n ** BigInt(bits - 1));
   const isFloat = dtype.includes('f');
-  // Without branches, which a CPU would guess wrong for half of mixed signs.
+  // Without branches, which a CPU would guess wrong for half of mixed signs, and without selections, for which g++ makes no vectors of a search for the least.
   const float = `
   const Key size = key & ~${sign} & ${all};
   key = key ^ (((0 - (key >> ${bits - 1})) & ${all}) | ${sign});
-  key = size == 0 ? ${sign} : key;`;
+  key += element.bits == ${sign};`;
   const ordered = isDescending ? `~key & ${all}` : 'key';
-  const result = isFloat ? `size > ${hex(INFINITIES[dtype] ?? 0n)} ? ${all} : ${ordered}` : ordered;
+  const result = isFloat ? `(${ordered}) | ((0 - (Key)(size > ${hex(INFINITIES[dtype] ?? 0n)})) & ${all})` : ordered;
   const integer = dtype.startsWith('i') ? `\n  key = key ^ ${sign};` : '';
   // The element with the largest key.
   const last = isFloat ? `${all} & ~${sign}` : `${isDescending ? '0u' : all} ^ ${dtype.startsWith('i') ? sign : '0u'}`;
