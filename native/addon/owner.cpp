@@ -1,7 +1,9 @@
 // More than 400 lines: one function per call of an owner.
 #include "addon/owner.h"
 
+#include <array>
 #include <atomic>
+#include <memory>
 #include <optional>
 
 #include "addon/args.h"
@@ -310,6 +312,64 @@ napi_value LeaveContext(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+/// Whether `fn`, called with the driver's stream and context, returned true and threw nothing.
+bool CallsAndAccepts(napi_env env, napi_value fn, uint64_t stream, uint64_t context) {
+  napi_value self = Undefined(env);
+  const std::array given = {AddressValue(env, stream), AddressValue(env, context)};
+  napi_value answer = nullptr;
+  bool is_accepted = false;
+  return napi_call_function(env, self, fn, given.size(), given.data(), &answer) == napi_ok &&
+         napi_get_value_bool(env, answer, &is_accepted) == napi_ok && is_accepted;
+}
+
+/// Lists what a function calls on a stream, and binds that to a kernel handle.
+napi_value CaptureCalls(napi_env env, napi_callback_info info) {
+  Args<3> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t handle = args.Handle(1);
+  napi_valuetype type = napi_undefined;
+  args.Require(args.ok() && napi_typeof(env, args[2], &type) == napi_ok && type == napi_function);
+  if (!args.ok()) return args.Throw("captureCalls");
+  if (channel == nullptr) return ClosedChannel(env, "captureCalls");
+  // The function may close the device.
+  const std::shared_ptr<Channel> kept = channel->shared_from_this();
+  Result<uint64_t> context = kept->EnterContext();
+  if (!context.ok()) return ThrowFailure(env, *kept, "captureCalls", context.status());
+  Status failed;
+  {
+    Result<std::unique_ptr<hal::CallCapture>> capture = kept->BeginCapture();
+    failed = capture.status();
+    const bool is_accepted = failed.ok() && CallsAndAccepts(env, args[2], capture.value()->stream(), context.value());
+    if (failed.ok()) {
+      Result<std::shared_ptr<hal::Kernel>> captured = capture.value()->End();
+      failed = captured.status();
+      if (failed.ok() && is_accepted) kept->BindCaptured(handle, std::move(captured).value());
+    }
+  }
+  kept->LeaveContext();
+  bool is_thrown = false;
+  if (napi_is_exception_pending(env, &is_thrown) == napi_ok && is_thrown) return nullptr;
+  return failed.ok() ? nullptr : ThrowFailure(env, *kept, "captureCalls", failed);
+}
+
+napi_value FailCaptured(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t handle = args.Handle(1);
+  if (!args.ok()) return args.Throw("failCaptured");
+  if (channel != nullptr) channel->FailKernel(handle, Status(StatusCode::kCompile, "its calls were not captured"));
+  return nullptr;
+}
+
+napi_value DropCaptured(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Channel* channel = args.Attached(0);
+  const uint32_t handle = args.Handle(1);
+  if (!args.ok()) return args.Throw("dropCaptured");
+  if (channel != nullptr) channel->DropKernel(handle);
+  return nullptr;
+}
+
 napi_value StartRecording(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
   Channel* channel = args.Attached(0);
@@ -382,6 +442,9 @@ bool DefineOwner(Environment& self, napi_value exports) {
       self.Function("readyExternal", ReadyExternal),
       self.Function("enterContext", EnterContext),
       self.Function("leaveContext", LeaveContext),
+      self.Function("captureCalls", CaptureCalls),
+      self.Function("failCaptured", FailCaptured),
+      self.Function("dropCaptured", DropCaptured),
       self.Function("streamHandle", StreamHandle),
       self.Function("memoryAddress", MemoryAddress),
       self.Function("isPeerGranted", IsPeerGranted),

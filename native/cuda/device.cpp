@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cuda/call_capture.h"
 #include "cuda/communicator.h"
 #include "cuda/context_scope.h"
 #include "cuda/graph.h"
@@ -106,6 +107,10 @@ Result<hal::PlannedCall> Device::LoadPlan(const hal::LibraryPlan& plan) {
   Result<std::shared_ptr<LibraryKernel>> kernel = PlanMatmul(cublaslt_, std::get<hal::MatmulPlan>(plan));
   MR_TRY(kernel.status());
   return hal::PlannedCall{.kernel = std::move(kernel).value(), .library = cublaslt_->info()};
+}
+
+Result<std::unique_ptr<hal::CallCapture>> Device::BeginCapture() {
+  return CallCapture::Begin(context_);
 }
 
 Result<std::unique_ptr<hal::Graph>> Device::BuildGraph(std::vector<hal::GraphNode> nodes) {

@@ -31,6 +31,7 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
   [[nodiscard]] Result<hal::PlannedCall> LoadPlan(const hal::LibraryPlan& plan) override;
+  [[nodiscard]] Result<std::unique_ptr<hal::CallCapture>> BeginCapture() override;
   [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;
   Status RegisterHost(std::span<std::byte> range) override;
   Status UnregisterHost(std::span<std::byte> range) override;

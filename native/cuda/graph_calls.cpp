@@ -1,4 +1,5 @@
-// Libraries' calls as nodes of a graph: what a call submits to a captured stream is the child graph of its node.
+// Calls of libraries and of other code as nodes of a graph: what a call submits to a captured stream is the child graph
+// of its node.
 #include <tuple>
 #include <utility>
 
@@ -36,6 +37,7 @@ Result<CUgraphNode> GraphWriter::WriteCall(CUgraph graph, Before before, const s
                                            const hal::GraphKernel& node, GraphParts::KernelNode& kernel) {
   auto& call = static_cast<LibraryKernel&>(*node.kernel);
   MR_CHECK(&call.context() == context.get());
+  if (const CapturedGraph* const captured = call.Captured()) return WriteCaptured(graph, before, *captured, kernel);
   kernel.pointers = hal::ParamPointers(node.params, node.wide);
   // Addresses that a launch gives may be aligned otherwise than those of now.
   const uint64_t bytes = call.MostWorkspaceBytes();
@@ -52,9 +54,17 @@ Result<CUgraphNode> GraphWriter::WriteCall(CUgraph graph, Before before, const s
   }
   Result<CapturedGraph> captured = parts_.Capture(context, node, kernel);
   MR_TRY(captured.status());
+  return WriteCaptured(graph, before, captured.value(), kernel);
+}
+
+Result<CUgraphNode> GraphWriter::WriteCaptured(CUgraph graph, Before before, const CapturedGraph& captured,
+                                               GraphParts::KernelNode& kernel) {
+  size_t nodes = 0;
+  MR_TRY(CheckBuilding(*home_, Cuda().cuGraphGetNodes(captured.handle(), nullptr, &nodes),
+                       "counting the calls of a library"));
+  if (nodes == 0) return WriteEmpty(graph, before);
   MR_TRY(CheckBuilding(
-      *home_,
-      Cuda().cuGraphAddChildGraphNode(&kernel.node, graph, before.data(), before.size(), captured.value().handle()),
+      *home_, Cuda().cuGraphAddChildGraphNode(&kernel.node, graph, before.data(), before.size(), captured.handle()),
       "adding a library's call to a graph"));
   return kernel.node;
 }

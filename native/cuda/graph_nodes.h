@@ -86,6 +86,8 @@ class GraphWriter {
                                                 GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteCall(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
                                               const hal::GraphKernel& node, GraphParts::KernelNode& kernel);
+  [[nodiscard]] Result<CUgraphNode> WriteCaptured(CUgraph graph, Before before, const CapturedGraph& captured,
+                                                  GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteRecord(CUgraph graph, Before before, const hal::GraphRecord& node,
                                                 GraphParts::KernelNode& record);
   [[nodiscard]] Result<CUgraphNode> WriteLaunch(CUgraph graph, Before before, const Kernel& kernel, unsigned int blocks,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cuda/context.h"
+#include "cuda/stream_capture.h"
 #include "hal/hal.h"
 
 namespace millrace::cuda {
@@ -23,6 +24,8 @@ class LibraryKernel : public hal::Kernel {
   [[nodiscard]] virtual uint64_t MostWorkspaceBytes() const = 0;
   /// Whether it fails without that memory.
   [[nodiscard]] virtual bool NeedsWorkspace() const { return false; }
+  /// The graph that stands for every call of it; null for one that is called with parameters.
+  [[nodiscard]] virtual const CapturedGraph* Captured() const { return nullptr; }
   /// Submits the call. `workspace`: of that size, or null, which may take longer. Thread: any, with the context
   /// current.
   [[nodiscard]] virtual Status Call(CUstream stream, std::span<void* const> params, std::byte* workspace) = 0;

@@ -28,15 +28,24 @@ StreamCapture::~StreamCapture() {
 }
 
 Result<CapturedGraph> StreamCapture::Capture(const std::function<Status(CUstream)>& call) {
+  MR_TRY(Begin());
+  const Status called = call(stream_);
+  Result<CapturedGraph> ended = End();
+  MR_TRY(called);
+  return ended;
+}
+
+Status StreamCapture::Begin() {
   // Relaxed: the library may load kernels meanwhile, which other modes forbid, and no other thread has this stream.
   const CUresult begun = Cuda().cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED);
-  if (begun == CUDA_ERROR_NOT_FOUND) return Status(StatusCode::kUnsupported, "capturing the call of a library");
-  MR_TRY(context_->Check(begun, "beginning a capture"));
-  const Status called = call(stream_);
+  if (begun == CUDA_ERROR_NOT_FOUND) return {StatusCode::kUnsupported, "capturing the call of a library"};
+  return context_->Check(begun, "beginning a capture");
+}
+
+Result<CapturedGraph> StreamCapture::End() {
   CUgraph made = nullptr;
   const CUresult ended = Cuda().cuStreamEndCapture(stream_, &made);
   CapturedGraph graph(made);
-  MR_TRY(called);
   MR_TRY(context_->Check(ended, "ending a capture"));
   return graph;
 }

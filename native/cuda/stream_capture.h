@@ -34,6 +34,10 @@ class StreamCapture {
 
   /// What `call` submits to the stream. kUnsupported on drivers without stream capture.
   Result<CapturedGraph> Capture(const std::function<Status(CUstream)>& call);
+  /// The same in two steps; each Begin that succeeds is followed by one End.
+  Status Begin();
+  Result<CapturedGraph> End();
+  [[nodiscard]] CUstream stream() const { return stream_; }
 
  private:
   StreamCapture(std::shared_ptr<Context> context, CUstream stream) : context_(std::move(context)), stream_(stream) {}

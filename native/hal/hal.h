@@ -264,6 +264,17 @@ struct PeerState {
   bool is_granted = false;
 };
 
+/// Calls of the driver that other code makes now and that run later, in launches of graphs.
+class CallCapture {
+ public:
+  virtual ~CallCapture() = default;
+  /// The driver's stream whose calls are listed and do not run.
+  [[nodiscard]] virtual uint64_t stream() const = 0;
+  /// What was called, as a kernel of a graph; the driver's error if a call could not be listed. Thread: as at the
+  /// begin.
+  [[nodiscard]] virtual Result<std::shared_ptr<Kernel>> End() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -289,6 +300,10 @@ class Device {
   /// this. Thread: control. May take long.
   [[nodiscard]] virtual Result<PlannedCall> LoadPlan(const LibraryPlan&) {
     return Status(StatusCode::kUnavailable, "finding a library");
+  }
+  /// Thread: any, with the device's context current as by EnterContext, until the capture is destroyed. May take long.
+  [[nodiscard]] virtual Result<std::unique_ptr<CallCapture>> BeginCapture() {
+    return Status(StatusCode::kUnsupported, "capturing calls");
   }
   /// Makes a graph that streams of this device, its home, launch. kUnsupported if the backend lacks something that a
   /// node needs. Thread: blocking calls. May take long.

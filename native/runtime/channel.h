@@ -104,6 +104,15 @@ class Channel final : public StreamWaker, public KernelFailures, public std::ena
   /// As hal::Device::EnterContext and hal::Backend::LeaveContext.
   [[nodiscard]] Result<uint64_t> EnterContext();
   void LeaveContext() { device_.backend().LeaveContext(); }
+  /// As hal::Device::BeginCapture. Thread: as there.
+  [[nodiscard]] auto BeginCapture() {
+    return device_.With([](hal::Device& device) { return device.BeginCapture(); });
+  }
+  // As DeviceControl does.
+  void BindCaptured(uint32_t handle, std::shared_ptr<hal::Kernel> kernel) {
+    control_.BindCaptured(handle, std::move(kernel));
+  }
+  void DropKernel(uint32_t handle) { control_.DropKernel(handle); }
   /// The driver's stream; nothing until it was made.
   [[nodiscard]] std::optional<uint64_t> StreamHandle(uint32_t stream);
   [[nodiscard]] std::optional<uint64_t> MemoryAddress(uint32_t handle) { return tables_.AddressOf(handle); }

@@ -255,6 +255,10 @@ void DeviceControl::FailKernel(uint32_t handle, Status why) {
   });
 }
 
+void DeviceControl::DropKernel(uint32_t handle) {
+  inbox_.Post([this, handle] { tables_.kernels.Take(handle); });
+}
+
 Status DeviceControl::LoadModule(uint32_t module, std::span<const std::byte> image) {
   return device_.With([&](hal::Device& device) -> Status {
     auto loaded = device.LoadModule(image);

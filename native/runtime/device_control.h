@@ -36,7 +36,14 @@ class DeviceControl {
   Result<hal::KernelLimits> InstallKernel(uint32_t handle, const KernelInstall& install);
   /// The same for a library's call in the place of the kernel.
   Result<hal::LibraryInfo> InstallPlan(uint32_t handle, const hal::LibraryPlan& plan);
+  /// Thread: any.
   void FailKernel(uint32_t handle, Status why);
+  /// What a CallCapture made. Thread: any.
+  void BindCaptured(uint32_t handle, std::shared_ptr<hal::Kernel> kernel) {
+    BindKernel(handle, std::move(kernel), false);
+  }
+  /// No record that is still to be issued names it. Thread: any.
+  void DropKernel(uint32_t handle);
   /// Keeps it under a number that the owner chose, until the device closes.
   Status LoadModule(uint32_t module, std::span<const std::byte> image);
   /// Binds a variable of so many bytes to a memory handle, for good; of another size, it is only told how many it has.

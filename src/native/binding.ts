@@ -256,6 +256,12 @@ export interface Binding extends RemoteBinding {
   failExternal(channel: number, stream: number, ticket: number): void;
   /** As Channel.readyExternal. */
   readyExternal(channel: number, stream: number): number;
+  /** As CallCaptures.capture. Throws a NativeFailure. */
+  captureCalls(channel: number, handle: number, fn: (stream: bigint, context: bigint) => boolean): void;
+  /** As CallCaptures.fail. */
+  failCaptured(channel: number, handle: number): void;
+  /** As CallCaptures.drop. */
+  dropCaptured(channel: number, handle: number): void;
   /** As Channel.enterContext. */
   enterContext(channel: number): bigint;
   leaveContext(channel: number): void;

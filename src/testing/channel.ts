@@ -410,6 +410,10 @@ export class TestChannel extends TestHostMemory implements Channel {
     return false;
   }
 
+  get callCaptures(): undefined {
+    return undefined;
+  }
+
   get communicators(): undefined {
     return undefined;
   }

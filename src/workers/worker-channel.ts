@@ -9,6 +9,7 @@ import type {
   BuildReport,
   Channel,
   ChannelRecorder,
+  CallCaptures,
   CommunicatorCalls,
   ModuleReport,
   StillRunning,
@@ -143,6 +144,16 @@ export class WorkerChannel implements Channel {
 
   get communicators(): CommunicatorCalls | undefined {
     return this.backend === 'cuda' ? communicatorCalls(this.binding) : undefined;
+  }
+
+  get callCaptures(): CallCaptures | undefined {
+    if (this.backend !== 'cuda' || this.isApart) return undefined;
+    const { binding, id } = this;
+    return {
+      capture: (handle, fn) => binding.captureCalls(id, handle, fn),
+      fail: (handle) => binding.failCaptured(id, handle),
+      drop: (handle) => binding.dropCaptured(id, handle),
+    };
   }
 
   loss(): DeviceLoss | undefined {

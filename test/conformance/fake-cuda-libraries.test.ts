@@ -5,10 +5,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { FAKE_CUBLASLT, FAKE_CUFFT, FAKE_NCCL, FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ArgumentError, type Device, type DeviceArray, type DType, LaunchError, openDevice, UpstreamError } from 'millrace';
+import { ArgumentError, type Device, type DeviceArray, type DType, LaunchError, openDevice, type RawStream, UpstreamError } from 'millrace';
 import { astype, type FourierOptions, fft, generator, ifft, irfft, matmul, rfft, sort } from 'millrace/ops';
+import { foreignOf } from '../support/foreign.js';
 import { transformOf } from '../support/operations/transforms.js';
-import { rejectionOf } from '../support/wait.js';
+import { eventually, rejectionOf } from '../support/wait.js';
 
 const log = path.join(os.tmpdir(), `millrace-libraries-${process.pid}.log`);
 process.env['MILLRACE_FAKE_CUDA_LOG'] = log;
@@ -70,6 +71,32 @@ describe.skipIf(FAKE_DRIVER === undefined)(`libraries${FAKE_DRIVER === undefined
       { name: 'cuFFT', version: '11.3.3', path: FAKE_CUFFT, operations: ['fft', 'ifft', 'rfft', 'irfft'] },
       { name: 'NCCL', version: '2.27.3', path: FAKE_NCCL, operations: ['openCommunicator'] },
     ]);
+  });
+
+  test('S532 the driver keeps nothing of functions that were captured, whether they succeeded or not', async () => {
+    const foreign = foreignOf(device);
+    const count = (call: string): number =>
+      readFileSync(log, 'utf8').split(`${call} `).length + readFileSync(log, 'utf8').split(`${call}\n`).length;
+    const calls = ['cuGraphCreate', 'cuStreamEndCapture', 'cuGraphDestroy', 'cuStreamDestroy'] as const;
+    const before = calls.map(count);
+    await using stream = device.createStream();
+    using x = stream.zeros(4, 'i32');
+    const works: readonly ((raw: RawStream<'x'>) => void)[] = [
+      (raw) => foreign.fill(raw, raw.pointers.x, 3, 4),
+      (raw) => foreign.synchronize(raw),
+      () => {
+        throw new Error('not today');
+      },
+    ];
+    for (const work of works) {
+      const graph = stream.capture((captured) => void captured.external({ writes: { x } }, work));
+      await stream.launch(graph).done.catch(() => undefined);
+      await graph.close();
+    }
+    // Of the first, its graph and the list of its calls; of the last, that list.
+    const made = (): number[] => calls.map((call, at) => count(call) - before[at]!);
+    await eventually('all graphs are destroyed', () => made()[2] === 3);
+    expect(made()).toEqual([1, 3, 3, 3]);
   });
 
   test('S1125 products of every type, layout and batch are the library’s', async () => {

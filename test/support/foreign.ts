@@ -14,6 +14,8 @@ export interface Foreign {
   within(raw: Raw, fn: () => void): void;
   /** The context that is current on this thread. */
   current(): bigint;
+  /** Waits for the stream. */
+  synchronize(raw: Raw): void;
 }
 
 /** The CUDA driver that the library uses. */
@@ -30,6 +32,7 @@ function onCuda(): Foreign {
   const driver = cudaDriver();
   const fill = driver.func('int cuMemsetD32Async(uint64_t, uint32_t, size_t, uintptr_t)');
   const copy = driver.func('int cuMemcpyAsync(uint64_t, uint64_t, size_t, uintptr_t)');
+  const synchronize = driver.func('int cuStreamSynchronize(uintptr_t)');
   // The driver keeps the first form, for contexts of old programs, under the plain name.
   const second = (name: string, params: string): ReturnType<typeof driver.func> => {
     try {
@@ -57,6 +60,7 @@ function onCuda(): Foreign {
       checked(get(context), 'cuCtxGetCurrent');
       return BigInt(context[0] as number);
     },
+    synchronize: ({ stream }) => checked(synchronize(stream), 'cuStreamSynchronize'),
   };
 }
 
@@ -69,6 +73,7 @@ function onHost(): Foreign {
     copy: (_raw, to, from, bytes) => void copy(to, from, bytes),
     within: (_raw, fn) => fn(),
     current: () => 0n,
+    synchronize: () => undefined,
   };
 }
 

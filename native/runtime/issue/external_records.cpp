@@ -59,7 +59,8 @@ std::optional<Outcome> ExternalRecords::ReadUses(StreamState& stream, RecordRead
     if (arg.value > entry->bytes) return Outcome::kMalformed;
     const bool is_needed = Reads(arg.access) || entry->memory == nullptr;
     if (is_needed) TakeFirst(cause, entry->poison.by());
-    *next_use++ = {entry, UseOf(arg.access, is_needed)};
+    // Without an access, the function gets the address and leaves the contents alone.
+    if (Reads(arg.access) || Writes(arg.access)) *next_use++ = {entry, UseOf(arg.access, is_needed)};
   }
   noted.use_count = static_cast<uint32_t>(next_use - noted.uses.data());
   return std::nullopt;

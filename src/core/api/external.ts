@@ -1,16 +1,19 @@
 // `stream.external`: checks the arrays and submits the record that stops the stream until the function has ended.
 // Thread: owner.
+import { types } from 'node:util';
 import { Access, MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import { refuseApart } from '../base/apart.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
+import { CaptureSession } from '../graphs/capture-session.js';
 import { ArraySlot } from '../graphs/slots.js';
 import { ExternalCall, type Place, type RawStream } from '../operations/external-function.js';
 import { checkHoldTime } from '../operations/hold-function.js';
 import { checkHost, type MakeOperation } from '../operations/host-function.js';
 import type { Operation } from '../operations/operation.js';
+import { CapturedExternal } from './captured-external.js';
 import { PinnedArray } from './pinned.js';
 import { StridedArray } from './strided-array.js';
 
@@ -53,20 +56,43 @@ export function submitExternal(site: StreamContext, opts: ExternalOptions, fn: u
   checkHoldTime(timeoutMs, 'an external function');
   const { core, timeline } = site;
   const uses = usesOf(core, reads, writes);
-  if (timeline.recording === undefined) refuseApart(core, 'A function with pointers and handles');
+  refuseApart(core, 'A function with pointers and handles');
+  const places = (): Place[] =>
+    uses.map(({ name: argument, array: { storage, byteOffset } }) => {
+      return { name: argument, handle: storage.handle, offset: storage.base + byteOffset };
+    });
   const { encoder } = core;
-  const record = core.tracker.begin(site);
-  for (const { name: argument, array, isRead, isWrite } of uses) record.add(array.storage, ...array.byteRange, isWrite, isRead, argument);
-  const ticket = record.submit('external', label, () => {
-    uses.forEach((use, at) => encoder.memoryArg(at, accessOf(use), use.array.storage.handle, use.array.storage.base));
-    return encoder.external(timeline.slot, uses.length);
-  });
+  const submit = (encode: (count: number) => number): number => {
+    const record = core.tracker.begin(site);
+    for (const { name: argument, array, isRead, isWrite } of uses) record.add(array.storage, ...array.byteRange, isWrite, isRead, argument);
+    return record.submit('external', label, () => {
+      uses.forEach((use, at) => encoder.memoryArg(at, accessOf(use), use.array.storage.handle, use.array.storage.base));
+      return encode(uses.length);
+    });
+  };
+  const { callCaptures } = core.channel;
+  if (timeline.recording instanceof CaptureSession && callCaptures !== undefined) {
+    if (types.isAsyncFunction(fn)) {
+      const what = `a graph cannot contain the external function${label === undefined ? '' : ` ${label}`}, which is async: it contains only what the function has called when it returns`;
+      throw timeline.recording.refusal(timeline, 'unsupported-node', what);
+    }
+    const external = new CapturedExternal(site, callCaptures, fn as (raw: RawStream) => unknown, { label, signal, places: places() });
+    external.keep();
+    try {
+      const ticket = submit((count) => encoder.launch(timeline.slot, external.kernel, count, 1, 1, 1, 1, 1, 1, 0, 0, 0));
+      timeline.recording.addExternal(external);
+      return make(ticket, label);
+    } finally {
+      external.drop();
+    }
+  }
+  const ticket = submit((count) => encoder.external(timeline.slot, count));
   if (timeline.recording !== undefined) return make(ticket, label);
-  const places = uses.map(({ name: argument, array }): Place => {
-    const { storage, byteOffset } = array;
-    return { name: argument, handle: storage.handle, offset: storage.base + byteOffset };
+  const call = new ExternalCall(site, ticket, fn as (raw: RawStream) => unknown, {
+    ...(signal && { signal }),
+    timeoutMs,
+    places: places(),
   });
-  const call = new ExternalCall(site, ticket, fn as (raw: RawStream) => unknown, { ...(signal && { signal }), timeoutMs, places });
   return call.begin((at) => make(at, label));
 }
 

@@ -344,7 +344,12 @@ export abstract class Recorder extends CopyRecorder {
    * is poisoned, `fn` is not called and `done` rejects with UpstreamError. If `fn` throws or its promise rejects, `done` rejects with that error,
    * and the arrays of `writes` are poisoned. A promise stops the stream until it has settled, for at most `timeoutMs`: then `done` rejects
    * with WaitTimeoutError. As in a `hold`, a wait for this stream inside `fn` is a StateError. `fn` does not wait for host functions before
-   * it. Throws ArgumentError for bad options, StateError for a disposed array, CaptureError in a capture.
+   * it.
+   *
+   * In a capture on a GPU, `fn` is called once, after the capture, with a stream of the driver in `cuStreamBeginCapture`: what it calls there
+   * becomes a child graph, which each launch runs. It must call nothing that waits, and be synchronous. If it throws, or the driver ends the
+   * capture, launches reject with a CaptureError of reason 'external'. `timeoutMs` has no effect there. On a CPU device, a capture refuses the
+   * call with a CaptureError. Throws ArgumentError for bad options and for slots of a capture, StateError for a disposed array.
    * @example
    * stream.external({ reads: { a, b }, writes: { c }, label: 'gemm' }, ({ stream: handle, pointers }) => {
    *   cublasSetStream(cublas, handle);

@@ -112,9 +112,13 @@ export type CaptureReason =
   | 'unsupported-node'
   | 'empty'
   | 'endless'
-  | 'topology';
+  | 'topology'
+  | 'external';
 
-/** A call that is not possible during `capture`, or with operations that a capture recorded. Thrown by the call; the capture continues. */
+/**
+ * A call that is not possible during `capture`, or with operations that a capture recorded. Thrown by the call; the capture continues. With
+ * reason 'external', launches of the graph reject with it: what a function of `external` called could not be captured.
+ */
 export class CaptureError extends StateError {
   /** Which rule of captures the call broke. */
   readonly reason: CaptureReason;

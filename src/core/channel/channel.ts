@@ -52,6 +52,19 @@ export interface CommunicatorCalls {
   close(communicator: number): Promise<void>;
 }
 
+/** Captures of the calls of other code, for nodes of graphs. */
+export interface CallCaptures {
+  /**
+   * Calls `fn` with a driver's stream that lists what is called on it, and with the context, which is current meanwhile. If `fn` returns true,
+   * launches of the kernel handle are these calls. Throws the driver's failure. `fn` must not throw.
+   */
+  capture(handle: number, fn: (stream: bigint, context: bigint) => boolean): void;
+  /** Launches of the handle fail. */
+  fail(handle: number): void;
+  /** No record that is still to be issued names the handle. */
+  drop(handle: number): void;
+}
+
 export interface CommunicatorRequest {
   readonly ordinals: readonly number[];
   readonly ranks: readonly number[];
@@ -106,6 +119,8 @@ export interface Channel {
   hasTransformLibrary(): boolean;
   /** Undefined where there are none. */
   readonly communicators: CommunicatorCalls | undefined;
+  /** Undefined where calls cannot be captured. */
+  readonly callCaptures: CallCaptures | undefined;
   /** Undefined while the device is not lost. */
   loss(): DeviceLoss | undefined;
   stats(): ChannelStats;

@@ -1,3 +1,4 @@
+// More than 400 lines: what all else of a device shares.
 // What the streams and arrays of one device share: the channel, the handle tables, host memory, failures, and a periodic check that runs
 // only while work is unfinished. It is internal; Device and Stream are the public classes.
 // Thread: owner.
@@ -125,6 +126,7 @@ export class DeviceCore implements FreeingDevice {
       frees: this.#internal('frees'),
       copies: this.#internal('copies'),
       interprocess: this.#internal('interprocess'),
+      captures: this.#internal('captures'),
       adoptions: this.#internal('adoptions'),
       'other-threads': this.#internal('other-threads'),
     };

@@ -14,6 +14,8 @@ const MOST_STREAMS = {
   copies: 32,
   /** InterprocessEvent: host waits for events of other processes. */
   interprocess: 8,
+  /** CapturedExternal: waits for addresses. */
+  captures: 4,
   /** `adopt`: arrays of other threads that are not allocated yet. */
   adoptions: 4,
   /** waitForDevices: waits for streams of other threads, which all have to end anyway. */

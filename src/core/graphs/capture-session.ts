@@ -1,3 +1,4 @@
+// More than 400 lines: all of one class.
 // A capture in progress: takes the records of its streams and lists them as nodes, with the nodes that each must come after.
 //
 // While a capture runs, each of its streams writes to a Timeline of the capture instead of its own. `DeviceCore.submit` hands every record
@@ -15,7 +16,16 @@ import { Storage } from '../memory/storage.js';
 import { type CapturedAllocation, type RecordedEvent, type SlotUse, type StreamRecording, Timeline } from '../timeline/timeline.js';
 import { CapturedAllocations } from './captured-allocations.js';
 import { CapturedMemory } from './captured-memory.js';
-import { type CapturedNode, type CapturedStream, type Condition, copyNode, type SlotNeed, KINDS, REFUSED } from './captured-node.js';
+import {
+  type CapturedNode,
+  type CapturedStream,
+  type Condition,
+  copyNode,
+  type ExternalNode,
+  type SlotNeed,
+  KINDS,
+  REFUSED,
+} from './captured-node.js';
 import { KeptRecords } from './kept-records.js';
 import { fillIn } from './slot-entries.js';
 import { type ArraySlot, entriesOf, type ScalarSlot } from './slots.js';
@@ -67,6 +77,8 @@ export class CaptureSession implements StreamRecording {
   readonly hostFunctions: HostFunction[] = [];
   /** Events with timing: each launch of the graph records them. */
   readonly events: RecordedEvent[] = [];
+  /** Of its nodes, and of those of embedded graphs and bodies. */
+  readonly externals: Set<ExternalNode> = new Set();
   readonly #allocations: CapturedAllocations = new CapturedAllocations();
   /** Memory that the capture allocated. */
   readonly allocated: Storage[] = [];
@@ -175,6 +187,12 @@ export class CaptureSession implements StreamRecording {
     this.#last(timeline).barrierArg = arg;
   }
 
+  addExternal(external: ExternalNode): void {
+    if (this.externals.has(external)) return;
+    external.keep();
+    this.externals.add(external);
+  }
+
   addHost(host: HostFunction): void {
     this.hostFunctions.push(host);
   }
@@ -229,6 +247,7 @@ export class CaptureSession implements StreamRecording {
     }
     this.hostFunctions.push(...graph.hostFunctions);
     for (const event of graph.events) this.addEvent(event);
+    for (const external of graph.externals) this.addExternal(external);
     for (const memory of graph.readFirst) this.useWithoutContents(memory, true);
     for (const memory of graph.withoutContents) this.withoutContents.add(memory);
     const ticket = this.#put(stream, 'empty', this.#records.keep(nop), inOrder(leaves));
@@ -245,7 +264,8 @@ export class CaptureSession implements StreamRecording {
   ): number {
     const stream = this.#of(timeline);
     this.#bodies.push(...bodies);
-    for (const { withoutContents, readFirst } of bodies) {
+    for (const { withoutContents, readFirst, externals } of bodies) {
+      for (const external of externals) this.addExternal(external);
       for (const memory of readFirst) this.useWithoutContents(memory, true);
       for (const memory of withoutContents) this.withoutContents.add(memory);
     }
@@ -316,6 +336,14 @@ export class CaptureSession implements StreamRecording {
   abandon(): void {
     for (const storage of this.allocated) if (!storage.isDisposed) storage.freeBy(() => storage.free());
     this.release();
+    this.dropExternals((external) => external.drop());
+  }
+
+  /** Nothing of the capture names them any more, or from some point on. */
+  dropExternals(drop: (external: ExternalNode) => void): void {
+    for (const external of this.externals) drop(external);
+    this.externals.clear();
+    for (const body of this.#bodies) body.dropExternals(drop);
   }
 
   /** The capture failed, or its graph is gone: lets go of what it kept. */

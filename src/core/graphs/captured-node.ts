@@ -2,6 +2,7 @@
 import { type ConditionKind, Opcode } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { DeviceCore } from '../device/device-core.js';
+import type { GraphLaunch } from '../ordering/tracked-memory.js';
 import type { SlotUse, Timeline } from '../timeline/timeline.js';
 
 /** The stream that a node was captured on. */
@@ -26,6 +27,19 @@ export interface Condition {
   readonly offset: number;
   /** In a body, `after` counts its own nodes. */
   readonly bodies: readonly (readonly CapturedNode[])[];
+}
+
+/** A record that uses memory of a graph and may not have finished. */
+export type PendingUse = Pick<GraphLaunch, 'timeline' | 'ticket' | 'info'>;
+
+/** What other code submits for a node: a function that the capture does not call itself. */
+export interface ExternalNode {
+  /** Has the function called once. Returns the record that waits for the addresses of its arrays, until it is over. */
+  begin(): PendingUse | undefined;
+  /** A capture or graph has a node of it, until one call of `drop` or `dropAfter`. */
+  keep(): void;
+  drop(): void;
+  dropAfter(timeline: Timeline, ticket: number): void;
 }
 
 /** One record of the graph. */
@@ -68,7 +82,10 @@ export const KINDS: ReadonlyMap<number, CapturedNode['kind']> = new Map([
 /** What the other records are, in messages. */
 export const REFUSED: ReadonlyMap<number, string> = new Map([
   [Opcode.HOLD, 'a hold: hold the stream before or after a launch of the graph'],
-  [Opcode.EXTERNAL, 'an external function: call it before or after a launch of the graph'],
+  [
+    Opcode.EXTERNAL,
+    'an external function on this device, where the function does the work itself and there is no call to record: call it before or after a launch of the graph',
+  ],
   [Opcode.WAIT_EVENT, 'a wait for an event of another process'],
   [Opcode.ADOPT, 'the adoption of an array'],
   [Opcode.ALLOC_ARRAY, 'a new texture: create it before the capture'],

@@ -13,6 +13,7 @@ import type { Timeline } from '../timeline/timeline.js';
 import { BarrierSlots } from './barrier-slots.js';
 import { GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
+import type { PendingUse } from './captured-node.js';
 import { encodeDefinition } from './graph-definition.js';
 import { NamedNodes } from './graph-view.js';
 import type { ArraySlot, ScalarSlot } from './slots.js';
@@ -29,8 +30,6 @@ export interface TimedNodes {
   noteLaunch(timeline: Timeline, ticket: number): void;
   release(): void;
 }
-
-type Upload = Pick<GraphLaunch, 'timeline' | 'ticket' | 'info'>;
 
 export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly core: DeviceCore;
@@ -50,8 +49,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly timers: T | undefined;
   #state: 'open' | 'closed' = 'open';
   #isLaunched = false;
-  /** Uploads that may not have finished. Like launches, they use the memories of the graph. */
-  #uploads: Upload[] = [];
+  /** Uploads, and waits for addresses, that may not have finished. Like launches, they use the memories of the graph. */
+  #uploads: PendingUse[] = [];
 
   /** `core`: the device of the stream that the graph was captured on. */
   constructor(core: DeviceCore, label: string, session: CaptureSession, slots: readonly (ScalarSlot | ArraySlot)[], timers?: T) {
@@ -80,6 +79,10 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
       encodeDefinition(nodes, session.entryCount, (node) => this.#barrierSlots.of(node)),
     );
     for (const [storage, captured] of session.memories) this.#use(storage, captured.used());
+    for (const external of session.externals) {
+      const use = external.begin();
+      if (use !== undefined) this.uploaded(use);
+    }
   }
 
   /** The memories that it uses, and how. */
@@ -117,8 +120,8 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     return next;
   }
 
-  /** An upload was submitted. */
-  uploaded(upload: Upload): void {
+  /** An upload, or a wait for addresses, was submitted. */
+  uploaded(upload: PendingUse): void {
     this.#uploads = [...this.#uploads.filter(({ timeline, ticket }) => !timeline.hasReached(ticket)), upload];
   }
 
@@ -153,6 +156,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
       const ticket = core.submit(timeline, core.encoder.freeGraph(timeline.slot, handle));
       core.handles.graphs.giveBack(handle, timeline, ticket);
       this.#barrierSlots.giveBackAfter(timeline, ticket);
+      this.session.dropExternals((external) => external.dropAfter(timeline, ticket));
     });
     this.timers?.release();
     // The memories are freed after the uploads and the launches: they list the graph until then.

@@ -7,6 +7,7 @@ import { type CompileMessage, compileTrace, isTraced, tracePromise } from '../ba
 import { CompileError, DeviceLostError, InternalError, UnsupportedError } from '../base/errors.js';
 import type { Channel } from '../channel/channel.js';
 import { checkKernel, KernelPlan } from './kernel-plan.js';
+import type { KernelFacts } from '../timeline/failure-errors.js';
 import type { Kernel } from './kernel.js';
 import { ModulePlan } from './module-plan.js';
 import type { ModuleSource } from './module.js';
@@ -26,7 +27,7 @@ export class KernelRegistry {
   readonly #channel: Channel;
   readonly #handles: PlanHandles;
   readonly #plans: WeakMap<Kernel, KernelPlan> = new WeakMap();
-  readonly #byHandle: Map<number, KernelPlan> = new Map();
+  readonly #byHandle: Map<number, KernelFacts> = new Map();
   readonly #modules: WeakMap<ModuleSource, ModulePlan> = new WeakMap();
   readonly #givenUp: number[] = [];
   #lastModule = 0;
@@ -57,9 +58,23 @@ export class KernelRegistry {
     return plan;
   }
 
-  /** The plan with this handle. */
-  byHandle(handle: number): KernelPlan | undefined {
+  /** The plan with this handle, or what `takeFor` got. */
+  byHandle(handle: number): KernelFacts | undefined {
     return this.#byHandle.get(handle);
+  }
+
+  /** A handle for what is launched as a kernel and that no compiler builds. */
+  takeFor(facts: KernelFacts): number {
+    const handle = this.#handles.take();
+    this.#byHandle.set(handle, facts);
+    return handle;
+  }
+
+  /** No later launch will name a handle of `takeFor`. */
+  drop(handle: number): void {
+    this.#handles.giveUp(handle);
+    this.#givenUp.push(handle);
+    if (this.#givenUp.length > KEPT) this.#byHandle.delete(this.#givenUp.shift()!);
   }
 
   #make(kernel: Kernel): KernelPlan {
@@ -87,9 +102,7 @@ export class KernelRegistry {
   #giveUp(kernel: Kernel, plan: KernelPlan): void {
     plan.isGivenUp = true;
     this.#plans.delete(kernel);
-    this.#handles.giveUp(plan.handle);
-    this.#givenUp.push(plan.handle);
-    if (this.#givenUp.length > KEPT) this.#byHandle.delete(this.#givenUp.shift()!);
+    this.drop(plan.handle);
   }
 }
 

@@ -1,6 +1,7 @@
 // Functions that submit foreign work in stream order. The channel parks the stream, as for a hold, and says when everything before has
 // been given to the driver; on a device that runs on the host, when it has finished. A function that fails is a failure of the record.
 // Thread: owner.
+import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { HoldCall } from './hold-function.js';
@@ -30,13 +31,19 @@ export interface Place {
   readonly offset: number;
 }
 
+/** A function whose record has the ticket. */
+export interface ReadyCall {
+  readonly ticket: number;
+  run(): void;
+}
+
 /** The calls of one stream that were not made yet, in the order of their tickets. */
 class PendingCalls {
-  readonly #calls: ExternalCall[] = [];
+  readonly #calls: ReadyCall[] = [];
   readonly #wakes: Set<() => void>;
   readonly #look: () => void;
 
-  constructor({ core, timeline }: StreamContext) {
+  constructor(core: DeviceCore, timeline: Timeline) {
     this.#wakes = core.progress.onWake;
     this.#look = () => {
       // Records before it failed without a call.
@@ -46,11 +53,11 @@ class PendingCalls {
     };
   }
 
-  add(call: ExternalCall): void {
+  add(call: ReadyCall): void {
     if (this.#calls.push(call) === 1) this.#wakes.add(this.#look);
   }
 
-  remove(call: ExternalCall): void {
+  remove(call: ReadyCall): void {
     const at = this.#calls.indexOf(call);
     if (at < 0) return;
     this.#calls.splice(at, 1);
@@ -60,10 +67,20 @@ class PendingCalls {
 
 const pending: WeakMap<Timeline, PendingCalls> = new WeakMap();
 
-function pendingOf(site: StreamContext): PendingCalls {
-  let calls = pending.get(site.timeline);
-  if (calls === undefined) pending.set(site.timeline, (calls = new PendingCalls(site)));
+export function pendingCalls(core: DeviceCore, timeline: Timeline): PendingCalls {
+  let calls = pending.get(timeline);
+  if (calls === undefined) pending.set(timeline, (calls = new PendingCalls(core, timeline)));
   return calls;
+}
+
+/** The addresses of arrays, by their names. */
+export function addressesOf({ channel }: DeviceCore, places: readonly Place[]): Readonly<Record<string, bigint>> {
+  return Object.fromEntries(
+    places.map(({ name, handle, offset }) => {
+      const base = channel.memoryAddress(handle);
+      return [name, base === undefined ? 0n : base + BigInt(offset)];
+    }),
+  );
 }
 
 /** A call of a function with addresses. Its record has the ticket. */
@@ -84,17 +101,17 @@ export class ExternalCall extends HoldCall {
   }
 
   override begin(make: (ticket: number) => Operation): Operation {
-    pendingOf(this.site).add(this);
+    pendingCalls(this.site.core, this.site.timeline).add(this);
     return super.begin(make);
   }
 
   override run(): void {
-    pendingOf(this.site).remove(this);
+    pendingCalls(this.site.core, this.site.timeline).remove(this);
     super.run();
   }
 
   override settle(error?: Error): void {
-    pendingOf(this.site).remove(this);
+    pendingCalls(this.site.core, this.site.timeline).remove(this);
     super.settle(error);
   }
 
@@ -110,11 +127,7 @@ export class ExternalCall extends HoldCall {
   protected override invoke(signal: AbortSignal): unknown {
     const { core, timeline } = this.site;
     const { channel } = core;
-    const addressOf = ({ name, handle, offset }: Place): [string, bigint] => {
-      const base = channel.memoryAddress(handle);
-      return [name, base === undefined ? 0n : base + BigInt(offset)];
-    };
-    const pointers = Object.fromEntries(this.#places.map(addressOf));
+    const pointers = addressesOf(core, this.#places);
     const stream = channel.streamHandle(timeline.slot) ?? 0n;
     const context = channel.enterContext();
     try {

@@ -71,10 +71,18 @@ bool Stream::BeginCapture() {
   return !std::exchange(is_capturing_, true);
 }
 
-std::vector<std::function<void()>> Stream::EndCapture() {
+std::optional<std::vector<std::function<void()>>> Stream::EndCapture() {
   const std::lock_guard lock(mutex_);
   is_capturing_ = false;
-  return std::exchange(captured_, {});
+  std::vector<std::function<void()>> captured = std::exchange(captured_, {});
+  if (std::exchange(is_capture_broken_, false)) return std::nullopt;
+  return captured;
+}
+
+bool Stream::BreakCapture() {
+  const std::lock_guard lock(mutex_);
+  is_capture_broken_ |= is_capturing_;
+  return is_capturing_;
 }
 
 bool Stream::Captures(const std::function<void()>& work) {

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -68,8 +69,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool IsIdle();
   /// What is pushed from now on is kept instead. False if it already is.
   bool BeginCapture();
-  /// What was pushed since then.
-  std::vector<std::function<void()>> EndCapture();
+  /// What was pushed since then; nothing if a call broke the capture.
+  std::optional<std::vector<std::function<void()>>> EndCapture();
+  /// A call that no capture can contain. False if there is none.
+  bool BreakCapture();
   /// Whether the work belongs to a capture, which keeps it.
   bool Captures(const std::function<void()>& work);
 
@@ -85,6 +88,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::deque<std::function<void()>> queue_;
   std::vector<std::function<void()>> captured_;
   bool is_capturing_ = false;
+  bool is_capture_broken_ = false;
   bool is_busy_ = false;
   bool is_ending_ = false;
 };

@@ -299,6 +299,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
   MR_ENTER("cuStreamSynchronize", Name(stream));
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
+  if (queue->BreakCapture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   queue->PushPoint()->Await();
   ShrinkPool(*device);
   return static_cast<CUresult>(device->lost.load());

@@ -296,6 +296,13 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode handle
   return CUDA_SUCCESS;
 }
 
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  MR_ENTER("cuGraphGetNodes");
+  if (nodes != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *count = FromHandle(graph)->nodes.size();
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   MR_ENTER("cuStreamBeginCapture", Name(stream));
   MR_CURRENT(device);
@@ -308,10 +315,12 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   MR_ENTER("cuStreamEndCapture", Name(stream));
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
+  std::optional<std::vector<std::function<void()>>> captured = queue->EndCapture();
+  if (!captured) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   auto made = std::make_unique<FakeGraph>();
   *graph = reinterpret_cast<CUgraph>(made.get());
   CUgraphNode last = nullptr;
-  for (std::function<void()>& work : queue->EndCapture()) {
+  for (std::function<void()>& work : *captured) {
     FakeNode node;
     node.run = [work = std::move(work)](bool) { work(); };
     const CUgraphNode before = last;

@@ -127,6 +127,10 @@ const RIGHT = {
   readyExternal: [channel, stream],
   enterContext: [channel],
   leaveContext: [channel],
+  // The CPU device captures no calls.
+  captureCalls: [channel, handle(HandleKind.KERNEL), () => true],
+  failCaptured: [channel, handle(HandleKind.KERNEL)],
+  dropCaptured: [channel, handle(HandleKind.KERNEL)],
   adjustExternalMemory: [0, true],
   streamHandle: [channel, stream],
   memoryAddress: [channel, 1 << 22],

@@ -55,6 +55,7 @@ export class FakeChannel implements Channel {
   readonly maxPending = 100;
   readonly isApart = false;
   readonly communicators = undefined;
+  readonly callCaptures = undefined;
   readonly encoder: Encoder = new Encoder();
   readonly timeline: SharedArrayBuffer = new SharedArrayBuffer(SLOTS * TimelineSlot.BYTE_SIZE);
   readonly arena = growableSharedBuffer(0, 64 * MIB);
