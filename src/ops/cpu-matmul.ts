@@ -16,6 +16,8 @@ const LEAST_BLOCKS = 32;
 const DEPTH = 1024;
 /** Operands that fewer tiles use are read where they are. */
 const LEAST_USES = 8;
+/** Products of fewer columns for each row are not turned. */
+const LEAST_TURNED = 4;
 /** Steps that a block copies. */
 const COPIED = 256;
 /** Products of fewer multiplications are made by the kernel of all devices, and those of fewer rows by sums of vectors. */
@@ -61,12 +63,29 @@ export function isForCpu({ a, b, rows, columns, inner, batches }: Product): bool
   return most <= MOST_ELEMENTS && (columns >= width / 2 || rows >= TILE_ROWS * GROUP);
 }
 
+/**
+ * Whether the transposed product, of the operands in turn, takes less time: few rows by many columns that each lie in one line, as in `queries @ points.T`.
+ * As rows of the left operand they are read where they are, and the result, which is turned back, is smaller than their copy in tiles. Each sum has the same order.
+ */
+function isSoonerTurned({ a, b, rows, columns, inner, batches }: Product): boolean {
+  const width = widthOf(a.array);
+  const isFew = Math.ceil(rows / width) < LEAST_USES && columns >= LEAST_TURNED * rows && inner >= 2 * rows;
+  return isFew && b.strides[0] === 1 && b.strides[1] !== 1 && isForCpu({ a: b, b: a, rows: columns, columns: rows, inner, batches });
+}
+
 const widthOf = ({ dtype }: DeviceArray): number => TILE_BYTES / (dtype === 'f64' ? 8 : 4);
 
 /** Submits the product. `result` is contiguous and shares no memory with the operands. */
 export function multiplyOnCpu(product: Product, result: DeviceArray, target: Target): void {
   const { a, b, rows, columns, inner, batches } = product;
   const width = widthOf(a.array);
+  if (isSoonerTurned(product)) {
+    using turned = target.temporary([batches, columns, rows], result.dtype);
+    const from = (matrix: Matrix): Matrix => ({ ...matrix, strides: [matrix.strides[1], matrix.strides[0]] });
+    multiplyOnCpu({ a: from(b), b: from(a), rows: columns, columns: rows, inner, batches }, turned, target);
+    target.recorder.copy(result.reshape([batches, rows, columns]), turned.transpose([0, 2, 1]));
+    return;
+  }
   const [rowTiles, columnTiles] = [Math.ceil(rows / TILE_ROWS), Math.ceil(columns / width)];
   const readsLeft = columnTiles < LEAST_USES && a.strides[1] === 1;
   const readsRight = rowTiles <= GROUP && b.strides[1] === 1 && columns >= width;
