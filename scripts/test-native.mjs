@@ -1,6 +1,6 @@
 // Builds and runs the native tests, which need neither a GPU nor a CUDA toolkit. They are built in the addon's build folder and
-// link the addon's objects. `--sanitize=address|thread|undefined` uses a separate build, with debug information and without Node;
-// `--benches` builds the programs of bench/native and nothing else; `--build-only` stops after the build. Writes
+// link the addon's objects. `--sanitize=address|thread|undefined|fuzzer` uses a separate build, with debug information and without Node;
+// of `fuzzer`, only what scripts/fuzz.mjs runs. `--benches` builds the programs of bench/native and nothing else; `--build-only` stops after the build. Writes
 // build/reports/native.xml.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,9 +22,9 @@ if (sanitizer === '') {
   const options = ['-DCMAKE_BUILD_TYPE=RelWithDebInfo', `-DMILLRACE_SANITIZE=${sanitizer}`];
   run('cmake', ['-S', root, '-B', folder, ...generator, ...options, ...forTests]);
 }
-const isForBenches = process.argv.includes('--benches');
-run('cmake', ['--build', folder, '--parallel', parallel, ...(isForBenches ? ['--target', 'millrace_benches'] : [])]);
-if (!isForBenches && !process.argv.includes('--build-only')) {
+const part = process.argv.includes('--benches') ? 'millrace_benches' : sanitizer === 'fuzzer' ? 'fuzz_records' : '';
+run('cmake', ['--build', folder, '--parallel', parallel, ...(part === '' ? [] : ['--target', part])]);
+if (part === '' && !process.argv.includes('--build-only')) {
   const reporting = ['--output-on-failure', '--test-output-size-passed', '65536', '--output-junit', report];
   run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', '120', '--parallel', '2', ...reporting]);
 }

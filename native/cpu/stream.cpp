@@ -25,6 +25,9 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+// clang before 17 does not make it.
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
 
 // Other threads and JavaScript read these words.
 std::atomic_ref<uint64_t> Word(uint64_t& word) {

@@ -221,16 +221,16 @@ Status DeviceControl::OpenMemory(uint32_t memory, const IpcHandle& ipc, uint64_t
 // ── Kernels, modules and their variables ───────────────────────────────────────────────────────────────────────────
 
 Result<hal::KernelLimits> DeviceControl::InstallKernel(uint32_t handle, const KernelInstall& install) {
-  const auto& [request, is_checked, module] = install;
   auto kernel = device_.With([&](hal::Device& device) {
-    if (!module) return device.LoadKernel(request);
-    const auto loaded = tables_.modules.find(*module);
+    const hal::KernelRequest& request = install.request;
+    if (!install.module) return device.LoadKernel(request);
+    const auto loaded = tables_.modules.find(*install.module);
     if (loaded == tables_.modules.end()) return Result<std::shared_ptr<hal::Kernel>>(NoModule());
     return loaded->second->FindKernel(request.entry, request.is_bounded, request.is_launching);
   });
   if (!kernel.ok()) return kernel.status();
   const hal::KernelLimits limits = kernel.value()->limits();
-  BindKernel(handle, std::move(kernel).value(), is_checked);
+  BindKernel(handle, std::move(kernel).value(), install.is_checked);
   return limits;
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/in_flight.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace millrace {
@@ -27,10 +26,16 @@ void InFlightQueue::Clear() {
 }
 
 InFlight* InFlightQueue::Find(hal::Ticket ticket) {
-  const auto indices = std::views::iota(size_t{0}, count_);
-  const auto found = std::ranges::lower_bound(indices, ticket, {}, [&](size_t n) { return At(n).ticket; });
-  if (found == indices.end() || At(*found).ticket != ticket) return nullptr;
-  return &At(*found);
+  size_t first = 0;
+  for (size_t end = count_; first < end;) {
+    const size_t middle = first + (end - first) / 2;
+    if (At(middle).ticket < ticket) {
+      first = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return first < count_ && At(first).ticket == ticket ? &At(first) : nullptr;
 }
 
 }  // namespace millrace

@@ -52,6 +52,13 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     120_000,
   );
 
+  run('mixed operations of eight streams compute what a model says', async () => {
+    const devices = spec === 'cpu' ? ['cpu:0', 'cpu:1'] : [spec, spec];
+    const ending = await runProgram('endurance', [...devices, '60000', '1'], { env: { MILLRACE_CPU_DEVICES: '2' } });
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(JSON.parse(linesOf(ending).at(-1)!)).toMatchObject({ operations: expect.toSatisfy((count: number) => count >= 60_000) });
+  });
+
   run('an idle open device uses no processor time', async () => {
     const ending = await runProgram('idle', [spec, '1500']);
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });

@@ -317,7 +317,7 @@ Outcome CopyRecords::CopyBatch(StreamState& stream, Ticket ticket, RecordReader&
         {copy.dst.address, copy.src.address, copy.bytes, {.dst = copy.dst.Lease(), .src = copy.src.Lease()}});
   }
   // Nothing may be overwritten, in the notes of what is poisoned, before all reads were checked.
-  std::ranges::stable_partition(memory, [](const MemoryUse& use) { return IsUsed(use.use, Use::kRead); });
+  std::stable_partition(memory.begin(), memory.end(), [](const MemoryUse& use) { return IsUsed(use.use, Use::kRead); });
   const Outputs outputs{.memory = memory, .host = host};
   if (const auto failed = ends_.FailUnready(stream, ticket, cause, outputs)) return *failed;
   if (device_.needs_locked_memory() && !is_locked) {

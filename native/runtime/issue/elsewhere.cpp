@@ -23,8 +23,7 @@ void Elsewhere::Open(RecordReader entries, uint32_t count) {
   }
   // In the order of the ids, so that two channels that lock each other cannot deadlock.
   std::ranges::sort(devices);
-  const auto repeated = std::ranges::unique(devices);
-  devices.erase(repeated.begin(), repeated.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   for (const uint32_t device : devices) {
     Home& home = homes_.emplace_back(Home{.id = device});
     home.channel = device == device_.id() ? channel_.shared_from_this() : Registry::Instance().Find(device);

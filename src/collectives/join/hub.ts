@@ -4,7 +4,7 @@
 // Thread: owner.
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { performance, setTimeout } from '../../core/base/timers.js';
-import { every, isProof, lateText, Link, type Message, nonce, proof } from './link.js';
+import { areLengths, every, isCounts, isProof, lateText, Link, type Message, nonce, proof } from './link.js';
 
 /** How many times within the time-out a silent rank is asked. */
 const PINGS = 4;
@@ -24,6 +24,25 @@ export interface HubOptions {
   readonly makeId: () => Uint8Array | undefined;
 }
 
+/** What a rank says first. */
+interface Hello extends Message {
+  readonly rank: number;
+  readonly size: number;
+  readonly generation: number;
+  readonly nonce: string;
+  readonly proof: string;
+  readonly port: number;
+  readonly kind: string;
+}
+/** What a rank gives in one collective; the bytes follow it. */
+interface PartMessage extends Message {
+  readonly key: string;
+  readonly ranks: readonly number[];
+  readonly facts: string;
+  readonly lengths: readonly number[];
+  readonly isForAll: boolean;
+  readonly failure?: string;
+}
 interface Pending {
   readonly ranks: readonly number[];
   readonly sinceMs: number;
@@ -108,20 +127,19 @@ export class Hub {
     const own = nonce();
     link.send({ type: 'challenge', nonce: own, generation: this.#opts.generation });
     link.listener = (message) => {
-      const { rank, size, nonce: theirs, proof: given, generation } = message as unknown as Record<string, number & string>;
       const { secret } = this.#opts;
-      if (message.type !== 'hello' || !isProof(given, secret, 'rank', own, theirs!, rank!, size!)) {
-        link.send({ type: 'refused', why: 'the secret differs' });
-        return link.close();
-      }
-      const why = this.#refusal(rank!, size!, generation!);
-      if (why !== undefined) {
+      const refuse = (why: string): void => {
         link.send({ type: 'refused', why });
-        return link.close();
-      }
+        link.close();
+      };
+      if (!isHello(message)) return refuse('the first message is not that of a rank');
+      const { rank, size, nonce: theirs, proof: given, generation } = message;
+      if (!isProof(given, secret, 'rank', own, theirs, rank, size)) return refuse('the secret differs');
+      const why = this.#refusal(rank, size, generation);
+      if (why !== undefined) return refuse(why);
       link.trust();
-      link.send({ type: 'accepted', proof: proof(secret, 'store', theirs!, own) });
-      this.#enter(rank!, link, message);
+      link.send({ type: 'accepted', proof: proof(secret, 'store', theirs, own) });
+      this.#enter(rank, link, message);
     };
   }
 
@@ -140,9 +158,9 @@ export class Hub {
     return this.#members.has(rank) ? `rank ${rank} has joined already` : undefined;
   }
 
-  #enter(rank: number, link: Link, { port, kind }: Message): void {
+  #enter(rank: number, link: Link, { port, kind }: Hello): void {
     this.#members.set(rank, link);
-    this.#places.set(rank, { host: link.address, port: Number(port), kind: String(kind) });
+    this.#places.set(rank, { host: link.address, port, kind });
     link.onEnd = (why) => this.#left(rank, why);
     if (this.#members.size === this.#opts.expected.length) this.#begin();
   }
@@ -182,9 +200,12 @@ export class Hub {
   }
 
   #take(rank: number, message: Message, bytes: Uint8Array): void {
-    const { key, ranks, facts, lengths, isForAll, failure } = message as unknown as Part & { key: string; ranks: readonly number[] };
+    if (!isPart(message, rank, this.#links.length, bytes.byteLength)) return this.#gone(rank, 'it sent a malformed message');
+    const { key, ranks, facts, lengths, isForAll, failure } = message;
     let pending = this.#pending.get(key);
     if (pending === undefined) this.#pending.set(key, (pending = { ranks, sinceMs: performance.now(), parts: new Map() }));
+    // The key of a collective names its ranks.
+    if (`${ranks}` !== `${pending.ranks}`) return this.#gone(rank, 'it sent a malformed message');
     pending.parts.set(rank, { facts, lengths, isForAll, bytes, failure });
     if (pending.parts.size < pending.ranks.length) return;
     this.#pending.delete(key);
@@ -236,6 +257,22 @@ export class Hub {
     for (const link of this.#links) link.send({ type: 'over', ranks, reason, why });
     this.close();
   }
+}
+
+function isHello(message: Message): message is Hello {
+  const { type, rank, size, generation, port } = message;
+  const texts = [message['nonce'], message['proof'], message['kind']];
+  return type === 'hello' && [rank, size, generation, port].every(Number.isSafeInteger) && texts.every((text) => typeof text === 'string');
+}
+
+/** Of this rank of so many, with so many bytes behind it. */
+function isPart(message: Message, rank: number, size: number, bytes: number): message is PartMessage {
+  const { key, ranks, facts, lengths, isForAll, failure } = message;
+  if (typeof key !== 'string' || typeof facts !== 'string' || typeof isForAll !== 'boolean') return false;
+  if (failure !== undefined && typeof failure !== 'string') return false;
+  const areRanks = isCounts(ranks) && ranks.includes(rank) && ranks.every((each) => each < size) && new Set(ranks).size === ranks.length;
+  if (!areRanks || !areLengths(lengths, bytes)) return false;
+  return failure !== undefined || lengths.length === (isForAll ? 1 : ranks.length);
 }
 
 function pieceOf({ lengths, isForAll, bytes }: Part, place: number): Uint8Array {

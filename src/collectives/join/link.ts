@@ -139,6 +139,14 @@ function parsed(bytes: Buffer): Message | undefined {
   }
 }
 
+/** Whether it is a list of whole numbers from 0. */
+export const isCounts = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) && value.every((each) => Number.isSafeInteger(each) && each >= 0);
+
+/** Whether they are the lengths of the pieces of so many bytes. */
+export const areLengths = (value: unknown, bytes: number): value is readonly number[] =>
+  isCounts(value) && value.reduce((sum, length) => sum + length, 0) === bytes;
+
 export const nonce = (): string => randomBytes(16).toString('hex');
 
 /** What only a side that knows the secret can say of these words. */
@@ -147,8 +155,9 @@ export function proof(secret: string, ...words: readonly (string | number)[]): s
 }
 
 export function isProof(given: unknown, secret: string, ...words: readonly (string | number)[]): boolean {
-  const right = Buffer.from(proof(secret, ...words));
-  return typeof given === 'string' && given.length === right.length && timingSafeEqual(Buffer.from(given), right);
+  if (typeof given !== 'string') return false;
+  const [left, right] = [given, proof(secret, ...words)].map((text) => Buffer.from(text)) as [Buffer, Buffer];
+  return left.length === right.length && timingSafeEqual(left, right);
 }
 
 /** Why a rank of GPUs ended the communicator: which ranks did not come is not known. */

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { clearTimeout, performance, setTimeout } from '../../core/base/timers.js';
 import { CollectiveError, type CollectiveReason } from '../../core/base/errors.js';
 import { Door, Hub } from './hub.js';
-import { every, isProof, lateText, Link, type Message, nonce, proof } from './link.js';
+import { areLengths, every, isCounts, isProof, lateText, Link, type Message, nonce, proof } from './link.js';
 
 const RETRY_MS = 50;
 /** How many times within the time-out the store is asked whether it is there. */
@@ -35,6 +35,14 @@ interface Ready {
 interface Waiting {
   readonly resolve: (pieces: readonly Uint8Array[]) => void;
   readonly reject: (error: Error) => void;
+}
+
+/** Of one collective, or of the communicator. */
+interface End extends Message {
+  readonly type: 'over' | 'refuse';
+  readonly reason: CollectiveReason;
+  readonly ranks: readonly number[];
+  readonly why: string;
 }
 
 /** What a rank gives in one exchange. */
@@ -171,21 +179,21 @@ export class Member {
   }
 
   #hear(message: Message, bytes: Uint8Array): void {
-    if (message.type === 'over') {
-      const { reason, ranks, why } = message as unknown as { reason: CollectiveReason; ranks: readonly number[]; why: string };
-      return this.#over(reason, ranks, why);
-    }
-    const key = String(message['key']);
-    const waiting = this.#waiting.get(key);
-    if (waiting === undefined) return;
-    this.#waiting.delete(key);
-    if (message.type === 'parts') {
+    const { type, key, lengths } = message;
+    if (type === 'parts' && areLengths(lengths, bytes.byteLength)) {
       let start = 0;
-      waiting.resolve((message['lengths'] as readonly number[]).map((length) => bytes.subarray(start, (start += length))));
-    } else {
-      const { reason, ranks, why } = message as unknown as { reason: CollectiveReason; ranks: readonly number[]; why: string };
-      waiting.reject(new CollectiveError(`The collective did not take place: ${why}.`, reason, { ranks }));
-    }
+      this.#take(key)?.resolve(lengths.map((length) => bytes.subarray(start, (start += length))));
+    } else if (isEnd(message)) {
+      const { reason, ranks, why } = message;
+      if (type === 'over') return this.#over(reason, ranks, why);
+      this.#take(key)?.reject(new CollectiveError(`The collective did not take place: ${why}.`, reason, { ranks }));
+    } else if (type !== 'pong') this.#over('lost', [], 'the store sent a malformed message');
+  }
+
+  #take(key: unknown): Waiting | undefined {
+    const waiting = this.#waiting.get(key as string);
+    this.#waiting.delete(key as string);
+    return waiting;
   }
 
   #over(reason: CollectiveReason, ranks: readonly number[], why: string): void {
@@ -198,6 +206,11 @@ export class Member {
     this.#waiting.clear();
     this.onOver?.(error);
   }
+}
+
+function isEnd(message: Message): message is End {
+  const { type, reason, ranks, why } = message;
+  return (type === 'over' || type === 'refuse') && typeof reason === 'string' && typeof why === 'string' && isCounts(ranks);
 }
 
 const isLocal = (host: string): boolean => /^(?:::ffff:)?127\.|^::1$/.test(host);
@@ -259,8 +272,9 @@ function greet(
     };
     link.onEnd = (why) => fail(new Error(why));
     link.listener = (message) => {
-      if (message.type === 'challenge') {
-        theirs = String(message['nonce']);
+      const { nonce: challenge, why } = message;
+      if (message.type === 'challenge' && typeof challenge === 'string') {
+        theirs = challenge;
         link.send({
           type: 'hello',
           rank,
@@ -280,8 +294,8 @@ function greet(
         link.unref();
         resolve({ link, ready: message as unknown as Ready });
       } else {
-        const { why = 'it does not know the secret' } = message as unknown as { why?: string };
-        fail(new CollectiveError(`The store at ${host}:${port} refused rank ${rank}: ${why}.`, 'failed', { ranks: [rank] }));
+        const reason = typeof why === 'string' ? why : 'it does not know the secret';
+        fail(new CollectiveError(`The store at ${host}:${port} refused rank ${rank}: ${reason}.`, 'failed', { ranks: [rank] }));
       }
     };
   });

@@ -18,7 +18,15 @@ export interface Mapped {
 }
 
 /** A map, or a section of a map that is made of several. */
-type MapPart = Pick<SourceMapPayload, 'sources' | 'sourcesContent' | 'sourceRoot'>;
+type MapPart = Pick<SourceMapPayload, 'sources' | 'sourcesContent' | 'sourceRoot' | 'mappings' | 'names'>;
+type Payload = SourceMapPayload & { readonly sections?: readonly { readonly map: MapPart }[] };
+
+const partsOf = (payload: Payload): readonly MapPart[] => payload.sections?.map(({ map }) => map) ?? [payload];
+
+/** Node reads as many entries as `length` says, also of what is no list: a damaged map would take minutes. */
+function isPart({ sources, names, mappings }: MapPart): boolean {
+  return Array.isArray(sources) && Array.isArray(names ?? []) && typeof mappings === 'string';
+}
 
 /** Looks up a point; undefined when the map has no mapping on that line. */
 export type FindOriginal = (point: ScriptPoint) => Mapped | undefined;
@@ -27,7 +35,8 @@ export type FindOriginal = (point: ScriptPoint) => Mapped | undefined;
 export function openSourceMap(script: FunctionScript): FindOriginal | undefined {
   try {
     const base = baseOf(script);
-    const payload = JSON.parse(textOf(script.mapUrl, base)) as SourceMapPayload & { sections?: { map: MapPart }[] };
+    const payload = JSON.parse(textOf(script.mapUrl, base)) as Payload;
+    if (!partsOf(payload).every(isPart)) return undefined;
     const map = new SourceMap(payload);
     return (point) => {
       try {
@@ -42,17 +51,11 @@ export function openSourceMap(script: FunctionScript): FindOriginal | undefined 
   }
 }
 
-function original(
-  map: SourceMap,
-  payload: MapPart & { sections?: { map: MapPart }[] },
-  base: Base,
-  point: ScriptPoint,
-): Mapped | undefined {
+function original(map: SourceMap, payload: Payload, base: Base, point: ScriptPoint): Mapped | undefined {
   const entry = map.findEntry(point.line, point.column);
   if (!('originalSource' in entry) || entry.generatedLine !== point.line || !entry.originalSource) return undefined;
   const { originalSource: name, originalLine: line, originalColumn: column, generatedColumn: scriptColumn } = entry;
-  const parts: readonly MapPart[] = payload.sections?.map((section) => section.map) ?? [payload];
-  const part = parts.find(({ sources }) => sources.includes(name)) ?? payload;
+  const part = partsOf(payload).find(({ sources }) => sources.includes(name)) ?? payload;
   const path = pathOf(part.sourceRoot ? `${part.sourceRoot.replace(/\/$/, '')}/${name}` : name, base.url);
   const content = part.sourcesContent?.[part.sources.indexOf(name)] ?? (path === undefined ? undefined : onDisk(path));
   return { file: path ?? name, line, column, scriptColumn, text: content?.split(LINE_END)[line] };
