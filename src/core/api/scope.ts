@@ -36,6 +36,7 @@ export interface ScopeOptions {
 export class Scope extends ArrayFactory implements Disposable, AsyncDisposable {
   /** The name in messages. */
   readonly label: string;
+  /** The device that opened it, and that `run` makes the default one. */
   readonly device: Device;
   readonly #made: MadeArrays;
 
