@@ -68,7 +68,10 @@ function tidy(text, kind, name) {
   const short = text
     .replace(/^# .*\n+/, '')
     .replaceAll(/^#{3,6} (?:Inherited from|Overrides|Implementation of)\n\n.+\n*/gm, '')
-    .replaceAll(/^#{3,6} Get Signature\n\n/gm, '')
+    // The parts of a getter are a level deeper, below a heading that says no more than the one above it.
+    .replaceAll(/^#### Get Signature\n[\s\S]*?(?=^#{2,3} |$(?![\s\S]))/gm, (getter) =>
+      getter.replace(/.*\n+/, '').replaceAll(/^##### /gm, '#### '),
+    )
     .replaceAll(/^\*\*\*\n+/gm, '')
     .replaceAll(/^### \\\[hasInstance\\\]\(\)\n[\s\S]*?(?=^#{2,3} |$(?![\s\S]))/gm, '')
     // A heading whose parts are gone.

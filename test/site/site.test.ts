@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { launchChromium, noChromium } from '../support/chromium.js';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const SITE = path.join(ROOT, 'build/site/html');
@@ -16,7 +17,7 @@ beforeAll(() => {
   expect({ status, said: stdout + stderr }).toMatchObject({ status: 0 });
 }, 180_000);
 
-test('every link of every page leads to a page, a file or a heading', () => {
+test('every link of every page leads to a page, a file or a heading, and no heading skips a level', () => {
   const { status, stdout } = node('site/check.mjs');
   expect({ status, stdout }).toMatchObject({ status: 0 });
 });
@@ -41,6 +42,33 @@ test('the reference has every name that the entry points export', () => {
   for (const name of ['openDevice', 'DeviceArray', 'StreamHazardError', 'overlap', 'OpenOptions'])
     expect(pages[0]).toContain(`\`${name}\``);
   for (const page of pages) expect(page.match(/^\| \[`\w+`\]\(.+\) \| \S.* \|$/gm)?.length).toBeGreaterThan(2);
+});
+
+test.skipIf(noChromium)('text has a contrast of 4.5 on light and dark pages, and no script fails', { timeout: 60_000 }, async () => {
+  const browser = await launchChromium();
+  try {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const page = await (await browser.newContext({ colorScheme })).newPage();
+      const failed: string[] = [];
+      page.on('pageerror', (error) => failed.push(error.message));
+      await page.route('**/*', async (route) => {
+        const file = new URL(route.request().url()).pathname.slice('/millrace/'.length);
+        await route.fulfill({ path: path.join(SITE, file) });
+      });
+      for (const name of ['index.html', 'start.html', 'errors/K205.html']) {
+        await page.goto(`http://site.test/millrace/${name}`);
+        await page.addScriptTag({ path: path.join(ROOT, 'node_modules/axe-core/axe.min.js') });
+        const rules = ['color-contrast', 'image-alt', 'link-name', 'page-has-heading-one'];
+        const found = await page.evaluate(`axe.run({ runOnly: ${JSON.stringify(rules)} }).then(({ violations, passes }) =>
+          ({ violations: violations.map(({ id, nodes }) => [id, nodes[0].html]), passed: passes.length }))`);
+        expect({ colorScheme, name, found }).toEqual({ colorScheme, name, found: { violations: [], passed: expect.any(Number) } });
+        expect((found as { readonly passed: number }).passed).toBeGreaterThan(2);
+      }
+      expect(failed).toEqual([]);
+    }
+  } finally {
+    await browser.close();
+  }
 });
 
 test('llms.txt names the pages, and each is there', () => {
