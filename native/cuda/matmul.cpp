@@ -18,7 +18,7 @@ using hal::PlanType;
 /// As the library itself takes on recent GPUs; more made no product faster.
 constexpr uint64_t kWorkspaceBytes = 32 << 20;
 /// What the widest loads of its kernels need. Arrays begin at multiples of 256 bytes, views where their elements do.
-constexpr uint64_t kAlignment = 16;
+constexpr uint64_t kOperandAlignment = 16;
 /// An address for calls that are captured and do not run.
 void* const kNoMemory = reinterpret_cast<void*>(uintptr_t{1} << 20);
 
@@ -72,7 +72,7 @@ class Matmul final : public LibraryKernel {
     void* result;
     [[nodiscard]] bool AreAligned() const {
       const auto bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b);
-      return (bits | reinterpret_cast<uintptr_t>(result)) % kAlignment == 0;
+      return (bits | reinterpret_cast<uintptr_t>(result)) % kOperandAlignment == 0;
     }
   };
   [[nodiscard]] Operands OperandsOf(std::span<void* const> params) const;
@@ -160,7 +160,7 @@ Status Matmul::Choose(uint64_t workspace_bytes, bool is_aligned, CublasLtHeurist
                                        BytesOf(plan_.result)};
   for (size_t operand = 0; operand < own.size(); ++operand) {
     MR_TRY(set(kPreferAlignment + static_cast<int>(operand),
-               is_aligned ? static_cast<uint32_t>(kAlignment) : own[operand]));
+               is_aligned ? static_cast<uint32_t>(kOperandAlignment) : own[operand]));
   }
   int count = 0;
   MR_TRY(CublasLtFailure(table.cublasLtMatmulAlgoGetHeuristic(library_->handle(), operation_.get(), b_.get(), a_.get(),

@@ -15,14 +15,14 @@ using hal::TransformForm;
 using hal::TransformPlan;
 
 /// Parts of the workspace begin at multiples of it.
-constexpr uint64_t kAlignment = 256;
+constexpr uint64_t kWorkspaceAlignment = 256;
 /// Addresses for calls that are captured and do not run.
 std::byte* const kNoOperand = reinterpret_cast<std::byte*>(uintptr_t{1} << 20);
 std::byte* const kNoResult = reinterpret_cast<std::byte*>(uintptr_t{2} << 20);
 std::byte* const kNoWorkspace = reinterpret_cast<std::byte*>(uintptr_t{3} << 20);
 
 constexpr uint64_t Aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
 }
 
 /// The library reads and writes at multiples of a complex number, and its transforms to real numbers overwrite what
