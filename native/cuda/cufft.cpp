@@ -12,16 +12,16 @@ namespace millrace::cuda {
 
 namespace {
 
-constexpr const char* kVariable = "MILLRACE_CUFFT";
-constexpr const char* kStem = "cufft";
+constexpr const char* kCufftVariable = "MILLRACE_CUFFT";
+constexpr const char* kCufftStem = "cufft";
 /// cuFFT 12 came with CUDA 13, and cuFFT 11 with CUDA 12.
-constexpr int kNewest = 12;
+constexpr int kNewestCufft = 12;
 constexpr int CudaMajorOf(int major) {
   return major + 1;
 }
 
 /// From 11303: 11.3.3.
-std::string VersionText(int version) {
+std::string CufftVersionText(int version) {
   return std::to_string(version / 1000) + '.' + std::to_string(version / 100 % 10) + '.' +
          std::to_string(version % 100);
 }
@@ -43,8 +43,9 @@ std::optional<CufftLibrary> TryOpenCufft(const std::string& path) {
     dlclose(library);
     return std::nullopt;
   }
-  opened.info = {
-      .name = "cuFFT", .version = VersionText(version), .path = PathOf(reinterpret_cast<void*>(get_version), path)};
+  opened.info = {.name = "cuFFT",
+                 .version = CufftVersionText(version),
+                 .path = PathOf(reinterpret_cast<void*>(get_version), path)};
   return opened;
 }
 
@@ -61,13 +62,13 @@ bool MaySuit(const std::string& path) {
 
 const CufftLibrary* OpenCufft() {
   static const std::optional<CufftLibrary> library =
-      FirstThatOpens(LibraryCandidates(kVariable, kStem, kNewest), TryOpenCufft);
+      FirstThatOpens(LibraryCandidates(kCufftVariable, kCufftStem, kNewestCufft), TryOpenCufft);
   return library ? &*library : nullptr;
 }
 
 bool HasCufft() {
   static const bool has = [] {
-    const std::vector<std::string> paths = LibraryCandidates(kVariable, kStem, kNewest);
+    const std::vector<std::string> paths = LibraryCandidates(kCufftVariable, kCufftStem, kNewestCufft);
     return std::any_of(paths.begin(), paths.end(),
                        [](const std::string& path) { return MaySuit(path) && LoaderFinds(path); });
   }();
