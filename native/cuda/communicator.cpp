@@ -179,7 +179,7 @@ void Communicator::Close() {
   while (fault() == Fault::kNone) {
     {
       const std::lock_guard lock(flights_mutex_);
-      Retire();
+      Retire(false);
       if (flights_.empty()) break;
     }
     if (std::chrono::steady_clock::now() > latest) {
@@ -248,7 +248,7 @@ void Communicator::Fail(Fault why) {
   if (!fault_.compare_exchange_strong(none, why, std::memory_order_acq_rel)) return;
   {
     const std::lock_guard lock(flights_mutex_);
-    Retire();
+    Retire(true);
     // Before the abort: it ends the launches, and their tickets must not complete without the report.
     // The slots of an owner that has left may be gone, and what ended on a lost device is not known.
     for (const Flight& flight : flights_)
@@ -271,10 +271,14 @@ bool Communicator::HasEnded(const Flight& flight) {
   return scope.code() == CUDA_SUCCESS && Cuda().cuEventQuery(flight.event) == CUDA_SUCCESS;
 }
 
-void Communicator::Retire() {
-  // Not in their order: launches on streams of different devices need not wait for each other.
+void Communicator::Retire(bool all) {
+  std::vector<const Rank*> busy;
   std::erase_if(flights_, [&](const Flight& flight) {
-    if (!HasEnded(flight)) return false;
+    if (!all && std::ranges::find(busy, flight.home) != busy.end()) return false;
+    if (!HasEnded(flight)) {
+      busy.push_back(flight.home);
+      return false;
+    }
     free_.emplace_back(flight.home, flight.event);
     return true;
   });

@@ -109,7 +109,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void Fail(CommunicatorFault why);
   // Flights. Their mutex is held.
   [[nodiscard]] static bool HasEnded(const Flight& flight);
-  void Retire();
+  /// Forgets those that have ended. Unless it asks `all`, those of a device that are behind one that has not are not
+  /// asked: of one thread they end in their order, and a long queue of them would be asked at each call.
+  void Retire(bool all);
   void Report(const Flight& flight, CommunicatorFault why) const;
   void Leave(bool aborts);
   /// No longer to be found.

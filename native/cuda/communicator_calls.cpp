@@ -101,7 +101,7 @@ Status Communicator::Call(const CollectivePlan& plan, const Context& home, uint6
       Report(next, why);
       return {};
     }
-    Retire();
+    Retire(false);
     flights_.push_back(next);
   }
   CUevent event = nullptr;
