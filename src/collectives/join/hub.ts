@@ -205,7 +205,7 @@ export class Hub {
     let pending = this.#pending.get(key);
     if (pending === undefined) this.#pending.set(key, (pending = { ranks, sinceMs: performance.now(), parts: new Map() }));
     // The key of a collective names its ranks.
-    if (`${ranks}` !== `${pending.ranks}`) return this.#gone(rank, 'it sent a malformed message');
+    if (ranks.join() !== pending.ranks.join()) return this.#gone(rank, 'it sent a malformed message');
     pending.parts.set(rank, { facts, lengths, isForAll, bytes, failure });
     if (pending.parts.size < pending.ranks.length) return;
     this.#pending.delete(key);
