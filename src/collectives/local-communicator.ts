@@ -6,7 +6,9 @@
 import { refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { Device } from '../core/api/device.js';
+import type { Stream } from '../core/api/stream.js';
 import type { DType } from '../core/elements/dtype.js';
+import { checkShape } from '../core/elements/shape.js';
 import type { Operation } from '../core/operations/operation.js';
 import { collective, order } from './collective.js';
 import { closedError } from './errors.js';
@@ -174,7 +176,10 @@ export class LocalCommunicator implements Communicator {
     const made = results.into === undefined && into !== undefined ? into : [];
     const submit: Filling = () => {
       order(streams);
-      const parts = receivers.map((stream) => stream.empty(result, dtype));
+      // Those that are copied are no scope's.
+      const make = (stream: Stream): DeviceArray<D> =>
+        into === undefined ? stream.empty(result, dtype) : stream.allocate(checkShape(result), dtype);
+      const parts = receivers.map((stream) => make(stream));
       const filled = fill(parts);
       order(streams);
       if (into === undefined) {

@@ -15,6 +15,7 @@ import { badArgument } from '../core/base/arguments.js';
 import type { CollectiveReason } from '../core/base/errors.js';
 import type { CommunicatorCalls } from '../core/channel/channel.js';
 import type { DType } from '../core/elements/dtype.js';
+import { checkShape } from '../core/elements/shape.js';
 import type { Kernel } from '../core/kernels/kernel.js';
 import type { Operation } from '../core/operations/operation.js';
 import { MAX_LAUNCH_ARGS } from '../protocol/protocol.gen.js';
@@ -167,7 +168,7 @@ export class NcclCalls {
     const { dtype, result, root, streams, into } = call.results;
     const { kind, op = 'sum', count, getting, mayBeSame } = call.parts;
     const dense = (rank: number): DeviceArray<D> => {
-      const made = streams[rank]!.empty(result, dtype);
+      const made = streams[rank]!.allocate(checkShape(result), dtype);
       temporary.push(made);
       return made;
     };
@@ -213,7 +214,7 @@ export class NcclCalls {
 
   #contiguous(array: DeviceArray, stream: Stream, temporary: DeviceArray[]): DeviceArray {
     if (array.isContiguous) return array;
-    const made = stream.empty(array.shape, array.dtype);
+    const made = stream.allocate(array.shape, array.dtype);
     temporary.push(made);
     // Its failure is that of the result, which is told there.
     stream.copy(made, array).done.catch(() => undefined);

@@ -9,19 +9,19 @@ import type { Reduction } from './types.js';
 
 const FOLDS = { sum: add, prod: multiply, min: minimum, max: maximum, mean: add } as const;
 
-/** The reduction of the arrays, which may be on other devices, in a new array of the stream's device. f16 and bf16 are rounded once. */
+/** The reduction of the arrays, which may be on other devices, in a new array of the stream's device, which no scope has. f16 and bf16 are rounded once. */
 export function reduced<D extends DType>(stream: Stream, arrays: readonly DeviceArray<D>[], op: Reduction): DeviceArray<D> {
   const [{ shape, dtype }] = arrays as [DeviceArray<D>];
   const wide: DType = is16BitFloat(dtype) ? 'f32' : dtype;
   // Copies on the stream's device, of the type that is added in.
   const nearby = (array: DeviceArray): DeviceArray => {
-    const near: DeviceArray = stream.empty(shape, dtype);
+    const near: DeviceArray = stream.allocate(shape, dtype);
     const copied = stream.copy(near, array);
     // Its failure is that of the result, which is told there. In a capture it has no end of its own.
     if (stream.timeline.recording === undefined) copied.done.catch(() => undefined);
     if (wide === dtype) return near;
     using narrow = near;
-    return astype(narrow, wide, { stream });
+    return astype(narrow, wide, { stream, out: stream.allocate(shape, wide) });
   };
   const sum = nearby(arrays[0]!);
   for (const array of arrays.slice(1)) {
@@ -31,5 +31,5 @@ export function reduced<D extends DType>(stream: Stream, arrays: readonly Device
   if (op === 'mean') divide(sum, arrays.length, { stream, out: sum });
   if (wide === dtype) return sum as DeviceArray<D>;
   using all = sum;
-  return astype(all, dtype, { stream });
+  return astype(all, dtype, { stream, out: stream.allocate(shape, dtype) });
 }

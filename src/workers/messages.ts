@@ -21,7 +21,7 @@ export interface OpenRequest {
   readonly schedule: number;
   /** Of a CPU device that chooses its order at random; 2^32: none. */
   readonly seed: number;
-  /** Of a CPU device that run its kernels; 0: as many as the machine has. */
+  /** Threads of a CPU device that run its kernels; 0: as many as the machine has. */
   readonly threads: number;
   /** The folder of kernels that were built ahead of time. */
   readonly images: string | undefined;

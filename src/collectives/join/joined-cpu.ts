@@ -9,6 +9,7 @@ import type { Device } from '../../core/api/device.js';
 import { onLeave } from '../../core/api/open-devices.js';
 import type { Stream } from '../../core/api/stream.js';
 import { DTYPES } from '../../core/elements/dtype.js';
+import { checkShape } from '../../core/elements/shape.js';
 import type { Operation } from '../../core/operations/operation.js';
 import { MAX_LAUNCH_ARGS } from '../../protocol/protocol.gen.js';
 import { reduced } from '../reduction.js';
@@ -27,6 +28,7 @@ interface Exchange {
   readonly giving: Omit<Giving, 'pieces'>;
   readonly reading: Promise<ArrayBufferView> | undefined;
   readonly sources: readonly number[];
+  /** What came; no scope has it, for it is written after the call. */
   readonly parts: DeviceArray | undefined;
 }
 
@@ -58,12 +60,19 @@ export class JoinedCpu extends Joined {
     }
     const [{ kind, stream, named }] = joints as [Joint];
     const others = new Set(joints.map((joint) => joint.stream).filter((other) => other !== stream));
-    const exchanges = joints.map((joint) => this.#begin(joint));
-    for (const other of others) stream.waitStream(other);
-    const writes = Object.fromEntries(exchanges.flatMap(({ parts }, at) => (parts === undefined ? [] : [[`parts${at}`, parts]])));
-    const exchanged = stream.external({ writes, label: named.label ?? kind, timeoutMs: SLACK * this.#timeoutMs }, () =>
-      this.#exchange(exchanges).finally(() => this.#ended()),
-    );
+    const exchanges: Exchange[] = [];
+    let exchanged: Operation;
+    try {
+      for (const joint of joints) exchanges.push(this.#begin(joint));
+      for (const other of others) stream.waitStream(other);
+      const writes = Object.fromEntries(exchanges.flatMap(({ parts }, at) => (parts === undefined ? [] : [[`parts${at}`, parts]])));
+      exchanged = stream.external({ writes, label: named.label ?? kind, timeoutMs: SLACK * this.#timeoutMs }, () =>
+        this.#exchange(exchanges).finally(() => this.#ended()),
+      );
+    } catch (error) {
+      for (const { parts } of exchanges) parts?.[Symbol.dispose]();
+      throw error;
+    }
     this.#pending++;
     for (const other of others) other.waitStream(stream);
     return exchanges.map((exchange) => this.#result(exchange, exchanged));
@@ -105,7 +114,7 @@ export class JoinedCpu extends Joined {
     const { dtype, from, block, result, stream } = joint;
     const giving = this.#giving(joint);
     const sources = result === undefined ? [] : this.#sources(joint);
-    const parts = sources.length === 0 ? undefined : stream.empty([sources.length, ...block], dtype);
+    const parts = sources.length === 0 ? undefined : stream.allocate(checkShape([sources.length, ...block]), dtype);
     const reading = from?.read();
     // The external function tells of it.
     reading?.catch(() => undefined);

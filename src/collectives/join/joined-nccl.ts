@@ -8,6 +8,7 @@ import type { Device } from '../../core/api/device.js';
 import type { Stream } from '../../core/api/stream.js';
 import type { CommunicatorCalls } from '../../core/channel/channel.js';
 import type { DType } from '../../core/elements/dtype.js';
+import { checkShape } from '../../core/elements/shape.js';
 import type { Operation } from '../../core/operations/operation.js';
 import { type NcclCall, NcclCalls } from '../nccl-calls.js';
 import { type Kind, UNREDUCED } from '../nccl-plans.js';
@@ -86,7 +87,8 @@ export class JoinedNccl extends Joined {
 
   /** An all-reduce of one element. */
   #barrier(joint: Joint): readonly Ended[] {
-    using one = joint.stream.zeros(1, 'u8');
+    using one = joint.stream.allocate(checkShape(1), 'u8');
+    joint.stream.fill(one, 0);
     const [{ operations }] = this.submit([{ ...joint, kind: 'allReduce', dtype: 'u8', from: one, block: [1], result: [1], into: one }]) as [
       Ended,
     ];

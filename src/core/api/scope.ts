@@ -95,7 +95,7 @@ export class Scope extends ArrayFactory implements Disposable, AsyncDisposable {
   }
 
   /**
-   * Removes arrays from the scope: an array, a view (with what it is a view of), or a list or plain object with some. They belong to the
+   * Removes arrays from the scope: an array, a view (with what it is a view of), or a list or plain object with some, whose getters are not called. They belong to the
    * scope or `tidy` that encloses this one, else to the caller, who disposes them. Returns its argument: `tf.keep`. Throws ArgumentError for
    * an array that is not of this scope, StateError after the end.
    * @example const best = scope.keep(argmax(scores, { stream: scope }));
@@ -157,7 +157,7 @@ function labelOf(label: unknown): string | undefined {
   throw badArgument('label', label, `The label of a scope (${show(label)}) is not a string.`);
 }
 
-/** The arrays in a value: itself, or those in lists and plain objects. */
+/** The arrays in a value: itself, or those in lists and plain objects. Getters are not called: that of a promise would leave its rejection to nobody. */
 export function arraysIn(value: unknown): readonly MadeArray[] {
   const found: MadeArray[] = [];
   const seen: Set<unknown> = new Set([value]);
@@ -173,7 +173,9 @@ function membersOf(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   if (typeof value !== 'object' || value === null) return [];
   const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null ? Object.values(value) : [];
+  if (prototype !== Object.prototype && prototype !== null) return [];
+  const properties = Object.values(Object.getOwnPropertyDescriptors(value));
+  return properties.filter(({ enumerable }) => enumerable).map((property): unknown => property.value);
 }
 
 describeAs(

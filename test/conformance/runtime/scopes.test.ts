@@ -161,7 +161,10 @@ defineChapter((target) => {
           inner = scope.keep(device.full(2, 5));
           mine = device.ones(4);
           await device.synchronize();
-          return { list: [mine.view([1, 3])], n: 1 };
+          const late = (): never => {
+            throw new Error('a getter was called');
+          };
+          return Object.defineProperty({ list: [mine.view([1, 3])], n: 1 }, 'late', { get: late, enumerable: true });
         });
         expect([mine!.isDisposed, inner!.isDisposed]).toEqual([false, false]);
         expect(tidy(() => multiply(inner!, 2)).isDisposed).toBe(false);

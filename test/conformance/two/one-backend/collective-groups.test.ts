@@ -2,6 +2,7 @@
 import { describe, expect } from 'vitest';
 import { type DeviceArray, type DType, f32 } from 'millrace';
 import { type Communicator, openCommunicator } from 'millrace/collectives';
+import { tidy } from 'millrace/ops';
 import { defineChapter } from '../../../support/chapter.js';
 import { hold } from '../../../support/latch.js';
 import { chapterDevices, rulesOf } from '../../../support/rule.js';
@@ -69,6 +70,10 @@ defineChapter((target) => {
       await Promise.all([ofAll.done, none.done]);
       expect((await read(x)).map((values) => values[3])).toEqual([3, 3]);
       expect(g.group(() => 'nothing')).toBe('nothing');
+      const got = x[1]!.clone();
+      const inTidy = g.group(() => tidy(() => [g.send(x[0]!, got), g.allReduce(x, { streams })]));
+      await Promise.all(inTidy.map(({ done }) => done));
+      expect((await read([got, ...inTidy[1]!.arrays])).map((values) => values[0])).toEqual([3, 6, 6]);
       await held[Symbol.asyncDispose]();
       await Promise.all(streams.map((stream) => stream.close()));
     });

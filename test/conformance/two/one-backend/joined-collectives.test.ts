@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { BoundsError, CollectiveError, f32, inout, kernel, type DeviceArray, type DType } from 'millrace';
 import { joinCommunicator, type JoinedCommunicator } from 'millrace/collectives';
+import { tidy } from 'millrace/ops';
 import { defineChapter } from '../../../support/chapter.js';
 import { hold } from '../../../support/latch.js';
 import { chapterDevices, rulesOf } from '../../../support/rule.js';
@@ -122,6 +123,29 @@ defineChapter((target) => {
           [7, 8],
         ],
       ]);
+    });
+
+    rule('S1331', 'a call goes on behind the end of a scope or a tidy, which own its result', async () => {
+      const x = both(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        'f32',
+      );
+      const outers = ranks.map(({ device }) => device.scope());
+      const returned = ranks.map((rank, at) =>
+        outers[at]!.run(() => [rank.device.scope(() => rank.allReduce(x[at]!)), tidy(() => rank.reduceScatter(x[at]!))] as const),
+      );
+      const ended = ranks.map((rank, at) => tidy(() => rank.group(() => rank.allGather(x[at]!)).done));
+      await Promise.all([...returned.flat().map(({ done }) => done), ...ended]);
+      expect(await read(returned.map(([{ array }]) => array))).toEqual([
+        [4, 6],
+        [4, 6],
+      ]);
+      expect(await read(returned.map(([, { array }]) => array))).toEqual([4, 6]);
+      for (const outer of outers) outer[Symbol.dispose]();
+      expect(returned.flat().map(({ array }) => array.isDisposed)).toEqual([true, true, true, true]);
     });
 
     rule('S1335', 'ranks that receive before they send, in groups', async () => {
@@ -286,7 +310,8 @@ defineChapter((target) => {
       const group = await join();
       const x = both([[1], [2]], 'f32');
       expect(await rejectionOf(chapter.other.stream.launch(outside, 1, { x: x[1]! }).done)).toBeInstanceOf(BoundsError);
-      const calls = group.map((rank, at) => rank.allReduce(x[at]!));
+      // A rejection that a scope asked for would be nobody's.
+      const calls = group.map((rank, at) => rank.device.scope(() => rank.allReduce(x[at]!)));
       const errors = await Promise.all(calls.map(({ done }) => rejectionOf(done)));
       expect(errors[0]).toMatchObject({ name: 'CollectiveError', reason: isOnCpu ? 'failed' : 'aborted' });
       expect(errors[1]).toMatchObject({ cause: expect.any(BoundsError) as unknown });
