@@ -15,7 +15,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { bin, onPath, parallel, removeForeignBuild, removeStale, root, run, runQuietly } from './tools.mjs';
 
 const APT = 'apt-get install -y cmake g++ make';
@@ -82,7 +82,9 @@ if (!flags.has('--native-only')) {
   const tsc = bin('typescript/bin/tsc');
   const built = join(root, 'dist/built-from');
   const sources = librarySources();
-  const isBuilt = existsSync(built) && readFileSync(built, 'utf8') === sources;
+  // The sources, and the files that were made of them.
+  const [builtFrom, ...written] = existsSync(built) ? readFileSync(built, 'utf8').split('\n') : [];
+  const isBuilt = builtFrom === sources && written.every((file) => existsSync(join(root, 'dist', file)));
   if (!isBuilt) {
     console.log('Compiling and bundling the TypeScript.');
     rmSync(built, { force: true });
@@ -95,7 +97,8 @@ if (!flags.has('--native-only')) {
   if (!isBuilt) {
     const { bundle } = await import('./bundle.mjs');
     await bundle();
-    writeFileSync(built, sources);
+    const files = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    writeFileSync(built, [sources, ...files.map((entry) => relative(join(root, 'dist'), join(entry.parentPath, entry.name)))].join('\n'));
   }
   for (const folder of ['examples', 'bench'].filter((name) => flags.has(`--with-${name}`))) {
     run(process.execPath, [tsc, '-p', folder]);

@@ -79,8 +79,8 @@ export const COMPILE_EXAMPLES = {
   ],
   K303: [body(X, 'return x[i] * 2;'), body(X, 'x[i] = x[i] * 2;')],
   K401: [
-    body(X, 'if (x[i] > 0) syncthreads();\n  x[i] = 1;').replace('{ i }', '{ i, syncthreads }'),
-    body(X, 'syncthreads();\n  if (x[i] > 0) x[i] = 1;').replace('{ i }', '{ i, syncthreads }'),
+    body(X, 'if (x[i] > 0) {\n    syncthreads();\n    x[i] = 1;\n  }').replace('{ i }', '{ i, syncthreads }'),
+    body(X, 'const isPositive = x[i] > 0;\n  syncthreads();\n  if (isPositive) x[i] = 1;').replace('{ i }', '{ i, syncthreads }'),
   ],
   K402: [
     body(X, 'if (i > 0) { const tile = shared(f32, 64); tile[0] = x[i]; }').replace('{ i }', '{ i, shared }'),

@@ -88,7 +88,7 @@ export const inPlainJavaScript: Engine = async (batches, least) => {
     const trips = new Uint32Array(ZONES);
     const sums = new Float64Array(ZONES);
     for (let at = 0; at < zone.length; at++) {
-      if (km[at]! < leastKm) continue;
+      if (!(km[at]! >= leastKm)) continue;
       trips[zone[at]!]!++;
       sums[zone[at]!]! += cents[at]!;
     }

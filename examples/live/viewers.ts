@@ -6,6 +6,8 @@ const MOST_UNSHOWN = 2;
 
 /** A WebSocket. */
 interface Socket {
+  /** What was sent and is still in this process. */
+  readonly bufferedAmount: number;
   send(bytes: Uint8Array): void;
 }
 
@@ -21,8 +23,11 @@ export class Viewer {
   }
 
   offer(frame: Frame): void {
-    if (this.#unshown < MOST_UNSHOWN) this.#send(frame);
-    else {
+    if (this.#isReady()) {
+      if (this.#waiting !== undefined) this.skipped++;
+      this.#waiting = undefined;
+      this.#send(frame);
+    } else {
       if (this.#waiting !== undefined) this.skipped++;
       this.#waiting = frame;
     }
@@ -33,9 +38,15 @@ export class Viewer {
     if (this.#unshown === 0) return false;
     this.#unshown--;
     const frame = this.#waiting;
+    if (frame === undefined || !this.#isReady()) return true;
     this.#waiting = undefined;
-    if (frame !== undefined) this.#send(frame);
+    this.#send(frame);
     return true;
+  }
+
+  /** A viewer may say that it has shown what it has not read: then nothing more is sent. */
+  #isReady(): boolean {
+    return this.#unshown < MOST_UNSHOWN && this.#socket.bufferedAmount === 0;
   }
 
   #send(frame: Frame): void {

@@ -1,4 +1,4 @@
-// Compiles CUDA C++ to a cubin: with NVRTC in this process if it can be loaded, else with nvcc.
+// The two compilers of CUDA C++ to cubins: NVRTC in this process, and nvcc where it is not there. `Builder` chooses.
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build-spec.js';

@@ -53,7 +53,7 @@ async function readVector(request: IncomingMessage, width: number): Promise<Floa
   }
   try {
     const { vector } = JSON.parse(text) as { readonly vector?: unknown };
-    const isVector = Array.isArray(vector) && vector.length === width && vector.every((one) => typeof one === 'number');
+    const isVector = Array.isArray(vector) && vector.length === width && vector.every((one) => typeof one === 'number' && Number.isFinite(Math.fround(one)));
     return isVector ? Float32Array.from(vector as number[]) : undefined;
   } catch {
     return undefined;
