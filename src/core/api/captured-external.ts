@@ -1,14 +1,16 @@
-// A function of `stream.external` in a capture. The device's memory has addresses only when its records have been issued, so an internal
-// stream waits for them; then the function is called, once, with a stream of the driver that lists the calls. The list is bound to the
-// handle of a kernel, for which launches of the graph wait as for a build.
+// A function of `stream.external` in a capture. The device's memory has addresses only when its records have been issued. Where one is
+// missing, an internal stream waits for it; then the function is called, once, with a stream of the driver that lists the calls. The list
+// is bound to the handle of a kernel, for which launches of the graph wait as for a build.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import { driverErrorIn } from '../base/driver-errors.js';
 import { CaptureError } from '../base/errors.js';
 import { isPromiseLike } from '../base/promise-like.js';
+import { queueMicrotask } from '../base/timers.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import type { ExternalNode, PendingUse } from '../graphs/captured-node.js';
+import type { Storage } from '../memory/storage.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
 import type { Timeline } from '../timeline/timeline.js';
 import { addressesOf, pendingCalls, type Place, type RawStream, type ReadyCall } from '../operations/external-function.js';
@@ -36,22 +38,36 @@ export class CapturedExternal implements ExternalNode, ReadyCall {
   #state: 'new' | 'waiting' | 'over' = 'new';
   #use: PendingUse | undefined = undefined;
   #holders = 0;
+  /** The holders that need the call. */
+  #needs = 0;
+  /** Those of `places`, until the call is prepared. */
+  #storages: readonly Storage[];
+  #succeed: () => void = () => undefined;
   #fail: (error: Error) => void = () => undefined;
 
   constructor(
     { core, timeline }: StreamContext,
     captures: CallCaptures,
     fn: (raw: RawStream) => unknown,
-    opts: { readonly label: string | undefined; readonly signal: AbortSignal | undefined; readonly places: readonly Place[] },
+    opts: {
+      readonly label: string | undefined;
+      readonly signal: AbortSignal | undefined;
+      readonly places: readonly Place[];
+      readonly storages: readonly Storage[];
+    },
   ) {
     this.#core = core;
     this.#captures = captures;
     this.#fn = fn;
     this.#signal = opts.signal;
     this.#places = opts.places;
+    this.#storages = opts.storages;
     this.#stream = timeline.label;
     this.#what = `The external function${opts.label === undefined ? '' : ` ${opts.label}`} of stream ${timeline.label} of device ${core.name}`;
-    const built = new Promise<never>((_, reject) => (this.#fail = reject));
+    const built = new Promise<void>((resolve, reject) => {
+      this.#succeed = resolve;
+      this.#fail = reject;
+    });
     // Launches of graphs report it.
     built.catch(() => undefined);
     const facts: KernelFacts = {
@@ -61,7 +77,7 @@ export class CapturedExternal implements ExternalNode, ReadyCall {
       arrays: [],
       assertions: [],
       built,
-      locate: () => built,
+      locate: () => built.then(() => ({ lines: [undefined, undefined], reason: undefined, variable: undefined })),
     };
     this.kernel = core.kernelRegistry.takeFor(facts);
   }
@@ -74,14 +90,25 @@ export class CapturedExternal implements ExternalNode, ReadyCall {
 
   keep(): void {
     this.#holders++;
+    this.#needs++;
   }
 
-  /** The last record of a graph that names it has this ticket. */
-  dropAfter(timeline: Timeline, ticket: number): void {
-    this.#core.progress.keep(timeline, { ticket, keepsAlive: false, settle: () => this.drop(), lose: () => undefined });
+  dropAfter(timeline: Timeline, ticket: number, isUsed: boolean): void {
+    // The memory may get its addresses before the stream is there.
+    if (!isUsed) this.#needs--;
+    const settle = (): void => {
+      if (isUsed) this.#needs--;
+      this.#unhold();
+    };
+    this.#core.progress.keep(timeline, { ticket, keepsAlive: false, settle, lose: () => undefined });
   }
 
   drop(): void {
+    this.#needs--;
+    this.#unhold();
+  }
+
+  #unhold(): void {
     if (--this.#holders === 0 && this.#state !== 'waiting') this.#release();
   }
 
@@ -89,16 +116,31 @@ export class CapturedExternal implements ExternalNode, ReadyCall {
   run(): void {
     const timeline = this.#leave();
     if (timeline === undefined) return;
-    if (this.#holders > 0) this.#context.runInAsyncScope(() => this.#capture());
+    this.#call();
     if (this.#core.lostError?.reason !== 'worker-exit') this.#core.channel.releaseHold(timeline.slot, this.ticket);
+  }
+
+  #call(): void {
+    this.#state = 'over';
+    if (this.#needs > 0) this.#context.runInAsyncScope(() => this.#capture());
     if (this.#holders === 0) this.#release();
   }
 
   #submit(): void {
     const core = this.#core;
     this.#state = 'waiting';
+    const late = this.#storages.find(({ handle }) => core.channel.memoryAddress(handle) === undefined);
+    const allocating = late && core.live.allocatingStream(late);
+    this.#storages = [];
+    if (late === undefined) {
+      // Not in the call of `capture`, as where a stream waits.
+      queueMicrotask(() => this.#call());
+      return;
+    }
     try {
-      const timeline = core.internalStreams.captures.take();
+      // Functions whose arrays one stream allocates wait together, so none of them waits behind those of another stream.
+      const { captures } = core.internalStreams;
+      const timeline = allocating === undefined ? captures.take() : captures.takeFor(allocating, !core.tracker.areClocksKept);
       const record = core.tracker.begin({ core, timeline, ordering: 'tracked' });
       record.order('external', undefined);
       for (const [at, { handle }] of this.#places.entries()) core.encoder.memoryArg(at, 0, handle, 0);
@@ -107,7 +149,9 @@ export class CapturedExternal implements ExternalNode, ReadyCall {
       pendingCalls(core, timeline).add(this);
       // It has not been called where memory could not be allocated, or the device is gone.
       const over = (error?: unknown): void => {
-        if (this.#leave() !== undefined) this.#refuse(asError(error ?? new Error('its arrays have no memory')));
+        if (this.#leave() === undefined) return;
+        this.#refuse(asError(error ?? new Error('its arrays have no memory')));
+        if (this.#holders === 0) this.#release();
       };
       core.waits.until(timeline, this.ticket).then(() => over(), over);
     } catch (error) {
@@ -146,7 +190,8 @@ export class CapturedExternal implements ExternalNode, ReadyCall {
     };
     try {
       this.#captures.capture(this.kernel, call);
-      if (!isDone) this.#refuse(asError(thrown));
+      if (isDone) this.#succeed();
+      else this.#refuse(asError(thrown));
     } catch (error) {
       this.#refuse(asError(thrown ?? error), error as { readonly driverStatus?: number });
     }

@@ -76,7 +76,12 @@ export function submitExternal(site: StreamContext, opts: ExternalOptions, fn: u
       const what = `a graph cannot contain the external function${label === undefined ? '' : ` ${label}`}, which is async: it contains only what the function has called when it returns`;
       throw timeline.recording.refusal(timeline, 'unsupported-node', what);
     }
-    const external = new CapturedExternal(site, callCaptures, fn as (raw: RawStream) => unknown, { label, signal, places: places() });
+    const external = new CapturedExternal(site, callCaptures, fn as (raw: RawStream) => unknown, {
+      label,
+      signal,
+      places: places(),
+      storages: uses.map(({ array }) => array.storage),
+    });
     external.keep();
     try {
       const ticket = submit((count) => encoder.launch(timeline.slot, external.kernel, count, 1, 1, 1, 1, 1, 1, 0, 0, 0));

@@ -85,6 +85,11 @@ export class LiveMemory {
     if (place >= 0) this.delete(this.#arrays[place] as LiveArray);
   }
 
+  /** The stream that allocates the memory; undefined where it is not the array's alone. */
+  allocatingStream(array: LiveArray): Timeline | undefined {
+    return this.#timelines[array.livePlace];
+  }
+
   delete(array: LiveArray): void {
     const place = array.livePlace;
     if (place < 0) return;

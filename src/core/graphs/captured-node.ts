@@ -39,7 +39,8 @@ export interface ExternalNode {
   /** A capture or graph has a node of it, until one call of `drop` or `dropAfter`. */
   keep(): void;
   drop(): void;
-  dropAfter(timeline: Timeline, ticket: number): void;
+  /** As `drop` when the stream has reached the ticket. The holder needs no call from now on unless `isUsed`. */
+  dropAfter(timeline: Timeline, ticket: number, isUsed: boolean): void;
 }
 
 /** One record of the graph. */

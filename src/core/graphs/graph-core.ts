@@ -49,6 +49,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly timers: T | undefined;
   #state: 'open' | 'closed' = 'open';
   #isLaunched = false;
+  #isUploaded = false;
   /** Uploads, and waits for addresses, that may not have finished. Like launches, they use the memories of the graph. */
   #uploads: PendingUse[] = [];
 
@@ -81,7 +82,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     for (const [storage, captured] of session.memories) this.#use(storage, captured.used());
     for (const external of session.externals) {
       const use = external.begin();
-      if (use !== undefined) this.uploaded(use);
+      if (use !== undefined) this.#uploads.push(use);
     }
   }
 
@@ -120,8 +121,9 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     return next;
   }
 
-  /** An upload, or a wait for addresses, was submitted. */
+  /** An upload was submitted. */
   uploaded(upload: PendingUse): void {
+    this.#isUploaded = true;
     this.#uploads = [...this.#uploads.filter(({ timeline, ticket }) => !timeline.hasReached(ticket)), upload];
   }
 
@@ -156,7 +158,7 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
       const ticket = core.submit(timeline, core.encoder.freeGraph(timeline.slot, handle));
       core.handles.graphs.giveBack(handle, timeline, ticket);
       this.#barrierSlots.giveBackAfter(timeline, ticket);
-      this.session.dropExternals((external) => external.dropAfter(timeline, ticket));
+      this.session.dropExternals((external) => external.dropAfter(timeline, ticket, this.#isLaunched || this.#isUploaded));
     });
     this.timers?.release();
     // The memories are freed after the uploads and the launches: they list the graph until then.
