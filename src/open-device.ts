@@ -229,17 +229,8 @@ function openOtherwise(option: string, asked: unknown, open: unknown): StateErro
 async function openIn(env: Environment, candidate: Candidate, settings: Settings): Promise<DeviceContext> {
   const { info, native } = candidate;
   const { id } = info;
-  const {
-    ordering,
-    guard,
-    racecheck,
-    schedule,
-    memoryLimitBytes = 0,
-    seed = MOST_SEED + 1,
-    threads = 0,
-    launchTimeoutMs = 0,
-    ...others
-  } = settings;
+  const { ordering, guard, racecheck, schedule, memoryLimitBytes = 0, seed = MOST_SEED + 1, ...others } = settings;
+  const { threads = 0, launchTimeoutMs = 0 } = settings;
   const checks = { isGuarded: guard, findsRaces: racecheck, memoryLimitBytes, seed, threads, launchTimeoutMs };
   const channel = await openChannel(env, info, native, { ...others, ...checks, schedule: scheduleCode(schedule) });
   const left = (core: DeviceCore): void => {

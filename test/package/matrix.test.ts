@@ -27,7 +27,6 @@ import { IS_LONG } from '../support/long.js';
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 const PROCESSOR = process.arch === 'x64' ? 'cpu:x86-64' : 'cpu:aarch64';
 const RESULT = 'Float32Array(4) [ 12, 24, 36, 48 ]\n';
-
 const IMPORTS = `import { f32, inout, input, kernel, openDevice } from 'millrace';`;
 const HELLO = `
 const saxpy = kernel('saxpy', { a: f32, x: input(f32), y: inout(f32) }, ({ a, x, y }, { i }) => { y[i] = a * x[i] + y[i]; });
@@ -182,7 +181,6 @@ describe('the program runs', () => {
 
   rowOfQueues(copy, node);
   rowOfTemplates(() => ({ folder, installed }), PROCESSOR);
-
   test('with CUDA C++ that includes headers, of which the package has only a table', async () => {
     const project = copy('headers', {
       'blocks.mjs': `import { cudaKernel, i32, inout, openDevice } from 'millrace';
