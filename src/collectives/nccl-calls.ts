@@ -35,11 +35,24 @@ const events: WeakMap<Stream, DeviceEvent> = new WeakMap();
 /** What is in flight may take so long when a communicator is closed. */
 const CLOSING_MS = 10_000;
 
-/** The results, the operations of each rank that has one, and the launch. */
+/** The results of one call, and the operations of each rank that has one; without results, what the call waits for. */
 export interface Submitted<D extends DType> {
   readonly given: readonly DeviceArray<D>[];
   readonly operations: readonly (readonly Operation[])[];
   readonly launched: Operation;
+}
+
+/** Where the library is called. `before`: what its stream does first. */
+export interface LibraryCall {
+  readonly operation: Operation;
+  readonly stream: Stream;
+  readonly before: number;
+}
+
+/** `launch`: undefined if no call needs the library. */
+export interface Collected<D extends DType> {
+  readonly submitted: readonly Submitted<D>[];
+  readonly launch: LibraryCall | undefined;
 }
 
 /** What one call gives and gets, by rank; undefined for a rank that does not. */
@@ -131,13 +144,13 @@ export class NcclCalls {
   }
 
   /** Submits calls as one launch, to the stream of the one result of the first call, or of the first rank of this process. */
-  collect<D extends DType>(calls: readonly NcclCall<D>[]): readonly Submitted<D>[] {
+  collect<D extends DType>(calls: readonly NcclCall<D>[]): Collected<D> {
     this.#checkCall(calls.flatMap(({ results }) => results.streams));
     const busy = calls.filter(({ parts }) => isForLibrary(parts));
     checkLaunch(busy);
     const temporary: DeviceArray[] = [];
     const prepared = calls.map((call) => this.#prepare(call, temporary));
-    const launched = busy.length === 0 ? undefined : this.#launch(prepared.filter(({ call }) => isForLibrary(call.parts)));
+    const launch = busy.length === 0 ? undefined : this.#launch(prepared.filter(({ call }) => isForLibrary(call.parts)));
     const submitted = prepared.map(({ call: { results, parts }, from, given, to }) => {
       const { streams, named, root = 0 } = results;
       const present = given.filter((array) => array !== undefined);
@@ -153,14 +166,14 @@ export class NcclCalls {
       given.forEach((array, rank) => {
         if (array === undefined) return;
         const stream = streams[rank]!;
-        const ofRank = [launched!.ends.get(stream)!];
+        const ofRank = [launch!.ends.get(stream)!];
         if (array !== to[rank]) ofRank.push(stream.copy(array, to[rank]!, named));
         operations.push(ofRank);
       });
-      return { given: present, operations, launched: launched!.operation };
+      return { given: present, operations, launched: launch!.operation };
     });
     for (const array of temporary) array[Symbol.dispose]();
-    return submitted;
+    return { submitted, launch };
   }
 
   /** Contiguous arrays of each rank. */
@@ -189,7 +202,7 @@ export class NcclCalls {
     return { call, from, given, to, facts };
   }
 
-  #launch(prepared: readonly Prepared<DType>[]): { readonly operation: Operation; readonly ends: ReadonlyMap<Stream, Operation> } {
+  #launch(prepared: readonly Prepared<DType>[]): LibraryCall & { readonly ends: ReadonlyMap<Stream, Operation> } {
     const [{ call: first }] = prepared as [Prepared<DType>];
     const main = first.results.streams[first.results.root ?? 0]!;
     const taking = new Set(
@@ -207,9 +220,15 @@ export class NcclCalls {
         if (to[rank] !== undefined && part !== 'same') args[toOf(call, rank)] = to[rank];
       }),
     );
+    const before = main.timeline.last;
     const operation = main.launch(this.#kernel(facts), { grid: 1, block: 1, ...first.results.named }, args as never);
     this.#noteLatest(main, taking);
-    return { operation, ends: new Map([[main, operation], ...others.map((stream) => [stream, follow(stream, main)] as const)]) };
+    return {
+      operation,
+      stream: main,
+      before,
+      ends: new Map([[main, operation], ...others.map((stream) => [stream, follow(stream, main)] as const)]),
+    };
   }
 
   #contiguous(array: DeviceArray, stream: Stream, temporary: DeviceArray[]): DeviceArray {

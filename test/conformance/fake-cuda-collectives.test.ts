@@ -1,11 +1,13 @@
 // Communicators of GPUs whose ranks fail: a fake NCCL waits, fails or reports a failure as it is asked to.
+import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { CollectiveError, type Device, type DeviceArray, f32, inout, kernel, openDevice } from 'millrace';
-import { openCommunicator } from 'millrace/collectives';
+import { joinCommunicator, type JoinedCommunicator, openCommunicator } from 'millrace/collectives';
 import { runChild } from '../support/child.js';
 import { eventually, isSettled, rejectionOf, thrownBy } from '../support/wait.js';
 
@@ -215,6 +217,22 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       await device.close();`;
     expect(await runChild(program, { MILLRACE_FAKE_CUDA_VERSION: '12080' })).toMatchObject({ stdout: 'UnavailableError\n' });
   });
+
+  test('S1333 a group whose first call has no elements, on a stream of its own, ends at the time-out', () =>
+    withTwo(async (devices, x) => {
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      server.close();
+      const joining = devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store: { port }, timeoutMs: 500 }));
+      const ranks = await Promise.all(joining);
+      const [group] = ranks as [JoinedCommunicator];
+      const stream = devices[0]!.createStream({ ordering: 'explicit' });
+      const [none, sum] = group.group(() => [group.allReduce(stream.zeros(0), { stream }), group.allReduce(x[0]!)] as const);
+      await none.done;
+      expect(await rejectionOf(sum.done)).toMatchObject({ name: 'CollectiveError', reason: 'timeout' });
+      await Promise.all(ranks.map((rank) => rank.close()));
+    }));
 
   test('S1333 a rank that cannot join ends the wait of the others', async () => {
     const program = `

@@ -5,12 +5,11 @@ import { refuseSurplus } from '../../core/base/arguments.js';
 import { CollectiveError } from '../../core/base/errors.js';
 import { clearTimeout, setTimeout } from '../../core/base/timers.js';
 import type { Device } from '../../core/api/device.js';
-import type { Stream } from '../../core/api/stream.js';
 import type { CommunicatorCalls } from '../../core/channel/channel.js';
 import type { DType } from '../../core/elements/dtype.js';
 import { checkShape } from '../../core/elements/shape.js';
 import type { Operation } from '../../core/operations/operation.js';
-import { type NcclCall, NcclCalls } from '../nccl-calls.js';
+import { type LibraryCall, type NcclCall, NcclCalls } from '../nccl-calls.js';
 import { type Kind, UNREDUCED } from '../nccl-plans.js';
 import { type Ended, type Joint, Joined } from './joined.js';
 import type { Member } from './member.js';
@@ -56,14 +55,13 @@ export class JoinedNccl extends Joined {
   }
 
   protected submit(joints: readonly Joint[]): readonly Ended[] {
-    const [{ kind, stream }] = joints as [Joint];
+    const [{ kind }] = joints as [Joint];
     // A barrier is in no group.
     if (kind === 'barrier') return this.#barrier(joints[0]!);
-    const before = stream.timeline.last;
-    const submitted = this.#calls.collect(joints.map((joint) => callOf(joint)));
-    const { launched } = submitted[0]!;
-    this.#watch(launched, stream, before);
-    return submitted.map(({ given, operations }) => ({ array: given[0], operations: operations[0] ?? [launched] }));
+    const { submitted, launch } = this.#calls.collect(joints.map((joint) => callOf(joint)));
+    // Calls without elements wait for no other rank.
+    if (launch !== undefined) this.#watch(launch);
+    return submitted.map(({ given, operations, launched }) => ({ array: given[0], operations: operations[0] ?? [launched] }));
   }
 
   abort(): void {
@@ -95,8 +93,8 @@ export class JoinedNccl extends Joined {
     return [{ array: undefined, operations }];
   }
 
-  /** Ends the communicator when a rank does not come, or this one fails: the others cannot know. `before`: what the stream does first. */
-  #watch(launched: Operation, stream: Stream, before: number): void {
+  /** Ends the communicator when a rank does not come, or this one fails: the others cannot know. */
+  #watch({ operation: launched, stream, before }: LibraryCall): void {
     const abort = (isLate: boolean): void => {
       if (this.member.error === undefined) this.member.abort(isLate);
     };

@@ -25,7 +25,7 @@ interface Place {
   readonly host: string;
   readonly port: number;
 }
-interface Ready {
+interface Ready extends Message {
   readonly rank: number;
   /** The former ranks, by rank. */
   readonly old: readonly number[];
@@ -33,6 +33,8 @@ interface Ready {
   readonly id?: string;
 }
 interface Waiting {
+  /** How many ranks take part. */
+  readonly count: number;
   readonly resolve: (pieces: readonly Uint8Array[]) => void;
   readonly reject: (error: Error) => void;
 }
@@ -122,7 +124,9 @@ export class Member {
   exchange({ key, ranks, facts, pieces }: Giving): Promise<readonly Uint8Array[]> {
     if (this.error !== undefined) return Promise.reject(this.error);
     const list = pieces instanceof Uint8Array ? [pieces] : pieces;
-    const promise = new Promise<readonly Uint8Array[]>((resolve, reject) => this.#waiting.set(key, { resolve, reject }));
+    const promise = new Promise<readonly Uint8Array[]>((resolve, reject) =>
+      this.#waiting.set(key, { count: ranks.length, resolve, reject }),
+    );
     const lengths = list.map(({ byteLength }) => byteLength);
     this.#link.send({ type: 'part', key, ranks, facts, lengths, isForAll: pieces instanceof Uint8Array }, ...list);
     return promise;
@@ -180,9 +184,10 @@ export class Member {
 
   #hear(message: Message, bytes: Uint8Array): void {
     const { type, key, lengths } = message;
-    if (type === 'parts' && areLengths(lengths, bytes.byteLength)) {
+    const expected = type === 'parts' ? this.#waiting.get(key as string)?.count : undefined;
+    if (expected !== undefined && areLengths(lengths, bytes.byteLength) && lengths.length === expected) {
       let start = 0;
-      this.#take(key)?.resolve(lengths.map((length) => bytes.subarray(start, (start += length))));
+      this.#take(key)!.resolve(lengths.map((length) => bytes.subarray(start, (start += length))));
     } else if (isEnd(message)) {
       const { reason, ranks, why } = message;
       if (type === 'over') return this.#over(reason, ranks, why);
@@ -206,6 +211,18 @@ export class Member {
     this.#waiting.clear();
     this.onOver?.(error);
   }
+}
+
+/** Whether it tells this rank its new number, and where the others are. */
+function isReady(message: Message, former: number): message is Ready {
+  const { rank, old, places, id } = message;
+  if (!isCounts(old) || !Array.isArray(places) || places.length !== old.length || old[rank as number] !== former) return false;
+  return places.every(isPlace) && (id === undefined || (typeof id === 'string' && /^(?:[\da-f]{2})+$/.test(id)));
+}
+
+function isPlace(value: unknown): value is Place {
+  const { host, port } = Object(value) as Partial<Place>;
+  return typeof host === 'string' && isCounts([port]);
 }
 
 function isEnd(message: Message): message is End {
@@ -288,13 +305,14 @@ function greet(
       } else if (message.type === 'accepted' && isProof(message['proof'], secret, 'store', own, theirs)) {
         isIn = true;
         link.trust();
-      } else if (message.type === 'ready' && isIn) {
+      } else if (isIn && message.type === 'ready' && isReady(message, rank)) {
         clearTimeout(timer);
         link.onEnd = undefined;
         link.unref();
-        resolve({ link, ready: message as unknown as Ready });
+        resolve({ link, ready: message });
       } else {
-        const reason = typeof why === 'string' ? why : 'it does not know the secret';
+        const malformed = isIn ? 'the store sent a malformed message' : 'it does not know the secret';
+        const reason = typeof why === 'string' ? why : malformed;
         fail(new CollectiveError(`The store at ${host}:${port} refused rank ${rank}: ${reason}.`, 'failed', { ranks: [rank] }));
       }
     };

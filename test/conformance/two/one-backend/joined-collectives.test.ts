@@ -1,4 +1,5 @@
 // Chapter 15: ranks that join by a store, here of one process. test/process/joined.test.ts has several.
+import { createHmac } from 'node:crypto';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { BoundsError, CollectiveError, f32, inout, kernel, type DeviceArray, type DType } from 'millrace';
@@ -20,6 +21,32 @@ function freePort(): Promise<number> {
       server.close(() => resolve(port));
     });
   });
+}
+
+/** A message between a rank and the store. */
+function framed(header: string, bytes: Uint8Array = new Uint8Array()): Buffer {
+  const prefix = Buffer.alloc(12);
+  prefix.writeUInt32LE(header.length, 0);
+  prefix.writeDoubleLE(bytes.byteLength, 4);
+  return Buffer.concat([prefix, Buffer.from(header), bytes]);
+}
+
+/** A store that knows the secret and sends rank 1 this message, and one piece for each of its parts. */
+async function strangeStore(ready: object): Promise<{ readonly port: number; close(): void }> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    const send = (message: object, bytes?: Uint8Array): void => void socket.write(framed(JSON.stringify(message), bytes));
+    send({ type: 'challenge', nonce: 'own', generation: 0 });
+    socket.on('data', (data) => {
+      const { type, nonce, key } = JSON.parse(data.subarray(12, 12 + data.readUInt32LE(0)).toString()) as Record<string, string>;
+      if (type === 'part') send({ type: 'parts', key, lengths: [4] }, new Uint8Array(4));
+      if (type !== 'hello') return;
+      send({ type: 'accepted', proof: createHmac('sha256', 'known').update(`store ${nonce} own`).digest('hex') });
+      send(ready);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { port: (server.address() as AddressInfo).port, close: () => void server.close() };
 }
 
 /** Whether the store ends the connection on these bytes. */
@@ -286,24 +313,53 @@ defineChapter((target) => {
       const first = joinCommunicator({ device: chapter.device, rank: 0, size: 2, store, secret: 'known' });
       const long = Buffer.alloc(12);
       long.writeUInt32LE(2 ** 31, 0);
-      const text = (value: string): Buffer => {
-        const prefix = Buffer.alloc(12);
-        prefix.writeUInt32LE(value.length, 0);
-        return Buffer.concat([prefix, Buffer.from(value)]);
-      };
       const strange = [
         long,
         Buffer.alloc(4000, 0x5a),
-        text('{'),
-        text('null'),
-        text('{"type":"part"}'),
-        text('{"type":"hello","rank":1,"proof":"x"}'),
+        framed('{'),
+        framed('null'),
+        framed('{"type":"part"}'),
+        framed('{"type":"hello","rank":1,"proof":"x"}'),
       ];
       for (const bytes of strange) expect(await hangsUp(store.port, bytes)).toBe(true);
       const second = joinCommunicator({ device: chapter.other, rank: 1, size: 2, store, secret: 'known' });
       const group = await Promise.all([first, second]);
       expect(group.map(({ size }) => size)).toEqual([2, 2]);
       await Promise.all(group.map((rank) => rank.close()));
+    });
+
+    rule('S1334', 'messages that no store sends are refused', async () => {
+      const place = { host: '127.0.0.1', port: 1 };
+      const good = { type: 'ready', rank: 1, old: [0, 1], places: [place, place] };
+      const enter = async (ready: object): Promise<JoinedCommunicator> => {
+        const store = await strangeStore(ready);
+        return joinCommunicator({ device: chapter.device, rank: 1, size: 2, store: { port: store.port }, secret: 'known' }).finally(
+          store.close,
+        );
+      };
+      for (const wrong of [
+        { old: undefined },
+        { rank: 0 },
+        { old: [0, -1] },
+        { places: [place] },
+        { places: [place, null] },
+        { places: [place, { host: 1, port: 1 }] },
+        { places: [place, { host: '127.0.0.1', port: '1' }] },
+        { id: 'none' },
+      ])
+        expect(await rejectionOf(enter({ ...good, ...wrong })), JSON.stringify(wrong)).toMatchObject({
+          name: 'CollectiveError',
+          reason: 'failed',
+          message: expect.stringContaining('the store sent a malformed message') as unknown,
+        });
+      if (!isOnCpu) return;
+      // One piece for two ranks.
+      const rank = await enter(good);
+      expect(await rejectionOf(rank.allReduce(chapter.device.ones(1)).done)).toMatchObject({
+        reason: 'lost',
+        message: expect.stringContaining('malformed') as unknown,
+      });
+      await rank.close();
     });
 
     rule('S1332', 'an operand that failed fails the collective on all ranks', async () => {
