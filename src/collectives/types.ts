@@ -77,7 +77,8 @@ export interface Communicator extends AsyncDisposable {
    * Issues the calls that `fn` makes together, when it has returned: `ncclGroupStart` and `ncclGroupEnd`, `nccl4py`'s `group`, PyTorch's
    * `batch_isend_irecv`. Returns what `fn` returns. The calls have no order among themselves, and each has its own operations, once the group is
    * issued. Throws what `fn` throws, ArgumentError for an async function and for calls of which one writes what another uses, and StateError for a
-   * group in a group, a `barrier`, and calls of other communicators; then nothing is issued. On GPUs, one failed operand fails all calls, and a group has at most some 120 arrays.
+   * group in a group, a `barrier`, and calls of other communicators; then nothing is issued. A LimitError at `maxPending` comes from the call that meets it: CPU devices
+   * have begun the calls before it, and the group's new results are disposed. On GPUs, one failed operand fails all calls, and a group has at most some 120 arrays.
    * @example const halves = group.group(() => [group.send(x, y), group.send(v, w)]);
    */
   group<R>(fn: () => R): R;

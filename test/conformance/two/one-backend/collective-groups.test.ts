@@ -1,6 +1,6 @@
 // Chapter 15: calls of a communicator that are issued together.
 import { describe, expect } from 'vitest';
-import { type DeviceArray, type DType, f32 } from 'millrace';
+import { type DeviceArray, type DType, f32, openDevice } from 'millrace';
 import { type Communicator, openCommunicator } from 'millrace/collectives';
 import { tidy } from 'millrace/ops';
 import { defineChapter } from '../../../support/chapter.js';
@@ -129,6 +129,31 @@ defineChapter((target) => {
       if (isOnCpu) return;
       const many = Array.from({ length: 70 }, () => x[1]!.clone());
       expect(thrownBy(() => g.group(() => many.map((array) => g.send(x[0]!, array))))).toMatchObject({ argument: 'fn', limit: 125 });
+    });
+  });
+
+  // On GPUs a group is one launch. The devices above are closed by now, so that this one has its own limit.
+  if (!target.spec.startsWith('cpu')) return;
+  describe('15 groups without room', () => {
+    rulesOf(target)('S1335', 'a call that meets maxPending comes behind those before it', async () => {
+      const device = await openDevice('cpu:0', { maxPending: 64 });
+      const g = await openCommunicator([device]);
+      const x = device.ones(1);
+      const all = device.zeros(200);
+      await device.synchronize();
+      let made: readonly DeviceArray[] = [];
+      const call = (): unknown => {
+        made = g.allReduce([x]).arrays;
+        return Array.from({ length: 199 }, (_, at) => g.send(x, all.view([at + 1, at + 2])));
+      };
+      expect(thrownBy(() => g.group(call)).name).toBe('LimitError');
+      expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
+      await device.synchronize();
+      const values = await all.read();
+      expect([values[1], values[199]]).toEqual([1, 0]);
+      for (const array of [x, all]) array[Symbol.dispose]();
+      await g.close();
+      await device.close();
     });
   });
 });
