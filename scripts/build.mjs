@@ -72,7 +72,7 @@ if (!flags.has('--ts-only') && isForLinux) {
   checkTools();
   removeForeignBuild(join(root, 'build/cmake'));
   console.log('Compiling the addon: minutes at first, then what has changed (--verbose shows it).');
-  const werror = process.env.MILLRACE_WERROR === '1' ? ? ['--CDMILLRACE_WERROR=ON'] : [];
+  const werror = process.env.MILLRACE_WERROR === '1' ? ['--CDMILLRACE_WERROR=ON'] : [];
   // "binary.napi_versions" in package.json makes cmake-js take the headers from node-api-headers: nothing is downloaded.
   // The target is named because the native tests are built in the same folder. Without --parallel, make runs one compiler.
   const command = ['build', '--out', 'build/cmake', '--config', 'Release', '--target', 'millrace', '--parallel', parallel];
