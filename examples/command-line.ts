@@ -9,13 +9,19 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** `parseArgs`, whose errors are refusals. */
-export function parseOrRefuse<const C extends ParseArgsConfig>(config: C): ReturnType<typeof parseArgs<C>> {
+/** The user asked what the options are: the message lists them. */
+export class Help extends Error {}
+
+/** `parseArgs`, whose errors are refusals. Throws Help with this text for `--help`. */
+export function parseOrRefuse<const C extends ParseArgsConfig>(help: string, config: C): ReturnType<typeof parseArgs<C>> {
+  let parsed: ReturnType<typeof parseArgs<C>>;
   try {
-    return parseArgs(config);
+    parsed = parseArgs(config);
   } catch (error) {
     throw new Refusal(`${messageOf(error)} (--help lists the options)`);
   }
+  if ((parsed.values as { readonly help?: boolean }).help === true) throw new Help(help);
+  return parsed;
 }
 
 /** The whole number that an option has. */
@@ -31,6 +37,7 @@ export async function run(main: (args: readonly string[]) => Promise<number>): P
   try {
     process.exitCode = await main(process.argv.slice(2));
   } catch (error) {
+    if (error instanceof Help) return void process.stdout.write(error.message);
     const isKnown = error instanceof Refusal || error instanceof ArgumentError || error instanceof UnavailableError;
     process.stderr.write(`${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
     process.exitCode = 1;

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { tableToIPC } from 'apache-arrow';
 import { openDevice } from 'millrace';
 import { run } from '../command-line.js';
-import { HELP, readOptions } from './options.js';
+import { readOptions } from './options.js';
 import { areEqual, type Engine, group, inPlainJavaScript, onDevice, tableOf, type Totals } from './totals.js';
 import { readTrips, writeTrips } from './trips.js';
 
@@ -14,10 +14,6 @@ const SHOWN = 5;
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return 0;
-  }
   const { file, leastKm, out } = options;
   if (options.rows !== undefined) {
     await mkdir(dirname(file), { recursive: true });

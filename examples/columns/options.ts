@@ -2,7 +2,7 @@
 import type { DeviceSpec } from 'millrace';
 import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 
-export const HELP = `Usage: columns [options]
+const HELP = `Usage: columns [options]
 
 Filters and groups the trips of an Arrow file on a GPU or on the CPU device, and beside that in plain JavaScript.
 
@@ -31,10 +31,8 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-/** Undefined: only help was asked for. */
-export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
-  if (values.help) return undefined;
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseOrRefuse(HELP, { args: [...args], options: OPTIONS });
   const leastKm = Number(values['least-km']);
   if (values['least-km'].trim() === '' || !(leastKm >= 0 && leastKm <= 1e6))
     throw new Refusal(`--least-km ${values['least-km']} is not a number from 0 to 1000000.`);

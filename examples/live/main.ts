@@ -4,17 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { openDevice } from 'millrace';
 import { Refusal, run } from '../command-line.js';
 import { KERNELS } from './kernels.js';
-import { HELP, readOptions } from './options.js';
+import { readOptions } from './options.js';
 import { createServer } from './server.js';
 import { Steering } from './sources.js';
 import { Viewers } from './viewers.js';
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return 0;
-  }
   const ended = new AbortController();
   for (const name of ['SIGTERM', 'SIGINT']) void once(process, name).then(() => ended.abort());
   const { signal } = ended;

@@ -3,7 +3,7 @@ import type { DeviceSpec } from 'millrace';
 import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 import { type Source, type SourceOptions, sourceOf } from './sources.js';
 
-export const HELP = `Usage: live [options]
+const HELP = `Usage: live [options]
 
 Computes pictures on a GPU or on the CPU device, and shows them in any number of browsers.
 
@@ -33,10 +33,8 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-/** Undefined: only help was asked for. */
-export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
-  if (values.help) return undefined;
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseOrRefuse(HELP, { args: [...args], options: OPTIONS });
   const [, width, height] = /^(\d+)x(\d+)$/.exec(values.size) ?? [];
   if (width === undefined || height === undefined) throw new Refusal(`--size ${values.size} is not as 384x216.`);
   return {

@@ -4,10 +4,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { cpuTasks, createCpuPool, openDevice, type Device } from 'millrace';
 import { type Recording, recordTimeline } from 'millrace/timeline';
 import type * as cpuStages from './cpu-stages.js';
-import { ensureTargets, HELP, listPhotos, readOptions, type Options } from './options.js';
+import { ensureTargets, listPhotos, readOptions, type Options } from './options.js';
 import { KERNELS, processPhotos, type Outcome, type Photo } from './pipeline.js';
 import { startProgress } from './progress.js';
-import { messageOf, Refusal } from '../command-line.js';
+import { Help, messageOf, Refusal } from '../command-line.js';
 import { formatSummary } from './table.js';
 import { Timeline } from './timeline.js';
 
@@ -15,10 +15,6 @@ const EXIT = { done: 0, failed: 1, skipped: 2, interrupted: 130 } as const;
 
 async function main(args: readonly string[], signal: AbortSignal): Promise<number> {
   const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return EXIT.done;
-  }
   const photos = await listPhotos(options.inFolder);
   await ensureTargets(options);
   await using device = await orRefuse(openDevice(options.device));
@@ -102,7 +98,10 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => inte
 try {
   process.exitCode = await main(process.argv.slice(2), interrupt.signal);
 } catch (error) {
-  if (interrupt.signal.aborted) {
+  if (error instanceof Help) {
+    process.stdout.write(error.message);
+    process.exitCode = EXIT.done;
+  } else if (interrupt.signal.aborted) {
     process.stderr.write('Interrupted; what is written is whole.\n');
     process.exitCode = EXIT.interrupted;
   } else {

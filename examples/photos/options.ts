@@ -5,7 +5,7 @@ import type { DeviceSpec } from 'millrace';
 import type { Photo } from './pipeline.js';
 import { messageOf, parseOrRefuse, Refusal } from '../command-line.js';
 
-export const HELP = `Usage: photos [--in] FOLDER [options]
+const HELP = `Usage: photos [--in] FOLDER [options]
 
 Blurs, sharpens and outlines every PNG and JPEG of a folder and counts its brightnesses, on a GPU or on the CPU device.
 
@@ -37,10 +37,8 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-/** Undefined: only help was asked for. */
-export function readOptions(args: readonly string[]): Options | undefined {
-  const { values, positionals } = parseOrRefuse({ args: [...args], allowPositionals: true, options: OPTIONS });
-  if (values.help) return undefined;
+export function readOptions(args: readonly string[]): Options {
+  const { values, positionals } = parseOrRefuse(HELP, { args: [...args], allowPositionals: true, options: OPTIONS });
   const folders = [...(values.in === undefined ? [] : [values.in]), ...positionals];
   const [inFolder] = folders;
   if (inFolder === undefined || folders.length > 1) throw new Refusal('Name one folder of photos; --help says how.');

@@ -3,7 +3,7 @@ import { cpus, loadavg } from 'node:os';
 import { openDevice } from 'millrace';
 import { checkBeside, type Data, MEASURES, type Row } from './beside.js';
 import { run } from '../command-line.js';
-import { HELP, readOptions } from './options.js';
+import { readOptions } from './options.js';
 import { VectorIndex } from './vector-index.js';
 import { makeVectors } from './vectors.js';
 
@@ -13,10 +13,6 @@ const UPDATE_EVERY_MS = 50;
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return 0;
-  }
   checkBeside(options.beside);
   const { vectors: count, size, precision, batch, k } = options;
   await using device = await openDevice(options.device);

@@ -3,7 +3,7 @@ import type { DeviceSpec } from 'millrace';
 import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 import type { Precision } from './vector-index.js';
 
-export const HELP = `Usage: search [options]
+const HELP = `Usage: search [options]
 
 Finds the nearest of many vectors, exactly, on a GPU or on the CPU device, while some of the vectors change, and prints what it costs.
 
@@ -43,10 +43,8 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-/** Undefined: only help was asked for. */
-export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
-  if (values.help) return undefined;
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseOrRefuse(HELP, { args: [...args], options: OPTIONS });
   const { precision } = values;
   if (precision !== 'f32' && precision !== 'f16') throw new Refusal(`--precision ${precision} is neither f32 nor f16.`);
   const beside = values.beside === 'none' ? [] : values.beside.split(',');

@@ -10,7 +10,7 @@ import { PARAMETERS } from '../training/network.js';
 import { openFront } from './front.js';
 import { Metrics } from './metrics.js';
 import { Refusal } from '../command-line.js';
-import { HELP, readOptions } from './options.js';
+import { readOptions } from './options.js';
 import type { WorkerTask } from './worker.js';
 
 // On a CPU device, answers are what this process is for: refusals, or other programs, must not take the cores from kernels.
@@ -21,10 +21,6 @@ const STOP_MS = 10_000;
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return 0;
-  }
   const stop = Promise.race(['SIGTERM', 'SIGINT'].map((signal) => once(process, signal)));
   const parameters = await readParameters(options.parameters);
   const device = options.engine === 'plain' ? undefined : await openDevice(options.device);

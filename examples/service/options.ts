@@ -3,7 +3,7 @@ import type { DeviceSpec } from 'millrace';
 import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 import { type ClassifierOptions, type Engine, ENGINES } from './classifier.js';
 
-export const HELP = `Usage: service [options]
+const HELP = `Usage: service [options]
 
 Reads handwritten digits over HTTP and WebSocket, in batches on a GPU or on the CPU device.
 
@@ -43,10 +43,8 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-/** Undefined: only help was asked for. */
-export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
-  if (values.help) return undefined;
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseOrRefuse(HELP, { args: [...args], options: OPTIONS });
   const engine = ENGINES.find((name) => name === values.engine) satisfies Engine | undefined;
   if (engine === undefined) throw new Refusal(`--engine ${values.engine} is none of ${ENGINES.join(', ')}.`);
   const maxItems = whole('max-items', values['max-items'], 1, 1024);

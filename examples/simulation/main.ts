@@ -6,7 +6,7 @@ import { openDevice, UnavailableError, type Device } from 'millrace';
 import { KERNELS } from './kernels.js';
 import { checksum, Membrane, OPERATIONS, PERIOD, weather, type Values } from './membrane.js';
 import { Refusal } from '../command-line.js';
-import { HELP, type Options, readOptions } from './options.js';
+import { type Options, readOptions } from './options.js';
 
 /** What one way of running all steps took. */
 interface Run {
@@ -19,10 +19,6 @@ interface Run {
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return 0;
-  }
   const { steps, size, out } = options;
   await mkdir(out, { recursive: true }).catch((error: Error) => {
     throw new Refusal(`The folder ${out} cannot be made: ${error.message}`);

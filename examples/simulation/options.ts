@@ -4,7 +4,7 @@ import { parseOrRefuse, Refusal, whole } from '../command-line.js';
 import { DROP_RADIUS } from './kernels.js';
 import { PERIOD } from './membrane.js';
 
-export const HELP = `Usage: simulation [options]
+const HELP = `Usage: simulation [options]
 
 Drops fall on a membrane: the two-dimensional wave equation, ${PERIOD} steps a graph. Writes pictures, and compares the time with that of the
 same steps launched one by one.
@@ -39,10 +39,8 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-/** Undefined: only help was asked for. */
-export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
-  if (values.help) return undefined;
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseOrRefuse(HELP, { args: [...args], options: OPTIONS });
   const steps = whole('steps', values.steps, PERIOD, MAX_STEPS);
   if (steps % PERIOD !== 0) throw new Refusal(`--steps ${steps} is not a multiple of ${PERIOD}, the steps of the graph.`);
   const size = whole('size', values.size, MIN_SIZE, MAX_SIZE);

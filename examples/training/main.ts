@@ -7,17 +7,13 @@ import type * as cpuStages from './cpu-stages.js';
 import { readDigits } from './data.js';
 import { KERNELS } from './kernels.js';
 import { Refusal, run } from '../command-line.js';
-import { HELP, type Options, readOptions } from './options.js';
+import { type Options, readOptions } from './options.js';
 import { confusionMatrix, lossCurve } from './plots.js';
 import { CLASSES } from './shape.js';
 import { Trainer } from './train.js';
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
-  if (!options) {
-    process.stdout.write(HELP);
-    return 0;
-  }
   const { out } = options;
   await mkdir(out, { recursive: true }).catch((error: Error) => {
     throw new Refusal(`The folder ${out} cannot be made: ${error.message}`);

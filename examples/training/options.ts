@@ -2,7 +2,7 @@
 import type { DeviceSpec } from 'millrace';
 import { parseOrRefuse, whole } from '../command-line.js';
 
-export const HELP = `Usage: training [options]
+const HELP = `Usage: training [options]
 
 Teaches a small network to read handwritten digits, on a GPU or on the CPU device, and draws what came of it.
 
@@ -37,10 +37,8 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-/** Undefined: only help was asked for. */
-export function readOptions(args: readonly string[]): Options | undefined {
-  const { values } = parseOrRefuse({ args: [...args], options: OPTIONS });
-  if (values.help) return undefined;
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseOrRefuse(HELP, { args: [...args], options: OPTIONS });
   return {
     // A name that no device has is refused by openDevice.
     device: values.device as DeviceSpec,

@@ -41,21 +41,22 @@ CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool)
     : info_(std::move(info)), pool_(std::move(pool)), heap_(std::make_shared<Heap>(info_.total_memory_bytes)) {}
 
 Status CpuDevice::Reseed(uint32_t seed) {
-  auto pool = std::make_shared<ThreadPool>(std::make_unique<ScheduleFuzzer>(seed, info_.ordinal));
-  MR_TRY(pool->Start(info_.multiprocessors));
-  pool_->Join();
-  pool_ = std::move(pool);
-  return {};
+  return Restart(std::make_unique<ScheduleFuzzer>(seed, info_.ordinal), info_.multiprocessors);
 }
 
 Status CpuDevice::LimitThreads(uint32_t threads) {
   Result<std::unique_ptr<ScheduleFuzzer>> fuzzer = ScheduleFuzzer::FromEnvironment(info_.ordinal);
   MR_TRY(fuzzer.status());
-  auto pool = std::make_shared<ThreadPool>(std::move(fuzzer.value()));
+  MR_TRY(Restart(std::move(fuzzer).value(), threads));
+  info_.multiprocessors = threads;
+  return {};
+}
+
+Status CpuDevice::Restart(std::unique_ptr<ScheduleFuzzer> fuzzer, uint32_t threads) {
+  auto pool = std::make_shared<ThreadPool>(std::move(fuzzer));
   MR_TRY(pool->Start(threads));
   pool_->Join();
   pool_ = std::move(pool);
-  info_.multiprocessors = threads;
   return {};
 }
 

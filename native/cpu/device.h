@@ -89,6 +89,9 @@ class CpuDevice final : public hal::Device {
   void Close() override;
 
  private:
+  /// Its threads, which run nothing yet, are others from now on.
+  Status Restart(std::unique_ptr<ScheduleFuzzer> fuzzer, uint32_t threads);
+
   static constexpr Status kOneProcess{StatusCode::kUnsupported, "sharing a CPU device's objects with other processes"};
 
   hal::DeviceInfo info_;

@@ -35,13 +35,9 @@ interface Hello extends Message {
   readonly kind: string;
 }
 /** What a rank gives in one collective; the bytes follow it. */
-interface PartMessage extends Message {
+interface PartMessage extends Message, Omit<Part, 'bytes'> {
   readonly key: string;
   readonly ranks: readonly number[];
-  readonly facts: string;
-  readonly lengths: readonly number[];
-  readonly isForAll: boolean;
-  readonly failure?: string;
 }
 interface Pending {
   readonly ranks: readonly number[];

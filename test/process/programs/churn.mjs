@@ -1,23 +1,16 @@
 // Opens, uses and closes the device many times; prints what the process holds after some of them, and at the end.
-import { readdirSync } from 'node:fs';
 import { openDevice } from 'millrace';
+import { held } from './held.mjs';
 import { checkDevice } from './work.mjs';
 
 const [spec, rounds, warmUp] = process.argv.slice(2);
 
-function measure() {
-  globalThis.gc();
-  const descriptors = readdirSync('/proc/self/fd').length;
-  const threads = readdirSync('/proc/self/task').length;
-  return { descriptors, threads, rssMiB: process.memoryUsage.rss() / 2 ** 20 };
-}
-
 /** Threads of a worker end just after its exit event: the count is the lowest of a few turns. */
 async function settled() {
-  let least = measure();
+  let least = held();
   for (let n = 0; n < 50; n++) {
     await new Promise((resolve) => setTimeout(resolve, 2));
-    const now = measure();
+    const now = held();
     if (now.threads < least.threads || now.descriptors < least.descriptors) least = now;
   }
   return least;

@@ -3,8 +3,9 @@
 // differs. From ten million operations on, it first fills what is kept up to a bound, and also exits with 1 if the process holds more at the end
 // than it did then.
 //   MILLRACE_CPU_DEVICES=2 node --expose-gc endurance.mjs cpu:0 cpu:1 <operations> <seed>
-import { readdirSync } from 'node:fs';
 import { i32, inout, kernel, openDevice, u32 } from 'millrace';
+import { held } from './held.mjs';
+import { randomBelow } from './random.mjs';
 
 const [first, second, operations, seed] = process.argv.slice(2);
 const OPERATIONS = Number(operations);
@@ -26,14 +27,7 @@ const fail = kernel('fail', { x: inout(u32), at: i32 }, ({ x, at }) => {
   x[at] = 1;
 });
 
-let state = Number(seed) >>> 0 || 1;
-function below(count) {
-  state ^= state << 13;
-  state ^= state >>> 17;
-  state ^= state << 5;
-  return (state >>> 0) % count;
-}
-
+const below = randomBelow(seed);
 const otherThan = (n) => (n + 1 + below(CELLS - 1)) % CELLS;
 
 /** A stream with arrays, and what each element of them is. */
@@ -172,14 +166,6 @@ function submit(side) {
       return 1;
     }
   }
-}
-
-function held() {
-  for (let n = 0; n < 3; n++) globalThis.gc();
-  const { rss, heapUsed, arrayBuffers } = process.memoryUsage();
-  const descriptors = readdirSync('/proc/self/fd').length;
-  const threads = readdirSync('/proc/self/task').length;
-  return { descriptors, threads, rssMiB: rss / 2 ** 20, heapMiB: (heapUsed + arrayBuffers) / 2 ** 20 };
 }
 
 const started = performance.now();

@@ -2,6 +2,7 @@
 // within a limit: its wake was lost. Prints how many were awaited.
 //   node random-awaits.mjs <device> <count> [seed]
 import { openDevice } from 'millrace';
+import { randomBelow } from './random.mjs';
 
 const [spec, count, seed = '1'] = process.argv.slice(2);
 const LIMIT_MS = 20_000;
@@ -10,14 +11,7 @@ const TOGETHER = 24;
 /** Operations of each stream that may still be picked. */
 const RECENT = 32;
 
-// xorshift32: a run that fails is repeated by its seed.
-let state = Number(seed) >>> 0 || 1;
-function below(limit) {
-  state ^= state << 13;
-  state ^= state >>> 17;
-  state ^= state << 5;
-  return (state >>> 0) % limit;
-}
+const below = randomBelow(seed);
 
 const device = await openDevice(spec);
 const lanes = ['a', 'b'].map((label) => {
