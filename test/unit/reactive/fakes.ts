@@ -91,7 +91,7 @@ export function fakeDevice(): FakeDevice {
     },
     core,
     createStream,
-    pinned: makeArray,
+    makePinned: makeArray,
   };
   return Object.assign(fake, { device: device as unknown as Device });
 }
