@@ -65,6 +65,8 @@ interface Entry extends UnhandledFailure {
   record: FailureRecord;
   /** Undefined for a failure of no record, such as a variable that could not be bound. */
   readonly timeline: Timeline | undefined;
+  /** What the stream's log had of the operation when the failure was read. */
+  readonly operation: OperationInfo | undefined;
   /** The graph whose node failed. */
   readonly graph: FailingGraph | undefined;
   isHandled: boolean;
@@ -316,7 +318,8 @@ export class FailureLog {
 
   #enter(record: FailureRecord, timeline: Timeline | undefined, error: Entry['error']): Entry {
     const graph = record.node === undefined ? undefined : timeline?.graphLaunches.at(record.first);
-    const entry: Entry = { record, timeline, graph, error, isHandled: false, report: () => this.#reportEntry(entry) };
+    const operation = timeline?.log.at(record.first);
+    const entry: Entry = { record, timeline, operation, graph, error, isHandled: false, report: () => this.#reportEntry(entry) };
     if (timeline !== undefined) entry.end = () => this.reported(timeline, entry.record.last, undefined);
     this.#entries.set(record.id, entry);
     return entry;
@@ -335,10 +338,10 @@ export class FailureLog {
   /** The error of a failure. Every error that has it as `cause` gets the same object. */
   #errorOf(entry: Entry): MillraceError | Promise<MillraceError> {
     if (entry.error === undefined) {
-      const { record, timeline } = entry;
+      const { record, timeline, operation } = entry;
       // The cause may be a failure of another device.
       const failureLog = this.#logOf(record.cause) ?? this;
-      entry.error = this.#describe({ record, failureLog }, timeline?.label ?? '', undefined);
+      entry.error = this.#describe({ record, failureLog }, timeline?.label ?? '', operation);
     }
     if (this.#reported.delete(entry)) this.#reported.add(entry);
     return entry.error;

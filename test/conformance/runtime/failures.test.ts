@@ -98,19 +98,21 @@ defineChapter((target) => {
       await stream.close();
     });
 
-    rule('S605', 'reading a poisoned array is an UpstreamError with the first failure as cause', async () => {
+    rule('S605', 'reading a poisoned array is an UpstreamError with the first failure, and what it was about, as cause', async () => {
       const { device } = chapter;
       const stream = device.createStream();
       using x = device.ones(4);
       using y = device.zeros(4);
       using z = device.zeros(4);
-      const first = await rejectionOf(stream.launch(shifted, 4, { x, y, by: 4 }).done);
-      expect(first).toBeInstanceOf(BoundsError);
+      // Nothing awaits it.
+      stream.launch(shifted, { threads: 4, label: 'too far' }, { x, y, by: 4 });
       const second = await rejectionOf(stream.copy(z, y).done);
       const third = await rejectionOf(z.read());
       for (const error of [second, third]) {
         expect(error).toBeInstanceOf(UpstreamError);
-        expect((error as UpstreamError).cause).toBeInstanceOf(BoundsError);
+        const { cause } = error as UpstreamError;
+        expect(cause).toBeInstanceOf(BoundsError);
+        expect(cause.operation).toMatchObject({ kind: 'launch', label: 'too far', stream: stream.label });
       }
       await stream.close();
     });

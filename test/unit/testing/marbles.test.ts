@@ -100,7 +100,7 @@ describe('overlapMap', () => {
     };
     const device = createTestDevice({ clock, kernels: [testKernel(upper, { ms: 1, run })] });
     await clock.run(({ cold, expectObservable }) => {
-      const message = 'An operation on stream lane 0 of device cpu:0 was refused by the device: no ink.';
+      const message = 'The launch upper on stream lane 0 of device cpu:0 was refused by the device: no ink.';
       expectObservable(cold('a---|').pipe(overlapMap(device, { overflow: 'fail' }, capitals))).toBe(
         '-#',
         {},
