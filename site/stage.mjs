@@ -91,9 +91,22 @@ export async function stage() {
   return pages;
 }
 
+/** The first sentence below the title, as text. */
+function aboutOf(markdown) {
+  const [, paragraph] = /^# .+\n+(?!```|[|#><-])((?:.+\n)+)/m.exec(markdown) ?? [];
+  const sentence = paragraph
+    ?.replaceAll('\n', ' ')
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .match(/^.+?[.:](?= |$)/)?.[0];
+  return sentence === undefined ? '' : `: ${sentence.replace(/:$/, '.')}`;
+}
+
 /** https://llmstxt.org: what there is, with the address of the text of each page, relative to this file. */
 function llmsText(pages) {
-  const link = (item) => `- [${titleOf(pages.get(pageOf(item)).markdown)}](${pageOf(item)})`;
+  const link = (item) => {
+    const { markdown } = pages.get(pageOf(item));
+    return `- [${titleOf(markdown)}](${pageOf(item)})${aboutOf(markdown)}`;
+  };
   const sections = SIDEBAR.map(({ text, items }) => `## ${text}\n\n${items.map(link).join('\n')}\n`);
   return `# Millrace\n\n> ${description}\n\n${sections.join('\n')}`;
 }

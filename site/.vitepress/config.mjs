@@ -54,7 +54,15 @@ export default defineConfig({
   vite: { plugins: [following] },
   themeConfig: {
     outline: [2, 3],
-    search: { provider: 'local' },
+    // The pages of what was done and decided have every word of all others, and are seldom what a reader looks for.
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: {
+          searchOptions: { boostDocument: (id) => (/\/(changelog|gpu-runs|benchmarks|decisions\/|api\/)/.test(id) ? 0.2 : 1) },
+        },
+      },
+    },
     nav: [
       { text: 'Start', link: '/start' },
       { text: 'Tour', link: '/tour' },
