@@ -1,9 +1,10 @@
 // A compiler that keeps what it has made by content, so that no text is compiled twice: not by two workers, two projects or two runs,
 // whatever else of the library has changed. It stands before the system's g++ and clang++ on the PATH of tests.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import type { Socket } from 'node:net';
+import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
@@ -20,8 +21,16 @@ export const KEPT: string = MILLRACE_TEST_CACHE === 'off' ? path.join(ROOT, 'bui
 /** Results that no run has used for so long are removed. */
 const MOST_DAYS = 7;
 
+type Variables = Readonly<Record<string, string>>;
+/** vitest reads its configuration once for each project. */
+const once: { MILLRACE_KEPT_COMPILER?: Variables } & typeof globalThis = globalThis;
+
 /** The variables with which tests find this compiler. None where there is no g++, or where MILLRACE_TEST_CACHE is off. */
-export function keptCompiler(): Readonly<Record<string, string>> {
+export function keptCompiler(): Variables {
+  return (once.MILLRACE_KEPT_COMPILER ??= prepared());
+}
+
+function prepared(): Variables {
   const gcc = compilerOf('g++');
   // While files are watched, headers may change without a new digest.
   if (gcc === undefined || MILLRACE_TEST_CACHE === 'off' || !process.argv.includes('run')) return {};
@@ -48,7 +57,7 @@ function compilerOf(name: string): Compiler | undefined {
   return status === 0 ? { name, file, version: stdout } : undefined;
 }
 
-function write(gcc: Compiler, compilers: readonly (Compiler | undefined)[]): Readonly<Record<string, string>> {
+function write(gcc: Compiler, compilers: readonly (Compiler | undefined)[]): Variables {
   const folder = path.join(ROOT, 'build/kept-compiler');
   mkdirSync(folder, { recursive: true });
   const source = path.join(ROOT, 'test/native/kept_compiler.cpp');
@@ -58,27 +67,42 @@ function write(gcc: Compiler, compilers: readonly (Compiler | undefined)[]): Rea
     mkdirSync(store, { recursive: true });
     utimesSync(store, new Date(), new Date());
     const program = path.join(store, 'kept_compiler');
-    if (!existsSync(program)) {
-      const fresh = `${program}.${process.pid}`;
-      const { status, stderr } = spawnSync(gcc.file, ['-std=c++20', '-O1', '-o', fresh, source], { encoding: 'utf8' });
-      if (status !== 0) throw new Error(stderr);
-      renameSync(fresh, program);
-    }
+    compile(gcc, source, program);
     const facts = [program, ROOT, SHIM, HEADERS, SHORT, file, store].map(quoted);
     writeScript(path.join(folder, name), `exec ${facts.join(' ')} "$@"\n`);
   }
   removeOld();
-  return { PATH: `${folder}:${process.env['PATH']}`, ...quickVersion(folder) };
+  return { PATH: `${folder}:${process.env['PATH']}`, ...residentNvcc(gcc, folder) };
 }
 
-/** The fake driver's compiler, for which each device asks its version, as a script that knows it. */
-function quickVersion(folder: string): Readonly<Record<string, string>> {
+function compile(gcc: Compiler, source: string, program: string): void {
+  if (existsSync(program)) return;
+  const fresh = `${program}.${process.pid}`;
+  const { status, stderr } = spawnSync(gcc.file, ['-std=c++20', '-O1', '-o', fresh, source], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+  renameSync(fresh, program);
+}
+
+/** The fake driver's compiler as one process for the whole run, and a script that asks it, and that knows its version. */
+function residentNvcc(gcc: Compiler, folder: string): Variables {
   const compiler = path.join(ROOT, 'test/native/fake_cuda/nvcc.mjs');
   const { status, stdout } = spawnSync(process.execPath, [compiler, '--version'], { encoding: 'utf8' });
   if (status !== 0) return {};
-  const script = path.join(folder, 'fake-nvcc');
+  const source = path.join(ROOT, 'test/native/fake_cuda/nvcc_client.cpp');
+  const client = path.join(folder, `nvcc_client-${digestOf([readFileSync(source, 'utf8'), gcc.version])}`);
+  compile(gcc, source, client);
+  const socket = path.join(tmpdir(), `millrace-fake-nvcc-${process.pid}`);
+  rmSync(socket, { force: true });
+  const env = { ...process.env, PATH: `${folder}:${process.env['PATH']}` };
+  // It ends when this process does, which closes its standard input.
+  const server = spawn(process.execPath, [compiler, '--serve', socket], { cwd: ROOT, env, stdio: ['pipe', 'ignore', 'inherit'] });
+  server.on('error', () => {});
+  server.unref();
+  (server.stdin as Socket).unref();
+  process.on('exit', () => rmSync(socket, { force: true }));
   const version = `case $1 in --version) printf '%s' ${quoted(stdout)}; exit ;; esac`;
-  writeScript(script, `${version}\nexec ${quoted(process.execPath)} ${quoted(compiler)} "$@"\n`);
+  const script = path.join(folder, `fake-nvcc`);
+  writeScript(script, `${version}\nexec ${[client, socket, folder, ROOT, process.execPath, compiler].map(quoted).join(' ')} "$@"\n`);
   return { MILLRACE_FAKE_NVCC: script };
 }
 
