@@ -6,10 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
-import { useQuickCompiler } from '../support/use-quick-compiler.js';
-
-// The programs are run for what they print.
-useQuickCompiler();
+import { QUICKEST } from '../support/quick-compiler.js';
 
 interface Program {
   readonly title: string;
@@ -26,9 +23,13 @@ const compiler = join(root, 'node_modules/typescript/bin/tsc');
 const output = join(root, 'build/readme');
 const PAGES = [
   'README.md',
+  'docs/start.md',
+  'docs/tour.md',
+  'docs/concepts.md',
   'docs/reactive.md',
   'docs/graphs.md',
   'docs/ends.md',
+  'docs/errors.md',
   'docs/textures.md',
   'docs/operations.md',
   'docs/coming-from/cupy.md',
@@ -37,9 +38,7 @@ const PAGES = [
   'docs/timelines.md',
   'docs/observability.md',
 ] as const;
-/** Pages of many small programs: one process runs all of a page, one after another. */
-const IN_ONE_PROCESS = ['docs/start.md', 'docs/tour.md', 'docs/concepts.md', 'docs/errors.md'];
-const pages = [...PAGES, ...IN_ONE_PROCESS].map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
+const pages = PAGES.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
 const blocks = (text: string, language: string): { readonly code: string; readonly at: number }[] =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map((match) => ({ code: match[1] ?? '', at: match.index }));
@@ -80,36 +79,24 @@ beforeAll(() => {
   if (compiled.status !== 0) throw new Error(`The programs do not compile:\n${compiled.stdout}`);
 });
 
-const isInOne = ({ title }: Program): boolean => IN_ONE_PROCESS.some((page) => title.startsWith(page));
-
-test.for(PAGES)('%s has examples', (page) => {
-  expect(programs.filter(({ title, isModule }) => title.startsWith(page) && !isModule).length).toBeGreaterThan(0);
-});
-
-test.for(programs.filter((one) => !one.isModule && !isInOne(one)))('$title', { timeout: 90_000 }, ({ text, folder, name }, context) => {
+// One process runs all of a page, one after another.
+test.for(PAGES)('every program of %s', { timeout: 180_000 }, (page, context) => {
   if (needsCompiler !== undefined) context.skip(needsCompiler);
-  const ran = spawnSync(process.execPath, [join(folder, `${name}.js`)], {
-    encoding: 'utf8',
-    cwd: root,
-    env: { ...process.env, MILLRACE_CPU_DEVICES: '2' },
-    // A transform whose kernels are all compiled takes 40 s.
-    timeout: 80_000,
-  });
-  expect({ status: ran.status, signal: ran.signal, stderr: ran.stderr }).toEqual({ status: 0, signal: null, stderr: '' });
-  const expected = [...text.matchAll(/\/\/ prints: (.*)$/gm)].map((match) => match[1]);
-  if (expected.length > 0) expect(ran.stdout.trim().split('\n')).toEqual(expected);
-});
-
-test.for(IN_ONE_PROCESS)('every program of %s', { timeout: 90_000 }, (page, context) => {
-  if (needsCompiler !== undefined) context.skip(needsCompiler);
-  const own = programs.filter(({ title }) => title.startsWith(page));
-  expect(own.length).toBeGreaterThan(1);
+  const own = programs.filter(({ title, isModule }) => title.startsWith(page) && !isModule);
+  expect(own.length).toBeGreaterThan(0);
   const start = own.map(({ name, title }) => `console.log('── ' + ${JSON.stringify(title)});\nawait import('./${name}.js');\n`);
   const file = join(own[0]!.folder, 'all.mjs');
   writeFileSync(file, start.join(''));
-  const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', cwd: root, timeout: 80_000 });
+  const env = { ...process.env, ...QUICKEST, MILLRACE_CPU_DEVICES: '2' };
+  // A transform whose kernels are all compiled takes 40 s.
+  const { status, signal, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', cwd: root, env, timeout: 170_000 });
   const expected = own.map(({ title, text }) => [`── ${title}`, ...[...text.matchAll(/\/\/ prints: (.*)$/gm)].map((match) => match[1])]);
-  expect({ printed: stdout.trim().split('\n'), stderr, status }).toEqual({ printed: expected.flat(), stderr: '', status: 0 });
+  expect({ printed: stdout.trim().split('\n'), stderr, status, signal }).toEqual({
+    printed: expected.flat(),
+    stderr: '',
+    status: 0,
+    signal: null,
+  });
 });
 
 test('shell blocks name scripts that exist', () => {
