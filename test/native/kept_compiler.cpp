@@ -2,7 +2,7 @@
 // come on standard input and need the shim's headers alone. Anything else is left to the compiler, and so is what it
 // rejects: only what succeeds is kept.
 //
-//   kept_compiler ROOT SHIM HEADERS SHORT COMPILER STORE arguments of the compiler...
+//   kept_compiler ROOT SHIM HEADERS SHORT HEADS COMPILER STORE arguments of the compiler...
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -132,13 +132,70 @@ string DigestOf(string_view text) {
   return digits;
 }
 
+/// The options that a header is compiled with: without outputs, dumps and libraries.
+std::vector<string> OptionsOfHeader() {
+  std::vector<string> options;
+  for (char** each = arguments + 1; *each != nullptr && string_view(*each) != "-shared"; ++each) {
+    const string option = *each;
+    if (!StartsWith(option, "-fdump-") && option != "-fstack-usage")
+      options.push_back(option == "c++" ? "c++-header" : option);
+  }
+  return options;
+}
+
+/// Precompiles a header, or leaves nothing.
+void Precompile(const string& header, std::vector<string> options) {
+  const string made = header + ".gch", fresh = made + ".new";
+  for (const string& each : {header, string("-o"), fresh}) options.push_back(each);
+  std::vector<char*> words = {arguments[0]};
+  for (string& each : options) words.push_back(each.data());
+  words.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int none = open("/dev/null", O_RDWR);
+    for (const int each : {0, 1, 2}) dup2(none, each);
+    execv(compiler, words.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status == 0) rename(fresh.c_str(), made.c_str());
+}
+
+/// A text whose head, the shim's macros and headers before the kernel, is one precompiled header: reading these is more
+/// than half of a compilation. Empty for a head that came a few times only, because making the header costs two
+/// compilations.
+string WithPrecompiledHead(const string& text, const string& folder) {
+  constexpr off_t kUsesBefore = 3;
+  const size_t end = text.find("#line 1 \"kernel.cu\"");
+  const bool is_gcc = string_view(compiler).substr(string_view(compiler).rfind('/') + 1) == "g++";
+  if (!is_gcc || end == string::npos || text.find("#include \"") > end) return "";
+  const std::vector<string> options = OptionsOfHeader();
+  string key = text.substr(0, end);
+  for (const string& each : options) key += each + '\n';
+  const string header = folder + '/' + DigestOf(key) + ".h";
+  if (!Exists(header + ".gch")) {
+    const int uses = open((header + ".uses").c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    flock(uses, LOCK_EX);
+    WriteAll(uses, ".");
+    const bool is_frequent = lseek(uses, 0, SEEK_END) > kUsesBefore;
+    if (is_frequent && !Exists(header)) {
+      WriteFile(header, string_view(text).substr(0, end));
+      Precompile(header, options);
+    }
+    close(uses);
+    if (!Exists(header + ".gch")) return "";
+  }
+  return "#include \"" + header + "\"\n" + text.substr(end);
+}
+
 }  // namespace
 
 int main(int, char** argv) {
-  const string root = argv[1], shim = argv[2], headers = argv[3], written = argv[4], store = argv[6];
-  compiler = argv[5];
-  arguments = argv + 6;
-  argv[6] = argv[5];
+  const string root = argv[1], shim = argv[2], headers = argv[3], written = argv[4], heads = argv[5], store = argv[7];
+  compiler = argv[6];
+  arguments = argv + 7;
+  argv[7] = argv[6];
   const char* const variable = std::getenv("TMPDIR");
   const string scratch = variable == nullptr ? "" : variable;
 
@@ -188,13 +245,20 @@ int main(int, char** argv) {
   restore();
   string fresh = store + "/new.XXXXXX";
   if (mkdtemp(fresh.data()) == nullptr || mkdir((fresh + "/files").c_str(), 0777) != 0) CompileText(text);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(open((fresh + "/messages").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666), 2);
-    CompileText(text);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const auto compile = [&](const string& input) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(open((fresh + "/messages").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), 2);
+      CompileText(input);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+  };
+  const string quick = output.empty() ? "" : WithPrecompiledHead(text, heads);
+  int status = quick.empty() ? -1 : compile(quick);
+  // Messages about the text itself, where it is rejected.
+  if (status != 0) status = compile(text);
   WriteAll(2, ReadFile(fresh + "/messages"));
   const string stem = output.substr(output.rfind('/') + 1);
   const string head = stem.substr(0, stem.rfind(".so")) + '.';

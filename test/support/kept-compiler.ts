@@ -62,14 +62,23 @@ function write(gcc: Compiler, compilers: readonly (Compiler | undefined)[]): Var
   mkdirSync(folder, { recursive: true });
   const source = path.join(ROOT, 'test/native/kept_compiler.cpp');
   const text = readFileSync(source, 'utf8');
+  const allHeads = path.join(folder, 'heads');
+  const current: string[] = [];
   for (const { name, file, version } of compilers.filter((one) => one !== undefined)) {
     const store = path.join(STORE, digestOf([version, text]));
     mkdirSync(store, { recursive: true });
     utimesSync(store, new Date(), new Date());
     const program = path.join(store, 'kept_compiler');
     compile(gcc, source, program);
-    const facts = [program, ROOT, SHIM, HEADERS, SHORT, file, store].map(quoted);
+    current.push(path.basename(store));
+    // Not in the store: precompiled headers hold the paths of this checkout, and have 8 MB each.
+    const heads = path.join(allHeads, path.basename(store));
+    mkdirSync(heads, { recursive: true });
+    const facts = [program, ROOT, SHIM, HEADERS, SHORT, heads, file, store].map(quoted);
     writeScript(path.join(folder, name), `exec ${facts.join(' ')} "$@"\n`);
+  }
+  for (const name of readdirSync(allHeads)) {
+    if (!current.includes(name)) rmSync(path.join(allHeads, name), { recursive: true, force: true });
   }
   removeOld();
   return { PATH: `${folder}:${process.env['PATH']}`, ...residentNvcc(gcc, folder) };
