@@ -1,6 +1,6 @@
 // Adds up the reports of a test run and prints "N passed, N failed" as its last line. Each of these counts as a failure:
 //  - a report that is missing or has no test, because some tests did not run;
-//  - a file of "test-files.txt" in the folder (one path per line, as `vitest list --filesOnly` prints them) that is missing in
+//  - a file of "test-files.txt" in the folder (one path per line, as test/support/list-files.ts writes them) that is missing in
 //    the report of vitest, because its process crashed;
 //  - an exit status of the test command other than 0 if no report names a failure.
 //

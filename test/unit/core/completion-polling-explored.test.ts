@@ -8,6 +8,7 @@ import { DeviceLostError } from '../../../src/core/base/errors.js';
 import type { Channel } from '../../../src/core/channel/channel.js';
 import type { Timeline } from '../../../src/core/timeline/timeline.js';
 import { CompletionPolling } from '../../../src/core/waits/completion-polling.js';
+import { IS_LONG } from '../../support/long.js';
 
 vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
 
@@ -227,8 +228,11 @@ const CASES: readonly (readonly [string, readonly Scenario['waits'][], Omit<Scen
 ];
 
 describe('three waits in every order, whatever the device does meanwhile: each is settled once', () => {
-  test.each(CASES)('%s', (_, orders, scenario) => {
+  test.each(CASES)('%s', (title, all, scenario) => {
     let runs = 0;
+    // Of every other order in the short form, beginning with the first or the second.
+    const from = CASES.findIndex(([one]) => one === title) % 2;
+    const orders = IS_LONG ? all : all.filter((_, at) => at % 2 === from);
     // Only while nothing but CompletionPolling runs: the test runner uses them too.
     vi.stubGlobal('setImmediate', (call: () => void) => loop.turns.push(call));
     vi.stubGlobal('performance', { now: () => loop.nowMs });

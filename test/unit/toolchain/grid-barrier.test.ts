@@ -1,6 +1,7 @@
 // The grid barrier's CUDA form, run with one system thread per thread of the grid: each block is a copy of the image, and the blocks
 // synchronise through memory that the copies share. Also the CPU device's form of the same kernels, with a barrier of this test's program.
 import { expect, test } from 'vitest';
+import { IS_LONG } from '../../support/long.js';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { CompileError } from '../../../src/core/base/errors.js';
@@ -19,7 +20,7 @@ useQuickCompiler();
 const NO_LIMIT = 2 ** 31 - 1;
 const TURNS = 7;
 /** Spinning threads are slow on machines with few cores. */
-const KERNELS = 3;
+const KERNELS = IS_LONG ? 3 : 2;
 const images = imagesOfFile();
 
 // Remaining threads count themselves once per iteration, and read the count after the barrier.

@@ -6,6 +6,7 @@ import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
 import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
+import { IS_LONG } from '../../support/long.js';
 import { i32, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
@@ -20,7 +21,7 @@ const SHAPES: readonly (readonly [number, number, number])[] = [
   [5, 7, 1],
   [4, 3, 9],
   [1, 1, 64],
-  [1024, 1, 1],
+  ...(IS_LONG ? ([[1024, 1, 1]] as const) : []),
   [32, 32, 1],
 ];
 

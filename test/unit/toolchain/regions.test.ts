@@ -17,7 +17,7 @@ import { imagesOfFile } from './images.js';
 
 useQuickCompiler();
 
-const KERNELS = 8;
+const KERNELS = IS_LONG ? 8 : 4;
 /** Most random sources have a barrier that some threads may not reach. */
 const ATTEMPTS = 4000;
 const NO_LIMIT = 2 ** 31 - 1;
