@@ -1,8 +1,13 @@
 // Runs one of ./programs in a separate process and returns how it ended.
 import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildSync } from 'esbuild';
 import { listDevices } from 'millrace';
 import { test } from 'vitest';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
 
 export interface Ending {
   readonly code: number | null;
@@ -21,9 +26,8 @@ export interface RunOptions {
 
 /** `name`: of a file of JavaScript without its ending, or of one of TypeScript with it. */
 export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<Ending> {
-  const [loader, file] = name.endsWith('.ts') ? [['--import', 'tsx'], name] : [[], `${name}.mjs`];
-  const path = fileURLToPath(new URL(`./programs/${file}`, import.meta.url));
-  const child = spawn(process.execPath, ['--expose-gc', ...loader, path, ...args], {
+  const file = name.endsWith('.ts') ? bundleOf(name) : fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
+  const child = spawn(process.execPath, ['--expose-gc', file, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NODE_OPTIONS: '', ...options.env },
   });
@@ -44,6 +48,19 @@ export function runProgram(name: string, args: readonly string[], options: RunOp
       resolve({ code, signal, stdout, stderr });
     });
   });
+}
+
+const bundles = new Map<string, string>();
+/** One file of JavaScript: a loader of TypeScript takes a second of each process. */
+function bundleOf(name: string): string {
+  const made = bundles.get(name);
+  if (made !== undefined) return made;
+  const outfile = path.join(ROOT, 'build/test-programs', `${path.basename(name, '.ts')}-${process.pid}.mjs`);
+  const entryPoints = [path.join(import.meta.dirname, 'programs', name)];
+  buildSync({ entryPoints, outfile, bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external' });
+  process.once('exit', () => rmSync(outfile, { force: true }));
+  bundles.set(name, outfile);
+  return outfile;
 }
 
 /** The lines a program printed. */

@@ -116,12 +116,14 @@ export const STEPS: Readonly<Record<string, (place: Place) => Promise<void>>> = 
     same(back, ints);
   },
   async 'a large copy'({ device, stream }) {
-    const floats = new Float32Array(3 << 20).fill(2);
+    // 5 MiB: more than what is staged at once.
+    const count = 5 << 18;
+    const floats = new Float32Array(count).fill(2);
     using x = device.from(floats);
-    using y = device.empty(3 << 20);
+    using y = device.empty(count);
     stream.copy(y, x);
     const found = await y.read();
-    same([found[0], found[(3 << 20) - 1]], [2, 2]);
+    same([found[0], found[count - 1]], [2, 2]);
   },
   async 'strided copies'({ device, stream }) {
     using x = device.from(
