@@ -70,7 +70,8 @@ class StreamState final : public hal::ProgressSink {
   // ── Submission. Guarded by the ring's producer mutex. ──
   Ticket last_ticket = 0;
   bool is_reserved = false;
-  bool is_ending = false;  // Its STREAM_DESTROY record was submitted.
+  bool is_ending = false;               // Its STREAM_DESTROY record was submitted.
+  StreamState* next_resting = nullptr;  // Of the slots without a stream.
   /// Which thread that shares the device reserved it; 0: the one that opened the device.
   uint32_t owner_id = 0;
 

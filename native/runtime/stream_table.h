@@ -35,12 +35,12 @@ class StreamTable {
   [[nodiscard]] StreamState& At(uint32_t stream) const { return *streams_[stream].load(std::memory_order_acquire); }
   /// Null if no stream was ever reserved there.
   [[nodiscard]] StreamState* Find(uint32_t stream) const { return stream < count() ? &At(stream) : nullptr; }
-  /// The stream of a slot below slots(); slots are used from 0 on. Only with SubmissionQueue's mutex held.
-  [[nodiscard]] StreamState& FindOrAdd(uint32_t stream) {
-    if (StreamState* const known = streams_[stream].load(std::memory_order_relaxed)) return *known;
+  /// The stream of the next slot, of which there is one. Only with SubmissionQueue's mutex held.
+  [[nodiscard]] StreamState& Add() {
+    const uint32_t stream = count_.load(std::memory_order_relaxed);
     auto* const added = new StreamState(stream, timeline_[stream], kernel_failures_, recorder_);
     streams_[stream].store(added, std::memory_order_release);
-    count_.store(std::max(count_.load(std::memory_order_relaxed), stream + 1), std::memory_order_release);
+    count_.store(stream + 1, std::memory_order_release);
     return *added;
   }
 

@@ -45,20 +45,25 @@ Ticket SubmissionQueue::Forward(std::span<const std::byte> bytes) {
 
 int64_t SubmissionQueue::ReserveStream(std::shared_ptr<WakeTarget> owner, uint32_t owner_id) {
   std::lock_guard lock(ring_.producer_mutex());
-  const uint32_t slots = streams_.slots();
-  for (uint32_t tried = 0; tried < slots; ++tried) {
-    const uint32_t index = (free_search_ + tried) % slots;
-    StreamState& stream = streams_.FindOrAdd(index);
-    if (stream.is_reserved) continue;
-    stream.is_reserved = true;
-    stream.is_ending = false;
-    stream.owner_id = owner_id;
-    stream.failures.Restart();
-    stream.SetOwner(std::move(owner));
-    free_search_ = index + 1;
-    return index;
-  }
-  return -1;
+  StreamState* const stream = TakeSlot();
+  if (stream == nullptr) return -1;
+  stream->is_reserved = true;
+  stream->is_ending = false;
+  stream->owner_id = owner_id;
+  stream->failures.Restart();
+  stream->SetOwner(std::move(owner));
+  return stream->index();
+}
+
+StreamState* SubmissionQueue::TakeSlot() {
+  const uint32_t used = streams_.count();
+  if (resting_ <= kRestingSlots && used < streams_.slots()) return &streams_.Add();
+  StreamState* const stream = first_resting_;
+  if (stream == nullptr) return nullptr;
+  first_resting_ = std::exchange(stream->next_resting, nullptr);
+  if (first_resting_ == nullptr) last_resting_ = nullptr;
+  --resting_;
+  return stream;
 }
 
 Ticket SubmissionQueue::LastTicket(uint32_t stream) {
@@ -98,6 +103,9 @@ void SubmissionQueue::Describe(ChannelStats& stats) {
 void SubmissionQueue::FreeSlot(StreamState& stream) {
   std::lock_guard lock(ring_.producer_mutex());
   stream.is_reserved = false;
+  (last_resting_ == nullptr ? first_resting_ : last_resting_->next_resting) = &stream;
+  last_resting_ = &stream;
+  ++resting_;
 }
 
 SubmissionQueue::OwnedStreams SubmissionQueue::StreamsOf(uint32_t owner_id) {

@@ -94,6 +94,8 @@ class SubmissionQueue {
   }
 
  private:
+  /// Null if all slots are reserved. With the mutex held.
+  StreamState* TakeSlot();
   /// Whether more records than allowed are pending, as far as known. Needs the producer mutex.
   [[nodiscard]] bool IsFull() const {
     return submitted_ - known_retired_ >= max_pending_ ||
@@ -113,7 +115,12 @@ class SubmissionQueue {
   // What the two below were when they were last looked at; looking costs a cache line.
   uint64_t known_retired_ = 0;
   uint64_t known_retired_bytes_ = 0;
-  uint32_t free_search_ = 0;
+  // Slots whose streams have ended, the one that rests longest first. It serves again when so many others do, so that
+  // the owner has read what its last stream left.
+  static constexpr uint32_t kRestingSlots = 64;
+  StreamState* first_resting_ = nullptr;
+  StreamState* last_resting_ = nullptr;
+  uint32_t resting_ = 0;
 
   /// Records issued or dropped. Written by the channel's thread only.
   alignas(64) std::atomic<uint64_t> retired_{0};

@@ -1,5 +1,7 @@
 // Threads that share a device, and what is left of them when they go: at any moment, by closing or by being terminated.
+#include <algorithm>
 #include <atomic>
+#include <set>
 #include <vector>
 
 #include "channel_rig.h"
@@ -34,6 +36,27 @@ struct Leaving {
 bool Has(Rig& rig, uint32_t streams, uint64_t bytes) {
   const ChannelStats stats = rig.channel->Stats();
   return stats.streams == streams && stats.live_bytes == bytes && (bytes > 0 || stats.live_memory == 0);
+}
+
+MR_TEST(streams_that_come_and_go_have_few_slots_and_no_slot_twice_at_once) {
+  RecordingBackend backend;
+  Rig rig(backend);
+  uint32_t highest = 0;
+  uint32_t last = protocol::kMaxStreams;
+  for (int n = 0; n < 1000; ++n) {
+    const uint32_t stream = rig.Stream();
+    MR_EXPECT(stream != last);  // It rests.
+    highest = std::max(highest, stream);
+    last = stream;
+    MR_EXPECT(rig.Completes(stream, rig.Submit(stream, protocol::StreamDestroyRecord{})));
+    MR_EXPECT(Eventually([&] { return Has(rig, 0, 0); }));
+  }
+  MR_EXPECT(highest < 100);
+  std::set<uint32_t> all;
+  for (uint32_t n = 0; n < protocol::kMaxStreams; ++n)
+    all.insert(static_cast<uint32_t>(rig.channel->ReserveStream(nullptr)));
+  MR_EXPECT_EQ(all.size(), protocol::kMaxStreams);
+  MR_EXPECT_EQ(rig.channel->ReserveStream(nullptr), -1);
 }
 
 MR_TEST(memory_of_a_thread_that_left_is_freed_behind_all_of_its_streams) {
