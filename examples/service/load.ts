@@ -6,9 +6,9 @@ import { readFile } from 'node:fs/promises';
 import { cpus, loadavg } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import sharp from 'sharp';
+import { parseOrRefuse, run, whole } from '../command-line.js';
 import { PIXELS, SIDE } from '../training/shape.js';
 
 const HELP = `Usage: load [options]
@@ -23,12 +23,15 @@ Loads the service at half, one and two times what it can do, for each engine, an
   --help
 `;
 
-const { values } = readArguments();
-if (values.help) {
-  process.stdout.write(HELP);
-  process.exit(0);
-}
-const [seconds, soak] = [Number(values.seconds), Number(values.soak)];
+const OPTIONS = {
+  seconds: { type: 'string', default: '10' },
+  device: { type: 'string', default: 'auto' },
+  workers: { type: 'string', default: '1' },
+  engines: { type: 'string', default: 'batched,single,plain' },
+  soak: { type: 'string', default: '0' },
+  help: { type: 'boolean', default: false },
+} as const;
+
 /** As many as fill the batches of both lanes, and wait for the next ones. */
 const BUSY_CONNECTIONS = 192;
 /** The load in parts of the capacity, and the connections that bring it. autocannon sends in bursts of all connections, so few of them bring half a load. */
@@ -38,32 +41,14 @@ const LOADS = [
   [2, 400],
 ] as const;
 
-function readArguments() {
-  try {
-    return parseArgs({
-      options: {
-        seconds: { type: 'string', default: '10' },
-        device: { type: 'string', default: 'auto' },
-        workers: { type: 'string', default: '1' },
-        engines: { type: 'string', default: 'batched,single,plain' },
-        soak: { type: 'string', default: '0' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)} (--help lists the options)\n`);
-    process.exit(1);
-  }
-}
-
 interface Service {
   readonly url: string;
   readonly stop: () => Promise<void>;
 }
 
-async function start(engine: string): Promise<Service> {
+async function start(engine: string, device: string, workers: number): Promise<Service> {
   const file = fileURLToPath(new URL('./main.js', import.meta.url));
-  const args = ['--port', '0', '--engine', engine, '--device', values.device, '--workers', values.workers];
+  const args = ['--port', '0', '--engine', engine, '--device', device, '--workers', String(workers)];
   const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
   const stop = async (): Promise<void> => {
@@ -136,39 +121,54 @@ function row(cells: readonly (string | number)[]): void {
   console.log(`| ${cells.map((cell) => (typeof cell === 'number' ? cell.toFixed(cell < 100 ? 1 : 0) : cell)).join(' | ')} |`);
 }
 
-const body = await aDigit();
-console.log(`${cpus().length} cores of ${cpus()[0]!.model}, load average ${loadavg()[0]!.toFixed(1)}, Node ${process.version}\n`);
-row(['engine', 'load', 'answers/s', '503/s', 'p50 ms', 'p99 ms', 'other errors', 'MiB after']);
-row(Array.from({ length: 8 }, () => '---'));
-for (const engine of values.engines.split(',').filter((name) => name !== '')) {
-  const { url, stop } = await start(engine);
-  await load(url, body, Math.min(seconds, 5), BUSY_CONNECTIONS); // JavaScript is compiled, memory has grown
-  const { answersPerSecond: capacity } = await load(url, body, seconds, BUSY_CONNECTIONS);
-  for (const [times, connections] of LOADS) {
-    const run = await load(url, body, seconds, connections, times * capacity);
-    const cells = [run.answersPerSecond, run.refusedPerSecond, run.p50Ms, run.p99Ms, String(run.otherErrors), await memoryMiB(url)];
-    row([engine, `${times} x ${capacity.toFixed(0)}/s`, ...cells]);
+await run(async (args) => {
+  const { values } = parseOrRefuse(HELP, { args: [...args], options: OPTIONS });
+  const { device } = values;
+  const seconds = whole('seconds', values.seconds, 1, 3600);
+  const soak = whole('soak', values.soak, 0, 1440);
+  const workers = whole('workers', values.workers, 1, 64);
+  const body = await aDigit();
+  console.log(`${cpus().length} cores of ${cpus()[0]!.model}, load average ${loadavg()[0]!.toFixed(1)}, Node ${process.version}\n`);
+  row(['engine', 'load', 'answers/s', '503/s', 'p50 ms', 'p99 ms', 'other errors', 'MiB after']);
+  row(Array.from({ length: 8 }, () => '---'));
+  for (const engine of values.engines.split(',').filter((name) => name !== '')) {
+    const { url, stop } = await start(engine, device, workers);
+    await load(url, body, Math.min(seconds, 5), BUSY_CONNECTIONS); // JavaScript is compiled, memory has grown
+    const { answersPerSecond: capacity } = await load(url, body, seconds, BUSY_CONNECTIONS);
+    for (const [times, connections] of LOADS) {
+      const loaded = await load(url, body, seconds, connections, times * capacity);
+      const cells = [
+        loaded.answersPerSecond,
+        loaded.refusedPerSecond,
+        loaded.p50Ms,
+        loaded.p99Ms,
+        String(loaded.otherErrors),
+        await memoryMiB(url),
+      ];
+      row([engine, `${times} x ${capacity.toFixed(0)}/s`, ...cells]);
+    }
+    await stop();
   }
-  await stop();
-}
-if (soak > 0) {
-  const { url, stop } = await start('batched');
-  const [[, few], , [, many]] = LOADS;
-  await load(url, body, Math.min(seconds, 5), many);
-  const before = await memoryMiB(url);
-  const [halves, wholes]: [Run[], Run[]] = [[], []];
-  // What the service can do depends on what else the machine does, so it is measured again before each minute of overload.
-  for (let minute = 0; minute < soak; minute++) {
-    const { answersPerSecond: capacity } = await load(url, body, 5, BUSY_CONNECTIONS);
-    halves.push(await load(url, body, 10, few, 0.5 * capacity));
-    wholes.push(await load(url, body, 60, many, 2 * capacity));
-    const [half, whole] = [halves.at(-1)!, wholes.at(-1)!];
-    const ms = `p99 ${half.p99Ms.toFixed(0)} ms at half, ${whole.p99Ms.toFixed(0)} ms at twice`;
-    console.log(
-      `minute ${minute + 1}: capacity ${capacity.toFixed(0)}/s, ${ms}, ${whole.refusedPerSecond.toFixed(0)} refused/s, load average ${loadavg()[0]!.toFixed(1)}`,
-    );
+  if (soak > 0) {
+    const { url, stop } = await start('batched', device, workers);
+    const [[, few], , [, many]] = LOADS;
+    await load(url, body, Math.min(seconds, 5), many);
+    const before = await memoryMiB(url);
+    const [halves, wholes]: [Run[], Run[]] = [[], []];
+    // What the service can do depends on what else the machine does, so it is measured again before each minute of overload.
+    for (let minute = 0; minute < soak; minute++) {
+      const { answersPerSecond: capacity } = await load(url, body, 5, BUSY_CONNECTIONS);
+      halves.push(await load(url, body, 10, few, 0.5 * capacity));
+      wholes.push(await load(url, body, 60, many, 2 * capacity));
+      const [half, twice] = [halves.at(-1)!, wholes.at(-1)!];
+      const ms = `p99 ${half.p99Ms.toFixed(0)} ms at half, ${twice.p99Ms.toFixed(0)} ms at twice`;
+      console.log(
+        `minute ${minute + 1}: capacity ${capacity.toFixed(0)}/s, ${ms}, ${twice.refusedPerSecond.toFixed(0)} refused/s, load average ${loadavg()[0]!.toFixed(1)}`,
+      );
+    }
+    const errors = [...halves, ...wholes].reduce((sum, { otherErrors }) => sum + otherErrors, 0);
+    console.log(`errors other than 503: ${errors}; memory ${before.toFixed(0)} MiB before, ${(await memoryMiB(url)).toFixed(0)} MiB after`);
+    await stop();
   }
-  const errors = [...halves, ...wholes].reduce((sum, { otherErrors }) => sum + otherErrors, 0);
-  console.log(`errors other than 503: ${errors}; memory ${before.toFixed(0)} MiB before, ${(await memoryMiB(url)).toFixed(0)} MiB after`);
-  await stop();
-}
+  return 0;
+});
