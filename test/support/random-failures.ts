@@ -12,7 +12,7 @@ import type { Target } from './target.js';
 const SEED = Number(process.env['MILLRACE_PROGRAM_SEED'] ?? 1);
 const PROGRAMS = process.env['MILLRACE_PROGRAMS'];
 /** Limits the time of the default number on a slow machine. A requested number runs in full. */
-const LIMIT_MS = PROGRAMS === undefined ? 2000 : Infinity;
+const LIMIT_MS = PROGRAMS === undefined ? 1000 : Infinity;
 const TIMEOUT_MS = Math.max(60_000, Number(PROGRAMS ?? 0) * 100);
 
 export function failureRules(target: Target, devicesOf: () => readonly Device[]): void {
