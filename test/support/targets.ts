@@ -17,9 +17,14 @@ const { MILLRACE_TEST_TARGET, MILLRACE_CXX, MILLRACE_SEEDS = '1' } = process.env
 
 /** The folder of the chapter that runs now. */
 const folder = (): string => path.basename(path.dirname(expect.getState().testPath!));
-/** Chapters about what the translator makes of CUDA C++, and what operations compute, more than about what the optimiser makes of it. */
+/**
+ * Chapters about what the translator makes of CUDA C++, and what operations compute, more than about what the optimiser makes of it. Files
+ * about the kernels of users keep -O3, as do random kernels.
+ */
 const isQuick = (): boolean =>
-  /\/(?:texts\/[^/]+|arithmetic\/(?:shaped-)?operations|kernels\/(?:fourier|sorts-and-scans))\.test\.ts$/.test(expect.getState().testPath!);
+  /\/(?:texts\/[^/]+|arithmetic\/(?:shaped-)?operations|kernels\/(?:fourier|sorts-and-scans|sorts|operations|products|textures|picked-kernels))\.test\.ts$/.test(
+    expect.getState().testPath!,
+  );
 
 /** Sets variables that the library reads when a device opens. */
 function set(variables: NodeJS.ProcessEnv): void {
