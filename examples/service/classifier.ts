@@ -20,7 +20,7 @@ export const ENGINES: readonly Engine[] = ['batched', 'single', 'plain'];
 export interface Classifier extends AsyncDisposable {
   /** Requests that wait. */
   readonly waiting: number;
-  /** The probabilities of the ten digits. Rejects at once with LimitError when `maxQueue` requests wait. */
+  /** The probabilities of the ten digits. Rejects with LimitError when `maxQueue` requests wait, or when it has waited for longer than `maxQueueMs`. */
   run(pixels: Uint8Array, opts?: WaitOptions): Promise<Float32Array>;
   report(): LanesReport | undefined;
 }
@@ -31,6 +31,7 @@ export interface ClassifierOptions {
   /** Milliseconds that the first request of a batch waits for more, while a lane is free. */
   readonly maxWaitMs: number;
   readonly maxQueue: number;
+  readonly maxQueueMs: number;
   readonly targetLatencyMs: number;
 }
 
@@ -67,7 +68,7 @@ class LaneGraphs {
 export async function createDeviceClassifier(
   device: Device,
   parameters: DeviceArray<'f32'>,
-  { engine, maxItems, maxWaitMs, maxQueue, targetLatencyMs }: ClassifierOptions,
+  { engine, maxItems, maxWaitMs, maxQueue, maxQueueMs, targetLatencyMs }: ClassifierOptions,
 ): Promise<Classifier> {
   const most = engine === 'single' ? 1 : maxItems;
   const graphs = Array.from({ length: LANES }, () => new LaneGraphs(device, parameters, most));
@@ -78,8 +79,8 @@ export async function createDeviceClassifier(
   }
   const lanes =
     engine === 'single'
-      ? createLanes(device, { depth: LANES, maxQueue }, async (pixels: Uint8Array, lane) => (await answer([pixels], lane))[0]!)
-      : createBatcher(device, { depth: LANES, maxItems, maxWaitMs, maxQueue, targetLatencyMs }, answer);
+      ? createLanes(device, { depth: LANES, maxQueue, maxQueueMs }, async (pixels: Uint8Array, lane) => (await answer([pixels], lane))[0]!)
+      : createBatcher(device, { depth: LANES, maxItems, maxWaitMs, maxQueue, maxQueueMs, targetLatencyMs }, answer);
 
   async function answer(digits: readonly Uint8Array[], lane: Lane): Promise<Float32Array[]> {
     const { size, graph } = graphs[lane.index]!.for(digits.length);

@@ -15,6 +15,7 @@ Reads handwritten digits over HTTP and WebSocket, in batches on a GPU or on the 
   --target-latency-ms N  how late 95 of 100 answers may be (default: 20)
   --max-items N          digits of a batch (default: 64)
   --max-queue N          requests of a thread that may wait; others get 503 (default: 64)
+  --max-queue-ms N       how long one may wait for a batch; then it gets 503 (default: twice the target)
   --drain-ms N           after SIGTERM, how long connections are still accepted while /ready answers 503 (default: 500)
   --parameters FILE      what examples/training has learnt (default: examples/service/digits.f32)
   --help
@@ -38,6 +39,7 @@ const OPTIONS = {
   'target-latency-ms': { type: 'string', default: '20' },
   'max-items': { type: 'string', default: '64' },
   'max-queue': { type: 'string', default: '64' },
+  'max-queue-ms': { type: 'string' },
   'drain-ms': { type: 'string', default: '500' },
   parameters: { type: 'string', default: 'examples/service/digits.f32' },
   help: { type: 'boolean', default: false },
@@ -48,6 +50,7 @@ export function readOptions(args: readonly string[]): Options {
   const engine = ENGINES.find((name) => name === values.engine) satisfies Engine | undefined;
   if (engine === undefined) throw new Refusal(`--engine ${values.engine} is none of ${ENGINES.join(', ')}.`);
   const maxItems = whole('max-items', values['max-items'], 1, 1024);
+  const targetLatencyMs = whole('target-latency-ms', values['target-latency-ms'], 1, 10_000);
   return {
     port: whole('port', values.port, 0, 65_535),
     host: values.host,
@@ -57,9 +60,10 @@ export function readOptions(args: readonly string[]): Options {
     parameters: values.parameters,
     drainMs: whole('drain-ms', values['drain-ms'], 0, 600_000),
     engine,
-    targetLatencyMs: whole('target-latency-ms', values['target-latency-ms'], 1, 10_000),
+    targetLatencyMs,
     maxItems,
     maxWaitMs: 1,
     maxQueue: whole('max-queue', values['max-queue'], maxItems, 1_000_000),
+    maxQueueMs: whole('max-queue-ms', values['max-queue-ms'] ?? String(2 * targetLatencyMs), 0, 60_000),
   };
 }

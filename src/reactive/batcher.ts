@@ -4,7 +4,7 @@ import { badArgument, checkInteger, refuseSurplus, show } from '../core/base/arg
 import { ArgumentError } from '../core/base/errors.js';
 import { isPromiseLike } from '../core/base/promise-like.js';
 import { checkMilliseconds } from './error-policy.js';
-import { checkServicePolicy, type Lanes, LaneService, type LanesOptions } from './lanes.js';
+import { checkQueueMs, checkServicePolicy, type Lanes, LaneService, type LanesOptions } from './lanes.js';
 import { checkGiven, checkOptionsGiven } from './missing-option.js';
 import { isObservable, rx } from './observe.js';
 import { checkOptionNames } from '../core/base/option-names.js';
@@ -28,7 +28,7 @@ export interface LatencyBatches extends BatcherQueue {
    * The target for the milliseconds from the call of `run` to its answer, above 0: 95 of 100 requests should not exceed it. The limit of a
    * batch grows while the stage takes less than its part of the target (half with one lane, N / (N + 1) with N lanes) and shrinks when the
    * stage takes more. A batch waits for more requests as long as the target allows. If requests come faster than the stage answers them,
-   * they wait in the queue and exceed the target; `maxQueue` limits the queue.
+   * they wait in the queue and exceed the target; `maxQueue` and `maxQueueMs` limit the queue.
    */
   readonly targetLatencyMs: number;
   /** The most requests in a batch. Default: `maxQueue`. */
@@ -107,6 +107,7 @@ export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage
     maxWaitMs,
     targetLatencyMs,
     maxQueue,
+    maxQueueMs: checkQueueMs(opts.maxQueueMs),
   });
 }
 

@@ -8,7 +8,7 @@ import { AbortError } from '../core/base/errors.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { AutoDepth } from './auto-depth.js';
 import { type BatchRules, type BatchReport, BatchSizes } from './batch-sizes.js';
-import { checkErrorOptions, type ErrorPolicy } from './error-policy.js';
+import { checkErrorOptions, checkMilliseconds, type ErrorPolicy } from './error-policy.js';
 import type { Lane, Slot } from './lane.js';
 import { Meter } from './meter.js';
 import { checkGiven, checkOptionsGiven } from './missing-option.js';
@@ -16,7 +16,7 @@ import { checkOptionNames } from '../core/base/option-names.js';
 import { SERVICE_OPTIONS } from './option-names.js';
 import { type LaneOptions, type OverlapReport, reportOf } from './overlap.js';
 import type { ItemCounts } from './overlap-run.js';
-import { type Request, RequestQueue } from './requests.js';
+import { type QueueLimits, type Request, RequestQueue } from './requests.js';
 import { checkLayout, type Devices, type LaneLayout, LanePool } from './lane-pool.js';
 import { checkStage, type Stage, StagedItem, type StageSettings } from './stage.js';
 
@@ -24,6 +24,12 @@ import { checkStage, type Stage, StagedItem, type StageSettings } from './stage.
 export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip'> {
   /** The most requests that wait for a lane; another one is refused with a LimitError. With 0, a request is served at once or refused. */
   readonly maxQueue: number;
+  /**
+   * A request that has waited longer for a lane, in milliseconds, is refused with a LimitError: when a lane becomes free, or another request
+   * comes. So answers stay timely when more requests come than can be answered. Default: no limit. `default_timeout_microseconds` of a queue of
+   * Triton, with the action REJECT.
+   */
+  readonly maxQueueMs?: number;
 }
 
 /** What lanes or a batcher have done until now. */
@@ -40,8 +46,8 @@ export interface Lanes<T, R> extends AsyncDisposable {
   readonly busy: number;
   /**
    * Resolves to the stage's result for this item; if the stage returns an Observable, to its last value, or undefined if it emits none.
-   * Rejects with the stage's error, with StateError after `close`, and at once with LimitError when `maxQueue` requests wait (an HTTP
-   * service answers 503; `retryAfter` resolves when there is room). With `opts` it rejects with AbortError or WaitTimeoutError too: a
+   * Rejects with the stage's error, with StateError after `close`, with LimitError at once when `maxQueue` requests wait,
+   * and when it has waited for longer than `maxQueueMs` (an HTTP service answers 503; `retryAfter` resolves when there is room). With `opts` it rejects with AbortError or WaitTimeoutError too: a
    * waiting request is then dropped, and `lane.signal` of a running one aborts.
    */
   readonly run: (item: T, opts?: WaitOptions) => Promise<R>;
@@ -54,9 +60,7 @@ export interface Lanes<T, R> extends AsyncDisposable {
 }
 
 /** How requests are grouped into batches. */
-export interface Grouping extends BatchRules {
-  readonly maxQueue: number;
-}
+export interface Grouping extends BatchRules, QueueLimits {}
 
 /** A stage for groups of requests, and the mapping of its last value to their answers. */
 export interface GroupStage<T, V, R> {
@@ -103,12 +107,15 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     this.#isGrouping = group.maxItems > 1;
     this.#batches = new BatchSizes(group, layout.depth * layout.devices.length);
     const canBegin = (): boolean => group.maxItems === 1 && this.#slots.free > 0;
-    this.#queue = new RequestQueue(name, group.maxQueue, clock, canBegin, () => this.#beginWhatCan(true));
+    this.#queue = new RequestQueue(name, group, clock, canBegin, () => this.#beginWhatCan(true));
     this.#meter.start();
   }
 
   // The methods are functions of their own, so that `const { run } = lanes` works.
-  readonly run = (item: T, opts?: WaitOptions): Promise<R> => this.#queue.add(item, opts);
+  readonly run = (item: T, opts?: WaitOptions): Promise<R> => {
+    this.#refuseLate();
+    return this.#queue.add(item, opts);
+  };
 
   get waiting(): number {
     return this.#queue.length;
@@ -163,6 +170,11 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
     }
   }
 
+  /** While a lane is free, a batch waits for more requests, and not for a lane. */
+  #refuseLate(): void {
+    if (this.#slots.free === 0) this.#queue.refuseLate();
+  }
+
   /** Whether a batch that is not full has waited for more long enough; starts its timer if it has not. */
   #hasWaited(isCall: boolean): boolean {
     const { first } = this.#queue;
@@ -211,6 +223,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
         for (const request of requests) request.reject(this.#destroyed ?? outcome.error);
       } else this.#answer(requests, this.#answersOf(last), discard);
       for (const { context } of requests) context.emitDestroy();
+      this.#refuseLate();
       this.#slots.release(slot);
       this.#noteOccupied();
       this.#auto?.countItem();
@@ -260,9 +273,15 @@ export function createLanes<T, R>(device: Devices, opts: LanesOptions<T>, stage:
   checkOptionNames(opts, SERVICE_OPTIONS);
   checkGiven('maxQueue', opts.maxQueue, 'the largest number of requests that wait for a lane, a whole number of at least 0', example);
   const layout = checkLayout(device, opts.depth, opts.streams);
-  const grouping = { maxItems: 1, maxWaitMs: undefined, targetLatencyMs: undefined, maxQueue: checkInteger('maxQueue', opts.maxQueue, 0) };
+  const maxQueue = checkInteger('maxQueue', opts.maxQueue, 0);
+  const grouping = { maxItems: 1, maxWaitMs: undefined, targetLatencyMs: undefined, maxQueue, maxQueueMs: checkQueueMs(opts.maxQueueMs) };
   const work = { stage: ([item]: readonly T[], lane: Lane) => stage(item as T, lane), answersOf: (last: R | undefined) => [last as R] };
   return new LaneService('lanes', layout, checkServicePolicy(opts), work, grouping);
+}
+
+/** The limit of the time that a request waits for a lane. */
+export function checkQueueMs(maxQueueMs: number | undefined): number {
+  return maxQueueMs === undefined ? Infinity : checkMilliseconds('maxQueueMs', maxQueueMs);
 }
 
 /** Refuses policies that skip: each request needs a result or an error. */

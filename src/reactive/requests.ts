@@ -1,4 +1,4 @@
-// Requests that wait for a lane: in the order of their calls, at most `maxQueue`, each with a signal and a timeout.
+// Requests that wait for a lane: in the order of their calls, at most `maxQueue`, at most `maxQueueMs`, each with a signal and a timeout.
 // Thread: owner.
 import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from '../core/base/clock.js';
@@ -20,9 +20,16 @@ export interface Request<T, R> {
   onGiveUp: (() => void) | undefined;
 }
 
+/** What may wait for a lane. */
+export interface QueueLimits {
+  readonly maxQueue: number;
+  readonly maxQueueMs: number;
+}
+
 export class RequestQueue<T, R> {
   readonly #name: string;
   readonly #maxQueue: number;
+  readonly #maxQueueMs: number;
   readonly #clock: Clock;
   readonly #canBegin: () => boolean;
   readonly #onChange: () => void;
@@ -31,9 +38,10 @@ export class RequestQueue<T, R> {
   #closed: 'closed' | 'destroyed' | undefined;
 
   /** `canBegin` returns whether another request could begin at once. `onChange` is called when a request is added or given up. */
-  constructor(name: string, maxQueue: number, clock: Clock, canBegin: () => boolean, onChange: () => void) {
+  constructor(name: string, limits: QueueLimits, clock: Clock, canBegin: () => boolean, onChange: () => void) {
     this.#name = name;
-    this.#maxQueue = maxQueue;
+    this.#maxQueue = limits.maxQueue;
+    this.#maxQueueMs = limits.maxQueueMs;
     this.#clock = clock;
     this.#canBegin = canBegin;
     this.#onChange = onChange;
@@ -53,11 +61,8 @@ export class RequestQueue<T, R> {
     if (this.#closed)
       throw new StateError('ERR_MILLRACE_STATE', `The ${this.#name} ${this.#name === 'lanes' ? 'are' : 'is'} ${this.#closed}.`);
     if (signal?.aborted) throw new AbortError(signal);
-    if (this.#waiting.length >= this.#maxQueue && !this.#canBegin()) {
-      const { length } = this.#waiting;
-      const message = `The number of waiting requests (${length}) has reached the limit (maxQueue ${this.#maxQueue}). Await the error's retryAfter.`;
-      throw new LimitError('ERR_MILLRACE_LIMIT', message, this.#maxQueue, () => this.#roomAgain());
-    }
+    if (this.#waiting.length >= this.#maxQueue && !this.#canBegin())
+      throw this.#refusal(`The number of waiting requests (${this.#waiting.length})`, 'maxQueue', this.#maxQueue);
     let request!: Request<T, R>;
     const answer = new Promise<R>((resolve, reject) => {
       const context = new AsyncResource('millrace.request');
@@ -73,6 +78,25 @@ export class RequestQueue<T, R> {
     const taken = this.#waiting.splice(0, most);
     this.tellRoom();
     return taken;
+  }
+
+  /** Rejects the requests that have waited longer than `maxQueueMs`. */
+  refuseLate(): void {
+    const { first } = this;
+    if (first === undefined || this.#maxQueueMs === Infinity) return;
+    const sinceMs = this.#clock.now() - this.#maxQueueMs;
+    if (first.sinceMs >= sinceMs) return;
+    const others = this.#waiting.findIndex((request) => request.sinceMs >= sinceMs);
+    for (const request of this.take(others < 0 ? this.#waiting.length : others)) {
+      const waitedMs = Math.ceil(this.#clock.now() - request.sinceMs);
+      request.reject(this.#refusal(`The time that the request waited for a lane (${waitedMs} ms)`, 'maxQueueMs', this.#maxQueueMs));
+      request.context.emitDestroy();
+    }
+  }
+
+  #refusal(what: string, option: string, limit: number): LimitError {
+    const message = `${what} has reached the limit (${option} ${limit}). Await the error's retryAfter.`;
+    return new LimitError('ERR_MILLRACE_LIMIT', message, limit, () => this.#roomAgain());
   }
 
   close(): void {

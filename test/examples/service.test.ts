@@ -19,7 +19,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../build/js/examples/service/main.js', import.meta.url));
 const DATA = fileURLToPath(new URL('../../examples/training/data', import.meta.url));
 const parameters = new Float32Array(Uint8Array.from(readFileSync(new URL('../../examples/service/digits.f32', import.meta.url))).buffer);
-const OPTIONS: ClassifierOptions = { engine: 'batched', maxItems: 16, maxWaitMs: 1, maxQueue: 64, targetLatencyMs: 20 };
+const OPTIONS: ClassifierOptions = { engine: 'batched', maxItems: 16, maxWaitMs: 1, maxQueue: 64, maxQueueMs: 60_000, targetLatencyMs: 20 };
 const BYTES = { 'content-type': 'application/octet-stream' };
 const RUN_MS = 60_000;
 

@@ -160,6 +160,10 @@ defineChapter((target) => {
         { argument: 'depth', value: 1025, limit: 1024 },
       ],
       [
+        { maxQueue: 1, maxQueueMs: -1 },
+        { argument: 'maxQueueMs', value: -1 },
+      ],
+      [
         { maxQueue: 1, onError: 'never' as 'skip' },
         { argument: 'onError', value: 'never' },
       ],

@@ -3,11 +3,13 @@ import { lastValueFrom, of, Subject, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
 import {
   createBatcher,
+  createLanes,
   download,
   f32,
   inout,
   kernel,
   launch,
+  LimitError,
   overlap,
   overlapMap,
   upload,
@@ -114,6 +116,50 @@ defineChapter((target) => {
       const { p95Ms, meanItems } = batcher.report().batches;
       expect(p95Ms).toBeLessThanOrEqual(20);
       expect(meanItems).toBeGreaterThan(4);
+    });
+
+    rule('S951', 'with maxQueueMs, those that are answered have waited no longer for a lane, in virtual time', async () => {
+      const clock = createTestClock();
+      const device = createTestDevice({ clock });
+      const begun: number[] = [];
+      const lanes = createLanes(device, { depth: 1, maxQueue: 100, maxQueueMs: 25 }, async (sinceMs: number) => {
+        begun.push(clock.now - sinceMs);
+        await clock.sleep(10);
+      });
+      let settled: PromiseSettledResult<void>[] = [];
+      await clock.run(async () => {
+        const requests: Promise<PromiseSettledResult<void>[]>[] = [];
+        for (let n = 0; n < 200; n++) {
+          requests.push(Promise.allSettled([lanes.run(clock.now)]));
+          await clock.sleep(1);
+        }
+        settled = (await Promise.all(requests)).flat();
+        await lanes.close();
+        await device.close();
+      });
+      const refused = settled.filter((one) => one.status === 'rejected').map(({ reason }) => reason as LimitError);
+      expect(refused.every((error) => error instanceof LimitError && error.limit === 25)).toBe(true);
+      // The lane never rests: one is answered every 10 ms, also of those that wait at the end.
+      expect([begun.length, begun.length + refused.length]).toEqual([23, 200]);
+      expect(Math.max(...begun)).toBeLessThanOrEqual(25);
+      expect(Math.max(...begun.slice(5))).toBeGreaterThan(15);
+    });
+
+    rule('S951', 'a batch that waits for more requests while a lane is free is not late', async () => {
+      const clock = createTestClock();
+      const device = createTestDevice({ clock });
+      const batcher = createBatcher(
+        device,
+        { maxItems: 8, maxWaitMs: 50, maxQueue: 8, maxQueueMs: 10, depth: 2 },
+        async (items: readonly number[]) => items,
+      );
+      await clock.run(async () => {
+        const first = batcher.run(1);
+        await clock.sleep(40);
+        expect(await Promise.all([first, batcher.run(2)])).toEqual([1, 2]);
+        await batcher.close();
+        await device.close();
+      });
     });
   });
 });
