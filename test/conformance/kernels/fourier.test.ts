@@ -68,7 +68,7 @@ defineChapter((target) => {
     });
 
     // One pass, a chirp, two passes; in the long form, three passes, prime lengths, and two passes around a chirp.
-    const LENGTHS = IS_LONG ? [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 49, 97, 210, 1000, 1009, 2048, 2100, 4096, 5000] : [13, 2100];
+    const LENGTHS = IS_LONG ? [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 49, 97, 210, 1000, 1009, 2048, 2100, 4096, 5000] : [13, 210];
     rule(
       'S1118',
       'transforms of every length are those of the definition',

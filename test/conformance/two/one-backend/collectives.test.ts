@@ -5,6 +5,7 @@ import { openCommunicator, type Communicator, type Reduction } from 'millrace/co
 import { defineChapter } from '../../../support/chapter.js';
 import { runChild } from '../../../support/child.js';
 import { hold } from '../../../support/latch.js';
+import { IS_LONG } from '../../../support/long.js';
 import { chapterDevices, rulesOf } from '../../../support/rule.js';
 import { eventually, isSettled, rejectionOf, thrownBy } from '../../../support/wait.js';
 
@@ -43,9 +44,11 @@ defineChapter((target) => {
         [1, 7, 5, 3],
         [9, 2, 5, 4],
       ] as const;
-      for (const dtype of isOnCpu ? DTYPES : DTYPES.filter((one) => !['i16', 'u16'].includes(one))) {
-        for (const op of ['sum', 'prod', 'min', 'max', 'mean'] as const) {
+      for (const [m, dtype] of (isOnCpu ? DTYPES : DTYPES.filter((one) => !['i16', 'u16'].includes(one))).entries()) {
+        for (const [n, op] of (['sum', 'prod', 'min', 'max', 'mean'] as const).entries()) {
           if (op === 'mean' && !/f\d/.test(dtype)) continue;
+          // Each is a kernel of the CPU device.
+          if (isOnCpu && !IS_LONG && (m + n) % 3 !== 0) continue;
           const expected = values[0].map((value, at) => FOLDS[op](value, values[1][at]!));
           const { arrays, done } = group().allReduce(both(values, dtype), { op });
           await done;
