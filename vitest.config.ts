@@ -32,8 +32,13 @@ const TOOLCHAIN = 'test/unit/toolchain/**/*.test.ts';
 // They leave nothing behind in their process, so they share one. The first kernel of a process is for a process of its own.
 const COMPILER = 'test/unit/compiler/!(warm-up).test.ts';
 const TARGET_TEST = 'test/conformance/target.test.ts';
-// Operations and random kernels, which the language's own tests are about in small: another compiler compiles them in the long form.
-const OF_OPERATIONS = 'test/conformance/{arithmetic/{*operation*,random-kernels},kernels/{fourier,operation*,sorts-and-scans}}.test.ts';
+// What a target runs in the long form only: what is not about order, with seeds; what nearly all is time of a compiler, where other targets run it;
+// operations and random kernels, which the language's own tests are about in small, with another compiler.
+const LONG_OF: Readonly<Record<string, string[]>> = {
+  seeded: ['test/conformance/{two/one-backend/collectives,two/peer-arrays}.test.ts'],
+  'fake-cuda': ['test/conformance/kernels/{fourier,sorts-and-scans}.test.ts'],
+  clang: ['test/conformance/{arithmetic/{*operation*,random-kernels},kernels/{fourier,operation*,sorts-and-scans}}.test.ts'],
+};
 
 // Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.
 const LONG = IS_LONG ? [] : ['hidden-changes', 'simd-element-width', 'source-mistakes', 'plain-indices'];
@@ -93,7 +98,7 @@ export default defineConfig({
         ...Object.entries(TARGETS).map(([name, folders]) => ({
           name,
           include: [TARGET_TEST, ...folders.map((folder) => `test/conformance/${folder}/*.test.ts`)],
-          exclude: name === 'clang' && !IS_LONG ? [OF_OPERATIONS] : [],
+          exclude: IS_LONG ? [] : LONG_OF[name],
           isolate: false,
           env: { MILLRACE_TEST_TARGET: name },
         })),

@@ -41,7 +41,7 @@ const ON_CPU: Target = {
   name: 'cpu',
   spec: 'cpu',
   supports: CPU_SUPPORTS,
-  ...(!IS_LONG && { kernels: 4, launches: 200_000, textStep: 2 }),
+  ...(!IS_LONG && { kernels: 4, launches: 100_000, textStep: 2 }),
   open: (options) => {
     set({ MILLRACE_CXX, ...(isQuick() && QUICK) });
     // A kernel of the suite that accesses memory outside of its arrays fails here, and only here.

@@ -4,6 +4,7 @@ import { type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.j
 import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
 import { rowEdits } from '../../../src/cuda-cpp/lower/grid-row-loops.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
+import { IS_LONG } from '../../support/long.js';
 import { QUICK } from '../../support/quick-compiler.js';
 import { CALLED, RandomCuda, THREADS } from './random-cuda.js';
 import { i32, specOf } from './run-image.js';
@@ -11,7 +12,7 @@ import { imagesOfFile } from './images.js';
 
 const BLOCKS = 3;
 /** MILLRACE_SEEDS=from,to runs more. */
-const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? '0,4').split(',').map(Number) as [number, number];
+const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? (IS_LONG ? '0,4' : '0,2')).split(',').map(Number) as [number, number];
 /** Kernels per source: compilation takes most of the time. */
 const OF_ONE_TEXT = 4;
 
