@@ -6,7 +6,7 @@ import { tidy } from 'millrace/ops';
 import { defineChapter } from '../../../support/chapter.js';
 import { hold } from '../../../support/latch.js';
 import { chapterDevices, rulesOf } from '../../../support/rule.js';
-import { isSettled, thrownBy } from '../../../support/wait.js';
+import { eventually, isSettled, thrownBy } from '../../../support/wait.js';
 
 defineChapter((target) => {
   describe('15 groups of collectives', () => {
@@ -141,6 +141,9 @@ defineChapter((target) => {
       const x = device.ones(1);
       const all = device.zeros(200);
       await device.synchronize();
+      // However slow the calls are, none ends before the others.
+      let open: (() => void) | undefined;
+      device.stream.hold(() => new Promise<void>((resolve) => (open = resolve)), { timeoutMs: 60_000 });
       let made: readonly DeviceArray[] = [];
       const call = (): unknown => {
         made = g.allReduce([x]).arrays;
@@ -148,6 +151,8 @@ defineChapter((target) => {
       };
       expect(thrownBy(() => g.group(call)).name).toBe('LimitError');
       expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
+      await eventually('the stream is held', () => open !== undefined);
+      open!();
       await device.synchronize();
       const values = await all.read();
       expect([values[1], values[199]]).toEqual([1, 0]);
