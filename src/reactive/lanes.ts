@@ -46,9 +46,9 @@ export interface Lanes<T, R> extends AsyncDisposable {
   readonly busy: number;
   /**
    * Resolves to the stage's result for this item; if the stage returns an Observable, to its last value, or undefined if it emits none.
-   * Rejects with the stage's error, with StateError after `close`, with LimitError at once when `maxQueue` requests wait,
-   * and when it has waited for longer than `maxQueueMs` (an HTTP service answers 503; `retryAfter` resolves when there is room). With `opts` it rejects with AbortError or WaitTimeoutError too: a
-   * waiting request is then dropped, and `lane.signal` of a running one aborts.
+   * Rejects with the stage's error, with StateError after `close`, with LimitError at once when `maxQueue` requests wait, and when it has
+   * waited for longer than `maxQueueMs` (an HTTP service answers 503; `retryAfter` resolves when there is room). With `opts` it rejects with
+   * AbortError or WaitTimeoutError too: a waiting request is then dropped, and `lane.signal` of a running one aborts.
    */
   readonly run: (item: T, opts?: WaitOptions) => Promise<R>;
   /** How busy each part has been since the start, and how large the batches were. */

@@ -110,7 +110,7 @@ function residentNvcc(gcc: Compiler, folder: string): Variables {
   (server.stdin as Socket).unref();
   process.on('exit', () => rmSync(socket, { force: true }));
   const version = `case $1 in --version) printf '%s' ${quoted(stdout)}; exit ;; esac`;
-  const script = path.join(folder, `fake-nvcc`);
+  const script = path.join(folder, 'fake-nvcc');
   writeScript(script, `${version}\nexec ${[client, socket, folder, ROOT, process.execPath, compiler].map(quoted).join(' ')} "$@"\n`);
   return { MILLRACE_FAKE_NVCC: script };
 }

@@ -103,15 +103,15 @@ function serve(path) {
   process.stdin.resume().on('end', () => process.exit(0));
 }
 
-const [first, ...others] = process.argv.slice(2);
-if (first === '--serve') {
-  serve(others[0]);
-} else if (process.argv.includes('--version')) {
+const args = process.argv.slice(2);
+if (args[0] === '--serve') {
+  serve(args[1]);
+} else if (args.includes('--version')) {
   // What it writes changes with the library, and images are remembered by this.
   const { packageIdentity } = await library();
   process.stdout.write(`nvcc: stand-in for tests\nCuda compilation tools, release 12.0, V12.0.0, ${await packageIdentity()}\n`);
 } else {
-  const { status, messages } = await run(process.argv.slice(2), process.env.MILLRACE_CXX ?? '');
+  const { status, messages } = await run(args, process.env.MILLRACE_CXX ?? '');
   process.stderr.write(messages);
   process.exit(status);
 }
