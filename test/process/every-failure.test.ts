@@ -32,13 +32,13 @@ const SYSTEM: Way = {
 const files = new Set<string>();
 afterAll(() => files.forEach((file) => rmSync(file, { force: true })));
 
-/** Prints lines of JSON. */
-async function run<T>({ variables, env }: Way, worker: number, failures: readonly string[]): Promise<readonly T[]> {
+/** What the program prints, a line of JSON for each failure; without any, how often it calls each function, which is `usual` later. */
+async function run<T>({ variables, env }: Way, worker: number, usual?: Counts, failures: readonly string[] = []): Promise<readonly T[]> {
   const file = path.join(os.tmpdir(), `millrace-failure-${process.pid}-${worker}`);
   const log = `${file}.log`;
   files.add(file).add(log);
   for (const each of [file, log]) writeFileSync(each, '');
-  const ending = await runProgram('every-failure.ts', failures, {
+  const ending = await runProgram('every-failure.ts', usual === undefined ? [] : [JSON.stringify(usual), ...failures], {
     timeoutMs: TIMEOUT_MS,
     env: { ...env, [variables[0]]: `@${file}`, [variables[1]]: log },
   });
@@ -50,13 +50,13 @@ async function run<T>({ variables, env }: Way, worker: number, failures: readonl
 }
 
 /** Runs the program for each failure. A process ends with the first device that is lost, and another one goes on. */
-async function fatesOf(way: Way, failures: readonly string[]): Promise<readonly Fate[]> {
+async function fatesOf(way: Way, usual: Counts, failures: readonly string[]): Promise<readonly Fate[]> {
   const fates: Fate[] = [];
   const left = [...failures];
   const work = async (worker: number): Promise<void> => {
     for (let part = left.splice(0, way.part); part.length > 0; part = left.splice(0, way.part)) {
       for (let from = 0; from < part.length; ) {
-        const some = await run<Fate>(way, worker, part.slice(from));
+        const some = await run<Fate>(way, worker, usual, part.slice(from));
         fates.push(...some);
         from += some.length;
       }
@@ -77,7 +77,7 @@ test('S615 whichever call of the driver fails, promises settle, values are right
   timeout: TIMEOUT_MS,
 }, async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
-  const [counts = {}] = await run<Counts>(DRIVER, 0, []);
+  const [counts = {}] = await run<Counts>(DRIVER, 0);
   expect(Object.keys(counts).length).toBeGreaterThan(75);
   // Out of memory, not supported, invalid value; those that lose the device: a kernel that failed, an unknown error.
   const [codes, losses] = [[2, 801, 1] as const, [719, 999] as const];
@@ -91,19 +91,19 @@ test('S615 whichever call of the driver fails, promises settle, values are right
   // Those that lose the device come last.
   const isLoss = (failure: string): boolean => losses.some((code) => failure.endsWith(`:${code}`));
   failures.sort((a, b) => Number(isLoss(a)) - Number(isLoss(b)));
-  expectSurvived(await fatesOf(DRIVER, failures), failures, 0.9);
+  expectSurvived(await fatesOf(DRIVER, counts, failures), failures, 0.9);
 });
 
 test('S615 whichever call of the system fails, promises settle, values are right, and a CPU device works or is lost', {
   timeout: TIMEOUT_MS,
 }, async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
-  const [counts = {}] = await run<Counts>(SYSTEM, 0, []);
+  const [counts = {}] = await run<Counts>(SYSTEM, 0);
   expect(Object.keys(counts).length).toBeGreaterThan(8);
   // Without memory, or threads.
   const failures = Object.entries(counts).flatMap(([name, count], at) => {
     const calls = IS_LONG ? Array.from({ length: Math.min(count, MOST_CALLS) }, (_, n) => n + 1) : [at % 2 === 0 ? 1 : Math.min(count, 6)];
     return [...new Set(calls)].map((n) => `${name}:${n}:${name === 'pthread_create' ? 11 : 12}`);
   });
-  expectSurvived(await fatesOf(SYSTEM, failures), failures, IS_LONG ? 0.3 : 0.6);
+  expectSurvived(await fatesOf(SYSTEM, counts, failures), failures, IS_LONG ? 0.3 : 0.6);
 });

@@ -1,8 +1,9 @@
 // Runs the steps of everything.ts while one call of the driver, or of the C library, fails, and checks what must hold then: every promise settles in time, a value
 // that is given is right, an error is the library's own, each device is either lost or works as before, and what was made is given back.
 //
-//   every-failure.ts                       prints how often each function is called, as JSON
-//   every-failure.ts <function:n:code>...  makes the n-th call of the function fail with this code, one after the other
+//   every-failure.ts                                 prints how often each function is called, as JSON
+//   every-failure.ts [counts] <function:n:code>...   makes the n-th call of the function fail with this code, one after the other; the counts
+//                                                    are what it has printed, else it counts again
 //
 // Prints a line of JSON for each call that was made to fail. Ends after the first that lost a device, which cannot be opened again.
 // Of the driver: MILLRACE_FAKE_CUDA_FAIL is @ and the name of a file, and MILLRACE_FAKE_CUDA_LOG names one. Of the C library, on CPU devices:
@@ -38,7 +39,8 @@ const PAIRS = [
   ['cuCtxPushCurrent', 'cuCtxPopCurrent'],
 ] as const;
 const DEADLINE_MS = 30_000;
-const failures = process.argv.slice(2);
+const [, , ...failures] = process.argv;
+const known = failures[0]?.startsWith('{') === true ? failures.shift() : undefined;
 const isLong = process.env['MILLRACE_LONG'] === '1';
 const isOfSystem = process.env['MILLRACE_FAILING_CALLS'] !== undefined;
 const variable = isOfSystem ? 'MILLRACE_FAILING_CALLS' : 'MILLRACE_FAKE_CUDA_FAIL';
@@ -47,6 +49,7 @@ const log = process.env[isOfSystem ? 'MILLRACE_FAILING_CALLS_LOG' : 'MILLRACE_FA
 const NAMES = isOfSystem ? (['cpu:0', 'cpu:1'] as const) : (['cuda:0', 'cuda:1'] as const);
 
 const errors = new Set<string>();
+const failedSteps = new Set<string>();
 const faults: string[] = [];
 process.on('unhandledRejection', (error) => void faults.push(`unhandled: ${textOf(error)}`));
 process.on('uncaughtException', (error) => void faults.push(`uncaught: ${textOf(error)}`));
@@ -76,15 +79,19 @@ function judge(step: string, error: unknown): void {
   }
 }
 
-async function runSteps(devices: Omit<Place, 'stream'>): Promise<void> {
+async function runSteps(devices: Omit<Place, 'stream'>, only?: ReadonlySet<string>): Promise<void> {
   for (const [step, run] of Object.entries(STEPS)) {
-    if (isOfSystem && ONLY_ON_CUDA.includes(step)) continue;
+    if ((isOfSystem && ONLY_ON_CUDA.includes(step)) || only?.has(step) === false) continue;
+    const failed = (error: unknown): void => {
+      failedSteps.add(step);
+      judge(step, error);
+    };
     try {
       const stream = devices.device.createStream();
-      await inTime(step, run({ ...devices, stream })).catch((error: unknown) => judge(step, error));
+      await inTime(step, run({ ...devices, stream })).catch(failed);
       await inTime(`closing the stream of ${step}`, stream.close());
     } catch (error) {
-      judge(step, error);
+      failed(error);
     }
   }
 }
@@ -130,11 +137,10 @@ async function fateOf(failure: string): Promise<Fate> {
     await runSteps(devices);
     writeFileSync(file, '');
     if (devices.device.state === 'lost' || devices.peer.state === 'lost') return;
-    // The same devices work, as the steps behind the failed call have shown where none of them was refused anything.
-    if (errors.size === 0 && !isLong) return;
+    // The same devices work. The steps behind the failed call have shown it of themselves, so the short form repeats those that failed.
     const before = [...errors];
     errors.clear();
-    await runSteps(devices);
+    await runSteps(devices, isLong ? undefined : new Set(failedSteps));
     faults.push(...[...errors].map((error) => `afterwards: ${error}`));
     errors.clear();
     for (const error of before) errors.add(error);
@@ -147,33 +153,40 @@ async function fateOf(failure: string): Promise<Fate> {
     if (left !== 0 && !(left === 1 && failure.startsWith(`${end}:`))) faults.push(`${left} of ${make} are left`);
   }
   const fate = { failure, isReached, errors: [...errors], faults: [...faults], isLost };
+  failedSteps.clear();
   errors.clear();
   faults.length = 0;
   return fate;
 }
 
-/** Calls of a run in which nothing fails. Before it, everything was called once. */
-async function usualCalls(): Promise<Readonly<Record<string, number>>> {
+/** Everything is called once, without a failure. */
+async function warmUp(): Promise<void> {
   writeFileSync(file, '');
-  let from = isOfSystem ? 0 : undefined;
   await withDevices(async ({ device, peer }) => {
     await Promise.all([device.compile(...KERNELS), peer.compile(...KERNELS)]);
     await runSteps({ device, peer });
   });
-  from ??= statSync(log).size;
+}
+
+/** Calls of a run in which nothing fails. */
+async function usualCalls(): Promise<Readonly<Record<string, number>>> {
+  const from = isOfSystem ? 0 : statSync(log).size;
   await withDevices(async (devices) => {
     await runSteps(devices);
     await runSteps(devices);
   });
-  if (errors.size + faults.length > 0) {
-    console.error(`Without a failure:\n${[...errors, ...faults].join('\n')}`);
-    process.exit(1);
-  }
   return callsSince(from).counts;
 }
 
-const usual = failures.length === 0 || !isOfSystem ? await usualCalls() : {};
-if (failures.length === 0) console.log(JSON.stringify(usual));
+const isCounting = failures.length === 0;
+const isWarm = isCounting || !isOfSystem;
+if (isWarm) await warmUp();
+const usual = isWarm && known === undefined ? await usualCalls() : (JSON.parse(known ?? '{}') as Readonly<Record<string, number>>);
+if (errors.size + faults.length > 0) {
+  console.error(`Without a failure:\n${[...errors, ...faults].join('\n')}`);
+  process.exit(1);
+}
+if (isCounting) console.log(JSON.stringify(usual));
 for (const failure of failures) {
   const fate = await fateOf(failure);
   console.log(JSON.stringify(fate));
