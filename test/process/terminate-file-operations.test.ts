@@ -4,7 +4,7 @@ import { IS_LONG } from '../support/long.js';
 import { linesOf, runProgram } from './child.js';
 
 test.each([
-  ['read and write files', IS_LONG ? 200 : 60, 'add,find,identity,output,compiler,source,stack'],
+  ['read and write files', IS_LONG ? 200 : 30, 'add,find,identity,output,compiler,source,stack'],
   ['start compilers', IS_LONG ? 40 : 15, 'start'],
 ])(
   'workers terminated while they %s leave nothing open',

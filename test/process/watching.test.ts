@@ -9,7 +9,7 @@ const WATCHING_MS = 120_000 + 200 * Number(process.env.MILLRACE_WATCH_ROUNDS ?? 
 describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   const run = testOn(absent);
 
-  describe.each([
+  const WAYS = [
     'stream',
     'operations of the stream',
     'device',
@@ -17,19 +17,26 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     'operations$ of the device',
     'activity$ of the stream',
     'activity$ of the device',
-  ])('subscriptions to the %s', (how) => {
-    run('keeps the process alive until the pending operations were given', async () => {
+  ];
+  for (const how of WAYS) {
+    run(`subscriptions to the ${how} keep the process alive until the pending operations were given`, async () => {
       for (const ending of await Promise.all(['busy', 'before'].map((when) => runProgram('watching', [spec, how, when])))) {
         expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
         expect(linesOf(ending)).toEqual(['launch', 'launch', 'launch', 'exit']);
       }
     });
+  }
 
-    run('gives them all when the device is closed meanwhile, and ends', async () => {
-      const ending = await runProgram('watching', [spec, how, 'closed']);
-      expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-      expect(linesOf(ending)).toEqual(['launch', 'launch', 'launch', 'the end', 'exit']);
-    });
+  run('all of these are given the pending operations when the device is closed meanwhile, and end', async () => {
+    const ending = await runProgram('watching', [spec, 'all', 'closed']);
+    expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const lines = linesOf(ending);
+    expect(lines.at(-1)).toBe('exit');
+    for (const how of WAYS)
+      expect(lines.filter((line) => line.startsWith(`${how}: `))).toEqual(
+        ['launch', 'launch', 'launch', 'the end'].map((what) => `${how}: ${what}`),
+      );
+    expect(lines.length).toBe(4 * WAYS.length + 1);
   });
 
   run('watching in all of these ways keeps no process alive that has nothing more to submit', async () => {

@@ -1,4 +1,4 @@
-// What a thread does with a device that another one opened: `sharing.mjs <spec> <case>`. Each case prints what was seen.
+// What a thread does with a device that another one opened: `sharing.mjs <spec> <case>...`. Each case prints its name and what was seen.
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { openDevice, openShared } from 'millrace';
@@ -239,10 +239,13 @@ const parts = {
 };
 
 if (isMainThread) {
-  const [spec, name] = process.argv.slice(2);
-  const device = name === 'dying' ? undefined : await openDevice(spec);
-  await cases[name](device);
-  await device?.close();
+  const [spec, ...names] = process.argv.slice(2);
+  for (const name of names) {
+    console.log(`── ${name}`);
+    const device = name === 'dying' ? undefined : await openDevice(spec);
+    await cases[name](device);
+    await device?.close();
+  }
 } else {
   await parts[workerData.part](workerData.data);
 }

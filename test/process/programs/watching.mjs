@@ -24,9 +24,10 @@ const subscriptions = {
 const submit = () => {
   for (let n = 0; n < 3; n++) stream.launch(spin, ONE, { x, turns: 20 * TURNS });
 };
+const say = (way, what) => console.log(how === 'all' ? `${way}: ${what}` : what);
 async function read(way) {
-  for await (const { kind } of readers[way]) console.log(kind);
-  console.log('the end');
+  for await (const { kind } of readers[way]) say(way, kind);
+  say(way, 'the end');
 }
 // Pending operations are told as well.
 if (when === 'before') submit();
@@ -37,10 +38,10 @@ for (const way of how === 'all' ? [...Object.keys(readers), ...Object.keys(subsc
   }
   subscriptions[way].subscribe({
     next: ({ kind, phase, operation }) => {
-      if (phase === undefined) console.log(kind);
-      else if (phase !== 'submitted') console.log(operation.kind);
+      if (phase === undefined) say(way, kind);
+      else if (phase !== 'submitted') say(way, operation.kind);
     },
-    complete: () => console.log('the end'),
+    complete: () => say(way, 'the end'),
   });
 }
 process.on('exit', () => console.log('exit'));
