@@ -8,6 +8,7 @@
 // functions, and assigns variables that only its conditions compare. A loop that is not recognised runs as ever.
 import type { Edit } from '../read/source-edits.js';
 import { closing, type Token } from '../read/tokens.js';
+import { volatileNames } from '../read/volatile-names.js';
 
 /** Functions that read memory which other threads write. */
 const READS: RegExp = /^(?:atomic(?:CAS|Add|Sub|Or|And|Xor|Exch|Max|Min)(?:_block|_system)?|__ldc[gv]|__ldvolatile|load|test)$/;
@@ -59,7 +60,7 @@ export function spinEdits(tokens: readonly Token[]): Edit[] {
     const isEndless = condition[0] === condition[1] || (condition[1] === condition[0] + 1 && /^(?:true|1)$/.test(textAt(condition[0])!));
     const parts = [tokens.slice(...condition), tokens.slice(...body)];
     if (isEndless && !parts[1]!.some((token) => token.text === 'break')) continue;
-    volatiles ??= volatileNames(tokens);
+    volatiles ??= new Set(Object.values(volatileNames(tokens)).flatMap((names: ReadonlySet<string>) => [...names]));
     if (isWaiting(parts.flat(), volatiles)) add(i, condition);
   }
   return edits;
@@ -81,20 +82,6 @@ function nextSemicolon(tokens: readonly Token[], from: number, end: number): num
   let at = from;
   while (at < end && tokens[at]!.text !== ';') at = /^[([{]$/.test(tokens[at]!.text) ? closing(tokens, at) + 1 : at + 1;
   return at;
-}
-
-/** Names that a declaration with `volatile` gives. */
-export function volatileNames(tokens: readonly Token[]): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const [i, { text }] of tokens.entries()) {
-    if (text !== 'volatile') continue;
-    // The type, then the name.
-    let at = i + 1;
-    while (tokens[at]?.kind === 'name' || tokens[at]?.text === '*' || tokens[at]?.text === '&') at++;
-    const last = tokens[at - 1];
-    if (last?.kind === 'name' && /^[=;,)[]$/.test(tokens[at]?.text ?? '')) names.add(last.text);
-  }
-  return names;
 }
 
 /** Whether the tokens of a loop's condition and body only wait. */

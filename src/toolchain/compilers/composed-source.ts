@@ -33,8 +33,8 @@ export interface ScannedSource {
   readonly source: string;
   readonly tokens: Tokens['tokens'];
   readonly directives: string;
-  /** The tokens after macro expansion, if the source is as given: its macros may name libraries. */
-  readonly seen?: Tokens['tokens'];
+  /** The source after macro expansion, if this one is as given: its macros may name libraries and barriers. */
+  readonly seen?: ScannedSource;
 }
 
 /** What a compiled image exports. */
@@ -120,7 +120,8 @@ export function compose(wanted: Output, read: ScannedSource, mayLoop: boolean, i
   const { directives } = read;
   const early = rewriteEarly(read.source, read.tokens);
   const { text: source, tokens, restore: restoreLaunches } = rewriteLaunches(early.text, early.tokens);
-  const seen = read.seen ?? tokens;
+  // With the early rewrites, whose statements wait.
+  const seen = read.seen ? rewriteEarly(read.seen.source, read.seen.tokens).tokens : tokens;
   const forms = hasWaits(seen) ? formsOf(source, seen, mayLoop) : NO_FORMS;
   // Code that launches kernels needs its thread's index, which loops over grid rows do not keep.
   const able = mayLoop && !spec.isLaunching ? exports.kernels.filter((name) => !forms.isWaiting(name) && !forms.split.includes(name)) : [];

@@ -285,7 +285,8 @@ export class CpuCompiler implements KernelCompiler {
     const hides = (edits: (tokens: ScannedSource['tokens']) => readonly unknown[]): boolean =>
       expanded !== undefined && edits(expanded.tokens).length > edits(given.tokens).length;
     const isHidden = (isUsers && isRewrittenInMacros(given.source)) || hides(lockstepEdits) || (mayShift(read.source) && hides(shiftEdits));
-    const chosen = isHidden || (isUsers && mayCast(read.source) && hides(castEdits)) ? read : { ...given, seen: read.tokens };
+    const chosen =
+      isHidden || (isUsers && mayCast(read.source) && hides(castEdits)) ? read : { ...given, ...(expanded && { seen: expanded }) };
     const composed = compose(wanted, chosen, false, isPlain);
     const { image, log, tooLarge } = await this.#build(wanted, composed, common);
     if (!image && !tooLarge && !isPlain && isUsers && (hasIndices(read.tokens) || hasHalves(read.tokens))) {
