@@ -11,7 +11,7 @@ import type { CallSite } from '../compiler/diagnostics/diagnostics.js';
 import type { FuncIr, ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { broadcastShape, broadcastStrides, isSameLayout, joined } from './layout.js';
-import type { Target } from './target.js';
+import { type Form as DeviceForm, formsOf, type Target } from './target.js';
 
 /** An operand: an array, or a number, or the slot of one in a capture, which counts as an array without dimensions. */
 export type Operand = DeviceArray | number | bigint | boolean | ScalarSlot;
@@ -27,6 +27,10 @@ export interface Compiled {
 
 /** A shorter innermost axis fills no block: threads then run over all elements, and find their place by divisions. */
 const LEAST_ROW = 64;
+/** Elements of one thread of a GPU in large contiguous arrays: with one load each under way, its threads cannot keep its memory occupied. */
+const GPU_ITEMS = 4;
+/** About as many threads as the largest GPU runs at once: arrays of no more elements have a thread for each. */
+const GPU_THREADS = 2 ** 18;
 /** CUDA's limit of blocks along y; a row is one thread along y at least. */
 const MOST_ROWS = 65535;
 
@@ -118,19 +122,21 @@ export class Fused {
   }
 
   /** The same as `#submit` for contiguous arrays of one shape, which most are: it does without a look at the axes. */
-  #submitFlat(operands: readonly Operand[], compiled: Compiled, result: DeviceArray, { recorder }: Target): void {
-    const args: Record<string, unknown> = {};
-    for (let at = 0; at < operands.length; at++) {
-      const operand = operands[at]!;
-      args[NAMES[at] ?? `x${at}`] = isArray(operand) ? operand.span[0] : numberOf(operand, numberType(operand, compiled.params[at]!));
+  #submitFlat(operands: readonly Operand[], compiled: Compiled, result: DeviceArray, target: Target): void {
+    for (const form of formsOf(target)) {
+      const args: Record<string, unknown> = {};
+      for (let at = 0; at < operands.length; at++) {
+        const operand = operands[at]!;
+        args[NAMES[at] ?? `x${at}`] = isArray(operand) ? operand.span[0] : numberOf(operand, numberType(operand, compiled.params[at]!));
+      }
+      args['y'] = result.span[0];
+      target.recorder.launch(this.flatKernel(form, operands, compiled, result.dtype), flatThreads(form, result.length, args), args as never);
     }
-    args['y'] = result.span[0];
-    recorder.launch(this.flatKernel(operands, compiled, result.dtype), result.length, args as never);
   }
 
-  /** The kernel for contiguous arrays of one shape: its parameters are `x0`, ... and the result `y`. */
-  flatKernel(operands: readonly Operand[], compiled: Compiled, dtype: DType): Kernel {
-    let key = `${compiled.key}>${dtype}`;
+  /** The kernel for contiguous arrays of one shape: its parameters are `x0`, ..., the result `y`, and what `flatThreads` adds. */
+  flatKernel(form: DeviceForm, operands: readonly Operand[], compiled: Compiled, dtype: DType): Kernel {
+    let key = `${form}${compiled.key}>${dtype}`;
     for (let at = 0; at < operands.length; at++) {
       const operand = operands[at]!;
       key += isArray(operand) ? `|${operand.dtype}` : `|=${numberType(operand, compiled.params[at]!)}`;
@@ -141,26 +147,20 @@ export class Fused {
       const values = operands.map((operand, at) => {
         const own = isArray(operand) ? operand.dtype : numberType(operand, compiled.params[at]!);
         params[`x${at}`] = isArray(operand) ? input(scalarOf(own)) : scalarOf(own);
-        return castText(isArray(operand) ? `x${at}[i0]` : `x${at}`, REGISTER_TYPE[own], compiled.params[at]!);
+        return (place: string): string => castText(isArray(operand) ? `x${at}[${place}]` : `x${at}`, REGISTER_TYPE[own], compiled.params[at]!);
       });
       params['y'] = output(scalarOf(dtype));
-      kernel = this.#written(compiled, params, 'line', 1, values, 'y[i0]', dtype);
+      if (form === 'gpu') Object.assign(params, { n: i32, apart: i32 });
+      const store = (place: string, texts: readonly string[]): string =>
+        storeText(`y[${place}]`, `f(${texts.join(', ')})`, compiled.result, dtype);
+      const statement = form === 'gpu' ? spread(values, store) : store('i', values.map((value) => value('i')));
+      kernel = this.#written(compiled, params, textOf('line', 0, Object.keys(params), statement));
       this.#kernels.set(key, kernel);
     }
     return kernel;
   }
 
-  #written(
-    compiled: Compiled,
-    params: Record<string, Param>,
-    form: Form,
-    rank: number,
-    values: readonly string[],
-    to: string,
-    dtype: DType,
-  ): Kernel {
-    const value = `f(${values.join(', ')})`;
-    const text = textOf(form, rank, Object.keys(params), storeText(to, value, compiled.result, dtype));
+  #written(compiled: Compiled, params: Record<string, Param>, text: string): Kernel {
     return kernelOfText(this.name, params, text, new Map([['f', compiled.func]]), this.#site);
   }
 
@@ -228,11 +228,30 @@ export class Fused {
     if (form !== 'line') for (const [axis, extent] of extents.entries()) give(`n${axis}`, i32, extent);
     let kernel = this.#kernels.get(key);
     if (kernel === undefined) {
-      kernel = this.#written(compiled, params, form, extents.length, values, to, result.dtype);
+      const statement = storeText(to, `f(${values.join(', ')})`, compiled.result, result.dtype);
+      kernel = this.#written(compiled, params, textOf(form, extents.length, Object.keys(params), statement));
       this.#kernels.set(key, kernel);
     }
     recorder.launch(kernel, { threads: shape, label: this.name }, args as never);
   }
+}
+
+/** The threads of a kernel for contiguous arrays, and its arguments beside these. */
+export function flatThreads(form: DeviceForm, length: number, args: Record<string, unknown>): number {
+  if (form === 'cpu') return length;
+  const apart = length > GPU_THREADS ? Math.ceil(length / GPU_ITEMS) : length;
+  args['n'] = length;
+  args['apart'] = apart;
+  return apart;
+}
+
+/** Statements for the elements `i`, `i + apart`, ... of a thread, which loads all of them before it stores the first. */
+function spread(values: readonly ((place: string) => string)[], store: (place: string, texts: readonly string[]) => string): string {
+  const places = Array.from({ length: GPU_ITEMS }, (_, item) => `i + ${item} * apart`);
+  const loads = places.map((place, item) => values.map((value, at) => `const a${at}_${item} = ${value(place)};`).join(' '));
+  const stores = places.map((place, item) => store(place, values.map((_, at) => `a${at}_${item}`)));
+  return `if (${places.at(-1)} < n) { ${[...loads, ...stores].join(' ')} }
+    else for (let at = i; at < n; at += apart) { ${store('at', values.map((value) => value('at')))} }`;
 }
 
 /** Names of the first operands: a template string takes longer. */

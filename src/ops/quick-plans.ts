@@ -4,7 +4,9 @@ import type { DeviceArray } from '../core/api/array.js';
 import { noted } from '../core/api/made-arrays.js';
 import { DTYPES, type DType } from '../core/elements/dtype.js';
 import type { Kernel } from '../core/kernels/kernel.js';
-import { isArray } from './fused.js';
+import { isListingForGpus } from '../core/kernels/definitions.js';
+import { flatThreads, isArray } from './fused.js';
+import type { Form } from './target.js';
 
 interface Plan {
   readonly kernel: Kernel;
@@ -18,7 +20,7 @@ const NUMBERS = Object.fromEntries(Object.keys(DTYPES).map((dtype, number) => [d
 
 export class QuickPlans {
   readonly #count: 1 | 2;
-  readonly #plans: (Plan | undefined)[] = [];
+  readonly #plans: Readonly<Record<Form, (Plan | undefined)[]>> = { cpu: [], gpu: [] };
 
   /** `count`: of operands. */
   constructor(count: 1 | 2) {
@@ -26,9 +28,9 @@ export class QuickPlans {
   }
 
   /** `kernel`: for contiguous operands of these types. */
-  add(operands: readonly DeviceArray[], kernel: Kernel, dtype: DType): void {
+  add(form: Form, operands: readonly DeviceArray[], kernel: Kernel, dtype: DType): void {
     const [first, last] = [operands[0] as DeviceArray, operands[this.#count - 1] as DeviceArray];
-    this.#plans[NUMBERS[first.dtype] * COUNT + NUMBERS[last.dtype]] = { kernel, dtype };
+    this.#plans[form][NUMBERS[first.dtype] * COUNT + NUMBERS[last.dtype]] = { kernel, dtype };
   }
 
   /** The result; undefined if the arguments need the long way. */
@@ -38,14 +40,16 @@ export class QuickPlans {
     const b = args[this.#count - 1];
     if (!isArray(a) || !isArray(b) || a.core !== b.core || !a.isContiguous || !b.isContiguous) return undefined;
     if (a.length === 0 || a.isDisposed || b.isDisposed || !isSameShape(a.shape, b.shape)) return undefined;
-    const plan = this.#plans[NUMBERS[a.dtype] * COUNT + NUMBERS[b.dtype]];
-    if (plan === undefined) return undefined;
+    const form = a.core.channel.backend === 'cpu' ? 'cpu' : 'gpu';
+    const plan = this.#plans[form][NUMBERS[a.dtype] * COUNT + NUMBERS[b.dtype]];
+    if (plan === undefined || isListingForGpus()) return undefined;
     const { stream } = a.device;
     const result = stream.allocate(a.shape, plan.dtype);
     try {
       const x0 = flat(a);
       const y = flat(result);
-      stream.launch(plan.kernel, a.length, (this.#count === 1 ? { x0, y } : { x0, x1: a === b ? x0 : flat(b), y }) as never);
+      const args: Record<string, unknown> = this.#count === 1 ? { x0, y } : { x0, x1: a === b ? x0 : flat(b), y };
+      stream.launch(plan.kernel, flatThreads(form, a.length, args), args as never);
     } catch (error) {
       result[Symbol.dispose]();
       throw error;

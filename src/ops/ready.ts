@@ -20,7 +20,7 @@ import {
   quotientOf,
   type QuotientOf,
 } from './promotion.js';
-import { type OpOptions, split, targetOf } from './target.js';
+import { formsOf, type OpOptions, split, targetOf } from './target.js';
 
 /** How the types of the operands give the type that an operation computes in, and that of its result. */
 type Rule = 'same' | 'float' | 'quotient' | 'compare' | 'logical' | 'test';
@@ -177,7 +177,8 @@ function ready(name: string, count: 1 | 2, rule: Rule, text: Text): (...args: re
     let plan = plans.get(key);
     if (plan === undefined) plans.set(key, (plan = planOf(whole, target.dtype, mixed)));
     const { compiled: found, own, computed } = plan;
-    if (opts === undefined && operands.every(isArray)) quick.add(operands, fused.flatKernel(operands, found, own), own);
+    if (opts === undefined && operands.every(isArray))
+      for (const form of formsOf(target)) quick.add(form, operands, fused.flatKernel(form, operands, found, own), own);
     return fused.run(
       operands.every(isArray) ? operands : operands.map((operand) => inType(computed, operand)),
       found,

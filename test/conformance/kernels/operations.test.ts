@@ -184,6 +184,22 @@ defineChapter((target) => {
       expect([...(await chosen.read())]).toEqual([7, -1, 8, -1]);
     });
 
+    rule('S1106', 'each element of arrays too large for a thread each', async () => {
+      const { device } = chapter;
+      for (const length of [2 ** 18, 2 ** 18 + 1, 2 ** 18 + 3]) {
+        const values = Float32Array.from({ length }, (_, i) => i % 1000);
+        using x = device.from(values);
+        using y = axpb(2, x, 1);
+        using z = ops.add(x, y);
+        using again = ops.add(x, y);
+        using rounded = ops.astype(y, 'f16');
+        using half = ops.astype(rounded, 'f32');
+        const wrong = async (one: DeviceArray, factor: number): Promise<number> =>
+          (await one.read()).findIndex((value, i) => value !== factor * values[i]! + 1);
+        expect(await Promise.all([wrong(y, 2), wrong(half, 2), wrong(z, 3), wrong(again, 3)])).toEqual([-1, -1, -1, -1]);
+      }
+    });
+
     rule('S1107', 'reductions fold any axes', async () => {
       const { device } = chapter;
       using x = device.from(
