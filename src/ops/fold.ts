@@ -36,10 +36,10 @@ export interface Fold {
 const BLOCKS = { cpu: 16, gpu: 256 } as const;
 /** Fewer elements than these are folded by one thread. */
 const LEAST_ROW = 64;
-/** The elements of a part: what a core's first cache holds, and 64 for each thread of a GPU's block. */
-const PARTS = { cpu: 2 ** 13, gpu: 256 * 64 } as const;
-/** The parts of one fold: several blocks for each multiprocessor of the largest GPU. */
-const MOST_PARTS = 1024;
+/** The elements of a part: what a core's first cache holds, and 16 for each thread of a GPU's block. */
+const PARTS = { cpu: 2 ** 13, gpu: 256 * 16 } as const;
+/** The parts of one fold: 16 blocks for each multiprocessor of the largest GPU, so that the last of them leave few without work. */
+const MOST_PARTS = 2112;
 /** The threads that fold columns: enough for cores, and for a GPU. */
 const COLUMN_THREADS = { cpu: 2 ** 16, gpu: 2 ** 18 } as const;
 /** Elements that a thread of a GPU loads at once. */

@@ -25,8 +25,8 @@ const GPU_PART = 64;
 /** Threads of a block that scans a chunk, and how many elements each has of a tile at most. */
 const BLOCK = 256;
 const MOST_ITEMS = 16;
-/** The chunks of all rows: several blocks for each multiprocessor of the largest GPU. */
-const MOST_CHUNKS = 1056;
+/** The chunks of all rows: 20 blocks for each multiprocessor of the largest GPU, so that the last of them leave few without work. */
+const MOST_CHUNKS = 2640;
 /** CUDA's limit of blocks along y. */
 const MOST_ROWS = 65535;
 
