@@ -10,7 +10,7 @@ import { kernelOfText } from '../compiler/definitions/kernel.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { placesIn, STORE_NAMES, storeText } from './fused.js';
-import { broadcastStrides, joined } from './layout.js';
+import { broadcastStrides, isSameList, joined } from './layout.js';
 import { type Form, formsOf, type Target } from './target.js';
 
 /** How elements are folded, for one choice of types. Texts are in the kernel language. */
@@ -67,16 +67,32 @@ interface Axes {
 interface Step {
   readonly kernel: Kernel;
   readonly shape: LaunchShape;
-  readonly numbers: Readonly<Record<string, unknown>>;
+  /** The arguments, in the order of the parameters: arrays are undefined. */
+  readonly args: Readonly<Record<string, unknown>>;
 }
+/** Names of arrays: a template string for each launch takes longer. */
+const FROM = ['x0', 'x1'] as const;
+const TO = ['y0', 'y1'] as const;
 /** The launches of a fold, and the arrays between them if there are two. */
 interface Plan {
   readonly steps: readonly Step[];
   readonly partials: readonly (readonly [shape: readonly number[], dtype: DType])[];
 }
 
-/** Plans of each fold, by the layouts of the arrays. */
-const plans: WeakMap<Fold, Map<string, Plan>> = new WeakMap();
+/** The layouts for which a plan was made. */
+interface Layouts {
+  readonly form: Form;
+  readonly into: DType;
+  readonly shape: readonly number[];
+  readonly axes: readonly number[];
+  readonly operands: readonly { readonly dtype: DType; readonly shape: readonly number[]; readonly strides: readonly number[] }[];
+}
+interface Plans {
+  readonly byKey: Map<string, Plan>;
+  /** The latest one: loops come back to it, and numbers are compared sooner than a key is made of them. */
+  latest?: { readonly of: Layouts; readonly plan: Plan };
+}
+const plans: WeakMap<Fold, Plans> = new WeakMap();
 /** More layouts than these are of a program that never comes back to one. */
 const MOST_PLANS = 256;
 
@@ -90,29 +106,51 @@ export function submitFold(
   target: Target,
 ): void {
   let known = plans.get(fold);
-  if (known === undefined) plans.set(fold, (known = new Map<string, Plan>()));
+  if (known === undefined) plans.set(fold, (known = { byKey: new Map<string, Plan>() }));
   for (const form of formsOf(target)) {
-    let key = `${form}${result.dtype}|${shape.join()}|${axes.join()}`;
-    for (const operand of operands) key += `|${operand.dtype}${operand.shape.join()}:${operand.strides.join()}`;
-    let plan = known.get(key);
-    if (plan === undefined) {
-      if (known.size >= MOST_PLANS) known.clear();
-      known.set(key, (plan = planOf(form, fold, operands, shape, axes, result)));
+    const of: Layouts = { form, into: result.dtype, shape, axes, operands };
+    if (known.latest === undefined || !areSame(known.latest.of, of)) {
+      const kept = operands.map(({ dtype, shape: own, strides }) => ({ dtype, shape: own, strides }));
+      known.latest = {
+        of: { ...of, operands: kept },
+        plan: planFor(known.byKey, of, () => planOf(form, fold, operands, shape, axes, result)),
+      };
     }
-    run(plan, operands, result, target);
+    run(known.latest.plan, operands, result, target);
   }
+}
+
+function planFor(known: Map<string, Plan>, { form, into, shape, axes, operands }: Layouts, made: () => Plan): Plan {
+  let key = `${form}${into}|${shape.join()}|${axes.join()}`;
+  for (const operand of operands) key += `|${operand.dtype}${operand.shape.join()}:${operand.strides.join()}`;
+  let plan = known.get(key);
+  if (plan !== undefined) return plan;
+  if (known.size >= MOST_PLANS) known.clear();
+  known.set(key, (plan = made()));
+  return plan;
+}
+
+function areSame(a: Layouts, b: Layouts): boolean {
+  if (a.form !== b.form || a.into !== b.into || a.operands.length !== b.operands.length) return false;
+  if (!isSameList(a.shape, b.shape) || !isSameList(a.axes, b.axes)) return false;
+  for (let at = 0; at < a.operands.length; at++) {
+    const [one, other] = [a.operands[at]!, b.operands[at]!];
+    if (one.dtype !== other.dtype || !isSameList(one.shape, other.shape) || !isSameList(one.strides, other.strides)) return false;
+  }
+  return true;
 }
 
 function run({ steps, partials }: Plan, operands: readonly DeviceArray[], result: DeviceArray, target: Target): void {
   const between: DeviceArray[] = [];
   try {
     for (const [shape, dtype] of partials) between.push(target.temporary(shape, dtype));
-    for (const [at, { kernel, shape, numbers }] of steps.entries()) {
-      const args: Record<string, unknown> = { ...numbers };
+    for (let at = 0; at < steps.length; at++) {
+      const { kernel, shape, args: known } = steps[at]!;
+      const args: Record<string, unknown> = { ...known };
       const sources = at === 0 ? operands : between;
-      const into = at === steps.length - 1 ? [result] : between;
-      for (let n = 0; n < sources.length; n++) args[`x${n}`] = sources[n]!.span[0];
-      for (let n = 0; n < into.length; n++) args[`y${n}`] = into[n]!.span[0];
+      for (let n = 0; n < sources.length; n++) args[FROM[n]!] = sources[n]!.span[0];
+      if (at === steps.length - 1) args['y0'] = result.span[0];
+      else for (let n = 0; n < between.length; n++) args[TO[n]!] = between[n]!.span[0];
       target.recorder.launch(kernel, shape, args as never);
     }
   } finally {
@@ -186,14 +224,18 @@ function stepOf(fold: Fold, stage: Stage, into: readonly DType[], isLast: boolea
   const count = lengthOf(extents.folded);
   const outputs = lengthOf(extents.kept);
   const params: Record<string, Param> = {};
-  const numbers: Record<string, unknown> = {};
+  const args: Record<string, unknown> = {};
   const give = (name: string, value: number): void => {
     params[name] = i32;
-    numbers[name] = value;
+    args[name] = value;
+  };
+  const array = (name: string, param: Param): void => {
+    params[name] = param;
+    args[name] = undefined;
   };
   const elements = sources.map(({ dtype, first, kept, folded }, at) => {
     const name = `x${at}`;
-    params[name] = input(scalarOf(dtype));
+    array(name, input(scalarOf(dtype)));
     const terms: string[] = [];
     if (first !== 0) {
       give(`${name}o`, first);
@@ -220,7 +262,7 @@ function stepOf(fold: Fold, stage: Stage, into: readonly DType[], isLast: boolea
   give('chunk', Math.ceil(count / parts));
   give('parts', parts);
   give('total', total);
-  for (const [at, dtype] of into.entries()) params[`y${at}`] = output(scalarOf(dtype));
+  for (const [at, dtype] of into.entries()) array(`y${at}`, output(scalarOf(dtype)));
   const key = [
     fold.key,
     form,
@@ -242,7 +284,7 @@ function stepOf(fold: Fold, stage: Stage, into: readonly DType[], isLast: boolea
   const shape: LaunchShape = isRow
     ? { grid: [parts, Math.min(outputs, MOST_BLOCKS_Y)], block: BLOCKS[form], label: fold.name }
     : { threads: [parts, outputs], label: fold.name };
-  return { kernel, shape, numbers };
+  return { kernel, shape, args };
 }
 
 function textOf(

@@ -130,7 +130,11 @@ export class Fused {
         args[NAMES[at] ?? `x${at}`] = isArray(operand) ? operand.span[0] : numberOf(operand, numberType(operand, compiled.params[at]!));
       }
       args['y'] = result.span[0];
-      target.recorder.launch(this.flatKernel(form, operands, compiled, result.dtype), flatThreads(form, result.length, args), args as never);
+      target.recorder.launch(
+        this.flatKernel(form, operands, compiled, result.dtype),
+        flatThreads(form, result.length, args),
+        args as never,
+      );
     }
   }
 
@@ -147,13 +151,20 @@ export class Fused {
       const values = operands.map((operand, at) => {
         const own = isArray(operand) ? operand.dtype : numberType(operand, compiled.params[at]!);
         params[`x${at}`] = isArray(operand) ? input(scalarOf(own)) : scalarOf(own);
-        return (place: string): string => castText(isArray(operand) ? `x${at}[${place}]` : `x${at}`, REGISTER_TYPE[own], compiled.params[at]!);
+        return (place: string): string =>
+          castText(isArray(operand) ? `x${at}[${place}]` : `x${at}`, REGISTER_TYPE[own], compiled.params[at]!);
       });
       params['y'] = output(scalarOf(dtype));
       if (form === 'gpu') Object.assign(params, { n: i32, apart: i32 });
       const store = (place: string, texts: readonly string[]): string =>
         storeText(`y[${place}]`, `f(${texts.join(', ')})`, compiled.result, dtype);
-      const statement = form === 'gpu' ? spread(values, store) : store('i', values.map((value) => value('i')));
+      const statement =
+        form === 'gpu'
+          ? spread(values, store)
+          : store(
+              'i',
+              values.map((value) => value('i')),
+            );
       kernel = this.#written(compiled, params, textOf('line', 0, Object.keys(params), statement));
       this.#kernels.set(key, kernel);
     }
@@ -249,9 +260,17 @@ export function flatThreads(form: DeviceForm, length: number, args: Record<strin
 function spread(values: readonly ((place: string) => string)[], store: (place: string, texts: readonly string[]) => string): string {
   const places = Array.from({ length: GPU_ITEMS }, (_, item) => `i + ${item} * apart`);
   const loads = places.map((place, item) => values.map((value, at) => `const a${at}_${item} = ${value(place)};`).join(' '));
-  const stores = places.map((place, item) => store(place, values.map((_, at) => `a${at}_${item}`)));
+  const stores = places.map((place, item) =>
+    store(
+      place,
+      values.map((_, at) => `a${at}_${item}`),
+    ),
+  );
   return `if (${places.at(-1)} < n) { ${[...loads, ...stores].join(' ')} }
-    else for (let at = i; at < n; at += apart) { ${store('at', values.map((value) => value('at')))} }`;
+    else for (let at = i; at < n; at += apart) { ${store(
+      'at',
+      values.map((value) => value('at')),
+    )} }`;
 }
 
 /** Names of the first operands: a template string takes longer. */

@@ -49,6 +49,13 @@ export function joined({ extents, strides }: Axes): Axes {
   return { extents: kept, strides: steps };
 }
 
+export function isSameList(a: readonly number[], b: readonly number[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let axis = 0; axis < a.length; axis++) if (a[axis] !== b[axis]) return false;
+  return true;
+}
+
 /** Whether the elements of two layouts have the same places. */
 export function isSameLayout(a: Layout, b: Layout): boolean {
   return (

@@ -6,6 +6,7 @@ import { DTYPES, type DType } from '../core/elements/dtype.js';
 import type { Kernel } from '../core/kernels/kernel.js';
 import { isListingForGpus } from '../core/kernels/definitions.js';
 import { flatThreads, isArray } from './fused.js';
+import { isSameList } from './layout.js';
 import type { Form } from './target.js';
 
 interface Plan {
@@ -39,7 +40,7 @@ export class QuickPlans {
     const a = args[0];
     const b = args[this.#count - 1];
     if (!isArray(a) || !isArray(b) || a.core !== b.core || !a.isContiguous || !b.isContiguous) return undefined;
-    if (a.length === 0 || a.isDisposed || b.isDisposed || !isSameShape(a.shape, b.shape)) return undefined;
+    if (a.length === 0 || a.isDisposed || b.isDisposed || !isSameList(a.shape, b.shape)) return undefined;
     const form = a.core.channel.backend === 'cpu' ? 'cpu' : 'gpu';
     const plan = this.#plans[form][NUMBERS[a.dtype] * COUNT + NUMBERS[b.dtype]];
     if (plan === undefined || isListingForGpus()) return undefined;
@@ -48,8 +49,8 @@ export class QuickPlans {
     try {
       const x0 = flat(a);
       const y = flat(result);
-      const args: Record<string, unknown> = this.#count === 1 ? { x0, y } : { x0, x1: a === b ? x0 : flat(b), y };
-      stream.launch(plan.kernel, flatThreads(form, a.length, args), args as never);
+      const given: Record<string, unknown> = this.#count === 1 ? { x0, y } : { x0, x1: a === b ? x0 : flat(b), y };
+      stream.launch(plan.kernel, flatThreads(form, a.length, given), given as never);
     } catch (error) {
       result[Symbol.dispose]();
       throw error;
@@ -60,11 +61,4 @@ export class QuickPlans {
 
 function flat(array: DeviceArray): DeviceArray {
   return array.shape.length === 1 ? array : array.span[0];
-}
-
-function isSameShape(a: readonly number[], b: readonly number[]): boolean {
-  if (a === b) return true;
-  if (a.length !== b.length) return false;
-  for (let axis = 0; axis < a.length; axis++) if (a[axis] !== b[axis]) return false;
-  return true;
 }

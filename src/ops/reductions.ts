@@ -2,7 +2,6 @@
 import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
-import { lengthOf } from '../core/elements/shape.js';
 import type { ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { type Fold, submitFold } from './fold.js';
@@ -51,7 +50,8 @@ function remembered(planOf: PlanOf): PlanOf {
 
 function axesOf(rank: number, axis: unknown): number[] {
   if (axis === undefined) return Array.from({ length: rank }, (_, at) => at);
-  const axes = (Array.isArray(axis) ? axis : [axis]).map((one) => checkAxis(one, rank));
+  if (!Array.isArray(axis)) return [checkAxis(axis, rank)];
+  const axes = axis.map((one) => checkAxis(one, rank));
   if (new Set(axes).size !== axes.length) throw badArgument('axis', axis, `The axes (${show(axis)}) name a dimension twice.`);
   return axes;
 }
@@ -73,11 +73,18 @@ function reduce(
   const keepDims: unknown = opts?.keepDims ?? false;
   if (typeof keepDims !== 'boolean')
     throw badArgument('keepDims', keepDims, `The option keepDims (${show(keepDims)}) is neither true nor false.`);
-  const from = operands.map((operand) => operand.dtype).reduce(promoted);
+  let from = a.dtype;
+  for (const operand of operands) from = promoted(from, operand.dtype);
   if (opts?.out !== undefined) target.typeOf(planOf(from, undefined).dtype);
   const { fold, dtype, needsElements } = planOf(from, target.dtype);
-  const kept = shape.flatMap((extent, axis) => (axes.includes(axis) ? (keepDims ? [1] : []) : [extent]));
-  const count = lengthOf(axes.map((axis) => shape[axis] as number));
+  const kept: number[] = [];
+  let count = 1;
+  for (let axis = 0; axis < shape.length; axis++) {
+    const isReduced = axes.includes(axis);
+    if (isReduced) count *= shape[axis]!;
+    if (!isReduced) kept.push(shape[axis]!);
+    else if (keepDims) kept.push(1);
+  }
   if (needsElements === true && count === 0) throw badArgument('a', a, `The operation ${name} has no result of no elements (${a.label}).`);
   return target.write(kept, dtype, operands, (into) => submitFold(fold, operands, shape, axes, into, target));
 }

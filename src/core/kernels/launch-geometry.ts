@@ -71,9 +71,8 @@ export class LaunchGeometry {
     // Counting costs less than comparing names: with the number of values that were found, no key is unknown.
     let keys = 0;
     for (const _ in shape as object) keys++;
-    const [first, second] = threads === undefined ? [grid, block] : [threads, block];
-    let found = first === undefined ? 0 : 1;
-    if (second !== undefined) found++;
+    let found = (threads ?? grid) === undefined ? 0 : 1;
+    if (block !== undefined) found++;
     if (sharedBytes !== undefined) found++;
     if (cooperative !== undefined) found++;
     if (label !== undefined) found++;
