@@ -5,10 +5,11 @@ import { checkAxis } from './layout.js';
 import { astype } from './selection.js';
 import type { Target } from './target.js';
 
-/** The axes in the order in which `axis` is the last, and how to undo that. */
-export function orders(rank: number, axis: number): readonly [there: number[], back: number[]] {
-  const there = [...Array.from({ length: rank }, (_, at) => at).filter((at) => at !== axis), axis];
-  return [there, there.map((_, at) => there.indexOf(at))];
+/** The array with an axis as its last. */
+export function turned(array: DeviceArray, axis: number): DeviceArray {
+  const rank = array.shape.length;
+  if (axis >= rank - 1) return array;
+  return array.transpose([...Array.from({ length: rank }, (_, at) => at).filter((at) => at !== axis), axis]);
 }
 
 /** Rows of a contiguous array: `count` rows of `length` elements each. */
@@ -33,19 +34,17 @@ export function alongAxis(
   const result = target.take(a.shape, target.typeOf(dtype));
   try {
     if (result.length === 0) return result;
-    const [there] = orders(rank, at);
     const length = a.shape[at] ?? 1;
     const rows = { count: a.length / length, length };
-    const turned = rank === 0 ? a : a.transpose(there);
-    const turnedResult = rank === 0 ? result : result.transpose(there);
-    using own = turned.isContiguous ? undefined : copied(turned, target);
-    if (turnedResult.isContiguous && result.storage !== a.storage && result.dtype === dtype) {
-      work(own ?? turned, turnedResult, rows);
+    const [given, wanted] = [turned(a, at), turned(result, at)];
+    using own = given.isContiguous ? undefined : copied(given, target);
+    if (wanted.isContiguous && result.storage !== a.storage && result.dtype === dtype) {
+      work(own ?? given, wanted, rows);
       return result;
     }
-    using between = target.temporary(turned.shape, dtype);
-    work(own ?? turned, between, rows);
-    moved(turnedResult, between, target);
+    using between = target.temporary(given.shape, dtype);
+    work(own ?? given, between, rows);
+    moved(wanted, between, target);
   } catch (error) {
     target.giveBack(result);
     throw error;

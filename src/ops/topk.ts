@@ -10,7 +10,7 @@ import { checkAxis } from './layout.js';
 import { chunksOf, type Given, LEAST_RADIX_ROW, MOST_BLOCKS_Y, submitOffsets, type Wanted } from './radix.js';
 import { bitsOf, THREADS, tileOf } from './radix-text.js';
 import type { TypeOf } from './ready.js';
-import { copied, orders, type Rows } from './rows.js';
+import { copied, type Rows, turned } from './rows.js';
 import { chunksText, DIGIT_TEXT, searchText, takeText } from './select-text.js';
 import { directionOf, SORT_OPTIONS, type SortOptions, sortRows } from './sorting.js';
 import { formsOf, type Target, targetOf } from './target.js';
@@ -42,11 +42,10 @@ export function topk<A extends DeviceArray>(
   try {
     indices = target.take(shape, 'i32');
     if (values.length > 0) {
-      const there = orders(rank, axis)[0];
-      const turn = (array: DeviceArray): DeviceArray => (rank === 0 ? array : array.transpose(there));
-      using own = turn(a).isContiguous ? undefined : copied(turn(a), target);
+      const given = turned(a, axis);
+      using own = given.isContiguous ? undefined : copied(given, target);
       const rows = { count: a.length / length, length };
-      submit(own ?? turn(a), rows, k, isFromLargest, { keys: turn(values), indices: turn(indices) }, target);
+      submit(own ?? given, rows, k, isFromLargest, { keys: turned(values, axis), indices: turned(indices, axis) }, target);
     }
   } catch (error) {
     target.giveBack(values);
@@ -71,10 +70,12 @@ function submit(
     const isFound = isGpu && rows.length > LEAST_RADIX_ROW && k <= rows.length * LARGEST_PART;
     const chunks = isGpu ? 0 : topChunks(rows, k);
     const length = isFound ? k : chunks > 0 ? chunks * k : rows.length;
+    // Where so many are sorted as are wanted, they need no copy.
+    const isDirect = length === k && to.keys.isContiguous && to.indices.isContiguous;
     const shape = [...to.keys.shape.slice(0, -1), length];
-    using sorted = target.temporary(shape, keys.dtype);
-    using order = target.temporary(shape, 'i32');
-    const sides = { keys: sorted, indices: order };
+    using sorted = isDirect ? undefined : target.temporary(shape, keys.dtype);
+    using order = isDirect ? undefined : target.temporary(shape, 'i32');
+    const sides = { keys: sorted ?? to.keys, indices: order ?? to.indices };
     if (length < rows.length) {
       using chosen = target.temporary([rows.count * length], keys.dtype);
       using places = target.temporary([rows.count * length], 'i32');
@@ -83,6 +84,7 @@ function submit(
       else submitTop(keys, rows, k, chunks, isDescending, found, target);
       sortRows(form, found, sides, { count: rows.count, length }, isDescending, target);
     } else sortRows(form, from, sides, rows, isDescending, target);
+    if (sorted === undefined || order === undefined) continue;
     const first = (array: DeviceArray): DeviceArray =>
       array.view(...array.shape.map((_, axis) => (axis === array.shape.length - 1 ? ([0, k] as const) : undefined)));
     const isScalar = to.keys.shape.length === 0;
