@@ -35,7 +35,7 @@ export interface OpenOptions extends CheckOptions {
   readonly isolation?: Isolation;
   /**
    * With `isolation: 'process'`: if an operation that the device has begun has not ended after so long, the device is lost with
-   * DeviceLostError, reason 'hung', and its process ends. A launch counts as one, however many blocks it has. The time stands still while the
+   * DeviceLostError, reason 'hung', and its process ends. A launch counts as one, however many blocks or nodes of a graph it has. The time stands still while the
    * process is stopped. Milliseconds, 1 to 2^31 - 1. Default: no limit.
    */
   readonly launchTimeoutMs?: number;

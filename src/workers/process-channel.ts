@@ -148,7 +148,7 @@ export class ProcessChannel extends WorkerChannel {
     }
     this.#hungStream = this.binding.remoteHung(this.id);
     if (this.#hungStream !== undefined) {
-      const message = `Device ${device} is lost: it made no progress for ${this.#launchTimeoutMs} ms (launchTimeoutMs), and its process was ended; openDevice gives a new one.`;
+      const message = `Device ${device} is lost: what it had begun did not end within ${this.#launchTimeoutMs} ms (launchTimeoutMs), and its process was ended; openDevice gives a new one.`;
       return new DeviceLostError('ERR_MILLRACE_LOST', message, 'hung', { device, isApart: true });
     }
     const how = end.signal === null ? `ended with exit code ${end.code}` : `was ended by ${end.signal}`;

@@ -345,7 +345,10 @@ export class WaitTimeoutError extends MillraceError {
  */
 export type LostReason = 'closed' | 'fault' | 'worker-exit' | 'hung';
 
-/** The device is gone; every pending operation on it rejects with this error. */
+/**
+ * The device is gone; every pending operation on it rejects with this error. After a fault, `operation` is the one that lost the device and `cause` its
+ * failure, where the device tells: `cudaGetLastError` after a sticky error has neither.
+ */
 export class DeviceLostError extends MillraceError {
   /** Why the device is gone. */
   readonly reason: LostReason;

@@ -7,7 +7,6 @@ import type { Encoder } from '../../protocol/encoder.js';
 import { HandleKind, MAX_PENDING_BYTES, Status } from '../../protocol/protocol.gen.js';
 import type { NativeDeviceInfo } from '../../protocol/reports.js';
 import { type Clock, realClock } from '../base/clock.js';
-import { driverErrorIn } from '../base/driver-errors.js';
 import { DeviceLostError, InternalError, LimitError, type LostReason, type MillraceError, StateError } from '../base/errors.js';
 import { Hub } from '../base/observable.js';
 import { devicesChannel } from '../base/trace.js';
@@ -24,13 +23,13 @@ import type { CompletionPolling } from '../waits/completion-polling.js';
 import { ArrayKinds } from '../kernels/array-kinds.js';
 import { HandleTable, type Reach } from './handles.js';
 import { HostArena } from './host-arena.js';
-import { endedApart, hungError } from './hung-device.js';
+import { endedApart, faultError, hungError } from './hung-device.js';
 import { InternalStreams, type StreamPurpose } from './internal-streams.js';
 import { PeerUsers } from './peer-users.js';
 import { RetiredHandles } from './retired-handles.js';
 import { type FreeingDevice, StreamOrderedFrees } from './stream-ordered-frees.js';
 import { StreamSlots } from './stream-slots.js';
-import { clearTimeout, setImmediate, setTimeout } from '../base/timers.js';
+import { clearTimeout, queueMicrotask, setImmediate, setTimeout } from '../base/timers.js';
 import { LiveMemory } from './live-memory.js';
 
 export type DeviceState = 'open' | 'closing' | 'closed' | 'lost';
@@ -145,7 +144,7 @@ export class DeviceCore implements FreeingDevice {
       largest: () => this.live.largest(),
       inContext: (tell) => this.context.runInAsyncScope(tell),
     });
-    this.waits = new WaitPromises(name, channel, progress, this.failures, this.hostCompletions, clock);
+    this.waits = new WaitPromises(name, channel, progress, this.failures, this.hostCompletions, clock, () => this.#isLost());
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });
@@ -229,6 +228,12 @@ export class DeviceCore implements FreeingDevice {
     if (error !== undefined) this.lose(error);
   }
 
+  /** For waits, which may know of the fault before the device is lost. Not at once: they settle in the middle of a turn's other waits. */
+  #isLost(): Promise<DeviceLostError> {
+    queueMicrotask(() => this.checkLost());
+    return this.lost;
+  }
+
   /** The error of this device, for streams of other devices that find it lost or closed. */
   #end(): DeviceLostError {
     const { name, lostError } = this;
@@ -245,10 +250,7 @@ export class DeviceCore implements FreeingDevice {
     if (hasWorkerEnded) return this.channel.endedError();
     const { isApart } = this.channel;
     const again = isApart || this.name.startsWith('cpu') ? 'openDevice gives a new one' : 'only a new process can open it again';
-    const { driverStatus } = loss;
-    const how = driverStatus === 0 ? 'one of its operations faulted, and its error says how' : 'one of its operations or calls faulted';
-    const message = `Device ${this.name} is lost${driverErrorIn(driverStatus)}: ${how}; ${again}.`;
-    return new DeviceLostError('ERR_MILLRACE_LOST', message, 'fault', { device: this.name, driverStatus, isApart });
+    return faultError(this.name, this.timelines, this.failures.fatal(), loss.driverStatus, again, isApart);
   }
 
   lose(error: DeviceLostError): void {
@@ -259,6 +261,7 @@ export class DeviceCore implements FreeingDevice {
     this.#tellState();
     clearTimeout(this.#check);
     const { count } = this.failures;
+    const isOperationKnown = error.cause instanceof DeviceLostError;
     const hadWork = [...this.timelines].some((timeline) => timeline.pending > 0);
     for (const timeline of this.timelines) {
       timeline.lose();
@@ -278,7 +281,8 @@ export class DeviceCore implements FreeingDevice {
       .then(() => new Promise(setImmediate))
       .then(() => this.failures.reportAll())
       .then(() => {
-        const isTold = this.failures.count > count || this.waits.hasToldLoss || this.isLossRead || this.state === 'closed';
+        const isTold =
+          isOperationKnown || this.failures.count > count || this.waits.hasToldLoss || this.isLossRead || this.state === 'closed';
         if (hadWork && !isTold) this.failures.report(error);
       })
       .then(() => this.errors.complete());

@@ -1,10 +1,11 @@
+// More than 400 lines: reading a device's failures, naming their causes on other devices and reporting each of them once share the entries.
 // The failures of a device: turns the numbers that the device reports into the errors that promises reject with, and reports each failure
 // once.
 //
 // A failure has an interval of tickets: the operations that failed together. It is reported by the promise of one of them, or of an
 // operation that failed because of it. If no code reads such a
 // promise, the failure goes to `device.errors$`, or without a subscriber becomes a process warning. That happens a turn of the event loop
-// after everything has finished that was submitted when the failure was noticed.
+// after everything has finished that was submitted to its stream when the failure was noticed.
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
@@ -114,6 +115,8 @@ export class FailureLog {
   /** The errors of failed functions of `external`, by ticket, until their failures are read. */
   readonly #thrown: WeakMap<Timeline, Map<number, MillraceError>> = new WeakMap();
   #count = 0;
+  /** The first failure that lost the device itself. */
+  #fatal: Entry | undefined = undefined;
   #hasWarned = false;
   #isReporting = false;
 
@@ -130,6 +133,18 @@ export class FailureLog {
   /** How many failures were read so far. */
   get count(): number {
     return this.#count;
+  }
+
+  /** The error of the operation that lost the device, if that is known. Reads the failures of all streams. */
+  fatal(): DeviceLostError | undefined {
+    for (const timeline of this.#timelines) if (this.#fatal === undefined) this.note(timeline, Infinity);
+    // The error of a kernel that faulted needs no build and is no promise.
+    return this.#fatal && (this.#errorOf(this.#fatal) as DeviceLostError);
+  }
+
+  /** Is the operation that lost the device among those up to the ticket? Of what was read so far. */
+  hasFatal(timeline: Timeline, ticket: number): boolean {
+    return this.#fatal !== undefined && this.#fatal.timeline === timeline && this.#fatal.record.first <= ticket;
   }
 
   get hasUnhandled(): boolean {
@@ -179,6 +194,7 @@ export class FailureLog {
       const thrown = record.status === Status.FUNCTION ? this.#thrown.get(timeline) : undefined;
       const entry = this.#enter(record, timeline, thrown?.get(record.first));
       thrown?.delete(record.first);
+      if (record.status === Status.DEVICE_LOST && record.fault !== undefined) this.#fatal ??= entry;
       // The caller who aborted it knows; what derives from it still fails.
       if (entry.error instanceof AbortError) this.#keep(entry);
       this.#unhandled.add(timeline, entry);

@@ -1,4 +1,4 @@
-// Failures that no promise has reported yet. Each waits here until everything has finished that was submitted when it was noticed: until
+// Failures that no promise has reported yet. Each waits here until everything of its stream has finished that was submitted when it was noticed: until
 // then a promise may report it.
 // Thread: owner.
 import type { Point, Timeline } from './timeline.js';

@@ -63,6 +63,8 @@ export class WaitPromises {
   readonly #failures: FailureLog;
   readonly #hostCompletions: HostCompletions;
   readonly #clock: Clock;
+  /** Resolves to the error of the device once it is lost. */
+  readonly #loss: () => Promise<DeviceLostError>;
   #lostError: DeviceLostError | undefined = undefined;
   /** Whether a wait rejected because the device is lost. */
   hasToldLoss: boolean = false;
@@ -74,7 +76,9 @@ export class WaitPromises {
     failures: FailureLog,
     hostCompletions: HostCompletions,
     clock: Clock,
+    loss: () => Promise<DeviceLostError>,
   ) {
+    this.#loss = loss;
     this.#device = device;
     this.#channel = channel;
     this.#progress = progress;
@@ -85,7 +89,7 @@ export class WaitPromises {
 
   /**
    * Resolves when the stream has reached the ticket and its bytes have arrived in ordinary arrays. With an operation it rejects with that
-   * operation's failure; without one it reports no failure. `observed`: the points that the host then has observed as finished; default: the
+   * operation's failure; without one only with the loss of the device. `observed`: the points that the host then has observed as finished; default: the
    * stream up to the ticket. `through`: a later ticket, for which, and for the event loop's parts up to it, an operation also waits, also
    * if it failed.
    */
@@ -250,6 +254,12 @@ export class WaitPromises {
   #reached(timeline: Timeline, ticket: number, operation: FailingOperation | undefined): Promise<void> | undefined {
     const failure = operation === undefined ? undefined : this.#failures.at(timeline, ticket, operation);
     if (failure !== undefined) return new Promise((_, reject) => this.#reject(failure, reject));
+    // A kernel that faults on the CPU device ends, and so does its ticket. As in CUDA, who waits for it learns that the device is lost.
+    if (operation === undefined && this.#failures.hasFatal(timeline, ticket)) {
+      this.hasToldLoss = true;
+      const told = this.#loss().then((error) => Promise.reject(error));
+      return this.#channel.keepAlive(told);
+    }
     return this.#hostCompleted(timeline, ticket);
   }
 

@@ -59,5 +59,21 @@ defineChapter((target) => {
         { unless: noTraps },
       );
     }
+
+    rule(
+      'S641',
+      'a wait for the operation that lost the device rejects, and says which it was, also if nothing was submitted after it',
+      async () => {
+        const isCpu = (target.spec as string).startsWith('cpu');
+        const ending = await runProgram('told-losses', [target.spec as string, ...(isCpu ? ['thread', 'process'] : ['thread'])]);
+        expect(ending).toMatchObject({ code: 0, signal: null });
+        const lines = linesOf(ending);
+        expect(lines).toHaveLength(isCpu ? 7 : 1);
+        // A GPU names no kernel: it is the one that had not ended.
+        const cause = isCpu ? 'true faulty' : 'no cause ';
+        for (const line of lines) expect(line).toContain(` | DeviceLostError fault faulty ${cause} | true | true | lost`);
+      },
+      { unless: noTraps },
+    );
   });
 });
