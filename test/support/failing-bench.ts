@@ -2,7 +2,7 @@
 import { BoundsError, i32, inout, input, LaunchError } from 'millrace';
 import type { Device, DeviceArray, Graph, In, InOut, Kernel, Operation, PinnedArray, Scalar, Stream } from 'millrace';
 import { GRAPH_ROOT, usesOfGraph } from './failure-graphs.js';
-import { indexIn, isWhole, LENGTH, type KernelCall, type Part } from './failure-model.js';
+import { indexIn, isWhole, LENGTH, type KernelCall, type Part, usedPart } from './failure-model.js';
 import { FAILING_KERNELS } from './failing-kernels.js';
 import { ARRAYS, PINNED, SLOT_X, SLOT_Y, STREAMS, TRACKED, type GraphSpec } from './failing-programs.js';
 
@@ -75,7 +75,8 @@ export function launchOf(stream: Stream, call: KernelCall, of: (which: number) =
     far,
     isBad,
   });
-  return stream.launch(kernel as Kernel, call.part.count, given as never);
+  const threads = call.name === 'half' ? usedPart(call).count : call.part.count;
+  return stream.launch(kernel as Kernel, threads, given as never);
 }
 
 /** Captures a graph of a program. */

@@ -46,6 +46,19 @@ const split = kernel('split', { x: input(i32), y: output(i32), z: output(i32), k
   z[i] = (value * 11 + k) % 1009;
 });
 
+/** It has a thread for each element of the first half. */
+const half = kernel('half', { x: input(i32), y: output(i32), k: i32 }, ({ x, y, k }, { i }) => {
+  y[i] = (x[i]! * 13 + k) % 1009;
+});
+/** It writes the first half. */
+const some = kernel('some', { x: input(i32), y: output(i32), k: i32, count: i32 }, ({ x, y, k, count }, { i }) => {
+  if (i * 2 < count) y[i] = (x[i]! * 17 + k) % 1009;
+});
+/** It reads what it declares as its output. */
+const stale = kernel('stale', { x: input(i32), y: output(i32), k: i32 }, ({ x, y, k }, { i }) => {
+  y[i] = (y[i]! * 19 + x[i]! + k) % 1009;
+});
+
 /** An array or a slot, a number or a slot. */
 type Arg = LaunchArgs<typeof bump.params>['y'] | number | object;
 interface Call {
@@ -72,5 +85,8 @@ export const FAILING_KERNELS: Readonly<Record<KernelName, readonly [Kernel, (cal
   shift: [shift as never, ({ y, k, by, isBad }) => ({ y, k, by: isBad ? by : 0 })],
   claim: [claim as never, ({ x, y, k, by, isBad }) => ({ x, y, k, by: isBad ? by : 0 })],
   gather: [gather as never, ({ x, y, z, k, limit, far }) => ({ x, z, y, k, limit, far })],
+  half: [half as never, ({ x, y, k }) => ({ x, y, k })],
+  some: [some as never, ({ x, y, k, count }) => ({ x, y, k, count })],
+  stale: [stale as never, ({ x, y, k }) => ({ x, y, k })],
   split: [split as never, ({ x, y, z, k, by, isBad }) => ({ x, y, z, k, by: isBad ? by : 0 })],
 };

@@ -1,5 +1,5 @@
 // Launches of graphs and conditions in the model of failures.
-import { copyInModel, EITHER, GOOD, OPEN, outcomeOf, runKernel, usesOf, KERNEL_MODELS } from './failure-model.js';
+import { copyInModel, EITHER, GOOD, OPEN, outcomeOf, runKernel, usedPart, usesOf, KERNEL_MODELS } from './failure-model.js';
 import type { KernelCall, ModelArray, Outcome, Part, State } from './failure-model.js';
 import type { GraphSpec, GraphStep } from './failing-programs.js';
 
@@ -42,7 +42,7 @@ export function runGraph({ nodes }: GraphSpec, arrayOf: (place: number) => Model
         of,
         call.name === 'gather' ? GRAPH_ROOT : n,
       );
-      note(outcome, call.part, ...usesOf(call).writes);
+      note(outcome, usedPart(call), ...usesOf(call).writes);
     } else if (node.kind === 'fill') {
       of(node.to).write(node.part, new Int32Array(node.part.count).fill(node.value), { state: GOOD, roots: new Set() });
       note({ state: GOOD, roots: new Set() }, node.part, node.to);
@@ -78,10 +78,10 @@ export function runCondition(
     for (const root of outcome.roots) roots.add(root);
   };
   const places = { x: other.x, y: other.y, z: other.z };
-  note(outcomeOf(KERNEL_MODELS[other.name].reads.map((name) => [of(places[name]), other.part] as const)), EITHER);
+  note(outcomeOf(KERNEL_MODELS[other.name].reads.map((name) => [of(places[name]), usedPart(other)] as const)), EITHER);
   if (condition.state === OPEN) roots.add(n);
   note(runKernel(run, of, n, false), 3);
-  for (const call of [run, other]) for (const place of usesOf(call).writes) of(place).worsen(call.part, { state, roots });
+  for (const call of [run, other]) for (const place of usesOf(call).writes) of(place).worsen(usedPart(call), { state, roots });
   return { state, roots };
 }
 

@@ -130,7 +130,7 @@ export function copyInModel(to: ModelArray, part: Part, from: ModelArray, fromPa
 }
 
 /** Kernels by what they do to the elements. `by` is what makes them fail: 0 does not. */
-export const KERNEL_NAMES = ['add', 'mix', 'bump', 'pick', 'shift', 'gather', 'split', 'plain', 'claim'] as const;
+export const KERNEL_NAMES = ['add', 'mix', 'bump', 'pick', 'shift', 'gather', 'split', 'plain', 'claim', 'half', 'some', 'stale'] as const;
 export type KernelName = (typeof KERNEL_NAMES)[number];
 
 interface KernelModel {
@@ -147,6 +147,9 @@ export const KERNEL_MODELS: Readonly<Record<KernelName, KernelModel>> = {
   pick: { reads: ['x'], writes: ['y'], values: (x, _y, _z, k) => [(x + k) % MODULUS] },
   shift: { reads: ['y'], writes: ['y'], values: (_x, y, _z, k) => [(y * 7 + k) % MODULUS] },
   claim: { reads: ['x'], writes: ['y'], values: (x, _y, _z, k) => [(x * 2 + k) % MODULUS] },
+  half: { reads: ['x'], writes: ['y'], values: (x, _y, _z, k) => [(x * 13 + k) % MODULUS] },
+  some: { reads: ['x'], writes: ['y'], values: (x, _y, _z, k) => [(x * 17 + k) % MODULUS] },
+  stale: { reads: ['x', 'y'], writes: ['y'], values: (x, y, _z, k) => [(y * 19 + x + k) % MODULUS] },
   gather: { reads: ['x', 'z'], writes: ['y'], values: (x, _y, _z, k) => [(x + k) % MODULUS] },
   split: { reads: ['x'], writes: ['y', 'z'], values: (x, _y, _z, k) => [(x + k) % MODULUS, (x * 11 + k) % MODULUS] },
 };
@@ -166,12 +169,17 @@ export interface KernelCall {
   readonly hasSlotIndex?: boolean;
 }
 
+/** What the threads of a call use of the part that its arrays have. */
+export function usedPart({ name, part }: KernelCall): Part {
+  return name === 'half' || name === 'some' ? { ...part, count: Math.ceil(part.count / 2) } : part;
+}
+
 /** Runs a kernel on model arrays. `root` names its own failure. */
 export function runKernel(call: KernelCall, of: (which: number) => ModelArray, root: number, heals = true): Outcome {
   const { reads, writes, values } = KERNEL_MODELS[call.name];
   const [x, y, z] = [call.x, call.y, call.z].map((which) => of(which)) as [ModelArray, ModelArray, ModelArray];
   const arrays = { x, y, z };
-  const { part } = call;
+  const part = usedPart(call);
   const fails = call.name === 'gather' ? z.valuesOf(part).some((index) => index >= call.limit) : call.isBad && canFail(call.name);
   let outcome = outcomeOf(
     reads.map((name) => [arrays[name], part] as const),

@@ -155,7 +155,7 @@ GraphLaunch::Ended GraphLaunch::Add(Home& home, const GraphDefinition::Launch& l
       plan_->patches.push_back({.node = node, .param = param, .entry = entry, .slot = slot});
       if (Reads(arg.access)) accesses_.reads.push_back(GraphPlan::kFirstSlot + slot);
       if (Writes(arg.access)) {
-        accesses_.writes.push_back({GraphPlan::kFirstSlot + slot, true});
+        accesses_.writes.push_back({GraphPlan::kFirstSlot + slot, !IsPart(arg.access)});
       }
     } else if (is_elsewhere) {
       if (const Ended ended = FindElsewhere(launch.args[n - 1], arg, kernel, kernel.params[param])) return ended;

@@ -7,6 +7,7 @@ import { defined } from '../../core/kernels/definitions.js';
 import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, elementTypes, refuseArgument, requireOneOf, shortened } from './arguments.js';
 import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
+import { outputsOf } from '../analysis/outputs.js';
 import { checkBarriers } from '../analysis/region-plan.js';
 import { type CallSite, callSite, lineStarts } from '../diagnostics/diagnostics.js';
 import { entryOf, reports } from '../emission/cuda.js';
@@ -123,6 +124,8 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
     build: report(() => buildOf(definition, form)),
     abi: 'shaped',
     indexRank: form.ir.indexRank,
+    // The library's own kernels write their results whole.
+    ...(definition.operation === undefined && { outputs: outputsOf(form.ir, params) }),
     ...(maxThreadsPerBlock === undefined ? {} : { maxThreadsPerBlock }),
     specialize(changed: Partial<ConstantsEnv<C>>): TypedKernel<P, C> {
       checkOptions(changed);

@@ -1,12 +1,12 @@
 // The arrays among a launch's arguments: checks them, and writes the entries of slots and null pointers.
 // Thread: owner.
-import { Access } from '../../protocol/protocol.gen.js';
+import { Access, MemorySpace } from '../../protocol/protocol.gen.js';
 import { badArgument, show } from '../base/arguments.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot, entryOf } from '../graphs/slots.js';
 import type { KernelPlan, PlanParam } from '../kernels/kernel-plan.js';
-import { MAX_EXTENT } from '../kernels/launch-geometry.js';
+import { type LaunchGeometry, MAX_EXTENT } from '../kernels/launch-geometry.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
 import { PinnedArray } from './pinned.js';
@@ -35,9 +35,36 @@ export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, p
   throw badArray(value, param, plan);
 }
 
-/** The access for the record: a kernel that writes a part of a memory leaves the rest as it is. */
-export function recordedAccess({ byteLength, storage }: StridedArray, access: number): number {
-  return access === Access.WRITE && byteLength !== storage.byteLength ? access | Access.PART : access;
+/**
+ * The access for the record: what a kernel may read of an output decides on its poison as an input does, and a launch that leaves elements
+ * of the memory as they are leaves their poison, too.
+ */
+export function recordedAccess(
+  { shape, byteLength, storage }: StridedArray | PinnedArray,
+  { access, output }: PlanParam,
+  { indexRank }: KernelPlan,
+  geometry: LaunchGeometry,
+): number {
+  if (access !== Access.WRITE) return access;
+  if (output === 'read') return Access.READ_WRITE;
+  const isWhole = output === 'whole' || (output === 'own' && geometry.covers(shape, indexRank));
+  // Pinned memory has no poison of a whole: each byte has its own.
+  if (storage.space === MemorySpace.HOST) return isWhole ? access : Access.READ_WRITE;
+  return isWhole && byteLength === storage.byteLength ? access : access | Access.PART;
+}
+
+/** The same for the node of a slot. What else depends on the array that a launch gives, the launch finds out. */
+function recordedSlotAccess(
+  { access, output, rank }: PlanParam,
+  { indexRank }: KernelPlan,
+  slot: ArraySlot,
+  geometry: LaunchGeometry,
+): number {
+  if (access !== Access.WRITE || output === 'whole') return access;
+  if (output === 'read') return Access.READ_WRITE;
+  if (output === 'part') return access | Access.PART;
+  for (let dimension = 0; dimension < rank; dimension++) slot.memory.cover(dimension, geometry.threadsAlong(indexRank - 1 - dimension));
+  return access;
 }
 
 /** Writes the entries of an array parameter that a slot fills in. Returns the number of entries then. */
@@ -45,15 +72,16 @@ export function arraySlotArgs(
   { core, timeline }: StreamContext,
   record: RecordAccesses,
   param: PlanParam,
-  { name, isShaped }: KernelPlan,
+  plan: KernelPlan,
+  geometry: LaunchGeometry,
   slot: ArraySlot,
   slots: SlotUse[],
   at: number,
 ): number {
-  const entry = entryOf({ core, timeline }, slot, param, name);
+  const entry = entryOf({ core, timeline }, slot, param, plan.name);
   slots.push({ arg: at, entry });
-  core.encoder.memoryArg(at++, param.access, 0, 0);
-  const dimensions = isShaped ? param.rank : 0;
+  core.encoder.memoryArg(at++, recordedSlotAccess(param, plan, slot, geometry), 0, 0);
+  const dimensions = plan.isShaped ? param.rank : 0;
   for (let axis = 0; axis < dimensions; axis++) {
     slots.push({ arg: at, entry: entry + 1 + axis });
     core.encoder.intArg(at++, 4, 0, 0);

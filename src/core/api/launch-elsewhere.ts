@@ -7,6 +7,7 @@ import type { DeviceCore } from '../device/device-core.js';
 import type { StreamContext } from '../device/stream-context.js';
 import { ArraySlot } from '../graphs/slots.js';
 import type { KernelPlan, PlanParam } from '../kernels/kernel-plan.js';
+import type { LaunchGeometry } from '../kernels/launch-geometry.js';
 import type { Storage } from '../memory/storage.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
@@ -33,12 +34,13 @@ export function otherArrayArgs(
   record: RecordAccesses,
   param: PlanParam,
   plan: KernelPlan,
+  geometry: LaunchGeometry,
   value: unknown,
   slots: SlotUse[],
   at: number,
 ): number {
-  if (value instanceof ArraySlot) return arraySlotArgs(site, record, param, plan, value, slots, at);
-  return elsewhereArgs(site, record, param, plan, value as StridedArray | PinnedArray, at);
+  if (value instanceof ArraySlot) return arraySlotArgs(site, record, param, plan, geometry, value, slots, at);
+  return elsewhereArgs(site, record, param, plan, geometry, value as StridedArray | PinnedArray, at);
 }
 
 /**
@@ -50,6 +52,7 @@ export function elsewhereArgs(
   record: RecordAccesses,
   param: PlanParam,
   plan: KernelPlan,
+  geometry: LaunchGeometry,
   array: StridedArray | PinnedArray,
   at: number,
   place?: number,
@@ -67,11 +70,11 @@ export function elsewhereArgs(
   else if (!plan.isOfLibrary) checkGrant(site, array, what, name);
   checkFits(array, param, plan);
   encoder.elsewhereArg(at++, storage.core.channel.id, storage.space, bytes);
-  const access = array instanceof PinnedArray ? param.access : recordedAccess(array, param.access);
+  const access = recordedAccess(array, param, plan, geometry);
   if (place === undefined) encoder.memoryArg(at++, access, storage.handle, storage.base + start);
   else encoder.memberArg(at++, access, place, storage.handle, storage.base + start);
   if (place === undefined && plan.isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
-  record.add(storage, start, start + bytes, (access & Access.WRITE) !== 0, (access & Access.READ) !== 0, name);
+  record.add(storage, start, start + bytes, (param.access & Access.WRITE) !== 0, (param.access & Access.READ) !== 0, name);
   return at;
 }
 

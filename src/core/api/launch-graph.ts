@@ -13,7 +13,6 @@ import { type GivenArray, LaunchedNodes } from '../graphs/launched-nodes.js';
 import { ArraySlot } from '../graphs/slots.js';
 import { MAX_EXTENT } from '../kernels/launch-geometry.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
-import { recordedAccess } from './launch-arrays.js';
 import { PinnedArray } from './pinned.js';
 import { StridedArray } from './strided-array.js';
 
@@ -152,7 +151,7 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
       }
       arrays.push({ name: slot.name, array, isWrite });
       into.push({ slot, memory: storage, start: byteOffset, end: byteOffset + byteLength });
-      encoder.memoryArg(at++, recordedAccess(array, ACCESS[slot.access]), storage.handle, storage.base + byteOffset);
+      encoder.memoryArg(at++, accessOf(slot, array), storage.handle, storage.base + byteOffset);
       for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
       record.add(storage, byteOffset, byteOffset + byteLength, isWrite, slot.access !== 'out');
     } else {
@@ -162,6 +161,12 @@ function writeEntries(site: StreamContext, record: RecordAccesses, graph: GraphC
   }
   for (const slot of graph.session.lengths) encoder.intArg(at++, 8, (given[slot.name] as StridedArray).length, 0);
   return at;
+}
+
+/** A graph that leaves elements of the memory as they are leaves their poison, too. */
+function accessOf({ access, memory }: ArraySlot, { shape, byteLength, storage }: StridedArray): number {
+  const isWhole = byteLength === storage.byteLength && memory.isCovered(shape);
+  return access === 'in' || isWhole ? ACCESS[access] : ACCESS[access] | Access.PART;
 }
 
 /** Throws if copies and fills of the graph need an array of another length. */

@@ -11,6 +11,7 @@ import { type DType, DTYPES, type HostArray } from '../elements/dtype.js';
 import { scalarBits } from '../elements/scalar-bits.js';
 import { ArraySlot, entryOf, ScalarSlot } from '../graphs/slots.js';
 import { arrayPlanParam, type KernelPlan, type PlanParam } from '../kernels/kernel-plan.js';
+import type { LaunchGeometry } from '../kernels/launch-geometry.js';
 import type { ArrayParam } from '../kernels/params.js';
 import { type Field, spaceOf, type StructParam, type ValueParam } from '../kernels/value-params.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
@@ -32,16 +33,18 @@ export class ValueWriter {
   readonly #site: StreamContext;
   readonly #record: RecordAccesses;
   readonly #plan: KernelPlan;
+  readonly #geometry: LaunchGeometry;
   readonly #slots: SlotUse[];
   /** The number of the next entry. */
   #next = 0;
   /** Where the present parameter begins in `bytes`. */
   #place = 0;
 
-  constructor(site: StreamContext, record: RecordAccesses, plan: KernelPlan, slots: SlotUse[]) {
+  constructor(site: StreamContext, record: RecordAccesses, plan: KernelPlan, geometry: LaunchGeometry, slots: SlotUse[]) {
     this.#site = site;
     this.#record = record;
     this.#plan = plan;
+    this.#geometry = geometry;
     this.#slots = slots;
     this.bytes = new Uint8Array(plan.valueBytes);
     this.#view = new DataView(this.bytes.buffer);
@@ -173,7 +176,8 @@ export class ValueWriter {
     const array = checkArray(value, param, core, this.#plan);
     if (array !== undefined) {
       const { storage, byteOffset, byteLength } = array;
-      core.encoder.memberArg(this.#next++, recordedAccess(array, param.access), at, storage.handle, storage.base + byteOffset);
+      const access = recordedAccess(array, param, this.#plan, this.#geometry);
+      core.encoder.memberArg(this.#next++, access, at, storage.handle, storage.base + byteOffset);
       const [isWrite, isRead] = [(param.access & Access.WRITE) !== 0, (param.access & Access.READ) !== 0];
       this.#record.add(storage, byteOffset, byteOffset + byteLength, isWrite, isRead, path);
     } else if (value instanceof ArraySlot) {
@@ -183,7 +187,7 @@ export class ValueWriter {
       this.#record.add(value.memory, 0, 1, isWrite, !isWrite, path);
     } else if (value !== null) {
       const given = value as StridedArray | PinnedArray;
-      this.#next = elsewhereArgs(this.#site, this.#record, param, this.#plan, given, this.#next, at);
+      this.#next = elsewhereArgs(this.#site, this.#record, param, this.#plan, this.#geometry, given, this.#next, at);
     }
   }
 

@@ -19,7 +19,7 @@ import { variablesOf } from '../memory/module-variables.js';
 import type { Operation } from '../operations/operation.js';
 import type { RecordAccesses } from '../ordering/access-tracker.js';
 import type { SlotUse } from '../timeline/timeline.js';
-import { checkArray } from './launch-arrays.js';
+import { checkArray, recordedAccess } from './launch-arrays.js';
 import { otherArrayArgs } from './launch-elsewhere.js';
 import { textureArgs } from './launch-textures.js';
 import { ValueWriter } from './launch-values.js';
@@ -30,7 +30,6 @@ const MAX_NAME = 80;
 // V8 folds constants of this module into a function. It loads and checks an imported object at each use: ten instructions for `Form.ARRAY`.
 const { ARRAY, F32, F64, I32, SURFACE, TEXTURE, U32, VALUE } = Form;
 const { READ, WRITE } = Access;
-const WRITE_PART = Access.WRITE | Access.PART;
 /** A launch outside of a capture has no slots. */
 const NO_SLOTS: SlotUse[] = [];
 
@@ -113,7 +112,7 @@ function writeArguments(
   let at = 0;
   if (typeof args !== 'object' || args === null)
     throw badArgument('args', args, `The arguments of kernel ${plan.name} (${show(args)}) are not an object.`);
-  const values = plan.valueBytes > 0 ? new ValueWriter(site, record, plan, slots) : undefined;
+  const values = plan.valueBytes > 0 ? new ValueWriter(site, record, plan, geometry, slots) : undefined;
   // Most launches name the arguments in the order of the parameters. `for in` then takes a fifth of the 110 instructions that a read by name
   // takes here, where every launch of every kernel comes by with an object of a shape of its own.
   let next = 0;
@@ -123,12 +122,12 @@ function writeArguments(
       isInOrder = false;
       break;
     }
-    at = writeArgument(site, record, plan, params[next++] as PlanParam, args[name], slots, values, at);
+    at = writeArgument(site, record, plan, geometry, params[next++] as PlanParam, args[name], slots, values, at);
   }
   if (!isInOrder || next < params.length) {
     for (; next < params.length; next++) {
       const param = params[next] as PlanParam;
-      at = writeArgument(site, record, plan, param, args[param.name], slots, values, at);
+      at = writeArgument(site, record, plan, geometry, param, args[param.name], slots, values, at);
     }
     let given = 0;
     for (const _ in args) given++;
@@ -151,6 +150,7 @@ function writeArgument(
   site: StreamContext,
   record: RecordAccesses,
   plan: KernelPlan,
+  geometry: LaunchGeometry,
   param: PlanParam,
   value: unknown,
   slots: SlotUse[],
@@ -163,14 +163,15 @@ function writeArgument(
     case ARRAY: {
       const array = checkArray(value, param, core, plan);
       if (array === undefined) {
-        if (value !== null) return otherArrayArgs(site, record, param, plan, value, slots, at);
+        if (value !== null) return otherArrayArgs(site, record, param, plan, geometry, value, slots, at);
         encoder.intArg(at, POINTER_BYTES, 0, 0);
         return at + 1;
       }
       const { storage, byteOffset: start, byteLength: bytes } = array;
       const { access } = param;
-      // As recordedAccess says; a call costs 20 instructions.
-      encoder.memoryArg(at++, access === WRITE && bytes !== storage.byteLength ? WRITE_PART : access, storage.handle, storage.base + start);
+      // A call costs 20 instructions.
+      const recorded = access === WRITE ? recordedAccess(array, param, plan, geometry) : access;
+      encoder.memoryArg(at++, recorded, storage.handle, storage.base + start);
       if (plan.isShaped) for (const dimension of array.shape) encoder.intArg(at++, 4, dimension, 0);
       record.add(storage, start, start + bytes, (access & WRITE) !== 0, (access & READ) !== 0, param.name);
       return at;

@@ -1,5 +1,5 @@
 // Where the values of a launch go in the record of a node: native/protocol/protocol.json, GraphPatch.
-import { CopyRecord, FillRecord, LaunchArg, LaunchRecord, Opcode, RecordHeader } from '../../protocol/protocol.gen.js';
+import { Access, CopyRecord, FillRecord, LaunchArg, LaunchRecord, Opcode, RecordHeader } from '../../protocol/protocol.gen.js';
 
 /** The parts of a copy's record that an entry can replace, as numbers of arguments. */
 export const COPY_DST = 0;
@@ -9,7 +9,7 @@ export const FILL_MEMORY = 0;
 export const FILL_PATTERN = 1;
 export const FILL_COUNT = 2;
 
-/** Replaces a part of the record by an entry, which is a LaunchArg. The access of a launch's argument stays. */
+/** Replaces a part of the record by an entry, which is a LaunchArg. The access of a launch's argument stays, but for what the entry leaves as it is. */
 export function fillIn(record: Uint8Array, arg: number, entry: Uint8Array): void {
   const view = new DataView(record.buffer, record.byteOffset, record.byteLength);
   const given = new DataView(entry.buffer, entry.byteOffset, entry.byteLength);
@@ -29,6 +29,8 @@ export function fillIn(record: Uint8Array, arg: number, entry: Uint8Array): void
     default: {
       const to = LaunchRecord.BYTE_SIZE + arg * LaunchArg.BYTE_SIZE;
       view.setUint32(to + LaunchArg.HANDLE, handle, true);
+      const access = view.getUint8(to + LaunchArg.ACCESS);
+      if (access === Access.WRITE) view.setUint8(to + LaunchArg.ACCESS, access | (given.getUint8(LaunchArg.ACCESS) & Access.PART));
       view.setBigUint64(to + LaunchArg.VALUE, value, true);
     }
   }

@@ -135,11 +135,23 @@ export function entriesOf(slot: ScalarSlot | ArraySlot): number {
 export class SlotMemory extends TrackedMemory {
   readonly core: OrderedDevice;
   readonly #name: string;
+  /** Along each dimension, how many elements the nodes write that write each element of the array. */
+  readonly #covered: number[] = [];
 
   constructor(name: string, core: OrderedDevice) {
     super(1);
     this.core = core;
     this.#name = name;
+  }
+
+  /** A node writes an element for each of `threads` indices of the dimension. */
+  cover(dimension: number, threads: number): void {
+    this.#covered[dimension] = Math.min(this.#covered[dimension] ?? threads, threads);
+  }
+
+  /** Do these nodes write all of an array of this shape? */
+  isCovered(shape: readonly number[]): boolean {
+    return this.#covered.every((threads, dimension) => (shape[dimension] as number) <= threads);
   }
 
   get label(): string {

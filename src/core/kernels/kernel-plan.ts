@@ -9,7 +9,7 @@ import { type ArrayKind, NO_KIND } from './array-kinds.js';
 import { DTYPES, type DType } from '../elements/dtype.js';
 import type { KernelFacts } from '../timeline/failure-errors.js';
 import { DEFAULT_BLOCK, defaultBlocks, type DefaultBlocks, fullestBlock, WARP } from './default-block.js';
-import { type CudaParam, isKernel, type Kernel } from './kernel.js';
+import { type ArrayOutput, type CudaParam, isKernel, type Kernel } from './kernel.js';
 import { LaunchGeometry } from './launch-geometry.js';
 import type { ModulePlan } from './module-plan.js';
 import type { ArrayParam } from './params.js';
@@ -26,6 +26,8 @@ export interface PlanParam {
   readonly byteSize: number;
   /** The Access of an array parameter. */
   readonly access: number;
+  /** Of a parameter whose access is WRITE. */
+  readonly output: ArrayOutput;
   readonly rank: number;
   /** The kind of the array that the parameter took last. */
   taken: ArrayKind;
@@ -97,7 +99,7 @@ export class KernelPlan implements KernelFacts {
     this.module = module;
     let valueBytes = 0;
     this.params = Object.entries(kernel.params).map(([name, param]) => {
-      const made = planParam(name, param, valueBytes);
+      const made = planParam(name, param, valueBytes, kernel.outputs?.[name]);
       if (made.value !== undefined) valueBytes += Math.ceil(made.byteSize / WORD) * WORD;
       return made;
     });
@@ -180,10 +182,10 @@ function pointersOf(field: Field): number {
   return field.kind === 'struct' ? Object.values(field.fields).reduce((sum, one) => sum + pointersOf(one), 0) : 0;
 }
 
-function planParam(name: string, param: CudaParam, place: number): PlanParam {
+function planParam(name: string, param: CudaParam, place: number, output?: ArrayOutput): PlanParam {
   switch (param.kind) {
     case 'array':
-      return arrayPlanParam(name, param, false);
+      return arrayPlanParam(name, param, false, output);
     case 'optional':
       return arrayPlanParam(name, param.array, true);
     case 'scalar': {
@@ -200,10 +202,27 @@ function planParam(name: string, param: CudaParam, place: number): PlanParam {
 
 /** A parameter that is neither an array nor behind the entries. */
 function plainParam(name: string, form: Form, dtype: DType, byteSize: number): PlanParam {
-  return { name, form, dtype, byteSize, access: 0, rank: 0, taken: NO_KIND, isOptional: false, value: undefined, place: 0 };
+  return {
+    name,
+    form,
+    dtype,
+    byteSize,
+    access: 0,
+    output: 'whole',
+    rank: 0,
+    taken: NO_KIND,
+    isOptional: false,
+    value: undefined,
+    place: 0,
+  };
 }
 
 /** An array parameter, or a pointer in a struct, whose name is then its path. */
-export function arrayPlanParam(name: string, { dtype, access, rank }: ArrayParam, isOptional: boolean): PlanParam {
-  return { ...plainParam(name, Form.ARRAY, dtype, DTYPES[dtype].byteSize), access: ACCESS[access], rank, isOptional };
+export function arrayPlanParam(
+  name: string,
+  { dtype, access, rank }: ArrayParam,
+  isOptional: boolean,
+  output: ArrayOutput = 'whole',
+): PlanParam {
+  return { ...plainParam(name, Form.ARRAY, dtype, DTYPES[dtype].byteSize), access: ACCESS[access], output, rank, isOptional };
 }

@@ -63,6 +63,15 @@ export type LaunchShape =
  */
 export type KernelAbi = 'plain' | 'shaped';
 
+/**
+ * What a kernel does to an array that it declares as `output`, as far as an earlier failure of the array is concerned.
+ * - `whole`: it writes every element. A promise: of CUDA C++ source, and of the library's own kernels.
+ * - `own`: each thread writes the element of its own indices, and no thread reads what it has not written.
+ * - `part`: it may leave elements as they are.
+ * - `read`: it may read elements that it has not written.
+ */
+export type ArrayOutput = 'whole' | 'own' | 'part' | 'read';
+
 /** The key that only objects made by `kernel()`, `cudaKernel()` and modules have. Two installs in one process share it. */
 export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;
 
@@ -88,6 +97,8 @@ export interface Kernel<P extends CudaParams = CudaParams> {
   readonly abi: KernelAbi;
   /** @internal The number of dimensions of a `threads` launch: 1 to 3, or 0 for any. */
   readonly indexRank: 0 | 1 | 2 | 3;
+  /** @internal Of each `output` parameter; absent if all are 'whole'. */
+  readonly outputs?: Readonly<Record<string, ArrayOutput>>;
   /** @internal The module of the kernel, if it has one. */
   readonly module?: ModuleSource;
   /** @internal The declared limit of threads per block, if there is one. */

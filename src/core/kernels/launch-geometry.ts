@@ -85,6 +85,16 @@ export class LaunchGeometry {
     if (cooperative !== undefined || plan.syncsGrid) this.#checkCooperative(cooperative, plan, device);
   }
 
+  /** Has each element of an array of this shape a thread with its indices? `rank`: the number of the kernel's indices. */
+  covers(shape: readonly number[], rank: number): boolean {
+    return shape.every((length, dimension) => length <= this.threadsAlong(rank - 1 - dimension));
+  }
+
+  /** The values that the index along a CUDA axis takes. */
+  threadsAlong(axis: number): number {
+    return Math.min(this.extent[axis] as number, (this.grid[axis] as number) * (this.block[axis] as number));
+  }
+
   /** Are these the threads that were checked? */
   #areSame(threads: Shape): boolean {
     const { extent } = this;

@@ -91,8 +91,9 @@ export function input<D extends DType>(type: Scalar<D>, rank: Rank = 1): ArrayPa
 }
 
 /**
- * Declares an array that the kernel does not read and of which it writes every element that the launch covers: a launch therefore clears
- * the poison of the array. In CUDA C++ it is `T*`. `rank` is its number of dimensions, 1 to 4, default 1. Throws as `input` does.
+ * Declares an array that the kernel writes and does not read. In CUDA C++ it is `T*`, and a promise that the kernel writes every element: a
+ * launch clears an earlier failure of the array. Of a TypeScript kernel the compiler finds out whether it does. `rank` is its number of
+ * dimensions, 1 to 4, default 1. Throws as `input` does.
  */
 export function output<D extends DType>(type: Scalar<D>): Out<D>;
 export function output<D extends DType, N extends Rank>(type: Scalar<D>, rank: N): Out<D, N>;

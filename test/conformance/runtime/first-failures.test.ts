@@ -28,9 +28,11 @@ const second = kernel('second', { y: inout(f32), by: i32 }, ({ y, by }, { i }) =
   y[i + by] = 2;
 });
 const firstWhole = kernel('first_whole', { y: output(f32), by: i32 }, ({ y, by }, { i }) => {
+  y[i] = 1;
   y[i + by] = 1;
 });
 const secondWhole = kernel('second_whole', { y: output(f32), by: i32 }, ({ y, by }, { i }) => {
+  y[i] = 2;
   y[i + by] = 2;
 });
 const sum = kernel('sum', { a: input(f32), b: input(f32), z: output(f32) }, ({ a, b, z }, { i }) => {
