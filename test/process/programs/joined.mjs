@@ -1,8 +1,8 @@
-// One rank of a communicator of several processes: joined.mjs MODE TIMEOUT_MS. Prints lines of JSON.
+// One rank of a communicator of several processes: joined.mjs MODES TIMEOUT_MS. The modes are separated by commas. Prints lines of JSON.
 import { f32, inout, kernel, openDevice } from 'millrace';
 import { joinCommunicator } from 'millrace/collectives';
 
-const [mode, timeout] = process.argv.slice(2);
+const [modes, timeout] = process.argv.slice(2);
 const timeoutMs = Number(timeout);
 const rank = Number(process.env.RANK);
 const tell = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
@@ -117,6 +117,6 @@ const MODES = {
     tell([group.rank, group.size, await sum()]);
   },
 };
-await MODES[mode]();
+for (const mode of modes.split(',')) await MODES[mode]();
 await group.close();
 await device.close();
