@@ -65,6 +65,12 @@ function librarySources() {
   return hash.digest('hex');
 }
 
+if (!existsSync(bin('typescript/bin/tsc')) || !existsSync(bin('cmake-js/bin/cmake-js'))) {
+  console.error(
+    `The packages that build Millrace are not installed in ${root}: run \`npm ci\` there first. It installs them and builds everything.`,
+  );
+  process.exit(1);
+}
 const isForLinux = process.platform === 'linux';
 if (!isForLinux) console.log(`There is no addon for ${process.platform}: only the TypeScript is built, and millrace/testing works.`);
 if (!flags.has('--ts-only') && isForLinux) {

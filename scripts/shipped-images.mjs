@@ -8,10 +8,14 @@ import { buildAhead } from '../dist/toolchain/images/build-ahead.js';
 import { readImage } from '../dist/toolchain/images/cache.js';
 import { packImages } from '../dist/toolchain/images/shipped-images.js';
 import { callShipped } from './shipped-operations.mjs';
-import { root } from './tools.mjs';
+import { parallel, root } from './tools.mjs';
 
 /** The level that most processors of the last ten years have, and AVX-512, with which matmul and sort need two thirds of the time. Others compile. */
 const TARGETS = { x64: 'cpu:x86-64-v3,cpu:x86-64-v4', arm64: 'cpu:aarch64' };
+
+/** A kernel takes seconds. On a machine whose cores have other work it takes minutes, and a package without it would be worse than a late one. */
+const COMPILER_TIMEOUT_MS = 30 * 60_000;
+const TELL_MS = 10_000;
 
 /**
  * The kernels that the calls launch. They are made on a test device, which compiles none, again and again: calls that wait go on only when their
@@ -50,13 +54,34 @@ export async function writeShippedImages(folder, cpu, dtypes) {
   mkdirSync(between, { recursive: true });
   const targets = imageTargets(TARGETS[cpu]);
   const failures = [];
+  const total = definitions.length * targets.length;
+  const count = Math.min(total, Number(parallel));
+  const what = `kernels of operations for ${cpu}`;
+  console.log(
+    `Compiling ${total} ${what} (${targets.map(({ name }) => name).join(', ')}), ${count} at a time; those of an earlier run are in the cache.`,
+  );
+  let made = 0;
+  let toldMs = Date.now();
   const manifest = await buildAhead({
     definitions,
     targets,
     folder: between,
-    done: ({ kernel, error }) => error !== undefined && failures.push(`${kernel}: ${error.message}`),
+    compilerTimeoutMs: COMPILER_TIMEOUT_MS,
+    done: ({ kernel, target, error }) => {
+      if (error !== undefined) failures.push(`${kernel} for ${target}: ${error.message}`);
+      made++;
+      if (Date.now() - toldMs < TELL_MS && made < total) return;
+      toldMs = Date.now();
+      console.log(`${made} of ${total} ${what}; the last was ${kernel} for ${target}.`);
+    },
   });
-  if (failures.length > 0) throw new Error(`${failures.length} kernels of operations were not built: ${failures[0]}`);
+  if (failures.length > 0) {
+    console.error(`${failures.length} of ${total} ${what} were not built:\n${failures.join('\n')}`);
+    console.error(
+      'Run the same command again: what was compiled is in the cache and takes no time. If the machine has other work, end that first.',
+    );
+    process.exit(1);
+  }
   // Alike images are neighbours, so that they are compressed together; kernels that differ in names only have one.
   const files = [...new Set(manifest.images.map(({ file }) => file))];
   const images = files.map((file) => ({ file, content: readImage(join(between, file), {}).content }));

@@ -48,12 +48,13 @@ export interface BatcherQueue extends LanesOptions {
 
 /**
  * Makes lanes that serve requests in batches, so that one launch serves many small items. The stage gets up to `maxItems` items and
- * returns, by a promise or as the last value of an Observable, an array or typed array with one result per item in the same order. If the
- * stage fails, or returns another number of results (ArgumentError), all requests of the batch reject. Throws as `createLanes` does.
+ * returns, by a promise or as the last value of an Observable, an array or typed array with one result per item in the same order. An Error
+ * among the results rejects its request alone. If the stage fails, or returns another number of results (ArgumentError), all requests of the
+ * batch reject. Throws as `createLanes` does.
  * @example const batcher = createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, inferBatch);
  * @example const batcher = createBatcher(device, { targetLatencyMs: 20, maxQueue: 1000 }, inferBatch);
  */
-export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage: Stage<readonly T[], ArrayLike<R>>): Lanes<T, R> {
+export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage: Stage<readonly T[], ArrayLike<R | Error>>): Lanes<T, R> {
   if (arguments.length > 3) refuseSurplus('createBatcher', arguments, 3);
   const example = 'createBatcher(device, { maxItems: 64, maxWaitMs: 2, maxQueue: 1000 }, stage)';
   checkOptionsGiven(opts, 'createBatcher', example);
@@ -82,7 +83,7 @@ export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage
   }
   const hasWait = targetLatencyMs === undefined || opts.maxWaitMs !== undefined;
   const maxWaitMs = hasWait ? checkMilliseconds('maxWaitMs', opts.maxWaitMs) : undefined;
-  const checkResults = (items: readonly T[], results: ArrayLike<R>): ArrayLike<R> => {
+  const checkResults = (items: readonly T[], results: ArrayLike<R | Error>): ArrayLike<R | Error> => {
     // The stage may return a typed array in place of an array.
     const isList = Array.isArray(results) || (ArrayBuffer.isView(results) && !(results instanceof DataView));
     if (isList && results.length === items.length) return results;
@@ -90,19 +91,19 @@ export function createBatcher<T, R>(device: Devices, opts: BatcherOptions, stage
     const message = `The stage returned ${got} for a batch of ${items.length} requests: it must return an array with one result for each.`;
     throw new ArgumentError('ERR_MILLRACE_ARGUMENT', message, { argument: 'stage', value: results, limit: items.length });
   };
-  const checked: Stage<readonly T[], ArrayLike<R>> = (items, lane) => {
+  const checked: Stage<readonly T[], ArrayLike<R | Error>> = (items, lane) => {
     const staged = stage(items, lane);
-    if (isObservable<ArrayLike<R>>(staged)) {
+    if (isObservable<ArrayLike<R | Error>>(staged)) {
       const { last, map } = rx();
       return staged.pipe(
         last(),
         map((results) => checkResults(items, results)),
       );
     }
-    return isPromiseLike<ArrayLike<R>>(staged) ? Promise.resolve(staged).then((results) => checkResults(items, results)) : staged;
+    return isPromiseLike<ArrayLike<R | Error>>(staged) ? Promise.resolve(staged).then((results) => checkResults(items, results)) : staged;
   };
-  const work = { stage: checked, answersOf: (results: ArrayLike<R> | undefined) => results ?? [] };
-  return new LaneService<T, ArrayLike<R>, R>('batcher', layout, checkServicePolicy(opts), work, {
+  const work = { mayReject: true, stage: checked, answersOf: (results: ArrayLike<R | Error> | undefined) => results ?? [] };
+  return new LaneService<T, ArrayLike<R | Error>, R>('batcher', layout, checkServicePolicy(opts), work, {
     maxItems,
     maxWaitMs,
     targetLatencyMs,

@@ -8,7 +8,7 @@ import { AbortError } from '../core/base/errors.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { AutoDepth } from './auto-depth.js';
 import { type BatchRules, type BatchReport, BatchSizes } from './batch-sizes.js';
-import { checkErrorOptions, checkMilliseconds, type ErrorPolicy } from './error-policy.js';
+import { checkErrorOptions, checkMilliseconds, type ErrorPolicy, type RetryPolicy } from './error-policy.js';
 import type { Lane, Slot } from './lane.js';
 import { Meter } from './meter.js';
 import { checkGiven, checkOptionsGiven } from './missing-option.js';
@@ -21,7 +21,9 @@ import { checkLayout, type Devices, type LaneLayout, LanePool } from './lane-poo
 import { checkStage, type Stage, StagedItem, type StageSettings } from './stage.js';
 
 /** Options of `createLanes`. */
-export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip'> {
+export interface LanesOptions<T = unknown> extends Omit<LaneOptions<T>, 'onSkip' | 'onError'> {
+  /** 'fail' (default): the first failure rejects the request. A `RetryPolicy` tries again first. A request is never skipped. */
+  readonly onError?: 'fail' | (RetryPolicy & { readonly then?: 'fail' });
   /** The most requests that wait for a lane; another one is refused with a LimitError. With 0, a request is served at once or refused. */
   readonly maxQueue: number;
   /**
@@ -65,7 +67,9 @@ export interface Grouping extends BatchRules, QueueLimits {}
 /** A stage for groups of requests, and the mapping of its last value to their answers. */
 export interface GroupStage<T, V, R> {
   readonly stage: Stage<readonly T[], V>;
-  readonly answersOf: (last: V | undefined) => ArrayLike<R>;
+  readonly answersOf: (last: V | undefined) => ArrayLike<R | Error>;
+  /** An Error among the answers rejects its request. */
+  readonly mayReject?: boolean;
 }
 
 /** Requests that go through a stage, alone or in groups. */
@@ -74,6 +78,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   readonly #auto: AutoDepth | undefined;
   readonly #settings: StageSettings<readonly T[], V>;
   readonly #answersOf: GroupStage<T, V, R>['answersOf'];
+  readonly #mayReject: boolean;
   readonly #batches: BatchSizes;
   readonly #queue: RequestQueue<T, R>;
   readonly #meter: Meter;
@@ -104,6 +109,7 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
       onLate: (slot) => this.#slots.abandon(slot),
     };
     this.#answersOf = work.answersOf;
+    this.#mayReject = work.mayReject ?? false;
     this.#isGrouping = group.maxItems > 1;
     this.#batches = new BatchSizes(group, layout.depth * layout.devices.length);
     const canBegin = (): boolean => group.maxItems === 1 && this.#slots.free > 0;
@@ -243,11 +249,13 @@ export class LaneService<T, V, R> implements Lanes<T, R> {
   }
 
   /** `discard` gets the results that nobody waits for any more. */
-  #answer(requests: readonly Request<T, R>[], results: ArrayLike<R>, discard: (result: unknown) => void): void {
+  #answer(requests: readonly Request<T, R>[], results: ArrayLike<R | Error>, discard: (result: unknown) => void): void {
     this.#counts.items += requests.length;
     requests.forEach((request, at) => {
-      if (request.isGivenUp) discard(results[at]);
-      else request.resolve(results[at] as R);
+      const result = results[at];
+      if (request.isGivenUp) discard(result);
+      else if (this.#mayReject && result instanceof Error) request.reject(result);
+      else request.resolve(result as R);
     });
   }
 

@@ -8,17 +8,12 @@ import { COMPILER_TIMEOUT_MS, runCompiler, type CompilerRun, type RunOptions } f
 import { hostFault, hostHelp, type Toolchain } from './toolchain.js';
 
 /** Throws an UnavailableError (K707) for a reason outside the source, and a CompileError (K704) when the compiler took too long. */
-export async function compileWith(
-  tools: Toolchain,
-  spec: BuildSpec,
-  args: readonly string[],
-  options: Pick<RunOptions, 'input' | 'temporary'>,
-): Promise<CompilerRun> {
+export async function compileWith(tools: Toolchain, spec: BuildSpec, args: readonly string[], options: RunOptions): Promise<CompilerRun> {
   const { command, prefix, label, family } = tools;
   const run = await runCompiler(command, [...prefix, ...args], options).catch((cause: unknown) => {
     throw outside(`${titleOf(spec)} was not built: the compiler ${command} cannot be started`, cause);
   });
-  if (run.isTimedOut) throw timedOut(label, spec, COMPILER_TIMEOUT_MS);
+  if (run.isTimedOut) throw timedOut(label, spec, options.timeoutMs ?? COMPILER_TIMEOUT_MS);
   if (run.exitCode === 0) return run;
   const host = family === 'nvcc' ? hostFault(run.stderr) : undefined;
   if (host !== undefined) throw outside(`${titleOf(spec)} was not built by ${label}`, host, [hostHelp(tools)]);

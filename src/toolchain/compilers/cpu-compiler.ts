@@ -182,8 +182,17 @@ export class CpuCompiler implements KernelCompiler {
   readonly #findsRaces: boolean;
   readonly #ofProcessor: readonly string[];
   readonly #stacksFlags: readonly string[];
+  /** Of each run of the compiler. */
+  readonly #limit: { readonly timeoutMs?: number };
 
-  constructor(tools: Toolchain, isStrict = false, findsRaces = false, processor: Pick<ProcessorTarget, 'arch' | 'march'> = NATIVE) {
+  constructor(
+    tools: Toolchain,
+    isStrict = false,
+    findsRaces = false,
+    processor: Pick<ProcessorTarget, 'arch' | 'march'> = NATIVE,
+    timeoutMs?: number,
+  ) {
+    this.#limit = timeoutMs === undefined ? {} : { timeoutMs };
     this.#ofProcessor = [processor.march, ...(processor.arch === 'arm64' ? ARM_FLAGS : [])];
     const isGccOfArm = processor.arch === 'arm64' && tools.family === 'gcc';
     this.#stacksFlags = [...STACKS_FLAGS, ...(isGccOfArm ? GCC_ARM_STACKS_FLAGS : [])];
@@ -220,8 +229,9 @@ export class CpuCompiler implements KernelCompiler {
     facts?: MachineFacts,
     findsRaces = false,
     ahead?: ProcessorTarget,
+    timeoutMs?: number,
   ): Promise<CpuCompiler> {
-    return new CpuCompiler(await findCxx(env, facts, ahead?.arch), refusesNone(env), findsRaces, ahead);
+    return new CpuCompiler(await findCxx(env, facts, ahead?.arch), refusesNone(env), findsRaces, ahead, timeoutMs);
   }
 
   /** `kernels`: the functions to export; default the entry, or all kernels of a module. `form` is for tests. */
@@ -322,7 +332,11 @@ export class CpuCompiler implements KernelCompiler {
       const form = [...(composed.hasStacks ? this.#stacksFlags : []), ...(isUsers ? warning : ['-w'])];
       if (isCheckOnly) {
         const args = [...common, ...own, ...form, '-fsyntax-only', '-'];
-        const { exitCode, stderr } = await compileWith(this.#tools, spec, args, { input: composed.text, temporary: scratch });
+        const { exitCode, stderr } = await compileWith(this.#tools, spec, args, {
+          ...this.#limit,
+          input: composed.text,
+          temporary: scratch,
+        });
         return exitCode === 0 ? { image: NO_IMAGE, log: '' } : { log: withoutWarnings(stderr) };
       }
       const build = async (name: string, more: readonly string[], input = composed.text): Promise<Built & { dump: string }> => {
@@ -331,11 +345,12 @@ export class CpuCompiler implements KernelCompiler {
         // The symbols tell the names of variables.
         const link = this.#findsRaces ? LINK_FLAGS.filter((flag) => flag !== '-s') : LINK_FLAGS;
         const args = [...common, ...own, ...form, ...more, ...dumps, ...link, '-o', output, '-', '-x', 'none', ...LIBRARIES];
-        const run = await compileWith(this.#tools, spec, args, { input, temporary: scratch });
+        const run = await compileWith(this.#tools, spec, args, { ...this.#limit, input, temporary: scratch });
         const log = withoutWarnings(run.stderr);
         if (run.exitCode !== 0) return { log, dump: '' };
         if (input === composed.text && isUsers && hasConversions(run.stderr)) {
           const places = await compileWith(this.#tools, spec, [...common, ...own, ...form, ...placing, '-'], {
+            ...this.#limit,
             input: unmarked(input),
             temporary: scratch,
           });
@@ -374,7 +389,7 @@ export class CpuCompiler implements KernelCompiler {
     }
     // Without the shim, so that its macros are not expanded.
     const input = `${directives}#line 1 "${SOURCE_NAME}"\n${spec.source}\n`;
-    const run = await compileWith(this.#tools, spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], { input });
+    const run = await compileWith(this.#tools, spec, [...flags, '-w', '-DMILLRACE_CPU_DEVICE=1', '-E', '-'], { ...this.#limit, input });
     if (run.exitCode !== 0) {
       // A header that the CPU device lacks fails here. The compiler will report other errors.
       refuseOnCpu(spec, found);

@@ -31,6 +31,8 @@ export interface AheadOptions {
   readonly folder: string;
   readonly nvrtc?: Nvrtc | undefined;
   readonly env?: NodeJS.ProcessEnv;
+  /** How long one run of the compiler of the CPU device may take. Default: COMPILER_TIMEOUT_MS. */
+  readonly compilerTimeoutMs?: number;
   /** Called after each image. */
   readonly done?: (result: AheadResult) => void;
 }
@@ -56,7 +58,7 @@ export async function buildAhead(options: AheadOptions): Promise<Manifest | unde
   const made: Made = { images: [], checked: new Set() };
   await checkTargets(targets, options.nvrtc, env);
   for (const target of targets) {
-    const builder = builderFor(target, options.nvrtc, env);
+    const builder = builderFor(target, options, env);
     const failed = new Set<Kernel['module']>();
     await Promise.all(
       works.map(async ({ build, module }) => {
@@ -93,8 +95,8 @@ export async function buildAhead(options: AheadOptions): Promise<Manifest | unde
   return manifest;
 }
 
-function builderFor(target: ImageTarget, nvrtc: Nvrtc | undefined, env: NodeJS.ProcessEnv): KernelBuilder {
-  if (target.backend === 'cpu') return new KernelBuilder({ backend: 'cpu', ahead: target }, env);
+function builderFor(target: ImageTarget, { nvrtc, compilerTimeoutMs }: AheadOptions, env: NodeJS.ProcessEnv): KernelBuilder {
+  if (target.backend === 'cpu') return new KernelBuilder({ backend: 'cpu', ahead: target, compilerTimeoutMs }, env);
   const { capability: computeCapability } = target;
   return new KernelBuilder({ backend: 'cuda', computeCapability, ahead: target, nvrtc }, env);
 }

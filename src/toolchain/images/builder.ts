@@ -44,6 +44,8 @@ export type BuildTarget =
       readonly images?: string | undefined;
       readonly shipped?: string | undefined;
       readonly ahead?: ProcessorTarget;
+      /** How long one run of a compiler may take, in place of COMPILER_TIMEOUT_MS. */
+      readonly compilerTimeoutMs?: number | undefined;
     }
   /** Without `nvrtc`, nvcc builds. */
   | {
@@ -317,7 +319,8 @@ export class KernelBuilder {
   }
 
   async #ownCompiler(): Promise<KernelCompiler> {
-    if (this.#target.backend === 'cpu') return CpuCompiler.open(this.#env, this.#facts, this.#findsRaces, this.#target.ahead);
+    if (this.#target.backend === 'cpu')
+      return CpuCompiler.open(this.#env, this.#facts, this.#findsRaces, this.#target.ahead, this.#target.compilerTimeoutMs);
     const { nvrtc, computeCapability, ahead, cudaMajor } = this.#target;
     const architecture = ahead?.name ?? `sm_${computeCapability.join('')}`;
     return nvrtc ? new NvrtcCompiler(nvrtc, architecture, this.#env) : NvccCompiler.open(architecture, this.#env, cudaMajor);

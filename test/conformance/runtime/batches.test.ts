@@ -59,6 +59,20 @@ defineChapter((target) => {
       expect(ends.slice(6).map((end) => (end as PromiseFulfilledResult<number>).value)).toEqual([6, 7, 8]);
     });
 
+    rule('S919', 'an Error among the results of a batch rejects its request alone', async () => {
+      await using batcher = createBatcher(
+        chapter.device,
+        { maxItems: 3, maxWaitMs: NEVER_MS, maxQueue: 100 },
+        async (items: readonly number[]) => items.map((item) => (item < 0 ? new RangeError(`${item} is negative`) : Math.sqrt(item))),
+      );
+      const ends = await Promise.allSettled([4, -1, 9].map((item) => batcher.run(item)));
+      expect(ends).toMatchObject([
+        { status: 'fulfilled', value: 2 },
+        { status: 'rejected', reason: { name: 'RangeError', message: '-1 is negative' } },
+        { status: 'fulfilled', value: 3 },
+      ]);
+    });
+
     rule('S919', 'a request that is aborted while it waits is in no batch; a request beyond maxQueue is refused', async () => {
       const manual = manualStage<readonly number[], readonly number[]>();
       await using batcher = createBatcher(chapter.device, { depth: 1, maxItems: 2, maxWaitMs: NEVER_MS, maxQueue: 2 }, manual.stage);

@@ -164,7 +164,7 @@ defineChapter((target) => {
         { argument: 'maxQueueMs', value: -1 },
       ],
       [
-        { maxQueue: 1, onError: 'never' as 'skip' },
+        { maxQueue: 1, onError: 'never' as 'fail' },
         { argument: 'onError', value: 'never' },
       ],
     ];
