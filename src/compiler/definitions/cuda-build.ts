@@ -108,13 +108,16 @@ export function sourceSpec(
 /** Message for an assertion of line 0, which is the grid barrier's own. */
 const IS_COOPERATIVE = 'this_grid().is_valid(), which a launch with { cooperative: true } makes true,';
 
+/** How messages name a line of the source, from 1. */
+export function linePlace({ included }: CallSite, number: number): string {
+  const file = included?.files[(included.of[number - 1] ?? 0) - 1];
+  return `line ${included?.lines[number - 1] ?? number} of ${file === undefined ? 'the source' : file.replace(/^.*\//, '')}`;
+}
+
 /** For each line of the source, from 1: the asserted condition, if it ends on the line, and the line number. */
-function assertionsOf(source: string, text: string, { included }: CallSite): string[] {
+function assertionsOf(source: string, text: string, site: CallSite): string[] {
   const given = source.split('\n');
-  const placed = (number: number): string => {
-    const file = included?.files[(included.of[number - 1] ?? 0) - 1];
-    return `line ${included?.lines[number - 1] ?? number} of ${file === undefined ? 'the source' : file.replace(/^.*\//, '')}`;
-  };
+  const placed = (number: number): string => linePlace(site, number);
   return ['', ...text.split('\n')].map((line, number) => {
     if (number === 0) return IS_COOPERATIVE;
     const call = /\bassert\s*\(/.exec(line);

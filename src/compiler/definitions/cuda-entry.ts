@@ -5,10 +5,11 @@ import type { DeclaredTypes } from '../../cuda-cpp/read/declared-types.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../../cuda-cpp/read/signature.js';
 import { macrosIn, withoutDirectives } from '../../cuda-cpp/read/directives.js';
 import { type GlobalFunction, globalFunctions } from '../../cuda-cpp/read/global-functions.js';
+import { storesOf } from '../../cuda-cpp/read/stored-parameters.js';
 import { withoutComments } from '../../cuda-cpp/read/tokens.js';
 import { KernelTextError, placeOf, toCompileError } from '../diagnostics/diagnostics.js';
 import { checkName, refuseArgument, shortened } from './arguments.js';
-import type { CheckedEntry, GivenSource } from './cuda-build.js';
+import { type CheckedEntry, type GivenSource, linePlace } from './cuda-build.js';
 import { described, mismatch, valueCheck } from './parameter-types.js';
 
 /** Most kernel names that the error for an unknown name lists. */
@@ -40,10 +41,14 @@ export function givenNames({ text, overloads }: Pick<ReadSource, 'text' | 'overl
 export function checkEntry(given: ReadSource, name: string, params: CudaParams): CheckedEntry {
   const { text } = given;
   const found = requireEntry(given, name);
-  const { isExternC, path, parameters: listed, types, at } = overloadFor(given, found, name, params);
+  const entry = overloadFor(given, found, name, params);
+  const { isExternC, path, parameters: listed, types, at } = entry;
   const entries = Object.entries(params);
   const parameters = listed && withPack(listed, entries.length);
-  if (parameters) compare(name, params, parameters, types);
+  if (parameters) {
+    compare(name, params, parameters, types);
+    refuseStores(given, name, params, parameters, entry);
+  }
   const list = entries.flatMap(([key, param], number) => {
     const parameter = parameters?.[number];
     if (parameter && !isUnknown(param, parameter)) return [];
@@ -239,4 +244,37 @@ function compare(name: string, params: CudaParams, list: readonly SourceParamete
       list[at]!.text,
     );
   });
+}
+
+/** The name in `float* y`, `float *__restrict__ y` and `float y[]`. */
+const PARAMETER_NAME = /[\s*&](?<name>[A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*$/;
+
+/** Throws ArgumentError when the kernel's text stores through a parameter that is declared with input: nothing would wait for the store. */
+function refuseStores(
+  { text, site }: ReadSource,
+  name: string,
+  params: CudaParams,
+  list: readonly SourceParameter[],
+  { at, template }: SourceEntry,
+): void {
+  let stores: ReturnType<typeof storesOf> | undefined;
+  for (const [number, [key, param]] of Object.entries(params).entries()) {
+    const array = param.kind === 'optional' ? param.array : param;
+    const parameter = list[number]!;
+    if (array.kind !== 'array' || array.access !== 'in' || parameter.isConst) continue;
+    const own = PARAMETER_NAME.exec(parameter.text)?.groups?.['name'];
+    if (own === undefined) continue;
+    stores ??= storesOf(text, at, template);
+    const found = stores(own);
+    if (found < 0) continue;
+    const { line } = placeOf(text, found);
+    const shown = shortened(text.split('\n')[line - 1]!.trim());
+    const remedy = param.kind === 'optional' ? 'optional(inout(...)) or optional(output(...))' : 'inout or output';
+    refuseArgument(
+      `The parameter '${key}' (input) is '${shortened(parameter.text)}' in the source, and '${name}' stores through it on ${linePlace(site, line)}: ${shown} Declare it with ${remedy}.`,
+      `params.${key}`,
+      'input',
+      parameter.text,
+    );
+  }
 }

@@ -40,6 +40,8 @@ export interface SourceEntry {
   /** The C++ name at the end of the source, without template arguments. */
   readonly path: string;
   readonly isTemplate: boolean;
+  /** The names of the parameters of its template. */
+  readonly template?: readonly string[];
   /** Undefined when the list cannot be read. */
   readonly parameters: readonly SourceParameter[] | undefined;
   /** The types that the source declares before it. */
@@ -129,7 +131,7 @@ export function findEntry(text: string, functions: readonly GlobalFunction[], na
   const isUnclear = text.slice(open, close).includes('#') || (others.length > 0 && /^[ \t]*#[ \t]*if/m.test(text));
   const types = isUnclear || !list ? NO_TYPES : withUnknown(declaredTypes(text.slice(0, start)), template ?? []);
   const parameters = isUnclear ? undefined : list?.map((one) => readParameter(one, types));
-  return { isExternC, path, isTemplate: template !== undefined, parameters, types, at: open };
+  return { isExternC, path, isTemplate: template !== undefined, ...(template && { template }), parameters, types, at: open };
 }
 
 /** The parameters of a template hide types of the same names. */
