@@ -14,10 +14,11 @@ const addon = join(root, 'build/Release/millrace.node');
 const LOOPS = 4;
 /** Workers at once. */
 const LANES = 3;
-/** A worker is terminated after this many finished calls: every operation has run, and all loops have a call in flight. */
-const CALLS = 40;
-/** Numbers of further calls differ from worker to worker, so that each operation is met at some of its steps. */
-const MORE_CALLS = 41;
+/**
+ * A worker is terminated after as many to twice as many finished calls for each operation: all have run, and each loop has a call in flight. The
+ * numbers differ from worker to worker, so that each operation is met at some of its steps.
+ */
+const CALLS = 6;
 
 /** Runs the toolchain's functions that open files, until it is terminated. */
 async function live({ folder, nth, only, counted }) {
@@ -80,7 +81,8 @@ async function terminated(folder, nth, only) {
     worker.once('error', reject);
     worker.once('exit', () => reject(new Error('The worker has ended.')));
   });
-  const calls = CALLS + ((nth * 17) % MORE_CALLS);
+  const least = CALLS * (only?.split(',').length ?? 8);
+  const calls = least + ((nth * 17) % least);
   for (let now = 0; now < calls; now = Atomics.load(counted, 0)) {
     const { async: waits, value } = Atomics.waitAsync(counted, 0, now);
     if (waits) await Promise.race([value, failed]);
