@@ -13,6 +13,11 @@ export function hasBarrier(stmt: Stmt): boolean {
   return someStmt(stmt, (inner) => inner.kind === 'barrier');
 }
 
+/** Whether it contains a barrier of the block. A barrier of the warp is one on the CPU device. */
+export function hasBlockBarrier(stmt: Stmt): boolean {
+  return someStmt(stmt, (inner) => inner.kind === 'barrier' && inner.scope !== 'grid');
+}
+
 /** Whether the statements contain a grid barrier. */
 export function hasGridBarrier({ body }: Pick<KernelIr, 'body'>): boolean {
   return body.some((stmt) => someStmt(stmt, (inner) => inner.kind === 'barrier' && inner.scope === 'grid'));

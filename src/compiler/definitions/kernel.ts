@@ -6,7 +6,7 @@ import type { UnwrittenBuild } from '../../core/channel/build-spec.js';
 import { defined } from '../../core/kernels/definitions.js';
 import { type Kernel, MADE, type Params } from '../../core/kernels/kernel.js';
 import { checkName, checkedParams, checkOptions, elementTypes, refuseArgument, requireOneOf, shortened } from './arguments.js';
-import { hasBarrier, hasGridBarrier } from '../analysis/barriers.js';
+import { hasBarrier, hasBlockBarrier, hasGridBarrier } from '../analysis/barriers.js';
 import { outputsOf } from '../analysis/outputs.js';
 import { checkBarriers } from '../analysis/region-plan.js';
 import { type CallSite, callSite, lineStarts } from '../diagnostics/diagnostics.js';
@@ -124,6 +124,7 @@ function make<P extends Params, C extends Constants>(definition: Definition, con
     build: report(() => buildOf(definition, form)),
     abi: 'shaped',
     indexRank: form.ir.indexRank,
+    ...(form.ir.body.some(hasBlockBarrier) && { syncsBlock: true }),
     // The library's own kernels write their results whole.
     ...(definition.operation === undefined && { outputs: outputsOf(form.ir, params) }),
     ...(maxThreadsPerBlock === undefined ? {} : { maxThreadsPerBlock }),

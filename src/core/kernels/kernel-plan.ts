@@ -80,6 +80,8 @@ export class KernelPlan implements KernelFacts {
   readonly geometry: LaunchGeometry = new LaunchGeometry();
   /** Its blocks wait for each other. */
   readonly syncsGrid: boolean;
+  /** Its threads wait for those of their block: a launch by threads has whole blocks. */
+  readonly syncsBlock: boolean;
   /** A library that itself reaches memory of other devices. */
   readonly isOfLibrary: boolean;
   /** The most blocks of a cooperative launch, of any size: known after the build. */
@@ -112,6 +114,7 @@ export class KernelPlan implements KernelFacts {
     this.maxThreadsPerBlock = Math.min(kernel.maxThreadsPerBlock ?? device.maxThreadsPerBlock, device.maxThreadsPerBlock);
     this.maxSharedBytes = device.maxSharedBytes;
     this.blocks = defaultBlocks(DEFAULT_BLOCK, this.maxThreadsPerBlock);
+    this.syncsBlock = kernel.syncsBlock ?? false;
     this.syncsGrid = kernel.build.syncsGrid ?? false;
     this.isOfLibrary = kernel.build.isOfLibrary ?? false;
     this.#multiprocessors = device.multiprocessors;

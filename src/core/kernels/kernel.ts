@@ -99,6 +99,8 @@ export interface Kernel<P extends CudaParams = CudaParams> {
   readonly indexRank: 0 | 1 | 2 | 3;
   /** @internal Of each `output` parameter; absent if all are 'whole'. */
   readonly outputs?: Readonly<Record<string, ArrayOutput>>;
+  /** @internal Its threads wait for those of their block, so a launch by threads has whole blocks. */
+  readonly syncsBlock?: boolean;
   /** @internal The module of the kernel, if it has one. */
   readonly module?: ModuleSource;
   /** @internal The declared limit of threads per block, if there is one. */

@@ -22,6 +22,7 @@ export interface LaunchLimits {
   readonly isShaped: boolean;
   readonly indexRank: number;
   readonly syncsGrid: boolean;
+  readonly syncsBlock: boolean;
   readonly maxThreadsPerBlock: number;
   readonly maxSharedBytes: number;
   readonly maxCooperativeBlocks: number;
@@ -154,7 +155,10 @@ export class LaunchGeometry {
       if (plan.isShaped) this.#checkBlockRank(block, rank);
     }
     for (let axis = 0; axis < 3; axis++) grid[axis] = Math.ceil((extent[axis] as number) / (this.block[axis] as number));
-    if (!this.isEmpty) this.#checkGrid(info, device);
+    if (!this.isEmpty) {
+      this.#checkGrid(info, device);
+      if (plan.syncsBlock) this.#checkWholeBlocks(threads, plan);
+    }
     if (block === undefined) this.#from = 'threads';
     this.#rank = rank;
   }
@@ -207,6 +211,18 @@ export class LaunchGeometry {
       if (along === 1) continue;
       const message = `Block size ${'xyz'[axis]} (${along}) exceeds the limit for threads of ${rank} dimension${rank === 1 ? '' : 's'} (1).`;
       throw badArgument('block', block, message, 1);
+    }
+  }
+
+  /** Threads beyond the shape return at once, so a barrier would not wait for them, and what they write for their block would be missing. */
+  #checkWholeBlocks(threads: Shape, { name }: LaunchLimits): void {
+    for (let axis = 0; axis < 3; axis++) {
+      const [along, block] = [this.extent[axis] as number, this.block[axis] as number];
+      if (along % block === 0) continue;
+      const message =
+        `The threads along ${'xyz'[axis]} (${along}) do not fill the last block (${block} along ${'xyz'[axis]}) of kernel ${name}, whose threads wait for each other: ` +
+        'threads beyond them would not run. Launch whole blocks, or { grid, block }, with a condition such as i < x.length in the kernel.';
+      throw badArgument('threads', threads, message, block);
     }
   }
 

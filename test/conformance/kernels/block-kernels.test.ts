@@ -1,6 +1,19 @@
 // Chapter 4, TypeScript functions whose threads work together: shared memory, barriers, assertions.
 import { describe, expect } from 'vitest';
-import { BoundsError, CompileError, f32, i32, inout, input, kernel, LaunchError, output, u32 } from 'millrace';
+import {
+  ArgumentError,
+  BoundsError,
+  CompileError,
+  f32,
+  i32,
+  inout,
+  input,
+  kernel,
+  LaunchError,
+  type LaunchShape,
+  output,
+  u32,
+} from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { thrownBy } from '../../support/wait.js';
@@ -64,6 +77,21 @@ const product = kernel(
 );
 
 // Every thread passes its value to its neighbour, and threads return at different turns.
+const blockSum = kernel('block_total', { x: input(f32), y: inout(f32) }, ({ x, y }, { i, shared, syncthreads, threadIdx, blockIdx }) => {
+  const p = shared(f32, 256);
+  p[threadIdx.x] = i < x.length ? x[i]! : 0;
+  syncthreads();
+  for (let half = 128; half > 0; half = half >> 1) {
+    if (threadIdx.x < half) p[threadIdx.x] = p[threadIdx.x]! + p[threadIdx.x + half]!;
+    syncthreads();
+  }
+  if (threadIdx.x === 0) y[blockIdx.x] = p[0]!;
+});
+const tileSum = kernel('tile_sum', { y: inout(f32) }, ({ y }, { i, j, k, syncthreads }) => {
+  syncthreads();
+  if (i + j + k === 0) y[0] = 1;
+});
+
 const relay = kernel(
   'relay',
   { until: input(i32), out: output(i32), turns: i32 },
@@ -168,13 +196,13 @@ defineChapter((target) => {
       }
     });
 
-    rule('S431', 'a barrier waits neither for threads that returned nor for threads beyond the launch', async () => {
+    rule('S431', 'a barrier does not wait for threads that returned', async () => {
       const { device } = chapter;
       for (const [n, block] of [
         [64, 64],
         [48, 16],
-        [50, 32],
-        [7, 64],
+        [50, 25],
+        [7, 7],
       ] as const) {
         const ends = Int32Array.from({ length: n }, (_, at) => (at * 5) % 11);
         using until = device.from(ends);
@@ -182,6 +210,39 @@ defineChapter((target) => {
         device.stream.launch(relay, { threads: n, block }, { until, out, turns: 8 });
         expect(await out.read()).toEqual(relayed(ends, block, 8));
       }
+    });
+
+    rule('S437', 'a kernel with barriers of the block is launched in whole blocks', async () => {
+      const { device } = chapter;
+      const { stream } = device;
+      using x = device.ones(1000);
+      using y = device.zeros(4);
+      const refused = (shape: LaunchShape, limit: number): void => {
+        const error = thrownBy(() => stream.launch(blockSum, shape, { x, y }));
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error).toMatchObject({ argument: 'threads', limit });
+        expect((error as Error).message).toMatch(/The threads along x \(\d+\) do not fill the last block .* of kernel block_total/);
+        expect(() => stream.capture((s) => s.launch(blockSum, shape, { x, y }))).toThrow(ArgumentError);
+      };
+      // Before the kernel is built, and afterwards.
+      for (let n = 0; n < 2; n++) {
+        refused({ threads: 1000, block: 256 }, 256);
+        refused(1000, 256);
+        refused([10], 256);
+        await device.compile(blockSum, tileSum);
+      }
+      stream.launch(blockSum, { grid: 4, block: 256 }, { x, y });
+      expect(await y.read()).toEqual(new Float32Array([256, 256, 256, 232]));
+      stream.launch(blockSum, { threads: 768, block: 256 }, { x, y });
+      expect((await y.read()).slice(0, 3)).toEqual(new Float32Array([256, 256, 256]));
+      stream.launch(blockSum, 0, { x, y });
+      for (const [threads, axis] of [
+        [[3, 32, 8], 'z'],
+        [[4, 31, 8], 'y'],
+        [[4, 32, 9], 'x'],
+      ] as const)
+        expect(() => stream.launch(tileSum, { threads, block: [8, 4, 2] }, { y })).toThrow(`The threads along ${axis} (`);
+      await stream.launch(tileSum, { threads: [4, 32, 8], block: [8, 4, 2] }, { y }).done;
     });
 
     rule('S432', 'dynamic shared memory has the size that the launch gives', async () => {

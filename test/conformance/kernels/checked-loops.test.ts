@@ -95,12 +95,12 @@ defineChapter((target) => {
       expect((error as { cause?: unknown }).cause ?? error).toMatchObject({ array: 'rows', dimension: 1, index: 3, limit: 3 });
     });
 
-    /** The sums of 100 threads, each of `count` elements of an array of 1, 2, 3... */
+    /** The sums of 100 threads in two blocks, each of `count` elements of an array of 1, 2, 3... */
     async function added(which: typeof windows, count: number, length: number): Promise<readonly number[]> {
       const { stream } = chapter.device;
       using x = stream.from(Int32Array.from({ length }, (_, at) => at + 1));
       using out = stream.full(100, -7, i32);
-      await stream.launch(which, { threads: 100, block: 64 }, { x, count, out }).done;
+      await stream.launch(which, { threads: 100, block: 50 }, { x, count, out }).done;
       return [...(await out.read())];
     }
 
@@ -117,7 +117,7 @@ defineChapter((target) => {
         const length = 99 * step + 8;
         const error = await rejectionOf(added(which, 9, length));
         expect(error).toBeInstanceOf(BoundsError);
-        expect(error).toMatchObject({ array: 'x', index: length, limit: length, block: [1, 0, 0], thread: [35, 0, 0] });
+        expect(error).toMatchObject({ array: 'x', index: length, limit: length, block: [1, 0, 0], thread: [49, 0, 0] });
       });
 
       rule('S436', `${name} that is not entered leaves nothing`, async () => {
