@@ -170,10 +170,19 @@ function requireEntry({ source, original, text, site, overloads, shared }: ReadS
 function instancesOf(original: string, name: string): string {
   const plain = name.split('::').at(-1)!;
   const launched = launchedInstances(withoutComments(original), plain);
-  if (launched.length === 0) return `'${name}<float>'`;
+  if (launched.length === 0) return `'${name}<${exampleArguments(withoutComments(original), plain)}>'`;
   const more = launched.length > MAX_SHOWN_NAMES ? ` and ${launched.length - MAX_SHOWN_NAMES} more` : '';
   const shown = launched.slice(0, MAX_SHOWN_NAMES).map((one) => `'${shortened(one)}'`);
   return `the source launches ${shown.join(', ')}${more}`;
+}
+
+/** One argument for each parameter of the template that has no default: a type, or a number. */
+function exampleArguments(text: string, name: string): string {
+  const at = new RegExp(`\\b${name.replaceAll('$', String.raw`\$`)}\\s*\\(`).exec(text)?.index ?? 0;
+  const list = /.*\btemplate\s*<([^<>]*)>/s.exec(text.slice(Math.max(0, at - MAX_ARGUMENTS), at))?.[1] ?? 'class T';
+  const needed = list.split(',').filter((param, place) => place === 0 || !param.includes('='));
+  const example = (param: string): string => (/^\s*(?:typename|class)\b/.test(param) ? 'float' : /^\s*bool\b/.test(param) ? 'true' : '256');
+  return needed.map(example).join(', ');
 }
 
 /** The instances of this template that host code launches, `reduce<float, 256><<<grid, block>>>(x)`, each once. `text` has no comments. */

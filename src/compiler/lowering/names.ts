@@ -44,7 +44,12 @@ function freeName(ctx: Context, name: string, node: AnyNode): Value {
   const found = lookup(ctx, name);
   const hint = 'Take it from the second parameter of the body: constants, functions and the thread are there.';
   if (found && ctx.isMinified && !ctx.hasLongNames) {
-    fail('K103', node, `The function is minified, so the free name '${name}' may stand for another name.`, hint);
+    fail(
+      'K103',
+      node,
+      `The function was built by esbuild or tsx, or minified, so the free name '${name}' may stand for another name.`,
+      hint,
+    );
   }
   if (found && name.length <= SHORT_NAME && !ctx.hasLongNames && !THREAD_INDICES.includes(name)) {
     fail(

@@ -308,6 +308,11 @@ export class Device extends ArrayFactory implements AsyncDisposable {
     await this.core.channel.keepAlive(Promise.all(builds));
   }
 
+  /** What `String(device)` and template literals show: 'device cpu:0'. NaN as a number. */
+  [Symbol.toPrimitive](hint: string): string | number {
+    return hint === 'number' ? Number.NaN : `device ${this.core.name}`;
+  }
+
   /**
    * Resolves when everything that was submitted so far to streams of the device has finished, also by other threads (`openShared`) and by
    * other code to wrapped streams: `cuCtxSynchronize`, `cupy.cuda.Device.synchronize`, `wp.synchronize_device`. Failed operations do not

@@ -1,3 +1,4 @@
+// More than 400 lines: what the compiler says of one form of a kernel decides which form is compiled next.
 // Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
 import { readFileSync } from 'node:fs';
 import { arch } from 'node:os';

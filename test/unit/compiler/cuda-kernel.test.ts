@@ -197,6 +197,8 @@ test('kernels have the names that the source gives them, with namespaces and tem
     "K005: The kernel 'fold' is a template.
       Give the arguments of the template in the name: 'fold<float>'."
   `);
+  const ofNumber = 'template <int B, bool isLast, typename T> __global__ void bsum(T* x) {}';
+  expect(complaint(() => cudaKernel('bsum', { x: inout(f32) }, ofNumber))).toContain("'bsum<256, true, float>'");
   const host = `template <class T> void run(T* x, int n) { fold<T, 4><<<1, 2>>>(x, x, n); } // fold<char><<<1, 1>>>
 int main() { fold <float,
     256> <<<n / 256, 256>>>(x, y, n); a::fold<std::pair<int, float>><<<1, 1>>>(x, y, n); scaffold<int><<<1, 1>>>(); fold<float, 256><<<2, 2>>>(x, y, n); }`;

@@ -108,7 +108,7 @@ test('an else with only coverage counters disappears', () => {
 test('a free name in minified source is rejected', () => {
   const text = '({ values: t, result: n }, { i: e }) => { n[e] = clamp(t[e], 0, 1); }';
   expect(complaint(() => compiled(text, 'clamp'))).toMatchInlineSnapshot(`
-    "K103: The function is minified, so the free name 'clamp' may stand for another name.
+    "K103: The function was built by esbuild or tsx, or minified, so the free name 'clamp' may stand for another name.
       Take it from the second parameter of the body: constants, functions and the thread are there."
   `);
 });
@@ -116,7 +116,8 @@ test('a free name in minified source is rejected', () => {
 test("a free name as short as a minifier's is rejected", () => {
   const short = (text: string, free: string): string =>
     complaint(() => kernel('k', { x: inout(f32) }, withText(text, free), { constants: { g: 3, go: 4, goo: 5 } }));
-  const refusal = /^K103: The (?:function is minified, so the )?free name '(?:g|go|goo)' may stand for another name/;
+  const refusal =
+    /^K103: The (?:function was built by esbuild or tsx, or minified, so the )?free name '(?:g|go|goo)' may stand for another name/;
   expect(short('(e,t)=>{e.x[t.i]=g}', 'g')).toMatch(refusal);
   expect(short('({ x }, { i }) => { x[i] = go; }', 'go')).toMatch(refusal);
   expect(short('({x:e},{i:t})=>{e[t]=goo}', 'goo')).toMatch(refusal);
