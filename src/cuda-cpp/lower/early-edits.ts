@@ -24,7 +24,13 @@ export interface EarlyText {
 export function rewriteEarly(source: string, tokens: readonly Token[]): EarlyText {
   const heap = tokens.some(({ text }) => /^(?:malloc|free|new|delete)$/.test(text)) ? heapEdits(tokens) : [];
   const spins = spinEdits(tokens);
-  const edits = [...heap, ...spins, ...(spins.length > 0 ? [] : lockstepEdits(tokens)), ...alignmentEdits(tokens), ...castEdits(tokens)];
+  const edits = [
+    ...heap,
+    ...spins,
+    ...lockstepEdits(tokens, new Set(spins.map(({ start }) => start))),
+    ...alignmentEdits(tokens),
+    ...castEdits(tokens),
+  ];
   if (edits.length === 0) return { text: source, tokens, headers: [], restore: (log) => log };
   const headers = [...(heap.length > 0 ? ['device_heap.h'] : []), ...(spins.length > 0 ? ['spin.h'] : [])];
   const { text, restore } = applyEdits(source, tokens, edits);

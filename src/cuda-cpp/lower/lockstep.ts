@@ -1,6 +1,7 @@
 // Sums of a warp that were written before `__syncwarp`: `s[t] += s[t + 16]; s[t] += s[t + 8];` with a volatile array and without barriers. They
 // rely on the lanes of a warp executing each statement together. On the CPU device, lanes run one after the other until they wait, so each such
 // statement becomes three steps that the lanes of a warp take together: all have come, all have read, all have written.
+import { functionsOf, owners } from '../read/functions.js';
 import type { Edit } from '../read/source-edits.js';
 import { closing, opening, type Token } from '../read/tokens.js';
 import { type VolatileNames, volatileNames } from '../read/volatile-names.js';
@@ -28,9 +29,10 @@ interface Assignment {
   readonly end: number;
 }
 
-/** The edits for a source's statements. */
-export function lockstepEdits(tokens: readonly Token[]): Edit[] {
-  if (!tokens.some(({ text }) => text === 'volatile') || tokens.some(({ text }) => LOCKS.test(text))) return [];
+/** The edits for a source's statements. `spins`: where loops begin in which threads wait. */
+export function lockstepEdits(tokens: readonly Token[], spins: ReadonlySet<number> = new Set()): Edit[] {
+  if (!tokens.some(({ text }) => text === 'volatile')) return [];
+  const mayWait = withoutLocks(tokens, spins);
   const volatiles = volatileNames(tokens);
   const edits: Edit[] = [];
   /** The brackets around the token. */
@@ -40,7 +42,7 @@ export function lockstepEdits(tokens: readonly Token[]): Edit[] {
     if (/^[([{]$/.test(text)) around.push(text);
     else if (/^[)\]}]$/.test(text)) around.pop();
     const within = around.at(text === '(' ? -2 : -1);
-    if (within !== '{' || count === MOST_STATEMENTS || !isStart(tokens, i)) continue;
+    if (within !== '{' || count === MOST_STATEMENTS || !isStart(tokens, i) || !mayWait(i)) continue;
     const found = assignmentAt(tokens, i);
     if (!found || !isExchange(tokens, found, volatiles)) continue;
     const { left, leftEnd, operator, right, end } = found;
@@ -67,6 +69,39 @@ export function lockstepEdits(tokens: readonly Token[]): Edit[] {
     );
   }
   return edits;
+}
+
+/** Tells whether a token is in a function that no kernel with locks, or with loops that wait, may call. */
+function withoutLocks(tokens: readonly Token[], spins: ReadonlySet<number>): (at: number) => boolean {
+  const isLock = ({ text, start }: Token): boolean => LOCKS.test(text) || spins.has(start);
+  if (!tokens.some(isLock)) return () => true;
+  const functions = functionsOf(tokens);
+  const owner = owners(tokens, functions);
+  // No token tells the calls of others.
+  const isNamed = functions.map(
+    ({ kind, name, className }) => kind === 'function' && name !== className && !name.startsWith('operator') && !name.startsWith('~'),
+  );
+  const declared = new Set(functions.map(({ at }) => at));
+  const callers = new Set<number>();
+  const names = new Set<string>();
+  let before = -1;
+  while (before < callers.size) {
+    before = callers.size;
+    for (const [i, token] of tokens.entries()) {
+      if (declared.has(i) || !(isLock(token) || names.has(token.text))) continue;
+      const by = owner[i]!;
+      if (by < 0 || !isNamed[by]) return () => false;
+      callers.add(by);
+      names.add(functions[by]!.name);
+    }
+  }
+  const called = new Set(callers);
+  for (before = -1; before < called.size; ) {
+    before = called.size;
+    const mentioned = new Set(tokens.flatMap(({ text }, i) => (called.has(owner[i]!) ? [text] : [])));
+    for (const [index, { name }] of functions.entries()) if (mentioned.has(name)) called.add(index);
+  }
+  return (at) => owner[at]! >= 0 && isNamed[owner[at]!]! && !called.has(owner[at]!);
 }
 
 /** Whether a statement may begin here. */

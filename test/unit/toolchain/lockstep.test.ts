@@ -120,6 +120,11 @@ const start = (): Int32Array => Int32Array.from({ length: 128 }, (_unused, i) =>
 test.each([
   ['alone in the source', '', ALONE],
   ['with a kernel that waits', 'extern "C" __global__ void other(int* x) { __syncwarp(); }', ALONE.slice(0, 1)],
+  [
+    'with a kernel that has a lock',
+    '__device__ void take(int* y) { while (atomicCAS(y, 0, 1) != 0); } extern "C" __global__ void other(int* y) { take(y); y[1]++; atomicExch(y, 0); }',
+    ALONE.slice(0, 1),
+  ],
   ['with a macro', '#define NAMED 1\n', [ALONE[0]!, SATURATED]],
 ] as const)('kernels without a barrier: %s', async (_where, more, cases) => {
   const kernels = cases.map(
@@ -161,4 +166,19 @@ test.each([
   ['a lock', '__shared__ volatile int s[64]; s[t] += s[t ^ 1]; atomicExch(y, 0);', 0],
 ])('which statements are changed: %s', (_why, body, count) => {
   expect(lockstepEdits(tokenize(kernel(body)).tokens)).toHaveLength(count);
+});
+
+const LOCKED = '__device__ void take(int* y) { while (atomicCAS(y, 0, 1) != 0); }';
+const SUM_OF_TWO = '__device__ void add(volatile int* s, int t) { s[t] += s[t ^ 1]; }';
+test.each([
+  ['another kernel has a lock', `${LOCKED} ${SUM_OF_TWO} __global__ void other(int* y) { take(y); } ${kernel('add(y, t);')}`, 3],
+  ['a kernel that calls it has a lock', `${LOCKED} ${SUM_OF_TWO} __global__ void other(int* y) { take(y); add(y, 0); }`, 0],
+  [
+    'a function with a lock calls it',
+    `${SUM_OF_TWO} __device__ void hold(int* y) { atomicExch(y, 1); add(y, 0); } ${kernel('hold(y);')}`,
+    0,
+  ],
+  ['a lambda has a lock', `${SUM_OF_TWO} ${kernel('auto f = [&] { atomicExch(y, 1); }; f();')}`, 0],
+])('statements beside locks: %s', (_why, source, count) => {
+  expect(lockstepEdits(tokenize(source).tokens)).toHaveLength(count);
 });
