@@ -1,6 +1,5 @@
 // More than 400 lines: what the compiler says of one form of a kernel decides which form is compiled next.
 // Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
-import { readFileSync } from 'node:fs';
 import { arch } from 'node:os';
 import { join } from 'node:path';
 import type { BuildSpec } from '../../core/channel/build-spec.js';
@@ -33,7 +32,7 @@ import type { ProcessorTarget } from '../base/image-targets.js';
 import type { MachineFacts } from '../base/file-stamps.js';
 import { findCxx, namesFolders, type Toolchain } from './toolchain.js';
 import { lacksStack, largeFrames, STACK_FLAG, type LargeFrames } from './stack-usage.js';
-import { EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
+import { contentOf, EXACT_FLAG, hasRoundTrips, hasTruncations } from './replaced-float-conversions.js';
 import { CONVERSION_FLAGS, hasConversions, unmarked, withMarkedConversions, withoutWarnings } from './implicit-conversions.js';
 import { lockstepEdits } from '../../cuda-cpp/lower/lockstep.js';
 import { asksForSpaces } from '../../cuda-cpp/lower/library-headers.js';
@@ -331,13 +330,10 @@ export class CpuCompiler implements KernelCompiler {
       const mayTruncate = family === 'gcc' && isUsers;
       const { warning, places: placing } = CONVERSION_FLAGS[family];
       const form = [...(composed.hasStacks ? this.#stacksFlags : []), ...(isUsers ? warning : ['-w'])];
+      const run = (args: readonly string[], input: string): ReturnType<typeof compileWith> =>
+        compileWith(this.#tools, spec, args, { ...this.#limit, input, temporary: scratch });
       if (isCheckOnly) {
-        const args = [...common, ...own, ...form, '-fsyntax-only', '-'];
-        const { exitCode, stderr } = await compileWith(this.#tools, spec, args, {
-          ...this.#limit,
-          input: composed.text,
-          temporary: scratch,
-        });
+        const { exitCode, stderr } = await run([...common, ...own, ...form, '-fsyntax-only', '-'], composed.text);
         return exitCode === 0 ? { image: NO_IMAGE, log: '' } : { log: withoutWarnings(stderr) };
       }
       const build = async (name: string, more: readonly string[], input = composed.text): Promise<Built & { dump: string }> => {
@@ -346,15 +342,11 @@ export class CpuCompiler implements KernelCompiler {
         // The symbols tell the names of variables.
         const link = this.#findsRaces ? LINK_FLAGS.filter((flag) => flag !== '-s') : LINK_FLAGS;
         const args = [...common, ...own, ...form, ...more, ...dumps, ...link, '-o', output, '-', '-x', 'none', ...LIBRARIES];
-        const run = await compileWith(this.#tools, spec, args, { ...this.#limit, input, temporary: scratch });
-        const log = withoutWarnings(run.stderr);
-        if (run.exitCode !== 0) return { log, dump: '' };
-        if (input === composed.text && isUsers && hasConversions(run.stderr)) {
-          const places = await compileWith(this.#tools, spec, [...common, ...own, ...form, ...placing, '-'], {
-            ...this.#limit,
-            input: unmarked(input),
-            temporary: scratch,
-          });
+        const { exitCode, stderr } = await run(args, input);
+        const log = withoutWarnings(stderr);
+        if (exitCode !== 0) return { log, dump: '' };
+        if (input === composed.text && isUsers && hasConversions(stderr)) {
+          const places = await run([...common, ...own, ...form, ...placing, '-'], unmarked(input));
           const marked = withMarkedConversions(input, places.stderr, family);
           const exact = marked === undefined ? undefined : await build(`${name}-marked`, more, marked);
           if (exact?.image) return exact;
@@ -401,14 +393,5 @@ export class CpuCompiler implements KernelCompiler {
     const made = tokenize(source);
     refuseOnCpu(spec, made);
     return { given, expanded: { source, tokens: made.tokens, directives: '' }, isRead: true, seen: source };
-  }
-}
-
-/** The text of a dump; empty where there is none: some compilers that call themselves g++ write no dump. */
-function contentOf(dump: string): string {
-  try {
-    return readFileSync(dump, 'utf8');
-  } catch {
-    return '';
   }
 }

@@ -4,6 +4,7 @@
 // -0.5 then gives -0 instead of 0. With trapping math it keeps both conversions.
 //
 // The CPU device's compiler calls this for user sources. Emitted sources convert in ways that avoid the problem.
+import { readFileSync } from 'node:fs';
 
 /** Makes g++ keep such conversions. */
 export const EXACT_FLAG = '-ftrapping-math';
@@ -29,4 +30,13 @@ export function hasRoundTrips(dump: string): boolean {
   const integers = new Set([...dump.matchAll(TO_INTEGER)].map(([, name]) => name));
   for (const [, name] of dump.matchAll(TO_FLOAT)) if (integers.has(name)) return true;
   return false;
+}
+
+/** The text of a dump; empty where there is none: some compilers that call themselves g++ write no dump. */
+export function contentOf(dump: string): string {
+  try {
+    return readFileSync(dump, 'utf8');
+  } catch {
+    return '';
+  }
 }
