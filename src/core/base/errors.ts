@@ -178,7 +178,7 @@ export interface CompilerDiagnostic {
   readonly file?: string;
   /** 1-based. */
   readonly line: number;
-  /** 1-based. */
+  /** 1-based; 1 where the compiler names none, as a linker does. */
   readonly column: number;
   /** What is wrong, without the place. */
   readonly message: string;
