@@ -89,7 +89,7 @@ describe('beside a device of this process', () => {
     }
   });
 
-  test('S633 a wait for a stream of the other device is refused while it has not come so far', async () => {
+  test('S633 a wait for a stream or an event of the other device is refused, whether that has come so far or not', async () => {
     for (const [waiting, awaited] of [
       [apart, here],
       [here, apart],
@@ -98,10 +98,14 @@ describe('beside a device of this process', () => {
       const released = new Promise<void>((resolve) => (release = resolve));
       const held = awaited.stream.hold(() => released, { timeoutMs: 60_000 });
       const event = awaited.stream.record();
-      expect(() => waiting.stream.waitEvent(event)).toThrow(/\(isolation 'process'\)\. Await that work in JavaScript/);
+      const refused = (): void => {
+        for (const wait of [() => waiting.stream.waitEvent(event), () => waiting.stream.waitStream(awaited.stream)])
+          expect(wait).toThrow(/\(isolation 'process'\)\. Await that work in JavaScript/);
+      };
+      refused();
       release();
       await Promise.all([held.done, event.done]);
-      waiting.stream.waitEvent(event);
+      refused();
       await waiting.synchronize();
     }
   });

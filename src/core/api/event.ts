@@ -3,6 +3,7 @@
 //
 // An event with timing has a new driver event for each record. An event for other processes has one driver event for all records.
 // Thread: owner.
+import { refuseWait } from '../base/apart.js';
 import { badArgument, belongsTo, refuseSurplus, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { type CaptureReason, StateError } from '../base/errors.js';
@@ -242,6 +243,7 @@ export function recordEvent(
 /** `stream.waitEvent`. Returns false if the stream comes after the event already. */
 export function submitWaitEvent({ core, timeline }: StreamContext, event: unknown): boolean {
   if (!(event instanceof DeviceEvent)) throw badArgument('event', event, `The event (${show(event)}) is not an event of a device.`);
+  refuseWait(core, event.core, 'an event');
   const { point, shared } = event;
   if (shared === undefined) return point !== undefined && core.tracker.waitFor(core, timeline, point, 'event');
   shared.waitOn(core, timeline, point);

@@ -1,3 +1,4 @@
+// More than 400 lines: all of one class.
 // A stream of a device: its progress, its observers and its end. recorder.ts has the methods that submit operations.
 // Thread: the one that made it.
 import { badArgument, checkInteger, refuseSurplus, show } from '../base/arguments.js';
@@ -27,7 +28,7 @@ import type { DeviceContext } from './device-context.js';
 import { DeviceEvent } from './event.js';
 import type { Graph } from './graph.js';
 import { Recorder } from './recorder.js';
-import { refuseApart } from '../base/apart.js';
+import { refuseApart, refuseWait } from '../base/apart.js';
 
 /** The result of a synchronous function. */
 type NotAsync<R> = R extends PromiseLike<unknown> ? never : R;
@@ -68,6 +69,7 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
     if (arguments.length > 1) refuseSurplus('waitStream', arguments, 1);
     this.checkOpen();
     if (!(other instanceof Stream)) throw badArgument('other', other, `The stream to wait for (${show(other)}) is not a stream.`);
+    refuseWait(this.core, other.core, `stream ${other.label}`);
     joinCapture(this, other.timeline);
     if (other.#owed !== undefined) this.core.checkRoom(this.timeline, other.#owed.length + 1);
     for (const point of other.#owed ?? []) this.waitFor(point);

@@ -16,6 +16,13 @@ export function refuseJoining(one: Joined, other: Joined, what: string): void {
   throw apartError(name, what, why, 'Go through memory of the host, as in `stream.copy(y, await x.read())`');
 }
 
+/** The same for a wait of one device for `what` of the other. */
+export function refuseWait(waiting: Joined, other: Joined, what: string): void {
+  if (waiting.channel.id === other.channel.id || !(waiting.channel.isApart || other.channel.isApart)) return;
+  const wait = `A wait of device ${waiting.name} for ${what} of device ${other.name}`;
+  throw apartError(waiting.name, wait, 'one of them has a process of its own', 'Await that work in JavaScript, then submit what needs it');
+}
+
 /** `remedy`: without its period. */
 export function apartError(device: string, what: string, why: string, remedy: string): UnsupportedError {
   const message = `${what} is not possible: ${why} (isolation 'process'). ${remedy}.`;

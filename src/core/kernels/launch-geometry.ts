@@ -77,7 +77,7 @@ export class LaunchGeometry {
     if (sharedBytes !== undefined) found++;
     if (cooperative !== undefined) found++;
     if (label !== undefined) found++;
-    if (keys !== found) checkOptionNames(shape, SHAPE_KEYS, 'shape');
+    if (keys !== found) checkNames(shape, threads, grid);
     if (sharedBytes !== undefined) this.sharedBytes = checkShared(sharedBytes, plan, info);
     this.label = label;
     if (threads !== undefined) this.#measureThreads(threads, block, plan, info, device);
@@ -133,6 +133,7 @@ export class LaunchGeometry {
     if (this.#from === 'threads' && block === undefined && this.#areSame(threads)) return;
     this.#from = 'nothing';
     const isList = typeof threads !== 'number';
+    if (isList && !Array.isArray(threads)) refuseSlot('threads', threads);
     if (isList && !Array.isArray(threads))
       throw badArgument('threads', threads, `The threads (${show(threads)}) are not a number or a list.`);
     const rank = isList ? threads.length : 1;
@@ -242,6 +243,22 @@ export class LaunchGeometry {
   }
 }
 
+/** Throws for names that are not of a shape, and for a grid beside threads. */
+function checkNames(shape: object, threads: unknown, grid: unknown): void {
+  refuseSlot('shape', shape);
+  checkOptionNames(shape, SHAPE_KEYS, 'shape');
+  if (threads === undefined || grid === undefined) return;
+  const message = `The launch shape has threads (${show(threads)}) and a grid (${show(grid)}): give threads, with or without a block, or grid and block.`;
+  throw badArgument('shape', shape, message);
+}
+
+/** A slot of a capture, whose value each launch of the graph gives. */
+function refuseSlot(argument: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null || !('uncloneable' in value && 'slot' in value)) return;
+  const message = `The ${argument} (${show(value)}) is a slot: the shape of a launch is fixed at the capture. Launch as many threads as are needed at most, and let the kernel compare its index with the slot.`;
+  throw badArgument(argument, value, message);
+}
+
 function notCooperative(plan: LaunchLimits, cooperative: false | undefined): Error {
   const message = `The blocks of kernel ${plan.name} wait for each other, so all of them must run at the same time: launch it with { cooperative: true }.`;
   return badArgument('cooperative', cooperative, message, true);
@@ -270,6 +287,7 @@ function setTriple(argument: 'grid' | 'block', dimensions: Dim3, into: Triple): 
   }
   const list: readonly (number | undefined)[] = dimensions;
   if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
+    refuseSlot(argument, dimensions);
     throw badArgument(argument, dimensions, `The ${argument} (${show(dimensions)}) is not one to three numbers.`, 3);
   }
   for (let axis = 0; axis < 3; axis++) into[axis] = axis < list.length ? checkInteger(argument, list[axis], 1) : 1;

@@ -285,6 +285,26 @@ defineChapter((target) => {
       await stream.close();
     });
 
+    rule('S1012', 'a slot is no shape of a launch', async () => {
+      const { device } = chapter;
+      using x = device.zeros(4, 'u32');
+      using y = device.zeros(4, 'u32');
+      const graph = device.stream.capture({ n: i32 }, (stream, { n }) => {
+        for (const [shape, argument] of [
+          [n, 'shape'],
+          [{ threads: n }, 'threads'],
+          [{ threads: 4, block: n }, 'block'],
+          [{ grid: n, block: 4 }, 'grid'],
+        ]) {
+          const error = thrownBy(() => stream.launch(firstOf, shape as never, { x, y }));
+          expect(error).toMatchObject({ argument });
+          expect(error.message).toMatch(/\(ScalarSlot\) is a slot: the shape of a launch is fixed at the capture/);
+        }
+        stream.launch(firstOf, 1, { x, y });
+      });
+      await graph.close();
+    });
+
     rule('S1012', 'an array that the graph uses in conflict with the slot is refused', async () => {
       const { device } = chapter;
       const stream = device.createStream();

@@ -153,6 +153,7 @@ const MISTAKES: readonly Mistake[] = [
   ofShape('threads in dimensions that the kernel has no index for', [2, 2], 'threads', 1, /\(2\) differs from that of kernel flat \(1\)/),
   ofShape('threads in four dimensions', [1, 1, 1, 1], 'threads', 3, /\(4\) is not 1, 2 or 3/),
   ofShape('a grid without a block', { grid: 1 }, 'shape', undefined, /neither threads nor both grid and block/),
+  ofShape('a grid beside threads', { threads: 4, grid: 4, block: 1 }, 'shape', undefined, /has threads \(4\) and a grid \(4\)/),
   ofShape('a grid of no blocks', { grid: 0, block: 32 }, 'grid', 1, /0/),
   ofShape('a block of no threads', { threads: 4, block: [4, 0] }, 'block', 1, /0/),
   ofShape('a negative size of shared memory', { threads: 4, sharedBytes: -1 }, 'sharedBytes', 0, /-1/),
