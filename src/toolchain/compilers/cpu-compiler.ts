@@ -1,4 +1,3 @@
-// More than 400 lines: what the compiler says of one form of a kernel decides which form is compiled next.
 // Compiles CUDA C++ to a shared object, with the system's C++ compiler and the shim of native/cpu/shim.
 import { arch } from 'node:os';
 import { join } from 'node:path';
