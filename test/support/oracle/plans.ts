@@ -94,8 +94,14 @@ const PLANS: readonly Plan[] = [
 /** Threads of the largest block. */
 export const MOST_THREADS = 128;
 
-export function planOf(seed: number): Plan {
-  return PLANS[seed % PLANS.length]!;
+/** Kernels with barriers are launched in whole blocks (S437). */
+export function planOf(seed: number, hasBarriers: boolean): Plan {
+  const plans = hasBarriers ? PLANS.filter(isWhole) : PLANS;
+  return plans[seed % plans.length]!;
+}
+
+function isWhole(plan: Plan): boolean {
+  return extentOf(plan).every((along, axis) => along % plan.block[axis]! === 0);
 }
 
 /** x first, of three dimensions. */

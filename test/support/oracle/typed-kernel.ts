@@ -59,8 +59,8 @@ export class TypedKernel extends TypedText {
 
   constructor(seed: number) {
     super(seed);
-    this.plan = planOf(this.random(2 ** 20));
     this.hasBarriers = seed % 2 === 1;
+    this.plan = planOf(this.random(2 ** 20), this.hasBarriers);
     this.isLeaving = seed % 5 === 3;
     this.isChecked = this.isLeaving || seed % 3 > 0;
     this.hasHalves = seed % 4 === 0;
