@@ -2,7 +2,7 @@
 // whose indices are the thread's in order, and whether the kernel loads elements that this thread has not stored.
 import type { ArrayOutput } from '../../core/kernels/kernel.js';
 import type { Params } from '../../core/kernels/params.js';
-import type { Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
+import type { ComparisonOp, Expr, KernelIr, Stmt, Variable } from '../ir/ir.js';
 import { expressionsOf, partsOf } from '../ir/walk.js';
 
 /** By name; only those of `output` parameters. */
@@ -48,10 +48,8 @@ class OutputWalk {
       case 'return':
         if (!isStored) this.#isSkipped = true;
         return isStored;
-      case 'if': {
-        const then = this.#walk(stmt.then, isStored);
-        return this.#walk(stmt.otherwise, isStored) && then;
-      }
+      case 'if':
+        return this.#branch(stmt, isStored);
       case 'loop':
         for (const part of [stmt.init, stmt.body, stmt.update]) this.#walk(part, isStored);
         return isStored;
@@ -60,6 +58,28 @@ class OutputWalk {
       default:
         return isStored;
     }
+  }
+
+  /** Threads beyond the array, as of `if (i < x.length)` and `if (i >= x.length) return`, have no element to store. */
+  #branch({ test, then, otherwise }: Extract<Stmt, { readonly kind: 'if' }>, isStored: boolean): boolean {
+    const isInside = this.#isTest(test, '<', '>', '&&');
+    if (!isInside && !this.#isTest(test, '>=', '<=', '||')) {
+      const isThen = this.#walk(then, isStored);
+      return this.#walk(otherwise, isStored) && isThen;
+    }
+    const isSkipped = this.#isSkipped;
+    this.#walk(isInside ? otherwise : then, isStored);
+    this.#isSkipped = isSkipped;
+    return this.#walk(isInside ? then : otherwise, isStored);
+  }
+
+  /** Whether the test compares the thread's indices with the extents of the array, each with that of its dimension. */
+  #isTest(test: Expr, op: ComparisonOp, turned: ComparisonOp, joint: '&&' | '||'): boolean {
+    if (test.kind === 'logical')
+      return test.op === joint && this.#isTest(test.left, op, turned, joint) && this.#isTest(test.right, op, turned, joint);
+    if (test.kind !== 'compare' || (test.op !== op && test.op !== turned)) return false;
+    const [index, extent] = test.op === op ? [test.left, test.right] : [test.right, test.left];
+    return extent.kind === 'extent' && this.#isParameter(extent.array) && this.#axisOf(index) === extent.dimension;
   }
 
   #load(expr: Expr, isStored: boolean): void {

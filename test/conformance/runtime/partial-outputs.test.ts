@@ -21,6 +21,10 @@ const bad2 = kernel('bad2', { x: output(f32, 2), by: i32 }, ({ x, by }, { i, j }
 const five = kernel('five', { x: output(f32), n: i32 }, ({ x }, { i }) => {
   x[i] = 5;
 });
+/** Each thread that has an element stores it. */
+const within = kernel('within', { x: output(f32), n: i32 }, ({ x }, { i }) => {
+  if (i < x.length) x[i] = 5;
+});
 /** It may leave elements. */
 const guarded = kernel('guarded', { x: output(f32), n: i32 }, ({ x, n }, { i }) => {
   if (i < n) x[i] = 5;
@@ -61,10 +65,11 @@ defineChapter((target) => {
       async () => {
         const { device } = chapter;
         const { stream } = device;
-        await device.compile(bad, bad2, five, guarded, adding, spread, square, text);
+        await device.compile(bad, bad2, five, within, guarded, adding, spread, square, text);
         const launch = (shape: LaunchShape) => after(device, LENGTH, (x) => stream.launch(five, shape, { x, n: LENGTH }));
         for (const shape of [LENGTH, { threads: LENGTH, block: 3 }, { grid: 2, block: 4 }] as const)
           expect(await launch(shape)).toEqual(fives(LENGTH));
+        expect(await after(device, LENGTH, (x) => stream.launch(within, 2 * LENGTH, { x, n: 0 }))).toEqual(fives(LENGTH));
         for (const shape of [4, LENGTH - 1, { grid: 1, block: 7 }] as const) expect(await launch(shape)).toBeInstanceOf(UpstreamError);
       },
     );

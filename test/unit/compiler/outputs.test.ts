@@ -34,9 +34,37 @@ const OWN = [
   kernel('plane', planes, ({ x }, { i, j }) => {
     x[i]![j] = 5;
   }),
+  kernel('within_the_array', params, ({ x }, { i }) => {
+    if (i < x.length) x[i] = 5;
+  }),
+  kernel('return_beyond_the_array', params, ({ x, n }, { i }) => {
+    const at = i;
+    if (x.length <= at) return;
+    x[i] = n;
+  }),
+  kernel('within_the_plane', planes, ({ x }, { i, j }) => {
+    if (i < x.shape[0]! && x.shape[1]! > j) x[i]![j] = 5;
+  }),
 ];
 
 const PART = [
+  kernel('within_another_array', params, ({ x, other }, { i }) => {
+    if (i < other.length) x[i] = 5;
+  }),
+  kernel('within_a_part_of_the_array', params, ({ x, n }, { i }) => {
+    if (i < x.length && i < n) x[i] = 5;
+  }),
+  kernel('return_within_the_array', params, ({ x }, { i }) => {
+    if (i < x.length) return;
+    x[i] = 5;
+  }),
+  kernel('return_of_some', params, ({ x, n }, { i }) => {
+    if (i >= x.length || i > n) return;
+    x[i] = 5;
+  }),
+  kernel('of_another_dimension', planes, ({ x }, { i, j }) => {
+    if (i < x.shape[1]! && j < x.shape[0]!) x[i]![j] = 5;
+  }),
   kernel('branch', params, ({ x, n }, { i }) => {
     if (i < n) x[i] = 5;
   }),
