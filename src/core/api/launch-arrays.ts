@@ -41,13 +41,14 @@ export function checkArray(value: unknown, param: PlanParam, core: DeviceCore, p
  */
 export function recordedAccess(
   { shape, byteLength, storage }: StridedArray | PinnedArray,
-  { access, output }: PlanParam,
+  { access, output, byteSize }: PlanParam,
   { indexRank }: KernelPlan,
   geometry: LaunchGeometry,
 ): number {
   if (access !== Access.WRITE) return access;
   if (output === 'read') return Access.READ_WRITE;
-  const isWhole = output === 'whole' || (output === 'own' && geometry.covers(shape, indexRank));
+  const isSingle = output === 'first' && byteLength === byteSize;
+  const isWhole = output === 'whole' || isSingle || (output === 'own' && geometry.covers(shape, indexRank));
   // Pinned memory has no poison of a whole: each byte has its own.
   if (storage.space === MemorySpace.HOST) return isWhole ? access : Access.READ_WRITE;
   return isWhole && byteLength === storage.byteLength ? access : access | Access.PART;
@@ -63,7 +64,8 @@ function recordedSlotAccess(
   if (access !== Access.WRITE || output === 'whole') return access;
   if (output === 'read') return Access.READ_WRITE;
   if (output === 'part') return access | Access.PART;
-  for (let dimension = 0; dimension < rank; dimension++) slot.memory.cover(dimension, geometry.threadsAlong(indexRank - 1 - dimension));
+  for (let dimension = 0; dimension < rank; dimension++)
+    slot.memory.cover(dimension, output === 'first' ? 1 : geometry.threadsAlong(indexRank - 1 - dimension));
   return access;
 }
 

@@ -67,10 +67,11 @@ export type KernelAbi = 'plain' | 'shaped';
  * What a kernel does to an array that it declares as `output`, as far as an earlier failure of the array is concerned.
  * - `whole`: it writes every element. A promise: of CUDA C++ source, and of the library's own kernels.
  * - `own`: each thread writes the element of its own indices, and no thread reads what it has not written.
+ * - `first`: the first thread writes element 0, and no thread reads what it has not written.
  * - `part`: it may leave elements as they are.
  * - `read`: it may read elements that it has not written.
  */
-export type ArrayOutput = 'whole' | 'own' | 'part' | 'read';
+export type ArrayOutput = 'whole' | 'own' | 'first' | 'part' | 'read';
 
 /** The key that only objects made by `kernel()`, `cudaKernel()` and modules have. Two installs in one process share it. */
 export const MADE: unique symbol = Symbol.for('millrace.kernel') as never;

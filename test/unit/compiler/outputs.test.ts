@@ -48,6 +48,15 @@ const OWN = [
 ];
 
 const PART = [
+  kernel('of_the_second_thread', params, ({ x }, { i }) => {
+    if (i === 1) x[0] = 5;
+  }),
+  kernel('of_the_first_thread_if', params, ({ x, n }, { i }) => {
+    if (i === 0 && n > 3) x[0] = 5;
+  }),
+  kernel('of_each_block', params, ({ x }, { threadIdx, blockIdx }) => {
+    if (threadIdx.x === 0) x[blockIdx.x] = 5;
+  }),
   kernel('within_another_array', params, ({ x, other }, { i }) => {
     if (i < other.length) x[i] = 5;
   }),
@@ -105,7 +114,28 @@ const PART = [
   }),
 ];
 
+const FIRST = [
+  kernel('of_every_thread', params, ({ x, n }) => {
+    x[0] = n;
+  }),
+  kernel('of_the_first_thread', params, ({ x, other }, { i }) => {
+    if (i === 0) x[0] = other[0]! > 0 ? 1 : 0;
+  }),
+  kernel('other_threads_return', params, ({ x, n }, { threadIdx, blockIdx }) => {
+    const t = threadIdx.x;
+    if (t !== 0 || blockIdx.x !== 0) return;
+    x[0] = n;
+  }),
+  kernel('of_a_plane', planes, ({ x }, { i, j }) => {
+    if (i === 0 && j === 0) x[0]![0] = 5;
+  }),
+];
+
 const READ = [
+  kernel('of_the_first_thread', params, ({ x, z }, { i }) => {
+    if (i === 0) x[0] = 5;
+    z[i] = x[0]!;
+  }),
   kernel('change', params, ({ x }, { i }) => {
     x[i]! += 1;
   }),
@@ -135,6 +165,7 @@ const READ = [
 
 test.each([
   ['own', OWN],
+  ['first', FIRST],
   ['part', PART],
   ['read', READ],
 ] as const)('S642 kernels whose output is %s', (use, kernels) => {

@@ -9,7 +9,7 @@ import type { KernelCompiler } from '../../../src/toolchain/compilers/compiler.j
 import { KernelChecks } from '../../../src/toolchain/images/kernel-checks.js';
 import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { f32, f64, i32, u64 } from '../../../src/core/elements/dtype.js';
-import { type CudaParams, inout, input } from '../../../src/core/kernels/kernel.js';
+import { type CudaParams, inout } from '../../../src/core/kernels/kernel.js';
 import { arrayOf, struct } from '../../../src/core/kernels/value-params.js';
 import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
@@ -130,7 +130,7 @@ describe.each(COMPILERS)('%s', (_name, isThere, open) => {
     await expect(compiler.check([buildOf('far_one', { y: inout(f32), sizes: layout })])).rejects.toThrow(
       'its alignment there is not 16 bytes',
     );
-    await expect(compiler.check([RIGHT[0]!, buildOf('add', { y: input(f64), by: i32 })])).rejects.toThrow("The parameter 'by' (i32)");
+    await expect(compiler.check([RIGHT[0]!, buildOf('add', { y: inout(f64), by: i32 })])).rejects.toThrow("The parameter 'by' (i32)");
   });
 });
 
