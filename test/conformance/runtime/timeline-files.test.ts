@@ -76,7 +76,7 @@ defineChapter((target) => {
       const bytes = recording.toPerfetto();
       const { flows } = readPerfetto(bytes);
       // A file that lacks its beginning, its end or a byte is not read as one with fewer slices.
-      for (const damaged of [bytes.subarray(0, -3), bytes.subarray(0, bytes.length / 2), bytes.subarray(1)])
+      for (const damaged of [bytes.subarray(0, -1), bytes.subarray(0, -3), bytes.subarray(1)])
         expect(() => {
           if (readPerfetto(damaged).slices.length === 0) throw new Error('It has no slices.');
         }).toThrow();

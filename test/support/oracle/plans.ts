@@ -101,7 +101,7 @@ export function planOf(seed: number, hasBarriers: boolean): Plan {
 }
 
 function isWhole(plan: Plan): boolean {
-  return extentOf(plan).every((along, axis) => along % plan.block[axis]! === 0);
+  return extentOf(plan).every((along, axis) => Number.isInteger(along / plan.block[axis]!));
 }
 
 /** x first, of three dimensions. */
