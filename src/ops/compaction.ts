@@ -6,6 +6,7 @@ import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import type { WaitOptions } from '../core/waits/wait.js';
 import { Arguments } from './body.js';
 import { castText, onlyArrays } from './fused.js';
+import { isSameList } from './layout.js';
 import { isReal, type TypeOf } from './ready.js';
 import { copied } from './rows.js';
 import { cumsum } from './scans.js';
@@ -28,7 +29,7 @@ export async function compact<A extends DeviceArray>(a: A, mask: DeviceArray, op
   checkOptionNames(opts, OPTIONS);
   const { stream, device, ...wait } = opts;
   const target = targetOf('compact', { ...(stream && { stream }), ...(device !== undefined && { device }) }, [a, mask]);
-  if (a.shape.length !== mask.shape.length || a.shape.some((extent, axis) => extent !== mask.shape[axis])) {
+  if (!isSameList(a.shape, mask.shape)) {
     throw badArgument('mask', mask, `The mask of compact (${mask.label}) has not the shape of the array (${a.label}).`, a.shape);
   }
   const place = { stream: target.recorder };

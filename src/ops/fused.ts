@@ -10,7 +10,7 @@ import { kernelOfText } from '../compiler/definitions/kernel.js';
 import type { CallSite } from '../compiler/diagnostics/diagnostics.js';
 import type { FuncIr, ScalarType } from '../compiler/ir/ir.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
-import { broadcastShape, broadcastStrides, isSameLayout, joined } from './layout.js';
+import { broadcastShape, broadcastStrides, isSameLayout, isSameList, joined } from './layout.js';
 import { type Form as DeviceForm, formsOf, type Target } from './target.js';
 
 /** An operand: an array, or a number, or the slot of one in a capture, which counts as an array without dimensions. */
@@ -296,7 +296,7 @@ function flatShape(operands: readonly Operand[]): readonly number[] | undefined 
     if (!operand.isContiguous) return undefined;
     const own = operand.shape;
     if (shape === undefined) shape = own;
-    else if (shape !== own && (own.length !== shape.length || !own.every((extent, axis) => extent === shape![axis]))) return undefined;
+    else if (!isSameList(own, shape)) return undefined;
   }
   return shape;
 }

@@ -49,6 +49,7 @@ export function joined({ extents, strides }: Axes): Axes {
   return { extents: kept, strides: steps };
 }
 
+/** Whether two shapes, or lists of strides or axes, are the same. */
 export function isSameList(a: readonly number[], b: readonly number[]): boolean {
   if (a === b) return true;
   if (a.length !== b.length) return false;

@@ -9,7 +9,7 @@ import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { type AxisOptions, checkNotEmpty, placeOf } from './assembly.js';
 import { Arguments } from './body.js';
 import { arraysAmong, isArray, onlyArrays, placesIn, storeText } from './fused.js';
-import { broadcastShape, broadcastStrides, checkAxis, joined } from './layout.js';
+import { broadcastShape, broadcastStrides, checkAxis, isSameList, joined } from './layout.js';
 import { besideNumber, isSameKind } from './promotion.js';
 import { inType } from './ready.js';
 import { copied } from './rows.js';
@@ -53,7 +53,7 @@ export function put<A extends DeviceArray>(
   }
   if (isArray(values)) {
     const both = broadcastShape('put', [shape, values.shape]);
-    if (both.length !== shape.length || both.some((extent, at) => extent !== shape[at]))
+    if (!isSameList(both, shape))
       throw badArgument('values', values, `The values of put (${values.label}) do not broadcast to the shape ${show(shape)}.`, shape);
   }
   if (lengthOf(shape) === 0) return a;

@@ -12,6 +12,7 @@ import type { DType, DTypeLike } from '../core/elements/dtype.js';
 import { lengthOf } from '../core/elements/shape.js';
 import { isListingForGpus } from '../core/kernels/definitions.js';
 import { MAX_RANK } from '../protocol/protocol.gen.js';
+import { isSameList } from './layout.js';
 import { isSameKind } from './promotion.js';
 
 /** What makes arrays and submits operations: a stream, the stream of a capture, or a lane of a pipeline. */
@@ -84,7 +85,7 @@ export class Target {
     }
     const out = this.#out;
     if (out === undefined) return this.#maker?.empty(shape, dtype) ?? noted(this.temporary(shape, dtype));
-    if (shape.length !== out.shape.length || shape.some((extent, axis) => extent !== out.shape[axis])) {
+    if (!isSameList(shape, out.shape)) {
       const message = `The array out (${out.label}) has not the shape of the result of ${this.#name} (${show([...shape])}).`;
       throw badArgument('out', out, message, shape);
     }

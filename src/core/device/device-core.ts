@@ -144,7 +144,7 @@ export class DeviceCore implements FreeingDevice {
       largest: () => this.live.largest(),
       inContext: (tell) => this.context.runInAsyncScope(tell),
     });
-    this.waits = new WaitPromises(name, channel, progress, this.failures, this.hostCompletions, clock, () => this.#isLost());
+    this.waits = new WaitPromises(name, channel, progress, this.failures, this.hostCompletions, clock, () => this.#whenLost());
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });
@@ -229,7 +229,7 @@ export class DeviceCore implements FreeingDevice {
   }
 
   /** For waits, which may know of the fault before the device is lost. Not at once: they settle in the middle of a turn's other waits. */
-  #isLost(): Promise<DeviceLostError> {
+  #whenLost(): Promise<DeviceLostError> {
     queueMicrotask(() => this.checkLost());
     return this.lost;
   }
