@@ -228,15 +228,18 @@ class RecordingStream final : public hal::Stream {
   }
   Status Take(hal::Ticket ticket, const std::string& what) {
     const std::string line = name_ + " " + std::to_string(ticket) + " " + what;
+    // Before the line is written: a test that has read it may change them.
+    const bool has_faulted = controls_.has_faulted.load();
+    const bool completes_at_once = controls_.completes_at_once.load();
     controls_.log.Add(line);
-    if (controls_.has_faulted.load()) {
+    if (has_faulted) {
       // No word moves any more.
     } else if (controls_.is_polled.load()) {
       // Within a few microseconds, from the moment of the call on to well after it: each time a little later.
       const auto due =
           std::chrono::steady_clock::now() + std::chrono::nanoseconds(controls_.delay_ns.fetch_add(37) % 6000);
       controls_.gpu.Write(&slot_->device_word, ticket, due);
-    } else if (controls_.completes_at_once.load()) {
+    } else if (completes_at_once) {
       Complete(ticket);
     }
     if (controls_.on_taken) controls_.on_taken(line);
