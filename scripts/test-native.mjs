@@ -26,5 +26,7 @@ const part = process.argv.includes('--benches') ? 'millrace_benches' : sanitizer
 run('cmake', ['--build', folder, '--parallel', parallel, ...(part === '' ? [] : ['--target', part])]);
 if (part === '' && !process.argv.includes('--build-only')) {
   const reporting = ['--output-on-failure', '--test-output-size-passed', '65536', '--output-junit', report];
-  run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', '120', '--parallel', '2', ...reporting]);
+  // In CI a test that fails is run once more, as vitest does there; the output shows both tries.
+  const retrying = process.env['CI'] ? ['--repeat', 'until-pass:2'] : [];
+  run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', '120', '--parallel', '2', ...retrying, ...reporting]);
 }
