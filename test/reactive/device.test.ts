@@ -17,7 +17,7 @@ import {
   upload,
   type Device,
 } from 'millrace';
-import { from, lastValueFrom, of, take, toArray } from 'rxjs';
+import { lastValueFrom, of, toArray } from 'rxjs';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const scale = kernel('scale', { x: inout(f32), factor: f32 }, ({ x, factor }, { i }) => {
@@ -121,51 +121,5 @@ describe('overlap on a device', () => {
     let expected = 0;
     for (let at = 0; at < 30; at++) expected = Math.fround(expected * 2 + at);
     expect([...(await sum.read())]).toEqual([expected]);
-  });
-
-  it('frees all memory when the loop is left early', async () => {
-    const run = overlap(device, [...chunks(20, 100_000)], { depth: 3 }, (chunk, lane) => of(chunk).pipe(upload(lane), download(lane)));
-    let seen = 0;
-    for await (const result of run) {
-      expect(result[99_999]).toBe(seen);
-      if (++seen === 5) break;
-    }
-    expect((await lastValueFrom(run.pipe(take(1)))).length).toBe(100_000);
-  });
-
-  it('lets a detached array outlive the lane, grown or not', async () => {
-    const kept = await lastValueFrom(
-      overlap(device, [8, 3], { depth: 1 }, (length, lane) => {
-        const x = lane.empty(length);
-        lane.stream.fill(x, length);
-        return Promise.resolve(length === 3 ? lane.detach(x) : lane.detach(lane.empty(2, 'u8')));
-      }).pipe(toArray()),
-    );
-    expect([...(await kept[1]!.read())]).toEqual([3, 3, 3]);
-    for (const array of kept) array[Symbol.dispose]();
-  });
-
-  it('rejects with the first failure and leaves the device usable', async () => {
-    const run = overlap(device, chunks(10, 4), { depth: 3 }, async (chunk, lane) => {
-      const x = lane.empty(4);
-      await lane.stream.copy(x, chunk).done;
-      if (chunk[0] === 4) throw new Error('chunk 4 is bad');
-      return x.length;
-    });
-    const results: number[] = [];
-    await expect(run.forEach((length) => void results.push(length))).rejects.toThrow('chunk 4 is bad');
-    expect(results).toEqual([4, 4, 4, 4]);
-    expect([...(await device.ones(2).read())]).toEqual([1, 1]);
-  });
-});
-
-describe('a stream as an Observable', () => {
-  it('is accepted by from()', async () => {
-    await using stream = device.createStream();
-    const kinds = lastValueFrom(from(stream).pipe(take(3), toArray()));
-    const x = stream.ones(4);
-    stream.launch(scale, 4, { x, factor: 2 });
-    await stream.synchronize();
-    expect((await kinds).map((operation) => operation.kind)).toEqual(['alloc', 'fill', 'launch']);
   });
 });

@@ -86,6 +86,7 @@ describe('an array of a turn', () => {
     expect(() => lane.detach(array.subarray(1))).toThrow('is a view of an array of this lane');
     expect(() => lane.detach(device.empty(4))).toThrow('was not made by this lane');
     expect(lane.detach(array)).toBe(array);
+    expect(() => lane.detach(array)).toThrow('was detached before');
     lane.end();
     expect(array.isDisposed).toBe(false);
     for (const late of [() => lane.empty(1), () => lane.pinned(1), () => lane.detach(array)])

@@ -49,18 +49,6 @@ function prompt() {
 }
 
 describe('upload, launch, download', () => {
-  it('make a chain on a lane, whose arrays are disposed with the item', async () => {
-    const { device, count } = prompt();
-    const run = overlap(device, [1, 2, 3, 4], { depth: 1 }, (item, lane) =>
-      of(new Float32Array(8).fill(item)).pipe(upload(lane), download(lane)),
-    );
-    const results: Float32Array[] = [];
-    for await (const result of run) results.push(result);
-    expect(results.map(({ length }) => length)).toEqual([8, 8, 8, 8]);
-    // The items take over the memory of the first one.
-    expect([count('ALLOC'), count('COPY'), count('FREE')]).toEqual([1, 8, 1]);
-  });
-
   it('give every value of one item a separate array', async () => {
     const { device, count } = prompt();
     const seen: DeviceArray[][] = [];
@@ -151,16 +139,6 @@ describe('upload, launch, download', () => {
 });
 
 describe('cpuStage', () => {
-  it('passes the same array to the named task, and its result on', async () => {
-    const { pool, calls } = fakePool();
-    const data = new Float32Array(new SharedArrayBuffer(16));
-    const result = firstValueFrom(of(data).pipe(cpuStage(cpuTasks<Stages>(pool), 'double', (value) => value)));
-    expect(calls[0]).toMatchObject({ name: 'double' });
-    expect(calls[0]?.task).toBe(data);
-    calls[0]?.work.resolve([2]);
-    expect(await result).toEqual([2]);
-  });
-
   it('runs as many tasks at a time as the pool has threads, or `concurrency`, and keeps their order by default', async () => {
     const { pool, calls } = fakePool();
     const tasks = cpuTasks<Stages>(pool);

@@ -1,7 +1,6 @@
-import { NEVER, Observable, throwError } from 'rxjs';
+import { NEVER, Observable } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { AbortError, ArgumentError, DeviceLostError } from '../../../src/core/base/errors.js';
-import type { Lane } from '../../../src/reactive/lane.js';
+import { AbortError, ArgumentError } from '../../../src/core/base/errors.js';
 import { overlap, overlapMap } from '../../../src/reactive/overlap.js';
 import { counter, fakeDevice, settleAll } from './fakes.js';
 import { collect, forbidUnhandledRejections, manual } from './helpers.js';
@@ -50,29 +49,6 @@ describe('failures', () => {
     await expect(results).rejects.toThrow('item 2 is bad');
   });
 
-  it('skips', async () => {
-    const { device } = fakeDevice();
-    const run = overlap(device, [1, 2, 3, 4], { depth: 2, onError: 'skip' }, (item) =>
-      item % 2 ? Promise.resolve(item) : Promise.reject(new Error('even')),
-    );
-    expect(await collect(run)).toEqual([1, 3]);
-    expect(run.report()).toMatchObject({ items: 2, skipped: 2, depth: 2 });
-  });
-
-  it('tries again on the same lane, and fails when the attempts are used up', async () => {
-    const { device } = fakeDevice();
-    const attempts = new Map<number, number[]>();
-    const flaky = (item: number, lane: Lane): Promise<number> => {
-      const used = attempts.get(item) ?? [];
-      attempts.set(item, [...used, lane.index]);
-      return used.length < item ? Promise.reject(new Error(`attempt ${String(used.length)}`)) : Promise.resolve(item);
-    };
-    expect(await collect(overlap(device, [0, 1, 2], { depth: 1, onError: { retry: 2 } }, flaky))).toEqual([0, 1, 2]);
-    expect([...attempts.values()]).toEqual([[0], [0, 0], [0, 0, 0]]);
-    attempts.clear();
-    await expect(collect(overlap(device, [2], { onError: { retry: 1 } }, flaky))).rejects.toThrow('attempt 1');
-  });
-
   it.each([{ retry: 1 }, 'skip'] as const)('disposes the arrays of a failed attempt before the next one (%j)', async (onError) => {
     const { device, arrays } = fakeDevice();
     const run = overlap(device, [1, 2], { depth: 1, onError }, (item, lane) => {
@@ -81,44 +57,6 @@ describe('failures', () => {
       return arrays.length === 1 ? Promise.reject(new Error('first')) : Promise.resolve(item);
     });
     expect(await collect(run)).toEqual(onError === 'skip' ? [2] : [1, 2]);
-  });
-
-  it('never skips or retries past a lost device', async () => {
-    const fake = fakeDevice();
-    let calls = 0;
-    const run = overlap(fake.device, [1, 2, 3], { depth: 1, onError: 'skip' }, () => {
-      calls++;
-      return Promise.reject(new DeviceLostError('ERR_MILLRACE_LOST', 'The device is gone.', 'fault'));
-    });
-    await expect(collect(run)).rejects.toThrow('The device is gone.');
-    expect(calls).toBe(1);
-  });
-
-  it('passes the error of a source on, after the results of its items', async () => {
-    const { device } = fakeDevice();
-    async function* source(): AsyncGenerator<number> {
-      yield 1;
-      await settleAll();
-      throw new Error('source is bad');
-    }
-    const seen: number[] = [];
-    await expect(overlap(device, source(), {}, (item) => Promise.resolve(item)).forEach((item) => void seen.push(item))).rejects.toThrow(
-      'source is bad',
-    );
-    expect(seen).toEqual([1]);
-  });
-
-  it('treats a throwing stage and a failing Observable as failures, and other results than promises and Observables as mistakes', async () => {
-    const { device } = fakeDevice();
-    const thrown = overlap(device, [1], {}, () => {
-      throw new Error('thrown');
-    });
-    await expect(collect(thrown)).rejects.toThrow('thrown');
-    await expect(collect(overlap(device, [1], {}, () => throwError(() => new Error('observed'))))).rejects.toThrow('observed');
-    const array = (() => new Float32Array(4)) as unknown as () => Promise<number>;
-    await expect(collect(overlap(device, [1], {}, array))).rejects.toThrow(
-      'A stage must return a promise or an Observable, not a Float32Array.',
-    );
   });
 
   it('refuses bad devices, stages and options at the call', () => {
@@ -161,18 +99,6 @@ describe('failures', () => {
       [0, 1],
       [0, 1],
     ]);
-  });
-
-  it('refuses bad options at the call', () => {
-    const { device } = fakeDevice();
-    const stage = (item: unknown): Promise<unknown> => Promise.resolve(item);
-    expect(() => overlap(device, [1], { depth: 0 }, stage)).toThrow('The depth (0) is below the minimum (1).');
-    expect(() => overlap(device, [1], { depth: 1.5 }, stage)).toThrow('The depth (1.5) is not a whole number.');
-    expect(() => overlap(device, [1], { onError: { retry: -1 } }, stage)).toThrow('onError.retry (-1) is below');
-    expect(() => overlap(device, 5 as unknown as number[], {}, stage)).toThrow(
-      'The source (5) is not an iterable, async iterable or Observable',
-    );
-    expect(() => overlap(device, 'text' as unknown as string[], stage)).toThrow('put it into an array, if it is one item');
   });
 });
 
@@ -229,18 +155,6 @@ describe('ending early', () => {
     await settleAll();
     expect(ended).toEqual([1, 2]);
     expect(streams.every((stream) => stream.isClosed)).toBe(true);
-  });
-
-  it('does not wait for a source that never answers', async () => {
-    const { device } = fakeDevice();
-    const never: AsyncIterable<number> = {
-      [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined), return: () => new Promise(() => undefined) }),
-    };
-    const abort = new AbortController();
-    const results = collect(overlap(device, never, { signal: abort.signal }, (item) => Promise.resolve(item)));
-    await settleAll();
-    abort.abort();
-    await expect(results).rejects.toBeInstanceOf(AbortError);
   });
 
   it('can be ended before it began', async () => {

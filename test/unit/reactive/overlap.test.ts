@@ -1,6 +1,3 @@
-import { Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { EMPTY, from, lastValueFrom, mergeMap, Observable, of, take, timer, toArray } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { Lane } from '../../../src/reactive/lane.js';
 import { overlap } from '../../../src/reactive/overlap.js';
@@ -10,25 +7,6 @@ import { collect, forbidUnhandledRejections, manual } from './helpers.js';
 forbidUnhandledRejections();
 
 describe('pulling', () => {
-  it('takes an item only when a lane is free, and never has more than depth open items', async () => {
-    const { source, seen } = counter(50);
-    let open = 0;
-    let most = 0;
-    const { device } = fakeDevice();
-    const results = await collect(
-      overlap(device, source, { depth: 3 }, async (item) => {
-        most = Math.max(most, ++open);
-        expect(seen.pulled - item).toBeLessThanOrEqual(3);
-        await settleAll();
-        open--;
-        return item;
-      }),
-    );
-    expect(results).toEqual(Array.from({ length: 50 }, (_, item) => item));
-    expect(most).toBe(3);
-    expect(seen.isClosed).toBe(true);
-  });
-
   it('does nothing before it is iterated or subscribed to', async () => {
     const { source, seen } = counter();
     const { device, streams } = fakeDevice();
@@ -49,49 +27,6 @@ describe('pulling', () => {
     await settleAll();
     expect(seen.pulled).toBe(3);
     await iterator.return?.();
-  });
-
-  it('pushes to a subscriber without waiting for it', async () => {
-    const { device } = fakeDevice();
-    const seen: number[] = [];
-    const { source } = counter(10);
-    await overlap(device, source, { depth: 2 }, (item) => Promise.resolve(item)).forEach((item) => void seen.push(item));
-    expect(seen).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  });
-
-  it('closes the source when the subscriber has enough', async () => {
-    const { source, seen } = counter();
-    const { device, streams } = fakeDevice();
-    const results = await lastValueFrom(overlap(device, source, { depth: 3 }, (item) => Promise.resolve(item)).pipe(take(4), toArray()));
-    await settleAll();
-    expect(results).toEqual([0, 1, 2, 3]);
-    expect(seen.isClosed).toBe(true);
-    expect(seen.pulled).toBeLessThanOrEqual(4 + 3);
-    expect(streams.map((stream) => stream.isClosed)).toEqual([true, true, true]);
-  });
-
-  it('closes the source when the loop is left', async () => {
-    const { source, seen } = counter();
-    const { device } = fakeDevice();
-    for await (const item of overlap(device, source, { depth: 3 }, (value) => Promise.resolve(value))) if (item === 2) break;
-    expect(seen.isClosed).toBe(true);
-  });
-
-  it('reads arrays, sets, and web streams, and cancels the stream it leaves early', async () => {
-    const { device } = fakeDevice();
-    const double = (item: number): Promise<number> => Promise.resolve(item * 2);
-    expect(await collect(overlap(device, [1, 2, 3], {}, double))).toEqual([2, 4, 6]);
-    expect(await collect(overlap(device, new Set([4]), {}, double))).toEqual([8]);
-    let isCancelled = false;
-    const stream = new ReadableStream<number>({
-      pull: (controller) => controller.enqueue(7),
-      cancel: () => {
-        isCancelled = true;
-      },
-    });
-    expect(await lastValueFrom(overlap(device, stream, {}, double).pipe(take(1)))).toBe(14);
-    await settleAll();
-    expect(isCancelled).toBe(true);
   });
 
   it('answers concurrent calls of next() in order', async () => {
@@ -124,30 +59,9 @@ describe('order', () => {
     }
     expect(await results).toEqual(['item 2', 'item 1', 'item 3', 'item 0']);
   });
-
-  it('passes on every value of an Observable stage', async () => {
-    const { device } = fakeDevice();
-    const run = overlap(device, [1, 2, 3], { depth: 2 }, (item) => (item === 2 ? EMPTY : of(item, item * 10)));
-    expect(await collect(run)).toEqual([1, 10, 3, 30]);
-  });
 });
 
 describe('lanes', () => {
-  it('give each item separate arrays, which are disposed with it', async () => {
-    const { device, arrays } = fakeDevice();
-    let before = 0;
-    await collect(
-      overlap(device, [4, 4, 2], { depth: 1 }, (size, lane) => {
-        expect(arrays.filter((array) => !array.isDisposed)).toEqual([]);
-        expect([lane.empty([2, size]).shape, lane.pinned(size, 'u8').dtype]).toEqual([[2, size], 'u8']);
-        expect(arrays.length - before).toBe(2);
-        before = arrays.length;
-        return Promise.resolve(size);
-      }),
-    );
-    expect(arrays.map((array) => array.isDisposed)).toEqual(Array.from({ length: 6 }, () => true));
-  });
-
   it('have a stream each, or use the given streams in turn and leave them open', async () => {
     const fake = fakeDevice();
     const labels: string[] = [];
@@ -163,32 +77,6 @@ describe('lanes', () => {
     await collect(overlap(fake.device, [0, 1, 2], { depth: 3, streams: given }, note));
     expect(labels).toEqual(['a', 'b', 'a']);
     expect(fake.streams.slice(3).some((stream) => stream.isClosed)).toBe(false);
-  });
-
-  it('release a detached array, once', async () => {
-    const { device, arrays } = fakeDevice();
-    const kept = await collect(overlap(device, [1, 2], { depth: 1 }, (_, lane) => Promise.resolve(lane.detach(lane.empty(4)))));
-    expect(kept[0]).not.toBe(kept[1]);
-    expect(arrays.map((array) => array.isDisposed)).toEqual([false, false]);
-    const twice = overlap(device, [1], {}, (_, lane) => {
-      const array = lane.detach(lane.empty(4));
-      return Promise.resolve(lane.detach(array));
-    });
-    await expect(collect(twice)).rejects.toThrow('was detached before');
-  });
-
-  it('share the work of several devices: the least loaded one takes the next item', async () => {
-    const [one, two] = [fakeDevice(), fakeDevice()];
-    const { stage, items, lanes } = manual();
-    const results = collect(overlap([one.device, two.device], [0, 1, 2, 3, 4], { depth: 2 }, stage));
-    await settleAll();
-    const deviceOf = (item: number): unknown => lanes.get(item)?.device;
-    expect([0, 1, 2, 3].map(deviceOf)).toEqual([one.device, two.device, one.device, two.device]);
-    for (const item of [1, 0]) items.get(item)?.resolve(String(item));
-    await settleAll();
-    for (const item of [2, 3, 4]) items.get(item)?.resolve(String(item));
-    expect(await results).toEqual(['0', '1', '2', '3', '4']);
-    expect([...one.streams, ...two.streams].every((stream) => stream.isClosed)).toBe(true);
   });
 });
 
@@ -237,35 +125,5 @@ describe('the report', () => {
       bottleneck: 'none',
       bottleneckBusy: 0,
     });
-  });
-});
-
-describe('with Node streams and rxjs', () => {
-  it('works in a Node pipeline, at the pace of its destination', async () => {
-    const { device } = fakeDevice();
-    const { source, seen } = counter(20);
-    const written: number[] = [];
-    const slow = new Writable({
-      objectMode: true,
-      highWaterMark: 1,
-      write: (item: number, _encoding, done) => {
-        written.push(item);
-        expect(seen.pulled - written.length).toBeLessThanOrEqual(3);
-        setImmediate(done);
-      },
-    });
-    await pipeline(
-      overlap(device, source, { depth: 2 }, (item) => Promise.resolve(item)),
-      slow,
-    );
-    expect(written).toEqual(Array.from({ length: 20 }, (_, item) => item));
-  });
-
-  it('is an ordinary Observable', async () => {
-    const { device } = fakeDevice();
-    const run = overlap(device, [1, 2, 3], {}, (item) => timer(3 - item).pipe(mergeMap(() => of(item))));
-    expect(run).toBeInstanceOf(Observable);
-    expect(await lastValueFrom(from(run).pipe(toArray()))).toEqual([1, 2, 3]);
-    expect(await lastValueFrom(run.pipe(toArray()))).toEqual([1, 2, 3]);
   });
 });

@@ -1,12 +1,12 @@
 // Requests on lanes, and values that come while lanes are occupied.
 import { from, of, EMPTY } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { ArgumentError, LimitError, StateError } from '../../../src/core/base/errors.js';
+import { ArgumentError } from '../../../src/core/base/errors.js';
 import { createBatcher } from '../../../src/reactive/batcher.js';
 import { createLanes } from '../../../src/reactive/lanes.js';
 import { overlap } from '../../../src/reactive/overlap.js';
 import { fakeDevice, settleAll } from './fakes.js';
-import { collect, forbidUnhandledRejections, manual } from './helpers.js';
+import { collect, forbidUnhandledRejections } from './helpers.js';
 
 forbidUnhandledRejections();
 
@@ -24,32 +24,6 @@ describe('an Observable that does not wait', () => {
     ['drop', 3, [1, 2, 3], [4, 5]],
   ] as const)('%s on %i lanes drops no value that a free lane takes', async (overflow, depth, results, dropped) => {
     expect(await run(overflow, depth)).toEqual([results, dropped]);
-  });
-});
-
-describe('lanes for requests', () => {
-  it.each([0, 2])('refuse requests beyond the limit, and resolve retryAfter when there is room (maxQueue %i)', async (maxQueue) => {
-    const { device, streams } = fakeDevice();
-    const { stage, items } = manual();
-    const lanes = createLanes(device, { depth: 1, maxQueue }, stage);
-    const accepted = Array.from({ length: 1 + maxQueue }, (_, item) => lanes.run(item));
-    const refused: unknown = await lanes.run(99).catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(LimitError);
-    let hasRoom = false;
-    void (refused as LimitError).retryAfter.then(() => (hasRoom = true));
-    await settleAll();
-    expect(hasRoom).toBe(false);
-    items.get(0)?.resolve('0');
-    await settleAll();
-    expect(hasRoom).toBe(true);
-    for (let item = 1; item <= maxQueue; item++) {
-      items.get(item)?.resolve(String(item));
-      await settleAll();
-    }
-    expect(await Promise.all(accepted)).toEqual(accepted.map((_, item) => String(item)));
-    await lanes.close();
-    expect(streams.every(({ isClosed }) => isClosed)).toBe(true);
-    await expect(lanes.run(1)).rejects.toThrow(StateError);
   });
 });
 

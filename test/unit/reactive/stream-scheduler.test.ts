@@ -1,6 +1,6 @@
 // A stream as an RxJS scheduler, on a device that finishes when the test says so.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { EMPTY, from, interval, observeOn, of, range, type SchedulerAction, subscribeOn, take, toArray, lastValueFrom, tap } from 'rxjs';
+import { EMPTY, interval, observeOn, of, range, type SchedulerAction, subscribeOn, take, toArray, lastValueFrom } from 'rxjs';
 import { describe, expect, test, vi } from 'vitest';
 import type { Stream } from '../../../src/core/api/stream.js';
 import { DeviceLostError } from '../../../src/core/base/errors.js';
@@ -151,24 +151,6 @@ describe('an action', () => {
 });
 
 describe('operators', () => {
-  test('observeOn passes each value on when the operations submitted for it have finished', async () => {
-    const all = busy();
-    const seen: number[] = [];
-    let isOver = false;
-    from([1, 2, 3])
-      .pipe(tap(all.submit), observeOn(onStream(all.stream)))
-      .subscribe({ next: (value) => void seen.push(value), complete: () => (isOver = true) });
-    const { last, slot } = all.stream.timeline;
-    for (const count of [1, 2, 3]) {
-      await quiet(all);
-      expect(seen).toHaveLength(count - 1);
-      all.channel.complete(slot, last - 3 + count);
-      all.progress.wake();
-      await vi.waitFor(() => expect(seen).toHaveLength(count));
-    }
-    await vi.waitFor(() => expect(isOver).toBe(true));
-  });
-
   test('of several kinds take it', async () => {
     const all = busy();
     finish(all);

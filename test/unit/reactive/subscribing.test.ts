@@ -30,18 +30,6 @@ const collect = <T>(values: Observable<T>): Promise<T[]> =>
   clock.run(() => new Promise((resolve, reject) => values.pipe(toArray()).subscribe({ next: resolve, error: reject })));
 
 describe('a subscription', () => {
-  test('subscribes to its source before subscribe returns, so that no value is missed', async () => {
-    const source = new Subject<number>();
-    const seen: number[] = [];
-    source.pipe(overlapMap(open(), { overflow: 'buffer', maxQueue: 9 }, sleepy)).subscribe((value) => seen.push(value));
-    expect(source.observed).toBe(true);
-    source.next(1);
-    source.next(2);
-    source.complete();
-    await clock.advance(10);
-    expect(seen).toEqual([10, 20]);
-  });
-
   test('that ends at once leaves nothing of the source', async () => {
     const source = new Subject<number>();
     const stages: number[] = [];
@@ -51,13 +39,6 @@ describe('a subscription', () => {
     expect(source.observed).toBe(false);
     await clock.advance(10);
     expect(stages).toEqual([]);
-  });
-
-  test('takes a source that emits and completes in subscribe', async () => {
-    open();
-    expect(await collect(of(1, 2, 3).pipe(overlapMap(device, { overflow: 'buffer', maxQueue: 9, depth: 2 }, sleepy)))).toEqual([
-      10, 20, 30,
-    ]);
   });
 
   test('whose consumer leaves within next ends the source and calls no further stage', async () => {
