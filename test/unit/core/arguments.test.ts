@@ -45,15 +45,8 @@ describe('launch arguments', () => {
   disposed[Symbol.dispose]();
   const foreign = fixture().device.zeros(4);
   const rows: readonly (readonly [args: object, argument: string | undefined, message: RegExp])[] = [
-    [{ n: 1, a: 1 }, 'x', /x of kernel k is missing/],
-    [{ n: 1, x }, 'a', /a of kernel k is missing/],
-    [{ n: 1, a: 1, x, z: 2 }, 'z', /z is not a parameter of kernel k \(n, a, x\)/],
-    [{ n: 1.5, a: 1, x }, 'n', /n \(1.5\) is not a whole number/],
-    [{ n: 2 ** 31, a: 1, x }, 'n', /\(2147483648\) exceeds the limit \(2147483647\)/],
     [{ n: Number.NaN, a: 1, x }, 'n', /NaN/],
     [{ n: 1, a: '2', x }, 'a', /a \('2'\) is not a number/],
-    [{ n: 1, a: 1, x: 5 }, 'x', /x of kernel k \(5\) is not a device array/],
-    [{ n: 1, a: 1, x: device.zeros(4, 'i32') }, 'x', /dtype i32; the kernel takes f32/],
     [{ n: 1, a: 1, x: foreign }, 'x', /x of kernel k belongs to an earlier opening of device cpu:0/],
     [{ n: 1, a: 1, x: disposed }, undefined, /f32\[4\] of device cpu:0 was disposed/],
     [null as never, 'args', /are not an object/],
@@ -126,23 +119,11 @@ describe('launch shapes', () => {
     expect(refusal(() => grid({ grid: 1, block: 128 }, small))).toMatchObject({ argument: 'block', limit: 64 });
   });
 
-  test('a launch of no threads is an operation that does nothing', () => {
-    expect(stream.launch(kernel, 0, { x }).kind).toBe('launch');
-    expect(channel.records.at(-1)!.opcode).toBe('NOP');
-    stream.launch(kernel, [4, 0], { x });
-    expect(channel.records.at(-1)!.opcode).toBe('NOP');
-  });
-
   test.each<[LaunchShape, string, unknown]>([
     [-1, 'threads', 0],
-    [1.5, 'threads', undefined],
-    [2 ** 31, 'threads', 2 ** 31 - 1],
-    [[1, 2, 3, 4], 'threads', 3],
     [{ grid: 1, block: 2048 }, 'block', 1024],
     [{ grid: 1, block: [64, 32] }, 'block', 1024],
     [{ grid: 1, block: [1, 1, 65] }, 'block', 64],
-    [{ grid: 1, block: 0 }, 'block', 1],
-    [{ grid: 0, block: 1 }, 'grid', 1],
     [{ grid: [1, 65536], block: 1 }, 'grid', 65535],
     [{ threads: 4, sharedBytes: 49153 }, 'sharedBytes', 49152],
   ])('refuses %o', (shape, argument, limit) => {
@@ -322,14 +303,6 @@ describe('arrays and copies', () => {
     [() => device.from([1, 2, 3], { dtype: u8, shape: [2, 2] }), 'shape', 3],
     [() => device.from('text' as never), 'data', 'f32'],
     [() => x.reshape([3, 5]), 'shape', 16],
-    [() => stream.copy(x, new Float64Array(4) as never), 'src', 'f32'],
-    [() => stream.copy(x, new Float32Array(17)), 'count', 16],
-    [() => stream.copy(x, new Float32Array(4), { srcOffset: 5 }), 'srcOffset', 4],
-    [() => stream.copy(x, new Float32Array(4), { srcOffset: 2, count: 3 }), 'count', 2],
-    [() => stream.copy(x, new Float32Array(4), { dstOffset: 14 }), 'count', 2],
-    [() => stream.copy(x, new Float32Array(4), { count: -1 }), 'count', 0],
-    [() => stream.copy(new Float32Array(4) as never, new Float32Array(4) as never), 'dst', undefined],
-    [() => stream.copy(x.subarray(0, 4), x.subarray(2, 6)), 'src', undefined],
     [() => stream.fill(x, 'one' as never), 'value', undefined],
     [() => device.createStream({ priority: 0.5 }), 'priority', undefined],
     [() => device.createStream({ ordering: 'loose' as never }), 'ordering', undefined],
@@ -337,10 +310,5 @@ describe('arrays and copies', () => {
     const before = channel.records.length;
     expect(facts(call)).toEqual({ name: 'ArgumentError', argument, limit });
     expect(channel.records).toHaveLength(before);
-  });
-
-  test('priorities are clamped to two steps, or to the device with fullRange', () => {
-    expect([5, 0, -1, -9].map((priority) => device.createStream({ priority }).priority)).toEqual([0, 0, -1, -1]);
-    expect(device.createStream({ priority: -9, fullRange: true }).priority).toBe(-5);
   });
 });

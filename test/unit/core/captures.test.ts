@@ -4,65 +4,12 @@ import type { DeviceArray } from '../../../src/core/api/array.js';
 import type { CaptureBody } from '../../../src/core/api/condition.js';
 import type { Recorder } from '../../../src/core/api/recorder.js';
 import { f32 } from '../../../src/core/elements/dtype.js';
-import { inout, input } from '../../../src/core/kernels/kernel.js';
+import { inout } from '../../../src/core/kernels/kernel.js';
 import { GraphDefinition, GraphNodeHead, GraphPatch } from '../../../src/protocol/protocol.gen.js';
 import type { DeviceEvent } from '../../../src/core/api/event.js';
 import { FakeChannel, fixture, shiftKernel } from './fake-channel.js';
 
 const step = shiftKernel(inout(f32));
-const look = shiftKernel(input(f32));
-
-test('a capture submits nothing, and its nodes are ordered as on the stream', () => {
-  const { channel, device } = fixture();
-  const { stream } = device;
-  const x = stream.zeros(4);
-  const before = channel.records.length;
-  const graph = stream.capture((s) => {
-    s.fill(x, 1);
-    s.launch(step, 4, { y: x });
-    s.fill(x, 2);
-  });
-  expect(channel.records.length).toBe(before);
-  expect(graph.nodes.map(({ id, kind, label, device: on, stream: of }) => [id, kind, label, on, of])).toEqual([
-    [0, 'fill', undefined, 'cpu:0', 'default'],
-    [1, 'launch', 'shift', 'cpu:0', 'default'],
-    [2, 'fill', undefined, 'cpu:0', 'default'],
-  ]);
-  expect(graph.edges).toEqual([
-    [0, 1],
-    [1, 2],
-  ]);
-  const operation = stream.launch(graph);
-  expect(operation.kind).toBe('graph');
-  expect(channel.records.slice(before).map(({ opcode }) => opcode)).toEqual(['LAUNCH_GRAPH']);
-});
-
-test('streams join by waiting, and the use of arrays adds edges', () => {
-  const { device } = fixture();
-  const [a, b] = [device.createStream({ label: 'a' }), device.createStream({ label: 'b' })];
-  const [x, y] = [a.zeros(4), a.zeros(4)];
-  const graph = a.capture((s) => {
-    s.fill(x, 1); // 0
-    b.waitStream(a);
-    b.launch(look, 4, { y: x }); // 1, after 0
-    s.launch(step, 4, { y }); // 2, after 0
-    s.launch(step, 4, { y: x }); // 3, after 2, and after the reader 1
-    const event = s.record();
-    b.waitEvent(event);
-    b.fill(y, 0); // 4, after 1 and 3
-  });
-  expect(graph.edges).toEqual([
-    [0, 1],
-    [0, 2],
-    [1, 3],
-    [2, 3],
-    [1, 4],
-    [3, 4],
-  ]);
-  expect(graph.nodes.map(({ stream }) => stream)).toEqual(['a', 'b', 'a', 'a', 'b']);
-  expect(b.pending).toBe(b.timeline.pending);
-  expect(b.timeline.recording).toBeUndefined();
-});
 
 test('a stream that joins before any node comes after what the first one waits for', () => {
   const { device } = fixture();
@@ -104,39 +51,6 @@ test('the definition has the records, their dependencies and the places of the s
   expect(() => stream.launch(graph, {} as never)).toThrow('missing');
   // @ts-expect-error the values are missing
   expect(() => stream.launch(graph)).toThrow('values for k');
-});
-
-test('launches of one graph wait for each other, and a launch for the users of its arrays', () => {
-  const { channel, device } = fixture();
-  const [a, b] = [device.createStream(), device.createStream({ ordering: 'explicit' })];
-  const x = a.zeros(4);
-  const graph = a.capture((s) => s.launch(step, 4, { y: x }));
-  a.launch(graph);
-  const before = channel.records.length;
-  b.launch(graph);
-  device.stream.launch(look, 4, { y: x });
-  expect(channel.records.slice(before).map(({ opcode }) => opcode)).toEqual(['WAIT', 'LAUNCH_GRAPH', 'WAIT', 'LAUNCH']);
-});
-
-test('a body that throws leaves its streams and arrays usable, and has allocated nothing', () => {
-  const { channel, device } = fixture();
-  const { stream } = device;
-  const other = device.createStream();
-  const x = stream.zeros(4);
-  const outside = channel.opcodes();
-  expect(() =>
-    stream.capture((s) => {
-      other.waitStream(stream);
-      s.zeros(8);
-      s.fill(x, 1);
-      throw new Error('of the body');
-    }),
-  ).toThrow('of the body');
-  expect(channel.opcodes()).toEqual(outside);
-  const before = channel.records.length;
-  other.fill(x, 2);
-  stream.fill(x, 3);
-  expect(channel.records.slice(before).map(({ opcode }) => opcode)).toEqual(['WAIT', 'FILL', 'WAIT', 'FILL']);
 });
 
 test('what a capture does not take throws at the call, and the capture goes on', () => {

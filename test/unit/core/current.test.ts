@@ -1,9 +1,7 @@
 // The current stream: the effects of `run` and `setCurrentStream`, their scope, and the state afterwards.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { defer, map, mergeMap, of, Subject } from 'rxjs';
 import { describe, expect, test, vi } from 'vitest';
 import { ArgumentError, DeviceLostError, LimitError, StateError } from '../../../src/core/base/errors.js';
-import type { Stream } from '../../../src/core/api/stream.js';
 import { getDefaultDevice, setDefaultDevice } from '../../../src/core/api/global-functions.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
 import { closeStream } from './fake-channel.js';
@@ -68,46 +66,6 @@ describe('run', () => {
     expect(fn).not.toHaveBeenCalled();
   });
 
-  test('an asynchronous generator has the current stream of the `next` call that runs it', async () => {
-    const { device } = open();
-    const a = device.createStream();
-    async function* streams(): AsyncGenerator<Stream> {
-      for (let n = 0; n < 2; n++) {
-        await nextTurn();
-        yield device.stream;
-      }
-    }
-    const found = await a.run(async () => {
-      const all: Stream[] = [];
-      for await (const stream of streams()) all.push(stream, device.stream);
-      return all;
-    });
-    expect(found).toEqual([a, a, a, a]);
-    expect(device.stream).toBe(device.defaultStream);
-  });
-
-  test('callbacks of RxJS have the stream of the subscription for awaited values, that of the caller for pushed ones', async () => {
-    const { device } = open();
-    const [a, b] = [device.createStream(), device.createStream()];
-    const awaited: Stream[] = [];
-    await a.run(
-      () =>
-        new Promise<void>((resolve) => {
-          of(1, 2)
-            .pipe(mergeMap((value) => defer(async () => nextTurn(value))))
-            .pipe(map(() => device.stream))
-            .subscribe({ next: (stream) => awaited.push(stream), complete: resolve });
-        }),
-    );
-    expect(awaited).toEqual([a, a]);
-    const subject = new Subject<void>();
-    const pushed: Stream[] = [];
-    a.run(() => subject.subscribe(() => pushed.push(device.stream)));
-    b.run(() => subject.next());
-    subject.next();
-    expect(pushed).toEqual([b, device.defaultStream]);
-  });
-
   test('refuses a value that is not a function, and a closed stream, before anything happens', async () => {
     const { channel, device } = open();
     const stream = device.createStream();
@@ -149,21 +107,6 @@ describe('run', () => {
 });
 
 describe('setCurrentStream', () => {
-  test('in one of two concurrent functions is not seen by the other', async () => {
-    const { device } = open();
-    const [a, b, c] = [device.createStream(), device.createStream(), device.createStream()];
-    const changed = a.run(async () => {
-      device.setCurrentStream(c);
-      await nextTurn();
-      return device.stream;
-    });
-    const kept = b.run(async () => {
-      await nextTurn();
-      return device.stream;
-    });
-    expect(await Promise.all([changed, kept])).toEqual([c, b]);
-  });
-
   test('refuses streams of other devices, closed ones and other values', () => {
     const [one, two] = [open(), open()];
     const other = two.device.createStream();

@@ -8,7 +8,6 @@ import {
   LimitError,
   type MillraceError,
   OutOfMemoryError,
-  StateError,
   UpstreamError,
 } from '../../../src/core/base/errors.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
@@ -41,25 +40,6 @@ describe('failures', () => {
     expect(cause.message).toContain('(400 bytes)');
     expect(cause.message).toContain('(99 bytes)');
     expect(operation?.id).toBe(fill.id);
-  });
-
-  test('a launch beyond a limit of its kernel names the limit, with both numbers', async () => {
-    const { channel, device } = fixture();
-    const y = device.zeros(4);
-    const launch = device.stream.launch(kernel, { grid: 1, block: 1024 }, { y });
-    const handle = channel.records.at(-1)!.view.getUint32(16, true);
-    const { slot, last } = device.stream.timeline;
-    const note = 'threads of a block';
-    channel.fail(slot, { id: 9, first: last, last, status: Status.LAUNCH_FAILED, kernel: handle, note, requested: 1024, limit: 640 });
-    channel.completeAll();
-    const error = (await launch.done.then(
-      () => undefined,
-      (reason: unknown) => reason,
-    )) as LaunchError;
-    expect(error).toBeInstanceOf(LaunchError);
-    expect(error.message).toBe(
-      'The launch shift on stream default of device cpu:0 was refused: the threads of a block (1024) exceed the limit of kernel shift (640).',
-    );
   });
 
   test('a node of a graph that is refused or reads poison is named with its graph', async () => {
@@ -151,26 +131,6 @@ describe('failures', () => {
     await expect(second.done).rejects.toMatchObject({ name: 'LaunchError' });
   });
 
-  test('a failure that no code awaits reaches errors$ once; an awaited failure does not', async () => {
-    const { channel, progress, core, device } = fixture();
-    const seen: MillraceError[] = [];
-    core.errors.add({ next: (error) => seen.push(error) });
-    const x = device.zeros(4);
-    const awaited = device.stream.fill(x, 1);
-    const { slot } = device.stream.timeline;
-    const ticket = device.stream.timeline.last;
-    device.stream.fill(x, 2);
-    channel.fail(slot, { id: 1, first: ticket, last: ticket, status: Status.LAUNCH_FAILED, note: 'one' });
-    channel.fail(slot, { id: 2, first: ticket + 1, last: ticket + 1, status: Status.LAUNCH_FAILED, note: 'two' });
-    const rejection = expect(awaited.done).rejects.toThrow(/one/);
-    channel.completeAll();
-    progress.wake();
-    await rejection;
-    await turn();
-    await turn();
-    expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining('two')]);
-  });
-
   test('at the end of a process unawaited failures are reported, and the process waits for a pending reason', async () => {
     const { channel, core, device } = fixture();
     const seen: MillraceError[] = [];
@@ -245,22 +205,6 @@ describe('limits', () => {
     await retryAfter;
     a.fill(x, 1);
   });
-
-  test('a refused free is tried again', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const { channel, device } = fixture();
-      const x = device.zeros(4);
-      channel.refusal = Status.LIMIT;
-      x[Symbol.dispose]();
-      expect(channel.opcodes()).not.toContain('FREE');
-      channel.refusal = Status.OK;
-      vi.advanceTimersByTime(1000);
-      expect(channel.opcodes()).toContain('FREE');
-    } finally {
-      vi.useRealTimers();
-    }
-  });
 });
 
 describe('the end', () => {
@@ -275,42 +219,6 @@ describe('the end', () => {
     expect(() => device.stream.fill(x, 1)).toThrow(DeviceLostError);
     expect(() => device.zeros(4)).toThrow(DeviceLostError);
     x[Symbol.dispose]();
-  });
-
-  test('close drains, then every call is a StateError; closing again is the same promise', async () => {
-    const { channel, progress, device } = fixture();
-    const stream = device.createStream();
-    const x = stream.zeros(4);
-    const { done } = stream.fill(x, 1);
-    const closing = device.close();
-    expect(device.state).toBe('closing');
-    expect(() => stream.fill(x, 2)).toThrow(StateError);
-    await turn();
-    expect(channel.isClosed).toBe(false);
-    channel.completeAll();
-    progress.wake();
-    await done;
-    await closing;
-    expect([device.state, channel.isClosed]).toEqual(['closed', true]);
-    expect(device.close()).toBe(closing);
-    expect(() => device.createStream()).toThrow(/Device cpu:0 is closed/);
-    await expect(device.synchronize()).rejects.toBeInstanceOf(StateError);
-  });
-
-  test('a closed stream releases its slot after its last record', async () => {
-    const { channel, device } = fixture();
-    const stream = device.createStream();
-    const x = stream.zeros(4);
-    channel.completeAll();
-    const closing = stream.close();
-    await turn();
-    expect(channel.records.at(-1)).toMatchObject({ opcode: 'STREAM_DESTROY', stream: stream.timeline.slot });
-    channel.completeAll();
-    await closing;
-    expect(() => stream.fill(x, 1)).toThrow(/Stream stream-1 of device cpu:0 is closed/);
-    // The array stays usable, and is freed on another stream.
-    x[Symbol.dispose]();
-    expect(channel.records.at(-1)).toMatchObject({ opcode: 'FREE', stream: device.stream.timeline.slot });
   });
 });
 

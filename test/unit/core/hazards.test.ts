@@ -125,28 +125,6 @@ describe('a refusal', () => {
   });
 });
 
-describe('a typical hazard', () => {
-  test('each pair of accesses: only two reads are no hazard', () => {
-    const { device } = fixture();
-    const pairs = [
-      ['write', 'write', true],
-      ['write', 'read', true],
-      ['read', 'write', true],
-      ['read', 'read', false],
-    ] as const;
-    for (const [first, second, isHazard] of pairs) {
-      const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
-      const x = a.zeros(4);
-      b.waitStream(a);
-      const use = (stream: Stream, access: 'read' | 'write'): unknown =>
-        access === 'write' ? stream.fill(x, 1) : stream.copy(stream.empty(4), x);
-      use(a, first);
-      if (isHazard) expect(refusal(() => use(b, second))).toMatchObject({ first: { access: first }, second: { access: second } });
-      else use(b, second);
-    }
-  });
-});
-
 describe('what orders', () => {
   const pair = (device: ReturnType<typeof fixture>['device']): readonly [Stream, Stream] => [
     device.createStream({ ordering: 'checked' }),
@@ -241,22 +219,6 @@ describe('what orders', () => {
     progress.wake();
     await turn();
     expect(() => b.fill(x, 1)).toThrow(StreamHazardError);
-  });
-
-  test('an event, at the point where it was recorded', () => {
-    const { device } = fixture();
-    const [a, b] = pair(device);
-    const c = device.createStream({ ordering: 'checked' });
-    const [x, y] = [c.ones(4), c.ones(4)];
-    const event = a.record();
-    a.waitStream(c);
-    b.waitEvent(event);
-    expect(() => b.fill(x, 1)).toThrow(StreamHazardError);
-    a.record(event);
-    expect(() => b.fill(x, 1)).toThrow(StreamHazardError);
-    b.waitEvent(event);
-    b.fill(x, 1);
-    b.fill(y, 1);
   });
 
   test('the waits of tracked streams, also unnecessary ones; a free orders nothing', () => {

@@ -1,5 +1,4 @@
 // Host functions: when they are called, their order with other promises, and how their errors are reported.
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test } from 'vitest';
 import { AbortError, DeviceLostError, LaunchError, type MillraceError } from '../../../src/core/base/errors.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
@@ -28,25 +27,6 @@ describe('host', () => {
     expect(operation.isComplete).toBe(true);
     await operation.done;
     expect(all.holds).toEqual([true, false]);
-  });
-
-  test('runs in stream order with every other promise, also if several are reached at once', async () => {
-    const all = fixture();
-    const { device } = all;
-    const { stream } = device;
-    const x = device.zeros(4);
-    const order: string[] = [];
-    const note = (name: string) => () => void order.push(name);
-    const waits: Promise<unknown>[] = [];
-    for (let n = 0; n < 5; n++) {
-      const [fill, host] = [stream.fill(x, n), stream.host(note(`fn ${n}`))];
-      waits.push(host.done.then(note(`host ${n}`)));
-      waits.push(fill.done.then(note(`fill ${n}`)));
-    }
-    waits.push(stream.synchronize().then(note('end')));
-    await reach(all, stream);
-    await Promise.all(waits);
-    expect(order).toEqual([...[0, 1, 2, 3, 4].flatMap((n) => [`fill ${n}`, `fn ${n}`, `host ${n}`]), 'end']);
   });
 
   test('an unawaited error reaches errors$ once, at the latest when the device is closed', async () => {
@@ -232,18 +212,6 @@ describe('host', () => {
     await reach(all, stream);
     expect(finished).toEqual(['called', 'one', 'two', undefined, undefined, undefined]);
     expect(failed).toEqual([mine]);
-  });
-
-  test('runs in the asynchronous context of the call', async () => {
-    const all = fixture();
-    const { device } = all;
-    const storage = new AsyncLocalStorage<string>();
-    const seen: (string | undefined)[] = [];
-    storage.run('a', () => device.stream.host(() => seen.push(storage.getStore())));
-    storage.run('b', () => device.stream.hold(() => void seen.push(storage.getStore()), { timeoutMs: 1000 }));
-    device.stream.host(() => seen.push(storage.getStore()));
-    await reach(all, device.stream);
-    expect(seen).toEqual(['a', undefined]);
   });
 
   test('has observed earlier operations as finished, which orders its own submissions on checked streams', async () => {

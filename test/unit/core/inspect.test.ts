@@ -47,11 +47,11 @@ describe('the current operation of a stream', () => {
     const ids: number[] = [];
     const first = stream.timeline.last + 1;
     // The fill waits for the stream that made the array.
-    for (let n = 0; n < 300_000; n++) ids.push(stream.launch(kernel, { threads: 1, label: labels[n % 3]! }, { y }).id);
+    for (let n = 0; n < 70_000; n++) ids.push(stream.launch(kernel, { threads: 1, label: labels[n % 3]! }, { y }).id);
     const { slot, last, log } = stream.timeline;
     const start = last - ids.length + 1;
     expect(start).toBe(first + 1);
-    for (const n of [0, 1, 126, 127, 128, 4095, 4096, 65_537, 299_999]) {
+    for (const n of [0, 1, 126, 127, 128, 4095, 4096, 65_537, 69_999]) {
       channel.complete(slot, start + n - 1);
       expect(device.inspect().streams[1]?.current).toMatchObject({ id: ids[n], kind: 'launch', label: labels[n % 3] });
     }
@@ -184,12 +184,6 @@ describe('what a stream waits for', () => {
     const error = (await rejectionOf(b.synchronize({ timeoutMs: 1 }))) as WaitTimeoutError;
     expect(error.message).toMatch(/: stream B waits for stream A, at fill, and is at launch shift\.$/);
     expect(error.waitingFor[0]?.waitingFor?.operation?.id).toBe(later.id);
-  });
-
-  test('is shown by a timeout of read, too', async () => {
-    const { a, y } = pair();
-    const error = (await rejectionOf(y.read({ timeoutMs: 1 }))) as WaitTimeoutError;
-    expect(error.waitingFor.at(-1)).toMatchObject({ stream: a.label, current: { kind: 'launch', label: 'shift' } });
   });
 });
 

@@ -31,34 +31,6 @@ function watch({ hub }: Pick<Fixture['device'], 'hub'>): Seen {
 }
 
 describe('an operation that was pending at the start of a subscription', () => {
-  test.each(['stream', 'device'] as const)('to the %s is emitted with its kind, label and bytes', async (of) => {
-    const all = fixture();
-    const { device } = all;
-    const stream = device.createStream({ ordering: 'explicit' });
-    const x = device.zeros(4);
-    finish(all);
-    const y = stream.empty(4);
-    const issued = [
-      stream.fill(x, 1),
-      stream.launch(shiftKernel(inout(f32)), 4, { y }),
-      stream.copy(x, new Float32Array(4), { label: 'up' }),
-      stream.host(() => undefined, { label: 'call' }),
-      stream.fill(x, 2),
-    ];
-    const seen = watch({ stream, device }[of]);
-    await settle(all.progress);
-    expect(seen.ids()).toEqual([]);
-    finish(all);
-    await vi.waitFor(() => expect(seen.operations).toHaveLength(6));
-    const [alloc, ...rest] = seen.operations;
-    expect(alloc).toMatchObject({ kind: 'alloc', bytes: 16, status: 'finished' });
-    expect(rest.map(({ id }) => id)).toEqual(issued.map(({ id }) => id));
-    for (const [at, operation] of rest.entries()) {
-      const { kind, label, bytes } = issued[at]!;
-      expect(operation).toMatchObject({ kind, label, bytes, status: 'finished', error: undefined, stream: stream.label });
-    }
-  });
-
   test('is emitted although the first entries of the log are reused', async () => {
     const all = fixture();
     const { channel, device } = all;
@@ -159,38 +131,6 @@ describe('an operation that was pending at the start of a subscription', () => {
 });
 
 describe('status and error of an operation', () => {
-  test('match the result of its promise', async () => {
-    const all = fixture();
-    const { channel, device } = all;
-    const stream = device.createStream();
-    const x = stream.zeros(4);
-    finish(all);
-    const seen = watch(stream);
-    const fine = stream.fill(x, 1);
-    const bad = stream.fill(x, 2);
-    const badTicket = stream.timeline.last;
-    const mine = new RangeError('mine');
-    const host = stream.host(() => {
-      throw mine;
-    });
-    expect([fine, bad, host].map(({ status, error }) => [status, error])).toEqual(Array.from({ length: 3 }, () => ['pending', undefined]));
-    const dones = [fine, bad, host].map(async ({ done }) =>
-      done.then(
-        () => undefined,
-        (error: unknown) => error,
-      ),
-    );
-    channel.fail(stream.timeline.slot, { id: 1, first: badTicket, last: badTicket, status: Status.LAUNCH_FAILED });
-    finish(all);
-    const errors = await Promise.all(dones);
-    expect(errors).toEqual([undefined, expect.objectContaining({ code: 'ERR_MILLRACE_LAUNCH' }), mine]);
-    await vi.waitFor(() => expect(seen.operations).toHaveLength(3));
-    for (const [at, operation] of seen.operations.entries()) {
-      expect(operation.status).toBe(errors[at] === undefined ? 'finished' : 'failed');
-      expect(operation.error).toBe(errors[at]);
-    }
-  });
-
   test('show the failure also without subscribers, and to a late one', async () => {
     const all = fixture();
     const { channel, device } = all;
@@ -259,24 +199,6 @@ describe('a listener', () => {
     channel.completeAll();
     progress.wake();
     expect([...removed.ids(), ...iterated]).toEqual([]);
-  });
-
-  test('that destroys the device hides no value from later listeners and keeps their order', async () => {
-    const all = fixture();
-    const { channel, core, device, progress } = all;
-    const stream = device.createStream();
-    const x = stream.zeros(4);
-    finish(all);
-    const lost = new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'closed');
-    stream.hub.add({ next: () => core.lose(lost) });
-    const watchers = [watch(stream), watch(device)];
-    const ids = [1, 2, 3].map((value) => stream.fill(x, value).id);
-    channel.complete(stream.timeline.slot, stream.timeline.last - 1);
-    progress.wake();
-    for (const seen of watchers) {
-      expect(seen.ids()).toEqual(ids.slice(0, 2));
-      expect(seen.end()).toBe(lost);
-    }
   });
 });
 

@@ -1,5 +1,4 @@
 // Pinned memory from the arena: how it is divided, and when it is reused.
-import { CopyRecord } from '../../../src/protocol/protocol.gen.js';
 import { describe, expect, test, vi } from 'vitest';
 import { HandleTable } from '../../../src/core/device/handles.js';
 import { HostArena } from '../../../src/core/device/host-arena.js';
@@ -68,28 +67,6 @@ describe('host arena', () => {
 });
 
 describe('copies of ordinary arrays', () => {
-  test('are snapshots, and results arrive when the device has finished', async () => {
-    const { channel, progress, device } = fixture();
-    const { stream } = device;
-    const x = device.empty(4);
-    const source = new Float32Array([1, 2, 3, 4]);
-    stream.copy(x, source);
-    source.fill(9);
-    expect(new Float32Array(channel.arena, 0, 4)).not.toContain(9);
-    const host = new Float32Array(4);
-    const operation = stream.copy(host, x, { count: 3, dstOffset: 1 });
-    const view = channel.records.at(-1)!.view;
-    // The device writes the staging memory that the record names.
-    new Float32Array(channel.arena, Number(view.getBigUint64(CopyRecord.DST_OFFSET, true)), 3).set([5, 6, 7]);
-    expect(operation.isComplete).toBe(false);
-    channel.completeAll();
-    // Complete on the device does not mean that the bytes have arrived.
-    expect([operation.isComplete, [...host]]).toEqual([false, [0, 0, 0, 0]]);
-    progress.wake();
-    await operation.done;
-    expect([operation.isComplete, [...host]]).toEqual([true, [0, 5, 6, 7]]);
-  });
-
   test('synchronize waits for large copies that no code awaits', async () => {
     const { channel, core, device } = fixture();
     const taken = vi.spyOn(core.arena, 'take');
@@ -102,16 +79,6 @@ describe('copies of ordinary arrays', () => {
     await synchronized;
     expect([host[0], host.at(-1)]).toEqual([1, 1]);
   });
-
-  test('into an array that was detached meanwhile reject', async () => {
-    const { channel, device } = fixture();
-    const x = device.zeros(4);
-    const host = new Float32Array(4);
-    const operation = device.stream.copy(host, x);
-    structuredClone(host.buffer, { transfer: [host.buffer] });
-    channel.completeAll();
-    await expect(operation.done).rejects.toThrow(/detached/);
-  });
 });
 
 test.each([
@@ -121,19 +88,23 @@ test.each([
 ] as const)('%s rounds to nearest even once, and converts back', (dtype, format, numbers) => {
   const bitsOf = (value: number): number => scalarBits(dtype, value, 'value').low;
   const infinity = narrowed(format, Infinity);
+  // An assertion for each of so many takes seconds.
+  const wrong: unknown[] = [];
+  const check = (found: number, wanted: number, what: number): unknown =>
+    Object.is(found, wanted) || wrong.push(`${found}, not ${wanted}, of ${what}`);
   for (let bits = 0; bits <= infinity; bits += 1) {
-    expect(numberOf16(dtype, bits)).toBe(widened(format, bits));
-    expect(bitsOf(numberOf16(dtype, bits))).toBe(bits);
+    check(numberOf16(dtype, bits), widened(format, bits), bits);
+    check(bitsOf(numberOf16(dtype, bits)), bits, bits);
   }
   for (const value of [0, -0, 1, -2, 1e300, -1e300, 5e-324, ...numbers]) expect(bitsOf(value), String(value)).toBe(narrowed(format, value));
   // Around each halfway point, so close that f32 cannot tell.
   for (let bits = 0; bits < infinity; bits += 7) {
     const halfway = bits + 1 === infinity ? numbers[0] : (widened(format, bits) + widened(format, bits + 1)) / 2;
     for (const value of [halfway, halfway * (1 + 2 ** -40), halfway * (1 - 2 ** -40)]) {
-      expect(bitsOf(value), String(value)).toBe(narrowed(format, value));
-      expect(bitsOf(-value), String(-value)).toBe(narrowed(format, -value));
+      for (const signed of [value, -value]) check(bitsOf(signed), narrowed(format, signed), signed);
     }
   }
+  expect(wrong.slice(0, 10)).toEqual([]);
   expect(bitsOf(Number.NaN) & infinity).toBe(infinity);
   expect(bitsOf(Number.NaN) & 0x7fff).not.toBe(infinity);
   expect(numberOf16(dtype, 0xffff)).toBeNaN();

@@ -31,20 +31,6 @@ function asking(backend: BackendName = 'cpu', ordinal: number = 0): Asked {
 }
 
 describe('pool', () => {
-  test("stats combine those of the pool with the channel's counts", async () => {
-    const { device } = asking();
-    expect(await device.pool.stats()).toEqual({
-      totalBytes: 100,
-      freeBytes: 90,
-      usedBytes: 8,
-      usedHighBytes: 9,
-      reservedBytes: 10,
-      reservedHighBytes: 11,
-      pinnedBytes: 0,
-      stagingBytes: 0,
-    });
-  });
-
   test.each([
     [0, 0],
     [0.5, INFO.totalMemoryBytes / 2],
@@ -96,29 +82,6 @@ describe('pool', () => {
 });
 
 describe('peers', () => {
-  test('a device can access its own memory, and granting or revoking that does nothing', async () => {
-    for (const backend of ['cpu', 'cuda'] as const) {
-      const { device, asked } = asking(backend);
-      for (const what of ['memory', 'pool'] as const) {
-        await device.peers.grant(device, what);
-        await device.peers.revoke(device, what);
-        expect([await device.peers.canGrant(device, what), await device.peers.isGranted(device, what)]).toEqual([true, true]);
-      }
-      expect(asked).toEqual([]);
-    }
-  });
-
-  test('between backends there is nothing to grant', async () => {
-    const [cpu, cuda] = [asking(), asking('cuda')];
-    for (const [one, peer] of [[cpu, cuda] as const, [cuda, cpu] as const]) {
-      expect([await one.device.peers.canGrant(peer.device), await one.device.peers.isGranted(peer.device, 'pool')]).toEqual([false, false]);
-      await one.device.peers.revoke(peer.device);
-      await expect(one.device.peers.grant(peer.device)).rejects.toBeInstanceOf(UnsupportedError);
-      await expect(one.device.peers.grant(peer.device, 'pool')).rejects.toMatchObject({ capability: 'peer access' });
-      expect(one.asked).toEqual([]);
-    }
-  });
-
   test.each(['cuda', 'cpu'] as const)(
     'between %s devices the one that owns the memory sets the two independent switches',
     async (backend) => {

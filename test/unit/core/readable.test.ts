@@ -7,25 +7,6 @@ import { finish, fixture, settle, turn } from './fake-channel.js';
 const copies = (opcodes: readonly string[]): number => opcodes.filter((opcode) => opcode.startsWith('COPY')).length;
 
 describe('a stream of an array', () => {
-  test('reads nothing beyond one chunk until a reader takes it', async () => {
-    const all = fixture();
-    const stream = all.device.zeros(1000, 'u8').toReadable({ chunkBytes: 100 });
-    for (let n = 0; n < 10; n++) {
-      finish(all);
-      await turn();
-    }
-    expect(copies(all.channel.opcodes())).toBe(1);
-    const reader = stream.getReader();
-    for (let taken = 1; taken < 5; taken++) {
-      expect((await reader.read()).value?.byteLength).toBe(100);
-      for (let n = 0; n < 10; n++) {
-        finish(all);
-        await turn();
-      }
-      expect(copies(all.channel.opcodes())).toBe(taken + 1);
-    }
-  });
-
   test('that is canceled keeps a chunk only until the device has finished with it', async () => {
     const all = fixture();
     const { core, device } = all;

@@ -22,51 +22,6 @@ const point = (stream: Stream): { readonly target: number; readonly ticket: numb
 });
 
 describe('tracked', () => {
-  test('one stream needs no waits', () => {
-    const { channel, device } = fixture();
-    const a = device.createStream();
-    const x = a.zeros(4);
-    const y = a.ones(4);
-    a.copy(x, y);
-    a.fill(y, 2);
-    expect(channel.opcodes(a.timeline.slot)).toEqual(['STREAM_CREATE', 'ALLOC', 'FILL', 'ALLOC', 'FILL', 'COPY', 'FILL']);
-  });
-
-  test('a reader waits for the last writer, once, and not for other readers', () => {
-    const { channel, device } = fixture();
-    const [a, b, c] = [device.createStream(), device.createStream(), device.createStream()];
-    const x = a.ones(4);
-    const written = point(a);
-    const mine = b.empty(4);
-    const theirs = c.empty(4);
-    b.copy(mine, x);
-    b.copy(mine, x);
-    c.copy(theirs, x);
-    expect(waits(channel, b)).toEqual([written]);
-    expect(waits(channel, c)).toEqual([written]);
-    expect(channel.opcodes(b.timeline.slot)).toEqual(['STREAM_CREATE', 'ALLOC', 'WAIT', 'COPY', 'COPY']);
-  });
-
-  test('a writer waits for every reader', () => {
-    const { channel, device } = fixture();
-    const [a, b, c] = [device.createStream(), device.createStream(), device.createStream()];
-    const x = a.ones(4);
-    b.copy(b.empty(4), x);
-    c.copy(c.empty(4), x);
-    const readers = [point(c), point(b)];
-    a.fill(x, 3);
-    expect(waits(channel, a)).toEqual(readers);
-  });
-
-  test('a reached point needs no wait', () => {
-    const { channel, device } = fixture();
-    const [a, b] = [device.createStream(), device.createStream()];
-    const x = a.ones(4);
-    channel.completeAll();
-    b.fill(x, 2);
-    expect(waits(channel, b)).toEqual([]);
-  });
-
   test('a read waits for its writer only, on a separate stream if the writer has later work', () => {
     const { channel, device } = fixture();
     const a = device.createStream();
@@ -177,43 +132,6 @@ describe('a read on a separate stream', () => {
   });
 });
 
-describe('events', () => {
-  test('an event submits no record, and a wait for it submits one', () => {
-    const { channel, device } = fixture();
-    const [a, b] = [device.createStream(), device.createStream()];
-    a.zeros(4);
-    const before = channel.records.length;
-    const event = a.record();
-    expect(channel.records).toHaveLength(before);
-    b.waitEvent(event);
-    expect(waits(channel, b)).toEqual([point(a)]);
-  });
-
-  test('an event that was never recorded, or was recorded on the same stream, needs no wait', () => {
-    const { channel, device } = fixture();
-    const a = device.createStream();
-    a.zeros(4);
-    a.waitEvent(device.createEvent());
-    a.waitEvent(a.record());
-    expect(waits(channel, a)).toEqual([]);
-  });
-
-  test('recording again moves later waits, not earlier ones', async () => {
-    const { channel, progress, device } = fixture();
-    const a = device.createStream();
-    const x = a.zeros(4);
-    const event = a.record();
-    const first = point(a);
-    const { done } = event;
-    a.fill(x, 1);
-    a.record(event);
-    channel.complete(first.target, first.ticket);
-    progress.wake();
-    await done;
-    expect(event.isComplete).toBe(false);
-  });
-});
-
 describe('frees', () => {
   test('a handle index is reused, with another generation, only after its free has finished', () => {
     const { channel, device } = fixture();
@@ -230,18 +148,6 @@ describe('frees', () => {
     device.empty(4);
     const third = handleOf();
     expect([third & 0x3fffff, third >>> 22]).toEqual([first & 0x3fffff, (first >>> 22) + 1]);
-  });
-
-  test('disposing a view disposes only the view', () => {
-    const { channel, device } = fixture();
-    const x = device.zeros(8);
-    const view = x.subarray(2, 6);
-    view[Symbol.dispose]();
-    expect([view.isDisposed, x.isDisposed]).toEqual([true, false]);
-    expect(channel.opcodes()).not.toContain('FREE');
-    const other = x.reshape([2, 4]);
-    x[Symbol.dispose]();
-    expect(other.isDisposed).toBe(true);
   });
 });
 

@@ -42,14 +42,6 @@ describe('priority', () => {
     const { device } = fixture(channel);
     expect([{ priority: -1 }, { priority: -1, fullRange: true }].map((opts) => device.createStream(opts).priority)).toEqual([0, 0]);
   });
-
-  test.each([0.5, Number.NaN, Number.NEGATIVE_INFINITY, '0', true, null, -1n])('%s is a TypeError', (priority) => {
-    const { channel, device } = fixture();
-    const before = channel.records.length;
-    expect(() => device.createStream({ priority: priority as never })).toThrow(TypeError);
-    expect(() => device.createStream({ priority: priority as never })).toThrow(ArgumentError);
-    expect(channel.records).toHaveLength(before);
-  });
 });
 
 describe('a wrapped stream', () => {
@@ -115,7 +107,7 @@ describe('a wrapped stream', () => {
       return made.map((owner) => new WeakRef(owner));
     };
     const kept = owners();
-    await collectUntil(() => false, 50);
+    await collectUntil(() => false, 10);
     expect(kept.map((owner) => owner.deref())).toEqual([{ name: 'first' }, { name: 'second' }]);
     const stream = device.wrapStream(16n);
     await closeStream(opened, stream);

@@ -4,17 +4,10 @@ import { expect, test } from 'vitest';
 import { elapsed } from '../../../src/core/api/elapsed.js';
 import { ArgumentError, DeviceLostError, StateError, StreamHazardError, WaitTimeoutError } from '../../../src/core/base/errors.js';
 import type { Device } from '../../../src/core/api/device.js';
-import {
-  getDefaultDevice,
-  recordEvent,
-  setDefaultDevice,
-  synchronize,
-  waitEvent,
-  waitStream,
-} from '../../../src/core/api/global-functions.js';
+import { getDefaultDevice, recordEvent, setDefaultDevice, synchronize } from '../../../src/core/api/global-functions.js';
 import { collectUntil } from '../../support/wait.js';
 import { fixture } from './fake-channel.js';
-import { open, waitsOf } from './opened.js';
+import { open } from './opened.js';
 
 test('the default device is the first opened one that is still open', async () => {
   expect(() => getDefaultDevice()).toThrow(StateError);
@@ -32,59 +25,6 @@ test('the default device is the first opened one that is still open', async () =
   lost.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
   expect(() => setDefaultDevice(lost.device)).toThrow(DeviceLostError);
   for (const stranger of [{}, undefined, 'gpu:0', two.core]) expect(() => setDefaultDevice(stranger as never)).toThrow(ArgumentError);
-});
-
-test('a default device set inside a run is the run’s', async () => {
-  const [one, two] = [open(), open()];
-  const stream = one.device.createStream();
-  const seen = await stream.run(async () => {
-    setDefaultDevice(two.device);
-    await nextTurn();
-    return getDefaultDevice();
-  });
-  expect(seen).toBe(two.device);
-  expect(getDefaultDevice()).toBe(one.device);
-});
-
-test('events and waits go to the current stream of the default device', () => {
-  const { channel, device } = open();
-  const [a, b] = [device.createStream(), device.createStream()];
-  a.zeros(4);
-  device.zeros(4);
-  const event = a.run(() => recordEvent());
-  expect(event.point).toEqual({ timeline: a.timeline, ticket: a.timeline.last });
-  b.run(
-    () => {
-      waitEvent(event);
-      waitStream(device.defaultStream);
-    },
-    { syncEnter: false },
-  );
-  expect(waitsOf(channel, b)).toEqual([a.timeline.slot, device.defaultStream.timeline.slot]);
-  expect(recordEvent(event)).toBe(event);
-  expect(event.point?.timeline).toBe(device.defaultStream.timeline);
-  expect(() => waitEvent({} as never)).toThrow(ArgumentError);
-  expect(() => waitStream({} as never)).toThrow(ArgumentError);
-});
-
-test('synchronize waits for all open devices, and takes a signal and a timeout', async () => {
-  const [one, two] = [open(), open()];
-  for (const { device } of [one, two]) device.zeros(4);
-  let isDone = false;
-  const done = synchronize().then(() => {
-    isDone = true;
-  });
-  one.channel.completeAll();
-  one.progress.wake();
-  await nextTurn();
-  expect(isDone).toBe(false);
-  await expect(synchronize({ timeoutMs: 0 })).rejects.toMatchObject({ name: 'WaitTimeoutError' });
-  await expect(synchronize({ timeoutMs: -1 })).rejects.toBeInstanceOf(ArgumentError);
-  two.channel.completeAll();
-  two.progress.wake();
-  await done;
-  await Promise.all([one, two].map(({ device }) => device.destroy()));
-  await synchronize();
 });
 
 test('a timeout of synchronize names the devices and what their streams wait for', async () => {

@@ -85,17 +85,3 @@ describe('an awaited failure is not reported, although the wake has not come', (
     expect(reported).toEqual([]);
   });
 });
-
-test('an unawaited failure is still reported', async () => {
-  const { core, device, channel, progress } = fixture();
-  const reported: MillraceError[] = [];
-  core.errors.add({ next: (error) => void reported.push(error) });
-  device.stream.fill(device.zeros(1), 1);
-  const { slot, last } = device.stream.timeline;
-  channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'theirs' });
-  channel.completeAll();
-  progress.wake();
-  await device.stream.synchronize();
-  await turn();
-  expect(reported).toHaveLength(1);
-});

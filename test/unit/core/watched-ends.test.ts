@@ -92,17 +92,6 @@ describe('a close right after the work', () => {
     for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, 'complete']);
   });
 
-  test('of the stream emits all operations, also if the last was awaited', async () => {
-    const all = watched();
-    const { stream, device, channel, x } = all;
-    const last = stream.fill(x, 9);
-    channel.completeAll();
-    await last.done;
-    await closeQuietly(all, () => stream.close());
-    await device.close();
-    for (const seen of await all.ends()) expect(seen).toEqual([...all.ids, last.id, 'complete']);
-  });
-
   test('waits for bytes that are being copied into an ordinary array', async () => {
     const all = fixture();
     const { device, core } = all;
@@ -160,29 +149,6 @@ describe('when the device is lost', () => {
     channel.complete(stream.timeline.slot, stream.timeline.last - 1);
     core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
     for (const seen of await all.ends()) expect(seen).toEqual([...ids.slice(0, 2), 'DeviceLostError']);
-  });
-
-  test('activity$ emits the others as failed', async () => {
-    const all = fixture();
-    const { channel, core, device } = all;
-    const stream = device.createStream();
-    const heard: string[] = [];
-    (stream.activity$ as unknown as Hub<Activity>).add({
-      next: ({ phase, error }) => void heard.push(error === undefined ? phase : `${phase} ${error.message}`),
-      error: () => void heard.push('error'),
-    });
-    const x = device.zeros(4);
-    stream.fill(x, 1);
-    stream.fill(x, 2);
-    const lastFill = stream.timeline.last;
-    channel.complete(stream.timeline.slot, lastFill - 1);
-    core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'Gone.', 'fault'));
-    expect(heard.filter((phase) => phase !== 'submitted')).toEqual([
-      ...heard.filter((phase) => phase === 'finished'),
-      'failed Gone.',
-      'error',
-    ]);
-    expect(heard).toContain('finished');
   });
 
   test('a close that waits for its subscribers ends too', async () => {
