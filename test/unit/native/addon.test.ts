@@ -9,19 +9,14 @@ import type { Binding } from '../../../src/native/binding.js';
 import { loadBinding } from '../../../src/native/load.js';
 import { Encoder } from '../../../src/protocol/encoder.js';
 import {
-  AllocKind,
   GraphDefinition,
   GraphNodeHead,
   HandleKind,
   IPC_HANDLE_BYTES,
   MAX_STREAMS,
-  EventKind,
   LaunchGraphRecord,
   LaunchRecord,
-  MemorySpace,
   Opcode,
-  PeerRoute,
-  PeerWhat,
   RecordHeader,
   Status,
   TimelineSlot,
@@ -66,13 +61,6 @@ async function close(opened: number): Promise<void> {
   await binding.closeDevice(opened);
 }
 
-function alloc(bytes: number, kind: AllocKind = AllocKind.POOL): { readonly memory: number; readonly made: number } {
-  const memory = handle(HandleKind.MEMORY);
-  submit(encoder.alloc(stream, memory, bytes, kind));
-  // Memory is counted a moment after its record completed, and before the next one is issued.
-  return { memory, made: submit(encoder.nop(stream)) };
-}
-
 const failing = (status: Status): unknown => expect.objectContaining({ status });
 const thrown = (call: () => unknown): unknown => {
   try {
@@ -98,50 +86,6 @@ afterAll(async () => {
 });
 
 describe('owner', () => {
-  test('a hold waits until it is released', async () => {
-    const held = submit(encoder.hold(stream));
-    const after = submit(encoder.nop(stream));
-    while (binding.stats(channel).parked.length === 0) await new Promise(setImmediate);
-    expect(binding.stats(channel).parked).toEqual([{ stream, reason: 'host', deferred: 2 }]);
-    binding.releaseHold(channel, stream, held);
-    await reached(after);
-    expect(binding.failures(channel, stream, 0, 100).records).toEqual([]);
-  });
-
-  test('native handles are numbers of this process once there is something', async () => {
-    const { memory, made } = alloc(64);
-    await reached(made);
-    expect(binding.streamHandle(channel, stream)).toEqual(expect.any(BigInt));
-    expect(binding.memoryAddress(channel, memory)).toEqual(expect.any(BigInt));
-    await reached(submit(encoder.free(stream, memory)));
-    expect(binding.memoryAddress(channel, memory)).toBeUndefined();
-    expect(binding.memoryAddress(1e6, memory)).toBeUndefined();
-  });
-
-  test('staging memory is counted apart', async () => {
-    const { memory, made } = alloc(48, AllocKind.STAGING);
-    await reached(made);
-    expect(binding.stats(channel)).toMatchObject({ liveBytes: 48, stagingBytes: 48, pinnedBytes: 0 });
-    await reached(submit(encoder.free(stream, memory)));
-    expect(binding.stats(channel)).toMatchObject({ liveBytes: 0, stagingBytes: 0 });
-  });
-
-  test('an ordinary buffer is registered as well as a shared one', async () => {
-    const [from, to] = [new Uint8Array(new ArrayBuffer(32), 8, 16).fill(5), new Uint8Array(new SharedArrayBuffer(16))];
-    const handles = [from, to].map((bytes) => {
-      const host = handle(HandleKind.HOST);
-      binding.registerHost(channel, host, bytes, false);
-      return host;
-    });
-    const { memory } = alloc(16);
-    submit(encoder.copy(stream, channel, MemorySpace.DEVICE, memory, 0, channel, MemorySpace.HOST, handles[0]!, 0, 16));
-    submit(encoder.copy(stream, channel, MemorySpace.HOST, handles[1]!, 0, channel, MemorySpace.DEVICE, memory, 0, 16));
-    await reached(submit(encoder.free(stream, memory)));
-    expect([...to]).toEqual([...from]);
-    for (const host of handles) binding.unregisterHost(channel, host, false);
-    expect(binding.failures(channel, stream, 0, 100).records).toEqual([]);
-  });
-
   test('a graph is defined by bytes, and its launches fail with the node that cannot run', async () => {
     const launchGraph = (graph: number): number => {
       const view = new DataView(encoder.block.buffer);
@@ -186,47 +130,9 @@ describe('owner', () => {
     expect([part.records.map((each) => each.id), part.rest]).toEqual([[id], 1]);
     expect(binding.failures(channel, stream, from + 1, 1)).toMatchObject({ records: [{ note: 'malformed record' }], rest: 0 });
   });
-
-  test('events have handles of their own', async () => {
-    const eventHandle = handle(HandleKind.EVENT);
-    submit(encoder.recordEvent(stream, eventHandle, EventKind.TIMING));
-    await reached(submit(encoder.freeEvent(stream, eventHandle)));
-    expect(thrown(() => binding.elapsed(channel, eventHandle, eventHandle))).toEqual(failing(Status.STATE));
-    expect(() => binding.reserveHandles(channel, 5 as HandleKind, 1)).toThrow(TypeError);
-  });
 });
 
 describe('control', () => {
-  test('the pool tells its use', () => {
-    const stats = binding.poolStats(channel);
-    expect(Object.keys(stats).toSorted()).toEqual(['free', 'reserved', 'reservedHigh', 'total', 'used', 'usedHigh']);
-    expect(stats.total).toBeGreaterThan(0);
-    const before = binding.releaseThreshold(channel);
-    binding.setReleaseThreshold(channel, 2 ** 20);
-    expect(binding.releaseThreshold(channel)).toBe(2 ** 20);
-    binding.setReleaseThreshold(channel, before);
-    binding.trimPool(channel, 0);
-    binding.resetHighWater(channel);
-  });
-
-  test('a device is its own peer, and tries the route to another once', async () => {
-    expect(binding.peerState(channel, 0, PeerWhat.POOL)).toEqual({ canGrant: true, isGranted: true });
-    binding.setPeer(channel, 0, PeerWhat.MEMORY, true);
-    const other = open();
-    expect(binding.probePeer(channel, other)).toBe(PeerRoute.DIRECT);
-    await close(other);
-    expect(thrown(() => binding.probePeer(channel, other))).toEqual(failing(Status.STATE));
-  });
-
-  test('two timing events compare, and none is there before it is recorded', async () => {
-    const [start, end] = [handle(HandleKind.EVENT), handle(HandleKind.EVENT)];
-    submit(encoder.recordEvent(stream, start, EventKind.TIMING));
-    expect(thrown(() => binding.elapsed(channel, start, end))).toEqual(failing(Status.STATE));
-    await reached(submit(encoder.recordEvent(stream, end, EventKind.TIMING)));
-    expect(binding.elapsed(channel, start, end)).toBeGreaterThanOrEqual(0);
-    expect(binding.elapsed(channel, end, start)).toBe(-binding.elapsed(channel, start, end));
-  });
-
   test('the CPU device has nothing for other processes', () => {
     const ipc = new Uint8Array(IPC_HANDLE_BYTES);
     expect(thrown(() => binding.exportEvent(channel, handle(HandleKind.EVENT)))).toEqual(failing(Status.UNSUPPORTED));
@@ -301,13 +207,5 @@ describe('control', () => {
     expect(() => binding.takeCompilerSlot(0)).toThrow('takeCompilerSlot: wrong arguments');
     expect(() => binding.keepGroup(1, true)).toThrow('keepGroup: wrong arguments');
     expect(() => binding.keepFolder('relative', true)).toThrow('keepFolder: wrong arguments');
-  });
-
-  test('wrong arguments and devices of other threads are refused', () => {
-    expect(() => binding.openEvent(channel, 1, new Uint8Array(IPC_HANDLE_BYTES - 1))).toThrow(TypeError);
-    expect(() => binding.setReleaseThreshold(channel, -1)).toThrow(TypeError);
-    expect(() => binding.peerState(channel, 0, 2 as PeerWhat)).toThrow(TypeError);
-    expect(() => binding.setPeer(channel, 0, PeerWhat.POOL, 1 as unknown as boolean)).toThrow(TypeError);
-    expect(thrown(() => binding.poolStats(1e6))).toEqual(failing(Status.STATE));
   });
 });

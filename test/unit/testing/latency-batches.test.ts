@@ -54,14 +54,6 @@ const quick = (items: number): number => 2 + 0.5 * items;
 const slow = (items: number): number => 2 + 1.5 * items;
 
 describe('batches by a target', () => {
-  test('are as large as the load needs, and 95 of 100 answers come in time', async () => {
-    const [report] = await serve({ targetLatencyMs: 20, depth: 1 }, [{ rate: 1, ms: 1500, stageMs: quick }]);
-    expect(report!.latePart).toBeLessThanOrEqual(0.05);
-    // One request at a time takes 2.5 ms, which would be 0.4 requests in a millisecond.
-    expect(report!.batches.meanItems).toBeGreaterThan(4);
-    expect(report!.batches.p95Ms).toBeLessThanOrEqual(20);
-  });
-
   test('shrink when the stage becomes slower, and grow again', async () => {
     const loads = [
       { rate: 1, ms: 600, stageMs: quick },
@@ -89,11 +81,6 @@ describe('batches by a target', () => {
   test('are never larger than maxItems', async () => {
     const [report] = await serve({ targetLatencyMs: 50, maxItems: 3, depth: 2 }, [{ rate: 1, ms: 600, stageMs: quick }]);
     expect(report!.batches).toMatchObject({ largestItems: 3, limitItems: 3 });
-  });
-
-  test('a fixed wait does not hold the same target', async () => {
-    const fixed = await serve({ maxItems: 64, maxWaitMs: 20, depth: 1 }, [{ rate: 1, ms: 1500, stageMs: quick }]);
-    expect(fixed[0]!.batches.p95Ms).toBeGreaterThan(20);
   });
 });
 
