@@ -35,6 +35,8 @@ const bits = (count: number): BigUint64Array => BigUint64Array.of(2n ** BigInt(c
 const vectors = ints(128 * 8, (i) => (i * 37) % 101);
 const quads = floats(256, (i) => i / 4 - 20);
 
+const quadSum = (at: number): number => quads[at]! + quads[at + 1]! + quads[at + 2]! + quads[at + 3]!;
+
 /** What thread i of `as_coroutines` writes. */
 function outOf(i: number): readonly number[] {
   const at = i % 4;
@@ -60,6 +62,14 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     options: ['-std=c++14'],
     given: { x: floats(32, (i) => 20 - i), y: new Float32Array(32) },
     results: { y: floats(32, (i) => Math.max(20 - (31 - i), 31 - i) + (i % 16) * 100) },
+  },
+  {
+    file: 'dynamic-rows',
+    kernel: 'transposed',
+    params: { x: input(f32), y: output(f32) },
+    launch: { grid: 1, block: [16, 16], sharedBytes: 1024 },
+    given: { x: quads, y: new Float32Array(256) },
+    results: { y: floats(256, (i) => quads[(i % 16) * 16 + Math.floor(i / 16)]! + 100 * quadSum(i - (i % 4))) },
   },
   {
     file: 'files-in-classes',

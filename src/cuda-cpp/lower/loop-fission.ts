@@ -12,7 +12,7 @@ import { parameterNames } from './parameters.js';
 import type { Around, List, Part, Role, Variable } from './kernel-parts.js';
 import { placeEdits } from './index-expressions.js';
 import { isPure } from './purity.js';
-import { elementType } from './rewrite.js';
+import { dynamicArray, dynamicPointer } from './rewrite.js';
 import { atomicsOn, sharedBy, sharedIn, withoutSpecifiers, type SharedVariable } from './shared-memory.js';
 import { declarationOf, statementsOf, type Statement } from '../read/statements.js';
 import type { Token } from '../read/tokens.js';
@@ -222,10 +222,9 @@ return mr_cut_${name}(blockIdx, blockDim, gridDim${args});
     }
     const tokens = this.#tokens.slice(from, to);
     if (tokens.some(({ text }) => text === 'extern')) {
-      const bracket = tokens.findIndex(({ text }) => text === '[');
-      this.#require(bracket > 1);
-      const type = elementType(tokens.slice(0, bracket - 1));
-      return `${type}* const ${tokens[bracket - 1]!.text} = reinterpret_cast<${type}*>(mr_dynamic_shared);\n`;
+      const array = dynamicArray(tokens);
+      this.#require(array !== undefined);
+      return `${dynamicPointer(array)}\n`;
     }
     const variables = sharedBy(this.#tokens, from, to - 1);
     if (!isOutermost || variables.length === 0 || variables.some(({ isPlain }) => !isPlain)) return `${this.#slice(from, to)}\n`;

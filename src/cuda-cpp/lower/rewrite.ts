@@ -186,21 +186,17 @@ function dynamicShared(source: string, tokens: readonly Token[], isOutside: read
     while (last < tokens.length && tokens[last]!.text !== ';') last++;
     if (last >= tokens.length) break;
     const declaration = tokens.slice(i, last);
-    const bracket = declaration.findIndex((token) => token.text === '[');
+    const array = dynamicArray(declaration);
     // Earlier declarations have been processed.
     const next = declaration.findLastIndex((token) => token.text === 'extern');
-    if (bracket < 1 || !(tokens[i - 1]?.text === '__shared__' || declaration.some((token) => token.text === '__shared__'))) {
+    if (array === undefined || !(tokens[i - 1]?.text === '__shared__' || declaration.some((token) => token.text === '__shared__'))) {
       i += Math.max(next, 0);
       continue;
     }
-    const name = declaration[bracket - 1]!.text;
-    const type = elementType(declaration.slice(0, bracket - 1));
     // `__shared__ extern` has the same meaning.
     const first = tokens[i - 1]?.text === '__shared__' ? i - 1 : i;
     const [start, end] = [tokens[first]!.start, tokens[last]!.end];
-    const text = isOutside[i]
-      ? `static const mr_dynamic_array<${type}> ${name}{};`
-      : `${type}* const ${name} = reinterpret_cast<${type}*>(mr_dynamic_shared);`;
+    const text = isOutside[i] ? `static const mr_dynamic_array<${array.element}> ${array.name}{};` : dynamicPointer(array);
     edits.push({ start, end, text: text + '\n'.repeat(source.slice(start, end).split('\n').length - 1) });
     i = last;
   }
@@ -228,7 +224,30 @@ function sharedSpecifiers(source: string, tokens: readonly Token[]): Edit[] {
   return edits;
 }
 
-export function elementType(tokens: readonly Token[]): string {
+interface DynamicArray {
+  readonly name: string;
+  /** The type of its elements: `float`; `__typeof__(float[33])` for `tile[][33]`. */
+  readonly element: string;
+}
+
+/** What the tokens of an `extern __shared__` declaration, without its semicolon, declare; undefined for what is no array. */
+export function dynamicArray(declaration: readonly Token[]): DynamicArray | undefined {
+  const bracket = declaration.findIndex(({ text }) => text === '[');
+  if (bracket < 1) return undefined;
+  const type = elementType(declaration.slice(0, bracket - 1));
+  const from = closing(declaration, bracket) + 1;
+  let to = from;
+  while (declaration[to]?.text === '[') to = closing(declaration, to) + 1;
+  const inner = declaration.slice(from, to).map(({ text }) => text);
+  return { name: declaration[bracket - 1]!.text, element: inner.length === 0 ? type : `__typeof__(${type}${inner.join(' ')})` };
+}
+
+/** The declaration of a pointer in place of the array. */
+export function dynamicPointer({ name, element }: DynamicArray): string {
+  return `${element}* const ${name} = reinterpret_cast<${element}*>(mr_dynamic_shared);`;
+}
+
+function elementType(tokens: readonly Token[]): string {
   const words: string[] = [];
   for (let i = 0; i < tokens.length; i++) {
     const { text } = tokens[i]!;

@@ -108,18 +108,34 @@ test.each([
   expect(inlined(source, files)).toBeUndefined();
 });
 
-test.each(['cuda_common.h', 'cuda_utils.cuh', 'cudautil.h', 'cub_helpers.cuh', 'curand_wrap.h', 'nvmath.h', 'cuda.cuh'])(
-  "a user's header whose name begins as CUDA's do: %s",
-  (name) => {
-    expect(inlined(`#include "${name}"`, { [`/p/${name}`]: 'x' })).toEqual([`/p/${name}:1 x`]);
-  },
-);
+const LIKE_CUDAS = ['cuda_common.h', 'cuda_utils.cuh', 'cudautil.h', 'cub_helpers.cuh', 'curand_wrap.h', 'nvmath.h', 'cuda.cuh'];
+const LIKE_ITS_PARTS = [
+  'cudaImage.h',
+  'cudaSort.hpp',
+  'curandStates.h',
+  'device_utils.h',
+  'driver_api.h',
+  'host_code.h',
+  'texture_cache.h',
+  'sm_common.h',
+];
+test.each([...LIKE_CUDAS, ...LIKE_ITS_PARTS])("a user's header whose name begins as CUDA's do: %s", (name) => {
+  expect(inlined(`#include "${name}"`, { [`/p/${name}`]: 'x' })).toEqual([`/p/${name}:1 x`]);
+});
 
 test.each([
   'cuda.h',
   'cuda_runtime.h',
   'cuda_fp16.h',
   'cuda_bf16.hpp',
+  'cudaD3D11.h',
+  'cudaProfiler.h',
+  'cudaTypedefs.h',
+  'device_launch_parameters.h',
+  'device_atomic_functions.h',
+  'host_defines.h',
+  'sm_60_atomic_functions.h',
+  'texture_fetch_functions.h',
   'cuda_pipeline_primitives.h',
   'cub/cub.cuh',
   'curand_kernel.h',
