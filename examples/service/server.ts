@@ -1,4 +1,5 @@
 // The routes: digits over HTTP and WebSocket, and what those who operate the service ask for.
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import websocket from '@fastify/websocket';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
 import { LimitError } from 'millrace';
@@ -8,7 +9,7 @@ import type { Metrics } from './metrics.js';
 import { PAGE } from './page.js';
 
 /** Seconds after which a refused client may come again. */
-const RETRY_AFTER = 1;
+const RETRY_AFTER = '1';
 /** A digit as JSON is at most 784 numbers of three figures. */
 const BODY_LIMIT = 8 * 1024;
 const TYPES = `The content-type of a digit is application/octet-stream, with ${PIXELS} bytes, or application/json.`;
@@ -33,9 +34,19 @@ export async function createServer(
   metrics: Metrics,
   { maxQueue, trouble, isDraining = () => false }: ServerOptions,
 ): Promise<FastifyInstance> {
-  const app = fastify({ bodyLimit: BODY_LIMIT });
-  await app.register(websocket, { options: { maxPayload: PIXELS } });
   let isClosing = false;
+  const app = fastify({
+    bodyLimit: BODY_LIMIT,
+    // Refusals take the thread from answers, so they cost as little as they can: neither the framework nor a body is waited for.
+    serverFactory: (handler) =>
+      createHttpServer((request, response) => {
+        const isFull = request.method === 'POST' && request.url === '/digit' && classifier.waiting >= maxQueue;
+        if (!isFull || isClosing || isDraining()) return handler(request, response);
+        metrics.count('refused');
+        refuseAtOnce(response);
+      }),
+  });
+  await app.register(websocket, { options: { maxPayload: PIXELS } });
   app.addHook('preClose', async () => {
     isClosing = true;
   });
@@ -58,12 +69,6 @@ export async function createServer(
     }
   }
 
-  // Before the body is read: a refusal must cost less than an answer.
-  app.addHook('onRequest', async (request, reply) => {
-    if (request.method !== 'POST' || classifier.waiting < maxQueue) return;
-    metrics.count('refused');
-    return refuse(reply);
-  });
   // What is refused before its route: no known type, too long, no JSON.
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     const { statusCode = 500, code, message } = error;
@@ -134,8 +139,15 @@ export async function createServer(
   return app;
 }
 
+const REFUSAL = JSON.stringify({ error: 'Too many requests wait.' });
+const REFUSAL_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': REFUSAL.length, 'retry-after': RETRY_AFTER };
+
 function refuse(reply: FastifyReply): FastifyReply {
-  return reply.code(503).header('retry-after', RETRY_AFTER).send({ error: 'Too many requests wait.' });
+  return reply.code(503).headers(REFUSAL_HEADERS).send(REFUSAL);
+}
+
+function refuseAtOnce(response: ServerResponse): void {
+  response.writeHead(503, REFUSAL_HEADERS).end(REFUSAL);
 }
 
 function pixelsOf(body: unknown): Uint8Array | undefined {

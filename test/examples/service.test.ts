@@ -134,12 +134,17 @@ describe('what is no answer', () => {
     const full = new Held();
     const metrics = new Metrics();
     await using app = await createServer(full, metrics, OPTIONS);
+    const url = await app.listen({ port: 0, host: '127.0.0.1' });
     full.waiting = OPTIONS.maxQueue;
-    const early = await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.from(digits[0]!) });
+    // Its body never comes.
+    const early = connect({ port: Number(new URL(url).port), host: '127.0.0.1' });
+    early.write(`POST /digit HTTP/1.1\r\nhost: a\r\ncontent-type: application/octet-stream\r\ncontent-length: ${PIXELS}\r\n\r\n`);
+    expect(String((await once(early, 'data'))[0])).toMatch(/^HTTP\/1.1 503 .*retry-after: 1\r\n.*"Too many requests wait."/is);
+    early.destroy();
     full.waiting = 0;
     full.run = () => Promise.reject(new LimitError('ERR_MILLRACE_LIMIT', 'full', 64, async () => undefined));
-    const late = await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.from(digits[0]!) });
-    for (const { statusCode, headers } of [early, late]) expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
+    const late = await post(url, digits[0]!);
+    expect([late.status, late.headers.get('retry-after'), await late.json()]).toEqual([503, '1', { error: 'Too many requests wait.' }]);
     expect(full.requests).toHaveLength(0);
     expect(metrics.value('refused')).toBe(2);
     expect((await app.inject('/health')).statusCode).toBe(200);
