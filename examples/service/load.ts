@@ -48,7 +48,7 @@ interface Service {
 
 async function start(engine: string, device: string, workers: number): Promise<Service> {
   const file = fileURLToPath(new URL('./main.js', import.meta.url));
-  const args = ['--port', '0', '--engine', engine, '--device', device, '--workers', String(workers)];
+  const args = ['--port', '0', '--engine', engine, '--device', device, '--workers', String(workers), '--no-faces'];
   const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
   const stop = async (): Promise<void> => {
@@ -107,7 +107,7 @@ async function load(url: string, body: Buffer, duration: number, connections: nu
 
 async function memoryMiB(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
-  return Number(/^digits_memory_bytes (\d+)/m.exec(text)![1]) / 2 ** 20;
+  return Number(/^service_memory_bytes (\d+)/m.exec(text)![1]) / 2 ** 20;
 }
 
 async function aDigit(): Promise<Buffer> {

@@ -1,17 +1,18 @@
 // Opens the device, starts the threads that serve, and ends all in order at SIGTERM or SIGINT. See README.md beside this file.
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { ArgumentError, openDevice, UnavailableError } from 'millrace';
-import { PARAMETERS } from '../training/network.js';
+import { readDigits } from './digits.js';
+import { readFaceParameters } from './faces.js';
 import { openFront } from './front.js';
 import { Metrics } from './metrics.js';
 import { Refusal } from '../command-line.js';
 import { readOptions } from './options.js';
-import type { WorkerTask } from './worker.js';
+import type { Learnt, WorkerTask } from './worker.js';
 
 // On a CPU device, answers are what this process is for: refusals, or other programs, must not take the cores from kernels.
 process.env['MILLRACE_CPU_NICE'] ??= '0';
@@ -22,15 +23,16 @@ const STOP_MS = 10_000;
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
   const stop = Promise.race(['SIGTERM', 'SIGINT'].map((signal) => once(process, signal)));
-  const parameters = await readParameters(options.parameters);
+  const parameters = [await readDigits(options.parameters), ...(options.hasFaces ? [await readFaceParameters()] : [])];
   const device = options.engine === 'plain' ? undefined : await openDevice(options.device);
-  const onDevice = device?.from(parameters);
+  const onDevice = parameters.map((one) => device?.from(one));
   const folder = await mkdtemp(join(tmpdir(), 'millrace-service-'));
   const paths = Array.from({ length: options.workers }, (_, thread) => join(folder, `${thread}.sock`));
   const metrics = Metrics.share(options.workers);
   const workers = paths.map((path, thread) => {
     const listen = options.workers === 1 ? { port: options.port, host: options.host } : { path };
-    const task: WorkerTask = { options, thread, metrics, device: device?.share(), onDevice: onDevice?.share(), parameters, listen };
+    const [digits, faces] = parameters.map((one, n) => ({ parameters: one, onDevice: onDevice[n]?.share() })) as [Learnt, Learnt?];
+    const task: WorkerTask = { options, thread, metrics, device: device?.share(), digits, faces, listen };
     return new Worker(new URL('./worker.js', import.meta.url), { workerData: task });
   });
   const ended = workers.map((worker) => once(worker, 'exit'));
@@ -62,18 +64,10 @@ async function main(args: readonly string[]): Promise<number> {
     console.log('stopped');
     return 0;
   } finally {
-    onDevice?.[Symbol.dispose]();
+    for (const array of onDevice) array?.[Symbol.dispose]();
     await device?.close();
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-async function readParameters(file: string): Promise<Float32Array> {
-  const bytes = await readFile(file).catch((error: Error) => {
-    throw new Refusal(`The parameters cannot be read: ${error.message}`);
-  });
-  if (bytes.length !== 4 * PARAMETERS) throw new Refusal(`${file} has ${bytes.length} bytes, not ${4 * PARAMETERS}.`);
-  return new Float32Array(Uint8Array.from(bytes).buffer);
 }
 
 try {

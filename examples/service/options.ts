@@ -1,11 +1,11 @@
 // The command line.
 import type { DeviceSpec } from 'millrace';
 import { parseOrRefuse, Refusal, whole } from '../command-line.js';
-import { type ClassifierOptions, type Engine, ENGINES } from './classifier.js';
+import { type Engine, ENGINES, type PredictorOptions } from './predictor.js';
 
 const HELP = `Usage: service [options]
 
-Reads handwritten digits over HTTP and WebSocket, in batches on a GPU or on the CPU device.
+Reads handwritten digits over HTTP and WebSocket and finds the faces of pictures, in batches on a GPU or on the CPU device.
 
   --port N               (default: 8080; 0 takes a free one)
   --host ADDRESS         (default: 127.0.0.1)
@@ -18,16 +18,18 @@ Reads handwritten digits over HTTP and WebSocket, in batches on a GPU or on the 
   --max-queue-ms N       how long one may wait for a batch; then it gets 503 (default: five times the target)
   --drain-ms N           after SIGTERM, how long connections are still accepted while /ready answers 503 (default: 500)
   --parameters FILE      what examples/training has learnt (default: examples/service/digits.f32)
+  --no-faces             digits alone
   --help
 `;
 
-export interface Options extends ClassifierOptions {
+export interface Options extends PredictorOptions {
   readonly port: number;
   readonly host: string;
   readonly workers: number;
   readonly device: DeviceSpec;
   readonly parameters: string;
   readonly drainMs: number;
+  readonly hasFaces: boolean;
 }
 
 const OPTIONS = {
@@ -42,6 +44,7 @@ const OPTIONS = {
   'max-queue-ms': { type: 'string' },
   'drain-ms': { type: 'string', default: '500' },
   parameters: { type: 'string', default: 'examples/service/digits.f32' },
+  'no-faces': { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const;
 
@@ -59,6 +62,7 @@ export function readOptions(args: readonly string[]): Options {
     device: values.device as DeviceSpec,
     parameters: values.parameters,
     drainMs: whole('drain-ms', values['drain-ms'], 0, 600_000),
+    hasFaces: !values['no-faces'],
     engine,
     targetLatencyMs,
     maxItems,

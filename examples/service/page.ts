@@ -1,5 +1,5 @@
 // The page on which one draws a digit. It sends the picture at every stroke, as the network knows digits: 20 pixels high, its centre of mass in the middle.
-export const PAGE = `<!doctype html>
+export const pageOf = (hasFaces: boolean): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -24,6 +24,7 @@ export const PAGE = `<!doctype html>
   <div><output id="digit" aria-live="polite"></output><ol id="shares"></ol></div>
 </main>
 <p id="state" role="status"></p>
+${hasFaces ? '<p><a href="/faces">Find faces</a></p>' : ''}
 <script>
 const canvas = document.getElementById('drawing');
 const context = canvas.getContext('2d', { willReadFrequently: true });

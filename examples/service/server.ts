@@ -1,26 +1,35 @@
-// The routes: digits over HTTP and WebSocket, and what those who operate the service ask for.
+// The routes: digits over HTTP and WebSocket, faces of pictures, and what those who operate the service ask for.
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import websocket from '@fastify/websocket';
-import fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { LimitError } from 'millrace';
 import { PIXELS } from '../training/shape.js';
-import type { Classifier } from './classifier.js';
-import type { Metrics } from './metrics.js';
-import { PAGE } from './page.js';
+import { type Faces, MOST_PICTURES, PictureError } from './faces.js';
+import type { Metrics, ModelMetrics } from './metrics.js';
+import { FACES_PAGE } from './faces-page.js';
+import { pageOf } from './page.js';
+import type { Predictor } from './predictor.js';
 
 /** Seconds after which a refused client may come again. */
 const RETRY_AFTER = '1';
 /** A digit as JSON is at most 784 numbers of three figures. */
-const BODY_LIMIT = 8 * 1024;
-const TYPES = `The content-type of a digit is application/octet-stream, with ${PIXELS} bytes, or application/json.`;
+const DIGIT_LIMIT = 8 * 1024;
+const DIGIT_TYPES = `The content-type of a digit is application/octet-stream, with ${PIXELS} bytes, or application/json.`;
+const PICTURE_LIMIT = 8 * 1024 * 1024;
+const PICTURE_TYPES = 'The content-type of a picture is image/jpeg or image/png.';
 
 export interface Answer {
   readonly digit: number;
   readonly shares: readonly number[];
 }
 
+export interface Predictors {
+  readonly digits: Predictor<Uint8Array, Float32Array>;
+  readonly faces?: Predictor<Uint8Array, Faces> | undefined;
+}
+
 export interface ServerOptions {
-  /** Requests that may wait. */
+  /** Digits that may wait. */
   readonly maxQueue: number;
   /** Undefined: it works. Else why not. */
   readonly trouble?: () => string | undefined;
@@ -28,21 +37,21 @@ export interface ServerOptions {
   readonly isDraining?: () => boolean;
 }
 
-/** The service around a classifier, which stays the caller's. It does not listen yet. */
+/** The service around predictors, which stay the caller's. It does not listen yet. */
 export async function createServer(
-  classifier: Classifier,
+  { digits, faces }: Predictors,
   metrics: Metrics,
   { maxQueue, trouble, isDraining = () => false }: ServerOptions,
 ): Promise<FastifyInstance> {
   let isClosing = false;
   const app = fastify({
-    bodyLimit: BODY_LIMIT,
+    bodyLimit: DIGIT_LIMIT,
     // Refusals take the thread from answers, so they cost as little as they can: neither the framework nor a body is waited for.
     serverFactory: (handler) =>
       createHttpServer((request, response) => {
-        const isFull = request.method === 'POST' && request.url === '/digit' && classifier.waiting >= maxQueue;
+        const isFull = request.method === 'POST' && request.url === '/digit' && digits.waiting >= maxQueue;
         if (!isFull || isClosing || isDraining()) return handler(request, response);
-        metrics.count('refused');
+        metrics.digits.count('refused');
         refuseAtOnce(response);
       }),
   });
@@ -56,66 +65,70 @@ export async function createServer(
     if (isClosing || isDraining()) reply.header('connection', 'close');
   });
 
-  /** Reads a digit, and counts how that ended. */
-  async function read(pixels: Uint8Array, signal: AbortSignal): Promise<Answer> {
-    const startMs = performance.now();
-    try {
-      const shares = [...(await classifier.run(pixels, { signal }))];
-      metrics.answered(performance.now() - startMs);
-      return { digit: shares.indexOf(Math.max(...shares)), shares };
-    } catch (error) {
-      metrics.count(error instanceof LimitError ? 'refused' : signal.aborted ? 'cancelled' : 'failed');
-      throw error;
-    }
+  async function readDigit(pixels: Uint8Array, signal: AbortSignal): Promise<Answer> {
+    const shares = [...(await counted(metrics.digits, signal, digits.run(pixels, { signal })))];
+    return { digit: shares.indexOf(Math.max(...shares)), shares };
   }
 
-  // What is refused before its route: no known type, too long, no JSON.
-  app.setErrorHandler((error: FastifyError, _request, reply) => {
-    const { statusCode = 500, code, message } = error;
-    if (statusCode < 500) metrics.count('invalid');
-    return reply.code(statusCode).send({ error: code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? TYPES : message });
-  });
+  app.setErrorHandler(refusesBy(metrics.digits, DIGIT_TYPES));
   app.addContentTypeParser('application/octet-stream', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.post('/digit', async (request, reply) => {
     const pixels = pixelsOf(request.body);
     if (pixels === undefined) {
-      metrics.count('invalid');
+      metrics.digits.count('invalid');
       return reply.code(400).send({ error: `A digit is ${PIXELS} bytes, or { "pixels": [...] } with as many numbers from 0 to 255.` });
     }
-    const gone = new AbortController();
-    reply.raw.once('close', () => gone.abort());
-    try {
-      return await read(pixels, gone.signal);
-    } catch (error) {
-      if (gone.signal.aborted) return reply.hijack();
-      if (!(error instanceof LimitError)) throw error;
-      return refuse(reply);
-    }
+    return answer(reply, (signal) => readDigit(pixels, signal));
   });
 
   // While a client draws, only its newest picture counts.
   app.get('/draw', { websocket: true }, (socket) => {
-    metrics.set('sockets', app.websocketServer.clients.size);
+    metrics.sockets = app.websocketServer.clients.size;
     let newest = new AbortController();
     socket.on('message', (message: Buffer, isBinary: boolean) => {
       newest.abort();
       const { signal } = (newest = new AbortController());
       const pixels = isBinary ? pixelsOf(message) : undefined;
       if (pixels === undefined) {
-        metrics.count('invalid');
+        metrics.digits.count('invalid');
         socket.close(1003, `A digit is ${PIXELS} bytes.`);
         return;
       }
-      const send = (answer: Answer | { readonly error: string }): void => void (signal.aborted || socket.send(JSON.stringify(answer)));
-      read(pixels, signal).then(send, (error: unknown) => send({ error: error instanceof Error ? error.message : String(error) }));
+      const send = (sent: Answer | { readonly error: string }): void => void (signal.aborted || socket.send(JSON.stringify(sent)));
+      readDigit(pixels, signal).then(send, (error: unknown) => send({ error: error instanceof Error ? error.message : String(error) }));
     });
     socket.on('close', () => {
       newest.abort();
-      metrics.set('sockets', app.websocketServer.clients.size);
+      metrics.sockets = app.websocketServer.clients.size;
     });
   });
+  app.get('/', async (_request, reply) => reply.type('text/html').send(pageOf(faces !== undefined)));
 
-  app.get('/', async (_request, reply) => reply.type('text/html').send(PAGE));
+  if (faces !== undefined) {
+    await app.register(async (scope) => {
+      // Those that arrive count, too: their bodies are in memory.
+      let pictures = 0;
+      scope.addHook('onRequest', async (request, reply) => {
+        if (request.method !== 'POST') return;
+        if (pictures >= MOST_PICTURES) {
+          metrics.faces.count('refused');
+          return refuse(reply);
+        }
+        pictures++;
+        reply.raw.once('close', () => pictures--);
+      });
+      scope.setErrorHandler(refusesBy(metrics.faces, PICTURE_TYPES));
+      scope.removeAllContentTypeParsers();
+      scope.addContentTypeParser(['image/jpeg', 'image/png'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+      scope.post('/faces', { bodyLimit: PICTURE_LIMIT }, async (request, reply) => {
+        const bytes = request.body as Buffer | undefined;
+        if (!isPicture(bytes)) throw new PictureError(400, 'The body is neither a JPEG nor a PNG.');
+        return answer(reply, (signal) => counted(metrics.faces, signal, faces.run(bytes, { signal })));
+      });
+      scope.get('/faces', async (_request, reply) => reply.type('text/html').send(FACES_PAGE));
+    });
+  }
+
   app.get('/favicon.ico', async (_request, reply) => reply.code(204).send());
   app.get('/health', async (_request, reply) => {
     const reason = trouble?.();
@@ -130,13 +143,51 @@ export async function createServer(
   });
   // The gauges of every thread, whichever one is asked for /metrics.
   const timer = setInterval(() => {
-    const batches = classifier.report()?.batches;
-    metrics.set('waiting', classifier.waiting);
-    metrics.set('batches', batches?.count ?? 0);
-    metrics.set('batched', Math.round((batches?.count ?? 0) * (batches?.meanItems ?? 0)));
+    for (const [predictor, own] of [[digits, metrics.digits] as const, [faces, metrics.faces] as const]) {
+      const batches = predictor?.report()?.batches;
+      own.set('waiting', predictor?.waiting ?? 0);
+      own.set('batches', batches?.count ?? 0);
+      own.set('batched', Math.round((batches?.count ?? 0) * (batches?.meanItems ?? 0)));
+    }
   }, 500);
   app.addHook('onClose', async () => clearInterval(timer));
   return app;
+}
+
+/** Counts how a request ends. */
+async function counted<A>(metrics: ModelMetrics, signal: AbortSignal, answering: Promise<A>): Promise<A> {
+  const startMs = performance.now();
+  try {
+    const result = await answering;
+    metrics.answered(performance.now() - startMs);
+    return result;
+  } catch (error) {
+    // A picture that cannot be read is counted with the other invalid ones.
+    if (!(error instanceof PictureError)) metrics.count(error instanceof LimitError ? 'refused' : signal.aborted ? 'cancelled' : 'failed');
+    throw error;
+  }
+}
+
+/** Answers with what `run` resolves to; its signal aborts when the client has gone. */
+async function answer<A>(reply: FastifyReply, run: (signal: AbortSignal) => Promise<A>): Promise<A | FastifyReply> {
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  try {
+    return await run(gone.signal);
+  } catch (error) {
+    if (gone.signal.aborted) return reply.hijack();
+    if (!(error instanceof LimitError)) throw error;
+    return refuse(reply);
+  }
+}
+
+/** Answers what is refused before its route, or by it: no known type, too long, no JSON, no picture. */
+function refusesBy(metrics: ModelMetrics, types: string) {
+  return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const { statusCode = 500, code, message } = error;
+    if (statusCode < 500) metrics.count('invalid');
+    return reply.code(statusCode).send({ error: code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? types : message });
+  };
 }
 
 const REFUSAL = JSON.stringify({ error: 'Too many requests wait.' });
@@ -155,4 +206,11 @@ function pixelsOf(body: unknown): Uint8Array | undefined {
   const { pixels } = (body ?? {}) as { readonly pixels?: unknown };
   if (!Array.isArray(pixels) || pixels.length !== PIXELS) return undefined;
   return pixels.every((value) => Number.isInteger(value) && value >= 0 && value <= 255) ? Uint8Array.from(pixels as number[]) : undefined;
+}
+
+/** The first bytes of a JPEG and of a PNG. */
+const STARTS = [Buffer.from([0xff, 0xd8, 0xff]), Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])];
+
+function isPicture(body: Buffer | undefined): body is Buffer {
+  return body !== undefined && STARTS.some((start) => body.subarray(0, start.length).equals(start));
 }

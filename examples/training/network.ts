@@ -26,7 +26,7 @@ const WEIGHTS: readonly (readonly [rows: number, columns: number])[] = [
 export const PARAMETERS = WEIGHTS.reduce((count, [rows, columns]) => count + (rows + 1) * columns, 0);
 
 /** The values of a launch of each graph. */
-export const ANSWER = { images: input(u8), shares: output(f32, 2) } as const;
+export const ANSWER = { images: input(u8), answers: output(f32, 2) } as const;
 export const STEP = { images: input(u8), labels: input(u8), step: i32, rate: f32 } as const;
 
 type F32 = DeviceArray<'f32'>;
@@ -91,10 +91,10 @@ export class Network {
   captureAnswer(): Graph<typeof ANSWER> {
     return this.#device.stream.capture(
       ANSWER,
-      (stream, { images, shares }) => {
+      (stream, { images, answers }) => {
         stream.launch(brightness, this.#x.length, { bytes: images, values: this.#x });
         this.#forth(stream);
-        stream.launch(softmax, this.batch, { z: this.#z, bias: this.#views.at(-1)!.bias, shares });
+        stream.launch(softmax, this.batch, { z: this.#z, bias: this.#views.at(-1)!.bias, shares: answers });
       },
       { label: 'answer' },
     );

@@ -121,7 +121,7 @@ export class Trainer implements AsyncDisposable {
     using shares = stream.empty([labels.length, CLASSES]);
     stream.copy(images, digits);
     for (let at = 0; at < labels.length; at += ANSWERS) {
-      const part = { images: images.subarray(at * PIXELS, (at + ANSWERS) * PIXELS), shares: shares.view([at, at + ANSWERS]) };
+      const part = { images: images.subarray(at * PIXELS, (at + ANSWERS) * PIXELS), answers: shares.view([at, at + ANSWERS]) };
       stream.launch(this.#answerGraph, part);
     }
     using rows = stream.from(Int32Array.from(labels, (label) => label * CLASSES));

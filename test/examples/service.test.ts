@@ -7,19 +7,22 @@ import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LimitError, openDevice, type Device, type DeviceArray, type WaitOptions } from 'millrace';
-import { type Classifier, type ClassifierOptions, createDeviceClassifier, ENGINES } from '../../examples/service/classifier.js';
+import { LimitError, openDevice, type Device, type DeviceArray } from 'millrace';
+import { DIGITS } from '../../examples/service/digits.js';
 import { Metrics } from '../../examples/service/metrics.js';
 import { plainShares } from '../../examples/service/plain.js';
+import { createDevicePredictor, ENGINES, type PredictorOptions } from '../../examples/service/predictor.js';
 import { type Answer, createServer } from '../../examples/service/server.js';
 import { PIXELS, SIDE } from '../../examples/training/shape.js';
 import { launchChromium, noChromium } from '../support/chromium.js';
+import { Held } from '../support/held-predictor.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../build/js/examples/service/main.js', import.meta.url));
 const DATA = fileURLToPath(new URL('../../examples/training/data', import.meta.url));
+const PHOTOS = fileURLToPath(new URL('../../examples/photos/images', import.meta.url));
 const parameters = new Float32Array(Uint8Array.from(readFileSync(new URL('../../examples/service/digits.f32', import.meta.url))).buffer);
-const OPTIONS: ClassifierOptions = { engine: 'batched', maxItems: 16, maxWaitMs: 1, maxQueue: 64, maxQueueMs: 60_000, targetLatencyMs: 20 };
+const OPTIONS: PredictorOptions = { engine: 'batched', maxItems: 16, maxWaitMs: 1, maxQueue: 64, maxQueueMs: 60_000, targetLatencyMs: 20 };
 const BYTES = { 'content-type': 'application/octet-stream' };
 const RUN_MS = 60_000;
 
@@ -45,30 +48,10 @@ afterAll(async () => {
   await device.close();
 });
 
-/** A classifier whose answers come when the test says so. */
-class Held implements Classifier {
-  readonly report = (): undefined => undefined;
-  readonly requests: { readonly signal: AbortSignal | undefined; readonly answer: (shares: Float32Array) => void }[] = [];
-  waiting = 0;
-
-  run(_pixels: Uint8Array, { signal }: WaitOptions = {}): Promise<Float32Array> {
-    return new Promise((resolve, reject) => {
-      signal?.addEventListener('abort', () => reject(signal.reason as Error));
-      this.requests.push({ signal, answer: resolve });
-    });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {}
-
-  async until(count: number): Promise<void> {
-    while (this.requests.length < count) await new Promise(setImmediate);
-  }
-}
-
 describe('the answers', () => {
   test('are those of plain TypeScript, by HTTP in batches', { timeout: RUN_MS }, async () => {
-    await using classifier = await createDeviceClassifier(device, onDevice, OPTIONS);
-    await using app = await createServer(classifier, new Metrics(), OPTIONS);
+    await using digitReader = await createDevicePredictor(device, DIGITS, onDevice, OPTIONS);
+    await using app = await createServer({ digits: digitReader }, new Metrics(), OPTIONS);
     const responses = await Promise.all(
       digits.map((payload, n) =>
         n % 2 === 0
@@ -81,31 +64,31 @@ describe('the answers', () => {
     for (const [n, { shares }] of answers.entries()) {
       plainShares(parameters, digits[n]!).forEach((share, at) => expect(shares[at]).toBeCloseTo(share, 4));
     }
-    const { batches } = classifier.report()!;
+    const { batches } = digitReader.report()!;
     expect(batches.meanItems).toBeGreaterThan(1);
   });
 
   test('are the same one by one', async () => {
-    await using classifier = await createDeviceClassifier(device, onDevice, { ...OPTIONS, engine: 'single' });
+    await using digitReader = await createDevicePredictor(device, DIGITS, onDevice, { ...OPTIONS, engine: 'single' });
     for (const pixels of digits.slice(0, 5)) {
-      const shares = await classifier.run(pixels);
+      const shares = await digitReader.run(pixels);
       plainShares(parameters, pixels).forEach((share, at) => expect(shares[at]).toBeCloseTo(share, 4));
     }
   });
 
   test('come over a WebSocket, of the newest picture only', async () => {
-    const classifier = new Held();
+    const digitReader = new Held();
     const metrics = new Metrics();
-    await using app = await createServer(classifier, metrics, OPTIONS);
+    await using app = await createServer({ digits: digitReader }, metrics, OPTIONS);
     await app.ready();
     const socket = await app.injectWS('/draw');
     const answer = once(socket, 'message');
     for (const pixels of digits.slice(0, 2)) socket.send(pixels);
-    await classifier.until(2);
-    expect(classifier.requests.map(({ signal }) => signal?.aborted)).toEqual([true, false]);
-    classifier.requests[1]!.answer(Float32Array.of(0, 0, 0, 1, 0, 0, 0, 0, 0, 0));
+    await digitReader.until(2);
+    expect(digitReader.requests.map(({ signal }) => signal?.aborted)).toEqual([true, false]);
+    digitReader.requests[1]!.answer(Float32Array.of(0, 0, 0, 1, 0, 0, 0, 0, 0, 0));
     expect((JSON.parse(String((await answer)[0])) as Answer).digit).toBe(3);
-    expect([metrics.value('answered'), metrics.value('cancelled')]).toEqual([1, 1]);
+    expect([metrics.digits.value('answered'), metrics.digits.value('cancelled')]).toEqual([1, 1]);
     socket.terminate();
   });
 });
@@ -113,7 +96,7 @@ describe('the answers', () => {
 describe('what is no answer', () => {
   test('is 400 for what is no digit', async () => {
     const metrics = new Metrics();
-    await using app = await createServer(new Held(), metrics, OPTIONS);
+    await using app = await createServer({ digits: new Held() }, metrics, OPTIONS);
     for (const payload of [Buffer.alloc(783), Buffer.alloc(785)]) {
       expect((await app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload })).statusCode).toBe(400);
     }
@@ -126,14 +109,14 @@ describe('what is no answer', () => {
       415,
       `The content-type of a digit is application/octet-stream, with ${PIXELS} bytes, or application/json.`,
     ]);
-    expect(metrics.value('invalid')).toBe(7);
+    expect(metrics.digits.value('invalid')).toBe(7);
     expect((await app.inject('/favicon.ico')).statusCode).toBe(204);
   });
 
   test('is 503 with Retry-After when too many requests wait, whether that is seen before the body or after it', async () => {
     const full = new Held();
     const metrics = new Metrics();
-    await using app = await createServer(full, metrics, OPTIONS);
+    await using app = await createServer({ digits: full }, metrics, OPTIONS);
     const url = await app.listen({ port: 0, host: '127.0.0.1' });
     full.waiting = OPTIONS.maxQueue;
     // Its body never comes.
@@ -146,34 +129,34 @@ describe('what is no answer', () => {
     const late = await post(url, digits[0]!);
     expect([late.status, late.headers.get('retry-after'), await late.json()]).toEqual([503, '1', { error: 'Too many requests wait.' }]);
     expect(full.requests).toHaveLength(0);
-    expect(metrics.value('refused')).toBe(2);
+    expect(metrics.digits.value('refused')).toBe(2);
     expect((await app.inject('/health')).statusCode).toBe(200);
   });
 
   test('an overloaded batcher answers some and refuses the others', async () => {
-    await using classifier = await createDeviceClassifier(device, onDevice, { ...OPTIONS, maxItems: 2, maxQueue: 2 });
-    await using app = await createServer(classifier, new Metrics(), { maxQueue: 2 });
+    await using digitReader = await createDevicePredictor(device, DIGITS, onDevice, { ...OPTIONS, maxItems: 2, maxQueue: 2 });
+    await using app = await createServer({ digits: digitReader }, new Metrics(), { maxQueue: 2 });
     const send = () => app.inject({ method: 'POST', url: '/digit', headers: BYTES, payload: Buffer.from(digits[0]!) });
     const codes = (await Promise.all(Array.from({ length: 60 }, send))).map(({ statusCode }) => statusCode);
     expect(new Set(codes)).toEqual(new Set([200, 503]));
   });
 
   test('a client that goes away cancels its request', async () => {
-    const classifier = new Held();
+    const digitReader = new Held();
     const metrics = new Metrics();
-    await using app = await createServer(classifier, metrics, OPTIONS);
+    await using app = await createServer({ digits: digitReader }, metrics, OPTIONS);
     await app.listen({ port: 0, host: '127.0.0.1' });
     const socket = connect({ port: (app.server.address() as { port: number }).port, host: '127.0.0.1' });
     socket.write(`POST /digit HTTP/1.1\r\nhost: a\r\ncontent-type: application/octet-stream\r\ncontent-length: ${PIXELS}\r\n\r\n`);
     socket.write(digits[0]!);
-    await classifier.until(1);
-    const { signal } = classifier.requests[0]!;
+    await digitReader.until(1);
+    const { signal } = digitReader.requests[0]!;
     expect(signal!.aborted).toBe(false);
     const aborted = once(signal!, 'abort');
     socket.destroy();
     await aborted;
-    while (metrics.value('cancelled') === 0) await new Promise(setImmediate);
-    expect([metrics.value('cancelled'), metrics.value('failed')]).toEqual([1, 0]);
+    while (metrics.digits.value('cancelled') === 0) await new Promise(setImmediate);
+    expect([metrics.digits.value('cancelled'), metrics.digits.value('failed')]).toEqual([1, 0]);
   });
 });
 
@@ -181,18 +164,19 @@ test('/health and /ready tell a lost device, and /metrics adds up the threads', 
   const shared = Metrics.share(2);
   const [one, other] = [new Metrics(shared, 0), new Metrics(shared, 1)];
   const state: { trouble?: string } = {};
-  await using app = await createServer(new Held(), one, { ...OPTIONS, trouble: () => state.trouble });
-  one.answered(3);
-  other.answered(30);
-  other.count('refused');
+  await using app = await createServer({ digits: new Held() }, one, { ...OPTIONS, trouble: () => state.trouble });
+  one.digits.answered(3);
+  other.digits.answered(30);
+  other.digits.count('refused');
   const { body, headers } = await app.inject('/metrics');
   expect(headers['content-type']).toContain('version=0.0.4');
   for (const line of [
-    'digits_answered_total 2',
-    'digits_refused_total 1',
-    'digits_answer_seconds_bucket{le="0.005"} 1',
-    'digits_answer_seconds_bucket{le="+Inf"} 2',
-    'digits_answer_seconds_count 2',
+    'service_answered_total{model="digits"} 2',
+    'service_refused_total{model="digits"} 1',
+    'service_answer_seconds_bucket{model="digits",le="0.005"} 1',
+    'service_answer_seconds_bucket{model="digits",le="+Inf"} 2',
+    'service_answer_seconds_count{model="digits"} 2',
+    'service_answered_total{model="faces"} 0',
   ]) {
     expect(body.split('\n')).toContain(line);
   }
@@ -221,11 +205,11 @@ test('several threads answer behind one port, and SIGTERM ends the service when 
   timeout: RUN_MS,
 }, async () => {
   // However busy this machine is.
-  const { child, url, lines } = await start('--workers', '2', '--drain-ms', '2000', '--max-queue-ms', '60000');
+  const { child, url, lines } = await start('--no-faces', '--workers', '2', '--drain-ms', '2000', '--max-queue-ms', '60000');
   try {
     const answers = await Promise.all(digits.slice(0, 20).map(async (pixels) => (await (await post(url, pixels)).json()) as Answer));
     expect(answers.filter(({ digit }, n) => digit === labels[n]).length).toBeGreaterThan(17);
-    expect(await (await fetch(`${url}/metrics`)).text()).toContain('\ndigits_answered_total 20\n');
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('\nservice_answered_total{model="digits"} 20\n');
     // A request whose head the service has, and not yet its body, when the signal comes.
     const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1' });
     const head = [
@@ -269,7 +253,10 @@ test('the command refuses what it does not understand, in one line', { timeout: 
     [['--port', String(port), '--workers', '2'], `Port ${port} of 127.0.0.1 is taken (--port).`],
     [['--device', 'tpu:0'], "The device ('tpu:0') is none of"],
   ] as const) {
-    const child = spawn(process.execPath, [MAIN, '--device', 'cpu', ...args], { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(process.execPath, [MAIN, '--device', 'cpu', '--no-faces', ...args], {
+      cwd: ROOT,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     const [[stderr]] = (await Promise.all([once(child.stderr, 'data'), once(child, 'exit')])) as [[Buffer], unknown];
     expect(String(stderr).split('\n')).toEqual([expect.stringContaining(message), '']);
     expect(child.exitCode).toBe(1);
@@ -277,51 +264,59 @@ test('the command refuses what it does not understand, in one line', { timeout: 
   taken.close();
 });
 
-test.skipIf(noChromium)(`a digit that a mouse draws is read${noChromium ? `: ${noChromium}` : ''}`, { timeout: RUN_MS }, async () => {
-  const { child, url } = await start();
-  const browser = await launchChromium();
-  try {
-    const page = await browser.newPage({ viewport: { width: 700, height: 560 } });
-    const complaints: string[] = [];
-    page.on('pageerror', (error) => complaints.push(error.message));
-    await page.goto(url);
-    const box = (await page.locator('canvas').boundingBox())!;
-    const draw = async (points: readonly (readonly [number, number])[]): Promise<void> => {
-      for (const [n, [x, y]] of points.entries()) {
-        await page.mouse.move(box.x + x, box.y + y);
-        if (n === 0) await page.mouse.down();
-      }
-      await page.mouse.up();
-    };
-    const shown = async (digit: string): Promise<void> => page.locator('#digit', { hasText: digit }).waitFor({ timeout: 20_000 });
-    await draw([
-      [145, 40],
-      [140, 140],
-      [135, 240],
-    ]);
-    await shown('1');
-    await page.getByRole('button', { name: 'Clear' }).click();
-    await draw(
-      Array.from({ length: 33 }, (_, n) => [140 + 60 * Math.cos((n * Math.PI) / 16), 140 + 90 * Math.sin((n * Math.PI) / 16)] as const),
-    );
-    await shown('0');
-    await page.getByRole('button', { name: 'Clear' }).click();
-    await draw([
-      [70, 60],
-      [140, 58],
-      [210, 60],
-      [180, 120],
-      [150, 180],
-      [125, 250],
-    ]);
-    await shown('7');
-    const picture = process.env['MILLRACE_TEST_PICTURE'];
-    if (picture !== undefined) await page.screenshot({ path: picture });
-    expect(complaints).toEqual([]);
-  } finally {
-    await browser.close();
-    const ended = once(child, 'exit');
-    child.kill('SIGTERM');
-    await ended;
-  }
-});
+test.skipIf(noChromium)(
+  `a digit that a mouse draws is read, and the face of a picture that is chosen is marked${noChromium ? `: ${noChromium}` : ''}`,
+  { timeout: RUN_MS },
+  async () => {
+    const { child, url } = await start();
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage({ viewport: { width: 700, height: 560 } });
+      const complaints: string[] = [];
+      page.on('pageerror', (error) => complaints.push(error.message));
+      await page.goto(url);
+      const box = (await page.locator('canvas').boundingBox())!;
+      const draw = async (points: readonly (readonly [number, number])[]): Promise<void> => {
+        for (const [n, [x, y]] of points.entries()) {
+          await page.mouse.move(box.x + x, box.y + y);
+          if (n === 0) await page.mouse.down();
+        }
+        await page.mouse.up();
+      };
+      const shown = async (digit: string): Promise<void> => page.locator('#digit', { hasText: digit }).waitFor({ timeout: 20_000 });
+      await draw([
+        [145, 40],
+        [140, 140],
+        [135, 240],
+      ]);
+      await shown('1');
+      await page.getByRole('button', { name: 'Clear' }).click();
+      await draw(
+        Array.from({ length: 33 }, (_, n) => [140 + 60 * Math.cos((n * Math.PI) / 16), 140 + 90 * Math.sin((n * Math.PI) / 16)] as const),
+      );
+      await shown('0');
+      await page.getByRole('button', { name: 'Clear' }).click();
+      await draw([
+        [70, 60],
+        [140, 58],
+        [210, 60],
+        [180, 120],
+        [150, 180],
+        [125, 250],
+      ]);
+      await shown('7');
+      const picture = process.env['MILLRACE_TEST_PICTURE'];
+      if (picture !== undefined) await page.screenshot({ path: picture });
+      await page.getByRole('link', { name: 'Find faces' }).click();
+      await page.locator('#file').setInputFiles(`${PHOTOS}/astronaut.png`);
+      await page.locator('#state', { hasText: '1 face' }).waitFor({ timeout: 20_000 });
+      if (picture !== undefined) await page.screenshot({ path: picture.replace('.png', '-faces.png'), fullPage: true });
+      expect(complaints).toEqual([]);
+    } finally {
+      await browser.close();
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    }
+  },
+);
