@@ -32,11 +32,13 @@ const TOOLCHAIN = 'test/unit/toolchain/**/*.test.ts';
 // They leave nothing behind in their process, so they share one. The first kernel of a process is for a process of its own.
 const COMPILER = 'test/unit/compiler/!(warm-up).test.ts';
 const TARGET_TEST = 'test/conformance/target.test.ts';
-// What a target runs in the long form only: what is not about order, with seeds; what nearly all is time of a compiler, where other targets run it;
+// What a target runs in the long form only: what is not about order, with seeds; what kernels compute, for the fake driver's compiler is the CPU device's;
 // operations and random kernels, which the language's own tests are about in small, with another compiler.
 const LONG_OF: Readonly<Record<string, string[]>> = {
   seeded: ['test/conformance/{two/one-backend/collectives,two/peer-arrays}.test.ts'],
-  'fake-cuda': ['test/conformance/kernels/{fourier,sorts-and-scans}.test.ts'],
+  'fake-cuda': [
+    'test/conformance/kernels/{block-kernels,checked-loops,cuda-code,fourier,picked-kernels,products,sorts*,tile-shuffles}.test.ts',
+  ],
   clang: ['test/conformance/{arithmetic/{*operation*,random-kernels},kernels/{fourier,operation*,sorts-and-scans}}.test.ts'],
 };
 

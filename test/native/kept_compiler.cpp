@@ -162,14 +162,23 @@ void Precompile(const string& header, std::vector<string> options) {
   if (status == 0) rename(fresh.c_str(), made.c_str());
 }
 
+/// The lines before a user's text, and before the first one that is no directive.
+size_t EndOfHead(string_view text) {
+  constexpr string_view kText = "#line 1 \"kernel.cu\"";
+  size_t end = 0;
+  while (end < text.size() && text[end] == '#' && !StartsWith(text.substr(end), kText))
+    end = std::min(text.find('\n', end), text.size() - 1) + 1;
+  return end;
+}
+
 /// A text whose head, the shim's macros and headers before the kernel, is one precompiled header: reading these is more
 /// than half of a compilation. Empty for a head that came a few times only, because making the header costs two
 /// compilations.
 string WithPrecompiledHead(const string& text, const string& folder) {
   constexpr off_t kUsesBefore = 3;
-  const size_t end = text.find("#line 1 \"kernel.cu\"");
+  const size_t end = EndOfHead(text);
   const bool is_gcc = string_view(compiler).substr(string_view(compiler).rfind('/') + 1) == "g++";
-  if (!is_gcc || end == string::npos || text.find("#include \"") > end) return "";
+  if (!is_gcc || text.find("#include \"") >= end) return "";
   const std::vector<string> options = OptionsOfHeader();
   string key = text.substr(0, end);
   for (const string& each : options) key += each + '\n';
@@ -186,7 +195,8 @@ string WithPrecompiledHead(const string& text, const string& folder) {
     close(uses);
     if (!Exists(header + ".gch")) return "";
   }
-  return "#include \"" + header + "\"\n" + text.substr(end);
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  return "#include \"" + header + "\"\n#line " + std::to_string(lines + 1) + " \"<stdin>\"\n" + text.substr(end);
 }
 
 }  // namespace
