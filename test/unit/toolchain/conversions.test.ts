@@ -1,17 +1,13 @@
 // Floats that become integers and convert back: a zero that was an integer has no sign, in every compiled form.
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { i32 } from './run-image.js';
-import { TextRunner } from './text-runner.js';
+import { expect, test } from 'vitest';
+import { imagesOfFile } from './images.js';
+import { i32, specOf } from './run-image.js';
 import { IS_LONG } from '../../support/long.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 
 useQuickCompiler();
 
-let texts: TextRunner;
-beforeAll(() => {
-  texts = new TextRunner();
-});
-afterAll(() => texts.close());
+const images = imagesOfFile();
 
 /** For vectors of any width, with a remainder for each. */
 const COUNT = 64 + 32 + 16 + 15;
@@ -50,9 +46,11 @@ extern "C" __global__ void ${name}_behind_a_barrier(const float* x, float* y, in
 /** One source per form, because g++ may optimise one depending on another. */
 test.each(Object.entries(EXPRESSIONS).filter((_, at) => IS_LONG || at % 3 === 0))('%s', async (name, [text, of]) => {
   const expected = Float32Array.from(NUMBERS, (x) => of(x) + 0);
-  for (const entry of [name, `${name}_behind_a_barrier`]) {
+  const entries = [name, `${name}_behind_a_barrier`];
+  const image = await images.built(specOf(sourceOf(name, text), name), entries);
+  for (const entry of entries) {
     const y = new Float32Array(COUNT).fill(-7);
-    await texts.run(sourceOf(name, text), entry, { grid: [1, 1, 1], block: [COUNT, 1, 1] }, [NUMBERS, y, i32(COUNT)]);
+    images.run(image, entry, { grid: [1, 1, 1], block: [COUNT, 1, 1] }, [NUMBERS, y, i32(COUNT)]);
     expect(y).toEqual(expected);
   }
 });

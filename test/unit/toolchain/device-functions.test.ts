@@ -1,4 +1,4 @@
-// Further device functions on the CPU device: rarer functions, all types of every atomic, module variables, printf. If nvcc is installed,
+// Device functions on the CPU device, all types of every atomic, module variables, printf. If nvcc is installed,
 // it compiles the same sources, so that nothing is tested that CUDA lacks.
 import { beforeAll, expect, test } from 'vitest';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
@@ -17,6 +17,42 @@ const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
 /** Expressions, with their values to six digits, or exactly. */
 const NEAR: readonly (readonly [expression: string, value: number])[] = [
+  ['sqrtf(2.0f)', Math.SQRT2],
+  ['rsqrtf(4.0f)', 0.5],
+  ['expf(1.0f)', Math.E],
+  ['__expf(1.0f)', Math.E],
+  ['powf(2.0f, 10.0f)', 1024],
+  ['pow(3.0f, 2)', 9],
+  ['pow(2, 0.5)', Math.SQRT2],
+  ['fabsf(-3.0f)', 3],
+  ['fminf(1.0f, NAN)', 1],
+  ['fmaxf(NAN, 2.0f)', 2],
+  ['floorf(-1.5f)', -2],
+  ['ceil(1.2)', 2],
+  ['roundf(2.5f)', 3],
+  ['truncf(-1.9f)', -1],
+  ['sinf(1.0f)', Math.sin(1)],
+  ['cos(1.0)', Math.cos(1)],
+  ['atan2f(1.0f, 1.0f)', Math.PI / 4],
+  ['log2f(8.0f)', 3],
+  ['log10(1000.0)', 3],
+  ['cbrtf(27.0f)', 3],
+  ['hypotf(3.0f, 4.0f)', 5],
+  ['fmodf(7.5f, 2.0f)', 1.5],
+  ['copysign(3.0, -0.0)', -3],
+  ['fma(2.0f, 3.0f, 4.0f)', 10],
+  ['sqrt(16.0)', 4],
+  ['abs(-7)', 7],
+  ['abs(-7.5f)', 7.5],
+  ['min(3, 4u)', 3],
+  ['max(-1, 2)', 2],
+  ['min(1.5f, 2.5)', 1.5],
+  ['isnan(NAN)', 1],
+  ['isinf(INFINITY)', 1],
+  ['__saturatef(1.5f)', 1],
+  ['M_PI', Math.PI],
+  ['tanhf(0.0f)', 0],
+  ['erff(0.0f)', 0],
   ['erfinv(0.5)', 0.4769362762044699],
   ['erfinv(-0.999)', -2.326753765513525],
   ['erfcinv(1e-100)', 15.065574702593],
@@ -67,6 +103,31 @@ const NEAR: readonly (readonly [expression: string, value: number])[] = [
   ['__logf(2.0f) + __log2f(2.0f) + __log10f(2.0f)', Math.LN2 + 1 + Math.LOG10E * Math.LN2],
 ];
 const EXACT: readonly (readonly [expression: string, value: number])[] = [
+  ['__float2int_rz(-1.9f)', -1],
+  ['__float2int_rn(2.5f)', 2],
+  ['__float2int_rz(1e20f)', 2147483647],
+  ['__float2int_rz(-1e20f)', -2147483648],
+  ['__float2int_rz(NAN)', 0],
+  ['__float2uint_rz(-5.0f)', 0],
+  ['__float2uint_rz(5e9f)', 4294967295],
+  ['__double2int_rd(-1.5)', -2],
+  ['__float2int_ru(1.5f)', 2],
+  ['__int2float_rn(7)', 7],
+  ['__float_as_int(1.0f)', 0x3f800000],
+  ['__int_as_float(0x40000000)', 2],
+  ['__popc(0xff00u)', 8],
+  ['__clz(1)', 31],
+  ['__clz(0)', 32],
+  ['__ffs(8)', 4],
+  ['__ffs(0)', 0],
+  ['__brev(1u)', 0x80000000],
+  ['__umulhi(0x80000000u, 4u)', 2],
+  ['__mul24(3, -5)', -15],
+  ['__byte_perm(0x33221100u, 0x77665544u, 0x0714u)', 0x00771144],
+  ['__funnelshift_l(0x80000000u, 1u, 1u)', 3],
+  ['(threadIdx.x + 5) * 2654435761u', (5 * 2654435761) % 2 ** 32],
+  ['(int)(threadIdx.x - 1)', -1],
+  ['[] { const long long t = clock64(); __nanosleep(1000000); return clock64() - t > 100000; }()', 1],
   ['sinpi(3.0) + cospi(2.5) + sinpif(-7.0f) + cospif(0.5f)', 0],
   ['cospi(1e15) - sinpi(0.5)', 0],
   ['[] { int q; const double r = remquo(29.0, 4.0, &q); return 10 * r + (q & 7); }()', 17],
@@ -221,6 +282,7 @@ ${atomicCases
 }
 extern "C" __global__ void vectors(double* out) {
   double sum = 0;
+  static_assert(sizeof(float3) == 12 && alignof(float4) == 16 && alignof(uchar4) == 4 && sizeof(double2) == 16, "layout");
 ${vectorLines.map((one) => `  ${one}`).join('\n')}
   const dim3 shape(4, 5);
   out[0] = sum + shape.x * 10000 + shape.z;
@@ -267,7 +329,7 @@ test.skipIf(!hasNvcc)('nvcc compiles the same source (skipped where there is no 
   checkWithNvcc([SOURCE], ['-arch=sm_90', '-w']),
 );
 
-test('the rarer functions, to six digits', () => {
+test('functions, to six digits', () => {
   const out = new Float64Array(NEAR.length);
   images.run(image, 'near_values', ONE, [out]);
   for (const [i, [expression, value]] of NEAR.entries()) {
@@ -275,7 +337,7 @@ test('the rarer functions, to six digits', () => {
   }
 });
 
-test('rounding in a given direction, and integers, exactly', () => {
+test('rounding in a given direction, conversions and integers, exactly', () => {
   const out = new Float64Array(EXACT.length);
   images.run(image, 'exact_values', ONE, [out]);
   for (const [i, [expression, value]] of EXACT.entries()) expect(out[i], expression).toBe(value);

@@ -87,17 +87,22 @@ test.each(names)(
   '%s gives the same as rows and as threads',
   (name) => {
     const x = Int32Array.from({ length: 64 }, (_, i) => ((i * 7919) % 101) - 40);
-    for (const shape of SHAPES) {
+    const launches = SHAPES.flatMap((shape) => {
       const count = [...shape.grid, ...shape.block].reduce((product, extent) => product * extent);
-      for (const [n, m] of SIZES) {
-        const [rows, threads] = built.map((image) => {
-          const y = new Int32Array(count).fill(-7);
-          images.run(image, name, shape, [x, y, i32(n), i32(m)]);
-          return y;
-        });
-        expect(rows, `${n}, ${m} in ${shape.grid.join(' x ')} blocks of ${shape.block.join(' x ')}`).toEqual(threads);
-      }
-    }
+      return SIZES.map(([n, m]) => ({ shape, n, m, results: built.map(() => new Int32Array(count).fill(-7)) }));
+    });
+    images.runAll(
+      launches.flatMap(({ shape, n, m, results }) =>
+        built.map((image, form) => [image, name, shape, [x, results[form]!, i32(n), i32(m)]] as const),
+      ),
+    );
+    for (const {
+      shape,
+      n,
+      m,
+      results: [rows, threads],
+    } of launches)
+      expect(rows, `${n}, ${m} in ${shape.grid.join(' x ')} blocks of ${shape.block.join(' x ')}`).toEqual(threads);
   },
   60_000,
 );

@@ -9,6 +9,7 @@ import { ImageRunner } from './run-image.js';
 /** From the first test of a file to its last. */
 export interface Images {
   readonly run: ImageRunner['run'];
+  readonly runAll: ImageRunner['runAll'];
   /** A file, as the loader wants it. */
   readonly built: (spec: BuildSpec, kernels?: readonly string[], form?: KernelForm) => Promise<string>;
 }
@@ -25,6 +26,7 @@ export function imagesOfFile(env: NodeJS.ProcessEnv = {}): Images {
   afterAll(() => runner?.close());
   return {
     run: (...launch) => runner!.run(...launch),
+    runAll: (runs) => runner!.runAll(runs),
     built: async (spec, kernels, form) => {
       const path = join(runner!.directory, `image-${count++}.so`);
       writeFileSync(path, await compiler!.compile(spec, kernels, form));

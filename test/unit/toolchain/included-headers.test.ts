@@ -49,13 +49,9 @@ test.each([
   ['as the next', (path: string) => `#include_next <${path}>`],
   ['as an import', (path: string) => `#import "${path}"`],
   ['if it is there', (path: string) => `#if __has_include("${path}")\n#define STEP 1\n#else\n#define STEP 2\n#endif`],
-])('so is one that names them %s', async (_how, include) => {
-  const header = join(directory, 'path.h');
-  const source = `${include(header)}\nextern "C" __global__ void add(int* y) { y[0] += STEP; }`;
-  for (const step of [1, 20]) {
-    writeFileSync(header, `#define STEP ${step}\n`);
-    expect((await cpu().build(specOf(source, 'add'))).fromCache).toBe(false);
-  }
+])('so is one that names them %s', (_how, include) => {
+  const source = `${include(join(directory, 'path.h'))}\nextern "C" __global__ void add(int* y) { y[0] += STEP; }`;
+  expect(isSelfContained(specOf(source, 'add'), false)).toBe(false);
 });
 
 test("so is one whose compiler has folders of its own, and one with a header that is no system's", async () => {

@@ -10,31 +10,37 @@ useQuickCompiler();
 
 const images = imagesOfFile();
 
-async function results(source: string): Promise<number[]> {
-  const image = await images.built(specOf(source, 'k'), ['k']);
-  const y = new Int32Array(64);
-  images.run(image, 'k', { grid: [1, 1, 1], block: [64, 1, 1] }, [y]);
-  return [...y];
-}
 const kernel = (body: string): string => `extern "C" __global__ void k(int* y) { const int t = threadIdx.x; ${body} }`;
 const steps = (of: (offset: number) => string): string => [32, 16, 8, 4, 2, 1].map(of).join(' ');
 const SUM = (63 * 64) / 2;
 
-test.each([
-  ['in a function', steps((d) => `s[t] += s[t + ${d}];`)],
-  ['through a variable', `int sum = t; ${steps((d) => `s[t] = sum = sum + s[t + ${d}];`)}`],
-  ['under conditions', steps((d) => `if (t < ${d}) s[t] = s[t] + s[t + ${d}]; else t += 0;`)],
-  ['in a loop', 'for (int d = 32; d > 0; d /= 2) s[t] += s[t + d];'],
-])('a sum of the last warp: %s', async (_where, body) => {
-  const source = `__device__ void last(volatile int* s, int t) { ${body} }
-    ${kernel('__shared__ int s[96]; s[t] = t; s[t % 32 + 64] = 0; __syncthreads(); if (t < 32) last(s, t); __syncthreads(); y[t] = s[0];')}`;
-  expect(await results(source)).toEqual(Array.from({ length: 64 }, () => SUM));
+test('sums of the last warp', async () => {
+  const ways = {
+    in_a_function: steps((d) => `s[t] += s[t + ${d}];`),
+    through_a_variable: `int sum = t; ${steps((d) => `s[t] = sum = sum + s[t + ${d}];`)}`,
+    under_conditions: steps((d) => `if (t < ${d}) s[t] = s[t] + s[t + ${d}]; else t += 0;`),
+    in_a_loop: 'for (int d = 32; d > 0; d /= 2) s[t] += s[t + d];',
+  };
+  const kernels = Object.entries(ways).map(
+    ([way, body]) => `__device__ void last_${way}(volatile int* s, int t) { ${body} }
+    extern "C" __global__ void ${way}(int* y) {
+      const int t = threadIdx.x; __shared__ int s[96]; s[t] = t; s[t % 32 + 64] = 0; __syncthreads();
+      if (t < 32) last_${way}(s, t); __syncthreads(); y[t] = s[0]; }`,
+  );
+  const image = await images.built(specOf(kernels.join('\n'), 'in_a_function'), Object.keys(ways));
+  for (const way of Object.keys(ways)) {
+    const y = new Int32Array(64);
+    images.run(image, way, { grid: [1, 1, 1], block: [64, 1, 1] }, [y]);
+    expect([...y], way).toEqual(Array.from({ length: 64 }, () => SUM));
+  }
 });
 
 test('a scan of each warp by a macro, in a kernel without barriers', async () => {
   const source = `#define STEP(d) s[at] += s[at - d]
     ${kernel('__shared__ volatile int s[160]; int at = 2 * t - t % 32; s[at] = 0; at += 32; s[at] = 1; STEP(1); STEP(2); STEP(4); STEP(8); STEP(16); y[t] = s[at];')}`;
-  expect(await results(source)).toEqual(Array.from({ length: 64 }, (_unused, t) => (t % 32) + 1));
+  const y = new Int32Array(64);
+  images.run(await images.built(specOf(source, 'k'), ['k']), 'k', { grid: [1, 1, 1], block: [64, 1, 1] }, [y]);
+  expect([...y]).toEqual(Array.from({ length: 64 }, (_unused, t) => (t % 32) + 1));
 });
 
 /** What lane `t` writes in one step: the index and the value. */

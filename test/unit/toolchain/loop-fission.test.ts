@@ -48,21 +48,23 @@ test('all kernels of parts.cu are split by loop fission', () => {
 test.each(NAMES)(
   '%s gives the same in both forms',
   (name) => {
-    for (const block of SHAPES) {
+    const launches = SHAPES.flatMap((block) => {
       const count = block[0] * block[1] * block[2];
-      const grid = [2, 1, 2] as const;
-      for (const n of new Set([0, 1, 3, count - 1, count + 1, 4 * count])) {
-        const x = Float32Array.from({ length: 4 * count }, (_, i) => ((i * 7919) % 101) - 50);
-        const results = built.map((image) => {
-          const y = new Float32Array(4 * count).fill(-7);
-          images.run(image, name, { grid, block, sharedBytes: 8 * count }, [x, y, i32(n)]);
-          return y;
-        });
-        expect(results[0], `${n} in blocks of ${block.join(' x ')}`).toEqual(results[1]);
-        // It did what it was there for: every element below n, and none beyond.
-        expect([...results[0]!].slice(n).every((value) => value === -7)).toBe(true);
-        if (n === 4 * count && count > 1) expect(new Set(results[0]).size).toBeGreaterThan(1);
-      }
+      return [...new Set([0, 1, 3, count - 1, count + 1, 4 * count])].map((n) => {
+        const results = built.map(() => new Float32Array(4 * count).fill(-7));
+        return { block, count, n, x: Float32Array.from({ length: 4 * count }, (_, i) => ((i * 7919) % 101) - 50), results };
+      });
+    });
+    images.runAll(
+      launches.flatMap(({ block, count, n, x, results }) =>
+        built.map((image, form) => [image, name, { grid: [2, 1, 2], block, sharedBytes: 8 * count }, [x, results[form]!, i32(n)]] as const),
+      ),
+    );
+    for (const { block, count, n, results } of launches) {
+      expect(results[0], `${n} in blocks of ${block.join(' x ')}`).toEqual(results[1]);
+      // It did what it was there for: every element below n, and none beyond.
+      expect([...results[0]!].slice(n).every((value) => value === -7)).toBe(true);
+      if (n === 4 * count && count > 1) expect(new Set(results[0]).size).toBeGreaterThan(1);
     }
   },
   60_000,

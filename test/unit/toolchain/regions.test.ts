@@ -1,6 +1,6 @@
 // The CPU device's form of kernels with barriers, compared with the CUDA form run by one system thread per thread of a block. A barrier
 // that some threads do not reach would hang the latter.
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { IS_LONG } from '../../support/long.js';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
@@ -11,9 +11,10 @@ import { writtenOf } from '../../support/written.js';
 import { withText } from '../compiler/support.js';
 import { buildOnThreads } from './on-threads.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
-import { type ImageArgument, i32 as int, specOf } from './run-image.js';
+import { type ImageArgument, type ImageRun, i32 as int, specOf } from './run-image.js';
 import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
+import { inOneSource } from './one-source.js';
 
 useQuickCompiler();
 
@@ -47,59 +48,62 @@ function hasUnevenFlow({ source }: Kernel): boolean {
   return /^ {4,}MR_SYNCTHREADS/m.test(source);
 }
 
-/** All in one source, each in a namespace, because each has its own helpers. */
-function together(kernels: readonly Kernel[]): string {
-  const spaces = kernels.map(({ source }, at) => `namespace n${at} {\n${source}\n}\nusing namespace n${at};`);
-  return `#ifdef MILLRACE_CPU_DEVICE\n#include <barrier_regions.h>\n#endif\n${spaces.join('\n')}`;
-}
-
 function buildRegions(kernels: readonly Kernel[]): Promise<string> {
   const entries = kernels.map(({ build }) => build.entry);
-  return images.built(specOf(together(kernels), entries[0]!, { identity: 'regions' }), entries);
+  return images.built(specOf(inOneSource(kernels), entries[0]!, { identity: 'regions' }), entries);
 }
 
 function buildThreads(kernels: readonly Kernel[]): string {
   const entries = kernels.map(({ build }) => build.entry);
-  return buildOnThreads(together(kernels), entries);
+  return buildOnThreads(inOneSource(kernels), entries);
 }
 
-/** The result of a launch: the array, and whether a thread reported a fault. */
-function run(
+/** A launch, and what it leaves in y and in the slot of a fault. */
+function launchOf(
   path: string,
   made: Kernel,
   length: number,
   extent: number,
   n: number,
-): { readonly y: number[]; readonly hasReported: boolean } {
+): { run: ImageRun; y: Int32Array; slot: Uint32Array } {
   const x = Int32Array.from({ length: 900 }, (_, at) => (at * 7) % 53);
   const y = Int32Array.from({ length }, (_, at) => at % 3);
   const slot = new Uint32Array(16);
   const args: ImageArgument[] = [x, int(x.length), y, int(length), int(n), int(n + 3), int(extent), int(NO_LIMIT), int(NO_LIMIT)];
   if (made.build.isChecked) args.push(slot, new Uint32Array(1));
-  images.run(path, made.build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads: 1 }, args);
-  return { y: [...y], hasReported: slot[0] !== 0 };
+  return { run: [path, made.build.entry, { grid: [3, 1, 1], block: [BLOCK, 1, 1], threads: 1 }, args], y, slot };
 }
 
-for (const [bounds, seed] of [['checked', 1], ...(IS_LONG ? ([['checked', 20_001]] as const) : []), ['unchecked', 40_001]] as const) {
-  test(`${bounds} kernels at random, from ${seed}`, { timeout: 300_000 }, async () => {
-    const kernels = kernelsFrom(seed, bounds);
-    const [regions, threads] = [await buildRegions(kernels), buildThreads(kernels)];
+const SETS = [['checked', 1], ...(IS_LONG ? ([['checked', 20_001]] as const) : []), ['unchecked', 40_001]] as const;
+let sets: readonly (readonly Kernel[])[];
+/** Of all kernels: what is tested, and what it is compared with. */
+let paths: readonly [regions: string, threads: string];
+beforeAll(async () => {
+  sets = SETS.map(([bounds, seed]) => kernelsFrom(seed, bounds));
+  paths = [await buildRegions(sets.flat()), buildThreads(sets.flat())];
+}, 300_000);
+
+test.each(SETS.map(([bounds, seed], at) => [bounds, seed, at] as const))(
+  '%s kernels at random, from %d',
+  { timeout: 300_000 },
+  (bounds, _, at) => {
+    // Without a tail, and with one.
+    const cases = sets[at]!.flatMap((made) =>
+      [[NO_LIMIT, 2] as const, [3 * BLOCK - 17, 5] as const].map(([extent, n]) => ({
+        made,
+        launches: paths.map((path) => launchOf(path, made, Math.min(extent, 3 * BLOCK), extent, n)),
+      })),
+    );
+    images.runAll(cases.flatMap(({ launches }) => launches.map(({ run }) => run)));
     let reports = 0;
-    for (const made of kernels) {
-      // Without a tail, and with one.
-      for (const [extent, n] of [
-        [NO_LIMIT, 2],
-        [3 * BLOCK - 17, 5],
-      ] as const) {
-        const length = Math.min(extent, 3 * BLOCK);
-        const expected = run(threads, made, length, extent, n);
-        expect(run(regions, made, length, extent, n), made.source).toEqual(expected);
-        if (expected.hasReported) reports++;
-      }
+    for (const { made, launches } of cases) {
+      const [actual, expected] = launches.map(({ y, slot }) => ({ y, hasReported: slot[0] !== 0 }));
+      expect(actual, made.source).toEqual(expected);
+      if (expected!.hasReported) reports++;
     }
     if (bounds === 'checked') expect(reports).toBeGreaterThan(KERNELS);
-  });
-}
+  },
+);
 
 test('print writes whole lines, of every type, from both sides of a barrier', async () => {
   const made = kernel('told', { x: inout(f32) }, ({ x }, { i, print, syncthreads, u32, f64 }) => {
@@ -172,5 +176,5 @@ test.skipIf(!hasNvcc)('nvcc compiles the same sources (skipped where there is no
       y[i] = tile[1]![2]!;
     },
   );
-  checkWithNvcc([together([memory, ...kernelsFrom(60_001, 'checked')])], ['-w']);
+  checkWithNvcc([inOneSource([memory, ...kernelsFrom(60_001, 'checked')])], ['-w']);
 });

@@ -28,6 +28,8 @@ export interface ImageLaunch {
   readonly threads?: number;
 }
 
+export type ImageRun = readonly [image: Uint8Array | string, entry: string, launch: ImageLaunch, args: readonly ImageArgument[]];
+
 /** One argument by value. */
 export function f32(value: number): ImageArgument {
   return { value: Float32Array.of(value) };
@@ -71,21 +73,27 @@ export class ImageRunner {
   readonly #program: string = program();
 
   /** Arrays hold what the kernel left in them afterwards. Returns what it printed. */
-  run(image: Uint8Array | string, entry: string, launch: ImageLaunch, args: readonly ImageArgument[]): string {
-    const path = typeof image === 'string' ? image : Buffer.from(image).toString();
+  run(...one: ImageRun): string {
+    return this.runAll([one]);
+  }
+
+  /** One after the other, in one process. */
+  runAll(runs: readonly ImageRun[]): string {
     const files: [string, NodeJS.TypedArray][] = [];
-    const words = args.map((argument, i) => {
-      if ('value' in argument) return `v:${Buffer.from(argument.value.buffer).toString('hex')}`;
-      const file = join(this.directory, `argument-${i}`);
-      writeFileSync(file, argument);
-      files.push([file, argument]);
-      return `m:${file}`;
-    });
-    const numbers = [...launch.grid, ...launch.block, launch.sharedBytes ?? 0, launch.threads ?? 2].map(String);
-    const printed = execFileSync(this.#program, [path, entry, ...numbers, ...words], {
-      encoding: 'utf8',
-      timeout: 30_000,
-    });
+    const words = runs.flatMap(([image, entry, { grid, block, sharedBytes = 0, threads = 2 }, args]) => [
+      '--',
+      typeof image === 'string' ? image : Buffer.from(image).toString(),
+      entry,
+      ...[...grid, ...block, sharedBytes, threads].map(String),
+      ...args.map((argument) => {
+        if ('value' in argument) return `v:${Buffer.from(argument.value.buffer).toString('hex')}`;
+        const file = join(this.directory, `argument-${files.length}`);
+        writeFileSync(file, argument);
+        files.push([file, argument]);
+        return `m:${file}`;
+      }),
+    ]);
+    const printed = execFileSync(this.#program, words.slice(1), { encoding: 'utf8', timeout: 60_000 });
     for (const [file, array] of files) new Uint8Array(array.buffer).set(readFileSync(file));
     return printed;
   }

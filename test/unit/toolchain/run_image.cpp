@@ -1,7 +1,8 @@
-// Runs one kernel of an image on bytes from files: run_image IMAGE ENTRY GX GY GZ BX BY BZ SHARED THREADS [v:HEX |
-// m:FILE]... v: an argument's bytes; m: memory, whose address is the argument and which is written back. Several
-// threads share the blocks, as the device's pool does; if THREADS is 0, all blocks run at once, each on a copy of the
-// image, so that a block's shared memory may be the copy's static memory, and as a cooperative launch.
+// Runs kernels of images on bytes from files, one after the other: run_image LAUNCH [-- LAUNCH]... with LAUNCH: IMAGE
+// ENTRY GX GY GZ BX BY BZ SHARED THREADS [v:HEX | m:FILE]... v: an argument's bytes; m: memory, whose address is the
+// argument and which is written back. Each launch has a freshly loaded image. Several threads share the blocks, as the
+// device's pool does; if THREADS is 0, all blocks run at once, each on a copy of the image, so that a block's shared
+// memory may be the copy's static memory, and as a cooperative launch.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,10 +20,16 @@
 #include "../../native/image_memory.h"
 #include "launch_abi.h"
 
+template <auto End>
+struct Ended {
+  void operator()(void* what) const { End(what); }
+};
+using Library = std::unique_ptr<void, Ended<dlclose>>;
+
 struct Argument {
   std::string file;
   std::vector<char> bytes;
-  void* address = nullptr;
+  std::unique_ptr<void, Ended<std::free>> memory;
   alignas(16) char value[64] = {};
 };
 
@@ -30,39 +38,42 @@ extern "C" {
 alignas(64) char mr_grids[65536];
 }
 
-static void* CopyOf(const std::string& image, unsigned number) {
-  const std::string path = image + '.' + std::to_string(number);
+static Library CopyOf(const std::string& image) {
+  static unsigned copies = 0;
+  const std::string path = image + '.' + std::to_string(copies++);
   std::ofstream(path, std::ios::binary) << std::ifstream(image, std::ios::binary).rdbuf();
-  void* copy = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  Library copy(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   std::remove(path.c_str());
   return copy;
 }
 
-int main(int argc, char** argv) {
-  if (argc < 11) return 2;
-  void* image = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+static int Launch(int argc, char** argv) {
+  if (argc < 10) return 2;
+  const Library library(dlopen(argv[0], RTLD_NOW | RTLD_LOCAL));
+  void* const image = library.get();
   if (!image) return std::fprintf(stderr, "%s\n", dlerror()), 3;
-  const std::string name = argv[2];
+  const std::string name = argv[1];
   const auto entry = reinterpret_cast<MrEntry>(dlsym(image, ("mr_entry_" + name).c_str()));
   const auto* sizes = static_cast<const unsigned*>(dlsym(image, ("mr_params_" + name).c_str()));
-  if (!entry || !sizes) return std::fprintf(stderr, "no kernel %s\n", argv[2]), 3;
+  if (!entry || !sizes) return std::fprintf(stderr, "no kernel %s\n", argv[1]), 3;
   unsigned numbers[8];
-  for (int i = 0; i < 8; ++i) numbers[i] = static_cast<unsigned>(std::atoi(argv[3 + i]));
+  for (int i = 0; i < 8; ++i) numbers[i] = static_cast<unsigned>(std::atoi(argv[2 + i]));
 
-  std::vector<Argument> arguments(argc - 11);
+  std::vector<Argument> arguments(argc - 10);
   if (arguments.size() != sizes[0]) return std::fprintf(stderr, "%u parameters\n", sizes[0]), 4;
   std::vector<void*> params;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string text = argv[11 + i];
+    const std::string text = argv[10 + i];
     Argument& argument = arguments[i];
     std::size_t size = sizeof(void*);
     if (text[0] == 'm') {
       argument.file = text.substr(2);
       std::ifstream in(argument.file, std::ios::binary);
       argument.bytes.assign(std::istreambuf_iterator<char>(in), {});
-      argument.address = std::aligned_alloc(64, (argument.bytes.size() + 127) / 64 * 64);
-      std::memcpy(argument.address, argument.bytes.data(), argument.bytes.size());
-      std::memcpy(argument.value, &argument.address, sizeof(void*));
+      void* const address = std::aligned_alloc(64, (argument.bytes.size() + 127) / 64 * 64);
+      argument.memory.reset(address);
+      std::memcpy(address, argument.bytes.data(), argument.bytes.size());
+      std::memcpy(argument.value, &address, sizeof(void*));
     } else {
       size = (text.size() - 2) / 2;
       for (std::size_t b = 0; b < size; ++b) {
@@ -91,8 +102,9 @@ int main(int argc, char** argv) {
     });
   }
   std::barrier<> grid(static_cast<std::ptrdiff_t>(blocks));
+  std::vector<Library> copies;
   for (unsigned block = 0; numbers[7] == 0 && block < blocks; ++block) {
-    void* const copy = CopyOf(argv[1], block);
+    void* const copy = copies.emplace_back(CopyOf(argv[0])).get();
     if (!copy) return std::fprintf(stderr, "%s\n", dlerror()), 3;
     const auto own = reinterpret_cast<MrEntry>(dlsym(copy, ("mr_entry_" + name).c_str()));
     threads.emplace_back([&, memory_of_copy = millrace::testing::ImageMemory(copy), own, block] {
@@ -112,6 +124,16 @@ int main(int argc, char** argv) {
   for (std::thread& thread : threads) thread.join();
   for (const Argument& argument : arguments) {
     if (argument.file.empty()) continue;
-    std::ofstream(argument.file, std::ios::binary).write(static_cast<char*>(argument.address), argument.bytes.size());
+    std::ofstream(argument.file, std::ios::binary).write(static_cast<char*>(argument.memory.get()), argument.bytes.size());
+  }
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  for (int first = 1; first < argc; ++first) {
+    int count = 0;
+    while (first + count < argc && std::strcmp(argv[first + count], "--") != 0) ++count;
+    if (const int failed = Launch(count, argv + first); failed != 0) return failed;
+    first += count;
   }
 }

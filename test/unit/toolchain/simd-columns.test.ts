@@ -1,12 +1,13 @@
 // Regions that run column by column (src/compiler/simd/column-order.ts): which ones qualify, and their results, in blocks whose rows fill
 // one SIMD group, several, or none.
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
 import { f32, inout, input, kernel } from '../../../src/index.js';
 import { IS_LONG } from '../../support/long.js';
 import { simdImages, withSimd, WIDTHS } from './simd-images.js';
-import { i32 as int } from './run-image.js';
+import { builtTogether } from './one-source.js';
+import { type ImageRun, i32 as int } from './run-image.js';
 
 const [HEIGHT, WIDTH] = [37, 150];
 const BLOCKS = [
@@ -19,7 +20,7 @@ const BLOCKS = [
 /** Values of two types that cross regions; loops that threads leave, threads that return, and indices outside x. */
 const columns = (bounds: 'checked' | 'unchecked'): Kernel =>
   kernel(
-    'columns',
+    `columns_${bounds}`,
     { x: input(f32, 2), y: inout(f32, 2) },
     ({ x, y }, { i, j, threadIdx, shared, syncthreads }) => {
       const tile = shared(f32, [16, 64]);
@@ -45,40 +46,49 @@ const columns = (bounds: 'checked' | 'unchecked'): Kernel =>
 
 const images = simdImages();
 
-/** The contents of y after a launch, and whether a thread reported a fault; x may have fewer rows than threads use. */
-function launch(image: string, { build }: Kernel, block: (typeof BLOCKS)[number], rows: number): { y: number[]; hasReported: boolean } {
+/** A launch; the contents of y after it, and what a thread reported. x may have fewer rows than threads use. */
+function launchOf(
+  image: string,
+  { build }: Kernel,
+  block: (typeof BLOCKS)[number],
+  rows: number,
+): { readonly run: ImageRun; readonly left: { readonly y: Float32Array; readonly fault: Uint32Array } } {
   const x = Float32Array.from({ length: rows * WIDTH }, (_, at) => ((at * 7919) % 101) / 16);
   const y = new Float32Array(HEIGHT * WIDTH);
   const [fault, word] = [new Uint32Array(16), new Uint32Array(1)];
   const extents = [int(WIDTH), int(HEIGHT), int(1)];
   const args = [x, int(rows), int(WIDTH), y, int(HEIGHT), int(WIDTH), ...extents, ...(build.isChecked ? [fault, word] : [])];
   const grid = [Math.ceil(WIDTH / block[0]), Math.ceil(HEIGHT / block[1]), 1] as const;
-  images.run(image, build.entry, { grid, block, threads: 1 }, args);
-  return { y: [...y], hasReported: fault[0] !== 0 };
+  return { run: [image, build.entry, { grid, block, threads: 1 }, args], left: { y, fault } };
 }
 
 // With masks and without.
-test.each(WIDTHS.filter((_, at) => IS_LONG || at !== 1))(
-  'vectors of %s bytes give the same bits as one thread after the other',
-  async (bytes) => {
-    for (const bounds of ['checked', 'unchecked'] as const) {
-      const made = columns(bounds);
-      const spec = withSimd(made, bytes);
-      expect(spec.simdSource).toContain('MR_FULL_GROUPS_BY_COLUMN');
-      const expected = await images.built(writtenOf(made, 'off'));
-      const actual = await images.built(spec);
-      for (const block of BLOCKS) {
-        const left = launch(expected, made, block, HEIGHT);
-        expect(launch(actual, made, block, HEIGHT), `blocks of ${block.join(' x ')}`).toEqual(left);
-        expect(new Set(left.y).size).toBeGreaterThan(50);
-        if (bounds === 'unchecked') continue;
-        const fewer = launch(expected, made, block, HEIGHT - 5);
-        expect(fewer.hasReported).toBe(true);
-        expect(launch(actual, made, block, HEIGHT - 5), `blocks of ${block.join(' x ')}`).toEqual(fewer);
-      }
+const SOME_WIDTHS = WIDTHS.filter((_, at) => IS_LONG || at !== 1);
+const MADE = [columns('checked'), columns('unchecked')];
+/** The images of both kernels in scalar form, and in each width. */
+const built = new Map<string, readonly string[]>();
+beforeAll(async () => {
+  const forms = ['off', ...SOME_WIDTHS];
+  const specs = forms.flatMap((form) => MADE.map((made) => (form === 'off' ? writtenOf(made, 'off') : withSimd(made, form))));
+  const paths = await builtTogether(images, specs);
+  for (const [at, form] of forms.entries()) built.set(form, paths.slice(2 * at, 2 * at + 2));
+}, 60_000);
+
+test.each(SOME_WIDTHS)('vectors of %s bytes give the same bits as one thread after the other', (bytes) => {
+  for (const [at, made] of MADE.entries()) {
+    expect(withSimd(made, bytes).simdSource).toContain('MR_FULL_GROUPS_BY_COLUMN');
+    const cases = BLOCKS.flatMap((block) => (made.build.isChecked ? [HEIGHT, HEIGHT - 5] : [HEIGHT]).map((rows) => ({ block, rows })));
+    const launches = cases.map(({ block, rows }) => ['off', bytes].map((form) => launchOf(built.get(form)![at]!, made, block, rows)));
+    images.runAll(launches.flat().map(({ run }) => run));
+    for (const [n, [expected, actual]] of launches.entries()) {
+      const { block, rows } = cases[n]!;
+      expect(actual!.left.y, `blocks of ${block.join(' x ')}`).toEqual(expected!.left.y);
+      expect(actual!.left.fault[0] !== 0).toBe(rows < HEIGHT);
+      expect(expected!.left.fault[0] !== 0).toBe(rows < HEIGHT);
+      if (rows === HEIGHT) expect(new Set(expected!.left.y).size).toBeGreaterThan(50);
     }
-  },
-);
+  }
+});
 
 function waysOf(made: object): string[] {
   return writtenOf(made, 'always').simdSource!.match(/MR_FULL_GROUPS\w*/g) ?? [];

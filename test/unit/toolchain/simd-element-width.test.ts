@@ -1,7 +1,7 @@
 // Kernels with SIMD elements of one and two bytes: random ones compared with the IR interpreter, and ones at the limits of the range
 // compared with the scalar form; for each vector width, with fused blocks and with rows that fill no group. MILLRACE_KERNELS sets the
 // number of random kernels, MILLRACE_KERNEL_SEED the seed.
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { i32, input, kernel, output, u8 } from '../../../src/index.js';
 import { interpret } from '../../support/oracle/interpreter.js';
@@ -11,7 +11,8 @@ import { irOfText, textAsBody } from '../../support/oracle/typed-form.js';
 import { randomFrom } from '../../support/random-text.js';
 import { writtenOf } from '../../support/written.js';
 import { simdImages, withSimd, WIDTHS } from './simd-images.js';
-import { type ImageArgument, i32 as int } from './run-image.js';
+import { builtTogether } from './one-source.js';
+import { type ImageArgument, type ImageRun, i32 as int } from './run-image.js';
 
 const KERNELS = Number(process.env['MILLRACE_KERNELS'] ?? 3);
 const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 1);
@@ -44,16 +45,21 @@ interface Scalars {
   readonly w: number;
 }
 
-/** The contents of the last array after a launch. */
-function launch(image: string, made: Kernel, arrays: readonly Memory[], { t, w }: Scalars, [width, height]: readonly [number, number]) {
+/** A launch; the contents of the last array after it, and what a thread reported. */
+function launchOf(
+  image: string,
+  made: Kernel,
+  arrays: readonly Memory[],
+  { t, w }: Scalars,
+  [width, height]: readonly [number, number],
+): { readonly run: ImageRun; readonly left: { readonly last: Memory; readonly fault: Uint32Array } } {
   const own = arrays.map((array) => array.slice());
   const shaped = own.flatMap((array): ImageArgument[] => [array as Uint8Array, int(ROWS), int(COLUMNS)]);
   const [fault, word] = [new Uint32Array(16), new Uint32Array(1)];
   const scalars: ImageArgument[] = [{ value: Uint8Array.of(t) }, int(w)];
   const args = [...shaped, ...scalars, int(COLUMNS), int(ROWS), int(2 ** 31 - 1), ...(made.build.isChecked ? [fault, word] : [])];
   const grid = [Math.ceil(COLUMNS / width), Math.ceil(ROWS / height), 1] as const;
-  images.run(image, made.build.entry, { grid, block: [width, height, 1], threads: 1 }, args);
-  return { left: own.at(-1)!, fault };
+  return { run: [image, made.build.entry, { grid, block: [width, height, 1], threads: 1 }, args], left: { last: own.at(-1)!, fault } };
 }
 
 describe('random kernels', () => {
@@ -78,14 +84,15 @@ describe('random kernels', () => {
       grid: [Math.ceil(COLUMNS / 50), ROWS, 1],
       block: [50, 1, 1],
     });
-    for (const width of WIDTHS) {
-      const image = await images.built(withSimd(made, width));
-      for (const block of BLOCKS) {
-        const { left, fault } = launch(image, made, arrays, scalars, block);
-        const at = left.findIndex((value, place) => value !== wanted.at(-1)![place]);
-        expect(at < 0 ? '' : `${left[at]}, not ${wanted.at(-1)![at]}, at ${at}, ${width} bytes, block ${block[0]}:\n${text}`).toBe('');
-        expect(fault[0]).toBe(0);
-      }
+    const built = await Promise.all(WIDTHS.map(async (width) => ({ width, image: await images.built(withSimd(made, width)) })));
+    const launches = built.flatMap(({ width, image }) =>
+      BLOCKS.map((block) => ({ width, block, ...launchOf(image, made, arrays, scalars, block) })),
+    );
+    images.runAll(launches.map(({ run }) => run));
+    for (const { width, block, left } of launches) {
+      const at = left.last.findIndex((value, place) => value !== wanted.at(-1)![place]);
+      expect(at < 0 ? '' : `${left.last[at]}, not ${wanted.at(-1)![at]}, at ${at}, ${width} bytes, block ${block[0]}:\n${text}`).toBe('');
+      expect(left.fault[0]).toBe(0);
     }
   });
 
@@ -141,20 +148,33 @@ const AT_LIMITS: Readonly<Record<string, readonly [number, Body]>> = {
 };
 
 describe('at the limits', () => {
-  test.each(Object.entries(AT_LIMITS))('%s', { timeout: 60_000 }, async (name, [bytes, body]) => {
-    const made = kernel('limit', PARAMS, body) as unknown as Kernel;
+  const FORMS = ['off', MASKS!, NO_MASKS!];
+  const limits = Object.entries(AT_LIMITS).map(([name, [bytes, body]], at) => ({
+    name,
+    bytes,
+    body,
+    made: kernel(`limit_${at}`, PARAMS, body) as unknown as Kernel,
+  }));
+  /** The images of a kernel, by its name, in each form. */
+  const built = new Map<string, readonly string[]>();
+  beforeAll(async () => {
+    const specs = limits.flatMap(({ made }) => FORMS.map((form) => (form === 'off' ? writtenOf(made, 'off') : withSimd(made, form))));
+    const paths = await builtTogether(images, specs);
+    for (const [at, { name }] of limits.entries()) built.set(name, paths.slice(FORMS.length * at, FORMS.length * (at + 1)));
+  }, 120_000);
+
+  test.each(limits)('$name', { timeout: 60_000 }, ({ name, bytes, body, made }) => {
     expect(bytesOf(made)).toBe(bytes);
-    const expected = await images.built(writtenOf(made, 'off'));
     const arrays = [valuesOf('u8', 3), valuesOf('u8', 4)];
     const beside = /\bw\b/.test(String(body)) ? [-(2 ** 31), -1, 0, 70, 255, 2 ** 31 - 1] : [0];
-    const launches = BLOCKS.flatMap((block) => beside.map((w) => ({ block, w })));
-    const wanted = launches.map(({ block, w }) => launch(expected, made, arrays, { t: 255, w }, block));
-    for (const width of [MASKS!, NO_MASKS!]) {
-      const image = await images.built(withSimd(made, width));
-      for (const [at, { block, w }] of launches.entries()) {
-        const one = launch(image, made, arrays, { t: 255, w }, block);
-        expect(one, `${width} bytes, block ${block[0]}, w ${w}`).toEqual(wanted[at]);
-        expect(one.fault[0]).toBe(name.startsWith('whose') ? 2 : 0);
+    const cases = BLOCKS.flatMap((block) => beside.map((w) => ({ block, w })));
+    const launches = cases.map(({ block, w }) => built.get(name)!.map((image) => launchOf(image, made, arrays, { t: 255, w }, block)));
+    images.runAll(launches.flat().map(({ run }) => run));
+    for (const [at, [wanted, ...others]] of launches.entries()) {
+      const { block, w } = cases[at]!;
+      for (const [form, { left }] of others.entries()) {
+        expect(left, `${FORMS[form + 1]} bytes, block ${block[0]}, w ${w}`).toEqual(wanted!.left);
+        expect(left.fault[0]).toBe(name.startsWith('whose') ? 2 : 0);
       }
     }
   });
@@ -168,5 +188,7 @@ test('64 lanes on a processor without mask registers', { timeout: 60_000 }, asyn
   const wide = withSimd(made, '64');
   const image = await images.built({ ...wide, simdSource: `#undef __AVX512BW__\n${wide.simdSource!}` });
   const expected = arrays[1]!.map((value, at) => (Number(arrays[0]![at]) > 127 ? Number(arrays[0]![at]) + 1 : Number(value)) as never);
-  for (const block of BLOCKS) expect(launch(image, made, arrays, { t: 0, w: 0 }, block).left).toEqual(expected);
+  const launches = BLOCKS.map((block) => launchOf(image, made, arrays, { t: 0, w: 0 }, block));
+  images.runAll(launches.map(({ run }) => run));
+  for (const { left } of launches) expect(left.last).toEqual(expected);
 });

@@ -7,7 +7,8 @@ import { LANE_KERNELS } from '../../support/simd-kernels.js';
 import { writtenOf } from '../../support/written.js';
 import { i32, inout, input, kernel } from '../../../src/index.js';
 import { simdImages, withSimd, WIDTHS } from './simd-images.js';
-import { type ImageArgument, i32 as int } from './run-image.js';
+import { builtTogether } from './one-source.js';
+import { type ImageArgument, type ImageRun, i32 as int } from './run-image.js';
 
 const NO_LIMIT = 2 ** 31 - 1;
 const COUNT = 333;
@@ -23,46 +24,65 @@ interface Memory {
   readonly fault: Uint32Array;
 }
 
-/** The results of a launch. `xs`: number of elements of x; with fewer than threads, some threads leave. */
-function launch(image: string, { build }: Kernel, block: number, xs: number): Memory {
+/** A launch, and its results after that. `xs`: number of elements of x; with fewer than threads, some threads leave. */
+function launchOf(image: string, { build }: Kernel, block: number, xs: number): { readonly run: ImageRun; readonly left: Memory } {
   const x = Int32Array.from({ length: xs }, (_, at) => hash(at) & 1023);
   const y = Int32Array.from({ length: COUNT }, (_, at) => at);
   const z = Float32Array.from({ length: COUNT }, (_, at) => hash(at) / 2 ** 23 - 0.5);
   const [b, c, fault, word] = [new Uint8Array(COUNT), new Uint32Array(16), new Uint32Array(16), new Uint32Array(1)];
   const shaped = [x, y, z, b, c].flatMap((array): ImageArgument[] => [array, int(array.length)]);
   const args = [...shaped, int(3), int(COUNT), int(NO_LIMIT), int(NO_LIMIT), ...(build.isChecked ? [fault, word] : [])];
-  images.run(image, build.entry, { grid: [Math.ceil(COUNT / block), 1, 1], block: [block, 1, 1], threads: 1 }, args);
-  return { arrays: [y, z, b, c], fault };
+  const shape = { grid: [Math.ceil(COUNT / block), 1, 1], block: [block, 1, 1], threads: 1 } as const;
+  return { run: [image, build.entry, shape, args], left: { arrays: [y, z, b, c], fault } };
 }
 
+const NAMES = Object.keys(LANE_KERNELS);
 /** Each kernel in one width, and each width with a third of the kernels, in the short form. */
-const widthsOf = (name: string): readonly string[] =>
-  IS_LONG ? WIDTHS : [WIDTHS[Object.keys(LANE_KERNELS).indexOf(name) % WIDTHS.length]!];
+const widthsOf = (name: string): readonly string[] => (IS_LONG ? WIDTHS : [WIDTHS[NAMES.indexOf(name) % WIDTHS.length]!]);
 
-describe.each(Object.entries(LANE_KERNELS))('%s', (name, make) => {
-  const checked = make('checked') as unknown as Kernel;
-  let expected: string;
-  beforeAll(async () => {
-    expected = await images.built(writtenOf(checked, 'off'));
+type Bounds = 'checked' | 'unchecked';
+const kernelOf = (name: string, bounds: Bounds): Kernel => LANE_KERNELS[name]!(bounds) as unknown as Kernel;
+/** By bounds, name and form. */
+const paths = new Map<string, string>();
+beforeAll(async () => {
+  const build = async (bounds: Bounds): Promise<void> => {
+    const forms = NAMES.flatMap((name) => {
+      const made = kernelOf(name, bounds);
+      const wide = bounds === 'unchecked' ? ([['always', writtenOf(made, 'always')]] as const) : [];
+      const others = bounds === 'checked' ? widthsOf(name).map((width) => [width, withSimd(made, width)] as const) : wide;
+      return [['off', writtenOf(made, 'off')] as const, ...others].map(([form, spec]) => ({ key: `${bounds} ${name} ${form}`, spec }));
+    });
+    const built = await builtTogether(
+      images,
+      forms.map(({ spec }) => spec),
+    );
+    for (const [at, { key }] of forms.entries()) paths.set(key, built[at]!);
+  };
+  await Promise.all([build('checked'), build('unchecked')]);
+}, 120_000);
+
+/** The form gives the same bits as one thread after the other. */
+function expectSame(name: string, bounds: Bounds, form: string, cases: readonly { readonly block: number; readonly xs: number }[]): void {
+  const made = kernelOf(name, bounds);
+  const launches = cases.map(({ block, xs }) =>
+    ['off', form].map((each) => launchOf(paths.get(`${bounds} ${name} ${each}`)!, made, block, xs)),
+  );
+  images.runAll(launches.flat().map(({ run }) => run));
+  for (const [at, [expected, actual]] of launches.entries()) {
+    const { block, xs } = cases[at]!;
+    expect(actual!.left, `block ${block}, ${xs} elements`).toEqual(expected!.left);
+    // The array that threads left is left alone, and the first of them is named.
+    if (xs < COUNT) expect(expected!.left.fault[0]).toBe(2);
+  }
+}
+
+const WHOLE = BLOCKS.map((block) => ({ block, xs: COUNT }));
+describe.each(NAMES)('%s', (name) => {
+  test.each(widthsOf(name))('vectors of %s bytes give the same bits as one thread after the other', (width) => {
+    expectSame(name, 'checked', width, [...WHOLE, ...[16, 33].map((block) => ({ block, xs: COUNT - 50 }))]);
   });
 
-  test.each(widthsOf(name))('vectors of %s bytes give the same bits as one thread after the other', async (width) => {
-    const actual = await images.built(withSimd(checked, width));
-    for (const block of BLOCKS)
-      expect(launch(actual, checked, block, COUNT), `block ${block}`).toEqual(launch(expected, checked, block, COUNT));
-    // Some threads leave an array: it is left alone, and the first of them is named.
-    for (const block of [16, 33]) {
-      const [one, other] = [launch(actual, checked, block, COUNT - 50), launch(expected, checked, block, COUNT - 50)];
-      expect(other.fault[0]).toBe(2);
-      expect(one, `block ${block}`).toEqual(other);
-    }
-  });
-
-  test('so do unchecked kernels', async () => {
-    const unchecked = make('unchecked') as unknown as Kernel;
-    const [plain, actual] = await Promise.all([images.built(writtenOf(unchecked, 'off')), images.built(writtenOf(unchecked, 'always'))]);
-    for (const block of BLOCKS) expect(launch(actual, unchecked, block, COUNT)).toEqual(launch(plain, unchecked, block, COUNT));
-  });
+  test('so do unchecked kernels', () => expectSame(name, 'unchecked', 'always', WHOLE));
 });
 
 const lanes = (made: unknown): string | undefined => writtenOf(made as Kernel, 'always').simdSource;

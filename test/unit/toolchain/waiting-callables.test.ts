@@ -13,24 +13,37 @@ const SUM = `
 __device__ int sum(int v) { for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d); return v; }
 __device__ int twice(int v) { return 2 * v; }`;
 
-/** What a kernel of one warp writes for the numbers of its lanes. */
-async function results(source: string): Promise<number[]> {
-  const image = await images.built(specOf(source, 'k'), ['k']);
-  const y = new Int32Array(32);
-  images.run(image, 'k', { grid: [1, 1, 1], block: [32, 1, 1] }, [y]);
-  return [...new Set(y)];
-}
-const kernel = (body: string): string => `extern "C" __global__ void k(int* y) { const int t = threadIdx.x; ${body} }`;
+/** What each body of a kernel makes the lanes of one warp write, all of them the same. */
+type Cases = readonly (readonly [body: string, expected: number])[];
 
-test.each([
-  ['using F = int (*)(int); template <F f> __device__ int apply(int v) { return f(v) + 1; }', 'apply<sum>(t)', 497],
-  ['template <int (*f)(int)> __device__ int apply(int v) { return f(v); }', 'apply<&sum>(t)', 496],
-  ['template <int N, int (*f)(int) = twice> __device__ int apply(int v) { return N * f(v); }', 'apply<2, sum>(t) + 0 * apply<3>(t)', 992],
-  ['template <auto f, class T = int> __device__ T apply(T v) { return f(v); }', 'apply<sum>(t) - apply<sum, int>(0)', 496],
-  ['template <int (*f)(int), int N = 1> struct Of { static __device__ int run(int v) { return N * f(v); } };', 'Of<sum, 2>::run(t)', 992],
-])('a function as an argument of a template: %s', async (declared, called, expected) => {
-  expect(await results(`${SUM} ${declared} ${kernel(`y[t] = ${called};`)}`)).toEqual([expected]);
-});
+/** All kernels in one source. */
+async function expectResults(declared: string, cases: Cases): Promise<void> {
+  const names = cases.map((_one, n) => `k${n}`);
+  const kernels = cases.map(([body], n) => `extern "C" __global__ void k${n}(int* y) { const int t = threadIdx.x; ${body} }`);
+  const image = await images.built(specOf(`${SUM} ${declared} ${kernels.join('\n')}`, 'k0'), names);
+  for (const [n, [body, expected]] of cases.entries()) {
+    const y = new Int32Array(32);
+    images.run(image, `k${n}`, { grid: [1, 1, 1], block: [32, 1, 1] }, [y]);
+    expect([...new Set(y)], body).toEqual([expected]);
+  }
+}
+
+/** Templates that take a function, each with a name of its own. */
+const TEMPLATES = `
+using F = int (*)(int); template <F f> __device__ int named(int v) { return f(v) + 1; }
+template <int (*f)(int)> __device__ int plain(int v) { return f(v); }
+template <int N, int (*f)(int) = twice> __device__ int usual(int v) { return N * f(v); }
+template <auto f, class T = int> __device__ T inferred(T v) { return f(v); }
+template <int (*f)(int), int N = 1> struct Of { static __device__ int run(int v) { return N * f(v); } };`;
+
+test('a function as an argument of a template', () =>
+  expectResults(TEMPLATES, [
+    ['y[t] = named<sum>(t);', 497],
+    ['y[t] = plain<&sum>(t);', 496],
+    ['y[t] = usual<2, sum>(t) + 0 * usual<3>(t);', 992],
+    ['y[t] = inferred<sum>(t) - inferred<sum, int>(0);', 496],
+    ['y[t] = Of<sum, 2>::run(t);', 992],
+  ]));
 
 const OBJECT = `
 struct Sum { int by; __device__ Sum(int b) : by(b) {} __device__ int operator()(int v) const { return by * sum(v); } };
@@ -38,48 +51,48 @@ struct Plus { int by; __device__ int operator()(int v) const { return v + by; } 
 template <class F> __device__ int apply(const F& f, int v) { return f(v); }
 struct Both { Sum first; Plus second; __device__ int run(int v) { return second(first(v)); } };`;
 
-test.each([
-  ['Sum s(2); y[t] = s(t);', 992],
-  ['const Sum s = Sum(3); const Plus p{4}; y[t] = p(s(t));', 1492],
-  ['y[t] = apply(Sum(1), t) + apply(Plus{0}, 4);', 500],
-  ['y[t] = Sum(2)(t);', 992],
-  ['Both b{Sum(1), Plus{2}}; int v = b.run(t); v += b.first(1); y[t] = v;', 530],
-  ['int v = 0; Sum all[] = {Sum(1), Sum(2)}; for (const Sum& s : all) v += s(t); y[t] = v;', 1488],
-])('an object whose call waits: %s', async (body, expected) => {
-  expect(await results(`${SUM} ${OBJECT} ${kernel(body)}`)).toEqual([expected]);
-});
+test('an object whose call waits', () =>
+  expectResults(OBJECT, [
+    ['Sum s(2); y[t] = s(t);', 992],
+    ['const Sum s = Sum(3); const Plus p{4}; y[t] = p(s(t));', 1492],
+    ['y[t] = apply(Sum(1), t) + apply(Plus{0}, 4);', 500],
+    ['y[t] = Sum(2)(t);', 992],
+    ['Both b{Sum(1), Plus{2}}; int v = b.run(t); v += b.first(1); y[t] = v;', 530],
+    ['int v = 0; Sum all[] = {Sum(1), Sum(2)}; for (const Sum& s : all) v += s(t); y[t] = v;', 1488],
+  ]));
 
 const FOLD = `
 template <class F> __device__ int fold(int v, F f) { for (int d = 16; d > 0; d /= 2) v = f(v, __shfl_xor_sync(~0u, v, d)); return v; }
 template <class F> __device__ int from_next(F f) { return __shfl_xor_sync(~0u, f(threadIdx.x), 1) - f(threadIdx.x ^ 1); }`;
 
-test.each([
-  ['y[t] = fold(t, [](int a, int b) { return a + b; }) + fold(t, [](int a, int b) { return max(a, b); });', 527],
-  [
-    'int n = 3; y[t] = fold(t, [&](int a, int b) { return max(a, b + n - 3); }) * 100 + fold(n, [=](int a, int b) { return a + b - n; });',
-    3103,
-  ],
-  ['y[t] = from_next([=](int i) { return i * t - i * (i ^ t); }) * 0 + from_next([&y](int i) { return 7 * i; }) + sum(t);', 496],
-  ['if (fold(t, [](int a, int b) { return a + b; }) > sum(fold(1, [](int a, int b) { return a * b; }))) y[t] = 1;', 1],
-])('lambdas that do not wait, in an expression with several waits: %s', async (body, expected) => {
-  expect(await results(`${SUM} ${FOLD} ${kernel(body)}`)).toEqual([expected]);
-});
+test('lambdas that do not wait, in an expression with several waits', () =>
+  expectResults(FOLD, [
+    ['y[t] = fold(t, [](int a, int b) { return a + b; }) + fold(t, [](int a, int b) { return max(a, b); });', 527],
+    [
+      'int n = 3; y[t] = fold(t, [&](int a, int b) { return max(a, b + n - 3); }) * 100 + fold(n, [=](int a, int b) { return a + b - n; });',
+      3103,
+    ],
+    ['y[t] = from_next([=](int i) { return i * t - i * (i ^ t); }) * 0 + from_next([&y](int i) { return 7 * i; }) + sum(t);', 496],
+    ['if (fold(t, [](int a, int b) { return a + b; }) > sum(fold(1, [](int a, int b) { return a * b; }))) y[t] = 1;', 1],
+  ]));
 
-test.each([
-  'Of<2>{}.sum_of(t)',
-  'ns::Of<2>().sum_of(t)',
-  '(ns::Of<2>{}).sum_of(t)',
-  'ns::Of<1>{}.of().sum_of(t)',
-  'Of<2>::In{1}.sum_of(t)',
-])('a member function that waits, of an object without a name: %s', async (called) => {
-  const made = `namespace ns { template <int N> struct Of {
-      struct In { int by; __device__ int sum_of(int v) const { return 2 * by * sum(v); } };
-      __device__ Of<2> of() const { return {}; }
-      __device__ int sum_of(int v) const { return N * sum(v); } }; } using namespace ns;`;
-  expect(await results(`${SUM} ${made} ${kernel(`y[t] = 1 + ${called};`)}`)).toEqual([993]);
-});
+const MEMBERS = `
+namespace ns { template <int N> struct Of {
+  struct In { int by; __device__ int sum_of(int v) const { return 2 * by * sum(v); } };
+  __device__ Of<2> of() const { return {}; }
+  __device__ int sum_of(int v) const { return N * sum(v); } }; } using namespace ns;`;
 
-test('instances of a template that are written out', async () => {
-  const made = 'template <int N> __device__ int add(int v) { return sum(v) + N; } template __device__ int add<3>(int);';
-  expect(await results(`${SUM} ${made} extern template __device__ int add<4>(int); ${kernel('y[t] = add<3>(t);')}`)).toEqual([499]);
-});
+test('a member function that waits, of an object without a name', () =>
+  expectResults(MEMBERS, [
+    ['y[t] = 1 + Of<2>{}.sum_of(t);', 993],
+    ['y[t] = 1 + ns::Of<2>().sum_of(t);', 993],
+    ['y[t] = 1 + (ns::Of<2>{}).sum_of(t);', 993],
+    ['y[t] = 1 + ns::Of<1>{}.of().sum_of(t);', 993],
+    ['y[t] = 1 + Of<2>::In{1}.sum_of(t);', 993],
+  ]));
+
+test('instances of a template that are written out', () =>
+  expectResults(
+    'template <int N> __device__ int add(int v) { return sum(v) + N; } template __device__ int add<3>(int); extern template __device__ int add<4>(int);',
+    [['y[t] = add<3>(t);', 499]],
+  ));

@@ -5,41 +5,8 @@
 namespace cg = cooperative_groups;
 
 #define FULL 0xffffffffu
-#define BARRIER() __syncthreads()
 
 // Shared memory.
-
-extern "C" __global__ void tree_sum(const float* x, float* sums, int n) {
-  __shared__ float partial[1024];
-  const int t = threadIdx.x;
-  const int i = blockIdx.x * blockDim.x + t;
-  partial[t] = i < n ? x[i] : 0.0f;
-  __syncthreads();
-  for (int reach = 512; reach > 0; reach >>= 1) {
-    if (t < reach && t + reach < blockDim.x) partial[t] += partial[t + reach];
-    BARRIER();
-  }
-  if (t == 0) sums[blockIdx.x] = partial[0];
-}
-
-template <int N>
-__device__ __forceinline__ void load_tile(float (*tile)[N], const float* from, int rows, int columns, int row, int column) {
-  tile[threadIdx.y][threadIdx.x] = row < rows && column < columns ? from[row * columns + column] : 0.0f;
-  __syncthreads();
-}
-
-extern "C" __global__ void __launch_bounds__(64) tiled_product(const float* a, const float* b, float* c, int m, int k, int n) {
-  __shared__ float as[8][8], bs[8][8];
-  const int row = blockIdx.y * 8 + threadIdx.y, column = blockIdx.x * 8 + threadIdx.x;
-  float sum = 0.0f;
-  for (int step = 0; step < k; step += 8) {
-    load_tile<8>(as, a, m, k, row, step + threadIdx.x);
-    load_tile(bs, b, k, n, step + threadIdx.y, column);
-    for (int j = 0; j < 8; ++j) sum += as[threadIdx.y][j] * bs[j][threadIdx.x];
-    __syncthreads();
-  }
-  if (row < m && column < n) c[row * n + column] = sum;
-}
 
 /// Reverses each block of any shape by way of dynamic shared memory: values first, ranks behind them.
 extern "C" __global__ void reverse_block(const int* x, int* y) {
@@ -53,19 +20,6 @@ extern "C" __global__ void reverse_block(const int* x, int* y) {
   ranks[rank] = (unsigned short)(count - 1 - rank);
   __syncthreads();
   y[block * count + ranks[rank]] = values[rank];
-}
-
-extern "C" __global__ void running_sum(const int* x, int* y) {
-  __shared__ int buffers[2][1024];
-  int from = 0;
-  const int t = threadIdx.x;
-  buffers[0][t] = x[blockIdx.x * blockDim.x + t];
-  __syncthreads();
-  for (int reach = 1; reach < blockDim.x; reach *= 2, from = 1 - from) {
-    buffers[1 - from][t] = buffers[from][t] + (t >= reach ? buffers[from][t - reach] : 0);
-    __syncthreads();
-  }
-  y[blockIdx.x * blockDim.x + t] = buffers[from][t];
 }
 
 // Barriers that ask, threads that have returned, barriers that only some get to.
@@ -107,16 +61,6 @@ extern "C" __global__ void block_votes(int* y) {
 extern "C" __global__ void votes_together(int* y) {
   const int t = threadIdx.x;
   y[t] = __syncthreads_count(t % 3 == 0) * 100 + __syncthreads_count(t % 2 == 0) * 2 + __syncthreads_and(t > 0);
-}
-
-extern "C" __global__ void leave_early(int* y, int stay) {
-  __shared__ int sum;
-  if (threadIdx.x == 0) sum = 0;
-  __syncthreads();
-  if (threadIdx.x >= stay) return;
-  atomicAdd(&sum, 1);
-  __syncthreads();
-  y[threadIdx.x] = sum + 1000 * __syncthreads_count(1);
 }
 
 /// Undefined in CUDA; here it ends.
@@ -345,15 +289,6 @@ extern "C" __global__ void large_frames(int* y) {
   int sum = 0;
   for (int i = 0; i < 3000; ++i) sum += own[i];
   y[threadIdx.x] = sum;
-}
-
-// Two kernels with a function in common, of which only one waits.
-
-__device__ int half_of(int v) { return v / 2; }
-extern "C" __global__ void waits_not(int* y) { y[threadIdx.x] = half_of(threadIdx.x); }
-extern "C" __global__ void waits(int* y) {
-  __syncthreads();
-  y[threadIdx.x] = half_of(threadIdx.x) + 1;
 }
 
 // Cooperative groups.
