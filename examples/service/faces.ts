@@ -39,7 +39,7 @@ export class PictureError extends Error {
 /** Pictures in the house at a time: those that arrive, are decoded, or wait. */
 export const MOST_PICTURES = 16;
 /** A picture takes hundreds of times the work of a digit. */
-const TIMES = 10;
+const TIMES = 25;
 /** Each lane has 11 MB for each picture of its largest batch. */
 const MOST_IN_BATCH = 4;
 
@@ -101,7 +101,7 @@ interface Manifest {
 }
 /** What the network subtracts of each colour, and divides by, before its first layer. */
 const MEANS = [117.001, 114.697, 97.404] as const;
-const DIVISOR = 256;
+const DIVISOR = 255;
 
 /** The parameters of @vladmandic/face-api, a byte each, in the order of WEIGHTS. The first layer reads bytes as they are: it has taken in the means. */
 export async function readFaceParameters(): Promise<Float32Array> {
