@@ -15,7 +15,7 @@ Reads handwritten digits over HTTP and WebSocket and finds the faces of pictures
   --target-latency-ms N  how late 95 of 100 answers may be (default: 20)
   --max-items N          digits of a batch (default: 64)
   --max-queue N          requests of a thread that may wait; others get 503 (default: 64)
-  --max-queue-ms N       how long one may wait for a batch; then it gets 503 (default: five times the target)
+  --max-queue-ms N       how long one may wait for a batch; then it gets 503 (default: the target)
   --drain-ms N           after SIGTERM, how long connections are still accepted while /ready answers 503 (default: 500)
   --parameters FILE      what examples/training has learnt (default: examples/service/digits.f32)
   --no-faces             digits alone
@@ -68,6 +68,6 @@ export function readOptions(args: readonly string[]): Options {
     maxItems,
     maxWaitMs: 1,
     maxQueue: whole('max-queue', values['max-queue'], maxItems, 1_000_000),
-    maxQueueMs: whole('max-queue-ms', values['max-queue-ms'] ?? String(5 * targetLatencyMs), 0, 60_000),
+    maxQueueMs: whole('max-queue-ms', values['max-queue-ms'] ?? String(targetLatencyMs), 0, 60_000),
   };
 }

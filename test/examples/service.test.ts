@@ -11,6 +11,7 @@ import { LimitError, openDevice, type Device, type DeviceArray } from 'millrace'
 import { DIGITS } from '../../examples/service/digits.js';
 import { Metrics } from '../../examples/service/metrics.js';
 import { plainShares } from '../../examples/service/plain.js';
+import { readOptions } from '../../examples/service/options.js';
 import { createDevicePredictor, ENGINES, type PredictorOptions } from '../../examples/service/predictor.js';
 import { type Answer, createServer } from '../../examples/service/server.js';
 import { PIXELS, SIDE } from '../../examples/training/shape.js';
@@ -239,6 +240,12 @@ test('several threads answer behind one port, and SIGTERM ends the service when 
   } finally {
     child.kill('SIGKILL');
   }
+});
+
+test('a request waits for the target at most, unless the command says otherwise', () => {
+  expect(readOptions([])).toMatchObject({ targetLatencyMs: 20, maxQueueMs: 20 });
+  expect(readOptions(['--target-latency-ms', '50'])).toMatchObject({ targetLatencyMs: 50, maxQueueMs: 50 });
+  expect(readOptions(['--max-queue-ms', '70'])).toMatchObject({ targetLatencyMs: 20, maxQueueMs: 70 });
 });
 
 test('the command refuses what it does not understand, in one line', { timeout: RUN_MS }, async () => {
