@@ -4,6 +4,9 @@
 #include <opencv2/opencv.hpp>
 #include <torch/types.h>
 #include "spdlog/spdlog.h"
+#if defined(WIN32) || defined(MACOSX)
+#include <windows_or_mac.h>
+#endif
 using namespace cv;
 namespace files = std::filesystem;
 class Widget;

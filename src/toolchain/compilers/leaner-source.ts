@@ -10,6 +10,8 @@ import type { KernelCompiler } from './compiler.js';
 
 /** What g++, clang++ and CUDA's compilers say of a header that is not there. */
 const MISSING = /fatal error: '?([^':\n]+?)'?(?:: No such file| file not found)|(?:cannot|could not) open source file "([^"\n]+)"/;
+/** Words of conditions that no header of a library defines: names of systems, and what a command line gives. */
+const OF_NO_HEADER = /^(?:_|(?:defined|true|false|WIN(?:32|64)|MACOSX?|APPLE|ANDROID|LINUX|linux|unix|NDEBUG)$)/;
 /** Most headers of the host's libraries in one source. */
 const MOST_HEADERS = 32;
 
@@ -74,7 +76,7 @@ function asksForMacros(source: string, options: readonly string[]): boolean {
   const text = withoutComments(source);
   const own = new Set(macrosIn(text).map(({ name }) => name));
   const isKnown = (name: string): boolean =>
-    /^(?:_|defined$|true$|false$)/.test(name) || CUDA_MACROS.has(name) || own.has(name) || options.some((option) => option.includes(name));
+    OF_NO_HEADER.test(name) || CUDA_MACROS.has(name) || own.has(name) || options.some((option) => option.includes(name));
   return directivesOf(text).some(
     ({ name: directive, rest }) =>
       /^(?:el)?if(?:n?def)?$/.test(directive) && wordsOf(rest).some((word) => /^[A-Za-z_]/.test(word) && !isKnown(word)),
