@@ -236,11 +236,6 @@ test('only the whole name matches', () => {
   expect(findEntry(text, 'blur')?.parameters).toMatchObject([{ dtype: 'f32', isPointer: true }]);
 });
 
-test('the compiler checks definitions that the preprocessor selects', () => {
-  const text = '#ifdef WIDE\nextern "C" __global__ void k(double x) {}\n#else\nextern "C" __global__ void k(float x) {}\n#endif';
-  expect(() => cudaKernel('k', { x: f32 }, text)).not.toThrow();
-});
-
 test('bounded only when tokens prove it', () => {
   const bounded = (body: string, before = ''): boolean =>
     cudaKernel('k', {}, `${before}extern "C" __global__ void k() { ${body} }`).build.isBounded;

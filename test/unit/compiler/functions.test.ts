@@ -4,7 +4,7 @@ import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
-import { bodyOf, helpersOf } from './support.js';
+import { bodyOf } from './support.js';
 
 const open = { bounds: 'unchecked' } as const;
 
@@ -106,50 +106,6 @@ test('options reach the build: fmad, bounds, maxThreadsPerBlock', () => {
   expect(made).toMatchObject({ maxThreadsPerBlock: 128, build: { fmad: false, isChecked: true } });
 });
 
-test('Math', () => {
-  const made = kernel(
-    'math',
-    { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32) },
-    ({ x, d, n, u }, { i, clamp, mix, idiv }) => {
-      x[i] = Math.sqrt(x[i]!) + Math.sin(n[i]!) + Math.pow(x[i]!, 0.5) + x[i]! ** 2 + Math.hypot(x[i]!, 1) + Math.PI;
-      d[i] = Math.max(d[i]!, x[i]!, 1) + Math.abs(d[i]!) + Math.fround(d[i]!) + mix(d[i]!, 1, 0.25);
-      n[i] =
-        Math.abs(n[i]!) +
-        Math.sign(n[i]!) +
-        Math.imul(n[i]!, 3) +
-        Math.clz32(n[i]!) +
-        clamp(n[i]!, 0, 9) +
-        Math.floor(n[i]!) +
-        Math.round(2.5);
-      u[i] = Math.min(u[i]!, 3) + idiv(u[i]!, 4);
-      x[i] = Math.floor(x[i]!) + Math.round(x[i]!) + Math.atan2(x[i]!, 2) + Math.exp(-x[i]!) + (x[i]! % 2);
-    },
-    open,
-  );
-  expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "const float base_ = x_[mr_i];
-    x_[mr_i] = ((((sqrtf(x_[mr_i]) + sinf((float)n_[mr_i])) + powf(x_[mr_i], 0.5f)) + (base_ * base_)) + hypotf(x_[mr_i], 1.0f)) + 3.1415927f;
-    d_[mr_i] = ((mr_max_f64(mr_max_f64(d_[mr_i], (double)x_[mr_i]), 1.0) + fabs(d_[mr_i])) + (double)(float)d_[mr_i]) + mr_mix_f64(d_[mr_i], 1.0, 0.25);
-    n_[mr_i] = (int)(((((((unsigned)mr_abs_i32(n_[mr_i]) + (unsigned)mr_sign_i32(n_[mr_i])) + ((unsigned)n_[mr_i] * (unsigned)3)) + (unsigned)mr_clz((unsigned)n_[mr_i])) + (unsigned)mr_clamp_i32(n_[mr_i], 0, 9)) + (unsigned)n_[mr_i]) + (unsigned)3);
-    u_[mr_i] = mr_min_u32(u_[mr_i], 3u) + (u_[mr_i] / 4u);
-    x_[mr_i] = (((floorf(x_[mr_i]) + mr_round_f32(x_[mr_i])) + atan2f(x_[mr_i], 2.0f)) + expf(-x_[mr_i])) + fmodf(x_[mr_i], 2.0f);"
-  `);
-  expect(helpersOf(made)).toMatchInlineSnapshot(`
-    [
-      "mr_max_f64",
-      "mr_mix_f64",
-      "mr_abs_i32",
-      "mr_sign_i32",
-      "mr_clz",
-      "mr_min_i32",
-      "mr_max_i32",
-      "mr_clamp_i32",
-      "mr_min_u32",
-      "mr_round_f32",
-    ]
-  `);
-});
-
 test('integer division says how it rounds, and never traps', () => {
   const made = kernel(
     'division',
@@ -184,20 +140,4 @@ test('casts saturate, and convert NaN to 0', () => {
     f_[mr_i] = (float)d_[mr_i] + (float)((double)n_[mr_i] / 3.0);"
   `);
   expect(made.source).toContain('return x != x ? 0 : x <= -2147483648.0f ? (-2147483647 - 1) : x >= 2147483648.0f ? 2147483647 : (int)x;');
-});
-
-test('bits', () => {
-  const made = kernel(
-    'bits',
-    { n: inout(i32), u: inout(u32) },
-    ({ n, u }, { i }) => {
-      n[i] = ((n[i]! & 0xffffffff) ^ ~n[i]!) | ((n[i]! << i) >> 33);
-      u[i] = (n[i]! >>> 4) + (u[i]! >> 2) + (u[i]! << i);
-    },
-    open,
-  );
-  expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "n_[mr_i] = ((n_[mr_i] & (-1)) ^ (~n_[mr_i])) | ((int)((unsigned)n_[mr_i] << (mr_i & 31)) >> 1);
-    u_[mr_i] = (((unsigned)n_[mr_i] >> 4) + (u_[mr_i] >> 2)) + (u_[mr_i] << (mr_i & 31));"
-  `);
 });

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, i64, u32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
-import { complaint, withText } from './support.js';
+import { complaint, withoutPositions, withText } from './support.js';
+
+withoutPositions();
 
 const params = { x: inout(f32), n: inout(i32), u: inout(u32), big: inout(i64) } as const;
 const make = (body: string): unknown => kernel('k', params, withText(`({ x, n, u, big }, { i, i32, u32, i64, f32 }) => { ${body} }`));

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, f64, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
-import { bodyOf, complaint, withText } from './support.js';
+import { bodyOf, complaint, withoutPositions, withText } from './support.js';
+
+withoutPositions();
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32) } as const;
 const open = { bounds: 'unchecked' } as const;

@@ -1,5 +1,5 @@
-// Errors name the position in the user's file under every build tool.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// Where errors place their mistake: with maps and without, with an inspector and without. tool-matrix.test.ts has each build tool.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -11,73 +11,7 @@ import { afterAll, describe, expect, test, vi } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
-import { IS_LONG } from '../../support/long.js';
 import { compileError } from './support.js';
-import { through, throughVitest, TOOLS } from './tools.js';
-
-interface Found {
-  readonly message: string;
-  readonly file?: string;
-  readonly line: number;
-  readonly column: number;
-}
-
-const source = readFileSync(new URL('./fixtures/mistakes.ts', import.meta.url), 'utf8').split('\n');
-
-/** By function: the 'line:column' of the text that a line's comment names. */
-const places: Record<string, string> = {};
-let inside = '';
-for (const [at, line] of source.entries()) {
-  inside = /^export function (\w+)/.exec(line)?.[1] ?? inside;
-  const meant = /\/\/ at: (.*)$/.exec(line)?.[1];
-  if (meant !== undefined) places[inside] = `${at + 1}:${line.indexOf(meant) + 1}`;
-}
-
-function shown(found: Record<string, Found>): Record<string, string> {
-  const all = Object.entries(found).map(([name, { message, file, line, column }]): [string, string] => {
-    const [, where = message] = message.split('\n');
-    const isExact = file !== undefined && where.endsWith(` at ${file}:${line}:${column}`) && file.endsWith('/mistakes.ts');
-    return [name, isExact ? `${line}:${column}` : where.replace(/\S*\//, '')];
-  });
-  return Object.fromEntries(all);
-}
-
-/** Errors about code that only the tool wrote: a `var`, or the temporary of a `??`. */
-const NEAR: Readonly<Record<string, readonly string[]>> = {
-  'esbuild for ES2015': ['method'],
-  'tsc for ES2015': ['method'],
-  'swc for ES5': ['method', 'narrow', 'quotient'],
-};
-
-const minified = TOOLS.find(({ name }) => name === 'esbuild, minified')!;
-
-test.each(TOOLS)('$name', async (tool) => {
-  const errors = await through<Record<string, Found>>(tool, 'mistakes', 'places.mjs');
-  if (tool === TOOLS[0] || tool === minified) expectFrame(errors['quotient']!.message, tool === minified ? '^^^^^' : '^^^^^^^^^');
-  const found = shown(errors);
-  const near = NEAR[tool.name] ?? [];
-  expect(Object.entries(found).flatMap(([name, where]) => (/ near \w+\.\w+:\d+$/.test(where) ? [name] : []))).toEqual(near);
-  expect(found).toEqual({ ...places, ...Object.fromEntries(near.map((name) => [name, found[name]])) });
-});
-
-/** The code frame shows the line of the user's file. Where names were shortened, a word is marked. */
-function expectFrame(message: string, marked: string): void {
-  const [, , line, marks] = message.split('\n');
-  expect(line).toMatch(/^ {2}\d+ \| {5}const half = width \/ 2;/);
-  expect(marks).toBe(`     |${' '.repeat(18)}${marked}`);
-}
-
-// Coverage by V8 changes no text, so every day runs without it.
-test.each([undefined, ...(IS_LONG ? (['v8'] as const) : [])])('vitest, coverage by %s', async (coverage) => {
-  const found = await throughVitest<Record<string, Found>>(coverage, 'mistakes', 'places.mjs');
-  expect(shown(found)).toEqual(places);
-});
-
-test('vitest, coverage by istanbul: counters move what follows them, so only the line is told', async () => {
-  const found = shown(await throughVitest<Record<string, Found>>('istanbul', 'mistakes', 'places.mjs'));
-  const lines = Object.entries(found).map(([name, where]) => [name, / near mistakes\.ts:(\d+)$/.exec(where)?.[1]]);
-  expect(lines).toEqual(Object.entries(places).map(([name, place]) => [name, place.split(':')[0]]));
-}, 120_000);
 
 test('messages have the names of the file, where esbuild gave locals other names', () => {
   const file = `const x = [1];

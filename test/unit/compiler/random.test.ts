@@ -5,7 +5,9 @@ import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, u32 } from '../../../src/core/elements/dtype.js';
 import { inout } from '../../../src/core/kernels/kernel.js';
 import { irOf, irText } from './ir-text.js';
-import { bodyOf, complaint, helpersOf, withText } from './support.js';
+import { bodyOf, complaint, helpersOf, withoutPositions, withText } from './support.js';
+
+withoutPositions();
 
 const params = { x: inout(f32), u: inout(u32), seed: i32 } as const;
 function refused(text: string): string {

@@ -1,4 +1,5 @@
 // Shared by the compiler's tests: the emitted source of a body, and the errors of an invalid one.
+import { afterAll, beforeAll, vi } from 'vitest';
 import { CompileError } from '../../../src/core/base/errors.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 
@@ -36,6 +37,24 @@ export function complaint(run: () => unknown): string {
     .split('\n')
     .filter((line) => !line.startsWith("  in kernel '") && !/^ +\d* \|/.test(line))
     .join('\n');
+}
+
+/** Until it is restored, errors have the positions of a Node without an inspector, which takes up to 70 ms to find a function. */
+export function noInspector(): { mockRestore(): void } {
+  const { getBuiltinModule } = process;
+  return vi.spyOn(process, 'getBuiltinModule').mockImplementation((id: string) => {
+    if (id === 'node:inspector') throw new Error('No position is looked at.');
+    return getBuiltinModule.call(process, id) as never;
+  });
+}
+
+/** For files that look at no position. */
+export function withoutPositions(): void {
+  let inspector = { mockRestore: (): void => undefined };
+  beforeAll(() => {
+    inspector = noInspector();
+  });
+  afterAll(() => inspector.mockRestore());
 }
 
 /** A function with exactly this source, as a build tool may produce it. `free` are the free names that it uses. */

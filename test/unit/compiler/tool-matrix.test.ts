@@ -1,8 +1,9 @@
-// Every construct of the language under every build tool: the result is the same kernel or an error with a code, never another kernel.
+// Every construct of the language under every build tool: the result is the same kernel or an error with a code, never another kernel; and
+// errors name the position in the user's file.
 //
 // Tools that keep the statements give the same IR. Minifiers may produce an equivalent kernel: those are built for the CPU device and run
 // beside the original, and all bits of their results are compared.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,17 +18,25 @@ import { parseFunction } from '../../../src/compiler/source/parse.js';
 import type { DType } from '../../../src/core/elements/dtype.js';
 import type { Param } from '../../../src/core/kernels/kernel.js';
 import { IS_LONG } from '../../support/long.js';
+import { QUICK } from '../../support/quick-compiler.js';
 import { type ImageArgument, ImageRunner } from '../toolchain/run-image.js';
 import type { Definition } from './fixtures/define.js';
 import * as kernels from './fixtures/kernels.js';
 import { withText } from './support.js';
-import { through, throughVitest, TOOLS } from './tools.js';
+import { type Asked, through, throughVitest, type Tool, TOOLS } from './tools.js';
 
 const definitions: Readonly<Record<string, Definition>> = kernels;
 const ENUMERATED = `
 enum Mode { Sum = 2, Product = 5 }
 export const enumerated = define({ r: output(i32) }, ({ r }, { i }) => { r[i] = i * (Mode.Product as number); });
 `;
+
+/** The texts of the kernels, and the places of errors. */
+const ASKED: readonly Asked[] = [
+  { module: 'kernels', script: 'texts.mjs', more: ENUMERATED },
+  { module: 'mistakes', script: 'places.mjs' },
+];
+type Answers = readonly [texts: Record<string, string>, errors: Record<string, Found>];
 
 /** The intended kernels: the original source, with the values that a tool may substitute for outer names. */
 const meant: Record<string, { readonly definition: Definition; readonly body: unknown }> = {};
@@ -90,12 +99,62 @@ const EXPECTED: Readonly<Record<string, Record<string, string[]>>> = {
   'tsc for ES2015': OUTER_AND_ENUM,
 };
 
+interface Found {
+  readonly message: string;
+  readonly file?: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+const mistakes = readFileSync(new URL('./fixtures/mistakes.ts', import.meta.url), 'utf8').split('\n');
+
+/** By function: the 'line:column' of the text that a line's comment names. */
+const places: Record<string, string> = {};
+let inside = '';
+for (const [at, line] of mistakes.entries()) {
+  inside = /^export function (\w+)/.exec(line)?.[1] ?? inside;
+  const name = /\/\/ at: (.*)$/.exec(line)?.[1];
+  if (name !== undefined) places[inside] = `${at + 1}:${line.indexOf(name) + 1}`;
+}
+
+function shown(found: Record<string, Found>): Record<string, string> {
+  const all = Object.entries(found).map(([name, { message, file, line, column }]): [string, string] => {
+    const [, where = message] = message.split('\n');
+    const isExact = file !== undefined && where.endsWith(` at ${file}:${line}:${column}`) && file.endsWith('/mistakes.ts');
+    return [name, isExact ? `${line}:${column}` : where.replace(/\S*\//, '')];
+  });
+  return Object.fromEntries(all);
+}
+
+/** Errors about code that only the tool wrote: a `var`, or the temporary of a `??`. */
+const NEAR: Readonly<Record<string, readonly string[]>> = {
+  'esbuild for ES2015': ['method'],
+  'tsc for ES2015': ['method'],
+  'swc for ES5': ['method', 'narrow', 'quotient'],
+};
+
+function expectPlaces({ name: tool }: Tool, errors: Record<string, Found>): void {
+  if (tool === TOOLS[0]!.name || tool === 'esbuild, minified')
+    expectFrame(errors['quotient']!.message, tool === TOOLS[0]!.name ? '^^^^^^^^^' : '^^^^^');
+  const found = shown(errors);
+  const near = NEAR[tool] ?? [];
+  expect(Object.entries(found).flatMap(([name, where]) => (/ near \w+\.\w+:\d+$/.test(where) ? [name] : []))).toEqual(near);
+  expect(found).toEqual({ ...places, ...Object.fromEntries(near.map((name) => [name, found[name]])) });
+}
+
+/** The code frame shows the line of the user's file. Where names were shortened, a word is marked. */
+function expectFrame(message: string, marked: string): void {
+  const [, , line, marks] = message.split('\n');
+  expect(line).toMatch(/^ {2}\d+ \| {5}const half = width \/ 2;/);
+  expect(marks).toBe(`     |${' '.repeat(18)}${marked}`);
+}
+
 let runner: ImageRunner;
 let builder: KernelBuilder;
 const cache = mkdtempSync(join(tmpdir(), 'millrace-matrix-cache-'));
 beforeAll(() => {
   runner = new ImageRunner();
-  builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: cache });
+  builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, ...QUICK, MILLRACE_CACHE_DIR: cache });
 });
 afterAll(() => {
   runner.close();
@@ -168,16 +227,25 @@ async function expectMeaning(texts: Readonly<Record<string, string>>, names: rea
 }
 
 describe('through each tool', () => {
-  test.each(TOOLS)('$name', async (tool) => {
-    const texts = await through<Record<string, string>>(tool, 'kernels', 'texts.mjs', ENUMERATED);
+  test.each(TOOLS)('$name', { timeout: 120_000 }, async (tool) => {
+    const [texts, errors] = await through<Answers>(tool, ASKED);
     const found = unlike(texts);
     expect(found).toEqual(EXPECTED[tool.name]);
     await expectMeaning(texts, found['other'] ?? []);
+    expectPlaces(tool, errors);
   });
 
   // Coverage by V8 changes no text, so every day runs without it.
-  test.each([undefined, ...(IS_LONG ? (['v8'] as const) : []), 'istanbul'] as const)('vitest, coverage by %s', async (coverage) => {
-    const texts = await throughVitest<Record<string, string>>(coverage, 'kernels', 'texts.mjs', ENUMERATED);
+  test.each([undefined, ...(IS_LONG ? (['v8'] as const) : [])])('vitest, coverage by %s', { timeout: 120_000 }, async (coverage) => {
+    const [texts, errors] = await throughVitest<Answers>(coverage, ASKED);
     expect(unlike(texts)).toEqual(OUTER_AND_ENUM);
+    expect(shown(errors)).toEqual(places);
+  });
+
+  test('vitest, coverage by istanbul: counters move what follows them, so only the line is told', { timeout: 120_000 }, async () => {
+    const [texts, errors] = await throughVitest<Answers>('istanbul', ASKED);
+    expect(unlike(texts)).toEqual(OUTER_AND_ENUM);
+    const lines = Object.entries(shown(errors)).map(([name, where]) => [name, / near mistakes\.ts:(\d+)$/.exec(where)?.[1]]);
+    expect(lines).toEqual(Object.entries(places).map(([name, place]) => [name, place.split(':')[0]]));
   });
 });

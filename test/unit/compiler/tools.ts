@@ -1,7 +1,7 @@
-// The build tools that users' kernels may pass through: how to run each one on a module, and how to run the result in its own process. They
+// The build tools that users' kernels may pass through: how to run each one on modules, and how to run the result in its own process. They
 // run in a folder of the repository, so that imports resolve.
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -16,40 +16,45 @@ const run = promisify(execFile);
 const require = createRequire(import.meta.url);
 
 export interface ToolRun {
-  /** Where the module's TypeScript is. */
+  /** Where the TypeScript of the modules is. */
   readonly folder: string;
-  /** Its name without `.ts`. */
-  readonly module: string;
+  /** Their names without `.ts`. */
+  readonly modules: readonly string[];
 }
 
 export interface Tool {
   readonly name: string;
   /** Names are shortened, so that free ones cannot be trusted. */
   readonly isMinifier?: boolean;
-  /** Options for node, and the path of what it imports. */
-  readonly make: (given: ToolRun) => Promise<{ readonly options?: readonly string[]; readonly path: string }>;
+  /** Options for node, and the paths of what it imports, one for each module. */
+  readonly make: (given: ToolRun) => Promise<Made>;
+}
+interface Made {
+  readonly options?: readonly string[];
+  readonly paths: readonly string[];
 }
 
-async function bundled({ folder, module }: ToolRun, options: BuildOptions = {}): Promise<{ path: string }> {
-  const path = join(folder, 'bundle.mjs');
+async function bundled({ folder, modules }: ToolRun, options: BuildOptions = {}): Promise<Made> {
   const sourcemap = options.sourcemap ?? 'inline';
-  await build({
-    entryPoints: [join(folder, `${module}.ts`)],
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    outfile: path,
-    logLevel: 'error',
-    ...options,
-    sourcemap,
-  });
-  return { path };
+  const paths = modules.map((module) => join(folder, `${module}_bundle.mjs`));
+  for (const [at, module] of modules.entries())
+    await build({
+      entryPoints: [join(folder, `${module}.ts`)],
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      outfile: paths[at]!,
+      logLevel: 'error',
+      ...options,
+      sourcemap,
+    });
+  return { paths };
 }
 
 /** Each module of the folder separately. */
-async function eachWithSwc({ folder, module }: ToolRun, format: 'es6' | 'commonjs', options: SwcOptions = {}): Promise<{ path: string }> {
+async function eachWithSwc({ folder, modules }: ToolRun, format: 'es6' | 'commonjs', options: SwcOptions = {}): Promise<Made> {
   const extension = format === 'es6' ? 'mjs' : 'cjs';
-  for (const name of ['define', 'intrinsics', module]) {
+  for (const name of ['define', 'intrinsics', ...modules]) {
     const source = await readFile(join(folder, `${name}.ts`), 'utf8').catch(() => undefined);
     if (source === undefined) continue;
     const { code, map } = await transformWithSwc(source, {
@@ -66,30 +71,33 @@ async function eachWithSwc({ folder, module }: ToolRun, format: 'es6' | 'commonj
       `${code.replace(/(["']\.\/\w+)\.js(["'])/g, `$1.${extension}$2`)}\n//# sourceMappingURL=${name}.${extension}.map\n`,
     );
   }
-  return { path: join(folder, `${module}.${extension}`) };
+  return { paths: modules.map((module) => join(folder, `${module}.${extension}`)) };
 }
 
-async function eachWithTsc({ folder, module }: ToolRun, format: 'esnext' | 'commonjs', target = 'es2022'): Promise<{ path: string }> {
+async function eachWithTsc({ folder, modules }: ToolRun, format: 'esnext' | 'commonjs', target = 'es2022'): Promise<Made> {
+  const files = modules.map((module) => join(folder, `${module}.ts`));
   const out = join(folder, 'out');
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
   const options = ['--ignoreConfig', '--noCheck', '--sourceMap', '--moduleResolution', 'bundler', '--module', format, '--target', target];
-  await run(process.execPath, [compiler, ...options, '--rootDir', folder, '--outDir', out, join(folder, `${module}.ts`)]);
+  await run(process.execPath, [compiler, ...options, '--rootDir', folder, '--outDir', out, ...files]);
   await writeFile(join(out, 'package.json'), JSON.stringify({ type: format === 'esnext' ? 'module' : 'commonjs' }));
-  return { path: join(out, `${module}.js`) };
+  return { paths: modules.map((module) => join(out, `${module}.js`)) };
 }
 
-async function withTerser(given: ToolRun): Promise<{ path: string }> {
-  const { path } = await bundled(given);
-  const code = await readFile(path, 'utf8');
-  const result = await minify(code, {
-    module: true,
-    toplevel: true,
-    compress: { passes: 3 },
-    mangle: true,
-    sourceMap: { content: 'inline', url: 'inline' },
-  });
-  await writeFile(path, result.code!);
-  return { path };
+async function withTerser(given: ToolRun): Promise<Made> {
+  const made = await bundled(given);
+  for (const path of made.paths) {
+    const code = await readFile(path, 'utf8');
+    const result = await minify(code, {
+      module: true,
+      toplevel: true,
+      compress: { passes: 3 },
+      mangle: true,
+      sourceMap: { content: 'inline', url: 'inline' },
+    });
+    await writeFile(path, result.code!);
+  }
+  return made;
 }
 
 const SWC_MINIFY: SwcOptions = { minify: true, jsc: { minify: { compress: true, mangle: true, module: true, toplevel: true } } };
@@ -97,16 +105,16 @@ const SWC_MINIFY: SwcOptions = { minify: true, jsc: { minify: { compress: true, 
 export const TOOLS: readonly Tool[] = [
   {
     name: 'tsx, ES modules',
-    make: async ({ folder, module }) => ({
+    make: async ({ folder, modules }) => ({
       options: ['--import', pathToFileURL(require.resolve('tsx')).href],
-      path: join(folder, `${module}.ts`),
+      paths: modules.map((module) => join(folder, `${module}.ts`)),
     }),
   },
   {
     name: 'tsx, CommonJS',
-    make: async ({ folder, module }) => {
+    make: async ({ folder, modules }) => {
       await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'commonjs' }));
-      return { options: ['--require', require.resolve('tsx/cjs')], path: join(folder, `${module}.ts`) };
+      return { options: ['--require', require.resolve('tsx/cjs')], paths: modules.map((module) => join(folder, `${module}.ts`)) };
     },
   },
   { name: 'esbuild', make: async (given) => bundled(given) },
@@ -134,41 +142,56 @@ export const define = (params: unknown, body: unknown): unknown => ({ params, bo
 export type Definition = unknown;
 `;
 
-/** A folder for one run of one tool, with the fixtures. `more` is appended to the module's source. */
-export async function toolFolder(module: string, more = ''): Promise<ToolRun> {
+/** A module of the fixtures, and the fixture that reports about it. */
+export interface Asked {
+  readonly module: string;
+  readonly script: string;
+  /** Appended to the module's source. */
+  readonly more?: string;
+}
+
+/** A folder for one run of one tool, with the fixtures. */
+async function toolFolder(asked: readonly Asked[]): Promise<ToolRun> {
   await mkdir(join(ROOT, '.tmp'), { recursive: true });
   const folder = await mkdtemp(join(ROOT, '.tmp/tools-'));
   await cp(FIXTURES, folder, { recursive: true });
   await writeFile(join(folder, 'define.ts'), DEFINE);
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
-  if (more !== '') await writeFile(join(folder, `${module}.ts`), `${await readFile(join(folder, `${module}.ts`), 'utf8')}\n${more}`);
-  return { folder, module };
+  for (const { module, more } of asked) if (more !== undefined) await appendFile(join(folder, `${module}.ts`), `\n${more}`);
+  return { folder, modules: asked.map(({ module }) => module) };
 }
 
-/** The report of the fixture `script` about the module under this tool. */
-export async function through<T>(tool: Tool, module: string, script: string, more = ''): Promise<T> {
-  const given = await toolFolder(module, more);
+/** The reports about the modules under this tool, from one process. */
+export async function through<T>(tool: Tool, asked: readonly Asked[]): Promise<T> {
+  const given = await toolFolder(asked);
+  const { folder } = given;
   try {
-    const { options = [], path } = await tool.make(given);
-    const args = [...options, join(given.folder, 'run.mjs'), join(given.folder, script), path];
-    const { stdout } = await run(process.execPath, args, { env: ENVIRONMENT, maxBuffer: 64 << 20 });
+    const { options = [], paths } = await tool.make(given);
+    const pairs = asked.flatMap(({ script }, at) => [join(folder, script), paths[at]!]);
+    const { stdout } = await run(process.execPath, [...options, join(folder, 'run.mjs'), ...pairs], {
+      env: ENVIRONMENT,
+      maxBuffer: 64 << 20,
+    });
     return JSON.parse(stdout) as T;
   } finally {
-    await rm(given.folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
 /** The same, with the test runner as the tool. */
-export async function throughVitest<T>(coverage: 'v8' | 'istanbul' | undefined, module: string, script: string, more = ''): Promise<T> {
-  const { folder } = await toolFolder(module, more);
+export async function throughVitest<T>(coverage: 'v8' | 'istanbul' | undefined, asked: readonly Asked[]): Promise<T> {
+  const { folder } = await toolFolder(asked);
   const answer = join(folder, 'answer.json');
+  const imports = asked.map(
+    ({ module, script }, at) => `import * as module${at} from './${module}.js';\nimport { report as report${at} } from './${script}';`,
+  );
+  const reports = asked.map((_one, at) => `await report${at}(module${at})`);
   const test = `
 import { writeFileSync } from 'node:fs';
 import { test } from 'vitest';
-import * as module from './${module}.js';
-import { report } from './${script}';
+${imports.join('\n')}
 // The test that calls this has a limit.
-test('report', { timeout: 0 }, async () => writeFileSync(${JSON.stringify(answer)}, JSON.stringify(await report(module))));
+test('report', { timeout: 0 }, async () => writeFileSync(${JSON.stringify(answer)}, JSON.stringify([${reports.join(', ')}])));
 `;
   await writeFile(join(folder, 'report.test.ts'), test);
   await writeFile(join(folder, 'vitest.config.mjs'), 'export default {};\n');

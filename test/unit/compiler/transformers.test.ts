@@ -3,7 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
-import { complaint, withText } from './support.js';
+import { complaint, withoutPositions, withText } from './support.js';
+
+withoutPositions();
 
 const params = { gain: f32, values: input(f32), result: inout(f32), count: i32 } as const;
 

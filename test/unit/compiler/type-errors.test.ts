@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { bool, f32, f64, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output, type Params } from '../../../src/core/kernels/kernel.js';
-import { complaint, withText } from './support.js';
+import { complaint, withoutPositions, withText } from './support.js';
+
+withoutPositions();
 
 const params = { x: inout(f32), d: inout(f64), n: inout(i32), u: inout(u32), a: input(f32, 2), flag: bool } as const;
 /** Compiles an invalid body that the TypeScript types would also reject, or that is easier to read loosely typed. */

@@ -4,7 +4,9 @@ import { kernel } from '../../../src/compiler/definitions/kernel.js';
 import { f32, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input } from '../../../src/core/kernels/kernel.js';
 import { irOf, irText } from './ir-text.js';
-import { complaint, withText } from './support.js';
+import { complaint, withoutPositions, withText } from './support.js';
+
+withoutPositions();
 
 const params = { p: inout(f32, 2), n: inout(i32), u: inout(u32), image: input(u8, 2) } as const;
 function refused(text: string): string {

@@ -55,62 +55,11 @@ test('vectors are made of components, of one number, of a row, and of another ve
   `);
 });
 
-test('functions', () => {
-  const ir = irOf(params, ({ p }, { i, vec3f, add, sub, mul, scale, dot, cross, length, normalize }) => {
-    const a = vec3f(p[i]!);
-    const b = vec3f(p[i + 1]!);
-    p.set(0, add(a, scale(sub(b, a), 0.5)));
-    p.set(1, mul(a, b));
-    p.set(2, cross(a, b));
-    p.set(3, normalize(sub(a, b)));
-    p[4]![0] = dot(a, b) + length(sub(a, b));
-  });
-  expect(irText(ir)).toMatchInlineSnapshot(`
-    "const a_x: f32 = p[i, 0]
-    const a_y: f32 = p[i, 1]
-    const a_z: f32 = p[i, 2]
-    const at: i32 = (i + 1)
-    const b_x: f32 = p[at, 0]
-    const b_y: f32 = p[at, 1]
-    const b_z: f32 = p[at, 2]
-    const part_x: f32 = (a_x + ((b_x - a_x) * 0.5:f32))
-    const part_y: f32 = (a_y + ((b_y - a_y) * 0.5:f32))
-    const part_z: f32 = (a_z + ((b_z - a_z) * 0.5:f32))
-    p[0, 0] = part_x
-    p[0, 1] = part_y
-    p[0, 2] = part_z
-    const part_x: f32 = (a_x * b_x)
-    const part_y: f32 = (a_y * b_y)
-    const part_z: f32 = (a_z * b_z)
-    p[1, 0] = part_x
-    p[1, 1] = part_y
-    p[1, 2] = part_z
-    const part_x: f32 = ((a_y * b_z) - (a_z * b_y))
-    const part_y: f32 = ((a_z * b_x) - (a_x * b_z))
-    const part_z: f32 = ((a_x * b_y) - (a_y * b_x))
-    p[2, 0] = part_x
-    p[2, 1] = part_y
-    p[2, 2] = part_z
-    const v_x: f32 = (a_x - b_x)
-    const v_y: f32 = (a_y - b_y)
-    const v_z: f32 = (a_z - b_z)
-    const length: f32 = sqrt((((v_x * v_x) + (v_y * v_y)) + (v_z * v_z)))
-    const factor: f32 = ((length == 0:f32) ? 0:f32 : (1:f32 / length))
-    const part_x: f32 = (v_x * factor)
-    const part_y: f32 = (v_y * factor)
-    const part_z: f32 = (v_z * factor)
-    p[3, 0] = part_x
-    p[3, 1] = part_y
-    p[3, 2] = part_z
-    p[4, 0] = ((((a_x * b_x) + (a_y * b_y)) + (a_z * b_z)) + {v_x = (a_x - b_x); {v_y = (a_y - b_y); {v_z = (a_z - b_z); sqrt((((v_x * v_x) + (v_y * v_y)) + (v_z * v_z)))}}})"
-  `);
-});
-
-test('min, max, clamp and mix work on each component, and a number serves all of them', () => {
-  const ir = irOf(params, ({ p, n }, { i, vec2f, vec2i, min, max, clamp, mix }) => {
+test('mul, min, max, clamp and mix work on each component, and a number serves all of them', () => {
+  const ir = irOf(params, ({ p, n }, { i, vec2f, vec2i, mul, min, max, clamp, mix }) => {
     const a = vec2f(p[i]!);
     p.set(0, clamp(max(a, min(a, vec2f(1, 2), 3)), 0, p[i]![1]!));
-    p.set(1, mix(a, vec2f(0), 0.25));
+    p.set(1, mix(mul(a, a), vec2f(0), 0.25));
     n[0] = max(vec2i(i, 2), 7).x;
     n[1] = min(i, 3);
   });
@@ -122,8 +71,8 @@ test('min, max, clamp and mix work on each component, and a number serves all of
     const part_y: f32 = clamp(max(a_y, min(min(a_y, 2:f32), 3:f32)), 0:f32, all)
     p[0, 0] = part_x
     p[0, 1] = part_y
-    const part_x: f32 = mix(a_x, 0:f32, 0.25:f32)
-    const part_y: f32 = mix(a_y, 0:f32, 0.25:f32)
+    const part_x: f32 = mix((a_x * a_x), 0:f32, 0.25:f32)
+    const part_y: f32 = mix((a_y * a_y), 0:f32, 0.25:f32)
     p[1, 0] = part_x
     p[1, 1] = part_y
     n[0] = max(i, 7)
