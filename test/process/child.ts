@@ -22,12 +22,17 @@ export interface RunOptions {
   /** Sent as soon as the program prints this line. */
   readonly kill?: { readonly when: string; readonly signal: NodeJS.Signals };
   readonly env?: Readonly<Record<string, string>>;
+  /** The most that the process may have open. */
+  readonly descriptors?: number;
 }
 
 /** `name`: of a file of JavaScript without its ending, or of one of TypeScript with it. */
 export function runProgram(name: string, args: readonly string[], options: RunOptions = {}): Promise<Ending> {
   const file = name.endsWith('.ts') ? bundleOf(name) : fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
-  const child = spawn(process.execPath, ['--expose-gc', file, ...args], {
+  const { descriptors } = options;
+  const limited = descriptors === undefined ? [] : ['/bin/sh', '-c', `ulimit -n ${descriptors}; exec "$0" "$@"`];
+  const [command, ...rest] = [...limited, process.execPath, '--expose-gc', file, ...args];
+  const child = spawn(command!, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NODE_OPTIONS: '', ...options.env },
   });

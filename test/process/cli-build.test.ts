@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Ended, MAIN, millrace, ROOT, run, scratch } from './cli-command.js';
+import { called, type Ended, MAIN, millrace, ROOT, run, scratch } from './cli-command.js';
 
 writeFileSync(join(scratch, 'half-part.mjs'), '\nlet = 1;');
 
@@ -10,25 +10,40 @@ describe('build', () => {
   const build = (name: string, ...args: readonly string[]): Promise<Ended> =>
     millrace(['build', name, ...args, ...(args.includes('--for') ? [] : ['--for', 'cpu:x86-64'])]);
 
+  const expectRefused = ({ code, stdout, stderr }: Ended, message: RegExp): void => {
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(message)]);
+    expect(stderr).not.toMatch(/^\s+at |^Node\.js v/m);
+  };
+
+  test('of what cannot be imported says what is wrong, without a stack', async () => {
+    const modules: readonly (readonly [name: string, text: string | undefined, message: RegExp])[] = [
+      ['absent.mjs', undefined, /^There is no file \S+absent\.mjs\b.*\.\n$/],
+      ['package.jsno', undefined, /^There is no file \S+package\.jsno \(did you mean package\.json\?\)\.\n$/],
+      ['none/of/it.ts', undefined, /^There is no file \S+none\/of\/it\.ts\.\n$/],
+      ['.', undefined, /^\S+ is a folder, not a module\./],
+      ['empty.mjs', 'export {};', /no kernel is defined/],
+      ['lost.mjs', `import './lost-part.js';`, /lost\.mjs cannot be imported:\n.*Cannot find module '.*lost-part\.js' imported from/],
+      ['half.mjs', 'const half = ;', /half\.mjs cannot be imported:\n.*half\.mjs:1\nconst half = ;\n +\^\n[^]*SyntaxError: /],
+      ['by-half.mjs', `import './half-part.mjs';`, /by-half\.mjs cannot be imported:\n.*half-part\.mjs:2\nlet = 1;\n[^]*SyntaxError: /],
+      ['names.mjs', `import { none } from 'node:fs';`, /names\.mjs cannot be imported:\n.*names\.mjs:1\n[^]*SyntaxError: .*'none'\n$/],
+      [
+        'enum.mjs',
+        // As Node 22 throws it where it reads TypeScript.
+        `const error = new SyntaxError('TypeScript enum is not supported');
+         error.stack = 'file:///a.ts:1\\nenum Mode {}\\n^^^^\\n\\n' + String(error);
+         throw Object.assign(error, { code: 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX' });`,
+        /enum\.mjs cannot be imported:\nfile:\/\/\/a\.ts:1\nenum Mode \{\}\n[^]*\n  If the compiler .* npm install --save-dev tsx\.\n$/,
+      ],
+      ['page.jsx', 'export const page = <p></p>;', /^Node v\S+ does not read JSX, as \S+page\.jsx is\.\n +Install tsx [^\n]*\n$/],
+      ['text.mjs', `throw 'no table';`, /text\.mjs cannot be imported:\n'no table'\n/],
+    ];
+    for (const [name, text] of modules) if (text !== undefined) writeFileSync(join(scratch, name), text);
+    const ended = await called(modules.map(([name]) => ['build', name, '--for', 'cpu:x86-64']));
+    for (const [at, [, , message]] of modules.entries()) expectRefused(ended[at]!, message);
+  });
+
+  // These end, or disturb, their process.
   test.concurrent.each([
-    ['absent.mjs', undefined, /^There is no file \S+absent\.mjs\b.*\.\n$/],
-    ['package.jsno', undefined, /^There is no file \S+package\.jsno \(did you mean package\.json\?\)\.\n$/],
-    ['none/of/it.ts', undefined, /^There is no file \S+none\/of\/it\.ts\.\n$/],
-    ['.', undefined, /^\S+ is a folder, not a module\./],
-    ['empty.mjs', 'export {};', /no kernel is defined/],
-    ['lost.mjs', `import './lost-part.js';`, /lost\.mjs cannot be imported:\n.*Cannot find module '.*lost-part\.js' imported from/],
-    ['half.mjs', 'const half = ;', /half\.mjs cannot be imported:\n.*half\.mjs:1\nconst half = ;\n +\^\n[^]*SyntaxError: /],
-    ['by-half.mjs', `import './half-part.mjs';`, /by-half\.mjs cannot be imported:\n.*half-part\.mjs:2\nlet = 1;\n[^]*SyntaxError: /],
-    ['names.mjs', `import { none } from 'node:fs';`, /names\.mjs cannot be imported:\n.*names\.mjs:1\n[^]*SyntaxError: .*'none'\n$/],
-    [
-      'enum.mjs',
-      // As Node 22 throws it where it reads TypeScript.
-      `const error = new SyntaxError('TypeScript enum is not supported');
-       error.stack = 'file:///a.ts:1\\nenum Mode {}\\n^^^^\\n\\n' + String(error);
-       throw Object.assign(error, { code: 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX' });`,
-      /enum\.mjs cannot be imported:\nfile:\/\/\/a\.ts:1\nenum Mode \{\}\n[^]*\n  If the compiler .* npm install --save-dev tsx\.\n$/,
-    ],
-    ['page.jsx', 'export const page = <p></p>;', /^Node v\S+ does not read JSX, as \S+page\.jsx is\.\n +Install tsx [^\n]*\n$/],
     [
       'later.mjs',
       `process.nextTick(() => { throw 'later'; }); await new Promise(setImmediate);`,
@@ -38,12 +53,9 @@ describe('build', () => {
     ['code.mjs', 'process.exit(3);', /^\S+code\.mjs was not imported, .*: the module ends it with code 3\.\n$/],
     ['quits.mjs', 'process.exit(0);', /^\S+quits\.mjs was not imported, because the process ended first/],
     ['waits.mjs', 'await new Promise(() => {});', /^\S+waits\.mjs was not imported, because the process ended first/],
-    ['text.mjs', `throw 'no table';`, /text\.mjs cannot be imported:\n'no table'\n/],
   ])('of %s says what is wrong, without a stack', async (name, text, message) => {
-    if (text !== undefined) writeFileSync(join(scratch, name), text);
-    const { code, stdout, stderr } = await build(name);
-    expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(message)]);
-    expect(stderr).not.toMatch(/^\s+at |^Node\.js v/m);
+    writeFileSync(join(scratch, name), text);
+    expectRefused(await build(name), message);
   });
 
   test("of a module that throws prints the module's stack alone", async () => {

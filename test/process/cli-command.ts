@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll } from 'vitest';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -28,4 +28,30 @@ export function run(program: string, args: readonly string[], env: NodeJS.Proces
       resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
     });
   });
+}
+
+const CALLS = join(scratch, 'calls.mjs');
+writeFileSync(
+  CALLS,
+  `const { exit } = process, { write } = process.stdout, ended = [];
+  for (const [n, args] of JSON.parse(process.env.MILLRACE_CALLS).entries()) {
+    const told = { code: undefined, stdout: '', stderr: '' };
+    process.argv = [process.execPath, process.env.MILLRACE_MAIN, ...args];
+    for (const name of ['stdout', 'stderr']) process[name].write = (text) => void (told[name] += text);
+    told.code = await new Promise((resolve) => {
+      process.exit = resolve;
+      // A part of the bundle imports the one without a query.
+      void import(process.env.MILLRACE_MAIN + (n === 0 ? '' : '?' + n));
+    });
+    ended.push(told);
+  }
+  write.call(process.stdout, JSON.stringify(ended), () => exit(0));`,
+);
+
+/** Calls one after the other in one process: what each prints, and the code that it would end with. */
+export async function called(calls: readonly (readonly string[])[]): Promise<readonly Ended[]> {
+  const env = { MILLRACE_CALLS: JSON.stringify(calls), MILLRACE_MAIN: pathToFileURL(MAIN).href, MILLRACE_CACHE_DIR: join(scratch, 'none') };
+  const { code, stdout, stderr } = await run(process.execPath, [CALLS], env, scratch);
+  if (code !== 0 || stderr !== '') throw new Error(`The calls ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout) as readonly Ended[];
 }

@@ -6,10 +6,12 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { type Diagnostics, diagnostics, type Finding } from 'millrace';
+import { machineFault } from '../../dist/toolchain/base/diagnostics.js';
 import { packageIdentity } from '../../dist/toolchain/base/package-and-cpu-identity.js';
 import { asImageFile } from '../../dist/toolchain/images/cache.js';
+import { remedyOf } from '../../dist/toolchain/system/environment-errors.js';
 import { FAKE_DRIVER } from '../support/fake-driver.js';
-import { MAIN, millrace, run, scratch } from './cli-command.js';
+import { called, MAIN, millrace, run, scratch } from './cli-command.js';
 
 /** `diagnostics()` in a process of its own: `doctor` without the trials. */
 async function diagnosed(env: NodeJS.ProcessEnv): Promise<Diagnostics> {
@@ -21,8 +23,8 @@ async function diagnosed(env: NodeJS.ProcessEnv): Promise<Diagnostics> {
   return JSON.parse(stdout) as Diagnostics;
 }
 
-describe.concurrent('a call that cannot be understood ends with 2 and one line', () => {
-  test.each([
+test('a call that cannot be understood ends with 2 and one line', async () => {
+  const calls: readonly (readonly [readonly string[], RegExp])[] = [
     [['nothing'], /There is no command 'nothing'/],
     [['buidl', 'a.mjs'], /There is no command 'buidl' \(did you mean build\?\)/],
     [['help', 'cahe'], /There is no command 'cahe' \(did you mean cache\?\)/],
@@ -45,12 +47,17 @@ describe.concurrent('a call that cannot be understood ends with 2 and one line',
     [['cache', 'clean', '--older', '1x'], /The age \(1x\) is none such as 12h, 30d or 4w/],
     [['cache', 'clean', '--older', ''], /The age \(\) is none/],
     [['cache', 'clean', '--older', '1e3'], /The age \(1e3\) is none/],
-  ])('%o', async (args, message) => {
-    const { code, stdout, stderr } = await millrace(args, { MILLRACE_CACHE_DIR: join(scratch, 'misused') });
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    [['top', '--connect', ''], /is no address of a live view/],
+    [['top', '--connect', 'file:///etc/passwd'], /is no address of a live view/],
+    [['top', '--connect', 'http://127.0.0.1:9000'], /is no address of a live view/],
+  ];
+  const ended = await called(calls.map(([args]) => args));
+  for (const [n, [args, message]] of calls.entries()) {
+    const { code, stdout, stderr } = ended[n]!;
+    expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr.trim()).not.toContain('\n');
-  });
+  }
 });
 
 test('cache shows and cleans what has not been used for so long', async () => {
@@ -127,16 +134,6 @@ describe('doctor', () => {
     });
   });
 
-  test('without a compiler warns, and says how to do without', async () => {
-    const { code, stdout } = await millrace(['doctor', '--json'], { MILLRACE_CXX: '/nonexistent', MILLRACE_CACHE: 'off' });
-    const { findings } = JSON.parse(stdout) as Diagnostics;
-    expect(code).toBe(0);
-    expect(findings.find(({ name }) => name === 'try cpu:0')).toMatchObject({
-      status: 'warning',
-      remedy: expect.stringContaining('ahead of time'),
-    });
-  });
-
   test('a compiler that cannot build is found although the cache has kernels, with a remedy for the cause', async () => {
     const env = { MILLRACE_CACHE_DIR: join(scratch, 'kept') };
     const trialOf = async (more: NodeJS.ProcessEnv): Promise<Finding> => {
@@ -144,12 +141,16 @@ describe('doctor', () => {
       return (JSON.parse(stdout) as Diagnostics).findings.find(({ name }) => name === 'try cpu:0')!;
     };
     expect((await trialOf({})).status).toBe('ok');
-    for (const [words, remedy] of [
-      ["g++: fatal error: cannot execute 'as': execvp: No such file or directory", /folder of the programs as and ld/],
-      ["collect2: fatal error: cannot find 'ld'", /folder of the programs as and ld/],
-      ["cc1plus: error: unrecognized command line option '-std=c++17'", /too old/],
-      ['as: /tmp/x.o: No space left on device', /Make room/],
-    ] as const) {
+    for (const [at, [words, remedy]] of (
+      [
+        ["g++: fatal error: cannot execute 'as': execvp: No such file or directory", /folder of the programs as and ld/],
+        ["collect2: fatal error: cannot find 'ld'", /folder of the programs as and ld/],
+        ["cc1plus: error: unrecognized command line option '-std=c++17'", /too old/],
+        ['as: /tmp/x.o: No space left on device', /Make room/],
+      ] as const
+    ).entries()) {
+      expect([machineFault(words), remedyOf(words)]).toEqual([words, expect.stringMatching(remedy)]);
+      if (at > 0) continue;
       const broken = join(scratch, 'broken-g++');
       writeFileSync(broken, `#!/bin/sh\n[ "$1" = --version ] && echo "g++ 12.2.0" && exit\necho "${words}" >&2; exit 1\n`, { mode: 0o755 });
       expect(await trialOf({ MILLRACE_CXX: broken })).toMatchObject({
@@ -295,20 +296,22 @@ describe('doctor', () => {
     expect(findings.some(({ name }) => name.startsWith('try'))).toBe(false);
   });
 
-  test.runIf(FAKE_DRIVER !== undefined)('names the GPUs of a driver, and warns that nothing compiles for them', async () => {
-    const { stdout } = await millrace(['doctor', '--json'], {
-      MILLRACE_CUDA_DRIVER: FAKE_DRIVER,
+  test('without compilers names the GPUs of a driver, warns, and says how to do without', async () => {
+    const { code, stdout } = await millrace(['doctor', '--json'], {
+      MILLRACE_CUDA_DRIVER: FAKE_DRIVER ?? '/nonexistent',
       MILLRACE_NVRTC: '/nonexistent',
       MILLRACE_NVCC: '/nonexistent',
       MILLRACE_CXX: '/nonexistent',
+      MILLRACE_CACHE: 'off',
     });
     const { findings } = JSON.parse(stdout) as Diagnostics;
-    expect(findings.find(({ name }) => name === 'cuda:0')).toMatchObject({
-      status: 'ok',
-      value: expect.stringMatching(/GiB, compute capability \d/),
-    });
-    for (const name of ['CUDA compiler', 'C++ compiler'])
-      expect(findings.find((one) => one.name === name)).toMatchObject({ status: 'warning', remedy: expect.stringContaining('unset it') });
+    const found = (what: string): Finding | undefined => findings.find(({ name }) => name === what);
+    expect(code).toBe(0);
+    expect(found('try cpu:0')).toMatchObject({ status: 'warning', remedy: expect.stringContaining('ahead of time') });
+    for (const name of FAKE_DRIVER === undefined ? ['C++ compiler'] : ['CUDA compiler', 'C++ compiler'])
+      expect(found(name)).toMatchObject({ status: 'warning', remedy: expect.stringContaining('unset it') });
+    if (FAKE_DRIVER !== undefined)
+      expect(found('cuda:0')).toMatchObject({ status: 'ok', value: expect.stringMatching(/GiB, compute capability \d/) });
   });
 
   test('diagnostics() leaves the event loop and the process alone', async () => {
@@ -318,10 +321,11 @@ describe('doctor', () => {
 });
 
 test('devices and help', async () => {
-  expect((await millrace(['devices'])).stdout).toMatch(/^cpu:0 +\S.*GiB$/m);
-  expect((await millrace([])).stdout).toMatch(/doctor[^]*devices[^]*build[^]*cache[^]*demo/);
-  expect((await millrace(['help', 'build'])).stdout).toMatch(/millrace build \[\.\.\.modules\][^]*--out <folder>[^]*--for <targets>/);
+  const [devices, none, build, ...versions] = await called([['devices'], [], ['help', 'build'], ['--version'], ['doctor', '--version']]);
+  expect(devices!.stdout).toMatch(/^cpu:0 +\S.*GiB$/m);
+  expect(none!.stdout).toMatch(/doctor[^]*devices[^]*build[^]*cache[^]*demo/);
+  expect(build!.stdout).toMatch(/millrace build \[\.\.\.modules\][^]*--out <folder>[^]*--for <targets>/);
+  for (const { stdout } of versions) expect(stdout).toMatch(/^millrace\/\d+\.\d+\.\d+/);
   // As a shell runs it.
   expect((await run(MAIN, ['help'], {}, scratch)).stdout).toMatch(/doctor[^]*devices[^]*build[^]*cache[^]*demo/);
-  for (const args of [['--version'], ['doctor', '--version']]) expect((await millrace(args)).stdout).toMatch(/^millrace\/\d+\.\d+\.\d+/);
 });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runChild } from '../support/child.js';
 import { linesOf, runProgram, type Ending } from './child.js';
+import { copyingCompiler } from './copying-compiler.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-compilers-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -102,8 +103,8 @@ test.each([
 
 test('two devices that build many kernels run at most one compiler per core at once', async () => {
   const log = join(folder, 'log');
-  const cxx = compiler(`echo + >> ${log}\ng++ "$@"\nstatus=$?\necho - >> ${log}\nexit $status`);
-  const ending = await runProgram('many-kernels', ['12', 'cpu:0,cpu:1'], {
+  const cxx = copyingCompiler(folder, `echo + >> ${log}; sleep 0.2`, `echo - >> ${log}`);
+  const ending = await runProgram('many-kernels', ['12', 'cpu:0,cpu:1', '7'], {
     env: { ...surroundings(cxx), MILLRACE_CPU_DEVICES: '2' },
     timeoutMs: 100_000,
   });

@@ -1,23 +1,17 @@
 // Builds without file descriptors, in a child process with a low limit: each such build fails alone, and the device keeps working.
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { runChild, type ChildResult } from '../support/child.js';
+import { runProgram, type Ending } from './child.js';
+import { copyingCompiler } from './copying-compiler.js';
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'millrace-descriptors-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Runs one of ./programs with at most so many descriptors. */
-function runLimited(limit: number, program: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<ChildResult> {
-  const file = fileURLToPath(new URL(`./programs/${program}.mjs`, import.meta.url));
-  const command = ['-c', `ulimit -n ${limit}; exec "$0" "$@"`, process.execPath, file, ...args];
-  const code = `import { spawnSync } from 'node:child_process';
-    const ran = spawnSync('/bin/sh', ${JSON.stringify(command)}, { stdio: 'inherit' });
-    process.exitCode = ran.status ?? 1;`;
-  return runChild(code, env, 90_000);
+function runLimited(descriptors: number, program: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ending> {
+  return runProgram(program, args, { descriptors, env, timeoutMs: 90_000 });
 }
 
 test('builds fail while there are no file descriptors, and succeed afterwards', async () => {
@@ -43,18 +37,8 @@ test.each([0, 1, 2, 4])(
 
 // With one descriptor for each kernel that waits they would exceed it.
 test('150 kernels built at once stay below a limit of 160 file descriptors', async () => {
-  // The script copies one image for all kernels, which is faster than a compiler.
-  const image = path.join(scratch, 'image.so');
-  const text = `struct Launch { void* const* params; };
-    extern "C" void mr_entry_k(const Launch* launch, unsigned long long, unsigned long long) { **(int**)launch->params[0] = 7; }
-    extern "C" const unsigned mr_params_k[] = {1, 8};`;
-  execFileSync('g++', ['-shared', '-fPIC', '-x', 'c++', '-o', image, '-'], { input: text });
-  const cxx = path.join(scratch, 'cxx');
-  const copy = `l=; for a in "$@"; do [ "$l" = -o ] && cp ${image} "$a"; l=$a; done; exit 0`;
-  writeFileSync(cxx, `#!/bin/sh\n[ "$1" = --version ] && echo "g++ (Some) 1.2.3" && exit\n${copy}\n`);
-  chmodSync(cxx, 0o755);
   const ran = await runLimited(160, 'many-kernels', ['150', 'cpu:0', '7'], {
-    MILLRACE_CXX: cxx,
+    MILLRACE_CXX: copyingCompiler(scratch),
     MILLRACE_CACHE_DIR: path.join(scratch, 'many'),
   });
   expect(ran).toMatchObject({ code: 0, stderr: '', stdout: '150 of 150\n' });

@@ -1,7 +1,10 @@
 // Resources of a process while a device is open, and that none remain afterwards.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { IS_LONG } from '../support/long.js';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
+
+const OPENINGS = IS_LONG ? 20 : 10;
 
 interface Held {
   readonly descriptors: number;
@@ -39,14 +42,14 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   });
 
   run(
-    'twenty openings leave no descriptor, no thread and no memory behind',
+    `${OPENINGS} openings leave no descriptor, no thread and no memory behind`,
     async () => {
-      const ending = await runProgram('churn', [spec, '25', '5'], { timeoutMs: 110_000 });
+      const ending = await runProgram('churn', [spec, String(OPENINGS + 5), '5'], { timeoutMs: 110_000 });
       expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
       const { before, after } = JSON.parse(ending.stdout) as { readonly before: Held; readonly after: Held };
       expect(after.descriptors).toBeLessThanOrEqual(before.descriptors);
       expect(after.threads).toBeLessThanOrEqual(before.threads);
-      // Twenty leaked workers alone would be over 160 MiB; the allocator keeps some pages of its own.
+      // A leaked worker has over 8 MiB; the allocator keeps some pages of its own.
       expect(after.rssMiB - before.rssMiB).toBeLessThan(48);
     },
     120_000,
@@ -64,14 +67,6 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
     // Of 150 ticks: a polling thread would use all of them, a 1 ms timer about ten.
     expect((JSON.parse(ending.stdout) as { readonly ticks: number }).ticks).toBeLessThanOrEqual(4);
-  });
-
-  run('a failure that nobody reads is one warning, and the process goes on', async () => {
-    const ending = await runProgram('unread-failure', [spec]);
-    expect(ending).toMatchObject({ code: 0, signal: null });
-    const lines = linesOf(ending);
-    expect(lines.filter((line) => line.startsWith('warning'))).toHaveLength(1);
-    expect(lines.at(-1)).toBe('closed');
   });
 
   for (const kind of ['bounds', 'build']) {

@@ -31,32 +31,27 @@ for (const { spec, absent } of deviceCases) {
     const check = testOn(absent);
     const id = spec === 'cpu' ? 'cpu:0' : spec;
 
-    check('other threads open the device, adopt arrays and pin memory, and outlive it', async () => {
-      const lost = (how: string): string => `DeviceLostError ${how}`;
-      const expected = {
-        streams: [`read 9 on ${id}`, `read 9 on ${id}`, 'all given back', 'open'],
-        // The first use waits for the thread that shared the array, and the last to dispose it frees it.
-        arrays: ['pending true', '7 7 5 5 5 5', 'all given back'],
-        disposed: ['UpstreamError of StateError: # the shared array was disposed before it was adopted.', 'all given back'],
-        pinned: ['true 4 3', '4 3', '8', 'all given back'],
-        closing: ['open', `${lost(`closed: Device ${id} was closed by the thread that opened it.`)} | closed true DeviceLostError`],
-        dying: [
-          'open',
-          `${lost(`worker-exit: Device ${id} is lost: the thread that opened it ended.`)} | lost true DeviceLostError`,
-          lost(`closed: Device ${id} cannot be shared: the thread that opened it has closed it or ended.`),
-        ],
-        // Its own device; bad tokens are refused.
-        same: ['true true', 'open', ...Array.from({ length: 4 }, () => 'ArgumentError :')],
-        // Of a thread that opened a device by itself.
-        beside: ['false false false true true', 'all given back'],
-        again: ['0 1 2', 'all given back'],
-      };
-      const ending = await runProgram('sharing', [spec, ...Object.keys(expected)], { timeoutMs: 60_000 });
-      expect(ending).toMatchObject({ code: 0, signal: null });
-      const told = (line: string): string =>
-        line.replace(/^(ArgumentError :).*/, '$1').replace(/^(UpstreamError of StateError:) .* (the shared array)/, '$1 # $2');
-      expect(linesOf(ending).map(told)).toEqual(Object.entries(expected).flatMap(([name, seen]) => [`── ${name}`, ...seen]));
-    });
+    check(
+      'other threads adopt what was disposed, outlive the thread that opened the device, and open it beside their own and again',
+      async () => {
+        const lost = (how: string): string => `DeviceLostError ${how}`;
+        const expected = {
+          disposed: ['UpstreamError of StateError: # the shared array was disposed before it was adopted.', 'all given back'],
+          dying: [
+            'open',
+            `${lost(`worker-exit: Device ${id} is lost: the thread that opened it ended.`)} | lost true DeviceLostError`,
+            lost(`closed: Device ${id} cannot be shared: the thread that opened it has closed it or ended.`),
+          ],
+          // Of a thread that opened a device by itself.
+          beside: ['false false false true true', 'all given back'],
+          again: ['0 1 2', 'all given back'],
+        };
+        const ending = await runProgram('sharing', [spec, ...Object.keys(expected)], { timeoutMs: 60_000 });
+        expect(ending).toMatchObject({ code: 0, signal: null });
+        const told = (line: string): string => line.replace(/^(UpstreamError of StateError:) .* (the shared array)/, '$1 # $2');
+        expect(linesOf(ending).map(told)).toEqual(Object.entries(expected).flatMap(([name, seen]) => [`── ${name}`, ...seen]));
+      },
+    );
 
     check(
       `eight threads submit ${OPERATIONS} operations, and none is lost or reordered`,

@@ -9,10 +9,6 @@ process.on('exit', () => console.log(lanes[0].copied.isComplete ? 'complete' : '
 console.log('started');
 
 const ways = {
-  natural() {},
-  'natural, awaited'() {
-    void Promise.all(lanes.map((lane) => lane.copied.done)).then(() => console.log('awaited'));
-  },
   exit() {
     process.exit(7);
   },

@@ -1,4 +1,5 @@
 // What a thread does with a device that another one opened: `sharing.mjs <spec> <case>...`. Each case prints its name and what was seen.
+// The conformance tests run parts of it (test/support/sharer.ts).
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { openDevice, openShared } from 'millrace';
@@ -28,32 +29,6 @@ function start(part, data) {
 const reason = (error) => `${error.name} ${error.reason ?? ''}: ${error.message}`;
 
 const cases = {
-  async streams(device) {
-    const sharers = [start('reads', device.share()), start('reads', device.share())];
-    for (const { next } of sharers) console.log(await next());
-    for (const { exited } of sharers) await exited;
-    await untilGivenBack(device);
-    console.log(device.state);
-  },
-  async arrays(device) {
-    const x = device.full([4, 6], 1, 'i32');
-    // The device comes to it only when the other thread has used the array.
-    let release;
-    device.stream.hold(() => new Promise((resolve) => (release = resolve)), { timeoutMs: 20_000 });
-    device.stream.fill(x, 5);
-    const { worker, next, exited } = start('adopts', { device: device.share(), x: x.view(1).share() });
-    console.log(await next());
-    release();
-    const token = await next();
-    const back = device.adopt(token);
-    // The other thread disposed its array in the meantime, and so does this one: the memory stays while somebody has it.
-    x[Symbol.dispose]();
-    worker.postMessage('adopted');
-    await exited;
-    console.log([...(await back.read())].join(' '));
-    back[Symbol.dispose]();
-    await untilGivenBack(device);
-  },
   async disposed(device) {
     const x = device.full(4, 1, 'i32');
     const token = x.share();
@@ -63,27 +38,6 @@ const cases = {
     console.log(await next());
     await exited;
     await untilGivenBack(device);
-  },
-  async pinned(device) {
-    const pinned = device.pinned(1000, 'u32');
-    pinned.data.fill(3);
-    const { next, exited } = start('pins', { device: device.share(), data: pinned.data });
-    console.log(await next());
-    await exited;
-    console.log(pinned.data[0], pinned.data[999]);
-    pinned.data.fill(8);
-    const x = device.empty(1000, 'u32');
-    device.stream.copy(x, pinned);
-    console.log(await x.item(999));
-    x[Symbol.dispose]();
-    await untilGivenBack(device);
-  },
-  async closing(device) {
-    const { next, exited } = start('outlives', device.share());
-    console.log(await next());
-    await device.close();
-    console.log(await next());
-    await exited;
   },
   async dying() {
     const opener = start('opens', process.argv[2]);
@@ -95,17 +49,6 @@ const cases = {
     await exited;
     const late = await openShared(token).catch(reason);
     console.log(late);
-  },
-  async same(device) {
-    const again = await openShared(device.share());
-    console.log(again !== device, again.isSameDevice(device));
-    await again.close();
-    console.log(device.state);
-    for (const bad of [undefined, {}, { ...device.share(), address: { ...device.share().address, process: 1 } }]) {
-      console.log(reason(await openShared(bad).catch((error) => error)));
-    }
-    const { address } = device.share();
-    console.log(reason(await openShared({ ...device.share(), address: { ...address, key: 'guessed' } }).catch((error) => error)));
   },
   async beside(device) {
     const { next, exited } = start('besideItsOwn', { spec: process.argv[2], token: device.share() });

@@ -27,14 +27,14 @@ function runningThreads() {
 }
 
 if (isMainThread) {
-  const [mode, rounds] = process.argv.slice(2);
   let isRunning = true;
-  for (let round = 0; round < Number(rounds); round++) {
+  for (const mode of process.argv.slice(2)) {
     const worker = new Worker(new URL(import.meta.url), { workerData: mode });
+    const before = runningThreads();
     await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
     await worker.terminate();
     // Otherwise no copy is behind a kernel whose owner has ended.
-    isRunning &&= runningThreads() > 0;
+    isRunning &&= runningThreads() > before;
   }
   console.log(isRunning ? 'still running' : 'ended too early');
   const limit = performance.now() + LIMIT_MS;
