@@ -52,7 +52,7 @@ export async function createServer(
         const isFull = request.method === 'POST' && request.url === '/digit' && digits.waiting >= maxQueue;
         if (!isFull || isClosing || isDraining()) return handler(request, response);
         metrics.digits.count('refused');
-        refuseAtOnce(response);
+        refuseSoon(response);
       }),
   });
   await app.register(websocket, { options: { maxPayload: PIXELS } });
@@ -197,8 +197,17 @@ function refuse(reply: FastifyReply): FastifyReply {
   return reply.code(503).headers(REFUSAL_HEADERS).send(REFUSAL);
 }
 
-function refuseAtOnce(response: ServerResponse): void {
-  response.writeHead(503, REFUSAL_HEADERS).end(REFUSAL);
+/** Refusals of a turn of the event loop. The turns between them are for answers, which a burst of refusals would hold up. */
+const REFUSALS = 16;
+const refused: ServerResponse[] = [];
+
+function refuseSoon(response: ServerResponse): void {
+  if (refused.push(response) === 1) setImmediate(refuseSome);
+}
+
+function refuseSome(): void {
+  for (const response of refused.splice(0, REFUSALS)) response.writeHead(503, REFUSAL_HEADERS).end(REFUSAL);
+  if (refused.length > 0) setImmediate(refuseSome);
 }
 
 function pixelsOf(body: unknown): Uint8Array | undefined {
