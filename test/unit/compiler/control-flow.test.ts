@@ -68,55 +68,6 @@ test('if, else and the conditional operator, whose arms are checked only when ta
   `);
 });
 
-test('for, while, do, break and continue', () => {
-  const made = kernel(
-    'loops',
-    { n: i32, o: inout(i32) },
-    ({ n, o }, { i }) => {
-      let s = 0;
-      for (let a = 0, b = n; a < b; a++, b -= 2) {
-        if (a === 3) continue;
-        s += a * b;
-      }
-      while (s > 100) s = s >> 1;
-      do {
-        s++;
-        if (s > n) break;
-      } while (s < 7);
-      for (;;) break;
-      o[i] = s;
-    },
-    open,
-  );
-  expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "int s_ = 0;
-    {
-      int a_ = 0;
-      int b_ = n_;
-      for (; a_ < b_; a_ = a_ + 1, b_ = b_ - 2) {
-        if (a_ == 3) {
-          continue;
-        }
-        s_ = (int)((unsigned)s_ + ((unsigned)a_ * (unsigned)b_));
-      }
-    }
-    while (s_ > 100) {
-      s_ = s_ >> 1;
-    }
-    do {
-      s_ = (int)((unsigned)s_ + (unsigned)1);
-      if (s_ > n_) {
-        break;
-      }
-    } while (s_ < 7);
-    while (true) {
-      break;
-    }
-    o_[mr_i] = s_;"
-  `);
-  expect(made.build.isBounded).toBe(false);
-});
-
 test("a continue still runs the loop's update and test when these contain index checks", () => {
   const made = kernel('checked', { o: inout(i32) }, ({ o }, { i }) => {
     let k = i;

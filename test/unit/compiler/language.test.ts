@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { func } from '../../../src/compiler/definitions/func.js';
 import { kernel } from '../../../src/compiler/definitions/kernel.js';
-import { bool, f32, f64, i16, i32, i8, u16, u32, u8 } from '../../../src/core/elements/dtype.js';
+import { bool, f32, f64, i32, u32, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, output } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
 import { bodyOf, withText } from './support.js';
@@ -64,58 +64,6 @@ test('a checked kernel reports parameter, dimension, index and limit, and return
   expect(copy.build.isChecked).toBe(true);
 });
 
-test('launch indices are in array order: the last is x', () => {
-  const at = (rank: 1 | 2 | 3) => {
-    const bodies = {
-      1: kernel(
-        'one',
-        { o: output(i32) },
-        ({ o }, { i }) => {
-          o[i] = i;
-        },
-        open,
-      ),
-      2: kernel(
-        'two',
-        { o: output(i32) },
-        ({ o }, { i, j }) => {
-          o[i] = j;
-        },
-        open,
-      ),
-      3: kernel(
-        'three',
-        { o: output(i32) },
-        ({ o }, { i, j, k }) => {
-          o[i] = j + k;
-        },
-        open,
-      ),
-    };
-    return bodies[rank];
-  };
-  const heads = ([1, 2, 3] as const).map((rank) =>
-    at(rank)
-      .source.split('\n')
-      .filter((line) => /mr_[ijk] =|mr_n0\b.*return/.test(line))
-      .join('\n'),
-  );
-  expect(heads.join('\n--\n')).toMatchInlineSnapshot(`
-    "  const int mr_i = int(blockIdx.x * blockDim.x + threadIdx.x);
-      if (mr_i >= mr_n0) return;
-    --
-      const int mr_i = int(blockIdx.y * blockDim.y + threadIdx.y);
-      const int mr_j = int(blockIdx.x * blockDim.x + threadIdx.x);
-      if (mr_j >= mr_n0 || mr_i >= mr_n1) return;
-    --
-      const int mr_i = int(blockIdx.z * blockDim.z + threadIdx.z);
-      const int mr_j = int(blockIdx.y * blockDim.y + threadIdx.y);
-      const int mr_k = int(blockIdx.x * blockDim.x + threadIdx.x);
-      if (mr_k >= mr_n0 || mr_j >= mr_n1 || mr_i >= mr_n2) return;"
-  `);
-  expect(([1, 2, 3] as const).map((rank) => at(rank).indexRank)).toEqual([1, 2, 3]);
-});
-
 test('a kernel without launch indices takes a launch of any rank, and guards each axis', () => {
   const set = kernel(
     'set',
@@ -128,20 +76,6 @@ test('a kernel without launch indices takes a launch of any rank, and guards eac
   expect(set.indexRank).toBe(0);
   expect(set.source).toContain(
     'if (int(blockIdx.x * blockDim.x + threadIdx.x) >= mr_n0 || int(blockIdx.y * blockDim.y + threadIdx.y) >= mr_n1 ||',
-  );
-});
-
-test('CUDA indices are i32', () => {
-  const made = kernel(
-    'cuda',
-    { o: output(i32) },
-    ({ o }, { threadIdx, blockIdx, blockDim, gridDim }) => {
-      o[blockIdx.x * blockDim.x + threadIdx.x] = gridDim.y - threadIdx.z;
-    },
-    open,
-  );
-  expect(bodyOf(made)).toMatchInlineSnapshot(
-    `"o_[((int)blockIdx.x * (int)blockDim.x) + (int)threadIdx.x] = (int)((unsigned)(int)gridDim.y - (unsigned)(int)threadIdx.z);"`,
   );
 });
 
@@ -184,26 +118,6 @@ test('names that C++ cannot spell stay distinct', () => {
       x[0] = 1;
     }).build.entry,
   ).toBe('k3_20d_kernel');
-});
-
-test('elements narrower than 32 bits load as i32, and a store truncates', () => {
-  const made = kernel(
-    'narrow',
-    { a: inout(i8), b: inout(u8), c: inout(i16), d: inout(u16), e: inout(bool) },
-    ({ a, b, c, d, e }, { i }) => {
-      a[i] = b[i]! + 1;
-      c[i] = d[i]!;
-      d[i]! -= 1;
-      e[i] = a[i]! > 0 && !e[i]!;
-    },
-    open,
-  );
-  expect(bodyOf(made)).toMatchInlineSnapshot(`
-    "a_[mr_i] = (signed char)((int)((unsigned)(int)b_[mr_i] + (unsigned)1));
-    c_[mr_i] = (short)((int)d_[mr_i]);
-    d_[mr_i] = (unsigned short)((int)((unsigned)(int)d_[mr_i] - (unsigned)1));
-    e_[mr_i] = (unsigned char)(((int)a_[mr_i] > 0) && (!(e_[mr_i] != 0)));"
-  `);
 });
 
 test('at, set, rows, length and shape', () => {

@@ -106,22 +106,6 @@ test('the global index is computed from the others', () => {
   expect(irText(ir)).toBe('n[((blockIdx.x * blockDim.x) + threadIdx.x)] = ((blockIdx.z * blockDim.z) + threadIdx.z)');
 });
 
-test('barriers of three scopes, and the fence', () => {
-  const ir = irOf(params, ({ size }, t) => {
-    t.syncthreads();
-    if (size > 3) t.syncwarp();
-    t.gridSync();
-    t.threadfence();
-  });
-  expect(irText(ir)).toMatchInlineSnapshot(`
-    "barrier block
-    if (size > 3)
-      barrier warp
-    barrier grid
-    fence"
-  `);
-});
-
 test('atomics', () => {
   const ir = irOf({ n: inout(i32), u: inout(u32, 2), x: inout(f32), d: inout(f64) }, ({ n, u, x, d }, t) => {
     const bins = t.shared(u32, 256);
