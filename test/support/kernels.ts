@@ -1,5 +1,5 @@
-// Kernels that tests share. CUDA C++ text, so that they depend on no translation, and small enough to be read at once.
-import { cudaKernel, i32, inout, input, u32, type InOut, type In, type Kernel, type Scalar } from 'millrace';
+// Kernels that tests share, each of which is compiled once. CUDA C++ text where it must depend on no translation.
+import { cudaKernel, f32, i32, inout, input, kernel, output, u32, type InOut, type In, type Kernel, type Out, type Scalar } from 'millrace';
 
 /** Spins until `flag` is set, and says so in `expired` when it had to give up. */
 export const latchKernel: Kernel<{ flag: In<'i32'>; expired: InOut<'i32'>; turns: Scalar<'i32'> }> = cudaKernel(
@@ -66,6 +66,43 @@ export function mixed(start: number, first: number, count: number): number {
   for (let k = first; k < first + count; k++) x = (Math.imul(x, 1664525) + k) >>> 0;
   return x;
 }
+
+/** y[i] = x[i + by], checked: an access outside of x is a BoundsError. */
+export const shifted: Kernel<{ x: In<'f32'>; y: Out<'f32'>; by: Scalar<'i32'> }> = kernel(
+  'shifted',
+  { x: input(f32), y: output(f32), by: i32 },
+  ({ x, y, by }, { i }) => {
+    y[i] = x[i + by]!;
+  },
+);
+
+/** x[i + by] = 1, checked: so is one outside of x. */
+export const stray: Kernel<{ x: InOut<'f32'>; by: Scalar<'i32'> }> = kernel('stray', { x: inout(f32), by: i32 }, ({ x, by }, { i }) => {
+  x[i + by] = 1;
+});
+
+/** The same with any value. */
+export const write: Kernel<{ x: InOut<'i32'>; value: Scalar<'i32'>; by: Scalar<'i32'> }> = kernel(
+  'write_at',
+  { x: inout(i32), value: i32, by: i32 },
+  ({ x, value, by }, { i }) => {
+    x[i + by] = value;
+  },
+);
+
+/** x[i] = 2 * x[i] */
+export const twice: Kernel<{ x: InOut<'f32'> }> = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => {
+  x[i] = 2 * x[i]!;
+});
+
+/** x[i] = x[i] + by */
+export const increased: Kernel<{ x: InOut<'i32'>; by: Scalar<'i32'> }> = kernel(
+  'increased',
+  { x: inout(i32), by: i32 },
+  ({ x, by }, { i }) => {
+    x[i] = x[i]! + by;
+  },
+);
 
 let unique = 0;
 

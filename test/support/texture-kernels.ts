@@ -1,5 +1,5 @@
 // Kernels that take a texture or a surface of one dimension, for tests of order and of arguments.
-import { cudaKernel, f32, i32, output, surface, texture } from 'millrace';
+import { cudaModule, f32, i32, output, surface, texture } from 'millrace';
 
 export const SOURCE = `extern "C" __global__ void show(cudaTextureObject_t t, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -16,7 +16,9 @@ extern "C" __global__ void fetch(cudaTextureObject_t t, float* out, int n) {
 /** The elements of the textures. */
 export const N = 64;
 export const ONE = { grid: 1, block: N } as const;
-export const show = cudaKernel('show', { t: texture, out: output(f32), n: i32 }, SOURCE);
-export const fetched = cudaKernel('fetch', { t: texture, out: output(f32), n: i32 }, SOURCE);
-export const put = cudaKernel('put', { s: surface, value: f32, n: i32 }, SOURCE);
+/** All are compiled at once. */
+const module = cudaModule(SOURCE);
+export const show = module.kernel('show', { t: texture, out: output(f32), n: i32 });
+export const fetched = module.kernel('fetch', { t: texture, out: output(f32), n: i32 });
+export const put = module.kernel('put', { s: surface, value: f32, n: i32 });
 export const counted = (from: number): Float32Array => Float32Array.from({ length: N }, (_, i) => from + i);

@@ -67,7 +67,7 @@ defineChapter((target) => {
       }
     });
 
-    // One pass, a chirp, two passes; in the long form, three passes, prime lengths, and two passes around a chirp.
+    // A chirp of two passes, one pass; in the long form, three passes, prime lengths, and two passes around a chirp.
     const LENGTHS = IS_LONG ? [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 49, 97, 210, 1000, 1009, 2048, 2100, 4096, 5000] : [13, 210];
     rule(
       'S1118',
@@ -84,15 +84,12 @@ defineChapter((target) => {
             const host = of.from(Array.from({ length: 2 * 2 * length }, () => random(2 ** 20) / 2 ** 20 - 0.5));
             using z = device.from(host, { shape: [2, length, 2] });
             using y = ops.fft(z);
-            using back = ops.ifft(y);
-            const [own, again] = await Promise.all([y.read(), back.read()]);
             const wanted = [0, 1].flatMap((at) => spectrumOf([...host.subarray(2 * length * at, 2 * length * (at + 1))]));
-            expect([dtype, length, errorOf(own, wanted) < limit, errorOf(again, [...host]) < backLimit]).toEqual([
-              dtype,
-              length,
-              true,
-              true,
-            ]);
+            expect([dtype, length, errorOf(await y.read(), wanted) < limit]).toEqual([dtype, length, true]);
+            // The inverse has the passes of the other, whose parts it swaps: the short form has it of the chirp and of f64.
+            if (length === 210 && !IS_LONG) continue;
+            using back = ops.ifft(y);
+            expect([dtype, length, errorOf(await back.read(), [...host]) < backLimit]).toEqual([dtype, length, true]);
           }
         }
       },

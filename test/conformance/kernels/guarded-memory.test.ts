@@ -1,48 +1,46 @@
 // Chapter 6: accesses outside of arrays on a device with guarded memory.
 import { describe, expect } from 'vitest';
-import { arrayOf, bytes, cudaKernel, f32, i32, inout, input, kernel, LaunchError, openDevice, output, struct, u8 } from 'millrace';
+import { arrayOf, bytes, cudaModule, f32, i32, inout, input, kernel, LaunchError, openDevice, output, struct, u8 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf } from '../../support/wait.js';
 
-const shifted = cudaKernel(
-  'shifted',
-  { x: input(f32), y: output(f32), shift: i32 },
-  `extern "C" __global__ void shifted(const float* x, float* y, int shift) {
+/** All are compiled at once. */
+const module = cudaModule(`extern "C" __global__ void shifted(const float* x, float* y, int shift) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   y[i] = x[i + shift];
-}`,
-);
-
-const stamped = cudaKernel(
-  'stamped',
-  {
-    header: bytes(12),
-    to: struct({ count: i32, values: inout(i32), more: arrayOf(struct({ n: i32, lines: arrayOf(inout(i32), 2) }), 2) }),
-    at: i32,
-  },
-  `struct Header { char name[12]; };
+}
+struct Header { char name[12]; };
 struct Lines { int n; int* lines[2]; };
 struct Target { int count; int* values; Lines more[2]; };
 extern "C" __global__ void stamped(Header header, Target to, int at) {
   if (at >= 0) to.values[at] = to.count + header.name[0];
   else to.more[1].lines[0][-at] = to.more[1].n;
-}`,
-);
-
-const put = cudaKernel('put', { y: output(u8), at: i32 }, 'extern "C" __global__ void put(unsigned char* y, int at) { y[at] = 7; }');
-
-const beyondShared = cudaKernel(
-  'beyondShared',
-  { y: output(u8), at: i32 },
-  `extern "C" __global__ void beyondShared(unsigned char* y, int at) {
+}
+extern "C" __global__ void put(unsigned char* y, int at) { y[at] = 7; }
+extern "C" __global__ void beyondShared(unsigned char* y, int at) {
   extern __shared__ unsigned char s[];
   *(volatile unsigned char*)(s + at) = 1;
   y[0] = s[0];
-}`,
-);
-
-const wide = cudaKernel('wide', { x: inout(f32) }, `extern "C" __global__ void wide(float4* x) { x[threadIdx.x].y += 1.0f; }`);
+}
+extern "C" __global__ void wide(float4* x) { x[threadIdx.x].y += 1.0f; }
+extern "C" __global__ void beyond_own(unsigned char* y, int at, int space) {
+  __shared__ unsigned char shared[100];
+  volatile unsigned char own[100];
+  if (threadIdx.x == 0) (space == 0 ? shared : own)[at] = 7;
+  __syncthreads();
+  if (threadIdx.x == 0) y[at] = space == 0 ? shared[at] : own[at];
+}`);
+const shifted = module.kernel('shifted', { x: input(f32), y: output(f32), shift: i32 });
+const stamped = module.kernel('stamped', {
+  header: bytes(12),
+  to: struct({ count: i32, values: inout(i32), more: arrayOf(struct({ n: i32, lines: arrayOf(inout(i32), 2) }), 2) }),
+  at: i32,
+});
+const put = module.kernel('put', { y: output(u8), at: i32 });
+const beyondShared = module.kernel('beyondShared', { y: output(u8), at: i32 });
+const wide = module.kernel('wide', { x: inout(f32) });
+const beyondOwn = module.kernel('beyond_own', { y: output(u8), at: i32, space: i32 });
 
 const unchecked = kernel(
   'unchecked',
@@ -59,18 +57,6 @@ const accessed = (name: string, byte: number, array: string, byteLength: number,
     `kernel ${name} .* accessed byte ${byte} of array ${array}, which has ${byteLength} bytes, in block \\${block.slice(0, -1)}\\)`,
     'i',
   );
-
-const beyondOwn = cudaKernel(
-  'beyond_own',
-  { y: output(u8), at: i32, space: i32 },
-  `extern "C" __global__ void beyond_own(unsigned char* y, int at, int space) {
-  __shared__ unsigned char shared[100];
-  volatile unsigned char own[100];
-  if (threadIdx.x == 0) (space == 0 ? shared : own)[at] = 7;
-  __syncthreads();
-  if (threadIdx.x == 0) y[at] = space == 0 ? shared[at] : own[at];
-}`,
-);
 
 defineChapter((target) => {
   const rule = rulesOf(target);

@@ -7,6 +7,7 @@ import {
   CompileError,
   cudaKernel,
   cudaModule,
+  type CudaParams,
   f32,
   f64,
   i16,
@@ -231,16 +232,17 @@ defineChapter((target) => {
 namespace own { template <class T> struct Of { typedef T Value; }; typedef double Real; }
 extern "C" __global__ void put(own::Real* out, own::Real a, own::Of<long long>::Value b) { out[0] = a; out[N] = b; }`;
       const params = { out: inout(f64), a: f64, b: i64 };
-      const module = cudaModule(text);
-      for (const wrong of [{ a: f32 }, { a: i64 }, { b: i32 }, { b: f64 }, { out: inout(f32) }]) {
-        for (const kernel of [cudaKernel('put', { ...params, ...wrong }, text), module.kernel('put', { ...params, ...wrong })]) {
-          const error = (await rejectionOf(device.compile(kernel))) as CompileError;
-          expect(error).toBeInstanceOf(CompileError);
-          expect(error.message).toContain(`The parameter '${Object.keys(wrong)[0]!}' (${Object.values(wrong)[0]!.dtype}`);
-          expect(error.message).toContain('own::');
-        }
+      // Every type and its wrong ones: test/unit/toolchain/parameter-checks.test.ts.
+      for (const [wrong, make] of [
+        [{ a: i64 }, (own: CudaParams) => cudaKernel('put', own, text)],
+        [{ out: inout(f32) }, (own: CudaParams) => cudaModule(text).kernel('put', own)],
+      ] as const) {
+        const error = (await rejectionOf(device.compile(make({ ...params, ...wrong })))) as CompileError;
+        expect(error).toBeInstanceOf(CompileError);
+        expect(error.message).toContain(`The parameter '${Object.keys(wrong)[0]!}' (${Object.values(wrong)[0]!.dtype}`);
+        expect(error.message).toContain('own::');
       }
-      for (const kernel of [cudaKernel('put', params, text), module.kernel('put', params)]) {
+      for (const kernel of [cudaKernel('put', params, text), cudaModule(text).kernel('put', params)]) {
         using out = device.stream.zeros(2, 'f64');
         device.stream.launch(kernel, { grid: 1, block: 1 }, { out, a: 0.1, b: -5n });
         expect(await out.read()).toEqual(new Float64Array([0.1, -5]));

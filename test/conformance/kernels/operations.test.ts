@@ -1,16 +1,14 @@
 // Chapter 11: operations on arrays. What they compute is the subject of arithmetic/operations.test.ts.
 import { firstValueFrom, from as observe, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
-import { ArgumentError, BoundsError, CompileError, type DeviceArray, f32, inout, kernel, overlap, UpstreamError } from 'millrace';
+import { ArgumentError, BoundsError, CompileError, type DeviceArray, f32, overlap, UpstreamError } from 'millrace';
 import * as ops from 'millrace/ops';
 import { defineChapter } from '../../support/chapter.js';
+import { stray } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { pickedTexts } from '../../support/target.js';
 import { rejectionOf } from '../../support/wait.js';
 
-const outside = kernel('outside', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i + 1] = 1;
-});
 const axpb = ops.elementwise((a: number, x: number, b: number) => a * x + b);
 
 defineChapter((target) => {
@@ -32,7 +30,7 @@ defineChapter((target) => {
     rule('S1101', 'a result of a failed operand is poisoned', async () => {
       const { device } = chapter;
       using x = device.zeros(4);
-      const failure = rejectionOf(device.stream.launch(outside, 4, { x }).done);
+      const failure = rejectionOf(device.stream.launch(stray, 4, { x, by: 1 }).done);
       using y = ops.sum(ops.add(x, 1, { out: x }));
       await expect(y.read()).rejects.toThrow(UpstreamError);
       expect(await failure).toBeInstanceOf(BoundsError);

@@ -1,25 +1,29 @@
 // Chapter 6: races of shared memory on a device that looks for them.
 import { describe, expect } from 'vitest';
-import { cudaKernel, cudaModule, i32, inout, kernel, LaunchError, openDevice } from 'millrace';
+import { type CudaModule, cudaKernel, cudaModule, i32, inout, type InOut, type Kernel, kernel, LaunchError, openDevice } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf } from '../../support/wait.js';
 
-/** A kernel of one array. The body sees `t`, the thread's rank in the block. */
-function racer(name: string, body: string, before = '') {
-  const source = `${before}extern "C" __global__ void ${name}(int* x) {
-  const int t = threadIdx.x;
-${body}
-}`;
-  return cudaKernel(name, { x: inout(i32) }, source);
-}
-
-type Racer = ReturnType<typeof racer>;
-
+type Racer = Kernel<{ x: InOut<'i32'> }>;
+const PARAMS = { x: inout(i32) };
 const THREADS = 64;
 
+/** What the kernels of `racer` are compiled from, at once. */
+const texts: string[] = [];
+/** A kernel of one array. The body sees `t`, the thread's rank in the block. */
+function racer(name: string, body: string, before = ''): () => Racer {
+  texts.push(`${before}extern "C" __global__ void ${name}(int* x) {
+  const int t = threadIdx.x;
+${body}
+}`);
+  return () => racers().kernel(name, PARAMS);
+}
+let made: CudaModule | undefined;
+const racers = (): CudaModule => (made ??= cudaModule(texts.join('\n')));
+
 /** A text, the kind of its race, and what its message says. */
-const RACES: readonly (readonly [what: string, kernel: Racer, kind: string, message: RegExp])[] = [
+const RACES: readonly (readonly [what: string, kernel: () => Racer, kind: string, message: RegExp])[] = [
   [
     'a missing barrier between a write and a read',
     racer('reversed', `  __shared__ int tile[${THREADS}];\n  tile[t] = x[t];\n  x[t] = tile[${THREADS - 1} - t];`),
@@ -101,7 +105,7 @@ const RACES: readonly (readonly [what: string, kernel: Racer, kind: string, mess
 ];
 
 /** Texts whose accesses are ordered. */
-const ORDERED: readonly (readonly [what: string, kernel: Racer])[] = [
+const ORDERED: readonly (readonly [what: string, kernel: () => Racer])[] = [
   [
     'a barrier between',
     racer('reversed_well', `  __shared__ int tile[${THREADS}];\n  tile[t] = x[t];\n  __syncthreads();\n  x[t] = tile[${THREADS - 1} - t];`),
@@ -193,6 +197,12 @@ const ORDERED: readonly (readonly [what: string, kernel: Racer])[] = [
   ],
 ];
 
+const deep = racer(
+  'deep',
+  `  __shared__ int one;
+  if (blockIdx.x == 3 && threadIdx.z == 1) one = threadIdx.y;
+  if (threadIdx.y == 0) x[threadIdx.z] = t;`,
+);
 const dynamic = racer(
   'dynamic_race',
   `  extern __shared__ int pool[];\n  int* upper = pool + ${THREADS};\n  upper[t] = x[t];\n  x[t] = upper[t ^ 1];`,
@@ -279,15 +289,15 @@ defineChapter((target) => {
 
     for (const [what, of, kind, message] of RACES)
       rule('S623', `finds ${what} (${kind})`, async () => {
-        const error = await raceOf(launch(of));
-        expect(error.message).toContain(`Kernel ${of.name} on stream`);
+        const error = await raceOf(launch(of()));
+        expect(error.message).toContain(`Kernel ${of().name} on stream`);
         expect(error.message).toContain(`has a race in block (0, 0, 0), ${kind}: `);
         expect(error.message).toMatch(message);
       });
 
     for (const [what, of] of ORDERED)
       rule('S623', `reports nothing for ${what}`, async () => {
-        expect(await launch(of)).toHaveLength(THREADS);
+        expect(await launch(of())).toHaveLength(THREADS);
       });
 
     rule('S623', 'names the lines of both accesses', async () => {
@@ -308,18 +318,9 @@ extern "C" __global__ void on_lines(int* x) {
     rule('S623', 'names the byte of dynamic shared memory, the thread in three dimensions and the block', async () => {
       const { device } = chapter;
       using x = device.zeros(THREADS, 'i32');
-      const error = await raceOf(launch(dynamic, { sharedBytes: 8 * THREADS }));
+      const error = await raceOf(launch(dynamic(), { sharedBytes: 8 * THREADS }));
       expect(error.message).toMatch(/writes byte 26[0-3] of its dynamic shared memory at .+, which thread \(0, 0, 0\) read/);
-      const deep = cudaKernel(
-        'deep',
-        { x: inout(i32) },
-        `extern "C" __global__ void deep(int* x) {
-  __shared__ int one;
-  if (blockIdx.x == 3 && threadIdx.z == 1) one = threadIdx.y;
-  if (threadIdx.y == 0) x[threadIdx.z] = 1;
-}`,
-      );
-      const second = await raceOf(device.stream.launch(deep, { grid: 5, block: [1, 3, 2] }, { x }).done);
+      const second = await raceOf(device.stream.launch(deep(), { grid: 5, block: [1, 3, 2] }, { x }).done);
       expect(second.message).toMatch(/in block \(3, 0, 0\), write after write: thread \(0, 1, 1\) writes .+ thread \(0, 0, 1\) wrote/);
     });
 
@@ -327,9 +328,9 @@ extern "C" __global__ void on_lines(int* x) {
       const { device } = chapter;
       using x = device.zeros(THREADS, 'i32');
       const [, racing] = RACES[0]!;
-      await raceOf(device.stream.launch(racing, { grid: 4, block: THREADS }, { x }).done);
+      await raceOf(device.stream.launch(racing(), { grid: 4, block: THREADS }, { x }).done);
       await expect(x.read()).rejects.toMatchObject({ name: 'UpstreamError' });
-      expect(await launch(ORDERED[0]![1])).toEqual(Array.from({ length: THREADS }, (_unused, i) => THREADS - 1 - i));
+      expect(await launch(ORDERED[0]![1]())).toEqual(Array.from({ length: THREADS }, (_unused, i) => THREADS - 1 - i));
     });
 
     rule('S623', 'finds races of TypeScript kernels, with the lines of their file', async () => {
@@ -343,7 +344,7 @@ extern "C" __global__ void on_lines(int* x) {
     });
 
     rule('S623', 'groups order their own threads, and a cuda::barrier those that arrive and wait', async () => {
-      const of = (name: string) => grouped.kernel(name, { x: inout(i32) }) as unknown as Racer;
+      const of = (name: string) => grouped.kernel(name, PARAMS);
       expect(await launch(of('tiles'))).toHaveLength(THREADS);
       expect((await raceOf(launch(of('tiles_too_small')))).message).toContain('shared variable part');
       expect((await launch(of('arrivals')))[0]).toBe(66);

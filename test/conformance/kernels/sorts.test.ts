@@ -2,6 +2,7 @@
 import { argsort, sort } from 'millrace/ops';
 import { describe, expect } from 'vitest';
 import { defineChapter } from '../../support/chapter.js';
+import { IS_LONG } from '../../support/long.js';
 import { randomFrom } from '../../support/random-text.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 
@@ -18,16 +19,20 @@ defineChapter((target) => {
       const large = Int32Array.from({ length: LENGTH }, (_, at) => (at === 5 ? -(2 ** 31) : random(1000)));
       const long = BigInt64Array.from({ length: LENGTH }, (_, at) => (at === 9 ? 2n ** 62n : BigInt(random(2 ** 30)) * 65_537n));
       const signed = Float32Array.from({ length: LENGTH }, () => [-0, 0, 1, -1, 1e-40, Infinity, -Infinity, random(100) - 50][random(8)]!);
-      for (const host of [near, large, long, signed]) {
+      // Values of two types and places of two, all of them in the long form.
+      for (const [n, host] of [near, large, long, signed].entries()) {
         using x = chapter.device.from(host);
-        using sorted = sort(x);
-        using order = argsort(x, { descending: true });
-        const [values, places] = await Promise.all([sorted.read(), order.read()]);
         const at = Array.from({ length: LENGTH }, (_, place) => place);
-        const up = at.toSorted((p, q) => (host[p]! < host[q]! ? -1 : host[p]! > host[q]! ? 1 : p - q));
-        const down = at.toSorted((p, q) => (host[p]! < host[q]! ? 1 : host[p]! > host[q]! ? -1 : p - q));
-        expect(values.findIndex((value, place) => !Object.is(value, host[up[place]!]))).toBe(-1);
-        expect(places.findIndex((place, n) => place !== down[n])).toBe(-1);
+        if (n % 2 === 0 || IS_LONG) {
+          using sorted = sort(x);
+          const up = at.toSorted((p, q) => (host[p]! < host[q]! ? -1 : host[p]! > host[q]! ? 1 : p - q));
+          expect((await sorted.read()).findIndex((value, place) => !Object.is(value, host[up[place]!]))).toBe(-1);
+        }
+        if (n % 2 === 1 || IS_LONG) {
+          using order = argsort(x, { descending: true });
+          const down = at.toSorted((p, q) => (host[p]! < host[q]! ? 1 : host[p]! > host[q]! ? -1 : p - q));
+          expect((await order.read()).findIndex((place, to) => place !== down[to])).toBe(-1);
+        }
       }
     });
   });

@@ -1,16 +1,15 @@
 // Chapter 4: threads that wait for each other in loops.
 import os from 'node:os';
 import { describe, expect } from 'vitest';
-import { cudaKernel, i32, inout, LaunchError, type Operation, type Recorder } from 'millrace';
+import { cudaModule, i32, inout, LaunchError, type Operation, type Recorder } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf } from '../../support/wait.js';
 
-/** A barrier of the whole grid, as programs write it without cooperative groups. Each block then adds what the block before it has written. */
-const chained = cudaKernel(
-  'chained',
-  { arrived: inout(i32), sums: inout(i32) },
-  `__device__ void wait_for_all(int* arrived, int goal) {
+/** All are compiled at once. */
+const module =
+  cudaModule(`// A barrier of the whole grid, as programs write it without cooperative groups. Each block then adds what the block before it has written.
+__device__ void wait_for_all(int* arrived, int goal) {
   __syncthreads();
   if (threadIdx.x == 0) {
     atomicAdd(arrived, 1);
@@ -24,37 +23,22 @@ extern "C" __global__ void chained(int* arrived, int* sums) {
   const int before = sums[(blockIdx.x + gridDim.x - 1) % gridDim.x];
   wait_for_all(arrived + 1, gridDim.x);
   if (threadIdx.x == 0) sums[blockIdx.x] += 100 * before;
-}`,
-);
-
-/** Blocks in a row, the first of which waits for the last. */
-const relayed = cudaKernel(
-  'relayed',
-  { turn: inout(i32), order: inout(i32) },
-  `extern "C" __global__ void relayed(int* turn, int* order) {
+}
+// Blocks in a row, the first of which waits for the last.
+extern "C" __global__ void relayed(int* turn, int* order) {
   volatile int* now = turn;
   while (now[0] != (int)(gridDim.x - 1 - blockIdx.x)) __nanosleep(100);
   order[now[0]] = blockIdx.x;
   __threadfence();
   now[0] = now[0] + 1;
-}`,
-);
-
-/** Launches that meet. */
-const meeting = cudaKernel(
-  'meeting',
-  { arrived: inout(i32), goal: i32 },
-  `extern "C" __global__ void meeting(int* arrived, int goal) {
+}
+// Launches that meet.
+extern "C" __global__ void meeting(int* arrived, int goal) {
   atomicAdd(arrived, 1);
   while (atomicAdd(arrived, 0) < goal);
-}`,
-);
-
-/** A thread that waits for a later one of its block. */
-const crossed = cudaKernel(
-  'crossed',
-  { flag: inout(i32) },
-  `extern "C" __global__ void crossed(int* flag) {
+}
+// A thread that waits for a later one of its block.
+extern "C" __global__ void crossed(int* flag) {
   volatile int* seen = flag;
   if (threadIdx.x == 0) {
     while (seen[0] == 0);
@@ -62,8 +46,11 @@ const crossed = cudaKernel(
   } else if (threadIdx.x == 33) {
     seen[0] = 1;
   }
-}`,
-);
+}`);
+const chained = module.kernel('chained', { arrived: inout(i32), sums: inout(i32) });
+const relayed = module.kernel('relayed', { turn: inout(i32), order: inout(i32) });
+const meeting = module.kernel('meeting', { arrived: inout(i32), goal: i32 });
+const crossed = module.kernel('crossed', { flag: inout(i32) });
 
 defineChapter((target) => {
   const unless = target.name === 'fake-cuda' && 'the driver for tests runs the blocks of a launch one after the other';

@@ -1,7 +1,7 @@
 // Chapter 4: textures and surfaces of CUDA C++ kernels, against the formulas of CUDA's programming guide in plain JavaScript. The sources are
 // in test/cuda-texts.
 import { describe, expect } from 'vitest';
-import { cudaKernel, type Device, f16, i16, i8, type Texture, u16, u8, vec, vec4f } from 'millrace';
+import { type CudaModule, cudaModule, type Device, f16, i16, i8, type Texture, u16, u8, vec, vec4f } from 'millrace';
 import { textOf } from '../../cuda-texts/text-case.js';
 import { expectAlike } from '../../cuda-texts/text-check.js';
 import { TEXTURE_TEXTS } from '../../cuda-texts/texture-cases.js';
@@ -10,9 +10,13 @@ import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { type ModelTexture, sample } from '../../support/texture-model.js';
 
 type Name = keyof typeof TEXTURE_TEXTS;
-export function kernelOf<N extends Name>(name: N) {
+/** By file: all kernels of one are compiled at once. */
+const modules = new Map<string, CudaModule>();
+function kernelOf<N extends Name>(name: N) {
   const { file, kernel, params } = TEXTURE_TEXTS[name];
-  return cudaKernel(kernel, params as (typeof TEXTURE_TEXTS)[N]['params'], textOf(file));
+  const module = modules.get(file) ?? cudaModule(textOf(file));
+  modules.set(file, module);
+  return module.kernel(kernel, params as (typeof TEXTURE_TEXTS)[N]['params']);
 }
 
 const TILE = [16, 8] as const;

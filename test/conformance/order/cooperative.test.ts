@@ -1,7 +1,20 @@
 // Chapter 4, launches whose blocks all run at once and wait for each other, against plain loops in JavaScript. Grids have
 // more blocks than a machine that runs the tests has cores.
 import { describe, expect } from 'vitest';
-import { ArgumentError, BoundsError, CompileError, cudaKernel, i32, inout, input, kernel, LaunchError, output, u32 } from 'millrace';
+import {
+  ArgumentError,
+  BoundsError,
+  CompileError,
+  cudaKernel,
+  cudaModule,
+  i32,
+  inout,
+  input,
+  kernel,
+  LaunchError,
+  output,
+  u32,
+} from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
@@ -90,7 +103,7 @@ const straying = kernel('grid_straying', { x: inout(i32), at: input(i32), turns:
   }
 });
 
-const THREADS = `#include <cooperative_groups.h>
+const module = cudaModule(`#include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 __device__ void add_down(cg::grid_group grid, int* x, int n) {
   for (int reach = 1; reach < n; reach *= 2) {
@@ -108,19 +121,15 @@ extern "C" __global__ void grid_tree(int* x, int n, unsigned* told) {
   // The shared memory of each block is unchanged.
   if (own[threadIdx.x] != rank || dynamic[threadIdx.x] != rank) atomicAdd(told, 1000000u);
   if (grid.is_valid() && grid.num_blocks() == gridDim.x && grid.block_rank() == blockIdx.x) atomicAdd(told, 1u);
-}`;
-const tree = cudaKernel('grid_tree', { x: inout(i32), n: i32, told: inout(u32) }, THREADS);
-
+}
 // Without a barrier: each block waits for memory that the next block writes.
-const handed = cudaKernel(
-  'grid_handed',
-  { flags: inout(i32) },
-  `extern "C" __global__ void grid_handed(int* flags) {
+extern "C" __global__ void grid_handed(int* flags) {
   if (blockIdx.x + 1 < gridDim.x) while (atomicAdd(flags + blockIdx.x + 1, 0) == 0);
   __threadfence();
   atomicExch(flags + blockIdx.x, 1 + (blockIdx.x + 1 < gridDim.x ? atomicAdd(flags + blockIdx.x + 1, 0) : 0));
-}`,
-);
+}`);
+const tree = module.kernel('grid_tree', { x: inout(i32), n: i32, told: inout(u32) });
+const handed = module.kernel('grid_handed', { flags: inout(i32) });
 
 // CUDA C++ kernels with threads that have returned: only the CPU device does not wait for them.
 const departed = cudaKernel(

@@ -1,6 +1,6 @@
 // Chapter 4, CUDA C++ kernels that launch kernels.
 import { describe, expect } from 'vitest';
-import { CompileError, cudaKernel, type DeviceArray, f64, i32, inout, LaunchError } from 'millrace';
+import { CompileError, cudaKernel, cudaModule, type DeviceArray, f64, i32, inout, LaunchError } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf } from '../../support/wait.js';
@@ -8,10 +8,8 @@ import { rejectionOf } from '../../support/wait.js';
 /** A GPU has 24 levels of kernels that launch kernels. */
 const GPU_DEPTH = 20;
 
-const allKinds = cudaKernel(
-  'all_kinds',
-  { x: inout(i32), n: i32, by: f64 },
-  `struct Range {
+/** All are compiled at once. */
+const module = cudaModule(`struct Range {
   int from, to;
   double by;
 };
@@ -48,34 +46,22 @@ extern "C" __global__ void all_kinds(int* x, int n, double by) {
   scale<int, 3><<<grid, dim3(64)>>>(x, n);
   negate<<<SIZE(n), 0, 0>>>(x, n);
   reverse<<<(n + 63) >> 6, 64, 64 * sizeof(int)>>>(x, n);
-}`,
-);
-
-/** Appends its number to a list, after a delay in which other launches could overtake it. */
-const LIST = `__global__ void note(int* list, int number) {
+}
+// Appends its number to a list, after a delay in which other launches could overtake it.
+__global__ void note(int* list, int number) {
   int here = list[0];
   for (volatile int i = 0; i < 2000; i = i + 1) {}
   list[0] = here + 1;
   list[1 + here] = number;
 }
-`;
-
-const onNull = cudaKernel(
-  'on_null',
-  { lists: inout(i32), room: i32 },
-  `${LIST}extern "C" __global__ void on_null(int* lists, int room) {
+extern "C" __global__ void on_null(int* lists, int room) {
   // The threads of a block take turns, so their order is known.
   for (int turn = 0; turn < (int)blockDim.x; ++turn) {
     if ((int)threadIdx.x == turn) note<<<1, 1>>>(lists + room * blockIdx.x, turn);
     __syncthreads();
   }
-}`,
-);
-
-const onOwn = cudaKernel(
-  'on_own',
-  { lists: inout(i32), room: i32, count: i32, bad: inout(i32) },
-  `${LIST}extern "C" __global__ void on_own(int* lists, int room, int count, int* bad) {
+}
+extern "C" __global__ void on_own(int* lists, int room, int count, int* bad) {
   cudaStream_t one, two;
   if (cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking) != cudaSuccess) ++*bad;
   if (cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking) != cudaSuccess) ++*bad;
@@ -86,13 +72,8 @@ const onOwn = cudaKernel(
   if (cudaStreamDestroy(one) != cudaSuccess) ++*bad;
   if (cudaStreamDestroy(two) != cudaSuccess) ++*bad;
   if (cudaGetLastError() != cudaSuccess) ++*bad;
-}`,
-);
-
-const tails = cudaKernel(
-  'tails',
-  { list: inout(i32) },
-  `${LIST}__global__ void branch(int* list, int number) {
+}
+__global__ void branch(int* list, int number) {
   note<<<1, 1>>>(list, number);
   note<<<1, 1, 0, cudaStreamTailLaunch>>>(list, number + 1);
 }
@@ -101,31 +82,16 @@ extern "C" __global__ void tails(int* list) {
   note<<<1, 1, 0, cudaStreamTailLaunch>>>(list, 40);
   branch<<<1, 1>>>(list, 10);
   note<<<1, 1>>>(list, 20);
-}`,
-);
-
-const rounds = cudaKernel(
-  'rounds',
-  { x: inout(i32), left: i32 },
-  `extern "C" __global__ void rounds(int* x, int left) {
+}
+extern "C" __global__ void rounds(int* x, int left) {
   *x = *x * 3 + left;
   if (left > 1) rounds<<<1, 1, 0, cudaStreamTailLaunch>>>(x, left - 1);
-}`,
-);
-
-const free = cudaKernel(
-  'free_launches',
-  { sums: inout(i32), depth: i32 },
-  `extern "C" __global__ void free_launches(int* sums, int depth) {
+}
+extern "C" __global__ void free_launches(int* sums, int depth) {
   atomicAdd(&sums[depth], 1);
   if (depth > 0) free_launches<<<2, 3, 0, cudaStreamFireAndForget>>>(sums, depth - 1);
-}`,
-);
-
-const refused = cudaKernel(
-  'refused',
-  { x: inout(i32), threads: i32, isAsking: i32 },
-  `__global__ void mark(int* x) { if (threadIdx.x == 0) x[0] = 1; }
+}
+__global__ void mark(int* x) { if (threadIdx.x == 0) x[0] = 1; }
 extern "C" __global__ void refused(int* x, int threads, int isAsking) {
   if (threadIdx.x != 5) return;
   mark<<<1, threads>>>(x);
@@ -135,32 +101,26 @@ extern "C" __global__ void refused(int* x, int threads, int isAsking) {
     x[3] = cudaGetLastError();
   }
   mark<<<1, 32>>>(x + 4);
-}`,
-);
+}`);
+const allKinds = module.kernel('all_kinds', { x: inout(i32), n: i32, by: f64 });
+const onNull = module.kernel('on_null', { lists: inout(i32), room: i32 });
+const onOwn = module.kernel('on_own', { lists: inout(i32), room: i32, count: i32, bad: inout(i32) });
+const tails = module.kernel('tails', { list: inout(i32) });
+const rounds = module.kernel('rounds', { x: inout(i32), left: i32 });
+const free = module.kernel('free_launches', { sums: inout(i32), depth: i32 });
+const refused = module.kernel('refused', { x: inout(i32), threads: i32, isAsking: i32 });
 
-const flood = cudaKernel(
-  'flood',
-  { x: inout(i32), count: i32 },
-  `__global__ void one(int* x) { atomicAdd(x, 1); }
+/** What CUDA leaves undefined, limits otherwise, or loses a device by. */
+const moduleOfCpu = cudaModule(`__global__ void increment(int* x) { atomicAdd(x, 1); }
 extern "C" __global__ void flood(int* x, int count) {
-  for (int i = 0; i < count; ++i) one<<<1, 1, 0, cudaStreamFireAndForget>>>(x);
-}`,
-);
-
-const asserting = cudaKernel(
-  'asserting',
-  { x: inout(i32), bad: i32 },
-  `__global__ void child(int* x, int bad) {
+  for (int i = 0; i < count; ++i) increment<<<1, 1, 0, cudaStreamFireAndForget>>>(x);
+}
+__global__ void child(int* x, int bad) {
   assert((int)threadIdx.x != bad);
   x[threadIdx.x] = 1;
 }
-extern "C" __global__ void asserting(int* x, int bad) { child<<<1, 32>>>(x, bad); }`,
-);
-
-const passing = cudaKernel(
-  'passing',
-  { x: inout(i32), how: i32 },
-  `struct Inner { short pad; int* at; };
+extern "C" __global__ void asserting(int* x, int bad) { child<<<1, 32>>>(x, bad); }
+struct Inner { short pad; int* at; };
 struct Outer { int n; Inner inner[2]; };
 struct __attribute__((packed, aligned(4))) Tight { int n; const int* at; };
 __global__ void read(int* x, const int* from) { x[0] += from[0]; }
@@ -195,8 +155,10 @@ extern "C" __global__ void passing(int* x, int how) {
     case 11: { Tight tight = {1, mine + 1}; readTight<<<1, 1>>>(x, tight); cudaGetLastError(); return; }
     case 12: return readAny<<<1, 1>>>((const int*)&mine[1], x);
   }
-}`,
-);
+}`);
+const flood = moduleOfCpu.kernel('flood', { x: inout(i32), count: i32 });
+const asserting = moduleOfCpu.kernel('asserting', { x: inout(i32), bad: i32 });
+const passing = moduleOfCpu.kernel('passing', { x: inout(i32), how: i32 });
 
 defineChapter((target) => {
   describe('4 kernels: launches from kernels', () => {

@@ -3,9 +3,6 @@ import { describe, expect } from 'vitest';
 import {
   ArgumentError,
   BoundsError,
-  i32,
-  inout,
-  kernel,
   StateError,
   StreamHazardError,
   UpstreamError,
@@ -15,13 +12,10 @@ import {
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { type Foreign, foreignOf, loadCublas } from '../../support/foreign.js';
+import { write } from '../../support/kernels.js';
 import { hold as latchOf } from '../../support/latch.js';
 import { chapterDevice, rulesOf, withDevice } from '../../support/rule.js';
 import { eventually, rejectionOf, thrownBy, turn } from '../../support/wait.js';
-
-const reach = kernel('reach_outside', { y: inout(i32), by: i32 }, ({ y, by }, { i }) => {
-  y[i + by] = 1;
-});
 
 defineChapter((target) => {
   describe('5 waiting: foreign work', () => {
@@ -213,7 +207,7 @@ defineChapter((target) => {
       const stream = device.createStream();
       using x = stream.zeros(64, 'i32');
       using y = stream.zeros(64, 'i32');
-      const failed = stream.launch(reach, 64, { y: x, by: 1000 });
+      const failed = stream.launch(write, 64, { x, value: 1, by: 1000 });
       const cause = await rejectionOf(failed.done);
       expect(cause).toBeInstanceOf(BoundsError);
       let calls = 0;
@@ -232,11 +226,11 @@ defineChapter((target) => {
     rule('S525', 'a failure that is noticed while the function runs poisons what it wrote', async () => {
       const { device } = chapter;
       const stream = device.createStream();
-      await device.compile(reach);
+      await device.compile(write);
       for (let n = 0; n < 20; n++) {
         using x = stream.zeros(64, 'i32');
         using y = stream.zeros(64, 'i32');
-        const failed = stream.launch(reach, 64, { y: x, by: 1000 });
+        const failed = stream.launch(write, 64, { x, value: 1, by: 1000 });
         const external = stream.external({ reads: { x }, writes: { y } }, async (raw) => {
           foreign().copy(raw, raw.pointers.y, raw.pointers.x, 256);
           for (let wait = 0; wait < n; wait++) await turn();

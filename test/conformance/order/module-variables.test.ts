@@ -10,25 +10,21 @@ import {
   inout,
   input,
   type Kernel,
-  kernel,
   output,
   StreamHazardError,
   UpstreamError,
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { stray } from '../../support/kernels.js';
 import { hold } from '../../support/latch.js';
 import { counters, one, WEIGHTS } from '../../support/modules.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
 
-const outside = kernel('outside', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i + 100] = 1;
-});
-
 /** An array that a failure poisoned. */
 async function poisoned(device: Device, length: number) {
   const x = device.zeros(length);
-  const error = await rejectionOf(device.stream.launch(outside, { threads: 1 }, { x }).done);
+  const error = await rejectionOf(device.stream.launch(stray, { threads: 1 }, { x, by: 100 }).done);
   expect(error).toBeInstanceOf(BoundsError);
   return x;
 }

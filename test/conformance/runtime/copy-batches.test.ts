@@ -1,14 +1,11 @@
 // Chapter 3, third half: several copies as one operation.
 import { describe, expect } from 'vitest';
-import { ArgumentError, type CopyPair, f32, i32, input, kernel, type Operation, output, StreamHazardError, UpstreamError } from 'millrace';
+import { ArgumentError, type CopyPair, type Operation, StreamHazardError, UpstreamError } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { shifted } from '../../support/kernels.js';
 import { hold } from '../../support/latch.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
-
-const shifted = kernel('shifted_for_batch', { x: input(f32), y: output(f32), by: i32 }, ({ x, y, by }, { i }) => {
-  y[i] = x[i + by]!;
-});
 
 defineChapter((target) => {
   describe('3 memory: batches of copies', () => {

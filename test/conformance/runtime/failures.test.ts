@@ -16,12 +16,10 @@ import {
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { runChild } from '../../support/child.js';
+import { shifted } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { eventually, rejectionOf } from '../../support/wait.js';
 
-const shifted = kernel('shifted', { x: input(f32), y: output(f32), by: i32 }, ({ x, y, by }, { i }) => {
-  y[i] = x[i + by]!;
-});
 /** The index of most threads overflows an i32. */
 const apart = kernel('apart', { x: input(f32), y: output(f32), step: i32 }, ({ x, y, step }, { i }) => {
   if ((i & 1) === 0) y[i] = x[i * step]! + 1;

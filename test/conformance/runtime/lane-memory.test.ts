@@ -1,17 +1,14 @@
 // Chapter 9: the memory of lanes, which the arrays of the next item take over.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
-import { BoundsError, createLanes, i32, inout, kernel, overlap, StateError, type Device, type DeviceArray, type Lane } from 'millrace';
+import { BoundsError, createLanes, i32, overlap, StateError, type Device, type DeviceArray, type Lane } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { write } from '../../support/kernels.js';
 import { hold } from '../../support/latch.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
 
 const LENGTH = 1000;
-/** Writes `value`, outside `x` when `by` is not 0. */
-const write = kernel('write_at', { x: inout(i32), value: i32, by: i32 }, ({ x, value, by }, { i }) => {
-  x[i + by] = value;
-});
 /** What names the memory. To read `nativePointer` would give the address out. */
 const handleOf = (array: DeviceArray): number => (array as unknown as { readonly storage: { readonly handle: number } }).storage.handle;
 

@@ -3,16 +3,13 @@ import { execFile } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect } from 'vitest';
-import { ArgumentError, type Device, f32, inout, kernel, UnavailableError } from 'millrace';
+import { ArgumentError, type Device, UnavailableError } from 'millrace';
 import { serveTimeline } from 'millrace/timeline';
 import { defineChapter } from '../../support/chapter.js';
+import { twice } from '../../support/kernels.js';
 import { ask, type LiveMessage, messagesOf, textOf } from '../../support/live-view.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf } from '../../support/wait.js';
-
-const twice = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = 2 * x[i]!;
-});
 
 defineChapter((target) => {
   describe('13 the live view', () => {

@@ -14,13 +14,11 @@ import {
   type DeviceLike,
   empty,
   fill,
-  f32,
   full,
   getDefaultDevice,
   getStream,
   i32,
   inout,
-  kernel,
   launch,
   type MillraceError,
   ones,
@@ -36,14 +34,11 @@ import {
   zeros,
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { plusHere } from '../../support/derived.js';
 import { hold } from '../../support/latch.js';
 import { mixed, mixKernel } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
-
-const addOne = kernel('add_one', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = x[i]! + 1;
-});
 
 defineChapter((target) => {
   describe('8 lifecycle: functions of the module before a device is open', () => {
@@ -146,7 +141,7 @@ defineChapter((target) => {
           fill(x, 3);
           copy(y, x);
         });
-        withDevice(device.info.id, () => launch(addOne, 4, { x: y }));
+        withDevice(device.info.id, () => launch(plusHere, 4, { x: y }));
         expect(thrownBy(() => void synchronizeDevice())).toBeInstanceOf(CaptureError);
       });
       expect(graph.nodes.map(({ kind }) => kind)).toEqual(['fill', 'copy', 'launch']);
@@ -192,7 +187,7 @@ defineChapter((target) => {
         ),
         ...places.map((place) => () => zeros(1, 'f32', place as Place)),
         ...places.map((place) => () => fill(x, 1, place as Place)),
-        ...places.map((place) => () => launch(addOne, 4, { x }, place as Place)),
+        ...places.map((place) => () => launch(plusHere, 4, { x }, place as Place)),
         ...places.map((place) => () => copy(x, x, place as Place)),
         ...places.map((place) => () => array([1], place as Place)),
         (value) => fill(value, 1),

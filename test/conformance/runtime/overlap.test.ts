@@ -7,8 +7,6 @@ import {
   ArgumentError,
   download,
   i32,
-  inout,
-  kernel,
   launch,
   overlap,
   StateError,
@@ -19,12 +17,9 @@ import {
   type PinnedArray,
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { increased } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, turn } from '../../support/wait.js';
-
-const plusHundred = kernel('plus_hundred', { x: inout(i32) }, ({ x }, { i }) => {
-  x[i] = x[i]! + 100;
-});
 
 const ITEMS = 9;
 const LENGTH = 1000;
@@ -80,9 +75,9 @@ defineChapter((target) => {
           upload(lane),
           launch(
             lane,
-            plusHundred,
+            increased,
             (x) => x.length,
-            (x) => ({ x }),
+            (x) => ({ x, by: 100 }),
           ),
           download(lane),
         ),
@@ -151,7 +146,7 @@ defineChapter((target) => {
             kept.push(pinned, x, x.subarray(1));
             pinned.data.fill(item);
             lane.stream.copy(x, pinned);
-            lane.stream.launch(plusHundred, LENGTH, { x });
+            lane.stream.launch(increased, LENGTH, { x, by: 100 });
             return x.read();
           },
         ),

@@ -17,6 +17,7 @@ import {
   UpstreamError,
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { shifted } from '../../support/kernels.js';
 import { hold } from '../../support/latch.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
@@ -25,9 +26,6 @@ const COUNT = 1000;
 
 const added = kernel('pinned_added', { x: input(f32), y: inout(f32) }, ({ x, y }, { i }) => {
   y[i] = x[i]! + y[i]!;
-});
-const shifted = kernel('pinned_shifted', { x: input(f32), y: output(f32), by: i32 }, ({ x, y, by }, { i }) => {
-  y[i] = x[i + by]!;
 });
 const rows = kernel('pinned_rows', { x: input(f32, 2), y: output(f32, 2) }, ({ x, y }, { i, j }) => {
   y[i]![j] = x[i]![j]! * 2;

@@ -6,10 +6,7 @@ import {
   BoundsError,
   DeviceLostError,
   download,
-  f32,
   i32,
-  inout,
-  kernel,
   launch,
   overlap,
   StateError,
@@ -21,14 +18,10 @@ import {
   type Skipped,
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { stray } from '../../support/kernels.js';
 import { manualStage, watch } from '../../support/manual-stage.js';
 import { chapterDevice, rulesOf, withDevice } from '../../support/rule.js';
 import { eventually, rejectionOf, thrownBy } from '../../support/wait.js';
-
-/** Writes outside `x` when `by` is not 0. */
-const shifted = kernel('shifted_in_place', { x: inout(f32), by: i32 }, ({ x, by }, { i }) => {
-  x[i + by] = 1;
-});
 
 const LENGTH = 16;
 
@@ -38,14 +31,14 @@ const FAULTY: Readonly<Record<string, (item: number, lane: Lane) => ReturnType<t
     lastValueFrom(
       of(new Float32Array(LENGTH)).pipe(
         upload(lane),
-        launch(lane, shifted, LENGTH, (x) => ({ x, by: item === 1 ? LENGTH : 0 })),
-        launch(lane, shifted, LENGTH, (x) => ({ x, by: 0 })),
+        launch(lane, stray, LENGTH, (x) => ({ x, by: item === 1 ? LENGTH : 0 })),
+        launch(lane, stray, LENGTH, (x) => ({ x, by: 0 })),
         download(lane),
       ),
     ),
   'an async function': async (item, lane) => {
     const x = lane.zeros(LENGTH);
-    lane.stream.launch(shifted, LENGTH, { x, by: item === 1 ? LENGTH : 0 });
+    lane.stream.launch(stray, LENGTH, { x, by: item === 1 ? LENGTH : 0 });
     return x.read();
   },
 };

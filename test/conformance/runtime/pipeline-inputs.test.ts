@@ -6,9 +6,6 @@ import {
   createBatcher,
   createLanes,
   type DeviceArray,
-  f32,
-  inout,
-  kernel,
   type Lane,
   launch,
   overlap,
@@ -16,12 +13,9 @@ import {
   WaitTimeoutError,
 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { stray } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { eventually, rejectionOf } from '../../support/wait.js';
-
-const outside = kernel('outside', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i + 4] = 1;
-});
 
 const echo = <T>(item: T): Promise<T> => Promise.resolve(item);
 
@@ -193,7 +187,7 @@ defineChapter((target) => {
         of(new Float32Array(4))
           .pipe(
             upload(lane),
-            launch(lane, outside, 4, (y) => ({ x: y })),
+            launch(lane, stray, 4, (y) => ({ x: y, by: 4 })),
           )
           .subscribe();
         return Promise.resolve(x);

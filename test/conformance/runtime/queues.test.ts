@@ -1,17 +1,15 @@
 // Chapter 14: items of a queue, on a queue in memory. test/process/queues.test.ts has the servers.
 import { from, of } from 'rxjs';
 import { describe, expect } from 'vitest';
-import { type ArgumentError, download, f32, inout, kernel, launch, UnavailableError, upload, WaitTimeoutError, type Lane } from 'millrace';
+import { type ArgumentError, download, launch, UnavailableError, upload, WaitTimeoutError, type Lane } from 'millrace';
 import { bullmqSink, bullmqSource, natsSink, natsSource, overlapQueue, type QueueFailure, type QueueRun } from 'millrace/queue';
 import { defineChapter } from '../../support/chapter.js';
+import { twice } from '../../support/kernels.js';
 import { manualStage } from '../../support/manual-stage.js';
 import { MemoryQueue } from '../../support/memory-queue.js';
 import { chapterDevice, rulesOf, withDevice } from '../../support/rule.js';
 import { eventually, rejectionOf, thrownBy } from '../../support/wait.js';
 
-const twice = kernel('twice_of_queue', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = 2 * x[i]!;
-});
 const doubled = (n: number, lane: Lane): Promise<number> => lane.full(4, 2 * n).item(3) as Promise<number>;
 
 /** Waits until each item has ended, then drains. */

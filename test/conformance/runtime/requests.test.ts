@@ -1,26 +1,12 @@
 // Chapter 9: requests on lanes.
 import { EMPTY, of, throwError } from 'rxjs';
 import { describe, expect } from 'vitest';
-import {
-  AbortError,
-  ArgumentError,
-  createLanes,
-  i32,
-  inout,
-  kernel,
-  LimitError,
-  StateError,
-  WaitTimeoutError,
-  type LanesOptions,
-} from 'millrace';
+import { AbortError, ArgumentError, createLanes, i32, LimitError, StateError, WaitTimeoutError, type LanesOptions } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
+import { increased } from '../../support/kernels.js';
 import { manualStage } from '../../support/manual-stage.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { eventually, isSettled, rejectionOf, thrownBy, turn } from '../../support/wait.js';
-
-const plusTen = kernel('plus_ten', { x: inout(i32) }, ({ x }, { i }) => {
-  x[i] = x[i]! + 10;
-});
 
 defineChapter((target) => {
   describe('9 requests', () => {
@@ -31,7 +17,7 @@ defineChapter((target) => {
       await using lanes = createLanes(chapter.device, { depth: 4, maxQueue: 100 }, async (item: number, lane) => {
         for (let n = (item * 7) % 5; n > 0; n--) await turn();
         const x = lane.full(8, item, i32);
-        lane.stream.launch(plusTen, 8, { x });
+        lane.stream.launch(increased, 8, { x, by: 10 });
         return x.read();
       });
       const results = await Promise.all(Array.from({ length: 60 }, (_, item) => lanes.run(item)));

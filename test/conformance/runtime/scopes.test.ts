@@ -1,14 +1,11 @@
 // Chapter 3, scopes: who owns an array, until when, and what a late use says.
 import { from as observe, lastValueFrom } from 'rxjs';
 import { describe, expect } from 'vitest';
-import { ArgumentError, type DeviceArray, empty, f32, inout, kernel, overlap, StateError, zeros } from 'millrace';
+import { ArgumentError, type DeviceArray, empty, overlap, StateError, zeros } from 'millrace';
 import { add, multiply, tidy } from 'millrace/ops';
 import { defineChapter } from '../../support/chapter.js';
+import { plusHere } from '../../support/derived.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
-
-const more = kernel('more', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = x[i]! + 1;
-});
 
 /** A promise and what settles it: `Promise.withResolvers`, which Node 20 lacks. */
 function gate<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
@@ -58,7 +55,7 @@ defineChapter((target) => {
         const x = scope.ones(4);
         const host = scope.pinned(4);
         stream.hold(() => open.promise, { timeoutMs: 10_000 });
-        stream.launch(more, 4, { x });
+        stream.launch(plusHere, 4, { x });
         stream.copy(host, x);
         stream.copy(result, host);
       }
@@ -197,7 +194,9 @@ defineChapter((target) => {
       );
       const named = new RegExp(`f32\\[${length}\\].*end of the scope step 7.*scope\\.keep.*made at .*scopes\\.test\\.ts`);
       await expect(array.read()).rejects.toThrow(named);
-      const errors = [() => array.view(0), () => device.stream.launch(more, 1, { x: array as never }), () => add(array, 1)].map(errorOf);
+      const errors = [() => array.view(0), () => device.stream.launch(plusHere, 1, { x: array as never }), () => add(array, 1)].map(
+        errorOf,
+      );
       for (const error of errors) expect(error).toMatchObject({ name: 'StateError', message: expect.stringMatching(named) });
       using scope = device.scope();
       const pinned = scope.pinned(8);
@@ -214,7 +213,7 @@ defineChapter((target) => {
         const x = device.ones(4);
         return device.stream.capture((s) => {
           const y = s.zeros(4);
-          s.launch(more, 4, { x });
+          s.launch(plusHere, 4, { x });
           s.copy(y, x);
           s.copy(result, y);
         });

@@ -6,16 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { setTimeout as pause } from 'node:timers/promises';
-import { f32, inout, kernel, launch, overlap } from 'millrace';
+import { launch, overlap } from 'millrace';
 import { recordTimeline } from 'millrace/timeline';
 import { lastValueFrom, mergeMap, of, toArray } from 'rxjs';
 import { defineChapter } from '../../support/chapter.js';
+import { twice } from '../../support/kernels.js';
 import { readPerfetto } from '../../support/perfetto-reader.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
-
-const twice = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = 2 * x[i]!;
-});
 
 defineChapter((target) => {
   describe('12 files of timelines', () => {

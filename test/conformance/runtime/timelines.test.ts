@@ -10,12 +10,9 @@ import { ArgumentError, type Device, f32, inout, kernel, launch, overlap, StateE
 import { type RecordedOperation, recordTimeline } from 'millrace/timeline';
 import { lastValueFrom, map, mergeMap, of, toArray } from 'rxjs';
 import { defineChapter } from '../../support/chapter.js';
+import { twice } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { thrownBy } from '../../support/wait.js';
-
-const twice = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = 2 * x[i]!;
-});
 
 /** The clocks of a GPU and of the host are compared up to some microseconds. */
 const CLOCK_MS = 0.1;

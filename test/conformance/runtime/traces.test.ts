@@ -19,12 +19,10 @@ import {
 } from 'millrace';
 import { lastValueFrom, mergeMap, of, toArray } from 'rxjs';
 import { defineChapter } from '../../support/chapter.js';
+import { twice } from '../../support/kernels.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { eventually, rejectionOf, thrownBy } from '../../support/wait.js';
 
-const twice = kernel('twice', { x: inout(f32) }, ({ x }, { i }) => {
-  x[i] = 2 * x[i]!;
-});
 const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
 interface Told<M> {

@@ -244,7 +244,8 @@ defineChapter((target) => {
         const stream = device.createStream();
         // Two do not fit. Earlier arrays may not be freed yet, so the present free memory is not used as a measure.
         const most = Math.floor((device.info.totalMemoryBytes * 0.6) / 4096) * 4096;
-        const first = device.full(most, 2, 'u8');
+        const first = device.empty(most, 'u8');
+        device.stream.fill(first.subarray(0, 16), 2);
         using seen = device.zeros(16, 'u8');
         await device.synchronize();
         let release: (() => void) | undefined;

@@ -1,13 +1,11 @@
 // Chapter 4, last part: CUDA C++ kernels whose threads wait for each other, against plain loops in JavaScript.
 import { describe, expect } from 'vitest';
-import { cudaKernel, f32, i32, inout, input, output, u32 } from 'millrace';
+import { cudaModule, f32, i32, inout, input, output, u32 } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 
-const blockSums = cudaKernel(
-  'block_sums',
-  { x: input(f32), sums: output(f32), n: i32 },
-  `template <typename T>
+/** All are compiled at once. */
+const module = cudaModule(`template <typename T>
 __device__ __forceinline__ void add_down(T* values, int count) {
   for (int reach = 512; reach > 0; reach /= 2) {
     if (threadIdx.x < reach && threadIdx.x + reach < count) values[threadIdx.x] += values[threadIdx.x + reach];
@@ -21,13 +19,8 @@ extern "C" __global__ void block_sums(const float* x, float* sums, int n) {
   __syncthreads();
   add_down(values, blockDim.x);
   if (threadIdx.x == 0) sums[blockIdx.x] = values[0];
-}`,
-);
-
-const transposed = cudaKernel(
-  'transposed',
-  { src: input(f32), dst: output(f32), rows: i32, columns: i32 },
-  `extern "C" __global__ void transposed(const float* src, float* dst, int rows, int columns) {
+}
+extern "C" __global__ void transposed(const float* src, float* dst, int rows, int columns) {
   extern __shared__ float tile[];
   int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
   if (row < rows && column < columns) tile[threadIdx.x * (blockDim.y + 1) + threadIdx.y] = src[row * columns + column];
@@ -36,13 +29,8 @@ const transposed = cudaKernel(
   row = blockIdx.y * blockDim.y + rank % blockDim.y;
   column = blockIdx.x * blockDim.x + rank / blockDim.y;
   if (row < rows && column < columns) dst[column * rows + row] = tile[rank / blockDim.y * (blockDim.y + 1) + rank % blockDim.y];
-}`,
-);
-
-const leaving = cudaKernel(
-  'leaving',
-  { out: output(i32), rounds: i32 },
-  `extern "C" __global__ void leaving(int* out, int rounds) {
+}
+extern "C" __global__ void leaving(int* out, int rounds) {
   __shared__ int left;
   const int t = threadIdx.x;
   if (t == 0) left = 0;
@@ -55,13 +43,8 @@ const leaving = cudaKernel(
     __syncthreads();
   }
   out[t] = t == 0 ? left : -1;
-}`,
-);
-
-const warpSums = cudaKernel(
-  'warp_sums',
-  { x: input(i32), out: output(i32), votes: output(u32) },
-  `__device__ int warp_sum(int v) {
+}
+__device__ int warp_sum(int v) {
   for (int by = 16; by > 0; by >>= 1) v += __shfl_xor_sync(0xffffffffu, v, by);
   return v;
 }
@@ -76,14 +59,9 @@ extern "C" __global__ void warp_sums(const int* x, int* out, unsigned* votes) {
   else vote += __shfl_up_sync(0xfff0u, 7 * lane, 1, 4);
   __syncwarp(0xffff);
   votes[i] = vote + __all_sync(0xffffu, lane < 16);
-}`,
-);
-
-/** A warp of which only the lanes below `end` stay. The lanes of a mask are below 4. */
-const absentLanes = cudaKernel(
-  'absent_lanes',
-  { out: inout(u32), end: u32 },
-  `__global__ void absent_lanes(unsigned* out, unsigned end) {
+}
+// A warp of which only the lanes below the end stay. The lanes of a mask are below 4.
+__global__ void absent_lanes(unsigned* out, unsigned end) {
   const unsigned lane = threadIdx.x, own = 100 + lane;
   if (lane >= end) return;
   out[lane] = __shfl_down_sync(0xffffffff, own, 16);
@@ -92,8 +70,12 @@ const absentLanes = cudaKernel(
     out[64 + lane] = __shfl_up_sync(0xf, own, 8);
   }
   out[96 + lane] = __shfl_sync(0xffffffff, own, 25);
-}`,
-);
+}`);
+const blockSums = module.kernel('block_sums', { x: input(f32), sums: output(f32), n: i32 });
+const transposed = module.kernel('transposed', { src: input(f32), dst: output(f32), rows: i32, columns: i32 });
+const leaving = module.kernel('leaving', { out: output(i32), rounds: i32 });
+const warpSums = module.kernel('warp_sums', { x: input(i32), out: output(i32), votes: output(u32) });
+const absentLanes = module.kernel('absent_lanes', { out: inout(u32), end: u32 });
 
 defineChapter((target) => {
   describe('4 kernels: threads of a block', () => {
