@@ -12,6 +12,10 @@ import type { Predictor } from './predictor.js';
 
 /** Seconds after which a refused client may come again. */
 const RETRY_AFTER = '1';
+/** Longer than the 60 s for which proxies keep connections. */
+const KEEP_ALIVE_MS = 72_000;
+/** A client that sends slowly holds a place of few. */
+const REQUEST_MS = 30_000;
 /** A digit as JSON is at most 784 numbers of three figures. */
 const DIGIT_LIMIT = 8 * 1024;
 const DIGIT_TYPES = `The content-type of a digit is application/octet-stream, with ${PIXELS} bytes, or application/json.`;
@@ -48,7 +52,7 @@ export async function createServer(
     bodyLimit: DIGIT_LIMIT,
     // Refusals take the thread from answers, so they cost as little as they can: neither the framework nor a body is waited for.
     serverFactory: (handler) =>
-      createHttpServer((request, response) => {
+      createHttpServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: REQUEST_MS }, (request, response) => {
         const isFull = request.method === 'POST' && request.url === '/digit' && digits.waiting >= maxQueue;
         if (!isFull || isClosing || isDraining()) return handler(request, response);
         metrics.digits.count('refused');
