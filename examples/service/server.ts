@@ -202,7 +202,7 @@ function refuse(reply: FastifyReply): FastifyReply {
 }
 
 /** Refusals of a turn of the event loop. The turns between them are for answers, which a burst of refusals would hold up. */
-const REFUSALS = 16;
+const REFUSALS = 4;
 const refused: ServerResponse[] = [];
 
 function refuseSoon(response: ServerResponse): void {
