@@ -1,41 +1,8 @@
-// Idioms of layers over images: convolution, patches, pooling, batch normalisation.
-import { arrayOf, f32, f64, i32, inout, input, optional, output, struct, u32 } from 'millrace';
+// Idioms of layers over images: patches, pooling.
+import { arrayOf, f32, f64, i32, inout, input, output, struct, u32 } from 'millrace';
 import { doubles, floats, type TextCase } from './text-case.js';
 
 const value = (i: number): number => ((i * 7919) % 97) / 24 - 2;
-
-// ── a convolution with constant filters ──
-const [WIDTH, HEIGHT] = [37, 21];
-const picture = floats(WIDTH * HEIGHT, value);
-const FILTERS = [
-  [],
-  [1, 2, 1, 2, 4, 2, 1, 2, 1].map((w) => w / 16),
-  [1, 2, 3, 2, 1, 0, 1, 2, 1, 0, -1, 0, 1, 0, -1, 0, -1, -2, -1, 0, -1, -2, -3, -2, -1],
-];
-function convolved(r: number, isClamped: boolean): Float32Array {
-  return picture.map((_unused, at) => {
-    let sum = 0;
-    for (const [i, weight] of FILTERS[r]!.entries()) {
-      const [x, y] = [(at % WIDTH) + (i % (2 * r + 1)) - r, Math.floor(at / WIDTH) + Math.floor(i / (2 * r + 1)) - r];
-      const [nearX, nearY] = [Math.min(Math.max(x, 0), WIDTH - 1), Math.min(Math.max(y, 0), HEIGHT - 1)];
-      if (isClamped || (x === nearX && y === nearY)) sum += weight * picture[nearY * WIDTH + nearX]!;
-    }
-    return 0.5 * sum - 1.25;
-  });
-}
-const convolution = {
-  file: 'learning/convolution-constant-tile',
-  params: { in: input(f32), out: output(f32), width: i32, height: i32, border: i32 },
-  launch: { grid: [3, 3], block: [16, 8] },
-  tolerance: 1e-5,
-} as const;
-const convolutionOf = (border: number): TextCase['given'] => ({
-  in: picture,
-  out: new Float32Array(picture.length),
-  width: WIDTH,
-  height: HEIGHT,
-  border,
-});
 
 // ── patches: 3 channels of 19 x 14, of which every second place is taken ──
 const PATCH = { channels: 3, height: 14, width: 19, ksize: 3, pad: 2, stride: 2, dilation: 2 };
@@ -78,41 +45,7 @@ const layout = (height: number, width: number): { sizes_: number[]; strides_: nu
   strides_: [height * width, width, 1],
 });
 
-// ── batch normalisation of 5 images of 3 channels with 70 pixels ──
-const [IMAGES, CHANNELS, PIXELS] = [5, 3, 70];
-const batch = doubles(IMAGES * CHANNELS * PIXELS, (i) => value(i) + (Math.floor(i / PIXELS) % CHANNELS));
-const channelOf = (i: number): number => Math.floor(i / PIXELS) % CHANNELS;
-const moments = [0, 1, 2].map((channel) => {
-  const own = batch.filter((_unused, i) => channelOf(i) === channel);
-  const mean = own.reduce((a, b) => a + b) / own.length;
-  return { mean, inverse: 1 / Math.sqrt(own.reduce((sum, v) => sum + (v - mean) ** 2, 0) / own.length + 1e-5) };
-});
-const channelMeans = doubles(CHANNELS, (c) => moments[c]!.mean);
-const inverses = doubles(CHANNELS, (c) => moments[c]!.inverse);
-function collected(type: 'float' | 'double'): TextCase {
-  const [dtype, List] = type === 'float' ? [f32, Float32Array] : ([f64, Float64Array] as const);
-  return {
-    file: 'learning/batch-norm-statistics',
-    kernel: `batch_norm_collect<${type}>`,
-    params: { input: input(dtype), mean: output(dtype), invstd: output(dtype), N: i32, C: i32, S: i32, epsilon: f64 },
-    launch: { grid: CHANNELS, block: [32, 4], sharedBytes: 64 },
-    given: {
-      input: List.from(batch),
-      mean: new List(CHANNELS),
-      invstd: new List(CHANNELS),
-      N: IMAGES,
-      C: CHANNELS,
-      S: PIXELS,
-      epsilon: 1e-5,
-    },
-    results: { mean: List.from(channelMeans), invstd: List.from(inverses) },
-    tolerance: type === 'float' ? 1e-6 : 1e-12,
-  };
-}
-
 export const CONVOLUTION_CASES: readonly TextCase[] = [
-  { ...convolution, kernel: 'convolution_1', given: convolutionOf(1), results: { out: convolved(1, true) } },
-  { ...convolution, kernel: 'convolution_2', given: convolutionOf(0), results: { out: convolved(2, false) } },
   {
     file: 'learning/im2col-fast-division',
     kernel: 'im2col_kernel<double>',
@@ -156,16 +89,5 @@ export const CONVOLUTION_CASES: readonly TextCase[] = [
       'output.data_': Float32Array.from(largest, ([best]) => best),
       'indices.data_': Int32Array.from(largest, ([, where]) => where),
     },
-  },
-  collected('float'),
-  collected('double'),
-  {
-    file: 'learning/batch-norm-statistics',
-    kernel: 'batch_norm_transform<double>',
-    params: { x: inout(f64), mean: input(f64), invstd: input(f64), weight: optional(input(f64)), C: i32, S: i32, total: i32 },
-    launch: { grid: 4, block: 96 },
-    given: { x: batch, mean: channelMeans, invstd: inverses, weight: null, C: CHANNELS, S: PIXELS, total: batch.length },
-    results: { x: batch.map((v, i) => (v - channelMeans[channelOf(i)]!) * inverses[channelOf(i)]!) },
-    tolerance: 1e-12,
   },
 ];

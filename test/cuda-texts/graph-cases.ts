@@ -1,5 +1,5 @@
-// Idioms of algorithms on graphs: searches by levels, components, ranks, shortest paths.
-import { f32, f64, i32, inout, input, output, struct, u32, u64, u8 } from 'millrace';
+// Idioms of algorithms on graphs: searches by levels, ranks, shortest paths.
+import { f32, f64, i32, inout, input, output, struct, u32, u64 } from 'millrace';
 import { doubles, ints, type TextCase } from './text-case.js';
 
 // A graph whose nodes have 0 to 11 outgoing edges.
@@ -58,24 +58,6 @@ const bitsOf = (depth: number): Uint32Array =>
     Array.from({ length: 32 }, (_bit, bit) => (levels[32 * word + bit] === depth ? 2 ** bit : 0)).reduce((a, b) => a + b),
   );
 
-// ── components: edges go to nodes of the same remainder, and some are left out ──
-const MEMBERS = 500;
-const pairs = Array.from({ length: 700 }, (_unused, i): readonly [number, number] => {
-  const from = (i * 7919) % MEMBERS;
-  return [from, (from + 13 * ((i % 4) + 1)) % (MEMBERS - (MEMBERS % 13))];
-}).filter(([from, to]) => (from * to) % 5 !== 1);
-const labels = ints(MEMBERS, (node) => node);
-for (let isDone = false; !isDone; ) {
-  isDone = true;
-  for (const [from, to] of pairs) {
-    const least = Math.min(labels[from]!, labels[to]!);
-    if (labels[from] === least && labels[to] === least) continue;
-    labels[from] = labels[to] = least;
-    isDone = false;
-  }
-}
-const sizes = ints(MEMBERS, (node) => labels.filter((label) => label === node).length);
-
 // ── ranks ──
 const ranks = doubles(NODES, (node) => (1 + (node % 7)) / (4 * NODES));
 const [DAMPING, TELEPORT] = [0.85, 0.15 / NODES];
@@ -127,21 +109,6 @@ export const GRAPH_CASES: readonly TextCase[] = [
       found: new Uint32Array(1),
     },
     results: { next: bitsOf(DEPTH), levels, found: Uint32Array.of(reached) },
-  },
-  {
-    file: 'graphs/components-union-find',
-    kernel: 'label_components',
-    params: { edges: input(u8), edge_count: i32, parent: inout(i32), sizes: inout(i32), largest: inout(i32), nodes: i32 },
-    launch: { grid: 3, block: 64, cooperative: true },
-    given: {
-      edges: new Uint8Array(Int32Array.from(pairs.flat()).buffer),
-      edge_count: pairs.length,
-      parent: new Int32Array(MEMBERS),
-      sizes: new Int32Array(MEMBERS),
-      largest: new Int32Array(1),
-      nodes: MEMBERS,
-    },
-    results: { parent: labels, sizes, largest: Int32Array.of(Math.max(...sizes)) },
   },
   {
     file: 'graphs/pagerank-pull',

@@ -1,4 +1,4 @@
-// Idioms of image processing: gradients, medians, filters, sums.
+// Idioms of image processing: gradients, filters, sums.
 import { f32, i16, i32, inout, input, output, struct, u16, u32, u64, u8 } from 'millrace';
 import { floats, type TextCase } from './text-case.js';
 
@@ -16,20 +16,8 @@ const edges = Uint8Array.from({ length: GRAY_W * GRAY_H }, (_unused, at) => {
   return Math.min(255, Math.trunc(0.5 * (Math.abs(across) + Math.abs(down))));
 });
 
-// ── medians of 37 x 21 numbers ──
-const [NX, NY] = [37, 21];
-const numbers = Int32Array.from({ length: NX * NY }, (_unused, i) => noise(i) * 1000 - 100_000);
-function medians<T extends Int32Array | Uint8Array>(of: T, offsets: readonly (readonly [number, number])[]): T {
-  return of.map((_unused, at) => {
-    const near = offsets.map(([dx, dy]) => of[clamp(Math.floor(at / NX) + dy, 0, NY - 1) * NX + clamp((at % NX) + dx, 0, NX - 1)]!);
-    return near.toSorted((a, b) => a - b)[offsets.length >> 1]!;
-  }) as T;
-}
-const SQUARE = [-1, 0, 1].flatMap((dy) => [-1, 0, 1].map((dx) => [dx, dy] as const));
-const CROSS = SQUARE.filter(([dx, dy]) => dx === 0 || dy === 0);
-const bytes = Uint8Array.from(numbers, (_unused, i) => noise(3 * i));
-
 // ── the bilateral filter ──
+const [NX, NY] = [37, 21];
 const Picture = struct({ data: input(u8), step: u64, cols: i32, rows: i32 });
 const Target = struct({ data: output(u8), step: u64, cols: i32, rows: i32 });
 const FloatPicture = struct({ data: input(f32), step: u64, cols: i32, rows: i32 });
@@ -81,22 +69,6 @@ export const IMAGE_CASES: readonly TextCase[] = [
     launch: { grid: [3, 4], block: [32, 4] },
     given: { pSobelOriginal: gray, SobelPitch: PITCH, pOut: new Uint8Array(edges.length), w: GRAY_W, h: GRAY_H, fScale: 0.5 },
     results: { pOut: edges },
-  },
-  {
-    file: 'images/median-network',
-    kernel: 'kernel_3_',
-    params: { d_out: output(i32), d_in: input(i32), nx: i32, ny: i32 },
-    launch: { grid: [3, 3], block: [16, 8] },
-    given: { d_out: new Int32Array(numbers.length), d_in: numbers, nx: NX, ny: NY },
-    results: { d_out: medians(numbers, SQUARE) },
-  },
-  {
-    file: 'images/median-network',
-    kernel: 'median_cross<uint8_t>',
-    params: { d_out: output(u8), d_in: input(u8), nx: i32, ny: i32 },
-    launch: { grid: [2, 6], block: [32, 4] },
-    given: { d_out: new Uint8Array(bytes.length), d_in: bytes, nx: NX, ny: NY },
-    results: { d_out: medians(bytes, CROSS) },
   },
   {
     file: 'images/bilateral-borders',

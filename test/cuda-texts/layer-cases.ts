@@ -1,22 +1,9 @@
-// More idioms of machine learning: embeddings, positions, selection, numbers of few bits, dropout.
-import { bool, f32, f64, i32, i64, inout, input, optional, output, struct, u32, u64, u8 } from 'millrace';
-import { doubles, floats, ints, type TextCase } from './text-case.js';
+// More idioms of machine learning: positions, selection, numbers of few bits, dropout.
+import { bool, f32, f64, i32, inout, input, optional, output, struct, u32, u64, u8 } from 'millrace';
+import { floats, ints, type TextCase } from './text-case.js';
 
 const value = (i: number): number => ((i * 7919) % 97) / 24 - 2;
 const f = Math.fround;
-
-// ── gradients of 120 words with 24 features; word 3 is padding ──
-const [WORDS, FEATURES, VOCABULARY, PADDING] = [120, 24, 17, 3];
-const words = BigInt64Array.from({ length: WORDS }, (_unused, i) => BigInt((i * i + 5) % VOCABULARY));
-const upstream = doubles(WORDS * FEATURES, value);
-const weights = doubles(VOCABULARY * FEATURES, (i) => i / 100);
-const embedded = weights.slice();
-const counts = new BigInt64Array(VOCABULARY);
-for (const [i, word] of words.entries()) {
-  if (Number(word) === PADDING) continue;
-  counts[Number(word)]!++;
-  for (let k = 0; k < FEATURES; k++) embedded[Number(word) * FEATURES + k]! += upstream[i * FEATURES + k]!;
-}
 
 // ── positions: 7 tokens, 2 heads of 80 dimensions ──
 const [TOKENS, HEADS, HEAD_DIM, THETA, SCALE] = [7, 2, 80, 10_000, 0.5];
@@ -190,31 +177,6 @@ function squaresCase(type: 'float' | 'double', block: number, blocks: number, n:
 }
 
 export const LAYER_CASES: readonly TextCase[] = [
-  {
-    file: 'learning/embedding-gradient',
-    kernel: 'embedding_backward_kernel<double, int64_t>',
-    params: {
-      indices: input(i64),
-      grad_output: input(f64),
-      grad_weight: inout(f64),
-      counts: inout(i64),
-      numel: i64,
-      stride: i32,
-      padding_idx: i32,
-    },
-    launch: { grid: 5, block: 64 },
-    given: {
-      indices: words,
-      grad_output: upstream,
-      grad_weight: weights,
-      counts: new BigInt64Array(VOCABULARY),
-      numel: BigInt(WORDS),
-      stride: FEATURES,
-      padding_idx: PADDING,
-    },
-    results: { grad_weight: embedded, counts },
-    tolerance: 1e-12,
-  },
   {
     ...rotary,
     kernel: 'llm::rope::apply<llm::rope::Layout::Interleaved>',

@@ -1,6 +1,6 @@
 // Idioms of machine learning: normalisation, softmax, attention, activations, losses, optimisers.
 import { arrayOf, bytes, f32, i32, i64, inout, input, optional, output, struct, u8 } from 'millrace';
-import { floats, ints, type TextCase } from './text-case.js';
+import { floats, type TextCase } from './text-case.js';
 
 const value = (i: number): number => ((i * 7919) % 97) / 24 - 2;
 const sumOf = (values: ArrayLike<number>): number => Array.from(values).reduce((a, b) => a + b, 0);
@@ -63,22 +63,6 @@ const activated = {
   params: { n: i32, input: input(f32), bias: input(f32), residual: input(f32), output: output(f32), columns: i32 },
   launch: { grid: 3, block: 128 },
   given: { n: INPUTS, input: inputs, bias: biases, residual: residuals, output: new Float32Array(INPUTS), columns: BIASES },
-} as const;
-
-// ── cross entropy; rows have 4 unused places ──
-const PADDED = CLASSES + 4;
-const logits = floats(BATCH * PADDED, (i) => (i % PADDED < CLASSES ? scores[Math.floor(i / PADDED) * CLASSES + (i % PADDED)]! : -1));
-const targets = ints(BATCH, (i) => (i * 71) % CLASSES);
-const losses = floats(BATCH, (i) => 1 - Math.log(chances[i * CLASSES + targets[i]!]!));
-const gradients = floats(logits.length, (i) => {
-  const [row, c] = [Math.floor(i / PADDED), i % PADDED];
-  return c < CLASSES ? 0.5 * (chances[row * CLASSES + c]! - (c === targets[row]! ? 1 : 0)) : -1;
-});
-const classifier = {
-  file: 'learning/cross-entropy',
-  params: { logits: inout(f32), losses: inout(f32), dloss: f32, targets: input(i32), V: i32, P: i32 },
-  launch: { grid: BATCH, block: 128 },
-  given: { logits, losses: new Float32Array(BATCH).fill(1), dloss: 0.5, targets, V: CLASSES, P: PADDED },
 } as const;
 
 // ── Adam, of three tensors in chunks of 256 ──
@@ -160,8 +144,6 @@ export const LEARNING_CASES: readonly TextCase[] = [
     launch: { grid: 5, block: 128 },
     results: { output: inputs.map((_unused, i) => biased(i) / (1 + Math.exp(-biased(i))) + residuals[i]!) },
   },
-  { ...classifier, kernel: 'fused_classifier<true>', results: { losses, logits: gradients }, tolerance: 1e-5 },
-  { ...classifier, kernel: 'fused_classifier<false>', results: { losses, logits }, tolerance: 1e-5 },
   {
     file: 'learning/adam-multi-tensor',
     kernel: 'multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float, float>, float, float, float, float, adamMode_t, float>',

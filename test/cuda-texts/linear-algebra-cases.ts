@@ -1,6 +1,6 @@
-// Idioms of linear algebra: transposes, products, sparse matrices, factors, transforms.
-import { f32, f64, i32, inout, input, output } from 'millrace';
-import { doubles, floats, ints, type TextCase } from './text-case.js';
+// Idioms of linear algebra: products, factors, transforms.
+import { f32, i32, inout, input, output } from 'millrace';
+import { floats, type TextCase } from './text-case.js';
 
 const entry = (i: number): number => ((i * 7919) % 23) / 8 - 1;
 
@@ -13,30 +13,9 @@ function product(a: ArrayLike<number>, b: ArrayLike<number>, n: number, k: numbe
   });
 }
 
-const [WIDTH, HEIGHT] = [45, 70];
-const page = floats(WIDTH * HEIGHT, (i) => i);
-
 const [M, N, K] = [64, 96, 24];
 const a = floats(M * K, entry);
 const b = floats(K * N, (i) => entry(3 * i + 1));
-
-const SIDE = 24;
-const left = doubles(SIDE * SIDE, entry);
-const right = doubles(SIDE * SIDE, (i) => entry(5 * i));
-
-// A sparse matrix with 0 to 70 entries a row.
-const ROWS = 40;
-const lengths = ints(ROWS, (row) => (row * row) % 71);
-const rowStarts = ints(ROWS + 1, (row) => lengths.subarray(0, row).reduce((sum, length) => sum + length, 0));
-const entries = rowStarts[ROWS]!;
-const columns = ints(entries, (i) => (i * 37) % 50);
-const values = doubles(entries, (i) => entry(i + 2));
-const vector = doubles(50, (i) => entry(7 * i));
-const multiplied = doubles(ROWS, (row) => {
-  let sum = 0;
-  for (let at = rowStarts[row]!; at < rowStarts[row + 1]!; at++) sum += values[at]! * vector[columns[at]!]!;
-  return sum;
-});
 
 // The first step of an elimination.
 const SIZE = 20;
@@ -83,14 +62,6 @@ const spectrum = floats(4 * POINTS, (i) => {
 
 export const LINEAR_ALGEBRA_CASES: readonly TextCase[] = [
   {
-    file: 'linear-algebra/transpose-padded',
-    kernel: 'transposeNoBankConflicts',
-    params: { odata: output(f32), idata: input(f32), width: i32, height: i32 },
-    launch: { grid: [2, 3], block: [32, 4] },
-    given: { odata: new Float32Array(page.length), idata: page, width: WIDTH, height: HEIGHT },
-    results: { odata: floats(page.length, (i) => page[(i % HEIGHT) * WIDTH + Math.floor(i / HEIGHT)]!) },
-  },
-  {
     file: 'linear-algebra/matmul-registers',
     kernel: 'sgemm',
     params: { M: i32, N: i32, K: i32, A: input(f32), B: input(f32), C: output(f32) },
@@ -98,24 +69,6 @@ export const LINEAR_ALGEBRA_CASES: readonly TextCase[] = [
     given: { M, N, K, A: a, B: b, C: new Float32Array(M * N) },
     results: { C: Float32Array.from(product(a, b, N, K)) },
     tolerance: 1e-5,
-  },
-  {
-    file: 'linear-algebra/matmul-double-buffer',
-    kernel: 'product',
-    params: { a: input(f64), b: input(f64), c: output(f64), n: i32 },
-    launch: { grid: [3, 3], block: [8, 8] },
-    given: { a: left, b: right, c: new Float64Array(SIDE * SIDE), n: SIDE },
-    results: { c: Float64Array.from(product(left, right, SIDE, SIDE)) },
-    tolerance: 1e-13,
-  },
-  {
-    file: 'linear-algebra/spmv-csr-vector',
-    kernel: 'spmv_csr',
-    params: { rows_at: input(i32), col: input(i32), val: input(f64), x: input(f64), y: output(f64), rows: i32 },
-    launch: { grid: 11, block: 128 },
-    given: { rows_at: rowStarts, col: columns, val: values, x: vector, y: new Float64Array(ROWS), rows: ROWS },
-    results: { y: multiplied },
-    tolerance: 1e-13,
   },
   {
     file: 'linear-algebra/gauss-elimination',

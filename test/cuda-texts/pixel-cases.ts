@@ -1,4 +1,4 @@
-// Idioms of images, the rest: labels, transforms of blocks, rays, sizes.
+// Idioms of images, the rest: labels, rays, sizes.
 import { f32, i16, i32, inout, input, output, struct, u32, u64, u8, vec2i } from 'millrace';
 import { floats, type TextCase } from './text-case.js';
 
@@ -26,20 +26,6 @@ function labelled(joins: (a: number, b: number) => boolean): Uint32Array {
 const whole = labelled(() => true);
 // Trees with the labels as roots: each pixel points to the next smaller pixel of its component.
 const trees = whole.map((label, i) => (label === i ? i : whole.lastIndexOf(label, i - 1)));
-
-// ── a cosine transform of 64 x 32 pixels in blocks of 8 x 8 ──
-const [DCT_W, DCT_H] = [64, 32];
-const plane = floats(DCT_W * DCT_H, (i) => noise(i) - 128);
-const coefficients = plane.map((_unused, at) => {
-  const [u, v] = [(at % DCT_W) & 7, Math.floor(at / DCT_W) & 7];
-  let sum = 0;
-  for (let y = 0; y < 8; y++)
-    for (let x = 0; x < 8; x++) {
-      const value = plane[(Math.floor(at / DCT_W) - v + y) * DCT_W + (at % DCT_W) - u + x]!;
-      sum += value * Math.cos(((2 * x + 1) * u * Math.PI) / 16) * Math.cos(((2 * y + 1) * v * Math.PI) / 16);
-    }
-  return (sum / 4) * (u === 0 ? Math.SQRT1_2 : 1) * (v === 0 ? Math.SQRT1_2 : 1);
-});
 
 // ── rays through 44 x 23 pixels to 5 spheres ──
 type Vector = [number, number, number];
@@ -163,15 +149,6 @@ export const PIXEL_CASES: readonly TextCase[] = [
     launch: { grid: 8, block: 128 },
     given: { labels: trees, n: trees.length },
     results: { labels: whole },
-  },
-  {
-    file: 'images/dct-8x8',
-    kernel: 'CUDAkernel2DCT',
-    params: { dst: output(f32), src: input(f32), ImgStride: i32 },
-    launch: { grid: [2, 2], block: [8, 4, 2] },
-    given: { dst: new Float32Array(plane.length), src: plane, ImgStride: DCT_W },
-    results: { dst: coefficients },
-    tolerance: 2e-4,
   },
   {
     file: 'images/ray-spheres',

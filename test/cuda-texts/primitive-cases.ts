@@ -11,7 +11,6 @@ const keys = Uint32Array.from(scattered(512, 65_521));
 const bySize = [...keys.keys()].toSorted((a, b) => keys[a]! - keys[b]!);
 const shorts = Int16Array.from(scattered(100, 4001), (v) => v - 2000);
 const words = Uint32Array.from({ length: 64 }, (_unused, i) => Math.imul(i + 1, 0x9e3779b1) >>> (i % 7));
-const hashes = Uint32Array.from({ length: 256 }, (_unused, i) => Math.imul(i, 0x85ebca6b));
 const lanes = ints(32, (i) => (i * i) % 7);
 
 const total = (values: Int32Array): number => values.reduce((a, b) => a + b, 0);
@@ -46,14 +45,6 @@ export const PRIMITIVE_CASES: readonly TextCase[] = [
     results: { total: Float32Array.of(total(small)) },
   },
   {
-    file: 'primitives/scan-blelloch',
-    kernel: 'prescan',
-    params: { out: output(i32), in: input(i32), n: i32 },
-    launch: { grid: 1, block: 128, sharedBytes: (256 + 8) * 4 },
-    given: { out: new Int32Array(256), in: small.slice(0, 256), n: 256 },
-    results: { out: ints(256, (i) => total(small.subarray(0, i))) },
-  },
-  {
     file: 'primitives/scan-look-back',
     kernel: 'scan',
     params: { in: input(i32), out: output(i32), n: i32, prefix: inout(i32), status: inout(i32), ticket: inout(i32) },
@@ -84,14 +75,6 @@ export const PRIMITIVE_CASES: readonly TextCase[] = [
     launch: { grid: 1, block: 128, sharedBytes: 256 },
     given: { x: shorts, n: 100 },
     results: { x: shorts.toSorted() },
-  },
-  {
-    file: 'primitives/radix-split',
-    kernel: 'radix_sort',
-    params: { values: inout(u32) },
-    launch: { grid: 1, block: 256 },
-    given: { values: hashes },
-    results: { values: hashes.toSorted() },
   },
   {
     file: 'primitives/warp-votes',

@@ -1,4 +1,4 @@
-// Idioms of simulations: stencils, bodies, cellular automata, fluids.
+// Idioms of simulations: stencils, cellular automata, fluids.
 import { f32, f64, i32, i64, inout, input, output, u32, u8 } from 'millrace';
 import { doubles, floats, type TextCase } from './text-case.js';
 
@@ -24,21 +24,6 @@ const waved = box.map((value, i) => {
   const strides = [1, BOX.x, BOX.x * BOX.y];
   const around = (r: number): number => strides.reduce((sum, stride) => sum + box[i - r * stride]! + box[i + r * stride]!, 0);
   return 3 * COEFFICIENTS[0]! * value + COEFFICIENTS[1]! * around(1) + COEFFICIENTS[2]! * around(2);
-});
-
-// ── bodies ──
-const BODIES = 96;
-const bodies = floats(4 * BODIES, (i) => (i % 4 === 3 ? 1 + (i % 5) : ((i * 7919) % 101) / 25 - 2));
-const pulls = floats(4 * BODIES, (i) => {
-  const [me, axis] = [Math.floor(i / 4) * 4, i % 4];
-  if (axis === 3) return 0;
-  let sum = 0;
-  for (let j = 0; j < 4 * BODIES; j += 4) {
-    const r = [0, 1, 2].map((k) => bodies[j + k]! - bodies[me + k]!);
-    const distance = Math.sqrt(r.reduce((d, v) => d + v * v, 0) + f(0.01));
-    sum += (r[axis]! * bodies[j + 3]!) / distance ** 3;
-  }
-  return sum;
 });
 
 // ── life ──
@@ -110,16 +95,6 @@ export const SIMULATION_CASES: readonly TextCase[] = [
     given: { in: box, out: new Float32Array(box.length), nx: BOX.x, ny: BOX.y, nz: BOX.z },
     results: { out: waved },
     tolerance: 1e-5,
-  },
-  {
-    file: 'simulations/n-body-tiles',
-    kernel: 'forces',
-    params: { bodies: input(f32), acc: output(f32), n: i32 },
-    launch: { grid: 3, block: 32, sharedBytes: 512 },
-    given: { bodies, acc: new Float32Array(4 * BODIES), n: BODIES },
-    results: { acc: pulls },
-    // rsqrtf, cubed, and sums of large terms.
-    tolerance: 1e-4,
   },
   {
     file: 'simulations/game-of-life-bits',
