@@ -204,20 +204,25 @@ function multiplyText(dtype: string): string {
 #define WIDTH (${TILE_BYTES} / (int)sizeof(Element))
 typedef Element Vector __attribute__((vector_size(BYTES), aligned(sizeof(Element))));
 
+/* Of a vector, columns begin to end alone: at an edge of the matrix. Functions that are called, because g++ took ten seconds for the copies in each row. */
+__device__ __noinline__ Vector readPart(const Element* y, const int begin, const int end) {
+  Vector some = {};
+  for (int n = max(begin, 0); n < min(end, LANES); n++) some[n] = y[n];
+  return some;
+}
+__device__ __noinline__ void writePart(Element* y, const Vector some, const int begin, const int end) {
+  for (int n = max(begin, 0); n < min(end, LANES); n++) y[n] = some[n];
+}
 /* The sums of columns begin to end of two vectors. */
 __device__ __forceinline__ void readSums(const Element* y, Vector& left, Vector& right, const int begin, const int end) {
   if (begin <= 0 && end >= 2 * LANES) { left = *(const Vector*)y; right = *(const Vector*)(y + LANES); return; }
-  for (int n = 0; n < LANES; n++) {
-    if (n >= begin && n < end) left[n] = y[n];
-    if (n + LANES >= begin && n + LANES < end) right[n] = y[n + LANES];
-  }
+  left = readPart(y, begin, end);
+  right = readPart(y + LANES, begin - LANES, end - LANES);
 }
 __device__ __forceinline__ void writeSums(Element* y, const Vector left, const Vector right, const int begin, const int end) {
   if (begin <= 0 && end >= 2 * LANES) { *(Vector*)y = left; *(Vector*)(y + LANES) = right; return; }
-  for (int n = 0; n < LANES; n++) {
-    if (n >= begin && n < end) y[n] = left[n];
-    if (n + LANES >= begin && n + LANES < end) y[n + LANES] = right[n];
-  }
+  writePart(y, left, begin, end);
+  writePart(y + LANES, right, begin - LANES, end - LANES);
 }
 #if BYTES == 32
 #define ROWS ${FEW_ROWS}${tileText(FEW_ROWS, true)}${tileText(FEW_ROWS, false)}
