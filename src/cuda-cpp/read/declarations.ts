@@ -65,7 +65,7 @@ const NOT_VARIABLES: ReadonlySet<string> = new Set([
 ]);
 
 /** Macros of the host's libraries that are called with a body. */
-const OF_HOST_MACRO = /^(?:PYBIND11_\w+|TORCH_LIBRARY\w*|NB_MODULE|BOOST_PYTHON_MODULE|TEST(?:_[FP])?|BENCHMARK\w*)$/;
+export const OF_HOST_MACRO: RegExp = /^(?:PYBIND11_\w+|TORCH_LIBRARY\w*|NB_MODULE|BOOST_PYTHON_MODULE|TEST(?:_[FP])?|BENCHMARK\w*)$/;
 /** Most tokens of the template arguments between a function's name and its parameters. */
 const MOST_ARGUMENTS = 200;
 /** Most scopes around each other whose declarations are read. */
@@ -150,11 +150,10 @@ class Splitter {
         // A member that a constructor initialises with braces.
         if (this.#isInitializer(from, at)) at = close;
         else {
-          const isCall =
-            !isClass &&
-            this.#nameOf(from, at) === this.#withoutMacros(from, at) &&
-            this.#text(from) !== 'main' &&
-            !OF_HOST_MACRO.test(this.#text(from));
+          // Calls of other macros may stand before it.
+          const name = this.#nameOf(from, at)!;
+          const isOfHost = this.#text(name) === 'main' || OF_HOST_MACRO.test(this.#text(name));
+          const isCall = !isClass && !isOfHost && name === this.#withoutMacros(from, at);
           const end = this.#afterHandlers(close + 1);
           this.#add(isCall ? 'other' : 'function', from, end, at, isClass);
           return end;

@@ -5,7 +5,7 @@
 // Lists of names tell what is the host's in members, classes and aliases, and in functions and variables whose names device code uses too. Nothing
 // else in the text does: what a name stands for is in headers of the system, which are not read here. What device code does not name needs no list.
 import { joinedNames } from './joined-names.js';
-import { type DeclarationText, declarationsOf } from '../read/declarations.js';
+import { type DeclarationText, declarationsOf, OF_HOST_MACRO } from '../read/declarations.js';
 import { directivesOf, type Macro, macrosIn, withoutDirectives, withoutIncludes } from '../read/directives.js';
 import { closing, type SourceToken, withoutComments, wordsOf } from '../read/tokens.js';
 
@@ -373,7 +373,8 @@ function isOfDevice(head: readonly string[]): boolean {
   return head.some((word) => OF_DEVICE.has(word));
 }
 
-function hasEvidence(tokens: readonly SourceToken[], { from, to }: DeclarationText, ofDevice: ReadonlySet<string>): boolean {
+function hasEvidence(tokens: readonly SourceToken[], { kind, from, to }: DeclarationText, ofDevice: ReadonlySet<string>): boolean {
+  if (kind === 'function' && OF_HOST_MACRO.test(tokens[from]!.text)) return true;
   for (let at = from; at < to; at++) {
     const { text } = tokens[at]!;
     if (ofDevice.has(text)) continue;

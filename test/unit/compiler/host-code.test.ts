@@ -92,6 +92,11 @@ test.each([
   ['a table of functions of the host', 'void go() { k<<<1, 1>>>(0); }\nvoid (*table[])() = {go, go};', []],
   ['a module of Python', 'void go() { k<<<1, 1>>>(0); }\nPYBIND11_MODULE(X, m) { m.def("go", &go); }', []],
   [
+    'a module of Python behind functions that macros make',
+    '#define BIND(T, V) void run_##T##_##V(T *y) { k<<<1, 1>>>(y); }\nBIND(int, a)\nBIND(float, b)\nPYBIND11_MODULE(X, m) { m.def("run", X); }',
+    ['#define BIND(T, V) void run_##T##_##V(T *y) { k<<<1, 1>>>(y); }'],
+  ],
+  [
     'what stands behind an operator',
     '__device__ void operator+=(float4 &a, float4 b) { a.x += b.x; }\nint main() { cudaDeviceSynchronize(); }',
     ['__device__ void operator+=(float4 &a, float4 b) { a.x += b.x; }'],
