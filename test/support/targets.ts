@@ -19,11 +19,15 @@ const { MILLRACE_TEST_TARGET, MILLRACE_CXX, MILLRACE_SEEDS = '1' } = process.env
 const folder = (): string => path.basename(path.dirname(expect.getState().testPath!));
 /**
  * Chapters about what the translator makes of CUDA C++, and what operations compute, more than about what the optimiser makes of it: the large
- * kernels of operations without any optimisation. Files about the kernels of users keep -O3, as do random kernels.
+ * kernels of operations and of half numbers without any optimisation. Files about the kernels of users keep -O3, as do random kernels.
  */
 function compilerOf(): NodeJS.ProcessEnv {
   const file = expect.getState().testPath!;
-  if (/\/(?:arithmetic\/(?:shaped-)?operation[^/]*|kernels\/(?:fourier|sorts-and-scans|sorts|operations|products))\.test\.ts$/.test(file))
+  if (
+    /\/(?:arithmetic\/(?:shaped-)?operation[^/]*|texts\/half-numbers|kernels\/(?:fourier|sorts-and-scans|sorts|operations|products))\.test\.ts$/.test(
+      file,
+    )
+  )
     return QUICKEST;
   return /\/(?:texts\/[^/]+|kernels\/(?:textures|picked-kernels))\.test\.ts$/.test(file) ? QUICK : {};
 }
@@ -43,7 +47,7 @@ const ON_CPU: Target = {
   name: 'cpu',
   spec: 'cpu',
   supports: CPU_SUPPORTS,
-  ...(!IS_LONG && { kernels: 4, launches: 100_000, textStep: 2 }),
+  ...(!IS_LONG && { kernels: 2, launches: 100_000, textStep: 2 }),
   open: (options) => {
     set({ MILLRACE_CXX, ...compilerOf() });
     // A kernel of the suite that accesses memory outside of its arrays fails here, and only here.

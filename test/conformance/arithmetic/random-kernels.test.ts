@@ -7,7 +7,8 @@ import { differenceOn } from '../../support/oracle/compare.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 
 const KERNELS = 16;
-const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 1);
+/** Of the first two kernels, one waits and leaves an array, and one does neither. */
+const SEED = Number(process.env['MILLRACE_KERNEL_SEED'] ?? 2);
 /** The number of kernels built at once, per core. */
 const AT_ONCE = 8;
 
