@@ -9,8 +9,8 @@ import { SIDE } from '../../build/js/examples/service/face-shape.js';
 const { resolve } = createRequire(import.meta.url);
 const model = 'tiny_face_detector_model';
 const file = (name) => readFileSync(resolve(`@vladmandic/face-api/model/${name}`));
-const pixels = new Uint8Array(SIDE * SIDE * 3);
-const size = await decode({ bytes: readFileSync('examples/photos/images/astronaut.png'), side: SIDE, into: pixels });
+const input = new Uint8Array(SIDE * SIDE * 3);
+const size = await decode({ bytes: readFileSync('examples/photos/images/astronaut.png'), side: SIDE, into: input });
 const browser = await chromium.launch({ executablePath: process.argv[2] ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
 const page = await browser.newPage();
 const files = { [`${model}-weights_manifest.json`]: file(`${model}-weights_manifest.json`), [`${model}.bin`]: file(`${model}.bin`) };
@@ -29,7 +29,7 @@ const faces = await page.evaluate(
     const found = await tinyFaceDetector(picture, new TinyFaceDetectorOptions({ inputSize: side }));
     return found.map(({ score, relativeBox: { x, y, width, height } }) => ({ score, x, y, width, height }));
   },
-  { pixels: [...pixels], side: SIDE },
+  { pixels: [...input], side: SIDE },
 );
 const scale = Math.max(size.width, size.height);
 console.log(

@@ -93,10 +93,9 @@ function serve(path) {
     // A build that was given up.
     client.on('error', () => {});
     client.setEncoding('utf8').on('data', (text) => (request += text));
-    client.on('end', async () => {
+    client.on('end', () => {
       const [cxx, ...args] = request.split('\0').slice(0, -1);
-      const { status, messages } = await run(args, cxx);
-      client.end(String.fromCharCode(status) + messages);
+      void run(args, cxx).then(({ status, messages }) => client.end(String.fromCharCode(status) + messages));
     });
   });
   server.listen(path);

@@ -53,7 +53,9 @@ if (isMainThread) {
   const token = { type: 'millrace.device', device: 'cpu:0', ordering: 'tracked', address };
   const opened = openSharedChannel(binding, {}, token);
   // Nothing else keeps this thread alive meanwhile.
-  const channel = await opened.catch((error) => void parentPort.postMessage(`${error.name} ${error.reason}`));
+  const channel = await opened.catch((error) => {
+    parentPort.postMessage(`${error.name} ${error.reason}`);
+  });
   if (channel !== undefined) {
     parentPort.postMessage('opened');
     const alive = setInterval(() => undefined, 1000);

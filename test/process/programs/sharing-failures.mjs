@@ -58,7 +58,7 @@ const parts = {
 };
 
 parentPort.postMessage('ready');
-parentPort.on('message', async (message) => {
+async function take(message) {
   if (message === 'end') {
     parentPort.unref();
     await device.close();
@@ -66,4 +66,5 @@ parentPort.on('message', async (message) => {
   }
   const told = await parts[message.part](message);
   if (told !== undefined) parentPort.postMessage(told);
-});
+}
+parentPort.on('message', (message) => void take(message));
