@@ -36,7 +36,7 @@ export class PictureError extends Error {
   }
 }
 
-/** Pictures in the house at a time: those that arrive, are decoded, or wait. */
+/** Pictures in the service at a time: those that arrive, are decoded, or wait. */
 export const MOST_PICTURES = 16;
 /** A picture takes hundreds of times the work of a digit. */
 const TIMES = 25;
