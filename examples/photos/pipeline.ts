@@ -54,7 +54,7 @@ async function decode(photo: Photo, lane: Lane, { cpu, timeline }: Tools): Promi
     return pixels;
   } catch (error) {
     lane.signal.throwIfAborted();
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { ArgumentError, openDevice, UnavailableError } from 'millrace';
+import { openDevice } from 'millrace';
 import { readDigits } from './digits.js';
 import { readFaceParameters } from './faces.js';
 import { openFront } from './front.js';
 import { Metrics } from './metrics.js';
-import { Refusal } from '../command-line.js';
+import { Refusal, run } from '../command-line.js';
 import { readOptions } from './options.js';
 import type { Learnt, WorkerTask } from './worker.js';
 
@@ -63,6 +63,13 @@ async function main(args: readonly string[]): Promise<number> {
     clearTimeout(late);
     console.log('stopped');
     return 0;
+  } catch (error) {
+    const { code, syscall, message, address, port } = error as NodeJS.ErrnoException & {
+      readonly address?: string;
+      readonly port?: number;
+    };
+    if (code === 'EADDRINUSE') throw new Refusal(`Port ${port} of ${address} is taken (--port).`);
+    throw syscall === 'listen' ? new Refusal(message) : error;
   } finally {
     for (const array of onDevice) array?.[Symbol.dispose]();
     await device?.close();
@@ -70,12 +77,6 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  const isKnown = error instanceof Refusal || error instanceof ArgumentError || error instanceof UnavailableError;
-  const { code, address, port } = error as NodeJS.ErrnoException & { readonly address?: string; readonly port?: number };
-  const isTaken = code === 'EADDRINUSE';
-  process.stderr.write(`${isTaken ? `Port ${port} of ${address} is taken (--port).` : isKnown ? error.message : String(error)}\n`);
-  process.exit(1);
-}
+await run(main);
+// Threads that still serve would keep a process that has failed.
+if (process.exitCode !== 0) process.exit();

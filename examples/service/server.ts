@@ -3,6 +3,7 @@ import { createServer as createHttpServer, type ServerResponse } from 'node:http
 import websocket from '@fastify/websocket';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { LimitError } from 'millrace';
+import { messageOf } from '../command-line.js';
 import { PIXELS } from '../training/shape.js';
 import { type Faces, MOST_PICTURES, PictureError } from './faces.js';
 import type { Metrics, ModelMetrics } from './metrics.js';
@@ -99,7 +100,7 @@ export async function createServer(
         return;
       }
       const send = (sent: Answer | { readonly error: string }): void => void (signal.aborted || socket.send(JSON.stringify(sent)));
-      readDigit(pixels, signal).then(send, (error: unknown) => send({ error: error instanceof Error ? error.message : String(error) }));
+      readDigit(pixels, signal).then(send, (error: unknown) => send({ error: messageOf(error) }));
     });
     socket.on('close', () => {
       newest.abort();

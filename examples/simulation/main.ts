@@ -2,10 +2,10 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { openDevice, UnavailableError, type Device } from 'millrace';
+import { openDevice, type Device } from 'millrace';
 import { KERNELS } from './kernels.js';
 import { checksum, Membrane, OPERATIONS, PERIOD, weather, type Values } from './membrane.js';
-import { Refusal } from '../command-line.js';
+import { Refusal, run as runProgram } from '../command-line.js';
 import { type Options, readOptions } from './options.js';
 
 /** What one way of running all steps took. */
@@ -96,10 +96,4 @@ function print({ steps, size }: Options, device: Device, launched: Run, replayed
   console.log(`one by one needs ${call} the time of the calling thread, and ${whole} the whole time`);
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  const isKnown = error instanceof Refusal || error instanceof UnavailableError;
-  process.stderr.write(`${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
-  process.exitCode = 1;
-}
+await runProgram(main);

@@ -1,5 +1,5 @@
 // The service example: what it answers, what it refuses, what it cancels, and how it ends; and its page, on which a mouse draws digits.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { connect, createServer as createNetServer } from 'node:net';
@@ -249,6 +249,11 @@ test('a request waits for the target at most, unless the command says otherwise'
   expect(readOptions([])).toMatchObject({ targetLatencyMs: 20, maxQueueMs: 20 });
   expect(readOptions(['--target-latency-ms', '50'])).toMatchObject({ targetLatencyMs: 50, maxQueueMs: 50 });
   expect(readOptions(['--max-queue-ms', '70'])).toMatchObject({ targetLatencyMs: 20, maxQueueMs: 70 });
+});
+
+test('the command lists its options on request', () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' });
+  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(/^Usage: service/), stderr: '' });
 });
 
 test('the command refuses what it does not understand, in one line', { timeout: RUN_MS }, async () => {

@@ -135,6 +135,10 @@ describe('the simulation example in trouble', () => {
     expect(existsSync(join(scratch, 'never'))).toBe(false);
   });
 
+  it('lists its options on request', async () => {
+    expect(await simulation('--help')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: simulation/), stderr: '' });
+  });
+
   it('refuses a device that there is none of', async () => {
     const { code, stderr } = await simulation('--device', 'tpu:0', '--out', join(scratch, 'no-device'));
     expect(code).toBe(1);
