@@ -69,7 +69,7 @@ export const PUBLISHED_CASES: readonly TextCase[] = [
     params: { x: input(f32), y: output(f32) },
     launch: { grid: 1, block: [16, 16], sharedBytes: 1024 },
     given: { x: quads, y: new Float32Array(256) },
-    results: { y: floats(256, (i) => quads[(i % 16) * 16 + Math.floor(i / 16)]! + 100 * quadSum(i - (i % 4))) },
+    results: { y: floats(256, (i) => quads[(i % 16) * 16 + Math.floor(i / 16)]! + 100 * quadSum(i - (i % 4)) + 3) },
   },
   {
     file: 'files-in-classes',

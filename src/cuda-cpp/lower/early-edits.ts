@@ -29,6 +29,7 @@ export function rewriteEarly(source: string, tokens: readonly Token[]): EarlyTex
     ...spins,
     ...lockstepEdits(tokens, new Set(spins.map(({ start }) => start))),
     ...alignmentEdits(tokens),
+    ...boundEdits(tokens),
     ...castEdits(tokens),
   ];
   if (edits.length === 0) return { text: source, tokens, headers: [], restore: (log) => log };
@@ -47,6 +48,17 @@ function alignmentEdits(tokens: readonly Token[]): Edit[] {
       { start, end, text: '' },
       { start: close.end, end: close.end, text: ' __shared__' },
     ];
+  });
+}
+
+/** `extern __shared__ float x[4]` has a bound, by which nvcc takes it as static shared memory: `extern` goes. */
+function boundEdits(tokens: readonly Token[]): Edit[] {
+  return tokens.flatMap(({ text, start, end }, i) => {
+    if (text !== 'extern') return [];
+    const declaration = tokens.slice(i, tokens.findIndex((token, at) => at > i && /^[;{]$/.test(token.text)));
+    if (tokens[i - 1]?.text !== '__shared__' && !declaration.some((token) => token.text === '__shared__')) return [];
+    const bracket = declaration.findIndex((token) => token.text === '[');
+    return bracket < 0 || declaration[bracket + 1]?.text === ']' ? [] : [{ start, end, text: '' }];
   });
 }
 
