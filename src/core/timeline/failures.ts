@@ -5,7 +5,7 @@
 // A failure has an interval of tickets: the operations that failed together. It is reported by the promise of one of them, or of an
 // operation that failed because of it. If no code reads such a
 // promise, the failure goes to `device.errors$`, or without a subscriber becomes a process warning. That happens a turn of the event loop
-// after everything has finished that was submitted to its stream when the failure was noticed.
+// after everything has finished that was submitted, when the failure was noticed, to its stream and to those that wait for it.
 // Thread: owner.
 import { Status } from '../../protocol/protocol.gen.js';
 import type { FailureRecord } from '../../protocol/reports.js';
@@ -18,7 +18,7 @@ import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, forgottenCause, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
 import type { Point, Timeline } from './timeline.js';
-import { type UnhandledFailure, UnhandledFailures } from './unhandled-failures.js';
+import { type Look, type UnhandledFailure, UnhandledFailures } from './unhandled-failures.js';
 import { setImmediate } from '../base/timers.js';
 
 /** Reported failures that are kept as causes of others, the most recently used ones. For older causes there is a general message. */
@@ -98,6 +98,8 @@ interface Found {
   readonly failureLog: FailureLog;
 }
 
+const EVERYTHING_SETTLED: Look = { hasSettled: () => true, endsAfter: () => [] };
+
 /** The logs of this thread. A failure on one device may be the cause of one on another; ids are unique in the process. */
 const logs: Set<WeakRef<FailureLog>> = new Set();
 
@@ -153,7 +155,7 @@ export class FailureLog {
 
   /** A host function threw. The error is reported as failures of the device are, unless its promise is read (`isAwaited`) before. */
   threw(timeline: Timeline, error: MillraceError, isAwaited: () => boolean): void {
-    this.#unhandled.add(timeline, {
+    this.#unhandled.add(timeline, Infinity, {
       get isHandled() {
         return isAwaited();
       },
@@ -182,7 +184,8 @@ export class FailureLog {
 
   #read(timeline: Timeline, count: number): void {
     const fresh = timeline.newFailures(count);
-    if (fresh.length > 0) reads.spend(fresh.length);
+    if (fresh.length === 0) return;
+    reads.spend(fresh.length);
     this.#count += fresh.length;
     for (const record of fresh) {
       const known = this.#entries.get(record.id);
@@ -197,7 +200,7 @@ export class FailureLog {
       if (record.status === Status.DEVICE_LOST && record.fault !== undefined) this.#fatal ??= entry;
       // The caller who aborted it knows; what derives from it still fails.
       if (entry.error instanceof AbortError) this.#keep(entry);
-      this.#unhandled.add(timeline, entry);
+      this.#unhandled.add(timeline, record.first, entry);
     }
   }
 
@@ -288,13 +291,24 @@ export class FailureLog {
     if (!this.hasUnhandled) return;
     // The device may have finished an operation whose promise has not been settled yet.
     this.#context.settle();
-    const due = this.#unhandled.take(count, isFinal ? () => true : this.#context.hasSettled);
+    const due = this.#unhandled.take(count, isFinal ? EVERYTHING_SETTLED : this.#look());
     if (due.length > 0) reports.spend(due.length);
     if (due.length === count) this.#reportSoon();
     for (const failure of due) {
       failure.report();
       failure.end?.();
     }
+  }
+
+  #look(): Look {
+    const hasSettled = (timeline: Timeline, ticket: number): boolean => (timeline.failureLog ?? this).#context.hasSettled(timeline, ticket);
+    const endsAfter = (timeline: Timeline, ticket: number): readonly Point[] => {
+      const known = [...logs].map((each) => each.deref()).filter((each) => each !== undefined);
+      const open = known.flatMap((each) => [...each.#timelines]);
+      const after = open.filter((other) => !hasSettled(other, other.last) && other.clockEntry.hasFollowed(timeline.clockEntry, ticket));
+      return [timeline, ...after].map((each) => ({ timeline: each, ticket: each.last }));
+    };
+    return { hasSettled, endsAfter };
   }
 
   #find(ticket: number, { page }: FailingOperation): Found | undefined {

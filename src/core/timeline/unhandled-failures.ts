@@ -1,5 +1,5 @@
-// Failures that no promise has reported yet. Each waits here until everything of its stream has finished that was submitted when it was noticed: until
-// then a promise may report it.
+// Failures that no promise has reported yet. Each waits here until everything has finished that its stream, and the streams that wait for it, had
+// been given in the turn in which it was noticed: until then a promise may report it, or what derives from it.
 // Thread: owner.
 import type { Point, Timeline } from './timeline.js';
 
@@ -13,8 +13,19 @@ export interface UnhandledFailure {
 }
 
 interface Waiting {
-  readonly ticket: number;
   readonly failure: UnhandledFailure;
+  /** The first ticket that failed. */
+  readonly first: number;
+  /** What it waits for; undefined until the first look, which is in a later turn. */
+  points: readonly Point[] | undefined;
+}
+
+/** How far the streams of this thread are. */
+export interface Look {
+  /** Whether the promises up to a point are settled. */
+  hasSettled(timeline: Timeline, ticket: number): boolean;
+  /** Where the stream ends, and the streams that come after the ticket. */
+  endsAfter(timeline: Timeline, ticket: number): readonly Point[];
 }
 
 export class UnhandledFailures {
@@ -27,9 +38,9 @@ export class UnhandledFailures {
     return this.#lines.size === 0 && this.#several.size === 0;
   }
 
-  /** The failure waits until the stream has finished what it was given so far. */
-  add(timeline: Timeline, failure: UnhandledFailure): void {
-    const waiting = { ticket: timeline.last, failure };
+  /** Tickets of the stream failed, from `first` on. */
+  add(timeline: Timeline, first: number, failure: UnhandledFailure): void {
+    const waiting = { failure, first, points: undefined };
     const line = this.#lines.get(timeline);
     if (line === undefined) this.#lines.set(timeline, [waiting]);
     else line.push(waiting);
@@ -40,28 +51,26 @@ export class UnhandledFailures {
     this.#several.set(failure, points);
   }
 
-  /**
-   * Removes the failures that need wait no longer, and returns those that no promise has reported, at most `count`. `hasSettled`: whether
-   * the promises up to a point are settled.
-   */
-  take(count: number, hasSettled: (timeline: Timeline, ticket: number) => boolean): readonly UnhandledFailure[] {
+  /** Removes the failures that need wait no longer, and returns those that no promise has reported, at most `count`. */
+  take(count: number, { hasSettled, endsAfter }: Look): readonly UnhandledFailure[] {
     const due: UnhandledFailure[] = [];
     const leave = (failure: UnhandledFailure): void => {
       if (failure.isHandled) failure.end?.();
       else due.push(failure);
     };
+    const haveSettled = (points: readonly Point[]): boolean => points.every(({ timeline, ticket }) => hasSettled(timeline, ticket));
     for (const [timeline, line] of this.#lines) {
+      const fresh = line.slice(line.findLastIndex(({ points }) => points !== undefined) + 1);
+      const points = fresh.length === 0 ? [] : endsAfter(timeline, Math.min(...fresh.map(({ first }) => first)));
+      for (const waiting of fresh) waiting.points = points;
       let taken = 0;
-      for (let next = line[0]; next !== undefined && due.length < count && hasSettled(timeline, next.ticket); next = line[taken]) {
-        leave(next.failure);
-        taken++;
-      }
+      while (taken < line.length && due.length < count && haveSettled(line[taken]!.points!)) leave(line[taken++]!.failure);
       if (taken === line.length) this.#lines.delete(timeline);
       else line.splice(0, taken);
     }
     for (const [failure, points] of this.#several) {
       if (due.length === count) break;
-      if (!points.every(({ timeline, ticket }) => hasSettled(timeline, ticket))) continue;
+      if (!haveSettled(points)) continue;
       this.#several.delete(failure);
       leave(failure);
     }

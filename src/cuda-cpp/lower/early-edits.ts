@@ -55,7 +55,10 @@ function alignmentEdits(tokens: readonly Token[]): Edit[] {
 function boundEdits(tokens: readonly Token[]): Edit[] {
   return tokens.flatMap(({ text, start, end }, i) => {
     if (text !== 'extern') return [];
-    const declaration = tokens.slice(i, tokens.findIndex((token, at) => at > i && /^[;{]$/.test(token.text)));
+    const declaration = tokens.slice(
+      i,
+      tokens.findIndex((token, at) => at > i && /^[;{]$/.test(token.text)),
+    );
     if (tokens[i - 1]?.text !== '__shared__' && !declaration.some((token) => token.text === '__shared__')) return [];
     const bracket = declaration.findIndex((token) => token.text === '[');
     return bracket < 0 || declaration[bracket + 1]?.text === ']' ? [] : [{ start, end, text: '' }];

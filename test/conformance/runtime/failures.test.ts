@@ -230,10 +230,18 @@ defineChapter((target) => {
       using x = device.zeros(4);
       using y = device.zeros(4);
       using z = device.zeros(4);
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
       streams[0]!.launch(shifted, { threads: 4 }, { x: v, y: w, by: 4 });
       streams[1]!.copy(x, w);
+      streams[2]!.hold(() => released, { timeoutMs: 30_000 });
       streams[2]!.copy(y, x);
       streams[3]!.copy(z, y);
+      await eventually('the streams before the hold are at rest', () => streams[0]!.isComplete && streams[1]!.isComplete);
+      // Longer than the device's looks for failures are apart.
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      expect(seen).toEqual([]);
+      release();
       expect(((await rejectionOf(z.read())) as Error).cause).toBeInstanceOf(BoundsError);
       await device.synchronize();
       // What nobody reads afterwards is told, of this device, in order: so nothing before it was.

@@ -65,6 +65,31 @@ defineChapter((target) => {
       }
     });
 
+    rule('S608', 'a failure whose consequence on the other device was read is not told again', async () => {
+      const { device, other } = chapter;
+      const seen: string[] = [];
+      const subscriptions = [device, other].map((each) => each.errors$.subscribe(({ message }) => void seen.push(message)));
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      using x = device.ones(4);
+      using y = device.zeros(4);
+      using there = other.zeros(4);
+      device.stream.launch(shifted, 4, { x, y, by: 4 });
+      const further = other.createStream();
+      other.stream.hold(() => released, { timeoutMs: 30_000 });
+      other.stream.copy(there, y);
+      const reading = rejectionOf(further.copy(other.zeros(4), there).done);
+      // Longer than the devices' looks for failures are apart.
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      release();
+      expect(await reading).toBeInstanceOf(UpstreamError);
+      await Promise.all([device.synchronize(), other.synchronize()]);
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      expect(seen).toEqual([]);
+      for (const subscription of subscriptions) subscription.unsubscribe();
+      await further.close();
+    });
+
     rule('S606', 'a copy from the other device clears a poisoned array that it overwrites whole, in one piece or several', async () => {
       const { device, other } = chapter;
       for (const count of [4, 10 * 2 ** 20]) {
