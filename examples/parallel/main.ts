@@ -1,6 +1,6 @@
 // Trains one model on several devices: each has a part of the data, and the gradients are averaged after each step. See README.md beside this file.
 import { createHash } from 'node:crypto';
-import { type Device, listDevices, openDevice } from 'millrace';
+import { type Device, listDevices, openDevice, type Stream } from 'millrace';
 import { joinCommunicator, openCommunicator } from 'millrace/collectives';
 import { Replica } from './model.js';
 
@@ -19,18 +19,34 @@ async function tell(rank: number, device: Device, before: number, replica: Repli
   );
 }
 
+/** Makes the steps, by --graph as launches of one graph of all devices. */
+async function train(devices: readonly Device[], step: () => void): Promise<void> {
+  if (!isGraph) {
+    for (let n = 0; n < STEPS; n++) step();
+    return;
+  }
+  const [stream, ...others] = devices.map((device) => device.stream) as [Stream, ...Stream[]];
+  await using graph = stream.capture(() => {
+    for (const other of others) other.waitStream(stream);
+    step();
+    for (const other of others) stream.waitStream(other);
+  });
+  for (let n = 0; n < STEPS; n++) graph.launch();
+}
+
 /** All devices in this process: one call for all ranks. */
 async function inOneProcess(names: readonly string[]): Promise<void> {
   const devices = await Promise.all(names.map((name) => openDevice(name as 'cpu:0')));
   await using group = await openCommunicator(devices);
   const replicas = devices.map((device, rank) => new Replica(device, rank, ROWS));
   const before = await Promise.all(replicas.map((replica) => replica.loss()));
-  for (let step = 0; step < STEPS; step++) {
+  const gradients = replicas.map((replica) => replica.gradients);
+  const step = (): void => {
     for (const replica of replicas) replica.differentiate();
-    const gradients = replicas.map((replica) => replica.gradients);
     group.allReduce(gradients, { op: 'mean', into: gradients, label: 'gradients' });
     for (const replica of replicas) replica.step();
-  }
+  };
+  await train(devices, step);
   for (const [rank, replica] of replicas.entries()) await tell(rank, devices[rank]!, before[rank]!, replica);
   for (const replica of replicas) replica[Symbol.dispose]();
   await group.close();
@@ -43,11 +59,11 @@ async function asOneRank(name: string): Promise<void> {
   await using group = await joinCommunicator({ device });
   const replica = new Replica(device, group.rank, ROWS);
   const before = await replica.loss();
-  for (let step = 0; step < STEPS; step++) {
+  await train([device], () => {
     replica.differentiate();
     group.allReduce(replica.gradients, { op: 'mean', into: replica.gradients, label: 'gradients' });
     replica.step();
-  }
+  });
   await tell(group.rank, device, before, replica);
   await group.barrier().done;
   replica[Symbol.dispose]();
@@ -55,6 +71,7 @@ async function asOneRank(name: string): Promise<void> {
   await device.close();
 }
 
+const isGraph = process.argv.includes('--graph');
 const isJoined = process.argv.includes('--joined');
 const given = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const gpus = (await listDevices()).filter(({ backend }) => backend === 'cuda').map(({ id }) => id);

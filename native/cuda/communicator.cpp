@@ -155,9 +155,12 @@ Communicator::~Communicator() {
     if (scope.code() != CUDA_SUCCESS) continue;
     for (const CUevent event : {rank.before, rank.after})
       if (event != nullptr) std::ignore = rank.context->Check(Cuda().cuEventDestroy(event), "destroying an event");
-    for (const auto& [owner, event] : free_)
-      if (owner == &rank) std::ignore = rank.context->Check(Cuda().cuEventDestroy(event), "destroying an event");
     if (rank.stream != nullptr) OwnStreams().GiveBack(*rank.context, rank.stream);
+  }
+  for (const auto& [context, event] : free_) {
+    if (context->is_lost()) continue;
+    const ContextScope scope(context->handle());
+    if (scope.code() == CUDA_SUCCESS) std::ignore = context->Check(Cuda().cuEventDestroy(event), "destroying an event");
   }
 }
 
@@ -180,7 +183,9 @@ void Communicator::Close() {
     {
       const std::lock_guard lock(flights_mutex_);
       Retire(false);
-      if (flights_.empty()) break;
+      // Begin looks for it with the mutex held.
+      auto none = Fault::kNone;
+      if (flights_.empty() && fault_.compare_exchange_strong(none, Fault::kClosed, std::memory_order_acq_rel)) break;
     }
     if (std::chrono::steady_clock::now() > latest) {
       Fail(Fault::kAborted);
@@ -188,8 +193,6 @@ void Communicator::Close() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  auto none = Fault::kNone;
-  fault_.compare_exchange_strong(none, Fault::kClosed, std::memory_order_acq_rel);
   // The watching thread may be about to abort ranks that wait for a lost one.
   Leave(fault() != Fault::kClosed);
   const std::lock_guard lock(watch_mutex_);
@@ -198,6 +201,11 @@ void Communicator::Close() {
 }
 
 void Communicator::Leave(bool aborts) {
+  {
+    const std::lock_guard lock(graphs_mutex_);
+    for (const std::weak_ptr<ExecutableGraph>& each : std::exchange(graphs_, {}))
+      if (const std::shared_ptr<ExecutableGraph> graph = each.lock()) graph->End();
+  }
   std::unique_lock lock(calls_, std::chrono::system_clock::now() + kMostCall);
   if (has_left_.exchange(true)) return;
   const NcclTable& nccl = library_.functions;
@@ -252,7 +260,7 @@ void Communicator::Fail(Fault why) {
     // Before the abort: it ends the launches, and their tickets must not complete without the report.
     // The slots of an owner that has left may be gone, and what ended on a lost device is not known.
     for (const Flight& flight : flights_)
-      if (!owner_->has_left && !flight.home->context->is_lost()) Report(flight, why);
+      if (!owner_->has_left && !flight.home->is_lost()) Report(flight, why);
   }
   Leave(true);
 }
@@ -266,13 +274,13 @@ void Communicator::Report(const Flight& flight, Fault why) const {
 }
 
 bool Communicator::HasEnded(const Flight& flight) {
-  if (flight.event == nullptr || flight.home->context->is_lost()) return false;
-  const ContextScope scope(flight.home->context->handle());
+  if (flight.event == nullptr || flight.home->is_lost()) return false;
+  const ContextScope scope(flight.home->handle());
   return scope.code() == CUDA_SUCCESS && Cuda().cuEventQuery(flight.event) == CUDA_SUCCESS;
 }
 
 void Communicator::Retire(bool all) {
-  std::vector<const Rank*> busy;
+  std::vector<std::shared_ptr<Context>> busy;
   std::erase_if(flights_, [&](const Flight& flight) {
     if (!all && std::ranges::find(busy, flight.home) != busy.end()) return false;
     if (!HasEnded(flight)) {

@@ -2,7 +2,8 @@
 //
 // A collective is one launch for all of these ranks, so they are issued in one order and none can be left out. It runs
 // on the launch's stream for the device of that, and on a stream of the communicator for each other one, which waits
-// for the launch's stream and which that waits for. A thread watches the ranks: when NCCL reports an error, or a device
+// for the launch's stream and which that waits for. In a capture, all of these are of one graph, so one launch of that
+// begins the parts of all ranks. A thread watches the ranks: when NCCL reports an error, or a device
 // is lost, it marks the launches in flight as failed and aborts all ranks, so that nothing waits for one that does not
 // answer.
 #pragma once
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "cuda/context.h"
+#include "cuda/executable_graph.h"
 #include "cuda/library_kernel.h"
 #include "cuda/nccl.h"
 
@@ -65,8 +67,28 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// LibraryKernel::CallAs. The last two parameters are a fault slot and the word of its device. Thread: any.
   Status Call(const hal::CollectivePlan& plan, const Context& home, uint64_t place, CUstream stream,
               std::span<void* const> params);
+  /// The same as a graph, which becomes part of `whole`: the library waits for the end of that before it leaves. No
+  /// value if the communicator does not work, as Begin tells of each launch. Thread: any that may block.
+  Result<std::optional<CapturedGraph>> Capture(const hal::CollectivePlan& plan, const Context& home,
+                                               StreamCapture& capture, std::span<void* const> params,
+                                               const std::shared_ptr<ExecutableGraph>& whole);
+  /// A launch that has a part in it.
+  struct Launch {
+    uint64_t number = 0;
+  };
+  /// Before a launch on a stream of `home`. Reports in the slot, and returns nothing, if the communicator does not
+  /// work: then nothing may be submitted. Otherwise End follows. Thread: any.
+  std::optional<Launch> Begin(const std::shared_ptr<Context>& home, protocol::FaultSlot* slot, uint32_t* word);
+  /// `submitted`: what came of it.
+  Status End(Launch launch, CUstream stream, Status submitted);
+  /// Nothing was submitted, and no rank waits for it.
+  void Cancel(Launch launch);
+  /// As Begin without a result, for the graph that Capture did not make.
+  void Refuse(Launch launch);
   [[nodiscard]] bool Has(const Context& home) const;
   [[nodiscard]] size_t size_here() const { return ranks_.size(); }
+  /// Of the ranks here.
+  [[nodiscard]] std::vector<std::shared_ptr<Context>> contexts() const;
 
  private:
   struct Rank {
@@ -82,8 +104,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   };
   /// A launch that may not have ended.
   struct Flight {
+    uint64_t number = 0;
     CUevent event = nullptr;  // Null while it is issued.
-    const Rank* home = nullptr;
+    std::shared_ptr<Context> home;
     protocol::FaultSlot* slot = nullptr;
     uint32_t* word = nullptr;
   };
@@ -97,6 +120,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Why the library or another device stopped it. A failure of the driver, or of the home device, is a Status.
   Result<CommunicatorFault> Submit(const hal::CollectivePlan& plan, const Rank& home, uint64_t place, CUstream stream,
                                    std::span<void* const> params);
+  [[nodiscard]] const Rank* RankOf(const Context& home) const;
   NcclCode Enqueue(const hal::CollectivePlan::Operation& operation, const Rank& rank, const Arrays& arrays,
                    CUstream stream);
   void Watch();
@@ -113,6 +137,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// asked: of one thread they end in their order, and a long queue of them would be asked at each call.
   void Retire(bool all);
   void Report(const Flight& flight, CommunicatorFault why) const;
+  [[nodiscard]] std::vector<Flight>::iterator FlightOf(Launch launch);
+  /// The launch ends with this, and so does the communicator.
+  void FailLaunch(Launch launch, CommunicatorFault why);
+  /// Ends the graphs first: the library waits for them.
   void Leave(bool aborts);
   /// No longer to be found.
   void Forget();
@@ -128,8 +156,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::timed_mutex calls_;
 
   std::mutex flights_mutex_;
-  std::vector<Flight> flights_;                        // Guarded by flights_mutex_.
-  std::vector<std::pair<const Rank*, CUevent>> free_;  // The same: events, each of the device of a rank.
+  std::vector<Flight> flights_;                                     // Guarded by flights_mutex_.
+  uint64_t last_flight_ = 0;                                        // The same.
+  std::vector<std::pair<std::shared_ptr<Context>, CUevent>> free_;  // The same: events, each of a device.
+
+  std::mutex graphs_mutex_;
+  std::vector<std::weak_ptr<ExecutableGraph>> graphs_;  // Guarded by graphs_mutex_.
 
   std::mutex watch_mutex_;
   std::condition_variable watch_;

@@ -37,6 +37,12 @@ class Collective final : public LibraryKernel {
   [[nodiscard]] Status CallAs(uint64_t place, CUstream stream, std::span<void* const> params, std::byte*) override {
     return communicator_->Call(plan_, context(), place, stream, params);
   }
+  [[nodiscard]] std::shared_ptr<Communicator> communicator() const override { return communicator_; }
+  [[nodiscard]] Result<std::optional<CapturedGraph>> Capture(StreamCapture& capture, std::span<void* const> params,
+                                                             std::byte*,
+                                                             const std::shared_ptr<ExecutableGraph>& whole) override {
+    return communicator_->Capture(plan_, context(), capture, params, whole);
+  }
 
  private:
   const std::shared_ptr<Communicator> communicator_;
@@ -81,59 +87,126 @@ bool Communicator::Has(const Context& home) const {
   return std::ranges::any_of(ranks_, [&](const Rank& rank) { return rank.context.get() == &home; });
 }
 
-Status Communicator::Call(const CollectivePlan& plan, const Context& home, uint64_t place, CUstream stream,
-                          std::span<void* const> params) {
+const Communicator::Rank* Communicator::RankOf(const Context& home) const {
   const auto at = std::ranges::find_if(ranks_, [&](const Rank& rank) { return rank.context.get() == &home; });
-  if (at == ranks_.end() || params.size() < 3) return kNoRank;
-  const Flight next{
-      .home = &*at,
-      .slot = ValueAt<protocol::FaultSlot*>(params, params.size() - 2),
-      .word = ValueAt<uint32_t*>(params, params.size() - 1),
-  };
-  // Not while the library leaves: that may wait for work of the device whose thread this is.
-  std::unique_lock calling(calls_, std::defer_lock);
-  const auto soon = [] { return std::chrono::system_clock::now() + std::chrono::milliseconds(1); };
-  while (fault() == Fault::kNone && !calling.try_lock_until(soon())) {
-  }
-  {
-    const std::lock_guard lock(flights_mutex_);
-    if (const Fault why = fault(); why != Fault::kNone) {
-      Report(next, why);
-      return {};
-    }
-    Retire(false);
-    flights_.push_back(next);
-  }
-  CUevent event = nullptr;
-  Result<Fault> submitted = Submit(plan, *at, place, stream, params.first(params.size() - 2));
-  Status status = submitted.status();
+  return at == ranks_.end() ? nullptr : &*at;
+}
+
+std::vector<std::shared_ptr<Context>> Communicator::contexts() const {
+  std::vector<std::shared_ptr<Context>> all;
+  for (const Rank& rank : ranks_) all.push_back(rank.context);
+  return all;
+}
+
+std::vector<Communicator::Flight>::iterator Communicator::FlightOf(Launch launch) {
+  return std::ranges::find(flights_, launch.number, &Flight::number);
+}
+
+std::optional<Communicator::Launch> Communicator::Begin(const std::shared_ptr<Context>& home, protocol::FaultSlot* slot,
+                                                        uint32_t* word) {
   const std::lock_guard lock(flights_mutex_);
-  if (submitted.ok() && submitted.value() != Fault::kNone) {
-    Report(flights_.back(), submitted.value());
-    flights_.pop_back();
-    Abort(Fault::kAborted);
-    return {};
+  const Flight next{.number = ++last_flight_, .home = home, .slot = slot, .word = word};
+  if (const Fault why = fault(); why != Fault::kNone) {
+    Report(next, why);
+    return std::nullopt;
   }
+  Retire(false);
+  flights_.push_back(next);
+  return Launch{next.number};
+}
+
+Status Communicator::End(Launch launch, CUstream stream, Status submitted) {
+  const std::lock_guard lock(flights_mutex_);
+  const auto flight = FlightOf(launch);
+  MR_CHECK(flight != flights_.end());
+  CUevent event = nullptr;
+  Status status = submitted;
   if (status.ok()) {
-    const auto found = std::ranges::find(free_, &*at, &std::pair<const Rank*, CUevent>::first);
+    const auto found = std::ranges::find_if(free_, [&](const auto& each) { return each.first == flight->home; });
     if (found != free_.end()) {
       event = found->second;
       *found = free_.back();
       free_.pop_back();
     } else {
-      status = at->context->Check(Cuda().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "creating an event");
+      status = flight->home->Check(Cuda().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "creating an event");
     }
   }
-  if (status.ok()) status = at->context->Check(Cuda().cuEventRecord(event, stream), "recording an event");
+  if (status.ok()) status = flight->home->Check(Cuda().cuEventRecord(event, stream), "recording an event");
   if (status.ok()) {
-    flights_.back().event = event;
+    flight->event = event;
     return status;
   }
-  if (event != nullptr) free_.emplace_back(&*at, event);
-  flights_.pop_back();
+  if (event != nullptr) free_.emplace_back(flight->home, event);
+  flights_.erase(flight);
   // Some ranks may wait for others now.
   Abort(Fault::kAborted);
   return status;
+}
+
+void Communicator::Cancel(Launch launch) {
+  const std::lock_guard lock(flights_mutex_);
+  flights_.erase(FlightOf(launch));
+}
+
+void Communicator::Refuse(Launch launch) {
+  FailLaunch(launch, code_.load() == ncclSuccess ? Fault::kAborted : Fault::kFailed);
+}
+
+void Communicator::FailLaunch(Launch launch, Fault why) {
+  const std::lock_guard lock(flights_mutex_);
+  const auto flight = FlightOf(launch);
+  Report(*flight, why);
+  flights_.erase(flight);
+  Abort(Fault::kAborted);
+}
+
+Status Communicator::Call(const CollectivePlan& plan, const Context& home, uint64_t place, CUstream stream,
+                          std::span<void* const> params) {
+  const Rank* const at = RankOf(home);
+  if (at == nullptr || params.size() < 3) return kNoRank;
+  // Not while the library leaves: that may wait for work of the device whose thread this is.
+  std::unique_lock calling(calls_, std::defer_lock);
+  const auto soon = [] { return std::chrono::system_clock::now() + std::chrono::milliseconds(1); };
+  while (fault() == Fault::kNone && !calling.try_lock_until(soon())) {
+  }
+  const std::optional<Launch> launch = Begin(at->context, ValueAt<protocol::FaultSlot*>(params, params.size() - 2),
+                                             ValueAt<uint32_t*>(params, params.size() - 1));
+  if (!launch) return {};
+  Result<Fault> submitted = Submit(plan, *at, place, stream, params.first(params.size() - 2));
+  if (!submitted.ok() || submitted.value() == Fault::kNone) return End(*launch, stream, submitted.status());
+  FailLaunch(*launch, submitted.value());
+  return {};
+}
+
+Result<std::optional<CapturedGraph>> Communicator::Capture(const CollectivePlan& plan, const Context& home,
+                                                           StreamCapture& capture, std::span<void* const> params,
+                                                           const std::shared_ptr<ExecutableGraph>& whole) {
+  const Rank* const at = RankOf(home);
+  if (at == nullptr || params.size() < 3) return kNoRank;
+  // To the end of the capture: the streams of the other ranks are part of it.
+  const std::lock_guard calling(calls_);
+  {
+    const std::lock_guard lock(graphs_mutex_);
+    std::erase_if(graphs_, [](const auto& each) { return each.expired(); });
+    graphs_.push_back(whole);
+  }
+  if (fault() != Fault::kNone) return std::optional<CapturedGraph>();
+  // A wait for the whole device would end the capture.
+  SubmittingElsewhere submitting;
+  submitting.Hold(*at->context);
+  Fault why = Fault::kNone;
+  Result<CapturedGraph> captured = capture.Capture([&](CUstream stream) -> Status {
+    Result<Fault> submitted = Submit(plan, *at, 0, stream, params.first(params.size() - 2));
+    MR_TRY(submitted.status());
+    why = submitted.value();
+    return {};
+  });
+  if (why != Fault::kNone) {
+    Abort(why);
+    return std::optional<CapturedGraph>();
+  }
+  MR_TRY(captured.status());
+  return std::optional(std::move(captured).value());
 }
 
 Result<Fault> Communicator::Submit(const CollectivePlan& plan, const Rank& home, uint64_t place, CUstream stream,

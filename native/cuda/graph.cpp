@@ -45,20 +45,52 @@ Status Graph::Make(std::vector<hal::GraphNode> nodes) {
     if (const auto* copy = std::get_if<hal::GraphCopy>(&node.work)) copied_bytes_ += copy->bytes;
     if (const auto* copy = std::get_if<hal::GraphPeerCopy>(&node.work)) copied_bytes_ += copy->copy.bytes;
   }
-  MR_TRY(CheckBuilding(*home_, Cuda().cuGraphCreate(&graph_, 0), "making a graph"));
-  MR_TRY(GraphWriter(home_, parts_).WriteWhole(graph_, std::move(nodes)));
-  return CheckBuilding(*home_, Cuda().cuGraphInstantiateWithFlags(&exec_, graph_, 0), "instantiating a graph");
+  ExecutableGraph& whole = *parts_.whole;
+  const ExecutableGraph::Use use(whole);
+  MR_TRY(CheckBuilding(*home_, Cuda().cuGraphCreate(&whole.graph, 0), "making a graph"));
+  MR_TRY(GraphWriter(home_, parts_).WriteWhole(whole.graph, std::move(nodes)));
+  return CheckBuilding(*home_, Cuda().cuGraphInstantiateWithFlags(&whole.exec, whole.graph, 0),
+                       "instantiating a graph");
 }
 
 Graph::~Graph() {
-  if (home_->is_lost()) return;
-  const ContextScope scope(home_->handle());
-  if (scope.code() != CUDA_SUCCESS) return;
-  if (exec_ != nullptr) std::ignore = home_->Check(Cuda().cuGraphExecDestroy(exec_), "destroying a graph");
-  if (graph_ != nullptr) std::ignore = home_->Check(Cuda().cuGraphDestroy(graph_), "destroying a graph");
+  parts_.whole->End();
 }
 
 Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) {
+  if (parts_.communicators.empty()) return LaunchWhole(stream, patches);
+  // The slots of this launch. Nothing else of a collective changes, so it's no matter if the launch fails.
+  for (const hal::GraphPatch& patch : patches)
+    if (parts_.kernels[patch.node].is_collective)
+      hal::SetParam(parts_.nodes[patch.node].work, patch.param, patch.value);
+  const ExecutableGraph::Use use(*parts_.whole);
+  std::vector<std::pair<Communicator*, Communicator::Launch>> launches;
+  bool is_over = false;
+  for (const GraphParts::Joined& joined : parts_.communicators) {
+    const std::vector<uint64_t>& params = std::get<hal::GraphKernel>(parts_.nodes[joined.node].work).params;
+    const std::optional<Communicator::Launch> begun =
+        joined.communicator->Begin(home_, reinterpret_cast<protocol::FaultSlot*>(params[params.size() - 2]),
+                                   reinterpret_cast<uint32_t*>(params.back()));
+    if (begun && joined.is_refused) joined.communicator->Refuse(*begun);
+    if (begun && !joined.is_refused) {
+      launches.emplace_back(joined.communicator.get(), *begun);
+    } else {
+      is_over = true;
+    }
+  }
+  if (is_over) {
+    for (const auto& [communicator, launch] : launches) communicator->Cancel(launch);
+    return {};
+  }
+  Status status = LaunchWhole(stream, patches);
+  for (const auto& [communicator, launch] : launches) {
+    const Status ended = communicator->End(launch, stream, status);
+    if (status.ok()) status = ended;
+  }
+  return status;
+}
+
+Status Graph::LaunchWhole(CUstream stream, std::span<const hal::GraphPatch> patches) {
   MR_TRY(OthersAlive());
   replaced_.clear();
   for (const hal::GraphPatch& patch : patches) {
@@ -77,8 +109,11 @@ Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) 
 
 Status Graph::Upload(CUstream stream) {
   MR_TRY(OthersAlive());
+  const ExecutableGraph::Use use(*parts_.whole);
+  // A communicator of it has ended, as each launch will tell.
+  if (parts_.whole->exec == nullptr) return {};
   const SubmittingToAll submitting(parts_.others);
-  return CheckAll(Cuda().cuGraphUpload(exec_, stream), "uploading a graph");
+  return CheckAll(Cuda().cuGraphUpload(parts_.whole->exec, stream), "uploading a graph");
 }
 
 Status Graph::OthersAlive() const {
@@ -93,7 +128,7 @@ void Graph::Replace(const hal::GraphPatch& patch, uint64_t value) {
   // A kernel without blocks is an empty node. A copy reports nothing on this backend.
   hal::GraphWork& work = parts_.nodes[patch.node].work;
   const bool is_report = std::holds_alternative<hal::GraphCopy>(work) && patch.param == hal::GraphPatch::kReport;
-  if (kernel.node == nullptr || is_report) return;
+  if (kernel.node == nullptr || kernel.is_collective || is_report) return;
   if (kernel.event != nullptr) {
     kernel.event = EventOf(patch.node, value);
   } else {
@@ -116,7 +151,7 @@ Status Graph::SetChanged() {
     if (call != nullptr && call->kernel->IsOfLibrary()) {
       MR_TRY(SetCall(changed_.back()));
     } else {
-      MR_TRY(CheckAll(parts_.Set(exec_, changed_.back()), "setting the parameters of a graph's node"));
+      MR_TRY(CheckAll(parts_.Set(parts_.whole->exec, changed_.back()), "setting the parameters of a graph's node"));
     }
     kernel.is_changed = false;
   }
@@ -125,7 +160,7 @@ Status Graph::SetChanged() {
 
 Status Graph::Queue(CUstream stream) {
   const SubmittingToAll submitting(parts_.others);
-  return CheckAll(Cuda().cuGraphLaunch(exec_, stream), "launching a graph");
+  return CheckAll(Cuda().cuGraphLaunch(parts_.whole->exec, stream), "launching a graph");
 }
 
 Status Graph::CheckAll(CUresult code, const char* note) {

@@ -1,5 +1,6 @@
 // Calls of libraries and of other code as nodes of a graph: what a call submits to a captured stream is the child graph
 // of its node.
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -18,8 +19,8 @@ constexpr uint64_t kMostWorkspaceBytes = 256 << 20;
 
 }  // namespace
 
-Result<CapturedGraph> GraphParts::Capture(const std::shared_ptr<Context>& context, const hal::GraphKernel& node,
-                                          const KernelNode& kernel) {
+Result<std::optional<CapturedGraph>> GraphParts::Capture(const std::shared_ptr<Context>& context,
+                                                         const hal::GraphKernel& node, const KernelNode& kernel) {
   const ContextScope scope(context->handle());
   MR_TRY(context->Check(scope.code(), "making the context current"));
   std::unique_ptr<StreamCapture>& capture = captures[context.get()];
@@ -28,9 +29,7 @@ Result<CapturedGraph> GraphParts::Capture(const std::shared_ptr<Context>& contex
     MR_TRY(made.status());
     capture = std::move(made).value();
   }
-  return capture->Capture([&](CUstream stream) {
-    return static_cast<LibraryKernel&>(*node.kernel).Call(stream, kernel.pointers, kernel.workspace);
-  });
+  return static_cast<LibraryKernel&>(*node.kernel).Capture(*capture, kernel.pointers, kernel.workspace, whole);
 }
 
 Result<CUgraphNode> GraphWriter::WriteCall(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
@@ -39,6 +38,8 @@ Result<CUgraphNode> GraphWriter::WriteCall(CUgraph graph, Before before, const s
   MR_CHECK(&call.context() == context.get());
   if (const CapturedGraph* const captured = call.Captured()) return WriteCaptured(graph, before, *captured, kernel);
   kernel.pointers = hal::ParamPointers(node.params, node.wide);
+  if (std::shared_ptr<Communicator> communicator = call.communicator())
+    return WriteCollective(graph, before, node, std::move(communicator), context, kernel);
   // Addresses that a launch gives may be aligned otherwise than those of now.
   const uint64_t bytes = call.MostWorkspaceBytes();
   const bool needs = call.NeedsWorkspace();
@@ -52,9 +53,29 @@ Result<CUgraphNode> GraphWriter::WriteCall(CUgraph graph, Before before, const s
       return memory.status();
     }
   }
-  Result<CapturedGraph> captured = parts_.Capture(context, node, kernel);
+  Result<std::optional<CapturedGraph>> captured = parts_.Capture(context, node, kernel);
   MR_TRY(captured.status());
-  return WriteCaptured(graph, before, captured.value(), kernel);
+  return WriteCaptured(graph, before, captured.value().value(), kernel);
+}
+
+Result<CUgraphNode> GraphWriter::WriteCollective(CUgraph graph, Before before, const hal::GraphKernel& node,
+                                                 std::shared_ptr<Communicator> communicator,
+                                                 const std::shared_ptr<Context>& context,
+                                                 GraphParts::KernelNode& kernel) {
+  const auto at = std::ranges::find_if(parts_.kernels, [&](const auto& each) { return &each == &kernel; });
+  // Launches replace nothing in a body, so they could not tell how it ended.
+  if (at == parts_.kernels.end()) return Status(StatusCode::kUnsupported, "a collective in the body of a condition");
+  kernel.is_collective = true;
+  for (const std::shared_ptr<Context>& each : communicator->contexts()) parts_.AddContext(*home_, each);
+  auto joined = std::ranges::find(parts_.communicators, communicator, &GraphParts::Joined::communicator);
+  if (joined == parts_.communicators.end())
+    joined = parts_.communicators.insert(joined,
+                                         {std::move(communicator), static_cast<uint32_t>(at - parts_.kernels.begin())});
+  Result<std::optional<CapturedGraph>> captured = parts_.Capture(context, node, kernel);
+  MR_TRY(captured.status());
+  if (captured.value()) return WriteCaptured(graph, before, *captured.value(), kernel);
+  joined->is_refused = true;
+  return WriteEmpty(graph, before);
 }
 
 Result<CUgraphNode> GraphWriter::WriteCaptured(CUgraph graph, Before before, const CapturedGraph& captured,
@@ -72,10 +93,10 @@ Result<CUgraphNode> GraphWriter::WriteCaptured(CUgraph graph, Before before, con
 Status Graph::SetCall(uint32_t index) {
   const auto& node = std::get<hal::GraphKernel>(parts_.nodes[index].work);
   const GraphParts::KernelNode& kernel = parts_.kernels[index];
-  Result<CapturedGraph> captured = parts_.Capture(ContextOf(parts_.nodes[index]), node, kernel);
+  Result<std::optional<CapturedGraph>> captured = parts_.Capture(ContextOf(parts_.nodes[index]), node, kernel);
   MR_TRY(captured.status());
   return CheckAll(
-      Cuda().cuGraphExecChildGraphNodeSetParams(exec_, kernel.node, captured.value().handle()),
+      Cuda().cuGraphExecChildGraphNodeSetParams(parts_.whole->exec, kernel.node, captured.value().value().handle()),
       "setting the arrays of a library's call, which have to begin at the same multiples of bytes as before");
 }
 

@@ -80,6 +80,10 @@ const std::shared_ptr<Context>& ContextOf(const hal::GraphNode& node) {
   return static_cast<Device*>(node.device)->context();
 }
 
+void GraphParts::AddContext(const Context& home, const std::shared_ptr<Context>& context) {
+  if (context.get() != &home && std::ranges::find(others, context) == others.end()) others.push_back(context);
+}
+
 CUresult GraphParts::Set(CUgraphExec exec, uint32_t node) {
   KernelNode& kernel = kernels[node];
   if (kernel.event != nullptr) return Cuda().cuGraphExecEventRecordNodeSetEvent(exec, kernel.node, kernel.event);
@@ -126,9 +130,7 @@ Status GraphWriter::Write(CUgraph graph, std::span<const hal::GraphNode> nodes, 
     if (context->is_lost() && context != home_) {
       return {StatusCode::kUpstream, "building a graph with nodes on a lost device"};
     }
-    if (context != home_ && std::ranges::find(parts_.others, context) == parts_.others.end()) {
-      parts_.others.push_back(context);
-    }
+    parts_.AddContext(*home_, context);
     before.clear();
     for (const uint32_t index : nodes[i].after) {
       MR_CHECK(index < i);

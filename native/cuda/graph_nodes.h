@@ -10,10 +10,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "cuda/communicator.h"
 #include "cuda/context.h"
+#include "cuda/executable_graph.h"
 #include "cuda/memory.h"
 #include "cuda/module.h"
 #include "cuda/peers.h"
@@ -39,15 +42,25 @@ struct GraphParts {
     std::vector<void*> pointers;
     CUevent event = nullptr;         // Of a record.
     std::byte* workspace = nullptr;  // Of a library's call.
+    bool is_collective = false;      // Of a fault slot alone, which the call itself does not use, there are patches.
     bool is_changed = false;
   };
 
   /// Gives the executable graph the present values of a node.
   CUresult Set(CUgraphExec exec, uint32_t node);
-  /// The graph of a library's call with the present parameters of its node. Thread: that of the graph's builder, and
-  /// then the home's channel.
-  Result<CapturedGraph> Capture(const std::shared_ptr<Context>& context, const hal::GraphKernel& node,
-                                const KernelNode& kernel);
+  /// The graph of a library's call with the present parameters of its node, as LibraryKernel::Capture. Thread: that of
+  /// the graph's builder, and then the home's channel.
+  Result<std::optional<CapturedGraph>> Capture(const std::shared_ptr<Context>& context, const hal::GraphKernel& node,
+                                               const KernelNode& kernel);
+  /// A node runs on this device, or uses it.
+  void AddContext(const Context& home, const std::shared_ptr<Context>& context);
+
+  /// A communicator with collectives among the nodes.
+  struct Joined {
+    std::shared_ptr<Communicator> communicator;
+    uint32_t node = 0;  // The first one, whose fault slot tells how the launch ended.
+    bool is_refused = false;
+  };
 
   std::vector<hal::GraphNode> nodes;                  // Hold the kernels, the host leases and the parameters.
   std::vector<KernelNode> kernels;                    // One for each node of any kind.
@@ -57,6 +70,8 @@ struct GraphParts {
   std::map<const Context*, std::unique_ptr<StreamCapture>> captures;  // Of libraries' calls, by device.
   std::vector<std::unique_ptr<Memory>> workspaces;                    // Of libraries' calls.
   uint64_t workspace_bytes = 0;
+  std::vector<Joined> communicators;
+  std::shared_ptr<ExecutableGraph> whole;
   std::map<const Context*, std::shared_ptr<Kernel>> conditions;  // The kernel that sets conditions, by device.
 };
 
@@ -86,6 +101,10 @@ class GraphWriter {
                                                 GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteCall(CUgraph graph, Before before, const std::shared_ptr<Context>& context,
                                               const hal::GraphKernel& node, GraphParts::KernelNode& kernel);
+  [[nodiscard]] Result<CUgraphNode> WriteCollective(CUgraph graph, Before before, const hal::GraphKernel& node,
+                                                    std::shared_ptr<Communicator> communicator,
+                                                    const std::shared_ptr<Context>& context,
+                                                    GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteCaptured(CUgraph graph, Before before, const CapturedGraph& captured,
                                                   GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteRecord(CUgraph graph, Before before, const hal::GraphRecord& node,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -10,6 +11,9 @@
 #include "hal/hal.h"
 
 namespace millrace::cuda {
+
+class Communicator;
+class ExecutableGraph;
 
 class LibraryKernel : public hal::Kernel {
  public:
@@ -35,6 +39,18 @@ class LibraryKernel : public hal::Kernel {
                                       std::byte* workspace) {
     return Call(stream, params, workspace);
   }
+
+  /// What it submits, as a part of the graph `whole`. No value if the library refuses it and tells of that at each
+  /// launch. Thread: as Call.
+  [[nodiscard]] virtual Result<std::optional<CapturedGraph>> Capture(
+      StreamCapture& capture, std::span<void* const> params, std::byte* workspace,
+      const std::shared_ptr<ExecutableGraph>& /*whole*/) {
+    Result<CapturedGraph> captured = capture.Capture([&](CUstream stream) { return Call(stream, params, workspace); });
+    MR_TRY(captured.status());
+    return std::optional(std::move(captured).value());
+  }
+  /// That of a collective, which has to know of each launch; null for other calls.
+  [[nodiscard]] virtual std::shared_ptr<Communicator> communicator() const { return nullptr; }
 
  protected:
   explicit LibraryKernel(std::shared_ptr<Context> context) : context_(std::move(context)) {

@@ -8,6 +8,8 @@ import type { DeviceArray } from '../core/api/array.js';
 import type { Device } from '../core/api/device.js';
 import type { Stream } from '../core/api/stream.js';
 import type { DType } from '../core/elements/dtype.js';
+import { CaptureSession } from '../core/graphs/capture-session.js';
+import type { LaunchParty } from '../core/graphs/captured-node.js';
 import { checkShape } from '../core/elements/shape.js';
 import type { Operation } from '../core/operations/operation.js';
 import { collective, order } from './collective.js';
@@ -23,6 +25,8 @@ type Filling = () => readonly (readonly Operation[])[];
 export class LocalCommunicator implements Communicator {
   readonly #ranks: Ranks;
   #isClosed = false;
+  /** Graphs with a collective are not launched once the communicator is closed, as those of GPUs. */
+  readonly #party: LaunchParty = { checkWorks: () => void this.#open, before: () => void this.#open, after: () => undefined };
 
   constructor(devices: readonly Device[]) {
     this.#ranks = new Ranks(devices, ['bool']);
@@ -115,6 +119,7 @@ export class LocalCommunicator implements Communicator {
     const { from, to, streams, named } = this.#open.checkSend(array, into, opts);
     const [sender, receiver] = [streams[from]!, streams[to]!];
     const uses = { name: 'send', reads: [array], writes: [into], streams: [sender, receiver] };
+    this.#joinCapture(uses.streams);
     return this.#submit(uses, [into], [], () => {
       if (sender !== receiver) receiver.waitStream(sender);
       const received = receiver.copy(into, array, named);
@@ -174,6 +179,7 @@ export class LocalCommunicator implements Communicator {
     // Those of a group are made before it, and the others where the streams are in order.
     let into = results.into ?? (isGrouping(this) ? resultsOf(results)[0] : undefined);
     const made = results.into === undefined && into !== undefined ? into : [];
+    this.#joinCapture(streams);
     const submit: Filling = () => {
       order(streams);
       // Those that are copied are no scope's.
@@ -196,6 +202,11 @@ export class LocalCommunicator implements Communicator {
       return collective(into!, operations);
     }
     return this.#submit({ name, reads, writes: into, streams }, into, made, submit);
+  }
+
+  #joinCapture(streams: readonly Stream[]): void {
+    for (const { timeline } of streams)
+      if (timeline.recording instanceof CaptureSession) timeline.recording.addParty(timeline, this.#party);
   }
 
   /** Now, or at the end of the group. */

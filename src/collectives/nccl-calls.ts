@@ -7,17 +7,21 @@
 // Thread: owner.
 import type { DeviceArray } from '../core/api/array.js';
 import type { Device } from '../core/api/device.js';
-import type { DeviceEvent } from '../core/api/event.js';
 import { onLeave } from '../core/api/open-devices.js';
 import type { Stream } from '../core/api/stream.js';
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
 import { badArgument } from '../core/base/arguments.js';
 import type { CollectiveReason } from '../core/base/errors.js';
 import type { CommunicatorCalls } from '../core/channel/channel.js';
+import type { DeviceCore } from '../core/device/device-core.js';
+import type { StreamContext } from '../core/device/stream-context.js';
 import type { DType } from '../core/elements/dtype.js';
 import { checkShape } from '../core/elements/shape.js';
+import { CaptureSession } from '../core/graphs/capture-session.js';
+import type { Launched, LaunchParty } from '../core/graphs/captured-node.js';
 import type { Kernel } from '../core/kernels/kernel.js';
 import type { Operation } from '../core/operations/operation.js';
+import type { Point, Timeline } from '../core/timeline/timeline.js';
 import { MAX_LAUNCH_ARGS } from '../protocol/protocol.gen.js';
 import { order } from './collective.js';
 import { closedError, faultError, faultOf } from './errors.js';
@@ -26,12 +30,17 @@ import { countOf, countsOf, type Facts, fromOf, keyOf, type Kind, ncclKernel, ty
 import type { Results } from './ranks.js';
 import type { Reduction } from './types.js';
 
-/** The latest collective that each device has a part of: its stream, and an event behind it. */
-const latest: WeakMap<object, { readonly stream: Stream; readonly event: DeviceEvent }> = new WeakMap();
+/** Behind a collective. `core`: of its stream. */
+interface End {
+  readonly core: DeviceCore;
+  readonly point: Point;
+}
+
+/** The latest collective that each device has a part of; and, by capture, the latest among its nodes. */
+const latest: WeakMap<DeviceCore, End> = new WeakMap();
+const captured: WeakMap<object, WeakMap<DeviceCore, End>> = new WeakMap();
 /** The last record of a stream that waits for a collective of another one: while it is the last, that one need not wait for the stream. */
 const behind: WeakMap<Stream, { readonly main: Stream; readonly timeline: object; readonly ticket: number }> = new WeakMap();
-/** The event of each stream on which collectives are launched. */
-const events: WeakMap<Stream, DeviceEvent> = new WeakMap();
 /** What is in flight may take so long when a communicator is closed. */
 const CLOSING_MS = 10_000;
 
@@ -42,17 +51,11 @@ export interface Submitted<D extends DType> {
   readonly launched: Operation;
 }
 
-/** Where the library is called. `before`: what its stream does first. */
+/** Where the library is called, or a graph is launched that has calls of it. `before`: what its stream does first. */
 export interface LibraryCall {
-  readonly operation: Operation;
-  readonly stream: Stream;
+  readonly operation: Launched;
+  readonly stream: StreamContext;
   readonly before: number;
-}
-
-/** `launch`: undefined if no call needs the library. */
-export interface Collected<D extends DType> {
-  readonly submitted: readonly Submitted<D>[];
-  readonly launch: LibraryCall | undefined;
 }
 
 /** What one call gives and gets, by rank; undefined for a rank that does not. */
@@ -86,13 +89,15 @@ interface Prepared<D extends DType> {
   readonly facts: Facts;
 }
 
-export class NcclCalls {
+export class NcclCalls implements LaunchParty {
   readonly #devices: readonly Device[];
   readonly #calls: CommunicatorCalls;
   readonly #number: number;
   readonly #kernels: Map<string, Kernel> = new Map();
   /** Behind the latest launch on each stream. */
-  readonly #ends: Set<DeviceEvent> = new Set();
+  readonly #ends: Map<Timeline, End> = new Map();
+  /** Is told of each launch outside of captures. */
+  readonly #launched: (call: LibraryCall) => void;
   #closing: Promise<void> | undefined = undefined;
   readonly #leave = (device: Device): void => {
     if (!this.#devices.includes(device)) return;
@@ -102,7 +107,13 @@ export class NcclCalls {
   };
 
   /** `devices`: of the ranks in this process, in the order in which they joined. `number`: of the communicator. */
-  constructor(devices: readonly Device[], calls: CommunicatorCalls, number: number) {
+  constructor(
+    devices: readonly Device[],
+    calls: CommunicatorCalls,
+    number: number,
+    launched: (call: LibraryCall) => void = () => undefined,
+  ) {
+    this.#launched = launched;
     this.#devices = devices;
     this.#calls = calls;
     this.#number = number;
@@ -121,8 +132,10 @@ export class NcclCalls {
     onLeave.delete(this.#leave);
     // Of a lost device nothing ends any more, and who asks for the ends counts as told of the loss.
     const isLost = this.#devices.some(({ core }) => core.lostError !== undefined);
-    if (!isLost && !(await endsWithin(Promise.all(Array.from(this.#ends, (event) => event.done.catch(() => undefined))), CLOSING_MS)))
-      this.abort();
+    const ends = Array.from(this.#ends.values(), ({ core, point }) =>
+      core.waits.until(point.timeline, point.ticket).catch(() => undefined),
+    );
+    if (!isLost && !(await endsWithin(Promise.all(ends), CLOSING_MS))) this.abort();
     await this.#calls.close(this.#number);
   }
 
@@ -133,21 +146,49 @@ export class NcclCalls {
     if (fault !== 0) throw faultError(fault);
   }
 
-  #checkCall(streams: readonly Stream[]): void {
+  before(site: StreamContext): void {
     this.checkWorks();
-    for (const { timeline } of streams) {
-      if (timeline.recording === undefined) continue;
-      const message =
-        'a graph cannot contain a call of NCCL: capture what is before and behind it as two graphs, and call it between their launches';
-      throw timeline.recording.refusal(timeline, 'unsupported-node', message);
+    waitForLatest(
+      site,
+      this.#devices.map(({ core }) => core),
+    );
+  }
+
+  after(site: StreamContext, ticket: number, operation: Launched): void {
+    this.#note(
+      { operation, stream: site, before: ticket - 1 },
+      this.#devices.map(({ core }) => core),
+    );
+  }
+
+  #note(call: LibraryCall, cores: readonly DeviceCore[]): void {
+    const { core, timeline } = call.stream;
+    const end = { core, point: timeline.here() };
+    const ends = latestOf(call.stream);
+    for (const each of cores) ends.set(each, end);
+    if (timeline.recording !== undefined) return;
+    this.#ends.set(timeline, end);
+    this.#launched(call);
+  }
+
+  #checkCall(calls: readonly NcclCall<DType>[]): void {
+    this.checkWorks();
+    const streams = calls.flatMap(({ results, parts }) => results.streams.filter((_, rank) => takesPart(parts, rank)));
+    const inside = streams.find(({ timeline }) => timeline.recording !== undefined)?.timeline;
+    if (inside?.recording === undefined) return;
+    const outside = streams.find(({ timeline }) => timeline.recording !== inside.recording);
+    if (outside !== undefined) {
+      const message = `stream ${outside.label} of another rank is not part of the capture; to join it, let it wait for a captured one first (other.waitStream(stream)), and let that wait for it at the end`;
+      throw inside.recording.refusal(inside, 'isolation', message);
     }
+    if (inside.recording instanceof CaptureSession) inside.recording.addParty(inside, this);
   }
 
   /** Submits calls as one launch, to the stream of the one result of the first call, or of the first rank of this process. */
-  collect<D extends DType>(calls: readonly NcclCall<D>[]): Collected<D> {
-    this.#checkCall(calls.flatMap(({ results }) => results.streams));
+  collect<D extends DType>(calls: readonly NcclCall<D>[]): readonly Submitted<D>[] {
     const busy = calls.filter(({ parts }) => isForLibrary(parts));
     checkLaunch(busy);
+    this.#checkCall(calls);
     const temporary: DeviceArray[] = [];
     const prepared = calls.map((call) => this.#prepare(call, temporary));
     const launch = busy.length === 0 ? undefined : this.#launch(prepared.filter(({ call }) => isForLibrary(call.parts)));
@@ -173,7 +214,7 @@ export class NcclCalls {
       return { given: present, operations, launched: launch!.operation };
     });
     for (const array of temporary) array[Symbol.dispose]();
-    return { submitted, launch };
+    return submitted;
   }
 
   /** Contiguous arrays of each rank. */
@@ -202,7 +243,7 @@ export class NcclCalls {
     return { call, from, given, to, facts };
   }
 
-  #launch(prepared: readonly Prepared<DType>[]): LibraryCall & { readonly ends: ReadonlyMap<Stream, Operation> } {
+  #launch(prepared: readonly Prepared<DType>[]): { readonly operation: Operation; readonly ends: ReadonlyMap<Stream, Operation> } {
     const [{ call: first }] = prepared as [Prepared<DType>];
     const main = first.results.streams[first.results.root ?? 0]!;
     const taking = new Set(
@@ -210,7 +251,8 @@ export class NcclCalls {
     );
     const others = [...taking].filter((stream) => stream !== main);
     for (const stream of others) if (!isBehind(stream, main)) main.waitStream(stream);
-    this.#waitForLatest(main, taking);
+    const cores = Array.from(taking, ({ core }) => core);
+    waitForLatest(main, cores);
     const facts = prepared.map((each) => each.facts);
     const args: Record<string, unknown> = {};
     countsOf(facts).forEach((count, at) => (args[countOf(at)] = count));
@@ -222,11 +264,9 @@ export class NcclCalls {
     );
     const before = main.timeline.last;
     const operation = main.launch(this.#kernel(facts), { grid: 1, block: 1, ...first.results.named }, args as never);
-    this.#noteLatest(main, taking);
+    this.#note({ operation, stream: main, before }, cores);
     return {
       operation,
-      stream: main,
-      before,
       ends: new Map([[main, operation], ...others.map((stream) => [stream, follow(stream, main)] as const)]),
     };
   }
@@ -246,23 +286,23 @@ export class NcclCalls {
     if (kernel === undefined) this.#kernels.set(key, (kernel = ncclKernel(this.#number, calls)));
     return kernel;
   }
+}
 
-  #waitForLatest(main: Stream, taking: ReadonlySet<Stream>): void {
-    for (const { device } of taking) {
-      const last = latest.get(device.core);
-      if (last === undefined || last.stream === main) continue;
-      // Its communicator is aborted, and a wait for a lost device would poison the stream.
-      if (last.stream.device.core.isGone) latest.delete(device.core);
-      else main.waitEvent(last.event);
-    }
-  }
+function latestOf({ timeline: { recording } }: StreamContext): WeakMap<DeviceCore, End> {
+  if (recording === undefined) return latest;
+  let ends = captured.get(recording);
+  if (ends === undefined) captured.set(recording, (ends = new WeakMap()));
+  return ends;
+}
 
-  #noteLatest(main: Stream, taking: ReadonlySet<Stream>): void {
-    let event = events.get(main);
-    if (event === undefined) events.set(main, (event = main.record()));
-    else main.record(event);
-    this.#ends.add(event);
-    for (const { device } of taking) if (latest.get(device.core)?.stream !== main) latest.set(device.core, { stream: main, event });
+function waitForLatest(site: StreamContext, cores: readonly DeviceCore[]): void {
+  const ends = latestOf(site);
+  for (const each of cores) {
+    const end = ends.get(each);
+    if (end === undefined || end.point.timeline === site.timeline) continue;
+    // Its communicator is aborted, and a wait for a lost device would poison the stream.
+    if (end.core.isGone) ends.delete(each);
+    else site.core.tracker.waitFor(site.core, site.timeline, end.point, 'event');
   }
 }
 
@@ -288,6 +328,7 @@ async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolea
   return ended;
 }
 
+const takesPart = ({ from, getting }: Parts, rank: number): boolean => from[rank] !== undefined || getting[rank] === true;
 const isForLibrary = ({ count, isOwn }: Parts): boolean => count > 0 && isOwn !== true;
 
 /** Of a group: ArgumentError for more arrays than a launch takes. */

@@ -119,9 +119,7 @@ export class NcclCommunicator implements Communicator {
   group<R>(fn: () => R): R {
     if (arguments.length > 1) refuseSurplus('group', arguments, 1);
     this.#calls.checkWorks();
-    return runGroup(this, fn, (calls: readonly NcclCall<DType>[]) =>
-      this.#calls.collect(calls).submitted.map(({ operations }) => operations),
-    );
+    return runGroup(this, fn, (calls: readonly NcclCall<DType>[]) => this.#calls.collect(calls).map(({ operations }) => operations));
   }
 
   abort(): void {
@@ -140,7 +138,7 @@ export class NcclCommunicator implements Communicator {
 
   #collect<D extends DType>(results: Results<D>, parts: Parts): Collective<D> {
     if (!isGrouping(this)) {
-      const [{ given, operations }] = this.#calls.collect([{ results, parts }]).submitted as [Submitted<D>];
+      const [{ given, operations }] = this.#calls.collect([{ results, parts }]) as [Submitted<D>];
       return collective(given, operations);
     }
     this.#calls.checkWorks();

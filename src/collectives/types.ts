@@ -40,6 +40,10 @@ export interface Collective<D extends DType = DType> {
  * communicator does not work any more. Every rank has the same bits. CPU devices add in the order of the ranks, f16 and bf16 in f32; NCCL in an order
  * and a type of its own, and it does not reduce i16 and u16.
  *
+ * In a capture that the streams of all ranks have joined, a call becomes part of the graph, whose launches count as calls: NCCL's calls under
+ * `cudaStreamBeginCapture`. Throws CaptureError for a stream outside of it ('isolation') and in the body of a condition ('unsupported-node').
+ * A graph whose communicator was closed or aborted, or failed, throws CollectiveError at its launch.
+ *
  * Calls on communicators that share devices come from one thread: it is the order of its calls in which they run on every device.
  */
 export interface Communicator extends AsyncDisposable {

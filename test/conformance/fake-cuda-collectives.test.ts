@@ -6,8 +6,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { CollectiveError, type Device, type DeviceArray, f32, inout, kernel, openDevice } from 'millrace';
-import { joinCommunicator, type JoinedCommunicator, openCommunicator } from 'millrace/collectives';
+import { CollectiveError, type Device, type DeviceArray, f32, type Graph, inout, kernel, openDevice, type Stream } from 'millrace';
+import { type Communicator, joinCommunicator, type JoinedCommunicator, openCommunicator } from 'millrace/collectives';
 import { runChild } from '../support/child.js';
 import { eventually, isSettled, rejectionOf, thrownBy } from '../support/wait.js';
 
@@ -75,6 +75,87 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       const error = await stuck(devices, x, (abort) => abort());
       expect(error).toMatchObject({ reason: 'aborted', device: 'cuda:0' });
       expect(error.message).toContain('The allReduce on stream');
+    }));
+
+  /** A graph that averages the arrays on both devices. */
+  const captured = (group: Communicator, [device, other]: readonly Device[], x: readonly DeviceArray<'f32'>[]): Graph =>
+    device!.stream.capture((s) => {
+      other!.stream.waitStream(s as Stream);
+      group.allReduce(x, { into: x, op: 'mean' });
+      (s as Stream).waitStream(other!.stream);
+    });
+
+  test('S1337 abort ends the launches of graphs that are in flight, and later ones are not begun', () =>
+    withTwo(async (devices, x) => {
+      ask('stuck:1');
+      const group = await openCommunicator(devices);
+      const graph = captured(group, devices, x);
+      const first = devices[0]!.stream.launch(graph);
+      const ended = rejectionOf(first.done);
+      expect(await isSettled(first.done)).toBe(false);
+      const second = rejectionOf(devices[0]!.stream.launch(graph).done);
+      group.abort();
+      expect(await ended).toMatchObject({ name: 'CollectiveError', reason: 'aborted' });
+      expect(await second).toMatchObject({ cause: expect.any(CollectiveError) as unknown });
+      expect(await rejectionOf(x[1]!.read())).toMatchObject({ cause: expect.any(CollectiveError) as unknown });
+      expect(thrownBy(() => devices[0]!.stream.launch(graph))).toMatchObject({ name: 'CollectiveError', reason: 'aborted' });
+      // The library waits for the graphs, which are still open.
+      await group.close();
+      ask('');
+      await using next = await openCommunicator(devices);
+      const y = devices.map((device, rank) => device.from([rank]));
+      await using again = captured(next, devices, y);
+      devices[0]!.stream.launch(again);
+      expect(await Promise.all(y.map((array) => array.read()))).toEqual([Float32Array.of(0.5), Float32Array.of(0.5)]);
+      await graph.close();
+    }));
+
+  test('S1337 a call that NCCL refuses in a graph fails its launches, and the communicator', () =>
+    withTwo(async (devices, x) => {
+      const group = await openCommunicator(devices);
+      ask('call:5');
+      const graph = captured(group, devices, x);
+      const error = await rejectionOf(devices[0]!.stream.launch(graph).done);
+      expect(error).toBeInstanceOf(CollectiveError);
+      expect(error.message).toContain('ncclInvalidUsage');
+      ask('');
+      await eventually('the communicator refuses calls', () => {
+        try {
+          group.barrier();
+          return false;
+        } catch {
+          return true;
+        }
+      });
+      await group.close();
+      await graph.close();
+      expect(await devices[1]!.ones(1).read()).toEqual(Float32Array.of(1));
+    }));
+
+  test('S1337 a communicator closes while a graph of it is built, launched and open', () =>
+    withTwo(async (devices, x) => {
+      const group = await openCommunicator(devices);
+      const graph = captured(group, devices, x);
+      const { done } = devices[0]!.stream.launch(graph);
+      await group.close();
+      await done;
+      expect(await x[0]!.read()).toEqual(Float32Array.of(1.5));
+      expect(thrownBy(() => devices[0]!.stream.launch(graph))).toMatchObject({ reason: 'closed' });
+    }));
+
+  test('S1338 a rank whose launch of a graph waits for one that does not come ends at the time-out', () =>
+    withTwo(async (devices, x) => {
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      server.close();
+      const joining = devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store: { port }, timeoutMs: 500 }));
+      const ranks = await Promise.all(joining);
+      const [group] = ranks as [JoinedCommunicator];
+      await using graph = devices[0]!.stream.capture(() => void group.allReduce(x[0]!, { into: x[0]! }));
+      expect(await rejectionOf(devices[0]!.stream.launch(graph).done)).toMatchObject({ name: 'CollectiveError', reason: 'timeout' });
+      expect(thrownBy(() => devices[0]!.stream.launch(graph))).toMatchObject({ name: 'CollectiveError' });
+      await Promise.all(ranks.map((rank) => rank.close()));
     }));
 
   test('S1329 an error that NCCL reports fails what is in flight', () =>
@@ -157,7 +238,9 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
     }, 4));
 
   test('S1329 collectives of survivors do not wait for those of a lost device', () =>
-    withTwo(async (devices) => {
+    withTwo(async (devices, given) => {
+      // Else the fault could be that of an upload.
+      await Promise.all(given.map((array) => array.read()));
       const third = await openDevice('cuda:1');
       const survivors = [devices[1]!, third];
       ask('stuck:1');

@@ -27,7 +27,7 @@ function freePort(): Promise<number> {
   });
 }
 
-test('two devices of one process, and two processes, learn the same', { timeout: 2 * RUN_MS }, async () => {
+test('two devices of one process, also by a graph, and two processes, learn the same', { timeout: 2 * RUN_MS }, async () => {
   const one = await run(['cpu:0', 'cpu:1'], { MILLRACE_CPU_DEVICES: '2' });
   expect(one.stderr).toBe('');
   const lines = one.stdout.trim().split('\n');
@@ -36,6 +36,8 @@ test('two devices of one process, and two processes, learn the same', { timeout:
   for (const [, rank, before, after] of told) expect([rank, Number(after) < Number(before) / 1000]).toEqual([expect.any(String), true]);
   const [first, second] = told as [RegExpExecArray, RegExpExecArray];
   expect(second[4]).toBe(first[4]);
+  const graph = await run(['cpu:0', 'cpu:1', '--graph'], { MILLRACE_CPU_DEVICES: '2' });
+  expect(graph).toEqual(one);
   const port = String(await freePort());
   const ranks = await Promise.all(
     ['0', '1'].map((rank) => run(['--joined', 'cpu'], { RANK: rank, WORLD_SIZE: '2', MASTER_ADDR: '127.0.0.1', MASTER_PORT: port })),

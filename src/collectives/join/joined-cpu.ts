@@ -59,6 +59,12 @@ export class JoinedCpu extends Joined {
       throw badArgument('fn', joints.length, message, MAX_LAUNCH_ARGS);
     }
     const [{ kind, stream, named }] = joints as [Joint];
+    const inside = joints.find((joint) => joint.stream.timeline.recording !== undefined)?.stream.timeline;
+    if (inside?.recording !== undefined) {
+      const message =
+        'a graph cannot contain a collective of CPU devices of several processes, whose elements go through the event loop: call it between launches of two graphs';
+      throw inside.recording.refusal(inside, 'unsupported-node', message);
+    }
     const others = new Set(joints.map((joint) => joint.stream).filter((other) => other !== stream));
     const exchanges: Exchange[] = [];
     let exchanged: Operation;

@@ -8,7 +8,6 @@ import type { Device } from '../../core/api/device.js';
 import type { CommunicatorCalls } from '../../core/channel/channel.js';
 import type { DType } from '../../core/elements/dtype.js';
 import { checkShape } from '../../core/elements/shape.js';
-import type { Operation } from '../../core/operations/operation.js';
 import { type LibraryCall, type NcclCall, NcclCalls } from '../nccl-calls.js';
 import { type Kind, UNREDUCED } from '../nccl-plans.js';
 import { type Ended, type Joint, Joined } from './joined.js';
@@ -22,13 +21,13 @@ export class JoinedNccl extends Joined {
   readonly #calls: NcclCalls;
   readonly #timeoutMs: number;
   /** The launch of the latest call. */
-  #latest: Operation | undefined = undefined;
+  #latest: LibraryCall['operation'] | undefined = undefined;
 
   private constructor(device: Device, member: Member, timeoutMs: number, library: CommunicatorCalls, number: number) {
     super(device, member, UNREDUCED);
     this.#library = library;
     this.#timeoutMs = timeoutMs;
-    this.#calls = new NcclCalls([device], library, number);
+    this.#calls = new NcclCalls([device], library, number, (call) => this.#watch(call));
     member.onOver = ({ reason }) => this.#calls.abort(reason);
     if (member.error !== undefined) this.#calls.abort(member.error.reason);
   }
@@ -58,10 +57,9 @@ export class JoinedNccl extends Joined {
     const [{ kind }] = joints as [Joint];
     // A barrier is in no group.
     if (kind === 'barrier') return this.#barrier(joints[0]!);
-    const { submitted, launch } = this.#calls.collect(joints.map((joint) => callOf(joint)));
-    // Calls without elements wait for no other rank.
-    if (launch !== undefined) this.#watch(launch);
-    return submitted.map(({ given, operations, launched }) => ({ array: given[0], operations: operations[0] ?? [launched] }));
+    return this.#calls
+      .collect(joints.map((joint) => callOf(joint)))
+      .map(({ given, operations, launched }) => ({ array: given[0], operations: operations[0] ?? [launched] }));
   }
 
   abort(): void {
@@ -93,7 +91,7 @@ export class JoinedNccl extends Joined {
     return [{ array: undefined, operations }];
   }
 
-  /** Ends the communicator when a rank does not come, or this one fails: the others cannot know. */
+  /** Ends the communicator when a rank does not come, or this one fails: the others cannot know. Calls without elements wait for no other rank. */
   #watch({ operation: launched, stream, before }: LibraryCall): void {
     const abort = (isLate: boolean): void => {
       if (this.member.error === undefined) this.member.abort(isLate);
@@ -107,7 +105,7 @@ export class JoinedNccl extends Joined {
     };
     // Earlier work of this rank does not count.
     const look = (): void => {
-      this.device.core.progress.add(stream.timeline, { ticket: before, keepsAlive: false, settle: come, lose: () => undefined });
+      stream.core.progress.add(stream.timeline, { ticket: before, keepsAlive: false, settle: come, lose: () => undefined });
     };
     if (this.#latest === undefined) look();
     else this.#latest.whenOver(look);

@@ -29,7 +29,8 @@ export interface JoinedCollective<A> {
 /**
  * One rank of a communicator of several processes: NCCL's, `nccl4py`'s `Communicator`, `torch.distributed`. All ranks call the same methods in the
  * same order with arrays of one dtype and shape; each method takes and returns this rank's array. On CPU devices the elements go through a store on
- * rank 0, which is not for speed, and ranks that call something else get a CollectiveError, reason 'mismatch'; NCCL does not notice that.
+ * rank 0, which is not for speed and in no capture (CaptureError), and ranks that call something else get a CollectiveError, reason 'mismatch';
+ * NCCL does not notice that. On GPUs, a call in a capture becomes part of this rank's graph, as in a `Communicator`.
  */
 export interface JoinedCommunicator extends AsyncDisposable {
   /** The number of this rank. */

@@ -241,11 +241,16 @@ export abstract class Recorder extends CopyRecorder {
       const message = `The launch of graph ${label} takes only the graph and its values, but has a third argument (${show(surplus)}).`;
       throw badArgument('args', surplus, message);
     }
-    const { hostFunctions } = core;
+    const {
+      hostFunctions,
+      session: { parties },
+    } = core;
     const { timeline } = this;
+    if (parties.size > 0) for (const party of parties) party.before(this);
     if (hostFunctions.length > 0) this.core.checkRoom(timeline, 1 + hostFunctions.length);
     const ticket = submitGraphLaunch(this, core, values);
     const operation = this.operation('graph', ticket, label, undefined);
+    if (parties.size > 0) for (const party of parties) party.after(this, ticket, operation);
     if (timeline.recording !== undefined || hostFunctions.length === 0) return operation;
     const calls = new LaunchCalls(ticket, hostFunctions.length, () => operation.page?.at(ticket) !== undefined);
     operation.moves(calls);
@@ -409,6 +414,7 @@ export abstract class Recorder extends CopyRecorder {
   /** @internal `graph.upload`. */
   uploadGraph({ core, label }: Pick<Graph, 'core' | 'label'>): Operation {
     this.checkOpen();
+    for (const party of core.session.parties) party.checkWorks();
     return this.operation('upload-graph', submitGraphUpload(this, core), label, undefined);
   }
 

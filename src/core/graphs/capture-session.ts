@@ -22,6 +22,7 @@ import {
   type Condition,
   copyNode,
   type ExternalNode,
+  type LaunchParty,
   type SlotNeed,
   KINDS,
   REFUSED,
@@ -79,6 +80,8 @@ export class CaptureSession implements StreamRecording {
   readonly events: RecordedEvent[] = [];
   /** Of its nodes, and of those of embedded graphs and bodies. */
   readonly externals: Set<ExternalNode> = new Set();
+  /** The same: what has to do with each launch. */
+  readonly parties: Set<LaunchParty> = new Set();
   readonly #allocations: CapturedAllocations = new CapturedAllocations();
   /** Memory that the capture allocated. */
   readonly allocated: Storage[] = [];
@@ -193,6 +196,12 @@ export class CaptureSession implements StreamRecording {
     this.externals.add(external);
   }
 
+  /** Throws CaptureError in the body of a condition: how often it runs is not known at a launch. */
+  addParty(timeline: Timeline, party: LaunchParty): void {
+    if (this.depth > 0) throw this.refusal(timeline, 'unsupported-node', 'the body of a condition cannot contain a collective');
+    this.parties.add(party);
+  }
+
   addHost(host: HostFunction): void {
     this.hostFunctions.push(host);
   }
@@ -227,6 +236,7 @@ export class CaptureSession implements StreamRecording {
    */
   embed(timeline: Timeline, graph: CaptureSession, entries: Uint8Array, nop: Uint8Array): number {
     const stream = this.#of(timeline);
+    for (const party of graph.parties) this.addParty(timeline, party);
     const before = stream.before();
     const first = this.nodes.length;
     const leaves = new Set<number>();

@@ -2,6 +2,7 @@
 import { type ConditionKind, Opcode } from '../../protocol/protocol.gen.js';
 import type { OperationKind } from '../base/snapshots.js';
 import type { DeviceCore } from '../device/device-core.js';
+import type { StreamContext } from '../device/stream-context.js';
 import type { GraphLaunch } from '../ordering/tracked-memory.js';
 import type { SlotUse, Timeline } from '../timeline/timeline.js';
 
@@ -41,6 +42,22 @@ export interface ExternalNode {
   drop(): void;
   /** As `drop` when the stream has reached the ticket. The holder needs no call from now on unless `isUsed`. */
   dropAfter(timeline: Timeline, ticket: number, isUsed: boolean): void;
+}
+
+/** A launch of a graph, or the node that embeds one. */
+export interface Launched {
+  readonly status: string;
+  whenOver(settle: () => void): void;
+}
+
+/** What has to do with each launch of a graph: the communicator of collectives among its nodes. */
+export interface LaunchParty {
+  /** Throws if the graph cannot be launched any more. */
+  checkWorks(): void;
+  /** The launch comes next on the stream, which may be captured. Throws as `checkWorks`. */
+  before(site: StreamContext): void;
+  /** It was submitted. */
+  after(site: StreamContext, ticket: number, launch: Launched): void;
 }
 
 /** One record of the graph. */

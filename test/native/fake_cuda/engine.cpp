@@ -66,29 +66,82 @@ bool Stream::IsIdle() {
   return queue_.empty() && !is_busy_;
 }
 
-bool Stream::BeginCapture() {
-  const std::lock_guard lock(mutex_);
-  return !std::exchange(is_capturing_, true);
+/// The capture that it is in; null if that is over. Call with mutex_ held.
+std::shared_ptr<Capture> Stream::Capturing() {
+  if (capture_ == nullptr) return nullptr;
+  const std::lock_guard lock(capture_->mutex);
+  return capture_->is_over ? nullptr : capture_;
 }
 
-std::optional<std::vector<std::function<void()>>> Stream::EndCapture() {
+bool Stream::BeginCapture() {
   const std::lock_guard lock(mutex_);
-  is_capturing_ = false;
-  std::vector<std::function<void()>> captured = std::exchange(captured_, {});
-  if (std::exchange(is_capture_broken_, false)) return std::nullopt;
-  return captured;
+  if (Capturing() != nullptr) return false;
+  capture_ = std::make_shared<Capture>();
+  began_capture_ = true;
+  return true;
+}
+
+CUresult Stream::EndCapture(std::vector<Capture::Work>& works) {
+  const std::lock_guard own(mutex_);
+  const std::shared_ptr<Capture> capture = Capturing();
+  if (capture == nullptr || !std::exchange(began_capture_, false)) return cuda::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  const std::lock_guard lock(capture->mutex);
+  capture->is_over = true;
+  if (capture->is_broken) return cuda::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  std::set<size_t> reached;
+  std::vector<size_t> open(capture->tips[this].begin(), capture->tips[this].end());
+  while (!open.empty()) {
+    const size_t work = open.back();
+    open.pop_back();
+    if (reached.insert(work).second)
+      open.insert(open.end(), capture->works[work].after.begin(), capture->works[work].after.end());
+  }
+  if (reached.size() != capture->works.size()) return cuda::CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  works = std::move(capture->works);
+  return cuda::CUDA_SUCCESS;
 }
 
 bool Stream::BreakCapture() {
   const std::lock_guard lock(mutex_);
-  is_capture_broken_ |= is_capturing_;
-  return is_capturing_;
+  const std::shared_ptr<Capture> capture = Capturing();
+  if (capture == nullptr) return false;
+  const std::lock_guard guard(capture->mutex);
+  capture->is_broken = true;
+  return true;
 }
 
 bool Stream::Captures(const std::function<void()>& work) {
   const std::lock_guard lock(mutex_);
-  if (is_capturing_) captured_.push_back(work);
-  return is_capturing_;
+  const std::shared_ptr<Capture> capture = Capturing();
+  if (capture == nullptr) return false;
+  const std::lock_guard guard(capture->mutex);
+  std::set<size_t>& tips = capture->tips[this];
+  capture->works.push_back({work, tips});
+  tips = {capture->works.size() - 1};
+  return true;
+}
+
+std::optional<CapturedPoint> Stream::CapturePoint() {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Capture> capture = Capturing();
+  if (capture == nullptr) return std::nullopt;
+  const std::lock_guard guard(capture->mutex);
+  return CapturedPoint{capture, capture->tips[this]};
+}
+
+bool Stream::Join(const CapturedPoint& point) {
+  const std::lock_guard lock(mutex_);
+  if (const std::shared_ptr<Capture> capture = Capturing(); capture != nullptr && capture != point.capture)
+    return false;
+  const std::lock_guard guard(point.capture->mutex);
+  if (point.capture->is_over) return false;
+  if (capture_ != point.capture) {
+    // What is queued does not belong to it.
+    capture_ = point.capture;
+    began_capture_ = false;
+  }
+  point.capture->tips[this].insert(point.after.begin(), point.after.end());
+  return true;
 }
 
 void Stream::Run() {

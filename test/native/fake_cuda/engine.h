@@ -58,6 +58,27 @@ struct SharedEvent {
   std::atomic<uint64_t> reached{0};
 };
 
+/// A capture in progress: the work of its streams, each with what it comes after.
+struct Capture {
+  struct Work {
+    std::function<void()> run;
+    std::set<size_t> after;
+  };
+  std::mutex mutex;
+  // Guarded by mutex.
+  std::vector<Work> works;
+  /// By stream: what its next work comes after.
+  std::map<class Stream*, std::set<size_t>> tips;
+  bool is_broken = false;
+  bool is_over = false;
+};
+
+/// What a captured record of an event stands for.
+struct CapturedPoint {
+  std::shared_ptr<Capture> capture;
+  std::set<size_t> after;
+};
+
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(Device& device, int number, int priority) : device(device), number(number), priority(priority) {}
@@ -69,8 +90,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] bool IsIdle();
   /// What is pushed from now on is kept instead. False if it already is.
   bool BeginCapture();
-  /// What was pushed since then; nothing if a call broke the capture.
-  std::optional<std::vector<std::function<void()>>> EndCapture();
+  /// What was pushed since then, also to streams that joined. The code of the driver if a call broke the capture, this
+  /// stream did not begin it, or does not come after all of it.
+  CUresult EndCapture(std::vector<Capture::Work>& works);
+  /// Records an event in the capture of this stream. Nothing if there is none.
+  std::optional<CapturedPoint> CapturePoint();
+  /// Comes after a captured event, and joins its capture. False if that is over, or another one.
+  bool Join(const CapturedPoint& point);
   /// A call that no capture can contain. False if there is none.
   bool BreakCapture();
   /// Whether the work belongs to a capture, which keeps it.
@@ -86,9 +112,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
-  std::vector<std::function<void()>> captured_;
-  bool is_capturing_ = false;
-  bool is_capture_broken_ = false;
+  std::shared_ptr<Capture> Capturing();
+
+  std::shared_ptr<Capture> capture_;
+  bool began_capture_ = false;
   bool is_busy_ = false;
   bool is_ending_ = false;
 };
@@ -98,7 +125,9 @@ struct Event {
   const int number;
   const unsigned flags;
   std::mutex mutex;
-  std::shared_ptr<Point> point;   // Guarded by mutex. Null until recorded.
+  std::shared_ptr<Point> point;  // Guarded by mutex. Null until recorded.
+  /// The same: of a record in a capture.
+  std::optional<CapturedPoint> captured;
   SharedEvent* shared = nullptr;  // Of an interprocess event. Mapped for good.
   int file = -1;                  // Where it lives, in the process that made it.
 };

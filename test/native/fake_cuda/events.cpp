@@ -45,6 +45,14 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
   MR_STREAM(queue, stream, device);
   Event& source = *FromHandle(event);
   if (const int lost = source.device.lost.load(); lost != 0) return static_cast<CUresult>(lost);
+  std::optional<CapturedPoint> captured;
+  {
+    const std::lock_guard lock(source.mutex);
+    captured = source.captured;
+  }
+  if (captured) return queue->Join(*captured) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  // Of an event from before the capture, only a wait that says so.
+  if (queue->CapturePoint()) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   if (const SharedEvent* const shared = source.shared; shared != nullptr) {
     const uint64_t sequence = shared->recorded.load();
     if (shared->reached.load() >= sequence) return CUDA_SUCCESS;
@@ -94,6 +102,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   MR_STREAM(queue, stream, device);
   if (&FromHandle(event)->device != device) return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(FromHandle(event)->mutex);
+  FromHandle(event)->captured = queue->CapturePoint();
+  if (FromHandle(event)->captured) return CUDA_SUCCESS;
   if (SharedEvent* const shared = FromHandle(event)->shared; shared != nullptr) {
     const uint64_t sequence = shared->recorded.fetch_add(1) + 1;
     queue->Push([shared, sequence] {
@@ -109,6 +119,10 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventQuery(CUevent event) {
   MR_ENTER("cuEventQuery", Name(event));
   MR_CURRENT(device);
+  {
+    const std::lock_guard lock(FromHandle(event)->mutex);
+    if (FromHandle(event)->captured) return CUDA_ERROR_CAPTURED_EVENT;
+  }
   return IsReached(*FromHandle(event)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

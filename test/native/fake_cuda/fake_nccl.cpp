@@ -1,6 +1,7 @@
 // An NCCL for machines without one, selected by MILLRACE_NCCL: ranks of one process, which compute on the streams of
 // the fake driver. As with the real library, a rank's part of a collective waits on its stream for the others, for ever
-// if one does not come.
+// if one does not come. A part that is captured takes part at each launch of its graph, and a rank does not leave
+// before these graphs are destroyed.
 //
 //   MILLRACE_FAKE_NCCL=...              one of these, or several:
 //   init:3, call:5   the call that fails, and its code; that of a collective leaves the last rank's context current
@@ -115,7 +116,10 @@ struct World {
   int size = 0;
   int joined = 0;
   int waiting = 0;
-  std::set<int> aborted;  // Ranks, whose own parts end.
+  std::set<int> aborted;          // Ranks, whose own parts end.
+  std::map<int, int> persistent;  // The captured parts of each rank that exist.
+  /// How many parts of each rank began, by keys without a number.
+  std::map<std::pair<int, Key>, uint64_t> begun;
   std::map<Key, Meeting> meetings;
 };
 
@@ -125,7 +129,6 @@ struct ncclComm {
   CUcontext context = nullptr;
   int rank = 0;
   uint64_t groups = 0;
-  std::map<Key, uint64_t> calls;  // By keys without a number.
 };
 
 namespace {
@@ -257,13 +260,47 @@ void Compute(std::vector<std::pair<int, Part>> arrived) {
 
 /// What a group is on the stream of one rank: it ends when all of its parts have met the others.
 struct Waiting {
-  std::shared_ptr<World> world;
-  int rank;
-  std::vector<std::pair<Key, Part>> parts;
+  Waiting(std::shared_ptr<World> of, int number, std::vector<Part> list, bool captured)
+      : world(std::move(of)), rank(number), parts(std::move(list)), is_captured(captured) {
+    const std::lock_guard lock(world->mutex);
+    if (is_captured) ++world->persistent[rank];
+  }
+  ~Waiting() {
+    const std::lock_guard lock(world->mutex);
+    if (is_captured) --world->persistent[rank];
+    world->changed.notify_all();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  const std::shared_ptr<World> world;
+  const int rank;
+  const std::vector<Part> parts;
+  const bool is_captured;
+
+  /// Those of a rank begin in one order, whatever their streams and graphs are.
+  Key Begin(const Part& part) {
+    Key key;
+    if (part.kind == Part::Kind::kSend) key = {rank, part.root};
+    if (part.kind == Part::Kind::kRecv) key = {part.root, rank};
+    // A rank that sends to itself has two parts of one key, and of others it has one.
+    uint64_t& begun = world->begun[{rank, key}];
+    const bool is_second = key.from == key.to && key.from >= 0 && part.kind == Part::Kind::kRecv;
+    if (!is_second) ++begun;
+    key.number = begun;
+    return key;
+  }
+
+  void Skip() {
+    const std::lock_guard lock(world->mutex);
+    for (const Part& part : parts) Begin(part);
+  }
 
   void Run() {
     std::unique_lock lock(world->mutex);
-    for (const auto& [key, part] : parts) {
+    std::vector<Key> keys;
+    for (const Part& part : parts) {
+      const Key& key = keys.emplace_back(Begin(part));
       Meeting& meeting = world->meetings[key];
       meeting.parts.emplace_back(rank, part);
       if (static_cast<int>(meeting.parts.size()) < (key.from < 0 ? world->size : 2)) continue;
@@ -274,23 +311,11 @@ struct Waiting {
     ++world->waiting;
     world->changed.wait(lock, [&] {
       return world->aborted.contains(rank) ||
-             std::ranges::all_of(parts, [&](const auto& part) { return world->meetings[part.first].is_finished; });
+             std::ranges::all_of(keys, [&](const Key& key) { return world->meetings[key].is_finished; });
     });
     --world->waiting;
   }
 };
-
-Key KeyOf(ncclComm& comm, const Part& part) {
-  Key key;
-  if (part.kind == Part::Kind::kSend) key = {comm.rank, part.root};
-  if (part.kind == Part::Kind::kRecv) key = {part.root, comm.rank};
-  // A rank that sends to itself has two parts of one key, and of others it has one.
-  uint64_t& calls = comm.calls[key];
-  const bool is_second = key.from == key.to && key.from >= 0 && part.kind == Part::Kind::kRecv;
-  if (!is_second) ++calls;
-  key.number = calls;
-  return key;
-}
 
 NcclCode Flush() {
   std::vector<Queued> all = std::move(queued);
@@ -305,18 +330,23 @@ NcclCode Flush() {
   for (size_t n = 0; n < all.size(); ++n) {
     ncclComm* const comm = all[n].comm;
     if (comm == nullptr) continue;
-    std::vector<std::pair<Key, Part>> parts;
+    std::vector<Part> parts;
     const CUstream stream = all[n].stream;
     for (Queued& each : all) {
       if (each.comm != comm) continue;
       if (each.stream != stream) return ncclInvalidUsage;
-      parts.emplace_back(KeyOf(*comm, each.part), each.part);
+      parts.push_back(each.part);
       each.comm = nullptr;
     }
     ++comm->groups;
     const bool is_last = comm->rank == comm->world->size - 1;
-    if (is_last && comm->groups == static_cast<uint64_t>(Asked("stuck"))) continue;
-    auto* const waiting = new Waiting{comm->world, comm->rank, std::move(parts)};
+    const bool is_stuck = is_last && comm->groups == static_cast<uint64_t>(Asked("stuck"));
+    auto* const waiting = new Waiting(comm->world, comm->rank, std::move(parts), fakeCudaCaptures(stream));
+    if (is_stuck) {
+      waiting->Skip();
+      delete waiting;
+      continue;
+    }
     const auto run = [](void* data) { static_cast<Waiting*>(data)->Run(); };
     const auto drop = [](void* data) { delete static_cast<Waiting*>(data); };
     CUcontext before = nullptr;
@@ -327,6 +357,12 @@ NcclCode Flush() {
     if (half != ncclSuccess) return refuse(half);
   }
   return ncclSuccess;
+}
+
+/// As the real library does before a rank leaves.
+void AwaitGraphs(const ncclComm& comm) {
+  std::unique_lock lock(comm.world->mutex);
+  comm.world->changed.wait(lock, [&] { return comm.world->persistent[comm.rank] == 0; });
 }
 
 NcclCode Enqueue(NcclComm comm, CUstream stream, const Part& part) {
@@ -394,6 +430,7 @@ NcclCode ncclCommInitRank(NcclComm* made, int size, NcclUniqueId id, int rank) {
 }
 
 NcclCode ncclCommDestroy(NcclComm comm) {
+  AwaitGraphs(*comm);
   delete comm;
   return ncclSuccess;
 }
@@ -405,6 +442,7 @@ NcclCode ncclCommAbort(NcclComm comm) {
     comm->world->aborted.insert(comm->rank);
     comm->world->changed.notify_all();
   }
+  AwaitGraphs(*comm);
   delete comm;
   return ncclSuccess;
 }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <random>
+#include <thread>
 
 #include "device_code.h"
 #include "entry.h"
@@ -42,6 +44,7 @@ struct FakeNode {
 struct FakeGraph {
   std::vector<std::unique_ptr<FakeNode>> nodes;
   std::vector<std::unique_ptr<GraphCondition>> conditions;
+  bool is_captured = false;  // From a stream.
 };
 
 /// An instantiated graph or body. It does not change; new parameters make another.
@@ -56,6 +59,7 @@ struct Program {
   };
   std::vector<Step> steps;
   std::vector<GraphCondition*> conditions;
+  bool is_captured = false;
 };
 
 struct Exec {
@@ -89,6 +93,7 @@ std::shared_ptr<const Program> Instantiate(const FakeGraph& graph) {
                               node->type == cuda::CU_GRAPH_COND_TYPE_WHILE,
                               node->body == nullptr ? node->child : Instantiate(*node->body)});
   }
+  program->is_captured = graph.is_captured;
   for (const auto& condition : graph.conditions) program->conditions.push_back(condition.get());
   return program;
 }
@@ -100,7 +105,24 @@ void Reset(const Program& program) {
   }
 }
 
+/// Each step on a thread of its own: those of a captured library may wait for each other.
+void RunAtOnce(const Program& program, const Device& device) {
+  std::vector<std::promise<void>> ended(program.steps.size());
+  std::vector<std::shared_future<void>> ends;
+  for (std::promise<void>& each : ended) ends.push_back(each.get_future().share());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (const size_t before : program.steps[i].after) ends[before].wait();
+      if (device.lost.load() == 0) program.steps[i].run(false);
+      ended[i].set_value();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 void Run(const Program& program, const Device& device) {
+  if (program.is_captured && program.steps.size() > 1) return RunAtOnce(program, device);
   thread_local std::mt19937 random(std::random_device{}());
   std::vector<size_t> missing;
   std::vector<size_t> ready;
@@ -315,19 +337,19 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   MR_ENTER("cuStreamEndCapture", Name(stream));
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
-  std::optional<std::vector<std::function<void()>>> captured = queue->EndCapture();
-  if (!captured) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  std::vector<Capture::Work> captured;
+  if (const CUresult code = queue->EndCapture(captured); code != CUDA_SUCCESS) return code;
   auto made = std::make_unique<FakeGraph>();
+  made->is_captured = true;
   *graph = reinterpret_cast<CUgraph>(made.get());
-  CUgraphNode last = nullptr;
-  for (std::function<void()>& work : *captured) {
+  std::vector<CUgraphNode> nodes;
+  for (Capture::Work& work : captured) {
     FakeNode node;
-    node.run = [work = std::move(work)](bool) { work(); };
-    const CUgraphNode before = last;
-    if (const CUresult code = Add(&last, *graph, &before, before == nullptr ? 0 : 1, std::move(node));
-        code != CUDA_SUCCESS) {
-      return code;
-    }
+    node.run = [run = std::move(work.run)](bool) { run(); };
+    std::vector<CUgraphNode> before;
+    for (const size_t each : work.after) before.push_back(nodes[each]);
+    const CUresult code = Add(&nodes.emplace_back(), *graph, before.data(), before.size(), std::move(node));
+    if (code != CUDA_SUCCESS) return code;
   }
   const std::lock_guard lock(GetWorld().mutex);
   Live().graphs[made.get()] = std::move(made);
@@ -456,4 +478,8 @@ extern "C" CUresult fakeCudaPush(CUstream stream, const char* call, void (*run)(
   MR_STREAM(queue, stream, device);
   PushWork(*queue, [kept, run] { run(kept.get()); });
   return CUDA_SUCCESS;
+}
+
+extern "C" bool fakeCudaCaptures(CUstream stream) {
+  return reinterpret_cast<Stream*>(stream)->CapturePoint().has_value();
 }

@@ -10,4 +10,6 @@ extern "C" {
 __attribute__((visibility("default"))) millrace::cuda::CUresult fakeCudaPush(millrace::cuda::CUstream stream,
                                                                              const char* call, void (*run)(void*),
                                                                              void (*drop)(void*), void* data);
+/// Whether the stream is in a capture.
+__attribute__((visibility("default"))) bool fakeCudaCaptures(millrace::cuda::CUstream stream);
 }

@@ -1,6 +1,6 @@
 // Chapter 15: collectives of two devices, by NCCL or a stand-in where they are GPUs, and of three CPU devices in a process of its own.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { BoundsError, CaptureError, CollectiveError, f32, inout, kernel, type DeviceArray, type DType } from 'millrace';
+import { BoundsError, CollectiveError, f32, inout, kernel, type DeviceArray, type DType } from 'millrace';
 import { openCommunicator, type Communicator, type Reduction } from 'millrace/collectives';
 import { defineChapter } from '../../../support/chapter.js';
 import { runChild } from '../../../support/child.js';
@@ -332,69 +332,5 @@ defineChapter((target) => {
         expect(thrownBy(() => group().allReduce(x))).toMatchObject({ argument: 'op' });
       }
     });
-
-    rule(
-      'S1328',
-      'a capture records what collectives of CPU devices are',
-      async () => {
-        const { device, other } = chapter;
-        const streams = [device.createStream(), other.createStream()] as const;
-        const [first, second] = streams;
-        const x = both(
-          [
-            [1, 2],
-            [3, 4],
-          ],
-          'f32',
-        );
-        const y = both(
-          [
-            [0, 0],
-            [0, 0],
-          ],
-          'f32',
-        );
-        const graph = first.capture(() => {
-          second.waitStream(first);
-          group().allReduce(x, { streams, into: y });
-          group().broadcast(y[1]!, { streams, into: x, root: 1 });
-          first.waitStream(second);
-        });
-        for (let n = 0; n < 2; n++) first.launch(graph);
-        expect(await read(y)).toEqual([
-          [8, 12],
-          [8, 12],
-        ]);
-        expect(await read(x)).toEqual([
-          [8, 12],
-          [8, 12],
-        ]);
-        await Promise.all([graph.close(), first.close(), second.close()]);
-      },
-      { unless: !isOnCpu && 'a capture refuses a call of NCCL' },
-    );
-
-    rule(
-      'S1328',
-      'a capture refuses a call of NCCL',
-      async () => {
-        const x = both([[1], [2]], 'f32');
-        let refused: unknown;
-        const stream = chapter.device.createStream();
-        const graph = stream.capture(() => {
-          refused = thrownBy(() => group().allReduce(x, { streams: [stream, chapter.other.stream] }));
-          stream.fill(x[0]!, 1);
-        });
-        expect(refused).toBeInstanceOf(CaptureError);
-        // Between launches, in the order of the calls: 1 + 2, 1 + 3, 1 + 4.
-        for (let n = 0; n < 3; n++) {
-          stream.launch(graph);
-          group().allReduce(x, { streams: [stream, chapter.other.stream], into: x });
-        }
-        expect(await read(x)).toEqual([[5], [5]]);
-        await Promise.all([graph.close(), stream.close()]);
-      },
-      { unless: isOnCpu && 'collectives of CPU devices are captured' },
-    );
   });
 });
