@@ -29,6 +29,7 @@ export type { ExternalArrays, ExternalOptions } from './core/api/external.js';
 export type { RawStream } from './core/operations/external-function.js';
 export type { HoldOptions } from './core/operations/hold-function.js';
 export type { HostOptions, HostResult } from './core/operations/host-function.js';
+export type { Partition, Share } from './core/api/partition.js';
 export type { Stream } from './core/api/stream.js';
 export type { Graph, GraphValues } from './core/api/graph.js';
 export type { CaptureOptions } from './core/api/capture.js';

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "addon/args.h"
 #include "addon/environment.h"
@@ -192,6 +193,41 @@ napi_value ProbePeer(napi_env env, napi_callback_info info) {
   return call.Number([other](Channel& channel) { return channel.ProbePeer(other); });
 }
 
+// ── Partitions
+// ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+napi_value Divide(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "divide");
+  std::vector<uint32_t> shares;
+  for (const uint64_t share : call.args.Words(1)) {
+    call.args.Require(share <= UINT32_MAX);
+    shares.push_back(static_cast<uint32_t>(share));
+  }
+  call.args.Require(!shares.empty());
+  return call.Answer(
+      [&](Channel& channel) { return channel.WithDevice([&](hal::Device& device) { return device.Divide(shares); }); },
+      [env](const hal::Division& division) {
+        return ObjectValue(env)
+            .Set("unit", division.unit)
+            .Set("partitions", ArrayValue(env, division.partitions,
+                                          [env](const hal::Partition& partition) {
+                                            return ObjectValue(env)
+                                                .Set("id", partition.id)
+                                                .Set("multiprocessors", partition.multiprocessors)
+                                                .value();
+                                          }))
+            .value();
+      });
+}
+
+napi_value EndPartition(napi_env env, napi_callback_info info) {
+  Call<2> call(env, info, "endPartition");
+  const uint32_t id = call.args.U32(1);
+  return call.Do([id](Channel& channel) {
+    return channel.WithDevice([id](hal::Device& device) { return device.EndPartition(id); });
+  });
+}
+
 // ── Events and other processes ──────────────────────────────────────────────────────────────────────────────────────
 
 napi_value AlignClocks(napi_env env, napi_callback_info info) {
@@ -251,6 +287,8 @@ bool DefineDeviceCalls(Environment& self, napi_value exports) {
       self.Function("peerState", PeerState),
       self.Function("setPeer", SetPeer),
       self.Function("probePeer", ProbePeer),
+      self.Function("divide", Divide),
+      self.Function("endPartition", EndPartition),
       self.Function("elapsed", Elapsed),
       self.Function("alignClocks", AlignClocks),
       self.Function("exportEvent", ExportEvent),

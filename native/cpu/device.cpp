@@ -60,13 +60,52 @@ Status CpuDevice::Restart(std::unique_ptr<ScheduleFuzzer> fuzzer, uint32_t threa
   return {};
 }
 
+Result<hal::Division> CpuDevice::Divide(std::span<const uint32_t> shares) {
+  MR_TRY(partitions_.CheckNone());
+  uint64_t wanted = 0;
+  for (const uint32_t share : shares) wanted += share;
+  if (wanted > info_.multiprocessors) return hal::Division{};
+  std::vector<std::shared_ptr<ThreadPool>> pools;
+  Status status;
+  for (const uint32_t share : shares) {
+    const uint32_t threads = share == 0 ? info_.multiprocessors - static_cast<uint32_t>(wanted) : share;
+    ScheduleFuzzer* const own = pool_->fuzzer();
+    pools.push_back(std::make_shared<ThreadPool>(
+        own == nullptr ? nullptr : std::make_unique<ScheduleFuzzer>(own->Below(UINT32_MAX), info_.ordinal)));
+    if (status.ok()) status = pools.back()->Start(threads);
+  }
+  hal::Division division;
+  for (auto& pool : pools) {
+    const uint32_t threads = pool->thread_count();
+    if (!status.ok())
+      pool->Join();
+    else
+      division.partitions.push_back({partitions_.Add(std::make_shared<const CpuPartition>(std::move(pool))), threads});
+  }
+  if (!status.ok()) return status;
+  return division;
+}
+
+Status CpuDevice::EndPartition(uint32_t id) {
+  Result<std::shared_ptr<const CpuPartition>> ended = partitions_.Take(id);
+  MR_TRY(ended.status());
+  ended.value()->pool->Join();
+  return {};
+}
+
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {
   if (request.foreign) return Status(StatusCode::kUnsupported, "using a driver's stream on a CPU device");
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
-  auto core = std::make_shared<StreamCore>(request, pool_);
+  std::shared_ptr<const CpuPartition> partition;
+  if (request.partition != 0) {
+    Result<std::shared_ptr<const CpuPartition>> found = partitions_.Find(request.partition);
+    MR_TRY(found.status());
+    partition = std::move(found).value();
+  }
+  auto core = std::make_shared<StreamCore>(request, partition == nullptr ? pool_ : partition->pool);
   streams_.push_back(core);
   return std::unique_ptr<hal::Stream>(
-      std::make_unique<CpuStream>(std::move(core), heap_, block_threads_, grid_limits()));
+      std::make_unique<CpuStream>(std::move(core), heap_, block_threads_, grid_limits(), std::move(partition)));
 }
 
 GridLimits CpuDevice::grid_limits() const {
@@ -150,6 +189,7 @@ void CpuDevice::Close() {
   streams_.clear();
   block_threads_->Join();
   pool_->Join();
+  for (const auto& [id, partition] : partitions_.TakeAll()) partition->pool->Join();
   for (const auto& core : given_up_) core->Clear();
   given_up_.clear();
 }

@@ -46,6 +46,8 @@ class CpuDevice final : public hal::Device {
 
   Status Reseed(uint32_t seed) override;
   Status LimitThreads(uint32_t threads) override;
+  [[nodiscard]] Result<hal::Division> Divide(std::span<const uint32_t> shares) override;
+  Status EndPartition(uint32_t id) override;
 
   [[nodiscard]] bool NeedsLockedMemory() const override { return false; }
 
@@ -96,6 +98,7 @@ class CpuDevice final : public hal::Device {
 
   hal::DeviceInfo info_;
   std::shared_ptr<ThreadPool> pool_;  // Constant since the first stream.
+  hal::PartitionTable<const CpuPartition> partitions_;
   const std::shared_ptr<BlockThreads> block_threads_ = std::make_shared<BlockThreads>();
   const std::shared_ptr<Heap> heap_;
   // Thread: channel. For Cancel and Close.

@@ -162,11 +162,21 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   bool is_driven_ = false;
 };
 
+/// A partition has threads of its own.
+struct CpuPartition {
+  explicit CpuPartition(std::shared_ptr<ThreadPool> threads) : pool(std::move(threads)) {}
+  const std::shared_ptr<ThreadPool> pool;
+};
+
 class CpuStream final : public hal::Stream {
  public:
   CpuStream(std::shared_ptr<StreamCore> core, std::shared_ptr<Heap> heap, std::shared_ptr<BlockThreads> threads,
-            const GridLimits& grid_limits)
-      : core_(std::move(core)), heap_(std::move(heap)), threads_(std::move(threads)), grid_limits_(grid_limits) {}
+            const GridLimits& grid_limits, std::shared_ptr<const CpuPartition> partition)
+      : core_(std::move(core)),
+        heap_(std::move(heap)),
+        threads_(std::move(threads)),
+        partition_(std::move(partition)),
+        grid_limits_(grid_limits) {}
   /// The stream was drained, but its last driver may still be calling the sink, which ends with the stream.
   ~CpuStream() override {
     core_->WaitUntilIdle();
@@ -209,8 +219,9 @@ class CpuStream final : public hal::Stream {
   const std::shared_ptr<StreamCore> core_;
   const std::shared_ptr<Heap> heap_;
   const std::shared_ptr<BlockThreads> threads_;
-  const GridLimits grid_limits_;          // Limits of child launches.
-  uint32_t most_cooperative_blocks_ = 0;  // Blocks of the largest cooperative launch. Thread: channel.
+  const std::shared_ptr<const CpuPartition> partition_;  // Null: the whole device.
+  const GridLimits grid_limits_;                         // Limits of child launches.
+  uint32_t most_cooperative_blocks_ = 0;                 // Blocks of the largest cooperative launch. Thread: channel.
 };
 
 }  // namespace millrace::cpu

@@ -48,6 +48,7 @@ Status Device::Prepare() {
   support_.pageable = PageableCopies::Of(context_);
   timed_events_ = std::make_shared<TimedEvents>(context_);
   support_.clock = std::make_shared<DeviceClock>(timed_events_);
+  support_.multiprocessors = info_.multiprocessors;
   support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;
   // Loaded before anything runs. If the device is too old for their PTX, only these kernels are missing.
@@ -77,7 +78,13 @@ Result<std::unique_ptr<hal::Stream>> Device::CreateStream(const hal::StreamReque
   const auto offset = static_cast<uint64_t>(reinterpret_cast<std::byte*>(&request.slot->device_word) -
                                             reinterpret_cast<std::byte*>(timeline_.data()));
   MR_CHECK(offset < timeline_.size_bytes());
-  return Stream::Create(support_, request, timeline_address_ + offset);
+  StreamSupport support = support_;
+  if (request.partition != 0) {
+    Result<std::shared_ptr<const Partition>> partition = partitions_.Find(request.partition);
+    MR_TRY(partition.status());
+    support.partition = std::move(partition).value();
+  }
+  return Stream::Create(std::move(support), request, timeline_address_ + offset);
 }
 
 Result<std::shared_ptr<hal::Module>> Device::LoadModule(std::span<const std::byte> image) {
@@ -115,6 +122,13 @@ Result<std::unique_ptr<hal::CallCapture>> Device::BeginCapture() {
 
 Result<std::unique_ptr<hal::Graph>> Device::BuildGraph(std::vector<hal::GraphNode> nodes) {
   return Graph::Build(context_, std::move(nodes));
+}
+
+Result<hal::Division> Device::Divide(std::span<const uint32_t> shares) {
+  MR_TRY(context_->Alive());
+  const ContextScope scope(context_->handle());
+  MR_TRY(context_->Check(scope.code(), "making the context current"));
+  return DivideGpu(*context_, shares, partitions_);
 }
 
 Status Device::RegisterHost(std::span<std::byte> range) {

@@ -12,6 +12,7 @@
 #include "cuda/event_handle.h"
 #include "cuda/matmul.h"
 #include "cuda/memory_pool.h"
+#include "cuda/partitions.h"
 #include "cuda/peers.h"
 #include "cuda/stream.h"
 #include "hal/hal.h"
@@ -33,6 +34,8 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<hal::PlannedCall> LoadPlan(const hal::LibraryPlan& plan) override;
   [[nodiscard]] Result<std::unique_ptr<hal::CallCapture>> BeginCapture() override;
   [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;
+  [[nodiscard]] Result<hal::Division> Divide(std::span<const uint32_t> shares) override;
+  Status EndPartition(uint32_t id) override { return partitions_.Take(id).status(); }
   Status RegisterHost(std::span<std::byte> range) override;
   Status UnregisterHost(std::span<std::byte> range) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> AllocateFaultSlots(uint32_t count) override;
@@ -85,6 +88,7 @@ class Device final : public hal::Device {
   std::shared_ptr<Context> context_;  // Null once closed.
   StreamSupport support_;
   MemoryPool pool_;
+  Partitions partitions_;
   std::shared_ptr<TimedEvents> timed_events_;
   std::shared_ptr<CublasLt> cublaslt_;  // Thread: control. Null until a plan needs it.
   CUdeviceptr timeline_address_ = 0;

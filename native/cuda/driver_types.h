@@ -1,3 +1,4 @@
+// More than 400 lines: one list.
 // The used part of the CUDA driver API, declared here so that building needs no toolkit.
 // test/native/driver_abi_test.cpp compares every line with NVIDIA's header where one is installed.
 #pragma once
@@ -25,6 +26,8 @@ using CUgraph = struct CUgraph_st*;
 using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 using CUgraphConditionalHandle = uint64_t;
+using CUgreenCtx = struct CUgreenCtx_st*;
+using CUdevResourceDesc = struct CUdevResourceDesc_st*;
 
 enum CUresult : unsigned int {
   CUDA_SUCCESS = 0,
@@ -371,6 +374,26 @@ union CUlaunchAttributeValue {
   int cooperative;
 };
 
+enum CUdevResourceType : unsigned int {
+  CU_DEV_RESOURCE_TYPE_INVALID = 0,
+  CU_DEV_RESOURCE_TYPE_SM = 1,
+};
+
+struct CUdevSmResource {
+  unsigned int smCount;
+  unsigned int minSmPartitionSize;
+  unsigned int smCoscheduledAlignment;
+};
+
+struct CUdevResource {
+  CUdevResourceType type;
+  unsigned char internal[92];
+  union {
+    CUdevSmResource sm;
+    unsigned char reserved[48];
+  };
+};
+
 /// Why cuGetProcAddress found no function.
 enum CUdriverProcAddressQueryResult : unsigned int {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
@@ -386,6 +409,7 @@ inline constexpr unsigned int CUDA_ARRAY3D_SURFACE_LDST = 2;
 inline constexpr unsigned int CU_TRSF_READ_AS_INTEGER = 1;
 inline constexpr unsigned int CU_TRSF_NORMALIZED_COORDINATES = 2;
 inline constexpr unsigned int CU_STREAM_NON_BLOCKING = 1;
+inline constexpr unsigned int CU_GREEN_CTX_DEFAULT_STREAM = 1;
 inline constexpr unsigned int CU_EVENT_DEFAULT = 0;
 inline constexpr unsigned int CU_EVENT_DISABLE_TIMING = 2;
 inline constexpr unsigned int CU_EVENT_INTERPROCESS = 4;

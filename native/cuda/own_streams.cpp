@@ -12,23 +12,25 @@ StreamSet& OwnStreams() {
   return *streams;
 }
 
-Result<CUstream> StreamSet::Take(Context& context, int32_t priority) {
+Result<CUstream> StreamSet::Take(Context& context, int32_t priority, CUgreenCtx green) {
   MR_TRY(context.Alive());
-  Result<CUstream> kept = TakeKept(context, priority);
+  Result<CUstream> kept = TakeKept(context, priority, green);
   if (!kept.ok() || kept.value() != nullptr) return kept;
   CUstream stream = nullptr;
-  MR_TRY(
-      context.Check(Cuda().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority), "creating a stream"));
+  const CUresult code = green == nullptr
+                            ? Cuda().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority)
+                            : Cuda().cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, priority);
+  MR_TRY(context.Check(code, "creating a stream"));
   const std::lock_guard lock(mutex_);
-  made_[stream] = {next_number_++, priority, context.ordinal()};
+  made_[stream] = {next_number_++, priority, context.ordinal(), green};
   return stream;
 }
 
-Result<CUstream> StreamSet::TakeKept(Context& context, int32_t priority) {
+Result<CUstream> StreamSet::TakeKept(Context& context, int32_t priority, CUgreenCtx green) {
   const std::lock_guard lock(mutex_);
   std::vector<Kept>& closed = closed_[context.ordinal()];
   for (auto each = closed.begin(); each != closed.end(); ++each) {
-    if (each->made.priority != priority) continue;
+    if (each->made.priority != priority || each->made.green != green) continue;
     const CUresult code = Cuda().cuStreamQuery(each->stream);
     if (IsSticky(code)) return context.Check(code, "querying a stream");
     if (code != CUDA_SUCCESS) continue;

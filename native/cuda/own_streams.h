@@ -21,8 +21,8 @@ namespace millrace::cuda {
 class StreamSet {
  public:
   /// An unused stream. Reuses a closed one unless it has work, which only foreign code that knows its handle could have
-  /// submitted. With the context current.
-  [[nodiscard]] Result<CUstream> Take(Context& context, int32_t priority);
+  /// submitted. `green`: it is of a partition. With the context current.
+  [[nodiscard]] Result<CUstream> Take(Context& context, int32_t priority, CUgreenCtx green = nullptr);
   /// The owner no longer uses the stream. With the context current.
   void GiveBack(Context& context, CUstream stream);
   /// Whether this library created the stream, open or closed.
@@ -43,13 +43,14 @@ class StreamSet {
     uint64_t number;  // In creation order.
     int32_t priority;
     uint32_t ordinal;
+    CUgreenCtx green;  // Null if it is of the whole device.
   };
   struct Kept {
     Made made;
     CUstream stream;
   };
 
-  [[nodiscard]] Result<CUstream> TakeKept(Context& context, int32_t priority);
+  [[nodiscard]] Result<CUstream> TakeKept(Context& context, int32_t priority, CUgreenCtx green);
 
   std::mutex mutex_;
   std::unordered_map<CUstream, Made> made_;            // Guarded by mutex_, like those below.

@@ -45,6 +45,7 @@
 #include "hal/host_lease.h"
 #include "hal/launch_params.h"
 #include "hal/library_plan.h"
+#include "hal/partitions.h"
 #include "hal/peer_grants.h"
 #include "hal/progress.h"
 #include "hal/status.h"
@@ -124,7 +125,8 @@ struct LaunchRequest {
 };
 
 struct StreamRequest {
-  int32_t priority = 0;  // Within the device's range.
+  int32_t priority = 0;    // Within the device's range.
+  uint32_t partition = 0;  // The id of a partition; 0: the whole device.
   /// A driver stream that the caller wraps: it is never destroyed. 0 is the driver's default stream.
   std::optional<uint64_t> foreign;
   protocol::TimelineSlot* slot = nullptr;
@@ -328,6 +330,14 @@ class Device {
   /// Compares the clock of the device, if it has its own, with the host's: when the recording of a timeline begins, and
   /// every second while it lasts. Thread: control. Blocks for some microseconds.
   virtual Status AlignClocks() { return {}; }
+
+  /// Makes partitions that share no multiprocessor and no thread, one for each share, which is rounded up to whole
+  /// units; 0 is the rest. kState while there are partitions. Thread: control. May take long.
+  [[nodiscard]] virtual Result<Division> Divide(std::span<const uint32_t>) {
+    return Status(StatusCode::kUnsupported, "dividing the device");
+  }
+  /// kState while the partition has streams. Thread: control.
+  virtual Status EndPartition(uint32_t) { return {StatusCode::kState, "ending a partition that is not open"}; }
 
   /// Runs kernels on so many threads. Before the first stream, and before Reseed.
   virtual Status LimitThreads(uint32_t) { return Status(StatusCode::kUnsupported, "choosing the threads of a GPU"); }

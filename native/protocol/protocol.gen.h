@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "3e30fe6ac6cf72e0";
+inline constexpr char kHash[] = "a13991beafa77f16";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -262,19 +262,23 @@ static_assert(offsetof(RecordHeader, size) == 4);
 static_assert(offsetof(RecordHeader, stream) == 8);
 static_assert(offsetof(RecordHeader, reported) == 12);
 
-/// A smaller `priority` is more urgent, as in CUDA. If `isForeign` is set, `foreign` is a driver stream that other code created and will destroy.
+/// A smaller `priority` is more urgent, as in CUDA. If `isForeign` is set, `foreign` is a driver stream that other code created and will destroy. `partition` is the id of the stream's partition; 0 is the whole device.
 struct StreamCreateRecord {
   static constexpr Opcode kOpcode = Opcode::kStreamCreate;
   RecordHeader header;
   int32_t priority;
   uint32_t is_foreign;
   uint64_t foreign;
+  uint32_t partition;
+  uint32_t reserved;
 };
-static_assert(sizeof(StreamCreateRecord) == 32);
+static_assert(sizeof(StreamCreateRecord) == 40);
 static_assert(offsetof(StreamCreateRecord, header) == 0);
 static_assert(offsetof(StreamCreateRecord, priority) == 16);
 static_assert(offsetof(StreamCreateRecord, is_foreign) == 20);
 static_assert(offsetof(StreamCreateRecord, foreign) == 24);
+static_assert(offsetof(StreamCreateRecord, partition) == 32);
+static_assert(offsetof(StreamCreateRecord, reserved) == 36);
 
 /// The record has no fields besides the header.
 struct StreamDestroyRecord {

@@ -6,6 +6,7 @@ import type {
   BackendReport,
   ChannelStats,
   DeviceLoss,
+  DivisionReport,
   FailurePart,
   GpuReport,
   KernelLimits,
@@ -136,6 +137,8 @@ export interface Binding extends RemoteBinding {
   peerState(channel: number, ordinal: number, what: PeerWhat): PeerReport;
   setPeer(channel: number, ordinal: number, what: PeerWhat, isGranted: boolean): boolean;
   probePeer(channel: number, other: number): PeerRoute;
+  divide(channel: number, shares: Float64Array): DivisionReport;
+  endPartition(channel: number, id: number): void;
   elapsed(channel: number, start: number, end: number): number;
   alignClocks(channel: number): void;
   telemetry(channel: number): GpuReport;

@@ -125,11 +125,12 @@ export class Encoder {
     return high === 0 ? low : high * TWO_32 + low;
   }
 
-  /** `foreign` is a driver stream that Millrace did not create. */
-  streamCreate(stream: number, priority: number, foreign?: bigint): number {
+  /** `foreign` is a driver stream that Millrace did not create, `partition` the id of a partition. */
+  streamCreate(stream: number, priority: number, foreign?: bigint, partition: number = 0): number {
     this.#u32[StreamCreateRecord.PRIORITY >> WORD] = priority;
     this.#u32[StreamCreateRecord.IS_FOREIGN >> WORD] = foreign === undefined ? 0 : 1;
     this.#u64(StreamCreateRecord.FOREIGN, Number((foreign ?? 0n) & 0xffffffffn), Number((foreign ?? 0n) >> 32n));
+    this.#u32[StreamCreateRecord.PARTITION >> WORD] = partition;
     return this.#header(Opcode.STREAM_CREATE, StreamCreateRecord.BYTE_SIZE, stream);
   }
 

@@ -45,6 +45,12 @@ export interface GpuReport {
   readonly xids: readonly { readonly code: number; readonly agoMs: number }[];
 }
 
+/** hal::Division: how a device was divided. Without partitions, the shares do not fit in whole units. */
+export interface DivisionReport {
+  readonly unit: number;
+  readonly partitions: readonly { readonly id: number; readonly multiprocessors: number }[];
+}
+
 /** One backend's devices, or why it has none and what the user can do. */
 export interface BackendReport {
   readonly name: BackendName;

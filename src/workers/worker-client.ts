@@ -53,6 +53,7 @@ const SHUFFLE = /\bshfl\b/;
 /** The capability that a device lacks when it does not support a call. */
 const CAPABILITIES: Partial<Record<ControlName, string>> = {
   setPeer: 'peer access',
+  divide: 'partitions',
   exportEvent: 'interprocess',
   openEvent: 'interprocess',
   exportMemory: 'interprocess',

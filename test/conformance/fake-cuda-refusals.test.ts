@@ -44,7 +44,7 @@ const doubled = kernel('doubled', { y: inout(f32) }, ({ y }, { i }) => {
   y[i] = 2 * y[i]!;
 });
 
-const EXPECTED = ['y 8', 'pinned 8', 'there 9', 'x 5', 'graph 8', 'again 10'];
+const EXPECTED = ['y 8', 'pinned 8', 'there 9', 'x 5', 'graph 8', 'again 10', 'share 18'];
 
 /** What the program reads, or that it got an error instead. Rejects with the error if a device was lost. */
 async function run(device: Device, other: Device): Promise<string[]> {
@@ -93,6 +93,12 @@ async function run(device: Device, other: Device): Promise<string[]> {
   await note('graph', () => y.read());
   two.launch(graph, { value: 9 });
   await note('again', () => y.read());
+  await note('share', async () => {
+    const [partition] = await device.partition([1]);
+    device.createStream({ partition }).launch(doubled, LENGTH, { y: x });
+    await partition.close();
+    return x.read();
+  });
   await graph.close();
   start[Symbol.dispose]();
   end[Symbol.dispose]();
@@ -203,6 +209,20 @@ for (const isolation of ['thread', 'process'] as const) {
     await device.close();
   });
 }
+
+test('S823 a driver without green contexts refuses partitions, and the device works on', async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  await using device = await openDevice('cuda:6');
+  for (const missing of ['cuDeviceGetDevResource:1:500', 'cuGreenCtxCreate:1:801']) {
+    fail(missing);
+    const error = await rejectionOf(device.partition([1]));
+    expect(error).toMatchObject({ name: 'UnsupportedError', capability: 'partitions' });
+    expect((error as Error).message).toContain('CUDA 12.5');
+  }
+  fail('');
+  const [partition] = await device.partition([1]);
+  await partition.close();
+});
 
 test('S615 a device opens, or an error says why not', { timeout: 60_000 }, async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);

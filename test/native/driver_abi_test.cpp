@@ -127,6 +127,13 @@ MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, type);
 MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, size);
 MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out);
 MR_SAME_FIELD(CUDA_CONDITIONAL_NODE_PARAMS, ctx);
+static_assert(sizeof(ours::CUgreenCtx) == sizeof(::CUgreenCtx) && std::is_pointer_v<::CUgreenCtx>);
+static_assert(sizeof(ours::CUdevResourceDesc) == sizeof(::CUdevResourceDesc));
+static_assert(sizeof(ours::CUdevResource) == sizeof(::CUdevResource));
+MR_SAME_FIELD(CUdevResource, type);
+MR_SAME_FIELD(CUdevResource, sm);
+MR_SAME_FIELD(CUdevSmResource, smCount);
+MR_SAME_FIELD(CUdevSmResource, minSmPartitionSize);
 #endif
 
 // ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -260,6 +267,8 @@ MR_SAME_VALUE(CU_TR_FILTER_MODE_LINEAR);
 MR_SAME_VALUE(CU_GRAPH_NODE_TYPE_CONDITIONAL);
 MR_SAME_VALUE(CU_GRAPH_COND_TYPE_IF);
 MR_SAME_VALUE(CU_GRAPH_COND_TYPE_WHILE);
+MR_SAME_VALUE(CU_DEV_RESOURCE_TYPE_SM);
+MR_SAME_VALUE(CU_GREEN_CTX_DEFAULT_STREAM);
 #endif
 MR_SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE);
 MR_SAME_VALUE(CU_MEM_ACCESS_FLAGS_PROT_NONE);

@@ -40,6 +40,7 @@ const SHORT = new Set([
   'ones',
   'openIpcArray',
   'openIpcEvent',
+  'partition', // A message to the device's worker.
   'pin',
   'scope', // As `run`; its end is a free for each array.
   'setCurrentStream',

@@ -22,7 +22,8 @@ Outcome StreamRecords::Create(StreamState& stream, Ticket ticket, RecordReader& 
     return ends_.Fail(stream, ticket,
                       {.status = Status(StatusCode::kArgument, "the stream's priority is out of range")}, {});
   }
-  hal::StreamRequest request{.priority = record.priority, .slot = &stream.slot(), .sink = &stream};
+  hal::StreamRequest request{
+      .priority = record.priority, .partition = record.partition, .slot = &stream.slot(), .sink = &stream};
   if (record.is_foreign != 0) request.foreign = record.foreign;
   auto created = device_.device().CreateStream(request);
   if (!created.ok()) return ends_.FailDriver(stream, ticket, created.status(), 0, {});

@@ -17,6 +17,7 @@ import { checkWaitCall, type WaitOptions, waitWith } from '../waits/wait.js';
 import type { Device } from './device.js';
 import type { DeviceOwner } from './device-info.js';
 import { leave } from './open-devices.js';
+import { Partitions, type Partition } from './partition.js';
 import { Stream } from './stream.js';
 import { WrappedStreams } from './wrapped-streams.js';
 
@@ -26,6 +27,7 @@ export interface StreamSettings {
   readonly ordering: Ordering;
   readonly timing: boolean;
   readonly foreign?: bigint;
+  readonly partition?: Partition | undefined;
 }
 
 export class DeviceContext {
@@ -41,6 +43,7 @@ export class DeviceContext {
     for (const stream of this.#streams.values()) stream.watch();
   });
   readonly defaultStream: Stream;
+  readonly partitions: Partitions = new Partitions(this);
   readonly #devices: Set<Device> = new Set();
   readonly #streams: Map<Timeline, Stream> = new Map();
   readonly #readbackStreams: InternalStreams<Stream>;
@@ -104,7 +107,7 @@ export class DeviceContext {
     const error = this.core.refuseIfOver();
     if (error !== undefined) throw error;
     const name = label ?? `${opts.foreign === undefined ? 'stream' : 'foreign'}-${++this.#made}`;
-    const stream = new Stream(this, maker, this.core.openTimeline(name, opts.priority, opts.foreign), opts);
+    const stream = new Stream(this, maker, this.core.openTimeline(name, opts.priority, opts.foreign, opts.partition?.id), opts);
     this.#streams.set(stream.timeline, stream);
     return stream;
   }

@@ -37,6 +37,7 @@ import { type DeviceSnapshot, inspectDevice, type StreamWait, waitsOf } from './
 import { noted } from './made-arrays.js';
 import { openIpcEvent, openIpcMemory } from './interprocess.js';
 import { enter, onLeave } from './open-devices.js';
+import type { Partition, Share } from './partition.js';
 import { PeerAccess } from './peers.js';
 import { pinExisting } from './pin-memory.js';
 import { PinnedArray } from './pinned.js';
@@ -180,10 +181,28 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    */
   createStream(opts: StreamOptions = {}): Stream {
     if (arguments.length > 1) refuseSurplus('createStream', arguments, 1);
-    const { owner, checksExplicit } = this.context;
-    const checked = checkStreamOptions(opts, owner.ordering, this.info.priorityRange, checksExplicit);
+    const checked = checkStreamOptions(opts, this.context);
     this.#checkOpen();
     return this.context.makeStream(this, opts.label, checked);
+  }
+
+  /**
+   * Divides the multiprocessors of a GPU, or the threads of a CPU device, into partitions that share none of them: `cuGreenCtxCreate`,
+   * `torch.cuda.green_contexts`. A partition is for streams: `createStream({ partition })`. Their kernels run on its multiprocessors alone,
+   * so latency work need not wait for the blocks of batch work that runs in another partition. Arrays, modules and events are those of the
+   * device. Streams without a partition use all multiprocessors, those of partitions too.
+   *
+   * `shares` are numbers of multiprocessors or threads, and at most one 'rest'. A GPU rounds them up to its unit (8 on Hopper and Blackwell,
+   * 2 or 4 before); `partition.multiprocessors` tells what each has. Rejects with ArgumentError for shares that are not there, StateError
+   * while the device has open partitions, and UnsupportedError if the driver is older than CUDA 12.5's.
+   * @example
+   * const [fast, batch] = await device.partition([16, 'rest']);
+   * const urgent = device.createStream({ partition: fast, priority: -1 });
+   */
+  async partition<const S extends readonly Share[]>(shares: S): Promise<{ -readonly [N in keyof S]: Partition }> {
+    if (arguments.length > 1) refuseSurplus('partition', arguments, 1);
+    this.#checkOpen();
+    return (await this.context.partitions.divide(shares)) as { -readonly [N in keyof S]: Partition };
   }
 
   /**

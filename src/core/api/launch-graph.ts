@@ -2,6 +2,7 @@
 // Thread: owner.
 import { Access, LaunchArg, LaunchRecord } from '../../protocol/protocol.gen.js';
 import { badArgument, belongsTo, show, wrongDevice } from '../base/arguments.js';
+import { UnsupportedError } from '../base/errors.js';
 import { didYouMean } from '../base/nearest-name.js';
 import { STREAM_STAYS } from '../base/uncloneable.js';
 import type { StreamContext } from '../device/stream-context.js';
@@ -69,9 +70,13 @@ export function submitGraphUpload(site: StreamContext, graph: GraphCore): number
   return ticket;
 }
 
-/** Throws unless streams of this device can launch the graph. */
-function checkGraph({ core }: StreamContext, graph: GraphCore): void {
+/** Throws unless the stream can launch the graph. */
+function checkGraph({ core, timeline }: StreamContext, graph: GraphCore): void {
   graph.checkOpen();
+  if (timeline.isOfPartition && timeline.recording === undefined) {
+    const message = `Stream ${timeline.label} cannot launch graph ${graph.label}: the stream is of a partition, and the kernels of a graph use the whole device. Launch it on a stream without a partition, or launch the kernels one by one.`;
+    throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'graphs in partitions', { device: core.name, stream: timeline.label });
+  }
   if (graph.core !== core) {
     throw wrongDevice('graph', graph, `Graph ${graph.label} ${belongsTo(graph.core.name, core.name)}.`);
   }

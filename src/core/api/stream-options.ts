@@ -2,6 +2,8 @@
 import { badArgument, checkInteger, show } from '../base/arguments.js';
 import { checkOptionNames } from '../base/option-names.js';
 import type { Ordering } from '../device/stream-context.js';
+import type { DeviceContext } from './device-context.js';
+import { checkPartition, type Partition } from './partition.js';
 
 /** Options of `createStream`, which throws ArgumentError for bad values. */
 export interface StreamOptions {
@@ -16,26 +18,28 @@ export interface StreamOptions {
    * call throws a StreamHazardError unless an event or wait orders the two uses. 'explicit': neither. Default: the device's `ordering`.
    */
   readonly ordering?: Ordering;
+  /** The share of the device on which the stream's kernels run, of `device.partition`. Default: the whole device. */
+  readonly partition?: Partition;
   /** True adds `deviceMs` to the `done` of launches, copies and fills, for two device timestamps each. Default false. */
   readonly timing?: boolean;
 }
 
 /**
- * The options with their defaults; the priority is clamped. Throws ArgumentError for a bad value. `otherwise`: the device's ordering. `isChecked`:
- * what would be explicit is checked.
+ * The options with their defaults for a stream of the context; the priority is clamped. Throws ArgumentError for a bad value, and StateError
+ * for a closed partition.
  */
 export function checkStreamOptions(
   opts: StreamOptions,
-  otherwise: Ordering,
-  range: readonly [least: number, greatest: number],
-  isChecked: boolean,
-): Required<Pick<StreamOptions, 'priority' | 'ordering' | 'timing'>> {
-  checkOptionNames(opts, ['priority', 'fullRange', 'label', 'ordering', 'timing']);
-  const { priority = 0, fullRange = false, ordering, timing = false } = opts;
-  const clamped = clampPriority(checkInteger('priority', priority, Number.MIN_SAFE_INTEGER), range, fullRange);
+  context: DeviceContext,
+): Required<Pick<StreamOptions, 'priority' | 'ordering' | 'timing'>> & { readonly partition: Partition | undefined } {
+  checkOptionNames(opts, ['priority', 'fullRange', 'label', 'ordering', 'partition', 'timing']);
+  const { priority = 0, fullRange = false, ordering, partition, timing = false } = opts;
+  const { owner, checksExplicit } = context;
+  const clamped = clampPriority(checkInteger('priority', priority, Number.MIN_SAFE_INTEGER), owner.info.priorityRange, fullRange);
   if (ordering !== undefined) checkOrdering(ordering);
-  const chosen = ordering ?? otherwise;
-  return { priority: clamped, ordering: isChecked && chosen === 'explicit' ? 'checked' : chosen, timing };
+  if (partition !== undefined) checkPartition(partition, context);
+  const chosen = ordering ?? owner.ordering;
+  return { priority: clamped, ordering: checksExplicit && chosen === 'explicit' ? 'checked' : chosen, timing, partition };
 }
 
 /** Without `fullRange`, only 0 and -1: every device has these two priorities, or maps them to one. */

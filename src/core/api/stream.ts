@@ -6,7 +6,6 @@ import { describeAs } from '../base/describe.js';
 import { type CaptureReason, DeviceLostError, LimitError, StateError } from '../base/errors.js';
 import type { ObservedIterator } from '../base/observed-iterator.js';
 import { addObservableSymbol, type Hub, type ObservableOf } from '../base/observable.js';
-import type { Ordering } from '../device/stream-context.js';
 import { foreignWork, submitted } from '../device/synchronize-devices.js';
 import { OperationTimer } from '../events/operation-timer.js';
 import { Observation } from '../operations/observation.js';
@@ -24,9 +23,10 @@ import { joinCapture } from './active-capture.js';
 import { captureGraph, type CaptureOptions } from './capture.js';
 import { runIn, type RunOptions } from './current-stream.js';
 import type { Device } from './device.js';
-import type { DeviceContext } from './device-context.js';
+import type { DeviceContext, StreamSettings } from './device-context.js';
 import { DeviceEvent } from './event.js';
 import type { Graph } from './graph.js';
+import type { Partition } from './partition.js';
 import { Recorder } from './recorder.js';
 import { refuseApart, refuseWait } from '../base/apart.js';
 
@@ -41,6 +41,8 @@ type NotAsync<R> = R extends PromiseLike<unknown> ? never : R;
 export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<Operation> {
   /** The priority that the device was given; smaller is more urgent: `cuStreamGetPriority`. */
   readonly priority: number;
+  /** The share of the device on which its kernels run; undefined for the whole device. */
+  readonly partition: Partition | undefined;
   readonly #observation: Observation = new Observation(() => this.watch());
   readonly #reports: OperationReports = new OperationReports(this);
   #state: 'open' | 'closing' | 'closed' = 'open';
@@ -49,14 +51,10 @@ export class Stream extends Recorder implements AsyncDisposable, AsyncIterable<O
   #owed: readonly Point[] | undefined = undefined;
 
   /** @internal Made by `device.createStream`. */
-  constructor(
-    context: DeviceContext,
-    maker: Device | undefined,
-    timeline: Timeline,
-    opts: { readonly priority: number; readonly ordering: Ordering; readonly timing: boolean },
-  ) {
+  constructor(context: DeviceContext, maker: Device | undefined, timeline: Timeline, opts: StreamSettings) {
     super(context, maker, timeline, opts.ordering, opts.timing ? new OperationTimer(context.core, timeline) : undefined);
     this.priority = opts.priority;
+    this.partition = opts.partition;
   }
 
   /** @internal */

@@ -1,7 +1,7 @@
 // Calls that an owner sends to its device's worker, because the driver may take long to answer. Each is a function of the
 // addon, called with the device's channel before these parameters. Failures are returned as errors of the library.
 import type { PeerRoute, PeerWhat } from '../../protocol/protocol.gen.js';
-import type { GpuReport, PeerReport, PoolReport } from '../../protocol/reports.js';
+import type { DivisionReport, GpuReport, PeerReport, PoolReport } from '../../protocol/reports.js';
 
 export interface ControlCalls {
   poolStats(): PoolReport;
@@ -16,6 +16,10 @@ export interface ControlCalls {
   setPeer(ordinal: number, what: PeerWhat, isGranted: boolean): boolean;
   /** Tests the route between this device and another open one, named by its channel. Meanwhile copies between them wait on the device. */
   probePeer(channel: number): PeerRoute;
+  /** Makes a partition for each share of multiprocessors or threads; 0 is the rest. */
+  divide(shares: Float64Array): DivisionReport;
+  /** Ends a partition without streams, by its id. */
+  endPartition(id: number): void;
   /** Milliseconds between two complete timing events, by handle. */
   elapsed(start: number, end: number): number;
   /** Compares the device's clock with the host's, for recorded timelines. */

@@ -180,17 +180,18 @@ export class DeviceCore implements FreeingDevice {
   }
 
   /** A new stream. The record that creates the backend's stream is its first. `foreign`: the handle of a driver stream to wrap. */
-  openTimeline(label: string, priority: number, foreign?: bigint): Timeline {
+  openTimeline(label: string, priority: number, foreign?: bigint, partition?: number): Timeline {
     const slot = this.slots.take();
     const timeline = new Timeline(this.channel, slot, label, this.tracker.newClock());
     try {
-      this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign));
+      this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign, partition));
     } catch (error) {
       this.slots.giveBack(slot);
       throw error;
     }
     timeline.begin();
     timeline.isForeign = foreign !== undefined;
+    timeline.isOfPartition = partition !== undefined;
     timeline.failureLog = this.failures;
     if (this.#tap !== undefined) timeline.log.tell(this.#tap);
     this.progress.join(timeline, () => this.failures.noteAndReport(timeline));

@@ -144,6 +144,8 @@ export class Timeline {
   readonly graphLaunches: GraphLaunches = new GraphLaunches();
   /** Other code submits work to the stream, too. */
   isForeign: boolean = false;
+  /** It runs on a share of the device. */
+  isOfPartition: boolean = false;
   /** The failure log of its device. */
   failureLog: FailureLog | undefined = undefined;
   #channel: TimelineChannel | undefined;

@@ -152,6 +152,8 @@ const RIGHT = {
   peerState: [channel, 0, 0],
   setPeer: [channel, 0, 0, true],
   probePeer: [channel, channel],
+  divide: [channel, new Float64Array([1])],
+  endPartition: [channel, 1],
   elapsed: [channel, 1 << 22, 1 << 22],
   exportEvent: [channel, 1 << 22],
   openEvent: [channel, 1 << 22, new Uint8Array(IPC_HANDLE_BYTES)],

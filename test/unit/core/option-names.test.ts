@@ -20,7 +20,7 @@ const WAIT = 'signal, timeoutMs';
 
 /** By the call: the options that it has, and the call with others. `opts` is `never`, so that it fits every call. */
 const CALLS: Record<string, readonly [known: string, call: (made: Made, opts: never) => unknown]> = {
-  'device.createStream': ['priority, fullRange, label, ordering, timing', ({ device }, opts) => device.createStream(opts)],
+  'device.createStream': ['priority, fullRange, label, ordering, partition, timing', ({ device }, opts) => device.createStream(opts)],
   'device.from': ['dtype, shape, transfer', ({ device }, opts) => device.from(new Float32Array(1), opts)],
   'device.synchronize': [WAIT, ({ device }, opts) => device.synchronize(opts)],
   'device.close': [WAIT, ({ device }, opts) => device.close(opts)],

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import * as collectives from '../../../src/collectives/index.js';
 import { LocalCommunicator } from '../../../src/collectives/local-communicator.js';
 import * as millrace from '../../../src/index.js';
+import { Partition } from '../../../src/core/api/partition.js';
 import * as operations from '../../../src/ops/index.js';
 import * as queue from '../../../src/queue/index.js';
 import * as recording from '../../../src/recording/index.js';
@@ -82,7 +83,12 @@ describe('S405 a surplus argument is refused', () => {
       device,
       { wrapStream: 2, adopt: 2, interprocess: 2, openIpcEvent: 1, openIpcArray: 3, isSameDevice: 1, share: 0, inspect: 0 },
     ],
-    ['device', device, { createTexture: 1, whatAreYouWaitingFor: 0, scope: 2, telemetry: 0, telemetry$: 1, close: 1, destroy: 1 }],
+    [
+      'device',
+      device,
+      { createTexture: 1, whatAreYouWaitingFor: 0, scope: 2, telemetry: 0, telemetry$: 1, partition: 1, close: 1, destroy: 1 },
+    ],
+    ['partition', new Partition(device.context, 1, 1), { close: 0 }],
     ['scope', device.scope(), { ...arrays, pinned: 2, run: 1, keep: 1 }],
     ['event', device.createEvent(), { synchronize: 1, ipcHandle: 0 }],
     ['graph', graph, { upload: 1, update: 1, nodeTimes: 1, toDot: 0, toSvg: 0, close: 0 }],

@@ -1,0 +1,169 @@
+// Chapter 8: partitions, the shares of a device for streams of their own.
+import { describe, expect } from 'vitest';
+import { ArgumentError, cudaKernel, i32, inout, kernel, LaunchError, output, type Partition, StateError } from 'millrace';
+import { defineChapter } from '../../support/chapter.js';
+import { hold } from '../../support/latch.js';
+import { chapterDevice, rulesOf } from '../../support/rule.js';
+import { rejectionOf, thrownBy } from '../../support/wait.js';
+
+/** Its loop has no bound that the library knows, so a thread of the partition runs it. */
+const grow = kernel('grow', { x: inout(i32), steps: i32 }, ({ x, steps }, { i }) => {
+  for (let n = 0; n < steps; n++) x[i] = x[i]! + 1;
+});
+const whole = cudaKernel('whole', { x: inout(i32) }, 'extern "C" __global__ void whole(int* x) { if (threadIdx.x == 0) atomicAdd(x, 1); }');
+const whereItRuns = cudaKernel(
+  'whereItRuns',
+  { where: output(i32) },
+  `extern "C" __global__ void whereItRuns(int* where) {
+  unsigned id;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+  const long long start = clock64();
+  while (clock64() - start < 100000) {}
+  where[blockIdx.x] = (int)id;
+}`,
+);
+
+defineChapter((target) => {
+  const rule = rulesOf(target);
+  const threads = target.spec.startsWith('cpu') ? { threads: 4 } : {};
+
+  describe('8 lifecycle: partitions', () => {
+    const chapter = chapterDevice(target, threads);
+
+    rule('S823', 'partitions have what was asked for in whole units, and together at most the device', async () => {
+      const { device } = chapter;
+      const { multiprocessors } = device.info;
+      const [fast, batch] = await device.partition([1, 'rest']);
+      expect(fast.multiprocessors).toBeGreaterThanOrEqual(1);
+      expect(batch.multiprocessors).toBeGreaterThanOrEqual(1);
+      expect(fast.multiprocessors + batch.multiprocessors).toBe(multiprocessors);
+      if (device.info.backend === 'cpu') expect(fast.multiprocessors).toBe(1);
+      expect(device.createStream({ partition: fast }).partition).toBe(fast);
+      expect(fast.device).toBe(device);
+      expect(await rejectionOf(device.partition([1]))).toBeInstanceOf(StateError);
+      await Promise.all([fast.close(), batch.close()]);
+      const [all] = await device.partition([multiprocessors]);
+      expect(all.multiprocessors).toBe(multiprocessors);
+      await all.close();
+    });
+
+    rule('S823', 'shares that are not there are an ArgumentError with the limit', async () => {
+      const { device } = chapter;
+      const { multiprocessors } = device.info;
+      for (const shares of [[0], [-1], [1.5], ['all'], [multiprocessors + 1]]) {
+        const error = await rejectionOf(device.partition(shares as never));
+        expect(error).toBeInstanceOf(ArgumentError);
+        expect(error).toMatchObject({ argument: 'shares[0]', value: shares[0], limit: multiprocessors });
+      }
+      for (const shares of [
+        [],
+        'rest',
+        ['rest', 'rest'],
+        [multiprocessors, 1],
+        [multiprocessors, 'rest'],
+        Array.from({ length: 65 }, () => 1),
+      ])
+        expect(await rejectionOf(device.partition(shares as never))).toBeInstanceOf(ArgumentError);
+      expect(thrownBy(() => device.createStream({ partition: 'fast' as never }))).toMatchObject({ argument: 'partition', value: 'fast' });
+    });
+
+    rule('S824', 'streams of partitions use the arrays of the device, and order and hazards are as between all streams', async () => {
+      const { device } = chapter;
+      const partitions = await device.partition([1, 'rest']);
+      const streams = [device.stream, ...partitions.map((partition) => device.createStream({ partition, priority: -1 }))];
+      using x = device.zeros(1000, 'i32');
+      for (let round = 0; round < 30; round++) streams[round % 3]!.launch(grow, x.length, { x, steps: 10 });
+      const event = streams[2]!.record();
+      streams[1]!.waitEvent(event);
+      expect(new Set(await x.read())).toEqual(new Set([300]));
+      const checked = device.createStream({ partition: partitions[0], ordering: 'checked' });
+      device.createStream({ ordering: 'explicit' }).fill(x, 1);
+      expect(thrownBy(() => checked.fill(x, 2))).toMatchObject({ name: 'StreamHazardError' });
+      await Promise.all(partitions.map((partition) => partition.close()));
+    });
+
+    rule('S824', 'work of one partition neither waits for that of another one nor gets its share', async () => {
+      const { device } = chapter;
+      const [fast, batch] = await device.partition([1, 'rest']);
+      if (target.name === 'cuda') await expectApart(fast, batch);
+      const [held, behind] = [0, 1].map(() => device.createStream({ partition: fast, ordering: 'explicit' }));
+      const beside = device.createStream({ partition: batch, ordering: 'explicit' });
+      const [x, y] = [behind!.zeros(8, 'i32'), beside.zeros(8, 'i32')];
+      {
+        await using latch = await hold(target, held!, grow);
+        await latch.reached.done;
+        const second = behind!.launch(grow, x.length, { x, steps: 3 });
+        await beside.launch(grow, y.length, { x: y, steps: 3 }).done;
+        // The only thread of its partition is at the latch, and of the other three none runs it.
+        await device.createStream().launch(grow, y.length, { x: y, steps: 3 }).done;
+        if (device.info.backend === 'cpu') expect(second.isComplete).toBe(false);
+      }
+      expect([...(await x.read())]).toEqual(Array.from({ length: 8 }, () => 3));
+      await Promise.all([fast.close(), batch.close()]);
+    });
+
+    rule('S826', 'graphs and cooperative launches', async () => {
+      const { device } = chapter;
+      const [fast] = await device.partition([1]);
+      const stream = device.createStream({ partition: fast });
+      using x = device.zeros(8, 'i32');
+      const graph = stream.capture((s) => s.launch(grow, x.length, { x, steps: 2 }));
+      for (const refused of [() => stream.launch(graph), () => graph.upload(stream)])
+        expect(thrownBy(refused)).toMatchObject({ name: 'UnsupportedError', capability: 'graphs in partitions' });
+      await device.stream.launch(graph).done;
+      expect((await x.read())[0]).toBe(2);
+      await device.compile(whole);
+      const beyond = thrownBy(() => device.stream.launch(whole, { grid: 2 ** 30, block: 32, cooperative: true }, { x }));
+      const { limit } = beyond as ArgumentError & { readonly limit: number };
+      const atLimit = await stream
+        .launch(whole, { grid: limit, block: 32, cooperative: true }, { x })
+        .done.catch((error: unknown) => error);
+      if (device.info.backend === 'cuda') {
+        expect(atLimit).toBeInstanceOf(LaunchError);
+      }
+      await fast.close();
+    });
+  });
+
+  describe('8 lifecycle: the ends of partitions', () => {
+    rule('S825', 'close of a partition closes its streams, and a partition ends with its device', async () => {
+      const device = await target.open(threads);
+      const [fast, batch] = await device.partition([1, 'rest']);
+      const streams = [0, 1].map(() => device.createStream({ partition: fast }));
+      using x = device.zeros(1000, 'i32');
+      for (const stream of streams) stream.launch(grow, x.length, { x, steps: 1000 });
+      await fast.close();
+      for (const stream of streams) expect(thrownBy(() => stream.fill(x, 1))).toBeInstanceOf(StateError);
+      expect([fast.state, batch.state]).toEqual(['closed', 'open']);
+      expect((await x.read())[7]).toBe(2000);
+      expect(thrownBy(() => device.createStream({ partition: fast }))).toBeInstanceOf(StateError);
+      expect(await rejectionOf(device.partition([1]))).toBeInstanceOf(StateError);
+      device.createStream({ partition: batch }).launch(grow, x.length, { x, steps: 1000 });
+      await device.close();
+      expect(batch.state).toBe('closed');
+      await batch.close();
+      await fast.close();
+      const again = await target.open(threads);
+      const [other] = await again.partition([1]);
+      const left = again.createStream({ partition: other });
+      left.launch(grow, 1000, { x: again.zeros(1000, 'i32'), steps: 1000 });
+      await again.destroy();
+      await other.close();
+      await using last = await target.open(threads);
+      expect(thrownBy(() => last.createStream({ partition: other }))).toBeInstanceOf(ArgumentError);
+    });
+  });
+
+  /** On a GPU: each partition runs on as many multiprocessors as it says, and none of them is of the other one. */
+  async function expectApart(...partitions: readonly Partition[]): Promise<void> {
+    const seen: Set<number>[] = [];
+    for (const partition of partitions) {
+      const { device, multiprocessors } = partition;
+      const where = device.zeros(8 * device.info.multiprocessors, 'i32');
+      device.createStream({ partition }).launch(whereItRuns, { grid: where.length, block: 1024 }, { where });
+      seen.push(new Set(await where.read()));
+      expect(seen.at(-1)!.size).toBe(multiprocessors);
+    }
+    expect([...seen[0]!].filter((id) => seen[1]!.has(id))).toEqual([]);
+  }
+});
