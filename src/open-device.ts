@@ -373,7 +373,7 @@ function candidates(backends: readonly BackendReport[]): Candidate[] {
 }
 
 function shownInfo(backend: BackendName, native: NativeDeviceInfo): DeviceInfo {
-  return deviceInfo(backend, native, () => (backend === 'cuda' ? getEnvironment().binding.libraries() : []));
+  return deviceInfo(backend, native, () => getEnvironment().binding.libraries());
 }
 
 function choose(spec: DeviceSpec, name: DeviceName | 'auto', backends: readonly BackendReport[]): Candidate {

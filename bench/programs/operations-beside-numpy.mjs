@@ -1,7 +1,8 @@
 // Operations on arrays on the CPU device beside NumPy, in one run that alternates both:
 //   node bench/programs/operations-beside-numpy.mjs [rounds] [rows]
 // `rows` is a list of beginnings of row names, for example `add,sort.f32`. Both sides use all cores that they can, and both have the low priority of
-// kernels, so that other programs of the machine take as much time from one as from the other. Figures: docs/operations.md.
+// kernels, so that other programs of the machine take as much time from one as from the other. With MILLRACE_OPENBLAS, products are also made by a device
+// with that library, in turn. Figures: docs/operations.md.
 import { spawn } from 'node:child_process';
 import { constants, cpus, loadavg, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
@@ -68,6 +69,14 @@ const ROWS = [
   ...rowsOf('argsort', ['f32'], [[1e6]]),
   ...rowsOf('topk', ['f32'], VECTORS),
   ...rowsOf('matmul', ['f32', 'f64'], [...SQUARES, ...SKINNY]),
+  ...rowsOf(
+    'matmul',
+    ['f32'],
+    [
+      [2048, 2048],
+      [64, 128, 128],
+    ],
+  ),
 ].map((row) => ({ ...row, id: `${row.name}.${row.dtype}.${nameOf(row.shape)}` }));
 
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -131,7 +140,12 @@ try {
 } catch (error) {
   absent = error.message;
 }
+const { MILLRACE_OPENBLAS: library } = process.env;
+delete process.env.MILLRACE_OPENBLAS;
+if (library) process.env.MILLRACE_CPU_DEVICES ??= '2';
 const device = await openDevice('cpu');
+if (library) process.env.MILLRACE_OPENBLAS = library;
+const other = library ? await openDevice('cpu:1') : undefined;
 console.log(`${cpus()[0].model}, ${cpus().length} cores; Node ${process.versions.node}; NumPy ${numpy?.version ?? `absent: ${absent}`}`);
 const loads = [loadavg()[0]];
 
@@ -140,13 +154,16 @@ const table = {};
 for (const { id, name, dtype, shape } of ROWS.filter((row) => wanted.some((begin) => row.id.startsWith(begin)))) {
   const [call, theirCall] = CALLS[name];
   const shapes = Array.isArray(shape[0]) ? shape : [shape, shape];
-  const operands = shapes.map((one) =>
-    device.from(
-      randomNumbers(
-        dtype,
-        one.reduce((a, b) => a * b, 1),
+  const byLibrary = name === 'matmul' ? other : undefined;
+  const [operands, otherOperands] = [device, byLibrary].map((on) =>
+    shapes.map((one) =>
+      on?.from(
+        randomNumbers(
+          dtype,
+          one.reduce((a, b) => a * b, 1),
+        ),
+        { shape: one },
       ),
-      { shape: one },
     ),
   );
   const request = { dtype, shapes, call: theirCall };
@@ -155,7 +172,8 @@ for (const { id, name, dtype, shape } of ROWS.filter((row) => wanted.some((begin
   const [[first]] = await ours(device, call, operands, 1);
   const count = Math.max(LEAST_CALLS, Math.min(200, Math.round(ROUND_MS / 1e3 / first)));
   await numpy?.ask({ ...request, count: 2 });
-  const [us, them, ratios] = [[], [], []];
+  if (byLibrary !== undefined) await ours(byLibrary, call, otherOperands, 3);
+  const [us, them, ratios, withLibrary] = [[], [], [], []];
   for (let round = 0; round < rounds; round++) {
     const mine = await ours(device, call, operands, count);
     us.push(...mine);
@@ -163,20 +181,26 @@ for (const { id, name, dtype, shape } of ROWS.filter((row) => wanted.some((begin
     const { times } = await numpy.ask({ ...request, count });
     them.push(...times);
     ratios.push([0, 1].map((at) => ms(mine, at) / ms(times, at)));
+    if (byLibrary !== undefined) withLibrary.push(...(await ours(byLibrary, call, otherOperands, count)));
   }
-  for (const one of operands) one[Symbol.dispose]();
+  for (const one of [...operands, ...otherOperands]) one?.[Symbol.dispose]();
   const best = (times) => 1e3 * Math.min(...times.map(([seconds]) => seconds));
-  const withNumpy = {
+  const withNumpy = () => ({
     'NumPy (ms)': ms(them, 0).toFixed(3),
     'NumPy, best': best(them).toFixed(3),
     'time / NumPy': median(ratios.map(([elapsed]) => elapsed)).toFixed(2),
     'best / best': (best(us) / best(them)).toFixed(2),
     'processor time / NumPy': median(ratios.map(([, used]) => used)).toFixed(2),
-  };
+  });
   table[id] = {
     'median (ms)': ms(us, 0).toFixed(3),
     best: best(us).toFixed(3),
-    ...(numpy === undefined ? { 'NumPy (ms)': 'absent' } : withNumpy),
+    ...(numpy === undefined ? { 'NumPy (ms)': 'absent' } : withNumpy()),
+    ...(withLibrary.length > 0 && {
+      'OpenBLAS (ms)': ms(withLibrary, 0).toFixed(3),
+      'OpenBLAS, best': best(withLibrary).toFixed(3),
+      'best OpenBLAS / best NumPy': (best(withLibrary) / best(them)).toFixed(2),
+    }),
   };
   console.error(id, JSON.stringify(table[id]));
   loads.push(loadavg()[0]);
@@ -184,4 +208,4 @@ for (const { id, name, dtype, shape } of ROWS.filter((row) => wanted.some((begin
 console.table(table);
 console.log(`Load of the machine (both sides and all else, mean of a minute): ${Math.min(...loads)} to ${Math.max(...loads)}`);
 numpy?.end();
-await device.close();
+await Promise.all([device.close(), other?.close()]);

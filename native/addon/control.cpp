@@ -9,6 +9,7 @@
 
 #include "addon/args.h"
 #include "addon/environment.h"
+#include "addon/libraries.h"
 #include "addon/values.h"
 #include "cuda/device_link.h"
 #include "cuda/nvrtc.h"
@@ -34,7 +35,9 @@ napi_value DeviceInfoValue(napi_env env, const hal::DeviceInfo& info) {
       .Set("maxGrid", NumbersValue(env, grid))
       .Set("maxParameterBytes", info.max_parameter_bytes)
       .Set("textureLimits", NumbersValue(env, textures))
-      .Set("priorityRange", NumbersValue(env, priorities));
+      .Set("priorityRange", NumbersValue(env, priorities))
+      .Set("libraries", ArrayValue(env, info.libraries,
+                                   [&](const hal::LibraryInfo& library) { return LibraryValue(env, library); }));
 #define MR_SET(member, name, attribute, on_cpu) value.Set(name, info.member);
   MR_DEVICE_PROPERTIES(MR_SET)
 #undef MR_SET

@@ -11,15 +11,12 @@
 #include "addon/args.h"
 #include "addon/environment.h"
 #include "addon/values.h"
+#include "cpu/openblas.h"
 #include "cuda/communicator.h"
 #include "cuda/libraries.h"
 
 namespace millrace {
 namespace {
-
-napi_value LibraryValue(napi_env env, const hal::LibraryInfo& info) {
-  return ObjectValue(env).Set("name", info.name).Set("version", info.version).Set("path", info.path).value();
-}
 
 napi_value InstallPlan(napi_env env, napi_callback_info info) {
   Args<3> args(env, info);
@@ -35,7 +32,10 @@ napi_value InstallPlan(napi_env env, napi_callback_info info) {
 }
 
 napi_value Libraries(napi_env env, napi_callback_info) {
-  return ArrayValue(env, cuda::FindLibraries(), [&](const hal::LibraryInfo& info) { return LibraryValue(env, info); });
+  std::vector<hal::LibraryInfo> found = cuda::FindLibraries();
+  auto openblas = cpu::OpenBlas::FromEnvironment();
+  if (openblas.ok() && openblas.value() != nullptr) found.push_back(openblas.value()->info());
+  return ArrayValue(env, found, [&](const hal::LibraryInfo& info) { return LibraryValue(env, info); });
 }
 
 napi_value HasCufft(napi_env env, napi_callback_info) {
@@ -126,6 +126,10 @@ napi_value CloseCommunicator(napi_env env, napi_callback_info info) {
 }
 
 }  // namespace
+
+napi_value LibraryValue(napi_env env, const hal::LibraryInfo& info) {
+  return ObjectValue(env).Set("name", info.name).Set("version", info.version).Set("path", info.path).value();
+}
 
 bool DefineLibraries(Environment& self, napi_value exports) {
   const napi_property_descriptor functions[] = {

@@ -32,13 +32,20 @@ class SlotPages final : public hal::Memory {
 Result<std::unique_ptr<hal::Device>> CpuDevice::Open(hal::DeviceInfo info) {
   Result<std::unique_ptr<ScheduleFuzzer>> fuzzer = ScheduleFuzzer::FromEnvironment(info.ordinal);
   if (!fuzzer.ok()) return fuzzer.status();
+  Result<std::shared_ptr<const OpenBlas>> openblas = OpenBlas::FromEnvironment();
+  MR_TRY(openblas.status());
+  if (openblas.value() != nullptr) info.libraries.push_back(openblas.value()->info());
   auto pool = std::make_shared<ThreadPool>(std::move(fuzzer.value()));
   if (Status status = pool->Start(info.multiprocessors); !status.ok()) return status;
-  return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(info), std::move(pool)));
+  return std::unique_ptr<hal::Device>(
+      std::make_unique<CpuDevice>(std::move(info), std::move(pool), std::move(openblas).value()));
 }
 
-CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool)
-    : info_(std::move(info)), pool_(std::move(pool)), heap_(std::make_shared<Heap>(info_.total_memory_bytes)) {}
+CpuDevice::CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool, std::shared_ptr<const OpenBlas> openblas)
+    : info_(std::move(info)),
+      pool_(std::move(pool)),
+      heap_(std::make_shared<Heap>(info_.total_memory_bytes)),
+      openblas_(std::move(openblas)) {}
 
 Status CpuDevice::Reseed(uint32_t seed) {
   return Restart(std::make_unique<ScheduleFuzzer>(seed, info_.ordinal), info_.multiprocessors);
@@ -120,6 +127,14 @@ Result<std::unique_ptr<hal::Graph>> CpuDevice::BuildGraph(std::vector<hal::Graph
 
 Result<std::shared_ptr<hal::Module>> CpuDevice::LoadModule(std::span<const std::byte> image) {
   return CpuModule::Load(image, info_);
+}
+
+Result<hal::PlannedCall> CpuDevice::LoadPlan(const hal::LibraryPlan& plan) {
+  const auto* const product = std::get_if<hal::MatmulPlan>(&plan);
+  if (openblas_ == nullptr || product == nullptr) return Status(StatusCode::kUnavailable, "finding a library");
+  Result<std::shared_ptr<hal::Kernel>> kernel = openblas_->Plan(*product, pool_->thread_count());
+  MR_TRY(kernel.status());
+  return hal::PlannedCall{.kernel = std::move(kernel).value(), .library = openblas_->info()};
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuDevice::AllocateFaultSlots(uint32_t count) {

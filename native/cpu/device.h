@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/memory.h"
+#include "cpu/openblas.h"
 #include "cpu/stream.h"
 #include "cpu/thread_pool.h"
 #include "hal/hal.h"
@@ -18,7 +19,7 @@ class CpuDevice final : public hal::Device {
  public:
   /// Starts `info.multiprocessors` threads.
   [[nodiscard]] static Result<std::unique_ptr<hal::Device>> Open(hal::DeviceInfo info);
-  CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool);
+  CpuDevice(hal::DeviceInfo info, std::shared_ptr<ThreadPool> pool, std::shared_ptr<const OpenBlas> openblas = nullptr);
   ~CpuDevice() override { Close(); }
 
   [[nodiscard]] const hal::DeviceInfo& info() const override { return info_; }
@@ -27,6 +28,7 @@ class CpuDevice final : public hal::Device {
   Status BindChannelThread() override { return {}; }
   [[nodiscard]] Result<std::unique_ptr<hal::Stream>> CreateStream(const hal::StreamRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<hal::Module>> LoadModule(std::span<const std::byte> image) override;
+  [[nodiscard]] Result<hal::PlannedCall> LoadPlan(const hal::LibraryPlan& plan) override;
   [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;
   /// A CPU device can use any host memory without locking it.
   Status RegisterHost(std::span<std::byte>) override { return {}; }
@@ -101,6 +103,7 @@ class CpuDevice final : public hal::Device {
   hal::PartitionTable<const CpuPartition> partitions_;
   const std::shared_ptr<BlockThreads> block_threads_ = std::make_shared<BlockThreads>();
   const std::shared_ptr<Heap> heap_;
+  const std::shared_ptr<const OpenBlas> openblas_;  // Null: matrices are multiplied by kernels.
   // Thread: channel. For Cancel and Close.
   std::vector<std::weak_ptr<StreamCore>> streams_;
   std::vector<std::shared_ptr<StreamCore>> given_up_;  // These keep the dropped items alive.

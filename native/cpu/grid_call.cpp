@@ -46,7 +46,9 @@ size_t WordsOf(const hal::LaunchRequest& request) {
 GridCall::GridCall(const hal::LaunchRequest& request)
     : image_(static_cast<const CpuKernel*>(request.kernel)->image()),
       function_(static_cast<const CpuKernel*>(request.kernel)->function()),
+      plan_(static_cast<const CpuKernel*>(request.kernel)->call().plan),
       is_bounded_(static_cast<const CpuKernel*>(request.kernel)->is_bounded()),
+      is_long_(static_cast<const CpuKernel*>(request.kernel)->call().is_long),
       kernel_(request.kernel_id),
       values_(WordsOf(request)),
       params_(request.params.size()) {
@@ -66,6 +68,8 @@ GridCall::GridCall(const hal::LaunchRequest& request)
              .find_spaces = &KernelRun::FindSpaces,
              .is_on_stacks = &KernelRun::IsOnStacks,
              .take_stacks = &KernelRun::TakeStacks};
+  if (plan_ == nullptr) return;
+  std::ranges::copy(static_cast<const CpuKernel*>(request.kernel)->call().grid, launch_.grid);
 }
 
 GridCall::GridCall(const GridCall& parent, const MrChild& child)
@@ -95,6 +99,8 @@ void GridCall::RunBlocks(uint64_t first, uint64_t end, LaunchFault& fault, const
   KernelRun run(image_->variables());
   MrLaunch launch = launch_;
   launch.run = &run;
+  void* const of_library[] = {plan_.get(), const_cast<void**>(params_.data())};
+  if (plan_ != nullptr) launch.params = of_library;
   launch.block_now = first;
   launch.launcher = of.launcher;
   launch.last_kept = reinterpret_cast<const unsigned long long*>(of.cancellation.last_kept);

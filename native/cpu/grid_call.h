@@ -49,6 +49,8 @@ class GridCall {
   [[nodiscard]] std::optional<hal::KernelFailure> FailureOf(const LaunchFault& fault) const;
 
   [[nodiscard]] bool is_bounded() const { return is_bounded_; }
+  /// A block takes longer than to wake a thread.
+  [[nodiscard]] bool is_long() const { return is_long_; }
   [[nodiscard]] uint64_t block_count() const;
   [[nodiscard]] uint64_t block_threads() const;
   [[nodiscard]] const MrLaunch& launch() const { return launch_; }
@@ -70,7 +72,9 @@ class GridCall {
 
   const std::shared_ptr<Image> image_;  // Keeps the image loaded while its code runs.
   const MrEntry function_;
+  const std::shared_ptr<void> plan_;  // Of a library's call.
   const bool is_bounded_;
+  const bool is_long_ = false;
   const uint32_t kernel_;
   std::vector<uint64_t> values_;  // Each parameter begins a word.
   std::vector<void*> params_;

@@ -21,6 +21,7 @@ class LaunchItem : public ParallelItem {
   LaunchItem(const hal::LaunchRequest& request, int32_t priority);
 
   [[nodiscard]] bool IsLight() const override;
+  [[nodiscard]] bool IsLong() const final { return call_.is_long(); }
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const final { return call_.FailureOf(fault()); }
   void Prepare(const Cancellation& cancellation, int32_t priority) final;
   void SetParam(size_t index, uint64_t value) { call_.SetParam(index, value); }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -71,10 +72,20 @@ class CpuModule final : public hal::Module {
   const hal::KernelLimits device_limits_;
 };
 
+/// A library's call in the place of an image's code.
+struct LibraryCall {
+  /// Null for an image's code. The entry gets it, and the launch's parameters, as its two parameters.
+  std::shared_ptr<void> plan;
+  /// The blocks of every launch, whatever those of the kernel would be.
+  std::array<uint32_t, 3> grid{};
+  /// A block takes longer than to wake a thread.
+  bool is_long = false;
+};
+
 class CpuKernel final : public hal::Kernel {
  public:
   CpuKernel(std::shared_ptr<Image> image, MrEntry function, std::vector<uint32_t> param_bytes, bool is_bounded,
-            bool is_launching, const hal::KernelLimits& limits)
+            bool is_launching, const hal::KernelLimits& limits, LibraryCall call = {})
       : is_spinning_(image->Find("mr_spins") != nullptr),
         image_(std::move(image)),
         function_(function),
@@ -82,7 +93,8 @@ class CpuKernel final : public hal::Kernel {
         wide_count_(std::count_if(param_bytes_.begin(), param_bytes_.end(), IsWide)),
         is_bounded_(is_bounded),
         is_launching_(is_launching),
-        limits_(limits) {}
+        limits_(limits),
+        call_(std::move(call)) {}
 
   [[nodiscard]] const hal::KernelLimits& limits() const override { return limits_; }
   [[nodiscard]] Result<uint64_t> MaxCooperativeBlocks(uint32_t, uint32_t) override {
@@ -95,6 +107,7 @@ class CpuKernel final : public hal::Kernel {
   /// Whether a launch with these parameters gives those that the image takes: the user declares them, but the image has
   /// the actual ones.
   [[nodiscard]] Status CheckParams(size_t count, std::span<const hal::WideParam> wide) const;
+  [[nodiscard]] const LibraryCall& call() const { return call_; }
   /// Its blocks may wait in loops for each other or for another launch, so each needs a thread, as long as there are
   /// enough.
   [[nodiscard]] bool NeedsResident(const hal::Dim3& grid) const;
@@ -114,6 +127,7 @@ class CpuKernel final : public hal::Kernel {
   const bool is_bounded_;
   const bool is_launching_;
   const hal::KernelLimits limits_;
+  const LibraryCall call_;
 };
 
 }  // namespace millrace::cpu

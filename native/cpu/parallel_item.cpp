@@ -21,7 +21,8 @@ constexpr uint64_t kChunksPerThread = 4;
 bool ParallelItem::RunOn(ThreadPool& pool, std::shared_ptr<Runnable> stream) {
   // The first blocks may be cheaper than the rest, so a thread never takes more than this at once.
   const uint64_t largest = std::max<uint64_t>(1, block_count_ / (uint64_t{pool.thread_count()} * kChunksPerThread));
-  const std::optional<uint64_t> blocks = RunAlone(largest);
+  const bool is_shared = block_count_ > 1 && IsLong();
+  const std::optional<uint64_t> blocks = is_shared ? std::optional<uint64_t>(1) : RunAlone(largest);
   if (!blocks) return true;
   MR_CHECK(pool_ == nullptr || pool_ == &pool);
   if (pool_ == nullptr) pool_ = &pool;

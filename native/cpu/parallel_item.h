@@ -28,6 +28,8 @@ class ParallelItem : public Runnable, public std::enable_shared_from_this<Parall
 
   /// Whether a thread with other work may run the whole item itself.
   [[nodiscard]] virtual bool IsLight() const = 0;
+  /// Whether a block is known to take longer than to wake a thread: other threads then join before the first has run.
+  [[nodiscard]] virtual bool IsLong() const { return false; }
   /// After the stop, blocks that have not begun count as run. Call before the item runs.
   void SetCancellation(const Cancellation& cancellation) { cancellation_ = cancellation; }
   /// Before another run, when the last one is over.

@@ -10,6 +10,13 @@
 
 namespace millrace::hal {
 
+/// Where a library was found.
+struct LibraryInfo {
+  std::string name;     // As its vendor writes it: cuBLASLt.
+  std::string version;  // 12.8.4
+  std::string path;
+};
+
 struct DeviceInfo {
   uint32_t ordinal = 0;
   std::string name;
@@ -27,6 +34,8 @@ struct DeviceInfo {
   std::array<uint32_t, 16> texture_limits{};
   int32_t least_priority = 0;
   int32_t greatest_priority = 0;  // Smaller is more urgent, as in CUDA.
+  /// Those of an open device, as far as they are known at once.
+  std::vector<LibraryInfo> libraries;
 };
 
 /// A backend's devices, or the reason why it has none.

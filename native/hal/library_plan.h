@@ -9,23 +9,16 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "hal/caps.h"
 #include "protocol/protocol.gen.h"
 
 namespace millrace::hal {
 
 class Kernel;
-
-/// Where a library was found.
-struct LibraryInfo {
-  std::string name;     // As its vendor writes it: cuBLASLt.
-  std::string version;  // 12.8.4
-  std::string path;
-};
 
 /// What LoadPlan made, and who runs it.
 struct PlannedCall {

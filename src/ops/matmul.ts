@@ -49,7 +49,7 @@ export interface MatmulOptions<D extends DType = DType> extends OpOptions<D> {
 /**
  * The product of matrices: the last two axes are rows and columns, and the axes before them broadcast; a vector is a row on the left and a
  * column on the right, and its axis is not in the result: `numpy.matmul`, `a @ b`. Sums of f16 and bf16 are f32, others have the type of
- * the result. On a GPU cuBLASLt multiplies floats where it is installed. Throws ArgumentError for operands without dimensions, for inner sizes that differ, for bool, and as every operation does.
+ * the result. On a GPU cuBLASLt multiplies floats where it is installed, on a CPU device OpenBLAS where `MILLRACE_OPENBLAS` asks for it. Throws ArgumentError for operands without dimensions, for inner sizes that differ, for bool, and as every operation does.
  * @example using c = matmul(a, b); // [m, k] and [k, n] give [m, n]
  */
 export function matmul<A extends DeviceArray, B extends DeviceArray, const O extends MatmulOptions = Record<never, never>>(
@@ -113,18 +113,36 @@ function submit(
   const isOnCpu =
     forms.includes('cpu') &&
     (multipliedByVectors(a, b, batch, result, own, target) ||
+      multipliedByLibrary(a, b, batch, result, own, target) ||
       multipliedInTiles(a, b, batch, result, own, target) ||
       multipliedWidened(a, b, result, target));
   if (isOnCpu && !forms.includes('gpu')) return;
-  const { backend } = target.recorder.device.info;
-  const key = [backend, isTf32, a.dtype, b.dtype, own, result.dtype, a.shape, a.strides, b.shape, b.strides].join('|');
+  launch(productOn(target.recorder.device.info.backend === 'cuda' ? 'gpu' : 'cpu', a, b, batch, result, own, isTf32), a, b, result, target);
+}
+
+/** What makes the product: of a GPU, whose library may make it; of OpenBLAS; or of a CPU device without it. */
+type Maker = 'gpu' | 'openblas' | 'cpu';
+
+function productOn(
+  maker: Maker,
+  a: DeviceArray,
+  b: DeviceArray,
+  batch: readonly number[],
+  result: DeviceArray,
+  own: DType,
+  isTf32: boolean,
+): Product {
+  const key = [maker, isTf32, a.dtype, b.dtype, own, result.dtype, a.shape, a.strides, b.shape, b.strides].join('|');
   let product = products.get(key);
   if (product === undefined) {
-    product = productFor(a, b, batch, result.dtype, own, backend === 'cuda', isTf32);
+    product = productFor(a, b, batch, result.dtype, own, maker, isTf32);
     if (products.size >= MOST_PRODUCTS) products.clear();
     products.set(key, product);
   }
-  const { kernel, shape, args } = product;
+  return product;
+}
+
+function launch({ kernel, shape, args }: Product, a: DeviceArray, b: DeviceArray, result: DeviceArray, target: Target): void {
   args['a'] = a.span[0];
   args['b'] = b.span[0];
   args['y'] = result.span[0];
@@ -149,6 +167,23 @@ function multipliedByVectors(
   const by = (left: DeviceArray, right: DeviceArray, into: DeviceArray): void => submit(left, right, batch, into, own, target, false);
   if (columns === 1) by(a, b.view(undefined, 0), result.reshape([rows]));
   else for (let row = 0; row < rows; row++) by(a.view(row), b, result.view(row));
+  return true;
+}
+
+/** Whether the product was submitted to OpenBLAS, which makes those of f32 and f64 on a device that was opened with it. */
+function multipliedByLibrary(
+  a: DeviceArray,
+  b: DeviceArray,
+  batch: readonly number[],
+  result: DeviceArray,
+  own: DType,
+  target: Target,
+): boolean {
+  const isOfType = (own === 'f32' || own === 'f64') && [a, b, result].every(({ dtype }) => dtype === own);
+  if (!isOfType || !target.recorder.core.info.libraries.some(({ name }) => name === 'OpenBLAS')) return false;
+  const product = productOn('openblas', a, b, batch, result, own, false);
+  if (product.kernel.build.plan === undefined) return false;
+  launch(product, a, b, result, target);
   return true;
 }
 
@@ -225,7 +260,7 @@ function productFor(
   batch: readonly number[],
   dtype: DType,
   own: DType,
-  isOnGpu: boolean,
+  maker: Maker,
   isTf32: boolean,
 ): Product {
   const inner = a.shape.at(-1) as number;
@@ -275,7 +310,7 @@ function productFor(
   for (const [name, value] of Object.entries({ rows, columns, inner, batches })) give(name, i32, value);
   give('y', output(scalarOf(dtype)));
   const manyTiles = Math.floor(columns / (SIDE * MANY)) * Math.floor(rows / (SIDE * MANY)) * batches;
-  const each = isOnGpu && manyTiles >= LEAST_TILES ? MANY : FEW;
+  const each = maker === 'gpu' && manyTiles >= LEAST_TILES ? MANY : FEW;
   const tile = SIDE * each;
   const key = [each, a.dtype, b.dtype, own, dtype, fromA, fromB, places[0].base, places[1].base].join('|');
   let kernel = kernels.get(key);
@@ -288,7 +323,7 @@ function productFor(
   // Libraries add products of 16-bit numbers in f32.
   const isOwn = a.dtype === own || (own === 'f32' && is16BitFloat(a.dtype));
   const plan =
-    isOnGpu && a.dtype === b.dtype && isOwn && a.span[1] === 0 && b.span[1] === 0 && extents.length <= 1
+    maker !== 'cpu' && a.dtype === b.dtype && isOwn && a.span[1] === 0 && b.span[1] === 0 && extents.length <= 1
       ? matmulPlan({
           own: a.dtype,
           dtype,

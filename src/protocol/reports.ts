@@ -16,6 +16,8 @@ export interface NativeDeviceInfo extends DeviceProperties {
   /** The largest textures, surfaces and textures of linear memory: core/memory/texture-limits.ts reads them. */
   readonly textureLimits: readonly number[];
   readonly priorityRange: readonly [least: number, greatest: number];
+  /** Those of an open device, as far as they are known at once. */
+  readonly libraries: readonly LibraryReport[];
 }
 
 /** hal::LibraryInfo: a library of the machine that works in the place of kernels. */

@@ -69,6 +69,7 @@ export function createTestDevice(opts: TestDeviceOptions): Device {
     textureLimits: [],
     warpSize: 32,
     priorityRange: [0, -5],
+    libraries: [],
   };
   const maxPending = checkInteger('maxPending', opts.maxPending ?? MAX_PENDING, 1, MAX_PENDING);
   const channel = new TestChannel(group, { info, maxPending, kernels, uploadMs, downloadMs });

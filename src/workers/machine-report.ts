@@ -20,6 +20,7 @@ import { remedyOf } from '../toolchain/system/environment-errors.js';
 import { temporaryFolder } from '../toolchain/system/temporary-folder.js';
 import { bytesText } from './byte-units.js';
 import { lockingHelp, softLimit } from './locked-memory-limit.js';
+import { OPENBLAS_HELP } from './native-errors.js';
 import { cudaMajorOf } from './nvrtc.js';
 
 /** One line of `npx millrace doctor`. */
@@ -143,7 +144,7 @@ function reportDriver(backends: readonly BackendReport[], binding: Binding): rea
   const visible = process.env['CUDA_VISIBLE_DEVICES'];
   if (visible !== undefined) ok('CUDA_VISIBLE_DEVICES', visible === '' ? "'' (no GPU is visible)" : visible);
   const libraries = binding.libraries();
-  for (const { name, version, path } of libraries) ok(name, `${version} (${path})`);
+  for (const { name, version, path } of libraries.filter((library) => library.name !== 'OpenBLAS')) ok(name, `${version} (${path})`);
   if (!libraries.some(({ name }) => name === 'cuBLASLt'))
     ok('cuBLASLt', 'none: matmul runs kernels of Millrace, which take 2 to 10 times as long. pip install nvidia-cublas brings it');
   if (!libraries.some(({ name }) => name === 'cuFFT'))
@@ -154,6 +155,15 @@ function reportDriver(backends: readonly BackendReport[], binding: Binding): rea
   const pipe = process.env['CUDA_MPS_PIPE_DIRECTORY'] ?? '/tmp/nvidia-mps';
   if (existsSync(`${pipe}/control`)) ok('MPS', `a daemon listens in ${pipe}: processes share the GPU`);
   return cuda.devices;
+}
+
+/** Only where the user asks for it: CPU devices have kernels of their own. */
+function reportOpenBlas(binding: Binding | undefined): void {
+  const asked = process.env['MILLRACE_OPENBLAS'];
+  if (!asked || binding === undefined) return;
+  const found = binding.libraries().find(({ name }) => name === 'OpenBLAS');
+  if (found !== undefined) ok(found.name, `${found.version} (${found.path})`);
+  else warn('OpenBLAS', `MILLRACE_OPENBLAS=${asked} names none that can be used, so CPU devices do not open`, OPENBLAS_HELP.join(' '));
 }
 
 /** Whether images built ahead of time serve this processor, and all GPUs. */
@@ -347,6 +357,7 @@ async function report(): Promise<readonly Finding[]> {
   const binding = reportAddon();
   const backends = binding?.enumerate();
   const gpus = binding === undefined || backends === undefined ? [] : reportDriver(backends, binding);
+  reportOpenBlas(binding);
   await reportCompilers(binding, gpus, backends && cudaMajorOf(backends));
   await reportFolders();
   reportLimits(binding, gpus.length > 0);

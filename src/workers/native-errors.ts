@@ -59,6 +59,12 @@ export function asUntold(error: unknown): unknown {
   return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', what, NVML_HELP, { driverStatus, cause: error });
 }
 
+/** Where CPU devices do not open with OpenBLAS. */
+export const OPENBLAS_HELP: readonly string[] = [
+  'MILLRACE_OPENBLAS is 1 for the library that the system has (Debian, Ubuntu: apt install libopenblas0-pthread), or the path of one with sizes of 32 bits.',
+  'Without the variable, kernels of Millrace multiply matrices.',
+];
+
 /** CUDA_ERROR_OPERATING_SYSTEM. */
 const SYSTEM_CALL_FAILED = 304;
 
@@ -77,6 +83,8 @@ export function asOpenFailure(error: unknown, device: string): unknown {
     const facts = { driverStatus, device, cause: error };
     return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, [lockedMemoryHelp()], facts);
   }
+  if (status === Status.UNAVAILABLE && message.includes('opening OpenBLAS'))
+    return new UnavailableError('ERR_MILLRACE_UNAVAILABLE', `${what}: ${message}`, OPENBLAS_HELP, { device, cause: error });
   if (status !== Status.DEVICE_LOST || driverStatus !== 0) return asMillraceError(error, what);
   return new DeviceLostError('ERR_MILLRACE_LOST', `${what}: ${message}`, 'hung', { device, cause: error });
 }

@@ -61,6 +61,7 @@ const MAY_INCLUDE: Readonly<Record<string, readonly string[]>> = {
     'cuda/device_link.h',
     'cuda/communicator.h',
     'cuda/libraries.h',
+    'cpu/openblas.h',
     'cuda/nvml.h',
     'cpu/backend.h',
   ],

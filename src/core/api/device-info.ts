@@ -60,8 +60,9 @@ export interface DeviceInfo extends DeviceProperties {
   /** Smaller is more urgent: `cuCtxGetStreamPriorityRange`. */
   readonly priorityRange: readonly [least: number, greatest: number];
   /**
-   * The libraries of this machine that operations use on the device; without them they run kernels of Millrace. Searched for when it is first
-   * read, which blocks for up to some 0.3 s, or when an operation first needs one.
+   * The libraries of this machine that operations use on the device; without them they run kernels of Millrace. On a GPU, searched for when it
+   * is first read, which blocks for up to some 0.3 s, or when an operation first needs one. On a CPU device that was opened with
+   * `MILLRACE_OPENBLAS`, OpenBLAS.
    */
   readonly libraries: readonly LibraryInfo[];
   /**
@@ -72,22 +73,24 @@ export interface DeviceInfo extends DeviceProperties {
 }
 
 /** What the libraries are used for. */
-const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
-  cuBLASLt: ['matmul'],
-  cuFFT: ['fft', 'ifft', 'rfft', 'irfft'],
-  NCCL: ['openCommunicator'],
+const OPERATIONS: Readonly<Record<BackendName, Readonly<Record<string, readonly string[]>>>> = {
+  cuda: { cuBLASLt: ['matmul'], cuFFT: ['fft', 'ifft', 'rfft', 'irfft'], NCCL: ['openCommunicator'] },
+  cpu: { OpenBLAS: ['matmul'] },
 };
 
 /** What users see of the properties. @internal */
-export function deviceInfo(backend: BackendName, native: NativeDeviceInfo, libraries: () => readonly LibraryReport[]): DeviceInfo {
-  const { ordinal, computeCapability, maxBlock, maxGrid, maxParameterBytes, textureLimits, ...shown } = native;
+export function deviceInfo(backend: BackendName, native: NativeDeviceInfo, ofGpus: () => readonly LibraryReport[]): DeviceInfo {
+  const { ordinal, libraries, computeCapability, maxBlock, maxGrid, maxParameterBytes, textureLimits, ...shown } = native;
   return {
     id: `${backend}:${ordinal}`,
     backend,
     ...(backend === 'cuda' && { computeCapability }),
     ...shown,
     get libraries() {
-      return libraries().map((library) => ({ ...library, operations: OPERATIONS[library.name] ?? [] }));
+      const used = OPERATIONS[backend];
+      return (backend === 'cuda' ? ofGpus() : libraries)
+        .filter(({ name }) => name in used)
+        .map((library) => ({ ...library, operations: used[library.name]! }));
     },
   };
 }

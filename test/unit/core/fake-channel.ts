@@ -38,6 +38,7 @@ export const INFO: NativeDeviceInfo = {
   textureLimits: [131072, 131072, 65536, 16384, 16384, 16384, 32768, 131072, 65536, 16384, 16384, 16384, 2 ** 27, 131072, 65000, 2097120],
   warpSize: 32,
   priorityRange: [0, -5],
+  libraries: [],
 };
 
 export interface Submitted {
