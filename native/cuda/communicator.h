@@ -121,6 +121,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Result<CommunicatorFault> Submit(const hal::CollectivePlan& plan, const Rank& home, uint64_t place, CUstream stream,
                                    std::span<void* const> params);
   [[nodiscard]] const Rank* RankOf(const Context& home) const;
+  /// Not while the library leaves, which may wait for work of the device whose thread this is, or for the graph that
+  /// this thread builds: without the lock then.
+  std::unique_lock<std::timed_mutex> LockCalls();
   NcclCode Enqueue(const hal::CollectivePlan::Operation& operation, const Rank& rank, const Arrays& arrays,
                    CUstream stream);
   void Watch();

@@ -160,15 +160,19 @@ void Communicator::FailLaunch(Launch launch, Fault why) {
   Abort(Fault::kAborted);
 }
 
-Status Communicator::Call(const CollectivePlan& plan, const Context& home, uint64_t place, CUstream stream,
-                          std::span<void* const> params) {
-  const Rank* const at = RankOf(home);
-  if (at == nullptr || params.size() < 3) return kNoRank;
-  // Not while the library leaves: that may wait for work of the device whose thread this is.
+std::unique_lock<std::timed_mutex> Communicator::LockCalls() {
   std::unique_lock calling(calls_, std::defer_lock);
   const auto soon = [] { return std::chrono::system_clock::now() + std::chrono::milliseconds(1); };
   while (fault() == Fault::kNone && !calling.try_lock_until(soon())) {
   }
+  return calling;
+}
+
+Status Communicator::Call(const CollectivePlan& plan, const Context& home, uint64_t place, CUstream stream,
+                          std::span<void* const> params) {
+  const Rank* const at = RankOf(home);
+  if (at == nullptr || params.size() < 3) return kNoRank;
+  const std::unique_lock calling = LockCalls();
   const std::optional<Launch> launch = Begin(at->context, ValueAt<protocol::FaultSlot*>(params, params.size() - 2),
                                              ValueAt<uint32_t*>(params, params.size() - 1));
   if (!launch) return {};
@@ -184,11 +188,11 @@ Result<std::optional<CapturedGraph>> Communicator::Capture(const CollectivePlan&
   const Rank* const at = RankOf(home);
   if (at == nullptr || params.size() < 3) return kNoRank;
   // To the end of the capture: the streams of the other ranks are part of it.
-  const std::lock_guard calling(calls_);
+  const std::unique_lock calling = LockCalls();
   {
     const std::lock_guard lock(graphs_mutex_);
     std::erase_if(graphs_, [](const auto& each) { return each.expired(); });
-    graphs_.push_back(whole);
+    if (graphs_.empty() || graphs_.back().lock() != whole) graphs_.push_back(whole);
   }
   if (fault() != Fault::kNone) return std::optional<CapturedGraph>();
   // A wait for the whole device would end the capture.
