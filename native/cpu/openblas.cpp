@@ -44,7 +44,7 @@ constexpr uint64_t CeilDiv(uint64_t a, uint64_t b) {
 }
 
 /// What a launch does.
-struct Product {
+struct Multiplication {
   void* gemm;
   void (*set_threads)(int);
   hal::MatmulPlan plan;
@@ -70,10 +70,11 @@ Element* Operand(void* const* params, uint32_t param) {
   return address;
 }
 
-// Of an image's entry: `params` are the Product and the launch's parameters (GridCall::RunBlocks).
+// Of an image's entry: `params` are the Multiplication and the launch's parameters (GridCall::RunBlocks).
 template <typename Element>
 void Multiply(const MrLaunch* launch, unsigned long long first, unsigned long long end) {
-  const auto& [gemm, set_threads, plan, tile_rows, tile_columns] = *static_cast<const Product*>(launch->params[0]);
+  const auto& [gemm, set_threads, plan, tile_rows, tile_columns] =
+      *static_cast<const Multiplication*>(launch->params[0]);
   auto* const params = static_cast<void* const*>(launch->params[1]);
   UseOneThread(set_threads);
   const uint64_t across = launch->grid[0];
@@ -169,7 +170,8 @@ Result<std::shared_ptr<hal::Kernel>> OpenBlas::Plan(const hal::MatmulPlan& plan,
   std::vector<uint32_t> sizes(last + 1, 1);
   for (const uint32_t param : {plan.a.param, plan.b.param, plan.result_param}) sizes[param] = sizeof(void*);
   LibraryCall call{
-      .plan = std::make_shared<Product>(Product{is_f64 ? dgemm_ : sgemm_, set_threads_, plan, rows, columns}),
+      .plan =
+          std::make_shared<Multiplication>(Multiplication{is_f64 ? dgemm_ : sgemm_, set_threads_, plan, rows, columns}),
       .grid = {is_empty ? 0 : static_cast<uint32_t>(CeilDiv(plan.columns, columns)),
                is_empty ? 0 : static_cast<uint32_t>(CeilDiv(plan.rows, rows)), static_cast<uint32_t>(plan.batches)},
       .is_long = work() >= kLeastWork};
