@@ -1,5 +1,6 @@
-// A program for each code of a CompileError: `refused` has the error, `accepted` is the same work without it. The names are those of `millrace`. The
-// pages of the codes show both with the message that `refused` gives, and a test runs both (test/unit/compile-examples.test.ts).
+// A program for each code of a CompileError: `refused` has the error, `accepted` is the same work without it, and its launch where `x.length` threads
+// are not what it needs. The names are those of `millrace`. The pages of the codes show both with the message that `refused` gives, and a test runs
+// both, and the launches (test/site/compile-examples.test.ts).
 //
 // A build is an error of the device's compiler and not of the call: `onDevice` is compiled for a device, and `words` is what is done about it
 // where no program shows the error on each machine.
@@ -11,6 +12,14 @@ const cuda = (text) => `cudaKernel('k', { x: inout(f32) }, \`\n  ${text}\n\`);`;
 const global = (text, parameters = 'float* x') => `__global__ void k(${parameters}) { ${text} }`;
 const X = 'x: inout(f32)';
 const N = 'n: inout(i32)';
+
+/** The program with its launch: `shape` is that of the threads, by default one for each element of the first array. */
+export function launched([, text, shape]) {
+  const [, start, name, params] = /^([^]*?)(?:cuda)?[kK]ernel\('(\w+)', \{ (.*?) \}, /.exec(text);
+  const args = params.replaceAll(/(\w+): (\w+)(\([^)]*\))?/g, (_, arg, type, ofArray) => (ofArray === undefined ? `${arg}: 3` : arg));
+  const threads = shape ?? `${args.split(', ')[0]}.${params.startsWith('p') ? 'shape[0]' : 'length'}`;
+  return `${start}const ${name} = ${text.slice(start.length)}\ndevice.stream.launch(${name}, ${threads}, { ${args} });`;
+}
 
 export const COMPILE_EXAMPLES = {
   K001: [
@@ -26,6 +35,7 @@ export const COMPILE_EXAMPLES = {
   K005: [
     `cudaKernel('scale', { ${X} }, '__global__ void scales(float* x) { x[threadIdx.x] *= 2; }');`,
     `cudaKernel('scale', { ${X} }, '__global__ void scale(float* x) { x[threadIdx.x] *= 2; }');`,
+    '{ grid: 1, block: x.length }',
   ],
   K006: [
     `const sum = Array(20_000).fill('x[i]').join(' + ');\nkernel('k', { ${X} }, new Function(\`return ({ x }, { i }) => { x[i] = \${sum}; }\`)());`,
@@ -80,25 +90,32 @@ export const COMPILE_EXAMPLES = {
   K303: [body(X, 'return x[i] * 2;'), body(X, 'x[i] = x[i] * 2;')],
   K401: [
     body(X, 'if (x[i] > 0) {\n    syncthreads();\n    x[i] = 1;\n  }').replace('{ i }', '{ i, syncthreads }'),
-    body(X, 'const isPositive = x[i] > 0;\n  syncthreads();\n  if (isPositive) x[i] = 1;').replace('{ i }', '{ i, syncthreads }'),
+    body(X, 'const isPositive = i < x.length && x[i] > 0;\n  syncthreads();\n  if (isPositive) x[i] = 1;').replace(
+      '{ i }',
+      '{ i, syncthreads }',
+    ),
+    '{ grid: Math.ceil(x.length / 64), block: 64 }',
   ],
   K402: [
-    body(X, 'if (i > 0) { const tile = shared(f32, 64); tile[0] = x[i]; }').replace('{ i }', '{ i, shared }'),
-    body(X, 'const tile = shared(f32, 64);\n  if (i > 0) tile[0] = x[i];').replace('{ i }', '{ i, shared }'),
+    body(X, 'if (i > 0) { const tile = shared(f32, 64); tile[threadIdx.x] = x[i]; }').replace('{ i }', '{ i, threadIdx, shared }'),
+    body(X, 'const tile = shared(f32, 64);\n  if (i > 0) tile[threadIdx.x] = x[i];').replace('{ i }', '{ i, threadIdx, shared }'),
+    '{ threads: x.length, block: 64 }',
   ],
   K403: [
-    body(`${X}, size: i32`, 'const tile = shared(f32, size);\n  tile[0] = x[i];').replace('{ i }', '{ i, shared }'),
-    body(X, 'const tile = sharedDynamic(f32);\n  tile[0] = x[i];').replace('{ i }', '{ i, sharedDynamic }'),
+    body(`${X}, size: i32`, 'const tile = shared(f32, size);\n  tile[threadIdx.x] = x[i];').replace('{ i }', '{ i, threadIdx, shared }'),
+    body(X, 'const tile = sharedDynamic(f32);\n  tile[threadIdx.x] = x[i];').replace('{ i }', '{ i, threadIdx, sharedDynamic }'),
+    '{ threads: x.length, block: 64, sharedBytes: 64 * 4 }',
   ],
   K404: [
-    body(X, 'const tile = shared(f32, 20_000);\n  tile[0] = x[i];').replace('{ i }', '{ i, shared }'),
-    body(X, 'const tile = sharedDynamic(f32);\n  tile[0] = x[i];').replace('{ i }', '{ i, sharedDynamic }'),
+    body(X, 'const tile = shared(f32, 20_000);\n  tile[threadIdx.x] = x[i];').replace('{ i }', '{ i, threadIdx, shared }'),
+    body(X, 'const tile = sharedDynamic(f32);\n  tile[threadIdx.x] = x[i];').replace('{ i }', '{ i, threadIdx, sharedDynamic }'),
+    '{ threads: x.length, block: 64, sharedBytes: 20_000 * 4 }',
   ],
 };
 
 export const ON_DEVICE = {
-  K702: [cuda(global('x[threadIdx.x] = y;')), cuda(global('x[threadIdx.x] = 1;'))],
-  K706: [cuda(global('x[0] = 1; cudaDeviceSynchronize();')), cuda(global('x[0] = 1;'))],
+  K702: [cuda(global('x[threadIdx.x] = y;')), cuda(global('x[threadIdx.x] = 1;')), '{ grid: 1, block: x.length }'],
+  K706: [cuda(global('x[0] = 1; cudaDeviceSynchronize();')), cuda(global('x[0] = 1;')), '{ grid: 1, block: 1 }'],
 };
 
 export const IN_WORDS = {

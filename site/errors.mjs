@@ -1,7 +1,7 @@
 // The pages of errors: one for each section of docs/errors.md, and one for each code of a CompileError, with a program that has the error, what the
 // library says about it, and the same program without it.
 import { transformSync } from 'esbuild';
-import { COMPILE_EXAMPLES, IN_WORDS, ON_DEVICE } from './compile-examples.mjs';
+import { COMPILE_EXAMPLES, IN_WORDS, launched, ON_DEVICE } from './compile-examples.mjs';
 import { read } from './pages.mjs';
 
 /** The catalogue: what each code is about, its remedy, and the section that has more. */
@@ -42,7 +42,7 @@ export async function codePages() {
       parts.push(`## Refused\n\n${code(shown[0])}`);
       if (name in COMPILE_EXAMPLES) parts.push(code(messageOf(library, shown[0]).trim(), 'text'));
       else parts.push('The call returns; `device.compile` and the launches of the kernel reject.\n\n');
-      parts.push(`## Accepted\n\n${code(shown[1])}`);
+      parts.push(`## Accepted\n\n${code(launched(shown))}`);
     } else parts.push(`${IN_WORDS[name]}\n\n`);
     const target = link.startsWith('#') ? `kernel-language.md${link}` : link;
     parts.push(`## More\n\n- [${title}](${target})\n- [All codes](kernel-language.md#codes), [CompileError](errors.md#compileerror)\n`);

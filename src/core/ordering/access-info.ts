@@ -15,7 +15,7 @@ export interface AccessInfo {
   readonly label: string | undefined;
   /** The id of the operation; 0 before clocks were kept. */
   readonly id: number;
-  /** The place in user code; known for records of checked streams. */
+  /** The place in user code; unknown before clocks were kept. */
   readonly at: string;
   /** Of a launch of a graph. */
   readonly nodes?: NodesOfLaunch | undefined;
@@ -33,16 +33,15 @@ export class AccessInfos {
 
   /** Of a record that the stream submits next, unless `id` is the id of one that it has submitted. */
   of(
-    { timeline, ordering }: OrderedStream,
+    { timeline }: OrderedStream,
     kind: OperationKind,
     label: string | undefined,
     nodes?: NodesOfLaunch,
     id: number = latestId() + 1,
   ): AccessInfo {
     if (!this.#clocks.areKept) return this.#plainOf(kind);
-    // A call is captured once, and launches on checked streams name its place.
-    const at = ordering === 'checked' || timeline.recording !== undefined ? callSite() : UNKNOWN;
-    return { clock: timeline.clockEntry.clock, kind, label, id, at, nodes };
+    // The next use may be of a checked stream, whose error names both places.
+    return { clock: timeline.clockEntry.clock, kind, label, id, at: callSite(), nodes };
   }
 
   #plainOf(kind: OperationKind): AccessInfo {
