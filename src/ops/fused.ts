@@ -43,7 +43,11 @@ export function arraysAmong(name: string, operands: readonly unknown[]): DeviceA
   for (const [at, operand] of operands.entries()) {
     const isNumber = typeof operand === 'number' || typeof operand === 'bigint' || typeof operand === 'boolean';
     if (isArray(operand) || isNumber || operand instanceof ScalarSlot) continue;
-    throw badArgument(`operand ${at}`, operand, `Operand ${at} of ${name} (${show(operand)}) is no device array and no number.`);
+    throw badArgument(
+      `operand ${at}`,
+      operand,
+      `Operand ${at} of ${name} (${show(operand)}) is no device array and no number.${ofText(operand)}`,
+    );
   }
   const arrays = operands.filter(isArray);
   if (arrays.length === 0)
@@ -51,11 +55,20 @@ export function arraysAmong(name: string, operands: readonly unknown[]): DeviceA
   return arrays;
 }
 
+/** The remedy for an operand x + 1, of which JavaScript makes a text. */
+function ofText(operand: unknown): string {
+  return typeof operand === 'string' && operand.includes('DeviceArray') ? ' The operator + does not add arrays: call add(x, 1).' : '';
+}
+
 /** Throws ArgumentError unless all operands are arrays. */
 export function onlyArrays(name: string, operands: readonly unknown[]): void {
   for (const [at, operand] of operands.entries()) {
     if (isArray(operand)) continue;
-    throw badArgument(`operand ${at}`, operand, `Operand ${at} of ${name} (${show(operand)}) is no device array: device.from() makes one.`);
+    throw badArgument(
+      `operand ${at}`,
+      operand,
+      `Operand ${at} of ${name} (${show(operand)}) is no device array: device.from() makes one.${ofText(operand)}`,
+    );
   }
 }
 

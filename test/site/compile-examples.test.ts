@@ -43,8 +43,11 @@ test('what is accepted runs by the launch that its page shows, for arrays of a l
   const { stream } = device;
   const arrays = {
     ...Object.fromEntries(['x', 'y', 'values', 'result'].map((name) => [name, stream.full(100, 2)])),
-    ...{ n: stream.zeros(100, 'i32'), u: stream.zeros(100, 'u32'), d: stream.zeros(100, 'f64') },
-    ...{ a: stream.ones([100, 2]), p: stream.ones([100, 3]) },
+    n: stream.zeros(100, 'i32'),
+    u: stream.zeros(100, 'u32'),
+    d: stream.zeros(100, 'f64'),
+    a: stream.ones([100, 2]),
+    p: stream.ones([100, 3]),
   };
   const shown = Object.values({ ...COMPILE_EXAMPLES, ...ON_DEVICE }).map(launched);
   const launches = shown.map(

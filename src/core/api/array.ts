@@ -217,9 +217,16 @@ export class DeviceArray<D extends DType = DType> extends StridedArray<D> {
     return printed(this, opts, (ranges, wait) => this.view(...ranges).read(wait));
   }
 
-  /** What `String(array)` and template literals show: what the array is, and how its elements are shown. NaN as a number. */
-  [Symbol.toPrimitive](hint: string): string | number {
-    return hint === 'number' ? Number.NaN : `${lineOf(this)}: await array.toString() or print(array) shows its elements`;
+  /**
+   * What `String(array)` and template literals show: what the array is, and how its elements are shown. Throws ArgumentError where
+   * JavaScript needs a number, as in `x ** 2`, `x < 0` and `Math.sqrt(x)`.
+   */
+  [Symbol.toPrimitive](hint: string): string {
+    if (hint !== 'number') return `${lineOf(this)}: await array.toString() or print(array) shows its elements`;
+    const message =
+      `JavaScript's operators and Math do not work on arrays (${lineOf(this)}): call functions of millrace/ops, such as power(x, 2) and less(x, 0), ` +
+      'or elementwise((v) => v ** 2)(x). await x.item() gives the number of an array of one element.';
+    throw badArgument('array', this, message);
   }
 
   /**

@@ -13,6 +13,7 @@ import {
   u32,
   UpstreamError,
 } from 'millrace';
+import { add } from 'millrace/ops';
 import { defineChapter } from '../../support/chapter.js';
 import { hold } from '../../support/latch.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
@@ -117,19 +118,27 @@ defineChapter((target) => {
       }
     });
 
-    rule('S372', 'String of a device array says what it is and how it is shown; of a pinned array it is its text', () => {
-      const { device } = chapter;
-      const x = device.zeros([2, 3]);
-      const text = `DeviceArray f32 [2, 3] on ${device.info.id}`;
-      expect(String(x)).toBe(`${text}: await array.toString() or print(array) shows its elements`);
-      expect([x, x].join(' ')).toBe(`${String(x)} ${String(x)}`);
-      expect(Number(x)).toBeNaN();
-      x[Symbol.dispose]();
-      expect(String(x)).toContain(`${text} (disposed)`);
-      using host = device.pinned(2, 'i32');
-      host.data.set([3, -4]);
-      expect(String(host)).toBe('[ 3 -4]');
-    });
+    rule(
+      'S372',
+      'String of a device array says what it is and how it is shown; as a number it throws; of a pinned array it is its text',
+      () => {
+        const { device } = chapter;
+        const x = device.zeros([2, 3]);
+        const text = `DeviceArray f32 [2, 3] on ${device.info.id}`;
+        expect(String(x)).toBe(`${text}: await array.toString() or print(array) shows its elements`);
+        expect([x, x].join(' ')).toBe(`${String(x)} ${String(x)}`);
+        expect(thrownBy(() => Math.sqrt(x as never))).toMatchObject({
+          name: 'ArgumentError',
+          message: expect.stringContaining('power(x, 2)') as string,
+        });
+        expect(thrownBy(() => add(x, `${x}1`)).message).toContain('call add(x, 1)');
+        x[Symbol.dispose]();
+        expect(String(x)).toContain(`${text} (disposed)`);
+        using host = device.pinned(2, 'i32');
+        host.data.set([3, -4]);
+        expect(String(host)).toBe('[ 3 -4]');
+      },
+    );
 
     rule('S370', 'the text has the writes that were submitted before, and fails as a read does', async () => {
       const { device } = chapter;
