@@ -222,7 +222,7 @@ async function join(entry: Entry, opts: Opening, reason?: string): Promise<Devic
 function openOtherwise(option: string, asked: unknown, open: unknown): StateError {
   return new StateError(
     'ERR_MILLRACE_STATE',
-    `The device is open with ${option} ${show(open)}; it cannot be opened with ${show(asked)} as well.`,
+    `The device is open with ${option} ${show(open)}; it cannot be opened with ${show(asked)} as well. Close it first, or open another one; MILLRACE_CPU_DEVICES=2 gives the CPU two.`,
   );
 }
 

@@ -211,6 +211,7 @@ function writeArgument(
 
 /** The argument that is no parameter, with the parameter that it may stand for: one that is missing, if there is one. */
 function surplusArgument(args: object, { name: kernel, parameters }: KernelPlan): Error {
+  if (Array.isArray(args)) return badArgument('args', args, `Kernel ${kernel} takes its arguments by name: { ${parameters.join(', ')} }.`);
   const given = Object.keys(args);
   const name = given.find((key) => !parameters.includes(key)) ?? 'args';
   const missing = parameters.filter((parameter) => !given.includes(parameter));

@@ -82,7 +82,8 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
   const what = node === undefined ? ofOperation : `N${node.slice(1)}`;
   const where = `on stream ${stream} of device ${device}`;
   /** Behind the name of a kernel. */
-  const whereOfKernel = node === undefined ? where : `in ${node} ${where}`;
+  const named = operation?.label === undefined || operation.label === kernel?.name ? '' : `(${operation.label}) `;
+  const whereOfKernel = node === undefined ? named + where : `in ${node} ${where}`;
   const note = record.note === '' ? '' : `: ${record.note}${driverErrorIn(record.driverStatus)}`;
   switch (record.status) {
     case Status.OUT_OF_MEMORY: {

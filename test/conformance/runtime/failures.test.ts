@@ -217,6 +217,7 @@ defineChapter((target) => {
       await eventually('the failure is seen', () => seen.length > 0);
       expect(seen).toHaveLength(1);
       expect(seen[0]).toBeInstanceOf(BoundsError);
+      expect(seen[0]!.message).toMatch(/^Kernel shifted \(nobody asks\) on stream /);
       subscription.unsubscribe();
     });
 

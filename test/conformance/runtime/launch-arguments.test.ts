@@ -108,6 +108,7 @@ const MISTAKES: readonly Mistake[] = [
     undefined,
     /m is not a parameter of kernel flat \(x, y, n\)/,
   ),
+  ofArgument('a list', ({ x }) => [x, x, 1], 'args', undefined, /Kernel flat takes its arguments by name: \{ x, y, n \}/),
   ofArgument('a number for an array', ({ x }) => ({ x: 7, y: x, n: 1 }), 'x', undefined, /Argument x .*\(7\) is not a device array/),
   ofArgument('an array of the host', ({ x }) => ({ x, y: new Float32Array(4), n: 1 }), 'y', undefined, /is not a device array/),
   ofArgument('another element type', ({ x, ints }) => ({ x, y: ints, n: 1 }), 'y', 'f32', /has dtype i32; the kernel takes f32/),
