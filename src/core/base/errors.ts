@@ -296,7 +296,7 @@ export interface HazardSite {
   readonly operation: OperationInfo;
   /** What the operation does with the array's bytes. */
   readonly access: 'read' | 'write';
-  /** 'file:line:column' of the call on a checked stream, otherwise 'unknown'. */
+  /** 'file:line:column' of the call, or 'unknown' if it was before the thread's first checked stream. */
   readonly at: string;
   /** If the operation is a launch of a graph: the node that uses the array's bytes. */
   readonly node?: HazardNode;
