@@ -133,9 +133,8 @@ export class ClockEntry implements StreamClock {
     return this.#clocks.areKept ? this.comesAfter(other, ticket) : other === this || this.hasWaited(other, ticket);
   }
 
-  hasFollowed(other: StreamClock, ticket: number): boolean {
-    // All entries of a thread are of this class.
-    return (this.#reachable().get(other as ClockEntry) ?? 0) >= ticket;
+  followed(): ReadonlyMap<StreamClock, number> {
+    return this.#reachable();
   }
 
   /** Makes the first clock of the stream. */

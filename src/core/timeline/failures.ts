@@ -17,7 +17,7 @@ import { READ_PER_TURN, reads, rejections, reports } from '../base/loop-turns.js
 import type { FailurePage } from './failed-tickets.js';
 import { describeFailure, forgottenCause, type KernelFacts } from './failure-errors.js';
 import type { FailingGraph } from './graph-launches.js';
-import type { Point, Timeline } from './timeline.js';
+import type { Point, StreamClock, Timeline } from './timeline.js';
 import { type Look, type UnhandledFailure, UnhandledFailures } from './unhandled-failures.js';
 import { setImmediate } from '../base/timers.js';
 
@@ -302,10 +302,16 @@ export class FailureLog {
 
   #look(): Look {
     const hasSettled = (timeline: Timeline, ticket: number): boolean => (timeline.failureLog ?? this).#context.hasSettled(timeline, ticket);
+    // Found once a look: many streams may have failed.
+    let busy: readonly (readonly [Timeline, ReturnType<StreamClock['followed']>])[] | undefined;
     const endsAfter = (timeline: Timeline, ticket: number): readonly Point[] => {
-      const known = [...logs].map((each) => each.deref()).filter((each) => each !== undefined);
-      const open = known.flatMap((each) => [...each.#timelines]);
-      const after = open.filter((other) => !hasSettled(other, other.last) && other.clockEntry.hasFollowed(timeline.clockEntry, ticket));
+      busy ??= [...logs]
+        .map((each) => each.deref())
+        .filter((each) => each !== undefined)
+        .flatMap((each) => [...each.#timelines])
+        .filter((other) => !hasSettled(other, other.last))
+        .map((other) => [other, other.clockEntry.followed()] as const);
+      const after = busy.filter(([, followed]) => (followed.get(timeline.clockEntry) ?? 0) >= ticket).map(([other]) => other);
       return [timeline, ...after].map((each) => ({ timeline: each, ticket: each.last }));
     };
     return { hasSettled, endsAfter };

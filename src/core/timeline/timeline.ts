@@ -36,8 +36,8 @@ export interface StreamClock {
   end(): void;
   /** The host has observed that the ticket, which had this clock, has finished. */
   observe(ticket: number, clock: Clock | undefined): void;
-  /** Does the stream come after that ticket of the other one by waits, its own and those of the streams that it waits for? */
-  hasFollowed(other: StreamClock, ticket: number): boolean;
+  /** The tickets of other streams after which it comes by waits, its own and those of the streams that it waits for. */
+  followed(): ReadonlyMap<StreamClock, number>;
 }
 
 /** The points of other streams that a point comes after, as one ticket for each stream. Only the AccessTracker reads it. */

@@ -61,7 +61,8 @@ export class UnhandledFailures {
     const haveSettled = (points: readonly Point[]): boolean => points.every(({ timeline, ticket }) => hasSettled(timeline, ticket));
     for (const [timeline, line] of this.#lines) {
       const fresh = line.slice(line.findLastIndex(({ points }) => points !== undefined) + 1);
-      const points = fresh.length === 0 ? [] : endsAfter(timeline, Math.min(...fresh.map(({ first }) => first)));
+      const first = fresh.reduce((least, waiting) => Math.min(least, waiting.first), Infinity);
+      const points = fresh.length === 0 ? [] : endsAfter(timeline, first);
       for (const waiting of fresh) waiting.points = points;
       let taken = 0;
       while (taken < line.length && due.length < count && haveSettled(line[taken]!.points!)) leave(line[taken++]!.failure);

@@ -172,10 +172,11 @@ export class CompletionPolling {
     return this.#waiting.size > 0;
   }
 
-  /** Whether the stream has reached the ticket and its waiters up to there are settled. */
+  /** Whether the stream has reached the ticket, or has ended or was lost before, and its waiters up to there are settled. */
   hasSettled(timeline: Timeline, ticket: number): boolean {
-    const first = this.#lines.get(timeline)?.first;
-    return timeline.hasReached(ticket) && (first === undefined || first.ticket > ticket);
+    const line = this.#lines.get(timeline);
+    if (line === undefined) return true;
+    return timeline.hasReached(ticket) && (line.first === undefined || line.first.ticket > ticket);
   }
 
   /**

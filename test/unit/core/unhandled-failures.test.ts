@@ -1,9 +1,9 @@
 // Failures whose promise is awaited while the event loop has not settled it yet: they do not reach errors$ or a warning.
 import { describe, expect, test, vi } from 'vitest';
-import type { MillraceError } from '../../../src/core/base/errors.js';
+import { DeviceLostError, type MillraceError } from '../../../src/core/base/errors.js';
 import type { Operation } from '../../../src/core/operations/operation.js';
 import { Status } from '../../../src/protocol/protocol.gen.js';
-import { type Fixture, fixture, turn } from './fake-channel.js';
+import { FakeChannel, type Fixture, fixture, settle, turn } from './fake-channel.js';
 
 vi.mock('../../../src/core/base/timers.js', () => import('../../support/global-timers.js'));
 
@@ -84,4 +84,26 @@ describe('an awaited failure is not reported, although the wake has not come', (
     expect(rejections()).toBe(1);
     expect(reported).toEqual([]);
   });
+});
+
+test('a failure is reported when the device is lost whose stream waited for it', async () => {
+  const home = fixture();
+  const away = fixture(new FakeChannel(8), home.progress, 'cpu:1');
+  const reported: MillraceError[] = [];
+  home.core.errors.add({ next: (error) => void reported.push(error) });
+  const x = home.device.zeros(1);
+  home.device.stream.fill(x, 1);
+  const { slot, last } = home.device.stream.timeline;
+  away.device.stream.waitStream(home.device.stream);
+  away.device.zeros(1);
+  home.channel.fail(slot, { id: 1, first: last, last, status: Status.LAUNCH_FAILED, note: 'ours' });
+  home.channel.complete(slot, last);
+  home.core.failures.noteAndReport(home.device.stream.timeline);
+  await settle(home.progress);
+  expect(reported).toEqual([]);
+  away.core.lose(new DeviceLostError('ERR_MILLRACE_LOST', 'The device of the test is lost.', 'fault'));
+  await settle(home.progress);
+  home.core.failures.reportRest(false);
+  expect(reported).toMatchObject([{ name: 'LaunchError' }]);
+  expect(home.core.failures.hasUnhandled).toBe(false);
 });
