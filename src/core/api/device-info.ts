@@ -95,7 +95,7 @@ export function deviceInfo(backend: BackendName, native: NativeDeviceInfo, ofGpu
   };
 }
 
-/** The code that opened the device (open-device.ts), which is told when the device is released. @internal */
+/** The code that opened the device (open-device.ts), which is told when the device is released. */
 export interface DeviceOwner {
   readonly info: DeviceInfo;
   readonly ordering: Ordering;
