@@ -100,6 +100,13 @@ Status CpuDevice::EndPartition(uint32_t id) {
   return {};
 }
 
+Result<std::shared_ptr<ThreadPool>> CpuDevice::PoolOf(uint32_t partition) {
+  if (partition == 0) return pool_;
+  Result<std::shared_ptr<const CpuPartition>> found = partitions_.Find(partition);
+  MR_TRY(found.status());
+  return found.value()->pool;
+}
+
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {
   if (request.foreign) return Status(StatusCode::kUnsupported, "using a driver's stream on a CPU device");
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
@@ -122,7 +129,7 @@ GridLimits CpuDevice::grid_limits() const {
 }
 
 Result<std::unique_ptr<hal::Graph>> CpuDevice::BuildGraph(std::vector<hal::GraphNode> nodes) {
-  return CpuGraph::Build(pool_, std::move(nodes));
+  return CpuGraph::Build(nodes);
 }
 
 Result<std::shared_ptr<hal::Module>> CpuDevice::LoadModule(std::span<const std::byte> image) {

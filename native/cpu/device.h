@@ -83,6 +83,8 @@ class CpuDevice final : public hal::Device {
 
   // For nodes of graphs. Thread: any.
   [[nodiscard]] const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
+  /// Of a partition, or the device's own for 0. kState if the partition is closed.
+  [[nodiscard]] Result<std::shared_ptr<ThreadPool>> PoolOf(uint32_t partition);
   [[nodiscard]] const std::shared_ptr<BlockThreads>& block_threads() const { return block_threads_; }
   /// Limits of launches by kernels.
   [[nodiscard]] GridLimits grid_limits() const;

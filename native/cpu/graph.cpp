@@ -16,20 +16,18 @@ constexpr size_t kLightNodes = 32;
 
 }  // namespace
 
-Result<std::unique_ptr<hal::Graph>> CpuGraph::Build(std::shared_ptr<ThreadPool> home,
-                                                    const std::vector<hal::GraphNode>& nodes) {
-  Result<std::shared_ptr<GraphCore>> core = GraphCore::Build(std::move(home), nodes);
+Result<std::unique_ptr<hal::Graph>> CpuGraph::Build(const std::vector<hal::GraphNode>& nodes) {
+  Result<std::shared_ptr<GraphCore>> core = GraphCore::Build(nodes);
   MR_TRY(core.status());
   return std::unique_ptr<hal::Graph>(std::make_unique<CpuGraph>(std::move(core.value())));
 }
 
-Result<std::shared_ptr<GraphCore>> GraphCore::Build(std::shared_ptr<ThreadPool> home,
-                                                    const std::vector<hal::GraphNode>& nodes) {
-  auto core = std::make_shared<GraphCore>(std::move(home));
+Result<std::shared_ptr<GraphCore>> GraphCore::Build(const std::vector<hal::GraphNode>& nodes) {
+  auto core = std::make_shared<GraphCore>();
   MR_TRY(core->Add(core->whole_, nodes, hal::kNoNode));
   core->is_light_ = core->nodes_.size() <= kLightNodes &&
                     std::all_of(core->nodes_.begin(), core->nodes_.end(), [&](const CpuGraphNode& node) {
-                      return node.is_light_ && node.condition_ == nullptr && node.pool_ == core->home_;
+                      return node.is_light_ && node.condition_ == nullptr && node.pool_ == core->nodes_.front().pool_;
                     });
   return core;
 }
@@ -39,8 +37,10 @@ Status GraphCore::Add(GraphPart& part, const std::vector<hal::GraphNode>& nodes,
   part.nodes.reserve(nodes.size());
   for (const hal::GraphNode& source : nodes) {
     const auto index = static_cast<uint32_t>(part.nodes.size());
-    const auto& device = static_cast<const CpuDevice&>(*source.device);
-    CpuGraphNode& node = nodes_.emplace_back(*this, part, device.pool(), outer == hal::kNoNode ? index : outer);
+    Result<std::shared_ptr<ThreadPool>> pool = static_cast<CpuDevice&>(*source.device).PoolOf(source.partition);
+    MR_TRY(pool.status());
+    CpuGraphNode& node =
+        nodes_.emplace_back(*this, part, std::move(pool).value(), outer == hal::kNoNode ? index : outer);
     MR_TRY(AddWork(node, source));
     for (const uint32_t before : source.after) {
       MR_CHECK(before < index);
@@ -75,7 +75,7 @@ Status GraphCore::AddWork(CpuGraphNode& node, const hal::GraphNode& source) {
     return {};
   }
   const auto& device = static_cast<const CpuDevice&>(*source.device);
-  Result<std::unique_ptr<NodeWork>> work = MakeNodeWork(source.work, device);
+  Result<std::unique_ptr<NodeWork>> work = MakeNodeWork(source.work, device, node.pool_);
   MR_TRY(work.status());
   if (const auto* kernel = std::get_if<hal::GraphKernel>(&source.work)) {
     kernels_.push_back(kernel->kernel);
@@ -102,7 +102,7 @@ GraphCore::~GraphCore() {
 }
 
 bool GraphCore::Begin(const NodeRun& run, std::span<const hal::GraphPatch> patches, std::shared_ptr<Runnable> stream,
-                      bool is_pool_thread) {
+                      std::shared_ptr<ThreadPool> launcher, bool is_pool_thread) {
   MR_CHECK(stream_ == nullptr);
   run_ = run;
   failed_.store(nullptr, std::memory_order_relaxed);
@@ -111,7 +111,8 @@ bool GraphCore::Begin(const NodeRun& run, std::span<const hal::GraphPatch> patch
   }
   if (whole_.nodes.empty()) return true;
   stream_ = std::move(stream);
-  Ready ready{.pool = home_.get()};
+  launcher_ = std::move(launcher);
+  Ready ready{.pool = launcher_.get()};
   BeginPart(whole_, ready);
   if (!Drive(ready, is_pool_thread)) return false;
   stream_ = nullptr;
@@ -144,9 +145,10 @@ std::shared_ptr<Runnable> GraphCore::Entry(CpuGraphNode& node) {
 
 // The stream may begin the next launch as soon as it runs.
 void GraphCore::EndOnPool(ThreadPool& pool) {
+  const std::shared_ptr<ThreadPool> launcher = std::move(launcher_);
   std::shared_ptr<Runnable> stream = std::exchange(stream_, nullptr);
-  if (&pool == home_.get()) return stream->Run();
-  home_->Schedule(std::move(stream));
+  if (&pool == launcher.get()) return stream->Run();
+  launcher->Schedule(std::move(stream));
 }
 
 bool GraphCore::Drive(Ready& ready, bool is_pool_thread) {

@@ -80,17 +80,16 @@ class CpuGraphNode final : public Runnable, public NodeOwner {
 /// The state of a graph. Its queued launches, and the threads that run it, keep it alive.
 class GraphCore : public std::enable_shared_from_this<GraphCore> {
  public:
-  explicit GraphCore(std::shared_ptr<ThreadPool> home) : home_(std::move(home)) {}
+  GraphCore() = default;
   ~GraphCore();
   GraphCore(const GraphCore&) = delete;
   GraphCore& operator=(const GraphCore&) = delete;
-  [[nodiscard]] static Result<std::shared_ptr<GraphCore>> Build(std::shared_ptr<ThreadPool> home,
-                                                                const std::vector<hal::GraphNode>& nodes);
+  [[nodiscard]] static Result<std::shared_ptr<GraphCore>> Build(const std::vector<hal::GraphNode>& nodes);
 
   /// Begins a launch, when the last one is over. True: it is finished. False: the thread that finishes it runs `stream`
-  /// on the home's pool. Thread: of the home's pool; any if the graph is light.
+  /// on `launcher`, the stream's pool. Thread: of that pool; any if the graph is light.
   [[nodiscard]] bool Begin(const NodeRun& run, std::span<const hal::GraphPatch> patches,
-                           std::shared_ptr<Runnable> stream, bool is_pool_thread);
+                           std::shared_ptr<Runnable> stream, std::shared_ptr<ThreadPool> launcher, bool is_pool_thread);
   /// Why the launch failed, once it is finished. Valid until the next one begins.
   [[nodiscard]] std::optional<hal::KernelFailure> Failure() const;
   /// Whether a thread with other work may run the whole graph itself.
@@ -127,7 +126,6 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
     return failed_.load(std::memory_order_relaxed) != nullptr || run_.cancellation.IsRequested();
   }
 
-  const std::shared_ptr<ThreadPool> home_;
   std::deque<CpuGraphNode> nodes_;
   GraphPart whole_;
   std::vector<std::shared_ptr<hal::Kernel>> kernels_;  // Kept loaded.
@@ -141,6 +139,7 @@ class GraphCore : public std::enable_shared_from_this<GraphCore> {
   // Of the running launch; written before its first node begins.
   NodeRun run_;
   std::shared_ptr<Runnable> stream_;
+  std::shared_ptr<ThreadPool> launcher_;
   std::atomic<CpuGraphNode*> failed_{nullptr};  // The first whose kernel had to stop.
 };
 
@@ -156,8 +155,7 @@ struct GraphLaunch {
 
 class CpuGraph final : public hal::Graph {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<hal::Graph>> Build(std::shared_ptr<ThreadPool> home,
-                                                                 const std::vector<hal::GraphNode>& nodes);
+  [[nodiscard]] static Result<std::unique_ptr<hal::Graph>> Build(const std::vector<hal::GraphNode>& nodes);
   explicit CpuGraph(std::shared_ptr<GraphCore> core) : core_(std::move(core)) {}
   [[nodiscard]] const std::shared_ptr<GraphCore>& core() const { return core_; }
 

@@ -154,10 +154,10 @@ class CooperativeNode final : public NodeWork {
 /// A kernel that launches kernels. Each run makes a launch tree, which its grids replace and outlive.
 class LaunchTreeNode final : public NodeWork {
  public:
-  LaunchTreeNode(const hal::GraphKernel& node, const CpuDevice& device)
+  LaunchTreeNode(const hal::GraphKernel& node, const CpuDevice& device, std::shared_ptr<ThreadPool> pool)
       : kernel_(node.kernel),
         request_{},
-        pool_(device.pool()),
+        pool_(std::move(pool)),
         limits_(device.grid_limits()),
         values_(node.params),
         wide_(node.wide),
@@ -198,14 +198,14 @@ class LaunchTreeNode final : public NodeWork {
   std::shared_ptr<LaunchTreeGrid> grid_;  // Of the last run.
 };
 
-Made MakeKernel(const hal::GraphKernel& node, const CpuDevice& device) {
+Made MakeKernel(const hal::GraphKernel& node, const CpuDevice& device, std::shared_ptr<ThreadPool> pool) {
   const auto& kernel = static_cast<const CpuKernel&>(*node.kernel);
   const std::vector<void*> params = hal::ParamPointers(node.params, node.wide);
   MR_TRY(kernel.CheckParams(params.size(), node.wide));
   if (uint64_t{node.grid.x} * node.grid.y * node.grid.z == 0) return std::unique_ptr<NodeWork>();
   if (kernel.is_launching()) {
     if (node.is_cooperative) return Status(StatusCode::kUnsupported, "launching kernels from a cooperative launch");
-    return std::unique_ptr<NodeWork>(std::make_unique<LaunchTreeNode>(node, device));
+    return std::unique_ptr<NodeWork>(std::make_unique<LaunchTreeNode>(node, device, std::move(pool)));
   }
   const hal::LaunchRequest request{.kernel = node.kernel.get(),
                                    .grid = node.grid,
@@ -253,8 +253,9 @@ bool IsResident(const hal::GraphKernel& node) {
   return node.is_cooperative || static_cast<const CpuKernel&>(*node.kernel).NeedsResident(node.grid);
 }
 
-Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const CpuDevice& device) {
-  if (const auto* kernel = std::get_if<hal::GraphKernel>(&work)) return MakeKernel(*kernel, device);
+Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const CpuDevice& device,
+                                               std::shared_ptr<ThreadPool> pool) {
+  if (const auto* kernel = std::get_if<hal::GraphKernel>(&work)) return MakeKernel(*kernel, device, std::move(pool));
   if (const auto* copy = std::get_if<hal::GraphCopy>(&work)) {
     return MakeCopy({copy->dst, copy->src, copy->bytes}, copy->host);
   }

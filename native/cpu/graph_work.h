@@ -58,8 +58,9 @@ class NodeWork {
 
 /// Whether each block of the node has a thread.
 [[nodiscard]] bool IsResident(const hal::GraphKernel& node);
-/// The work of a node that is not a condition; null if it does nothing. kLaunchFailed: the kernel takes a different
-/// number of parameters. kUnsupported: a cooperative kernel that launches kernels.
-[[nodiscard]] Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const CpuDevice& device);
+/// The work of a node of this pool that is not a condition; null if it does nothing. kLaunchFailed: the kernel takes a
+/// different number of parameters. kUnsupported: a cooperative kernel that launches kernels.
+[[nodiscard]] Result<std::unique_ptr<NodeWork>> MakeNodeWork(const hal::GraphWork& work, const CpuDevice& device,
+                                                             std::shared_ptr<ThreadPool> pool);
 
 }  // namespace millrace::cpu

@@ -232,7 +232,8 @@ bool StreamCore::RunGraph(Driver driver) {
   const OfGraph launch = std::get<OfGraph>(current_.work);
   if (!std::exchange(launch->has_begun, true)) {
     const NodeRun run{{&last_kept_, current_.ticket}, priority()};
-    if (!launch->graph->Begin(run, launch->patches, shared_from_this(), driver == Driver::kPoolThread)) return false;
+    if (!launch->graph->Begin(run, launch->patches, shared_from_this(), pool_, driver == Driver::kPoolThread))
+      return false;
   }
   TellFailure(launch->graph->Failure());
   return true;

@@ -48,7 +48,6 @@ Status Device::Prepare() {
   support_.pageable = PageableCopies::Of(context_);
   timed_events_ = std::make_shared<TimedEvents>(context_);
   support_.clock = std::make_shared<DeviceClock>(timed_events_);
-  support_.multiprocessors = info_.multiprocessors;
   support_.has_pools = pool_.handle() != nullptr;
   support_.can_write_words = words.value() != 0;
   // Loaded before anything runs. If the device is too old for their PTX, only these kernels are missing.
@@ -74,16 +73,19 @@ Result<uint64_t> Device::EnterContext() {
   return reinterpret_cast<uintptr_t>(context_->handle());
 }
 
+Result<std::shared_ptr<const Partition>> Device::PartitionOf(uint32_t id) {
+  if (id == 0) return std::shared_ptr<const Partition>();
+  return partitions_.Find(id);
+}
+
 Result<std::unique_ptr<hal::Stream>> Device::CreateStream(const hal::StreamRequest& request) {
   const auto offset = static_cast<uint64_t>(reinterpret_cast<std::byte*>(&request.slot->device_word) -
                                             reinterpret_cast<std::byte*>(timeline_.data()));
   MR_CHECK(offset < timeline_.size_bytes());
   StreamSupport support = support_;
-  if (request.partition != 0) {
-    Result<std::shared_ptr<const Partition>> partition = partitions_.Find(request.partition);
-    MR_TRY(partition.status());
-    support.partition = std::move(partition).value();
-  }
+  Result<std::shared_ptr<const Partition>> partition = PartitionOf(request.partition);
+  MR_TRY(partition.status());
+  support.partition = std::move(partition).value();
   return Stream::Create(std::move(support), request, timeline_address_ + offset);
 }
 

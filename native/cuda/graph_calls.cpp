@@ -23,9 +23,10 @@ Result<std::optional<CapturedGraph>> GraphParts::Capture(const std::shared_ptr<C
                                                          const hal::GraphKernel& node, const KernelNode& kernel) {
   const ContextScope scope(context->handle());
   MR_TRY(context->Check(scope.code(), "making the context current"));
-  std::unique_ptr<StreamCapture>& capture = captures[context.get()];
+  CUgreenCtx const green = kernel.partition.green;
+  std::unique_ptr<StreamCapture>& capture = captures[{context.get(), green}];
   if (capture == nullptr) {
-    Result<std::unique_ptr<StreamCapture>> made = StreamCapture::Create(context);
+    Result<std::unique_ptr<StreamCapture>> made = StreamCapture::Create(context, green);
     MR_TRY(made.status());
     capture = std::move(made).value();
   }

@@ -101,6 +101,10 @@ CUresult GraphParts::Set(CUgraphExec exec, uint32_t node) {
   if (fill != nullptr) {
     kernel.params = Fill64Params(Fill64Launch(BuiltInsOf(on), fill->count), kernel.pointers.data());
   }
+  if (!kernel.partition.exists()) return Cuda().cuGraphExecKernelNodeSetParams(exec, kernel.node, &kernel.params);
+  // The driver refuses to give a node another context.
+  const ContextScope scope(kernel.partition.context);
+  if (scope.code() != CUDA_SUCCESS) return scope.code();
   return Cuda().cuGraphExecKernelNodeSetParams(exec, kernel.node, &kernel.params);
 }
 
@@ -138,7 +142,7 @@ Status GraphWriter::Write(CUgraph graph, std::span<const hal::GraphNode> nodes, 
       before.push_back(written[index]);
     }
     GraphParts::KernelNode in_body;
-    Result<CUgraphNode> node = WriteOne(graph, before, nodes[i], is_whole ? parts_.kernels[i] : in_body);
+    Result<CUgraphNode> node = WriteOnShare(graph, before, nodes[i], is_whole ? parts_.kernels[i] : in_body);
     MR_TRY(node.status());
     written.push_back(node.value());
   }
@@ -146,6 +150,21 @@ Status GraphWriter::Write(CUgraph graph, std::span<const hal::GraphNode> nodes, 
     if (is_last[i]) last->push_back(written[i]);
   }
   return {};
+}
+
+// A kernel node has the context that is current when it is added, and keeps it: the stream of a launch does not matter.
+Result<CUgraphNode> GraphWriter::WriteOnShare(CUgraph graph, Before before, const hal::GraphNode& node,
+                                              GraphParts::KernelNode& kernel) {
+  Result<std::shared_ptr<const Partition>> partition = static_cast<Device*>(node.device)->PartitionOf(node.partition);
+  MR_TRY(partition.status());
+  if (partition.value() != nullptr) kernel.partition = *partition.value();
+  const bool has_kernel = std::holds_alternative<hal::GraphKernel>(node.work) ||
+                          std::holds_alternative<hal::GraphFill>(node.work) ||
+                          std::holds_alternative<hal::GraphStrided>(node.work);
+  if (!kernel.partition.exists() || !has_kernel) return WriteOne(graph, before, node, kernel);
+  const ContextScope scope(kernel.partition.context);
+  MR_TRY(home_->Check(scope.code(), "making the context of a partition current"));
+  return WriteOne(graph, before, node, kernel);
 }
 
 Result<CUgraphNode> GraphWriter::WriteOne(CUgraph graph, Before before, const hal::GraphNode& node,
@@ -220,6 +239,8 @@ Result<CUgraphNode> GraphWriter::WriteKernel(CUgraph graph, Before before, const
                        Cuda().cuGraphAddKernelNode(&kernel.node, graph, before.data(), before.size(), &kernel.params),
                        "adding a kernel to a graph"));
   if (node.is_cooperative) {
+    if (kernel.partition.exists())
+      MR_TRY(kernel.partition.CheckHolds(loaded, node.grid, node.block, node.shared_bytes));
     const CUlaunchAttributeValue value{.cooperative = 1};
     MR_TRY(CheckBuilding(*home_,
                          Cuda().cuGraphKernelNodeSetAttribute(kernel.node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value),
@@ -314,6 +335,7 @@ Result<CUgraphNode> GraphWriter::WriteStrided(CUgraph graph, Before before, cons
 Result<CUgraphNode> GraphWriter::WriteCondition(CUgraph graph, Before before, const hal::GraphNode& on,
                                                 const hal::GraphCondition& node) {
   using Kind = hal::GraphCondition::Kind;
+  if (on.partition != 0) return Status(StatusCode::kUnsupported, "a condition in a partition");
   if (!IsOnOneDevice(node, on.device)) {
     return Status(StatusCode::kUnsupported, "a condition with a body on another device");
   }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cuda/communicator.h"
@@ -19,6 +20,7 @@
 #include "cuda/executable_graph.h"
 #include "cuda/memory.h"
 #include "cuda/module.h"
+#include "cuda/partitions.h"
 #include "cuda/peers.h"
 #include "cuda/stream_capture.h"
 #include "hal/graph.h"
@@ -41,6 +43,7 @@ struct GraphParts {
     CUDA_KERNEL_NODE_PARAMS params = {};  // Of a kernel, or of a fill with 8-byte elements.
     std::vector<void*> pointers;
     CUevent event = nullptr;         // Of a record.
+    Partition partition;             // Of none: the whole device. Its green context is kept for the process.
     std::byte* workspace = nullptr;  // Of a library's call.
     bool is_collective = false;      // Of a fault slot alone, which the call itself does not use, there are patches.
     bool is_changed = false;
@@ -67,8 +70,9 @@ struct GraphParts {
   std::vector<std::shared_ptr<Context>> others;       // Of the nodes; without the home.
   std::vector<std::unique_ptr<PoolAccess>> accesses;  // Of copies between devices, and of kernels.
   std::vector<std::unique_ptr<LockedBlock>> staging;  // One for each copy between devices through the host.
-  std::map<const Context*, std::unique_ptr<StreamCapture>> captures;  // Of libraries' calls, by device.
-  std::vector<std::unique_ptr<Memory>> workspaces;                    // Of libraries' calls.
+  /// Of libraries' calls, by device and partition.
+  std::map<std::pair<const Context*, CUgreenCtx>, std::unique_ptr<StreamCapture>> captures;
+  std::vector<std::unique_ptr<Memory>> workspaces;  // Of libraries' calls.
   uint64_t workspace_bytes = 0;
   std::vector<Joined> communicators;
   std::shared_ptr<ExecutableGraph> whole;
@@ -94,6 +98,9 @@ class GraphWriter {
 
   /// `last` receives those that no other comes after.
   Status Write(CUgraph graph, std::span<const hal::GraphNode> nodes, bool is_whole, std::vector<CUgraphNode>* last);
+  /// Adds a node with the context current that decides where its kernels run.
+  [[nodiscard]] Result<CUgraphNode> WriteOnShare(CUgraph graph, Before before, const hal::GraphNode& node,
+                                                 GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteOne(CUgraph graph, Before before, const hal::GraphNode& node,
                                              GraphParts::KernelNode& kernel);
   [[nodiscard]] Result<CUgraphNode> WriteEmpty(CUgraph graph, Before before);

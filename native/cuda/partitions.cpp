@@ -18,6 +18,7 @@ struct Groups {
   std::vector<CUdevResource> groups;
   CUdevResource left{};
 
+  [[nodiscard]] uint32_t All() const { return static_cast<uint32_t>(groups.size()) * unit + LeftOver(); }
   [[nodiscard]] uint32_t LeftOver() const { return left.type == CU_DEV_RESOURCE_TYPE_SM ? left.sm.smCount : 0; }
 };
 
@@ -76,24 +77,39 @@ std::vector<Range> Assign(const Groups& of, std::span<const uint32_t> shares) {
   return ranges;
 }
 
+struct Green {
+  CUgreenCtx green = nullptr;
+  CUcontext context = nullptr;
+};
+
 /// Green contexts are kept for the process and used again, as primary contexts are, with their streams.
-Result<CUgreenCtx> GreenContext(Context& context, Groups& of, const Range& range) {
+Result<Green> GreenContext(Context& context, Groups& of, const Range& range) {
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, bool>;
   static auto* const mutex = new std::mutex;
-  static auto* const kept = new std::map<Key, CUgreenCtx>;
+  static auto* const kept = new std::map<Key, Green>;
   const std::lock_guard lock(*mutex);
-  CUgreenCtx& green = (*kept)[{context.ordinal(), range.first, range.count, range.has_left}];
-  if (green != nullptr) return green;
+  Green& green = (*kept)[{context.ordinal(), range.first, range.count, range.has_left}];
+  if (green.context != nullptr) return green;
   std::vector<CUdevResource> resources(of.groups.begin() + range.first, of.groups.begin() + range.first + range.count);
   if (range.has_left) resources.push_back(of.left);
   CUdevResourceDesc description = nullptr;
   MR_TRY(Check(context, Cuda().cuDevResourceGenerateDesc(&description, resources.data(),
                                                          static_cast<unsigned int>(resources.size()))));
-  MR_TRY(Check(context, Cuda().cuGreenCtxCreate(&green, description, context.device(), CU_GREEN_CTX_DEFAULT_STREAM)));
+  MR_TRY(Check(context,
+               Cuda().cuGreenCtxCreate(&green.green, description, context.device(), CU_GREEN_CTX_DEFAULT_STREAM)));
+  MR_TRY(Check(context, Cuda().cuCtxFromGreenCtx(&green.context, green.green)));
   return green;
 }
 
 }  // namespace
+
+Status Partition::CheckHolds(hal::Kernel& kernel, const hal::Dim3& grid, const hal::Dim3& block,
+                             uint32_t shared_bytes) const {
+  Result<uint64_t> most = kernel.MaxCooperativeBlocks(block.x * block.y * block.z, shared_bytes);
+  MR_TRY(most.status());
+  if (uint64_t{grid.x} * grid.y * grid.z <= most.value() / of * multiprocessors) return {};
+  return {StatusCode::kLaunchFailed, "launching more cooperative blocks than the stream's partition runs at a time"};
+}
 
 Result<hal::Division> DivideGpu(Context& context, std::span<const uint32_t> shares, Partitions& into) {
   MR_TRY(into.CheckNone());
@@ -102,9 +118,10 @@ Result<hal::Division> DivideGpu(Context& context, std::span<const uint32_t> shar
   Groups& groups = split.value();
   std::vector<Partition> made;
   for (const Range& range : Assign(groups, shares)) {
-    Result<CUgreenCtx> green = GreenContext(context, groups, range);
+    Result<Green> green = GreenContext(context, groups, range);
     MR_TRY(green.status());
-    made.push_back({green.value(), range.Multiprocessors(groups)});
+    const auto& [handle, own] = green.value();
+    made.push_back({handle, own, range.Multiprocessors(groups), groups.All()});
   }
   hal::Division division{.unit = groups.unit};
   for (const Partition& each : made)

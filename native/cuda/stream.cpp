@@ -105,7 +105,8 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
     const hal::Dim3& block = request.block;
     void** const params = const_cast<void**>(request.params.data());
     if (request.is_cooperative) {
-      if (support_.partition != nullptr) MR_TRY(FitsPartition(request));
+      if (support_.partition != nullptr)
+        MR_TRY(support_.partition->CheckHolds(*kernel, request.grid, request.block, request.shared_bytes));
       return context_.Check(Cuda().cuLaunchCooperativeKernel(kernel->function(), x, y, z, block.x, block.y, block.z,
                                                              request.shared_bytes, handle_, params),
                             "launching a cooperative kernel");
@@ -114,16 +115,6 @@ Status Stream::Launch(Ticket ticket, const hal::LaunchRequest& request) {
                                                 request.shared_bytes, handle_, params, nullptr),
                           "launching a kernel");
   });
-}
-
-Status Stream::FitsPartition(const hal::LaunchRequest& request) const {
-  const hal::Dim3& grid = request.grid;
-  const hal::Dim3& block = request.block;
-  Result<uint64_t> most = request.kernel->MaxCooperativeBlocks(block.x * block.y * block.z, request.shared_bytes);
-  MR_TRY(most.status());
-  const uint64_t held = most.value() / support_.multiprocessors * support_.partition->multiprocessors;
-  if (uint64_t{grid.x} * grid.y * grid.z <= held) return {};
-  return {StatusCode::kLaunchFailed, "launching more cooperative blocks than the stream's partition runs at a time"};
 }
 
 Status Stream::LaunchCall(Ticket ticket, const hal::LaunchRequest& request) {

@@ -39,7 +39,6 @@ struct StreamSupport {
   std::shared_ptr<CopiesInFlight> copies = std::make_shared<CopiesInFlight>();
   std::shared_ptr<DeviceClock> clock;
   std::shared_ptr<const Partition> partition = nullptr;  // Of this stream alone.
-  uint32_t multiprocessors = 0;                          // Of the whole device.
   bool has_pools = false;
   bool can_write_words = false;
 };
@@ -106,8 +105,6 @@ class Stream final : public hal::Stream {
   }
   static uint64_t NextPlaces();
   Status LaunchCall(hal::Ticket ticket, const hal::LaunchRequest& request);
-  /// Whether all blocks of a cooperative launch run at a time on the stream's partition.
-  [[nodiscard]] Status FitsPartition(const hal::LaunchRequest& request) const;
   Status Prepare(hal::Ticket ticket, CUevent* event);
   Status Accept(hal::Ticket ticket, CUevent event);
 

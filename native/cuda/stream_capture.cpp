@@ -12,11 +12,12 @@ CapturedGraph::~CapturedGraph() {
   if (graph_ != nullptr) std::ignore = Cuda().cuGraphDestroy(graph_);
 }
 
-Result<std::unique_ptr<StreamCapture>> StreamCapture::Create(std::shared_ptr<Context> context) {
+Result<std::unique_ptr<StreamCapture>> StreamCapture::Create(std::shared_ptr<Context> context, CUgreenCtx green) {
   MR_TRY(context->Alive());
   CUstream stream = nullptr;
-  MR_TRY(context->Check(Cuda().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
-                        "making a stream for a capture"));
+  const CUresult made = green == nullptr ? Cuda().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0)
+                                         : Cuda().cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0);
+  MR_TRY(context->Check(made, "making a stream for a capture"));
   return std::unique_ptr<StreamCapture>(new StreamCapture(std::move(context), stream));
 }
 

@@ -26,8 +26,8 @@ class CapturedGraph {
 /// Thread: one at a time, with the context current.
 class StreamCapture {
  public:
-  /// May block: not on the channel's thread.
-  static Result<std::unique_ptr<StreamCapture>> Create(std::shared_ptr<Context> context);
+  /// `green`: of a partition, to which what is captured belongs. May block: not on the channel's thread.
+  static Result<std::unique_ptr<StreamCapture>> Create(std::shared_ptr<Context> context, CUgreenCtx green = nullptr);
   ~StreamCapture();
   StreamCapture(const StreamCapture&) = delete;
   StreamCapture& operator=(const StreamCapture&) = delete;

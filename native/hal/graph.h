@@ -113,6 +113,9 @@ using GraphWork = std::variant<GraphEmpty, GraphKernel, GraphCopy, GraphPeerCopy
 struct GraphNode {
   /// The device that runs it: of the graph's backend, and open as long as the graph exists.
   Device* device = nullptr;
+  /// The id of a partition of the device, on whose share kernels run whatever stream launches the graph; 0: the whole
+  /// device. Other work may run elsewhere on the device.
+  uint32_t partition = 0;
   GraphWork work;
   /// The indices of the nodes that it comes after; each smaller than its own, and each once.
   std::vector<uint32_t> after;

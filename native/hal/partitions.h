@@ -53,11 +53,11 @@ class PartitionTable {
     const std::lock_guard lock(mutex_);
     return std::exchange(parts_, {});
   }
-  /// Thread: channel.
+  /// Thread: any.
   [[nodiscard]] Result<std::shared_ptr<Part>> Find(uint32_t id) {
     const std::lock_guard lock(mutex_);
     const auto found = parts_.find(id);
-    if (found == parts_.end()) return Status(StatusCode::kState, "creating a stream of a partition that is closed");
+    if (found == parts_.end()) return Status(StatusCode::kState, "using a partition that is closed");
     return found->second;
   }
 

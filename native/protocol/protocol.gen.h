@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "a13991beafa77f16";
+inline constexpr char kHash[] = "96f6de82cb097a4a";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -691,18 +691,18 @@ static_assert(offsetof(GraphDefinition, patch_count) == 4);
 static_assert(offsetof(GraphDefinition, entry_count) == 8);
 static_assert(offsetof(GraphDefinition, reserved) == 12);
 
-/// One node. `device` is the channel id of the device that runs the node. The handles of the node's record are looked up in the tables of that device. `afterCount` indices of earlier nodes follow (u32, padded to 8 bytes), then `recordBytes` bytes: a LAUNCH, COPY, COPY_STRIDED, FILL, FILL_STRIDED or NOP record. If `recordBytes` is 0, a GraphCondition follows instead. A LaunchArg that a slot fills in has the handle or value 0.
+/// One node. `device` is the channel id of the device that runs the node, and `partition` the id of its partition that does, or 0. The handles of the node's record are looked up in the tables of that device. `afterCount` indices of earlier nodes follow (u32, padded to 8 bytes), then `recordBytes` bytes: a LAUNCH, COPY, COPY_STRIDED, FILL, FILL_STRIDED or NOP record. If `recordBytes` is 0, a GraphCondition follows instead. A LaunchArg that a slot fills in has the handle or value 0.
 struct GraphNodeHead {
   uint32_t device;
   uint32_t after_count;
   uint32_t record_bytes;
-  uint32_t reserved;
+  uint32_t partition;
 };
 static_assert(sizeof(GraphNodeHead) == 16);
 static_assert(offsetof(GraphNodeHead, device) == 0);
 static_assert(offsetof(GraphNodeHead, after_count) == 4);
 static_assert(offsetof(GraphNodeHead, record_bytes) == 8);
-static_assert(offsetof(GraphNodeHead, reserved) == 12);
+static_assert(offsetof(GraphNodeHead, partition) == 12);
 
 /// A 4-byte integer in device memory decides which bodies run and how often. `kind` is a ConditionKind. `bodyCount` bodies follow, each a GraphBody.
 struct GraphCondition {

@@ -167,6 +167,7 @@ bool ReadHead(ByteReader& reader, uint32_t number, uint32_t depth, DefinedNode& 
   protocol::GraphNodeHead head;
   if (!reader.Read(head) || head.after_count > number || head.record_bytes % 8 != 0) return false;
   node.device = head.device;
+  node.partition = head.partition;
   for (uint32_t n = 0; n < head.after_count; ++n) {
     uint32_t earlier = 0;
     if (!reader.Read(earlier) || earlier >= number) return false;

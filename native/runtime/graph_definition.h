@@ -50,6 +50,7 @@ struct GraphDefinition {
   };
   struct Node {
     uint32_t device = 0;
+    uint32_t partition = 0;       // Of the device; 0: the whole device.
     std::vector<uint32_t> after;  // In a body, these count the nodes of the body.
     std::variant<protocol::NopRecord, Launch, Copy, CopyStrided, Fill, FillStrided, protocol::RecordEventRecord,
                  Condition>

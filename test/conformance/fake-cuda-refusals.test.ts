@@ -224,6 +224,21 @@ test('S823 a driver without green contexts refuses partitions, and the device wo
   await partition.close();
 });
 
+test('S826 kernels captured on a stream of a partition are nodes of its green context, and others are not', async (context) => {
+  if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
+  await using device = await openDevice('cuda:6');
+  const [partition] = await device.partition([1]);
+  using y = device.ones(LENGTH);
+  const stream = device.createStream({ partition });
+  const graphs = [stream, device.stream].map((each) => each.capture((s) => s.launch(doubled, LENGTH, { y })));
+  takeCalls();
+  for (const graph of graphs) await device.stream.launch(graph).done;
+  const nodes = takeCalls().filter((call) => call.includes('cuGraphAddKernelNode'));
+  expect(nodes.map((call) => call.includes('multiprocessors=2'))).toEqual([true, false]);
+  expect(await y.read()).toEqual(new Float32Array(LENGTH).fill(4));
+  await partition.close();
+});
+
 test('S615 a device opens, or an error says why not', { timeout: 60_000 }, async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
   takeCalls();

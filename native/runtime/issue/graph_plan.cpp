@@ -28,7 +28,9 @@ GraphLaunch::Ended GraphLaunch::AddPart(const std::vector<GraphDefinition::Node>
   std::vector<hal::GraphNode>* const outer = std::exchange(part_, &part);
   for (const GraphDefinition::Node& node : nodes) {
     Home& home = HomeOf(node.device);
-    part.push_back({.device = home.is_gone ? nullptr : home.channel->access().IfOpen(), .after = node.after});
+    part.push_back({.device = home.is_gone ? nullptr : home.channel->access().IfOpen(),
+                    .partition = node.partition,
+                    .after = node.after});
     if (home.is_gone && !gone_) gone_ = home.id;
     accesses_ = {};
     const Ended ended = std::visit([&](const auto& work) { return Add(home, work); }, node.work);

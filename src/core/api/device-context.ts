@@ -107,7 +107,7 @@ export class DeviceContext {
     const error = this.core.refuseIfOver();
     if (error !== undefined) throw error;
     const name = label ?? `${opts.foreign === undefined ? 'stream' : 'foreign'}-${++this.#made}`;
-    const stream = new Stream(this, maker, this.core.openTimeline(name, opts.priority, opts.foreign, opts.partition?.id), opts);
+    const stream = new Stream(this, maker, this.core.openTimeline(name, opts.priority, opts.foreign, opts.partition), opts);
     this.#streams.set(stream.timeline, stream);
     return stream;
   }

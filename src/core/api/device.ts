@@ -190,7 +190,8 @@ export class Device extends ArrayFactory implements AsyncDisposable {
    * Divides the multiprocessors of a GPU, or the threads of a CPU device, into partitions that share none of them: `cuGreenCtxCreate`,
    * `torch.cuda.green_contexts`. A partition is for streams: `createStream({ partition })`. Their kernels run on its multiprocessors alone,
    * so latency work need not wait for the blocks of batch work that runs in another partition. Arrays, modules and events are those of the
-   * device. Streams without a partition use all multiprocessors, those of partitions too.
+   * device. Streams without a partition use all multiprocessors, those of partitions too. The kernels of a graph run in the partition of the
+   * stream that they were captured on. Divide a GPU before its work begins: the driver may wait for running kernels.
    *
    * `shares` are numbers of multiprocessors or threads, and at most one 'rest'. A GPU rounds them up to its unit (8 on Hopper and Blackwell,
    * 2 or 4 before); `partition.multiprocessors` tells what each has. Rejects with ArgumentError for shares that are not there, StateError

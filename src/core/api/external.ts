@@ -76,6 +76,7 @@ export function submitExternal(site: StreamContext, opts: ExternalOptions, fn: u
       const what = `a graph cannot contain the external function${label === undefined ? '' : ` ${label}`}, which is async: it contains only what the function has called when it returns`;
       throw timeline.recording.refusal(timeline, 'unsupported-node', what);
     }
+    timeline.recording.refuseInPartition(timeline, `an external function${label === undefined ? '' : ` (${label})`}`);
     const external = new CapturedExternal(site, callCaptures, fn as (raw: RawStream) => unknown, {
       label,
       signal,

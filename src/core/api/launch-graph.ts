@@ -39,6 +39,7 @@ export function submitGraphLaunch(site: StreamContext, graph: GraphCore, values:
     const ticket = core.submit(timeline, core.encoder.launchGraph(timeline.slot, graph.handle, entries));
     const info = record.commit(ticket);
     for (const other of graph.usedCores) other.peerUsers.add(timeline, ticket);
+    for (const partition of graph.partitions) partition.noteGraph(timeline, ticket);
     graph.launched({ timeline, ticket, info, isOrdered: site.ordering !== 'explicit' });
     return ticket;
   } catch (error) {
@@ -67,14 +68,16 @@ export function submitGraphUpload(site: StreamContext, graph: GraphCore): number
     throw error;
   }
   for (const other of graph.usedCores) other.peerUsers.add(timeline, ticket);
+  for (const partition of graph.partitions) partition.noteGraph(timeline, ticket);
   return ticket;
 }
 
 /** Throws unless the stream can launch the graph. */
 function checkGraph({ core, timeline }: StreamContext, graph: GraphCore): void {
   graph.checkOpen();
-  if (timeline.isOfPartition && timeline.recording === undefined) {
-    const message = `Stream ${timeline.label} cannot launch graph ${graph.label}: the stream is of a partition, and the kernels of a graph use the whole device. Launch it on a stream without a partition, or launch the kernels one by one.`;
+  for (const partition of graph.partitions) partition.checkOpen();
+  if (timeline.partition !== undefined && graph.wholeStream !== undefined) {
+    const message = `Stream ${timeline.label} cannot launch graph ${graph.label}: the stream is of a partition, and the graph has kernels of stream ${graph.wholeStream}, which uses the whole device. Capture them on a stream of a partition, or launch the graph on a stream without one.`;
     throw new UnsupportedError('ERR_MILLRACE_UNSUPPORTED', message, 'graphs in partitions', { device: core.name, stream: timeline.label });
   }
   if (graph.core !== core) {

@@ -3,6 +3,8 @@
 import { badArgument, belongsTo, refuseSurplus, show, wrongDevice } from '../base/arguments.js';
 import { describeAs } from '../base/describe.js';
 import { StateError } from '../base/errors.js';
+import type { Timeline } from '../timeline/timeline.js';
+import { refuseDeadlock } from '../waits/deadlock-check.js';
 import type { Device } from './device.js';
 import type { DeviceContext } from './device-context.js';
 
@@ -21,6 +23,8 @@ export class Partition implements AsyncDisposable {
   /** @internal */
   readonly id: number;
   readonly #context: DeviceContext;
+  /** The last launches of graphs that have nodes of the partition, by stream. */
+  readonly #graphs: Map<Timeline, number> = new Map();
   #isOpen = true;
   #closing: Promise<void> | undefined = undefined;
 
@@ -42,7 +46,8 @@ export class Partition implements AsyncDisposable {
   }
 
   /**
-   * Closes the streams of the partition, which waits for their pending work, and then the partition: `cuGreenCtxDestroy`. Rejects with
+   * Closes the streams of the partition, which waits for their pending work, and then the partition: `cuGreenCtxDestroy`. Graphs with nodes
+   * of it finish their pending launches, and cannot be launched any more. Rejects with
    * StateError, and leaves it open, inside a `hold` that it would have to wait for. When all partitions are closed, the device can be
    * divided anew.
    */
@@ -61,9 +66,21 @@ export class Partition implements AsyncDisposable {
     const { core } = this.#context;
     if (context !== this.#context)
       throw wrongDevice('partition', this, `The partition of ${this.multiprocessors} ${belongsTo(core.name, context.core.name)}.`);
+    this.checkOpen();
+  }
+
+  /** @internal */
+  checkOpen(): void {
     if (this.#isOpen) return;
+    const { core } = this.#context;
     const message = `The partition of device ${core.name} is closed: device.partition() makes others.`;
     throw new StateError('ERR_MILLRACE_STATE', message, { device: core.name });
+  }
+
+  /** @internal */
+  noteGraph(timeline: Timeline, ticket: number): void {
+    if (!this.#graphs.has(timeline)) for (const [other, last] of this.#graphs) if (other.hasReached(last)) this.#graphs.delete(other);
+    this.#graphs.set(timeline, ticket);
   }
 
   async #close(): Promise<void> {
@@ -71,6 +88,11 @@ export class Partition implements AsyncDisposable {
     this.#isOpen = false;
     try {
       await Promise.all([...streams].filter(({ partition }) => partition === this).map((stream) => stream.close()));
+      for (const [timeline, ticket] of this.#graphs) {
+        const refused = refuseDeadlock(timeline, ticket);
+        if (refused !== undefined) throw refused;
+        await core.waits.until(timeline, ticket);
+      }
       if (core.state === 'open') await core.channel.ask('endPartition', this.id);
     } catch (error) {
       // The partitions of a device that is closed or lost have ended with it.

@@ -15,7 +15,7 @@ import { KernelRegistry } from '../kernels/kernel-registry.js';
 import type { AccessTracker } from '../ordering/access-tracker.js';
 import { FailureLog } from '../timeline/failures.js';
 import type { LogTap } from '../timeline/operation-log.js';
-import { Timeline } from '../timeline/timeline.js';
+import { Timeline, type TimelinePartition } from '../timeline/timeline.js';
 import { HostCompletions } from '../waits/host-completion.js';
 import { HostCopies } from '../waits/host-copies.js';
 import { WaitPromises } from '../waits/wait-promises.js';
@@ -180,18 +180,18 @@ export class DeviceCore implements FreeingDevice {
   }
 
   /** A new stream. The record that creates the backend's stream is its first. `foreign`: the handle of a driver stream to wrap. */
-  openTimeline(label: string, priority: number, foreign?: bigint, partition?: number): Timeline {
+  openTimeline(label: string, priority: number, foreign?: bigint, partition?: TimelinePartition): Timeline {
     const slot = this.slots.take();
     const timeline = new Timeline(this.channel, slot, label, this.tracker.newClock());
     try {
-      this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign, partition));
+      this.submit(timeline, this.encoder.streamCreate(slot, priority, foreign, partition?.id));
     } catch (error) {
       this.slots.giveBack(slot);
       throw error;
     }
     timeline.begin();
     timeline.isForeign = foreign !== undefined;
-    timeline.isOfPartition = partition !== undefined;
+    timeline.partition = partition;
     timeline.failureLog = this.failures;
     if (this.#tap !== undefined) timeline.log.tell(this.#tap);
     this.progress.join(timeline, () => this.failures.noteAndReport(timeline));

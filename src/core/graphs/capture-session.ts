@@ -125,6 +125,7 @@ export class CaptureSession implements StreamRecording {
   join(core: DeviceCore, outside: Timeline): Timeline {
     const timeline = Timeline.ofCapture(core.channel, outside.label, core.tracker.newClock(), this);
     timeline.begin();
+    timeline.partition = outside.partition;
     this.#streams.set(timeline, new SessionStream(core, timeline, outside));
     return timeline;
   }
@@ -190,6 +191,7 @@ export class CaptureSession implements StreamRecording {
     this.#last(timeline).barrierArg = arg;
   }
 
+  /** Of a function that the timeline's stream calls, or of an embedded graph. */
   addExternal(external: ExternalNode): void {
     if (this.externals.has(external)) return;
     external.keep();
@@ -199,6 +201,7 @@ export class CaptureSession implements StreamRecording {
   /** Throws CaptureError in the body of a condition: how often it runs is not known at a launch. */
   addParty(timeline: Timeline, party: LaunchParty): void {
     if (this.depth > 0) throw this.refusal(timeline, 'unsupported-node', 'the body of a condition cannot contain a collective');
+    this.refuseInPartition(timeline, 'a collective');
     this.parties.add(party);
   }
 
@@ -216,6 +219,13 @@ export class CaptureSession implements StreamRecording {
     this.allocated.push(memory);
     this.withoutContents.add(memory);
     if (allocation !== undefined) this.#allocations.add(memory, allocation);
+  }
+
+  /** Throws CaptureError for a node that cannot run on the share of the timeline's stream. */
+  refuseInPartition(timeline: Timeline, what: string): void {
+    if (timeline.partition === undefined) return;
+    const instead = 'the graph can contain it on a stream without a partition';
+    throw this.refusal(timeline, 'unsupported-node', `the stream is of a partition, and a graph cannot contain ${what} there; ${instead}`);
   }
 
   /** The captured function has returned: allocates the memory of its arrays. */
@@ -272,6 +282,7 @@ export class CaptureSession implements StreamRecording {
     condition: Omit<Condition, 'bodies'>,
     bodies: readonly CaptureSession[],
   ): number {
+    this.refuseInPartition(timeline, `a condition`);
     const stream = this.#of(timeline);
     this.#bodies.push(...bodies);
     for (const { withoutContents, readFirst, externals } of bodies) {

@@ -9,7 +9,7 @@ import { StateError } from '../base/errors.js';
 import type { DeviceCore } from '../device/device-core.js';
 import type { Storage } from '../memory/storage.js';
 import { areInConflict, type GraphLaunch, type UsedBytes } from '../ordering/tracked-memory.js';
-import type { Timeline } from '../timeline/timeline.js';
+import type { Timeline, TimelinePartition } from '../timeline/timeline.js';
 import { BarrierSlots } from './barrier-slots.js';
 import { GraphMemory } from './captured-memory.js';
 import type { CaptureSession, HostFunction } from './capture-session.js';
@@ -42,6 +42,10 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
   readonly otherCores: readonly DeviceCore[];
   /** The other devices that run nodes or have memory that nodes use. */
   readonly usedCores: readonly DeviceCore[];
+  /** The partitions that run nodes. */
+  readonly partitions: readonly TimelinePartition[];
+  /** The stream of a kernel or condition that uses the whole device; undefined if there is none. */
+  readonly wholeStream: string | undefined;
   readonly session: CaptureSession;
   readonly #names: NamedNodes;
   readonly #barrierSlots: BarrierSlots;
@@ -63,6 +67,11 @@ export class GraphCore<T extends TimedNodes = TimedNodes> {
     this.session = session;
     this.#names = new NamedNodes(label, session.nodes);
     this.otherCores = [...new Set(session.nodes.map(({ stream }) => stream.core))].filter((other) => other !== core);
+    const partitions = session.nodes.map(({ stream }) => stream.timeline.partition);
+    this.partitions = [...new Set(partitions)].filter((partition) => partition !== undefined);
+    this.wholeStream = session.nodes.find(
+      ({ stream, kind, condition }) => stream.timeline.partition === undefined && (kind === 'launch' || condition !== undefined),
+    )?.stream.label;
     const owners = [...session.memories.keys()].map((storage) => storage.core);
     this.usedCores = [...new Set([...this.otherCores, ...owners])].filter((other) => other !== core);
     this.handle = core.handles.graphs.take();

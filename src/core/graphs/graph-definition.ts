@@ -13,7 +13,7 @@ import type { CapturedNode } from './captured-node.js';
 
 /** What the definition of a graph has of a node. */
 export interface DefinedNode extends Pick<CapturedNode, 'record' | 'after' | 'slots' | 'condition' | 'barrierArg'> {
-  readonly stream: Pick<CapturedNode['stream'], 'core'>;
+  readonly stream: Pick<CapturedNode['stream'], 'core'> & Partial<Pick<CapturedNode['stream'], 'timeline'>>;
 }
 
 /** Encodes the nodes of a graph whose launches have `entryCount` entries. `slotOf`: the slot of a node with a grid barrier. */
@@ -50,6 +50,7 @@ function writeNodes(view: DataView, at: number, nodes: readonly DefinedNode[], s
     word(GraphNodeHead.DEVICE, stream.core.channel.id);
     word(GraphNodeHead.AFTER_COUNT, after.length);
     word(GraphNodeHead.RECORD_BYTES, record.byteLength);
+    word(GraphNodeHead.PARTITION, stream.timeline?.partition?.id ?? 0);
     at += GraphNodeHead.BYTE_SIZE;
     after.forEach((earlier, index) => word(4 * index, earlier));
     at += afterBytes(after);

@@ -122,6 +122,15 @@ export interface Point {
   readonly page?: FailurePage | undefined;
 }
 
+/** A share of a device, as its streams and the graphs that were captured on them see it. */
+export interface TimelinePartition {
+  readonly id: number;
+  /** Throws StateError if it is closed. */
+  checkOpen(): void;
+  /** A graph with nodes of the partition is launched or uploaded: the partition closes after this ticket. */
+  noteGraph(timeline: Timeline, ticket: number): void;
+}
+
 /** What a timeline asks of the channel of its device. */
 type TimelineChannel = Pick<Channel, 'id' | 'backend' | 'info' | 'timeline' | 'lastTicket' | 'failures'>;
 
@@ -144,8 +153,8 @@ export class Timeline {
   readonly graphLaunches: GraphLaunches = new GraphLaunches();
   /** Other code submits work to the stream, too. */
   isForeign: boolean = false;
-  /** It runs on a share of the device. */
-  isOfPartition: boolean = false;
+  /** The share of the device that it runs on; undefined for the whole device. */
+  partition: TimelinePartition | undefined = undefined;
   /** The failure log of its device. */
   failureLog: FailureLog | undefined = undefined;
   #channel: TimelineChannel | undefined;

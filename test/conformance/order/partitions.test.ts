@@ -102,24 +102,94 @@ defineChapter((target) => {
       await Promise.all([fast.close(), batch.close()]);
     });
 
-    rule('S826', 'graphs and cooperative launches', async () => {
+    rule('S826', 'the kernels of a graph run in the partition that they were captured in, whatever stream launches it', async () => {
+      const { device } = chapter;
+      const [fast, batch] = await device.partition([1, 'rest']);
+      if (target.name === 'cuda') await expectGraphsApart(fast, batch);
+      const [inFast, held] = [0, 1].map(() => device.createStream({ partition: fast, ordering: 'explicit' }));
+      const inBatch = device.createStream({ partition: batch, ordering: 'explicit' });
+      using x = device.zeros(8, 'i32');
+      using y = device.zeros(8, 'i32');
+      const ofFast = inFast!.capture({ steps: i32 }, (s, { steps }) => s.launch(grow, x.length, { x, steps }));
+      const ofBatch = inBatch.capture({ steps: i32 }, (s, { steps }) => s.launch(grow, y.length, { x: y, steps }));
+      await Promise.all([ofFast.upload(device.stream).done, ofBatch.upload(inFast!).done]);
+      {
+        await using latch = await hold(target, held!, grow);
+        await latch.reached.done;
+        const behind = device.stream.launch(ofFast, { steps: 2 });
+        // On the GPU, blocks of the two can be on one multiprocessor.
+        const beside = device.info.backend === 'cpu' ? device.createStream() : inBatch;
+        await beside.launch(ofBatch, { steps: 2 }).done;
+        if (device.info.backend === 'cpu') expect(behind.isComplete).toBe(false);
+      }
+      const both = device.stream.capture((s) => {
+        s.launch(ofFast, { steps: 3 });
+        s.launch(ofBatch, { steps: 3 });
+      });
+      await inFast!.launch(both).done;
+      await inBatch.launch(ofFast, { steps: 4 }).done;
+      expect([(await x.read())[7], (await y.read())[7]]).toEqual([9, 5]);
+      await fast.close();
+      for (const graph of [ofFast, both])
+        expect(thrownBy(() => device.stream.launch(graph, graph === both ? undefined : { steps: 1 }))).toMatchObject({
+          name: 'StateError',
+        });
+      await inBatch.launch(ofBatch, { steps: 1 }).done;
+      expect((await y.read())[0]).toBe(6);
+      await batch.close();
+    });
+
+    rule('S826', 'close of a partition waits for the graphs that have nodes of it', async () => {
+      const { device } = chapter;
+      const [fast] = await device.partition([1]);
+      using x = device.zeros(1000, 'i32');
+      const graph = device.createStream({ partition: fast }).capture((s) => s.launch(grow, x.length, { x, steps: 1000 }));
+      const last = [0, 1, 2].map(() => device.stream.launch(graph)).at(-1)!;
+      const closed = graph.close();
+      await fast.close();
+      expect(last.isComplete).toBe(true);
+      await closed;
+      expect((await x.read())[999]).toBe(3000);
+    });
+
+    rule('S826', 'what cannot run in a partition is refused', async () => {
       const { device } = chapter;
       const [fast] = await device.partition([1]);
       const stream = device.createStream({ partition: fast });
       using x = device.zeros(8, 'i32');
-      const graph = stream.capture((s) => s.launch(grow, x.length, { x, steps: 2 }));
-      for (const refused of [() => stream.launch(graph), () => graph.upload(stream)])
+      using flag = device.ones(1, 'i32');
+      const ofDevice = device.stream.capture((s) => s.launch(grow, x.length, { x, steps: 2 }));
+      const embeds = (): unknown => stream.capture((s) => s.launch(ofDevice));
+      for (const refused of [() => stream.launch(ofDevice), () => ofDevice.upload(stream), embeds])
         expect(thrownBy(refused)).toMatchObject({ name: 'UnsupportedError', capability: 'graphs in partitions' });
-      await device.stream.launch(graph).done;
-      expect((await x.read())[0]).toBe(2);
+      const condition = (): unknown => stream.capture((s) => s.captureIf(flag, (inner) => inner.fill(x, 1)));
+      expect(thrownBy(condition)).toMatchObject({ name: 'CaptureError', reason: 'unsupported-node' });
+      const copies = device.stream.capture((s) => s.fill(x, 4));
+      await stream.launch(copies).done;
+      expect((await x.read())[0]).toBe(4);
+      await fast.close();
+    });
+
+    rule('S826', 'the blocks of cooperative launches have to run at a time on the partition', async () => {
+      const { device } = chapter;
+      const [fast] = await device.partition([1]);
+      const stream = device.createStream({ partition: fast });
+      using x = device.zeros(8, 'i32');
       await device.compile(whole);
       if (device.info.backend === 'cuda') {
         const beyond = thrownBy(() => device.stream.launch(whole, { grid: 2 ** 30, block: 32, cooperative: true }, { x }));
         const grid = (beyond as ArgumentError & { readonly limit: number }).limit;
-        expect(await rejectionOf(stream.launch(whole, { grid, block: 32, cooperative: true }, { x }).done)).toBeInstanceOf(LaunchError);
+        const shape = { grid, block: 32, cooperative: true } as const;
+        expect(await rejectionOf(stream.launch(whole, shape, { x }).done)).toBeInstanceOf(LaunchError);
+        // The first launch has poisoned x.
+        using y = device.zeros(8, 'i32');
+        const graph = stream.capture((s) => s.launch(whole, shape, { x: y }));
+        expect(await rejectionOf(device.createStream().launch(graph).done)).toBeInstanceOf(LaunchError);
       } else {
+        const graph = stream.capture((s) => s.launch(whole, { grid: 4, block: 32, cooperative: true }, { x }));
+        await stream.launch(graph).done;
         await stream.launch(whole, { grid: 4, block: 32, cooperative: true }, { x }).done;
-        expect((await x.read())[0]).toBe(6);
+        expect((await x.read())[0]).toBe(8);
       }
       await fast.close();
     });
@@ -165,5 +235,20 @@ defineChapter((target) => {
       expect(seen.at(-1)!.size).toBe(multiprocessors);
     }
     expect([...seen[0]!].filter((id) => seen[1]!.has(id))).toEqual([]);
+  }
+
+  /** On a GPU: the same for graphs, launched on a stream of the partition, on one without a partition and on one of the other. */
+  async function expectGraphsApart(...partitions: readonly Partition[]): Promise<void> {
+    for (const partition of partitions) {
+      const { device, multiprocessors } = partition;
+      using where = device.zeros(8 * device.info.multiprocessors, 'i32');
+      const graph = device
+        .createStream({ partition })
+        .capture((s) => s.launch(whereItRuns, { grid: where.length, block: 1024 }, { where }));
+      for (const stream of [device.stream, ...partitions.map((each) => device.createStream({ partition: each }))]) {
+        await stream.launch(graph).done;
+        expect(new Set(await where.read()).size).toBe(multiprocessors);
+      }
+    }
   }
 });

@@ -225,7 +225,9 @@ CUresult Enter(const char* function, const std::string& detail) {
   const CUresult code = Injected(function);
   Log(function, code == cuda::CUDA_SUCCESS ? detail : detail + " fails=" + std::to_string(code));
   if (code != cuda::CUDA_SUCCESS) Say(function, code);
-  if (cuda::IsSticky(code) && !CurrentDevices().empty()) CurrentDevices().back()->lost.store(code);
+  if (Device* const device = CurrentContexts().empty() ? nullptr : FromHandle(CurrentContexts().back());
+      device != nullptr && cuda::IsSticky(code))
+    device->lost.store(code);
   return code;
 }
 
@@ -247,14 +249,28 @@ Stream* FindStream(cuda::CUstream handle, Device& device) {
   return nullptr;
 }
 
-std::vector<Device*>& CurrentDevices() {
-  thread_local std::vector<Device*> devices;
-  return devices;
+std::vector<cuda::CUcontext>& CurrentContexts() {
+  thread_local std::vector<cuda::CUcontext> contexts;
+  return contexts;
+}
+
+GreenContext* GreenOf(cuda::CUcontext context) {
+  const auto address = reinterpret_cast<uintptr_t>(context);
+  return address % 2 == 0 ? nullptr : reinterpret_cast<GreenContext*>(address - 1);
+}
+
+Device* FromHandle(cuda::CUcontext context) {
+  GreenContext* const green = GreenOf(context);
+  return green == nullptr ? reinterpret_cast<Device*>(context) : green->device;
+}
+
+GreenContext* CurrentGreen() {
+  return CurrentContexts().empty() ? nullptr : GreenOf(CurrentContexts().back());
 }
 
 CUresult Current(Device** device) {
-  if (CurrentDevices().empty() || CurrentDevices().back() == nullptr) return cuda::CUDA_ERROR_INVALID_CONTEXT;
-  *device = CurrentDevices().back();
+  if (CurrentContexts().empty() || CurrentContexts().back() == nullptr) return cuda::CUDA_ERROR_INVALID_CONTEXT;
+  *device = FromHandle(CurrentContexts().back());
   return static_cast<CUresult>((*device)->lost.load());
 }
 

@@ -154,7 +154,7 @@ struct ThreadPool {
   void Shrink(uint64_t keep);
 };
 
-/// The target of a CUcontext: only primary contexts exist.
+/// The target of a primary CUcontext.
 struct Device {
   int ordinal = 0;
   std::atomic<int> lost{0};
@@ -210,7 +210,19 @@ World& GetWorld();
 CUresult Enter(const char* function, const std::string& detail = "");
 
 /// The thread's current contexts, innermost last.
-std::vector<Device*>& CurrentDevices();
+std::vector<cuda::CUcontext>& CurrentContexts();
+
+/// A green context has a share of a device. As a CUcontext, it is its address with the lowest bit set.
+struct GreenContext {
+  Device* device;
+  unsigned multiprocessors;
+};
+/// Null for a primary context.
+GreenContext* GreenOf(cuda::CUcontext context);
+/// The device of a primary or green context.
+Device* FromHandle(cuda::CUcontext context);
+/// That is current; null: a primary context is.
+GreenContext* CurrentGreen();
 
 /// The stream of a handle on this device: 0 and 1 are its default stream. Null if there is none.
 Stream* FindStream(cuda::CUstream handle, Device& device);

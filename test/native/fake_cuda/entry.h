@@ -42,9 +42,6 @@ namespace millrace::fake_cuda {
 inline Event* FromHandle(cuda::CUevent event) {
   return reinterpret_cast<Event*>(event);
 }
-inline Device* FromHandle(cuda::CUcontext context) {
-  return reinterpret_cast<Device*>(context);
-}
 
 /// The name of a stream or event in the log.
 inline std::string Name(cuda::CUstream stream) {

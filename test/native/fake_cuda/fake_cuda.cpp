@@ -198,28 +198,28 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* 
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
   MR_ENTER("cuCtxGetCurrent");
-  *context = CurrentDevices().empty() ? nullptr : reinterpret_cast<CUcontext>(CurrentDevices().back());
+  *context = CurrentContexts().empty() ? nullptr : CurrentContexts().back();
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
   MR_ENTER("cuCtxSetCurrent");
-  if (!CurrentDevices().empty()) CurrentDevices().pop_back();
-  if (context != nullptr) CurrentDevices().push_back(FromHandle(context));
+  if (!CurrentContexts().empty()) CurrentContexts().pop_back();
+  if (context != nullptr) CurrentContexts().push_back(context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPushCurrent(CUcontext context) {
   MR_ENTER("cuCtxPushCurrent");
-  CurrentDevices().push_back(FromHandle(context));
+  CurrentContexts().push_back(context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPopCurrent(CUcontext* context) {
   MR_ENTER("cuCtxPopCurrent");
-  if (CurrentDevices().empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  *context = reinterpret_cast<CUcontext>(CurrentDevices().back());
-  CurrentDevices().pop_back();
+  if (CurrentContexts().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = CurrentContexts().back();
+  CurrentContexts().pop_back();
   return CUDA_SUCCESS;
 }
 

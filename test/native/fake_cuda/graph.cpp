@@ -34,6 +34,7 @@ struct FakeNode {
   std::function<void(bool)> run;  // Empty: does nothing.
   enum class Kind { kOther, kKernel, kCopy, kFill, kRecord, kChild } kind = Kind::kOther;
   bool is_cooperative = false;
+  GreenContext* green = nullptr;
   GraphCondition* condition = nullptr;
   cuda::CUgraphConditionalNodeType type = cuda::CU_GRAPH_COND_TYPE_IF;
   std::unique_ptr<FakeGraph> body;
@@ -261,9 +262,12 @@ CUresult cuGraphDestroy(CUgraph graph) {
 
 CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t after_count,
                               const CUDA_KERNEL_NODE_PARAMS* params) {
-  MR_ENTER("cuGraphAddKernelNode");
+  GreenContext* const green = CurrentGreen();
+  MR_ENTER("cuGraphAddKernelNode", green == nullptr ? "" : "multiprocessors=" + std::to_string(green->multiprocessors));
   MR_CURRENT(device);
   FakeNode made;
+  // Of a `func`, the context that is current decides, and not that of the parameters.
+  made.green = green;
   made.run = AcceptNode(*params);
   made.kind = FakeNode::Kind::kKernel;
   if (!made.run) return CUDA_ERROR_INVALID_VALUE;
@@ -423,6 +427,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* params) {
   MR_ENTER("cuGraphExecKernelNodeSetParams");
+  if (FromHandle(handle)->green != CurrentGreen()) return CUDA_ERROR_INVALID_VALUE;
   return Change(exec, handle, FakeNode::Kind::kKernel, AcceptNode(*params));
 }
 

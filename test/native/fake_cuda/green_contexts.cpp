@@ -1,4 +1,5 @@
-// The fake driver's green contexts. Their streams run as all others do, since the fake driver has no multiprocessors.
+// The fake driver's green contexts. Their streams and nodes run as all others do, since the fake driver has no
+// multiprocessors; the log tells the share of a node.
 // It checks what a GPU asks for: groups of two multiprocessors, each in one place of a description.
 #include <algorithm>
 #include <cstring>
@@ -13,11 +14,11 @@ namespace millrace::cuda {
 using namespace fake_cuda;  // NOLINT: these are its entry points
 
 /// What a CUgreenCtx and a CUdevResourceDesc stand for.
-struct CUgreenCtx_st {
+struct CUgreenCtx_st : GreenContext {};
+struct CUdevResourceDesc_st {
   int device;
   unsigned multiprocessors;
 };
-struct CUdevResourceDesc_st : CUgreenCtx_st {};
 
 namespace {
 
@@ -71,7 +72,7 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description, CUdevResource* resources, unsigned int count) {
   MR_ENTER("cuDevResourceGenerateDesc", "resources=" + std::to_string(count));
   if (count == 0) return CUDA_ERROR_INVALID_VALUE;
-  auto* made = new CUdevResourceDesc_st{{PlaceOf(resources[0]).device, 0}};
+  auto* made = new CUdevResourceDesc_st{PlaceOf(resources[0]).device, 0};
   std::set<unsigned> firsts;
   for (unsigned n = 0; n < count; ++n) {
     const bool is_new = firsts.insert(PlaceOf(resources[n]).first).second;
@@ -86,7 +87,14 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description, CUdevResource
 CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device, unsigned int flags) {
   MR_ENTER("cuGreenCtxCreate", "multiprocessors=" + std::to_string(description->multiprocessors));
   if (flags != CU_GREEN_CTX_DEFAULT_STREAM || description->device != device) return CUDA_ERROR_INVALID_VALUE;
-  *context = new CUgreenCtx_st(*description);
+  Device* const whole = GetWorld().devices[static_cast<size_t>(device)].get();
+  *context = new CUgreenCtx_st{{whole, description->multiprocessors}};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
+  MR_ENTER("cuCtxFromGreenCtx");
+  *context = reinterpret_cast<CUcontext>(reinterpret_cast<uintptr_t>(static_cast<GreenContext*>(green)) + 1);
   return CUDA_SUCCESS;
 }
 
@@ -96,7 +104,7 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned i
   if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   World& world = GetWorld();
   const std::lock_guard lock(world.mutex);
-  Device& device = *world.devices[static_cast<size_t>(context->device)];
+  Device& device = *context->device;
   auto made = std::make_shared<Stream>(device, world.next_number++, std::clamp(priority, -5, 0));
   made->Start();
   *stream = reinterpret_cast<CUstream>(made.get());
