@@ -112,8 +112,11 @@ Result<std::shared_ptr<const OpenBlas>> OpenBlas::FromEnvironment() {
   const char* const asked = std::getenv(kVariable);
   if (asked == nullptr || *asked == '\0') return std::shared_ptr<const OpenBlas>();
   if (std::string(asked) != "1") return Open(asked);
-  Result<std::shared_ptr<const OpenBlas>> opened = Open("libopenblas.so.0");
-  return opened.ok() ? std::move(opened) : Open("libopenblas.so");
+  // Fedora's build with threads has the first name, and its build for one thread the second.
+  for (const char* const name : {"libopenblasp.so.0", "libopenblas.so.0"}) {
+    if (dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE) != nullptr) return Open(name);
+  }
+  return Open("libopenblas.so");
 }
 
 Result<std::shared_ptr<const OpenBlas>> OpenBlas::Open(const std::string& path) {
@@ -140,6 +143,10 @@ Result<std::shared_ptr<const OpenBlas>> OpenBlas::Open(const std::string& path) 
   // Such as "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Zen MAX_THREADS=64".
   const std::string said = config();
   if (said.find("USE64BITINT") != std::string::npos) return fail(path + " takes sizes of 64 bits (" + said + ")");
+  // Without locks, unless its maker asked for them, which nothing tells.
+  if (said.find("SINGLE_THREADED") != std::string::npos) {
+    return fail(path + " is built for one thread (" + said + "): name one that is built with threads");
+  }
   const size_t from = std::min(said.find(' '), said.size() - 1) + 1;
   Dl_info where{};
   const bool is_found = dladdr(opened->sgemm_, &where) != 0 && where.dli_fname != nullptr;

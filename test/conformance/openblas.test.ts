@@ -182,12 +182,14 @@ describe('11 devices with OpenBLAS', () => {
     const plain = await opened(undefined);
     expect(plain.info.libraries).toEqual([]);
     await plain.close();
-    const [wide, partial] = ['wide', 'partial'].map((name) => path.join(folder, `${name}.so`)) as [string, string];
+    const [wide, lone, partial] = ['wide', 'lone', 'partial'].map((name) => path.join(folder, `${name}.so`)) as [string, string, string];
     compiled(wide, 'OpenBLAS 0.3.99 USE64BITINT');
+    compiled(lone, 'OpenBLAS 0.3.99 Zen SINGLE_THREADED');
     compiled(partial, 'OpenBLAS 0.3.99', '-DLACKS_DGEMM');
     for (const [library, reason] of [
       [path.join(folder, 'none.so'), 'none.so'],
       [wide, 'USE64BITINT'],
+      [lone, 'built with threads'],
       [partial, 'cblas_dgemm'],
     ] as const) {
       const error = (await rejectionOf(opened(library))) as UnavailableError;

@@ -1,5 +1,5 @@
 // Dynamic shared memory of two dimensions, in a kernel and outside. One with a bound is static, and lies apart.
-extern __shared__ float4 quads[][4];
+extern __shared__ __align__(sizeof(int[4])) float4 quads[][4];
 extern __shared__ int marks[3];
 
 __device__ float quad_sum(int row, int column) {

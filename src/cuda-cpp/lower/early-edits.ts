@@ -7,6 +7,7 @@ import { callOpen, functionsOf } from '../read/functions.js';
 import { applyEdits, type Edit } from '../read/source-edits.js';
 import { closing, namespaceScope, tokenize, type Token } from '../read/tokens.js';
 import { lockstepEdits } from './lockstep.js';
+import { boundOf } from './rewrite.js';
 import { spinEdits } from './spin-loops.js';
 
 /** Most tokens of the type of a cast. */
@@ -55,13 +56,9 @@ function alignmentEdits(tokens: readonly Token[]): Edit[] {
 function boundEdits(tokens: readonly Token[]): Edit[] {
   return tokens.flatMap(({ text, start, end }, i) => {
     if (text !== 'extern') return [];
-    const declaration = tokens.slice(
-      i,
-      tokens.findIndex((token, at) => at > i && /^[;{]$/.test(token.text)),
-    );
-    if (tokens[i - 1]?.text !== '__shared__' && !declaration.some((token) => token.text === '__shared__')) return [];
-    const bracket = declaration.findIndex((token) => token.text === '[');
-    return bracket < 0 || declaration[bracket + 1]?.text === ']' ? [] : [{ start, end, text: '' }];
+    const bracket = boundOf(tokens, i + 1);
+    const isShared = tokens.slice(Math.max(0, i - 1), Math.max(0, bracket)).some((token) => token.text === '__shared__');
+    return isShared && tokens[bracket + 1]?.text !== ']' ? [{ start, end, text: '' }] : [];
   });
 }
 

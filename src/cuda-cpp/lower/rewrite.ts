@@ -224,6 +224,17 @@ function sharedSpecifiers(source: string, tokens: readonly Token[]): Edit[] {
   return edits;
 }
 
+/** The bracket behind the name that a declaration from there on declares, and not one of its specifiers; -1 where it has none. */
+export function boundOf(tokens: readonly Token[], from: number): number {
+  for (let at = from; at < tokens.length && !/^[;{]$/.test(tokens[at]!.text); at++) {
+    const { text } = tokens[at]!;
+    // `__align__(sizeof(int[4]))`, `[[maybe_unused]]`
+    if (text === '(' || (text === '[' && tokens[at + 1]?.text === '[')) at = closing(tokens, at);
+    else if (text === '[') return at;
+  }
+  return -1;
+}
+
 interface DynamicArray {
   readonly name: string;
   /** The type of its elements: `float`; `__typeof__(float[33])` for `tile[][33]`. */
@@ -232,7 +243,7 @@ interface DynamicArray {
 
 /** What the tokens of an `extern __shared__` declaration, without its semicolon, declare; undefined for what is no array. */
 export function dynamicArray(declaration: readonly Token[]): DynamicArray | undefined {
-  const bracket = declaration.findIndex(({ text }) => text === '[');
+  const bracket = boundOf(declaration, 0);
   if (bracket < 1) return undefined;
   const type = elementType(declaration.slice(0, bracket - 1));
   const from = closing(declaration, bracket) + 1;
