@@ -98,7 +98,8 @@ Figures MeasureBackend(hal::Device& device, hal::Stream& stream, uint64_t& ticke
   for (uint32_t i = 0; i < static_cast<uint32_t>(length); ++i) {
     hal::GraphKernel node;
     node.kernel = kernel;
-    list.push_back({&device, node, i == 0 ? std::vector<uint32_t>() : std::vector<uint32_t>{i - 1}});
+    list.push_back(
+        {.device = &device, .work = node, .after = i == 0 ? std::vector<uint32_t>() : std::vector<uint32_t>{i - 1}});
   }
   const auto graph = Take(device.BuildGraph(std::move(list)));
   const hal::GraphLaunchRequest request{.graph = graph.get(), .patches = {}};

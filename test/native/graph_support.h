@@ -41,7 +41,7 @@ struct Nodes {
   explicit Nodes(hal::Device& device) : device(&device) {}
 
   uint32_t Add(hal::GraphWork work, std::vector<uint32_t> after = {}, hal::Device* on = nullptr) {
-    list.push_back({on == nullptr ? device : on, std::move(work), std::move(after)});
+    list.push_back({.device = on == nullptr ? device : on, .work = std::move(work), .after = std::move(after)});
     return static_cast<uint32_t>(list.size() - 1);
   }
   /// After the node that was added last.
