@@ -90,7 +90,7 @@ export async function listDevices(): Promise<readonly DeviceInfo[]> {
  * `device.info.reason` says why that took the CPU device. Opening a device
  * again in the same thread gives another Device object of the same device: the objects share streams and memory (`isSameDevice`), each has
  * its own `close`, and the last `close` closes the device. Options of a later opening must equal those of the first, else it rejects with
- * StateError. Rejects with UnavailableError if there is no such device, ArgumentError for a bad argument, AbortError, and DeviceLostError
+ * StateError; an option that is left out matches anything. Rejects with UnavailableError if there is no such device, ArgumentError for a bad argument, AbortError, and DeviceLostError
  * if the device's worker or process ends while it opens. If the device has been closing for 5 s, rejects with a WaitTimeoutError that names the
  * running operations.
  * @example await using device = await openDevice();

@@ -1,5 +1,6 @@
 // Finds a kernel of CUDA C++ source by name, and compares its parameter list with the typed one.
 import type { ParameterCheck } from '../../core/channel/build-spec.js';
+import { nearestName } from '../../core/base/nearest-name.js';
 import type { CudaParam, CudaParams } from '../../core/kernels/kernel.js';
 import type { DeclaredTypes } from '../../cuda-cpp/read/declared-types.js';
 import { findEntry, type SourceEntry, type SourceParameter } from '../../cuda-cpp/read/signature.js';
@@ -150,7 +151,9 @@ function requireEntry({ source, original, text, site, overloads, shared }: ReadS
       names.length === 0
         ? 'The source has no __global__ function.'
         : `The source has ${names.slice(0, MAX_SHOWN_NAMES).join(', ')}${more}.`;
-    return refuse({ start: 0, end: 1 }, `The source has no kernel named '${plain}'.`, `${others} Write: __global__ void ${plain}(...).`);
+    const near = nearestName(plain, names, Math.max(1, Math.floor(plain.length / 2)));
+    const remedy = near === undefined ? `Write: __global__ void ${plain}(...).` : `Pass the name '${near}'.`;
+    return refuse({ start: 0, end: 1 }, `The source has no kernel named '${plain}'.`, `${others} ${remedy}`);
   }
   const place = { start: text.lastIndexOf('__global__', entry.at), end: entry.at };
   if (shared.has(entry.path))

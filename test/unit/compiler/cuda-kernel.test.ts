@@ -172,6 +172,10 @@ test('the source must contain the kernel, with a symbol of its name', () => {
     "K005: The source has no kernel named 'other'.
       The source has scale. Write: __global__ void other(...)."
   `);
+  expect(complaint(() => cudaKernel('SCALE', {}, SCALE))).toMatchInlineSnapshot(`
+    "K005: The source has no kernel named 'SCALE'.
+      The source has scale. Pass the name 'scale'."
+  `);
   expect(complaint(() => cudaKernel('k', {}, '// __global__ void k() {}'))).toMatchInlineSnapshot(`
     "K005: The source has no kernel named 'k'.
       The source has no __global__ function. Write: __global__ void k(...)."
