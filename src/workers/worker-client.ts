@@ -8,7 +8,7 @@ import { unfilledBytes } from '../core/channel/host-buffers.js';
 import { CompileError, encodeError, OutOfMemoryError, UnavailableError } from '../core/base/errors.js';
 import type { Binding, NativeFailure } from '../native/binding.js';
 import { Status } from '../protocol/protocol.gen.js';
-import type { KernelLimits } from '../protocol/reports.js';
+import type { DivisionReport, KernelLimits } from '../protocol/reports.js';
 import type { BuildResult } from '../toolchain/images/builder.js';
 import type { DeviceBuilds } from './device-builds.js';
 import type { FromWorker, ToWorker } from './messages.js';
@@ -85,6 +85,8 @@ export class WorkerClient {
   readonly #lent: Map<number, ArrayBuffer | undefined> = new Map();
   /** Host memory that is registered for it. */
   readonly #registered: Set<number> = new Set();
+  /** The partitions that it has made, by id. */
+  readonly #partitions: Set<number> = new Set();
 
   constructor(device: ControlledDevice, send: Send) {
     this.#device = device;
@@ -139,6 +141,11 @@ export class WorkerClient {
     }
     this.#registered.clear();
     this.#lent.clear();
+    try {
+      for (const id of this.#partitions) binding.endPartition(channel, id);
+    } catch {
+      // The device is lost, and they with it.
+    }
   }
 
   /** Builds and loads a kernel. Meanwhile the channel parks the streams that launch it. */
@@ -368,7 +375,10 @@ export class WorkerClient {
   #answer(id: number, name: ControlName, args: readonly unknown[]): void {
     try {
       const call = this.#device.binding[name] as (channel: number, ...args: readonly unknown[]) => unknown;
-      this.#send({ type: 'answered', id, value: call(this.#device.channel, ...args) });
+      const value = call(this.#device.channel, ...args);
+      if (name === 'divide') for (const partition of (value as DivisionReport).partitions) this.#partitions.add(partition.id);
+      if (name === 'endPartition') this.#partitions.delete(args[0] as number);
+      this.#send({ type: 'answered', id, value });
     } catch (error) {
       const refused = REFUSALS[name]?.(error) ?? error;
       this.#send({ type: 'refused', id, error: encodeError(asMillraceError(refused, `The call ${name} failed`, CAPABILITIES[name])) });

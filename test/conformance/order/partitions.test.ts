@@ -4,6 +4,7 @@ import { ArgumentError, cudaKernel, i32, inout, kernel, LaunchError, output, typ
 import { defineChapter } from '../../support/chapter.js';
 import { hold } from '../../support/latch.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
+import { startSharer, untilGivenBack } from '../../support/sharer.js';
 import { rejectionOf, thrownBy } from '../../support/wait.js';
 
 /** Its loop has no bound that the library knows, so a thread of the partition runs it. */
@@ -66,6 +67,27 @@ defineChapter((target) => {
         expect(await rejectionOf(device.partition(shares as never))).toBeInstanceOf(ArgumentError);
       expect(thrownBy(() => device.createStream({ partition: 'fast' as never }))).toMatchObject({ argument: 'partition', value: 'fast' });
     });
+
+    rule(
+      'S823',
+      'a thread that shares the device divides it for all threads, until it ends',
+      async () => {
+        const { device } = chapter;
+        const { next, exited } = startSharer('divides', device.share());
+        expect(await next()).toBe('divided');
+        await exited;
+        expect(await untilGivenBack(device, { blocks: 0 })).toBe('all given back');
+        // The partitions end behind the streams.
+        const divided = (): Promise<readonly Partition[]> =>
+          device.partition([1, 'rest']).catch(async (error: Error) => {
+            expect(error).toBeInstanceOf(StateError);
+            await new Promise(setImmediate);
+            return divided();
+          });
+        await Promise.all((await divided()).map((partition) => partition.close()));
+      },
+      { unless: target.name.includes('isolated') && 'threads cannot share a device that has a process of its own' },
+    );
 
     rule('S824', 'streams of partitions use the arrays of the device, and order and hazards are as between all streams', async () => {
       const { device } = chapter;

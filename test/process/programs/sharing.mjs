@@ -65,6 +65,14 @@ const cases = {
 };
 
 const parts = {
+  /** Divides the device, uses a part, and ends without a word. */
+  async divides(token) {
+    const device = await openShared(token);
+    const [fast] = await device.partition([1, 'rest']);
+    await device.createStream({ partition: fast }).fill(device.zeros(4), 1).done;
+    parentPort.postMessage('divided');
+    process.exit();
+  },
   /** Holds a stream of its own until it is told to let go. */
   async holdsUntilTold(token) {
     const device = await openShared(token);
