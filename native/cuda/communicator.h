@@ -81,7 +81,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::optional<Launch> Begin(const std::shared_ptr<Context>& home, protocol::FaultSlot* slot, uint32_t* word);
   /// `submitted`: what came of it.
   Status End(Launch launch, CUstream stream, Status submitted);
-  /// Nothing was submitted, and no rank waits for it.
+  /// Instead of End: nothing was submitted. Ends the communicator if it has ranks elsewhere, which may wait.
   void Cancel(Launch launch);
   /// As Begin without a result, for the graph that Capture did not make.
   void Refuse(Launch launch);

@@ -146,6 +146,8 @@ Status Communicator::End(Launch launch, CUstream stream, Status submitted) {
 void Communicator::Cancel(Launch launch) {
   const std::lock_guard lock(flights_mutex_);
   flights_.erase(FlightOf(launch));
+  // Ranks of other processes may have launched, and would wait for those here.
+  if (size_ > ranks_.size()) Abort(Fault::kAborted);
 }
 
 void Communicator::Refuse(Launch launch) {

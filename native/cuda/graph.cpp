@@ -78,13 +78,14 @@ Status Graph::Launch(CUstream stream, std::span<const hal::GraphPatch> patches) 
       is_over = true;
     }
   }
-  if (is_over) {
-    for (const auto& [communicator, launch] : launches) communicator->Cancel(launch);
-    return {};
-  }
-  Status status = LaunchWhole(stream, patches);
+  Status status = is_over ? Status() : LaunchWhole(stream, patches);
+  const bool is_queued = !is_over && status.ok();
   for (const auto& [communicator, launch] : launches) {
-    const Status ended = communicator->End(launch, stream, status);
+    if (!is_queued) {
+      communicator->Cancel(launch);
+      continue;
+    }
+    const Status ended = communicator->End(launch, stream, {});
     if (status.ok()) status = ended;
   }
   return status;

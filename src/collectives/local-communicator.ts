@@ -119,13 +119,13 @@ export class LocalCommunicator implements Communicator {
     const { from, to, streams, named } = this.#open.checkSend(array, into, opts);
     const [sender, receiver] = [streams[from]!, streams[to]!];
     const uses = { name: 'send', reads: [array], writes: [into], streams: [sender, receiver] };
-    this.#joinCapture(uses.streams);
-    return this.#submit(uses, [into], [], () => {
+    const submit = this.#joining(uses.streams, () => {
       if (sender !== receiver) receiver.waitStream(sender);
       const received = receiver.copy(into, array, named);
       if (sender !== receiver) sender.waitStream(receiver);
       return [[received]];
     });
+    return this.#submit(uses, [into], [], submit);
   }
 
   barrier(opts: Pick<CollectiveOptions, 'streams'> = {}): Collective {
@@ -179,8 +179,7 @@ export class LocalCommunicator implements Communicator {
     // Those of a group are made before it, and the others where the streams are in order.
     let into = results.into ?? (isGrouping(this) ? resultsOf(results)[0] : undefined);
     const made = results.into === undefined && into !== undefined ? into : [];
-    this.#joinCapture(streams);
-    const submit: Filling = () => {
+    const submit = this.#joining(streams, () => {
       order(streams);
       // Those that are copied are no scope's.
       const make = (stream: Stream): DeviceArray<D> =>
@@ -196,7 +195,7 @@ export class LocalCommunicator implements Communicator {
       for (const part of parts) part[Symbol.dispose]();
       order(streams);
       return operations;
-    };
+    });
     if (into === undefined) {
       const operations = submit();
       return collective(into!, operations);
@@ -204,9 +203,14 @@ export class LocalCommunicator implements Communicator {
     return this.#submit({ name, reads, writes: into, streams }, into, made, submit);
   }
 
-  #joinCapture(streams: readonly Stream[]): void {
-    for (const { timeline } of streams)
-      if (timeline.recording instanceof CaptureSession) timeline.recording.addParty(timeline, this.#party);
+  /** A capture has the communicator once the call is recorded: the graph of one that was refused has nothing of it. */
+  #joining(streams: readonly Stream[], submit: Filling): Filling {
+    for (const { timeline } of streams) if (timeline.recording instanceof CaptureSession) timeline.recording.checkParty(timeline);
+    return () => {
+      const operations = submit();
+      for (const { timeline } of streams) if (timeline.recording instanceof CaptureSession) timeline.recording.addParty(this.#party);
+      return operations;
+    };
   }
 
   /** Now, or at the end of the group. */

@@ -43,6 +43,8 @@ const captured: WeakMap<object, WeakMap<DeviceCore, End>> = new WeakMap();
 const behind: WeakMap<Stream, { readonly main: Stream; readonly timeline: object; readonly ticket: number }> = new WeakMap();
 /** What is in flight may take so long when a communicator is closed. */
 const CLOSING_MS = 10_000;
+/** Streams may come and go while the communicator is open: with so many ends, those that are reached are dropped. */
+const MOST_ENDS = 64;
 
 /** The results of one call, and the operations of each rank that has one; without results, what the call waits for. */
 export interface Submitted<D extends DType> {
@@ -94,7 +96,7 @@ export class NcclCalls implements LaunchParty {
   readonly #calls: CommunicatorCalls;
   readonly #number: number;
   readonly #kernels: Map<string, Kernel> = new Map();
-  /** Behind the latest launch on each stream. */
+  /** Behind the latest launch on each stream, of those that may not have ended. */
   readonly #ends: Map<Timeline, End> = new Map();
   /** Is told of each launch outside of captures. */
   readonly #launched: (call: LibraryCall) => void;
@@ -166,29 +168,39 @@ export class NcclCalls implements LaunchParty {
     const end = { core, point: timeline.here() };
     const ends = latestOf(call.stream);
     for (const each of cores) ends.set(each, end);
+    // Not before: the graph of a call that was refused has nothing of the communicator.
+    if (timeline.recording instanceof CaptureSession) timeline.recording.addParty(this);
     if (timeline.recording !== undefined) return;
+    if (this.#ends.size >= MOST_ENDS && !this.#ends.has(timeline)) this.#forgetReached();
     this.#ends.set(timeline, end);
     this.#launched(call);
   }
 
-  #checkCall(calls: readonly NcclCall<DType>[]): void {
+  #forgetReached(): void {
+    for (const [timeline, { point }] of this.#ends) if (timeline.hasReached(point.ticket)) this.#ends.delete(timeline);
+  }
+
+  /** The capture that the calls are part of. */
+  #checkCall(calls: readonly NcclCall<DType>[]): CaptureSession | undefined {
     this.checkWorks();
     const streams = calls.flatMap(({ results, parts }) => results.streams.filter((_, rank) => takesPart(parts, rank)));
     const inside = streams.find(({ timeline }) => timeline.recording !== undefined)?.timeline;
-    if (inside?.recording === undefined) return;
+    if (inside?.recording === undefined) return undefined;
     const outside = streams.find(({ timeline }) => timeline.recording !== inside.recording);
     if (outside !== undefined) {
       const message = `stream ${outside.label} of another rank is not part of the capture; to join it, let it wait for a captured one first (other.waitStream(stream)), and let that wait for it at the end`;
       throw inside.recording.refusal(inside, 'isolation', message);
     }
-    if (inside.recording instanceof CaptureSession) inside.recording.addParty(inside, this);
+    if (!(inside.recording instanceof CaptureSession)) return undefined;
+    inside.recording.checkParty(inside);
+    return inside.recording;
   }
 
   /** Submits calls as one launch, to the stream of the one result of the first call, or of the first rank of this process. */
   collect<D extends DType>(calls: readonly NcclCall<D>[]): readonly Submitted<D>[] {
     const busy = calls.filter(({ parts }) => isForLibrary(parts));
     checkLaunch(busy);
-    this.#checkCall(calls);
+    const capture = this.#checkCall(calls);
     const temporary: DeviceArray[] = [];
     const prepared = calls.map((call) => this.#prepare(call, temporary));
     const launch = busy.length === 0 ? undefined : this.#launch(prepared.filter(({ call }) => isForLibrary(call.parts)));
@@ -214,6 +226,8 @@ export class NcclCalls implements LaunchParty {
       return { given: present, operations, launched: launch!.operation };
     });
     for (const array of temporary) array[Symbol.dispose]();
+    // Also without a launch.
+    capture?.addParty(this);
     return submitted;
   }
 

@@ -1,9 +1,11 @@
 // Communicators of GPUs whose ranks fail: a fake NCCL waits, fails or reports a failure as it is asked to.
+// More than 400 lines: the tests share the fake library, its control file and the devices that some of them lose for the process.
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from '../support/fake-cuda.js';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { CollectiveError, type Device, type DeviceArray, f32, type Graph, inout, kernel, openDevice, type Stream } from 'millrace';
@@ -74,7 +76,7 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
     withTwo(async (devices, x) => {
       const error = await stuck(devices, x, (abort) => abort());
       expect(error).toMatchObject({ reason: 'aborted', device: 'cuda:0' });
-      expect(error.message).toContain('The allReduce on stream');
+      expect(error.message).toContain('The allReduce (sums) on stream');
     }));
 
   /** A graph that averages the arrays on both devices. */
@@ -143,14 +145,48 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       expect(thrownBy(() => devices[0]!.stream.launch(graph))).toMatchObject({ reason: 'closed' });
     }));
 
+  test('S1337 a launch that the driver refuses fails alone', () =>
+    withTwo(async (devices, x) => {
+      await using group = await openCommunicator(devices);
+      await using graph = captured(group, devices, x);
+      await devices[0]!.stream.launch(graph).done;
+      writeFileSync(control, 'cuGraphLaunch:1:304');
+      expect(await rejectionOf(devices[0]!.stream.launch(graph).done)).toMatchObject({ name: 'LaunchError' });
+      writeFileSync(control, '');
+      // An abort would be seen within this.
+      await delay(100);
+      const y = devices.map((device, rank) => device.from([rank + 1]));
+      await group.allReduce(y, { into: x }).done;
+      await devices[0]!.stream.launch(graph).done;
+      expect(await Promise.all(x.map((array) => array.read()))).toEqual([Float32Array.of(3), Float32Array.of(3)]);
+    }));
+
+  /** Each device as a rank of its own, as if of several processes. */
+  const join = async (devices: readonly Device[], timeoutMs: number): Promise<JoinedCommunicator[]> => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    return Promise.all(devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store: { port }, timeoutMs })));
+  };
+
+  test('S1338 a launch that the driver refuses ends that of the other rank', () =>
+    withTwo(async (devices, x) => {
+      const ranks = await join(devices, 60_000);
+      const graphs = ranks.map((rank, at) => devices[at]!.stream.capture(() => void rank.allReduce(x[at]!, { into: x[at]! })));
+      const launched = rejectionOf(devices[1]!.stream.launch(graphs[1]!).done);
+      writeFileSync(control, 'cuGraphLaunch:1:304');
+      expect(await rejectionOf(devices[0]!.stream.launch(graphs[0]!).done)).toMatchObject({ name: 'LaunchError' });
+      writeFileSync(control, '');
+      const startMs = performance.now();
+      expect(await launched).toBeInstanceOf(CollectiveError);
+      expect(performance.now() - startMs).toBeLessThan(SOON_MS);
+      await Promise.all([...graphs.map((graph) => graph.close()), ...ranks.map((rank) => rank.close())]);
+    }));
+
   test('S1338 a rank whose launch of a graph waits for one that does not come ends at the time-out', () =>
     withTwo(async (devices, x) => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
-      server.close();
-      const joining = devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store: { port }, timeoutMs: 500 }));
-      const ranks = await Promise.all(joining);
+      const ranks = await join(devices, 500);
       const [group] = ranks as [JoinedCommunicator];
       await using graph = devices[0]!.stream.capture(() => void group.allReduce(x[0]!, { into: x[0]! }));
       expect(await rejectionOf(devices[0]!.stream.launch(graph).done)).toMatchObject({ name: 'CollectiveError', reason: 'timeout' });
@@ -303,12 +339,7 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
 
   test('S1333 a group whose first call has no elements, on a stream of its own, ends at the time-out', () =>
     withTwo(async (devices, x) => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
-      server.close();
-      const joining = devices.map((device, rank) => joinCommunicator({ device, rank, size: 2, store: { port }, timeoutMs: 500 }));
-      const ranks = await Promise.all(joining);
+      const ranks = await join(devices, 500);
       const [group] = ranks as [JoinedCommunicator];
       const stream = devices[0]!.createStream({ ordering: 'explicit' });
       const [none, sum] = group.group(() => [group.allReduce(stream.zeros(0), { stream }), group.allReduce(x[0]!)] as const);
@@ -383,6 +414,22 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       await devices[0]!.synchronize();
       expect(await devices[0]!.ones(1).read()).toEqual(Float32Array.of(1));
       expect(thrownBy(() => group.barrier())).toBeInstanceOf(CollectiveError);
+    }));
+
+  test('S1325 a communicator keeps nothing of most streams that are closed', () =>
+    withTwo(async ([device]) => {
+      await using group = await openCommunicator([device!]);
+      const x = device!.ones(1);
+      const closed: WeakRef<object>[] = [];
+      for (let n = 0; n < 200; n++) {
+        const stream = device!.createStream();
+        await group.allReduce([x], { streams: [stream], into: [x] }).done;
+        closed.push(new WeakRef((stream as unknown as { readonly timeline: object }).timeline));
+        await stream.close();
+      }
+      await delay(0);
+      globalThis.gc!();
+      expect(closed.filter((timeline) => timeline.deref() !== undefined).length).toBeLessThan(100);
     }));
 
   test('S1325 a closed device closes its communicators', () =>

@@ -198,10 +198,13 @@ export class CaptureSession implements StreamRecording {
     this.externals.add(external);
   }
 
-  /** Throws CaptureError in the body of a condition: how often it runs is not known at a launch. */
-  addParty(timeline: Timeline, party: LaunchParty): void {
+  /** Throws CaptureError in a partition, and in the body of a condition: how often it runs is not known at a launch. */
+  checkParty(timeline: Timeline): void {
     if (this.depth > 0) throw this.refusal(timeline, 'unsupported-node', 'the body of a condition cannot contain a collective');
     this.refuseInPartition(timeline, 'a collective');
+  }
+
+  addParty(party: LaunchParty): void {
     this.parties.add(party);
   }
 
@@ -246,7 +249,8 @@ export class CaptureSession implements StreamRecording {
    */
   embed(timeline: Timeline, graph: CaptureSession, entries: Uint8Array, nop: Uint8Array): number {
     const stream = this.#of(timeline);
-    for (const party of graph.parties) this.addParty(timeline, party);
+    if (graph.parties.size > 0) this.checkParty(timeline);
+    for (const party of graph.parties) this.addParty(party);
     const before = stream.before();
     const first = this.nodes.length;
     const leaves = new Set<number>();

@@ -1,6 +1,6 @@
 // Chapter 15: graphs with collectives of one device, which is a communicator of one rank. collectives.test.ts has two devices.
 import { describe, expect } from 'vitest';
-import { BoundsError, CaptureError, CollectiveError, f32, inout, input, kernel } from 'millrace';
+import { BoundsError, CaptureError, CollectiveError, f32, inout, input, kernel, StreamHazardError } from 'millrace';
 import { openCommunicator } from 'millrace/collectives';
 import { defineChapter } from '../../support/chapter.js';
 import { hold } from '../../support/latch.js';
@@ -169,6 +169,32 @@ defineChapter((target) => {
         expect(thrownBy(() => stream.capture((s) => void s.launch(graph)))).toBeInstanceOf(CollectiveError);
         expect(await x.read()).toEqual(Float32Array.of(2, 2));
         await Promise.all([graph.close(), never.close()]);
+      },
+      { unless },
+    );
+
+    rule(
+      'S1337',
+      'a graph whose collective was refused has nothing of the communicator',
+      async () => {
+        const { device } = chapter;
+        const [a, b] = [device.createStream({ ordering: 'checked' }), device.createStream({ ordering: 'checked' })];
+        const group = await openCommunicator([device]);
+        const x = a.ones(2);
+        await a.synchronize();
+        let refused: unknown;
+        const graph = a.capture((s) => {
+          b.waitStream(s as typeof a);
+          b.launch(double, 2, { x });
+          refused = thrownBy(() => group.allReduce([x], { streams: [a], into: [x] }));
+          (s as typeof a).waitStream(b);
+        });
+        expect(refused).toBeInstanceOf(StreamHazardError);
+        await group.close();
+        await a.launch(graph).done;
+        expect(await x.read()).toEqual(Float32Array.of(2, 2));
+        await graph.close();
+        await Promise.all([a.close(), b.close()]);
       },
       { unless },
     );
