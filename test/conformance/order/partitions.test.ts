@@ -244,7 +244,10 @@ defineChapter((target) => {
     });
   });
 
-  /** On a GPU: each partition runs on as many multiprocessors as it says, and none of them is of the other one. */
+  /** Once a kernel with device launches is loaded, as other files of this process do, all partitions of a GPU share so many more. */
+  const SHARED = 2;
+
+  /** On a GPU: each partition runs on as many multiprocessors as it says, and none of them is of the other one, but those that all share. */
   async function expectApart(...partitions: readonly Partition[]): Promise<void> {
     const seen: Set<number>[] = [];
     for (const partition of partitions) {
@@ -252,9 +255,10 @@ defineChapter((target) => {
       const where = device.zeros(8 * device.info.multiprocessors, 'i32');
       device.createStream({ partition }).launch(whereItRuns, { grid: where.length, block: 1024 }, { where });
       seen.push(new Set(await where.read()));
-      expect(seen.at(-1)!.size).toBe(multiprocessors);
+      expect([multiprocessors, multiprocessors + SHARED]).toContain(seen.at(-1)!.size);
     }
-    expect([...seen[0]!].filter((id) => seen[1]!.has(id))).toEqual([]);
+    const both = [...seen[0]!].filter((id) => seen[1]!.has(id));
+    expect(both.length).toBeLessThanOrEqual(seen[0]!.size - partitions[0]!.multiprocessors);
   }
 
   /** On a GPU: the same for graphs, launched on a stream of the partition, on one without a partition and on one of the other. */
@@ -267,7 +271,7 @@ defineChapter((target) => {
         .capture((s) => s.launch(whereItRuns, { grid: where.length, block: 1024 }, { where }));
       for (const stream of [device.stream, ...partitions.map((each) => device.createStream({ partition: each }))]) {
         await stream.launch(graph).done;
-        expect(new Set(await where.read()).size).toBe(multiprocessors);
+        expect([multiprocessors, multiprocessors + SHARED]).toContain(new Set(await where.read()).size);
       }
     }
   }
