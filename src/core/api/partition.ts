@@ -47,9 +47,8 @@ export class Partition implements AsyncDisposable {
 
   /**
    * Closes the streams of the partition, which waits for their pending work, and then the partition: `cuGreenCtxDestroy`. Graphs with nodes
-   * of it finish their pending launches, and cannot be launched any more. Rejects with
-   * StateError, and leaves it open, inside a `hold` that it would have to wait for. When all partitions are closed, the device can be
-   * divided anew.
+   * of it finish their pending launches, and cannot be launched any more. Rejects with StateError, and leaves it open, inside a `hold` that
+   * it would have to wait for. When all partitions are closed, the device can be divided anew.
    */
   close(): Promise<void> {
     if (arguments.length > 0) refuseSurplus('close', arguments, 0);
@@ -65,7 +64,7 @@ export class Partition implements AsyncDisposable {
   check(context: DeviceContext): void {
     const { core } = this.#context;
     if (context !== this.#context)
-      throw wrongDevice('partition', this, `The partition of ${this.multiprocessors} ${belongsTo(core.name, context.core.name)}.`);
+      throw wrongDevice('partition', this, `The partition (${this.multiprocessors}) ${belongsTo(core.name, context.core.name)}.`);
     this.checkOpen();
   }
 
@@ -123,7 +122,7 @@ export class Partitions {
     const units = backend === 'cuda' ? 'multiprocessors' : 'threads';
     const numbers = checkShares(shares, multiprocessors, `${multiprocessors} ${units} of device ${name}`);
     if (this.#isDividing || this.#open.size > 0) {
-      const message = `Device ${name} is divided already: close its partitions first.`;
+      const message = `Device ${name} is ${this.#isDividing ? 'being divided' : 'divided already'}: close its partitions first.`;
       throw new StateError('ERR_MILLRACE_STATE', message, { device: name });
     }
     this.#isDividing = true;
