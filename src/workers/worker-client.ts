@@ -136,9 +136,7 @@ export class WorkerClient {
     const { binding, channel } = this.#device;
     await binding.ownerLeft(channel, owner);
     if (this.#device.isClosing) return;
-    for (const handle of this.#registered) {
-      this.#release(handle, false);
-    }
+    for (const handle of this.#registered) this.#release(handle, false);
     this.#registered.clear();
     this.#lent.clear();
     try {
