@@ -23,7 +23,7 @@ function runningThreads() {
     } catch {
       return false;
     }
-  }).length;
+  });
 }
 
 if (isMainThread) {
@@ -34,12 +34,12 @@ if (isMainThread) {
     await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
     await worker.terminate();
     // Otherwise no copy is behind a kernel whose owner has ended.
-    isRunning &&= runningThreads() > before;
+    isRunning &&= runningThreads().some((thread) => !before.includes(thread));
   }
   console.log(isRunning ? 'still running' : 'ended too early');
   const limit = performance.now() + LIMIT_MS;
-  while (runningThreads() > 0 && performance.now() < limit) await new Promise((resolve) => setTimeout(resolve, 20));
-  if (runningThreads() > 0) console.log('still running at the end');
+  while (runningThreads().length > 0 && performance.now() < limit) await new Promise((resolve) => setTimeout(resolve, 20));
+  if (runningThreads().length > 0) console.log('still running at the end');
   const device = await openDevice('cpu');
   await checkDevice(device);
   await device.close();
