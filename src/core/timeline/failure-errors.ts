@@ -81,7 +81,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
   const ofOperation = operation === undefined ? 'An operation' : `The ${operation.kind}${operation.label ? ` ${operation.label}` : ''}`;
   const what = node === undefined ? ofOperation : `N${node.slice(1)}`;
   const where = `on stream ${stream} of device ${device}`;
-  /** Behind the name of a kernel. */
+  /** Behind the name of a kernel: the launch's own label, and where it ran. */
   const named = operation?.label === undefined || operation.label === kernel?.name ? '' : `(${operation.label}) `;
   const whereOfKernel = node === undefined ? named + where : `in ${node} ${where}`;
   const note = record.note === '' ? '' : `: ${record.note}${driverErrorIn(record.driverStatus)}`;
