@@ -101,21 +101,17 @@ Status CpuDevice::EndPartition(uint32_t id) {
 }
 
 Result<std::shared_ptr<ThreadPool>> CpuDevice::PoolOf(uint32_t partition) {
-  if (partition == 0) return pool_;
   Result<std::shared_ptr<const CpuPartition>> found = partitions_.Find(partition);
   MR_TRY(found.status());
-  return found.value()->pool;
+  return found.value() == nullptr ? pool_ : found.value()->pool;
 }
 
 Result<std::unique_ptr<hal::Stream>> CpuDevice::CreateStream(const hal::StreamRequest& request) {
   if (request.foreign) return Status(StatusCode::kUnsupported, "using a driver's stream on a CPU device");
   std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
-  std::shared_ptr<const CpuPartition> partition;
-  if (request.partition != 0) {
-    Result<std::shared_ptr<const CpuPartition>> found = partitions_.Find(request.partition);
-    MR_TRY(found.status());
-    partition = std::move(found).value();
-  }
+  Result<std::shared_ptr<const CpuPartition>> found = partitions_.Find(request.partition);
+  MR_TRY(found.status());
+  std::shared_ptr<const CpuPartition> partition = std::move(found).value();
   auto core = std::make_shared<StreamCore>(request, partition == nullptr ? pool_ : partition->pool);
   streams_.push_back(core);
   return std::unique_ptr<hal::Stream>(

@@ -73,11 +73,6 @@ Result<uint64_t> Device::EnterContext() {
   return reinterpret_cast<uintptr_t>(context_->handle());
 }
 
-Result<std::shared_ptr<const Partition>> Device::PartitionOf(uint32_t id) {
-  if (id == 0) return std::shared_ptr<const Partition>();
-  return partitions_.Find(id);
-}
-
 Result<std::unique_ptr<hal::Stream>> Device::CreateStream(const hal::StreamRequest& request) {
   const auto offset = static_cast<uint64_t>(reinterpret_cast<std::byte*>(&request.slot->device_word) -
                                             reinterpret_cast<std::byte*>(timeline_.data()));

@@ -36,7 +36,7 @@ class Device final : public hal::Device {
   [[nodiscard]] Result<std::unique_ptr<hal::Graph>> BuildGraph(std::vector<hal::GraphNode> nodes) override;
   [[nodiscard]] Result<hal::Division> Divide(std::span<const uint32_t> shares) override;
   /// For nodes of graphs. Null for 0; kState if it is closed. Thread: any.
-  [[nodiscard]] Result<std::shared_ptr<const Partition>> PartitionOf(uint32_t id);
+  [[nodiscard]] Result<std::shared_ptr<const Partition>> PartitionOf(uint32_t id) { return partitions_.Find(id); }
   Status EndPartition(uint32_t id) override { return partitions_.Take(id).status(); }
   Status RegisterHost(std::span<std::byte> range) override;
   Status UnregisterHost(std::span<std::byte> range) override;

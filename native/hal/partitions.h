@@ -53,8 +53,9 @@ class PartitionTable {
     const std::lock_guard lock(mutex_);
     return std::exchange(parts_, {});
   }
-  /// Thread: any.
+  /// Null for 0, the whole device. Thread: any.
   [[nodiscard]] Result<std::shared_ptr<Part>> Find(uint32_t id) {
+    if (id == 0) return std::shared_ptr<Part>();
     const std::lock_guard lock(mutex_);
     const auto found = parts_.find(id);
     if (found == parts_.end()) return Status(StatusCode::kState, "using a partition that is closed");

@@ -1,5 +1,5 @@
 // elementwise(): a plain function of single elements, run over whole arrays.
-import { badArgument, surplusArgument, show } from '../core/base/arguments.js';
+import { badArgument, refuseSurplus, show } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
 import type { DType } from '../core/elements/dtype.js';
 import { ScalarSlot } from '../core/graphs/slots.js';
@@ -43,9 +43,7 @@ export function elementwise<A extends readonly (number | bigint | boolean)[], R 
   fn: (...args: A) => R,
 ): Elementwise<A, ResultOf<R>>;
 export function elementwise(fn: (...args: never[]) => unknown): unknown {
-  const operand = [...arguments].slice(1).find((given) => given !== undefined);
-  if (operand !== undefined)
-    throw surplusArgument('elementwise', operand, 'operands go to the function that it returns: elementwise(fn)(x).');
+  if (arguments.length > 1) refuseSurplus('elementwise', arguments, 1, 'operands go to the function that it returns: elementwise(fn)(x).');
   if (typeof fn !== 'function')
     throw badArgument(
       'fn',

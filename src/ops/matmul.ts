@@ -88,18 +88,25 @@ export function multiplied(name: string, left: DeviceArray, right: DeviceArray, 
   const batch = broadcastShape(name, [left.shape.slice(0, -2), right.shape.slice(0, -2)]);
   const shape = [...batch, ...rows, ...columns];
   const dtype = target.typeOf(own);
-  return target.write(shape, dtype, [left, right], (into) => submit(left, right, batch, into, promoted(own, dtype), target, isTf32));
+  return target.write(shape, dtype, [left, right], (result) =>
+    submit({ a: left, b: right, batch, result, own: promoted(own, dtype), target }, isTf32),
+  );
 }
 
-function submit(
-  a: DeviceArray,
-  b: DeviceArray,
-  batch: readonly number[],
-  result: DeviceArray,
-  own: DType,
-  target: Target,
-  isTf32: boolean,
-): void {
+/** A product of matrices, or of a matrix and a vector, into `result`. */
+interface Task {
+  readonly a: DeviceArray;
+  readonly b: DeviceArray;
+  /** The axes before the matrices. */
+  readonly batch: readonly number[];
+  readonly result: DeviceArray;
+  /** The type of the sums. */
+  readonly own: DType;
+  readonly target: Target;
+}
+
+function submit(task: Task, isTf32: boolean): void {
+  const { a, b, batch, result, own, target } = task;
   if (a.shape.length === 1 || b.shape.length === 1) {
     // A vector: each result is one sum of products along a row.
     const columns = b.shape.length === 1 ? [] : [b.shape.at(-1) as number];
@@ -111,38 +118,27 @@ function submit(
   }
   const forms = formsOf(target);
   const isOnCpu =
-    forms.includes('cpu') &&
-    (multipliedByVectors(a, b, batch, result, own, target) ||
-      multipliedByLibrary(a, b, batch, result, own, target) ||
-      multipliedInTiles(a, b, batch, result, own, target) ||
-      multipliedWidened(a, b, result, target));
+    forms.includes('cpu') && (multipliedByVectors(task) || multipliedByLibrary(task) || multipliedInTiles(task) || multipliedWidened(task));
   if (isOnCpu && !forms.includes('gpu')) return;
-  launch(productOn(target.recorder.device.info.backend === 'cuda' ? 'gpu' : 'cpu', a, b, batch, result, own, isTf32), a, b, result, target);
+  launch(productOn(target.recorder.device.info.backend === 'cuda' ? 'gpu' : 'cpu', task, isTf32), task);
 }
 
 /** What makes the product: of a GPU, whose library may make it; of OpenBLAS; or of a CPU device without it. */
 type Maker = 'gpu' | 'openblas' | 'cpu';
 
-function productOn(
-  maker: Maker,
-  a: DeviceArray,
-  b: DeviceArray,
-  batch: readonly number[],
-  result: DeviceArray,
-  own: DType,
-  isTf32: boolean,
-): Product {
+function productOn(maker: Maker, task: Task, isTf32: boolean): Product {
+  const { a, b, result, own } = task;
   const key = [maker, isTf32, a.dtype, b.dtype, own, result.dtype, a.shape, a.strides, b.shape, b.strides].join('|');
   let product = products.get(key);
   if (product === undefined) {
-    product = productFor(a, b, batch, result.dtype, own, maker, isTf32);
+    product = productFor(task, maker, isTf32);
     if (products.size >= MOST_PRODUCTS) products.clear();
     products.set(key, product);
   }
   return product;
 }
 
-function launch({ kernel, shape, args }: Product, a: DeviceArray, b: DeviceArray, result: DeviceArray, target: Target): void {
+function launch({ kernel, shape, args }: Product, { a, b, result, target }: Task): void {
   args['a'] = a.span[0];
   args['b'] = b.span[0];
   args['y'] = result.span[0];
@@ -152,38 +148,24 @@ function launch({ kernel, shape, args }: Product, a: DeviceArray, b: DeviceArray
 }
 
 /** Whether the product was submitted as sums of vectors, which read the larger operand once: tiles of so few rows or columns would be mostly empty. */
-function multipliedByVectors(
-  a: DeviceArray,
-  b: DeviceArray,
-  batch: readonly number[],
-  result: DeviceArray,
-  own: DType,
-  target: Target,
-): boolean {
+function multipliedByVectors({ a, b, result, ...others }: Task): boolean {
   const [rows, inner] = a.shape.slice(-2) as [number, number];
   const columns = b.shape.at(-1) as number;
   const isFew = columns === 1 || rows < LEAST_ROWS;
   if (!isFew || a.shape.length > 2 || b.shape.length > 2 || rows * columns * inner < LEAST_WORK) return false;
-  const by = (left: DeviceArray, right: DeviceArray, into: DeviceArray): void => submit(left, right, batch, into, own, target, false);
-  if (columns === 1) by(a, b.view(undefined, 0), result.reshape([rows]));
-  else for (let row = 0; row < rows; row++) by(a.view(row), b, result.view(row));
+  if (columns === 1) submit({ a, b: b.view(undefined, 0), result: result.reshape([rows]), ...others }, false);
+  else for (let row = 0; row < rows; row++) submit({ a: a.view(row), b, result: result.view(row), ...others }, false);
   return true;
 }
 
 /** Whether the product was submitted to OpenBLAS, which makes those of f32 and f64 on a device that was opened with it. */
-function multipliedByLibrary(
-  a: DeviceArray,
-  b: DeviceArray,
-  batch: readonly number[],
-  result: DeviceArray,
-  own: DType,
-  target: Target,
-): boolean {
+function multipliedByLibrary(task: Task): boolean {
+  const { a, b, result, own, target } = task;
   const isOfType = (own === 'f32' || own === 'f64') && [a, b, result].every(({ dtype }) => dtype === own);
   if (!isOfType || !target.recorder.core.info.libraries.some(({ name }) => name === 'OpenBLAS')) return false;
-  const product = productOn('openblas', a, b, batch, result, own, false);
+  const product = productOn('openblas', task, false);
   if (product.kernel.build.plan === undefined) return false;
-  launch(product, a, b, result, target);
+  launch(product, task);
   return true;
 }
 
@@ -191,7 +173,7 @@ function multipliedByLibrary(
  * Whether the product of matrices of 16-bit floats was submitted as one of f32, as which it adds anyway: a core widens an element faster once than with
  * each use. Rows of the left operand are widened in parts, the right operand as a whole.
  */
-function multipliedWidened(a: DeviceArray, b: DeviceArray, result: DeviceArray, target: Target): boolean {
+function multipliedWidened({ a, b, result, target }: Task): boolean {
   const isOf = (array: DeviceArray): boolean => array.dtype === 'f32' || is16BitFloat(array.dtype);
   if (![a, b, result].every((array) => array.shape.length === 2 && isOf(array)) || [a, b].every(({ dtype }) => dtype === 'f32'))
     return false;
@@ -204,10 +186,11 @@ function multipliedWidened(a: DeviceArray, b: DeviceArray, result: DeviceArray, 
     const to = Math.min(rows, from + most);
     using left = widened(a.view([from, to]), target);
     const into = result.view([from, to]);
-    if (result.dtype === 'f32') submit(left.array, right.array, [], into, 'f32', target, false);
+    const part = { a: left.array, b: right.array, batch: [], own: 'f32', target } as const;
+    if (result.dtype === 'f32') submit({ ...part, result: into }, false);
     else {
       using sums = target.temporary(into.shape, 'f32');
-      submit(left.array, right.array, [], sums, 'f32', target, false);
+      submit({ ...part, result: sums }, false);
       astype(sums, result.dtype, { stream, out: into });
     }
   }
@@ -223,14 +206,7 @@ function widened(matrix: DeviceArray, { recorder: stream }: Target): Disposable 
 }
 
 /** Whether the product was submitted in the form for cores: that of floats of one type, with at most one axis of batches. */
-function multipliedInTiles(
-  a: DeviceArray,
-  b: DeviceArray,
-  batch: readonly number[],
-  result: DeviceArray,
-  own: DType,
-  target: Target,
-): boolean {
+function multipliedInTiles({ a, b, batch, result, own, target }: Task): boolean {
   if ((own !== 'f32' && own !== 'f64') || [a, b, result].some(({ dtype }) => dtype !== own)) return false;
   const whole = [a, b].map((array) => broadcastStrides(array, [...batch, ...array.shape.slice(-2)]));
   const { extents, strides } = joined({ extents: batch, strides: whole.map((steps) => steps.slice(0, -2)) });
@@ -254,15 +230,7 @@ interface Product {
   readonly args: Record<string, unknown>;
 }
 
-function productFor(
-  a: DeviceArray,
-  b: DeviceArray,
-  batch: readonly number[],
-  dtype: DType,
-  own: DType,
-  maker: Maker,
-  isTf32: boolean,
-): Product {
+function productFor({ a, b, batch, result: { dtype }, own }: Task, maker: Maker, isTf32: boolean): Product {
   const inner = a.shape.at(-1) as number;
   const [rows, columns] = [a.shape.at(-2) as number, b.shape.at(-1) as number];
   const whole = [a, b].map((array) => broadcastStrides(array, [...batch, ...array.shape.slice(-2)]));

@@ -14,9 +14,14 @@ export function surplusArgument(call: string, surplus: unknown, remedy: string):
 }
 
 /** Throws ArgumentError for an argument behind the last one that a call takes. It would be dropped, and with it what the caller wants. */
-export function refuseSurplus(call: string, given: ArrayLike<unknown>, most: number): void {
+export function refuseSurplus(
+  call: string,
+  given: ArrayLike<unknown>,
+  most: number,
+  remedy: string = `it takes ${most === 0 ? 'none' : `${most} at most`}.`,
+): void {
   const surplus = Array.from(given).find((argument, at) => at >= most && argument !== undefined);
-  if (surplus !== undefined) throw surplusArgument(call, surplus, `it takes ${most === 0 ? 'none' : `${most} at most`}.`);
+  if (surplus !== undefined) throw surplusArgument(call, surplus, remedy);
 }
 
 /** The error for an object of one device that was passed to another device. */
