@@ -24,11 +24,6 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
     });
   }
 
-  run('SIGTERM with work in flight', async () => {
-    const ending = await runProgram('end-in-flight', [spec, 'abort'], { kill: { when: 'ready', signal: 'SIGTERM' } });
-    expect(ending).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
-  });
-
   for (const [mode, rounds] of [
     ['busy', 10],
     ['long', 4],

@@ -141,7 +141,7 @@ export class DeviceCore implements FreeingDevice {
       hasSettled: (timeline, ticket) => progress.hasSettled(timeline, ticket),
       lost: () => this.#end(),
       refused: (timeline, ticket) => this.live.refused(timeline, ticket),
-      largest: () => this.live.largest(),
+      memoryUse: (freeBytes) => this.live.use(freeBytes),
       inContext: (tell) => this.context.runInAsyncScope(tell),
     });
     this.waits = new WaitPromises(name, channel, progress, this.failures, this.hostCompletions, clock, () => this.#whenLost());

@@ -1,5 +1,5 @@
 // The device memory that arrays and textures of this thread hold: V8 is told of it, so that it collects forgotten arrays; an allocation that
-// cannot fit waits for one collection; and the error of a failed allocation lists the largest arrays.
+// cannot fit waits for one collection; and the error of a failed allocation tells what is used, by which arrays.
 // Thread: owner.
 import type { BackendName } from '../../protocol/reports.js';
 import { hasForgotten } from '../base/forgotten.js';
@@ -142,14 +142,19 @@ export class LiveMemory {
     return this.#arrays.toSorted((a, b) => b.byteLength - a.byteLength);
   }
 
-  /** For an error message. */
-  largest(): string {
+  /** For the error of an allocation that left `freeBytes` free, 0 if unknown: what is used, by what, and what to do. */
+  use(freeBytes: number): string {
     const { arrays } = this;
-    if (arrays.length === 0) return '';
+    const { totalMemoryBytes } = this.#device.info;
+    const others = totalMemoryBytes - freeBytes - this.#bytes;
+    const rest =
+      freeBytes > 0 && others > 0
+        ? `, and ${others} bytes belong to others: freed memory that is kept, other threads and processes, the driver`
+        : '';
+    const held = ` ${arrays.length} arrays of this thread hold ${this.#bytes} of ${totalMemoryBytes} bytes${rest}.`;
     const listed = arrays.slice(0, MOST_LISTED).map(({ description }) => description);
-    const rest = arrays.length - listed.length;
-    const others = rest === 0 ? '' : `; and ${rest} more, ${this.#bytes} bytes in all`;
-    return ` The largest arrays of this thread are ${listed.join('; ')}${others}.`;
+    const largest = listed.length === 0 ? '' : ` The largest arrays of this thread are ${listed.join('; ')}.`;
+    return `${held}${largest} Dispose arrays that are not needed (using, device.scope), or process less at a time.`;
   }
 
   #collect(): void {

@@ -57,8 +57,8 @@ export interface KernelFacts {
 export interface FailureScene {
   /** The device of the operation that failed. */
   readonly device: string;
-  /** The largest arrays, in a sentence that follows others. */
-  readonly largest: () => string;
+  /** What the memory is used for, in sentences that follow others. `freeBytes`: what the device had free; 0 if unknown. */
+  readonly memoryUse: (freeBytes: number) => string;
   /** The label of its stream. */
   readonly stream: string;
   readonly operation: OperationInfo | undefined;
@@ -93,7 +93,7 @@ export function describeFailure(record: FailureRecord, scene: FailureScene): Mil
         requestedBytes === 0
           ? `${what} ${where} was refused: the driver has no memory for it${note}.`
           : `The requested memory (${requestedBytes} bytes) exceeds the free memory of device ${device} (${freeBytes} bytes).`;
-      return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `${message}${scene.largest()}`, requestedBytes, freeBytes, facts);
+      return new OutOfMemoryError('ERR_MILLRACE_MEMORY', `${message}${scene.memoryUse(freeBytes)}`, requestedBytes, freeBytes, facts);
     }
     case Status.UPSTREAM: {
       const cause = scene.cause();

@@ -57,7 +57,7 @@ export interface FailureContext {
   /** As LiveMemory.refused. */
   readonly refused: (timeline: Timeline, ticket: number) => void;
   /** As LiveMemory.largest. */
-  readonly largest: () => string;
+  readonly memoryUse: (freeBytes: number) => string;
   /** Calls the function in the asynchronous context in which the device was opened. */
   readonly inContext: (report: () => void) => void;
 }
@@ -405,7 +405,7 @@ export class FailureLog {
     const failed = node === undefined ? undefined : this.#entries.get(id)?.graph?.failedNode(node, record.kernel);
     return describeFailure(record, {
       device: this.#device,
-      largest: this.#context.largest,
+      memoryUse: this.#context.memoryUse,
       stream,
       operation,
       node: node === undefined ? undefined : (failed?.name ?? `node ${node} of a graph`),

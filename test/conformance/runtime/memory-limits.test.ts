@@ -41,6 +41,7 @@ defineChapter((target) => {
           new RegExp(`u8\\[${known.length}\\] \\(${known.length} bytes, made at .*memory-limits\\.test\\.ts:\\d+:\\d+\\)`),
         );
         expect(message).toContain(`u8[${unknown.length}] (${unknown.length} bytes)`);
+        expect(message).toMatch(/ (\d+) arrays of this thread hold \d+ of \d+ bytes.* Dispose arrays/);
       });
     });
   });
@@ -55,7 +56,7 @@ defineChapter((target) => {
         expect(error.cause).toBeInstanceOf(OutOfMemoryError);
         expect(error.cause).toMatchObject({ requestedBytes: 16 * MIB, freeBytes: 4 * MIB });
         expect((error.cause as Error).message).toMatch(
-          /largest arrays of this thread are u8\[4194304\] \(4194304 bytes, made at .*memory-limits\.test\.ts:\d+:\d+\).*; and 5 more, 62914560 bytes in all/,
+          /15 arrays of this thread hold 62914560 of 67108864 bytes\. The largest arrays of this thread are u8\[4194304\] \(4194304 bytes, made at .*memory-limits\.test\.ts:\d+:\d+\)(?:; [^;]*){9}\. Dispose arrays/,
         );
         expect((await last.read()).length).toBe(4 * MIB);
         for (const each of held) each[Symbol.dispose]();

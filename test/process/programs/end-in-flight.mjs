@@ -28,9 +28,5 @@ const ways = {
   reject() {
     void Promise.reject(new Error('on purpose'));
   },
-  abort() {
-    setInterval(() => {}, 1000);
-    console.log('ready');
-  },
 };
 ways[how]();
