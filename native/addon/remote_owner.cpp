@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <iterator>
 #include <memory>
@@ -80,13 +81,14 @@ napi_value RemoteOpen(napi_env env, napi_callback_info info) {
 }
 
 napi_value RemoteWatch(napi_env env, napi_callback_info info) {
-  Args<2> args(env, info);
+  Args<3> args(env, info);
   Environment::Remote* const remote = RemoteOf(args);
   const uint32_t process = args.UpTo(1, INT32_MAX);
+  const std::chrono::milliseconds timeout(args.UpTo(2, INT32_MAX));
   if (!args.ok()) return args.Throw("remoteWatch");
   if (remote == nullptr || args.self().port == nullptr) return NoRemote(env, "remoteWatch");
   remote->owner->Name(static_cast<pid_t>(process));
-  const Status started = Owner::Watch(remote->owner, args.self().port);
+  const Status started = Owner::Watch(remote->owner, args.self().port, timeout);
   return started.ok() ? nullptr : ThrowStatus(env, "remoteWatch", started);
 }
 

@@ -8,8 +8,8 @@ export interface RemoteBinding {
    * inherit `file`. `channel`: what the device is called from now on.
    */
   remoteOpen(timeline: Uint8Array, arena: Uint8Array, arenaBytes: number, maxPending: number): { channel: number; file: number };
-  /** From now on the port is rung for the device of this child. */
-  remoteWatch(channel: number, pid: number): void;
+  /** From now on the port is rung for the device of this child. With `launchTimeoutMs`, 0 for none, also when the child stands still for so long. */
+  remoteWatch(channel: number, pid: number, launchTimeoutMs: number): void;
   /** Nothing reads or writes the memory any more. */
   remoteEnd(channel: number): void;
   /** This process is killed when the thread that started it ends. False if `parent` is not its parent any more. */

@@ -80,7 +80,7 @@ export class DeviceWorkerHandle {
       const child = startProcess(file);
       const handle = new DeviceWorkerHandle(binding, child);
       await handle.backends();
-      binding.remoteWatch(channel, child.pid as number);
+      binding.remoteWatch(channel, child.pid as number, request.launchTimeoutMs);
       const remote = { file: SHARED_FILE, channel };
       const make = (opened: Opened): WorkerChannel => new ProcessChannel(binding, child, encoder, opened, request.launchTimeoutMs);
       return await handle.#open({ type: 'open', backend, info: chosen, request, remote }, pages, make);

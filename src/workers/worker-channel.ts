@@ -326,7 +326,7 @@ export class WorkerChannel implements Channel {
     const gaveUp = await Promise.race([this.#exited, isLate]);
     clearTimeout(timer);
     if (gaveUp !== true) return undefined;
-    const streams = this.binding.busyStreams(this.id);
+    const streams = this.isApart ? [] : this.binding.busyStreams(this.id); // A process of its own ends with its work, and may not answer.
     this.#end(undefined);
     // The worker's environment ends without waiting for kernels, but the worker may be in a driver call that waits.
     this.#link.unref();

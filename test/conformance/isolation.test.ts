@@ -1,4 +1,6 @@
 // A device in a process of its own. The project `isolated` runs the chapters on such a device; this file has what is only true of it.
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { CPU_DEVICES } from '../support/two-cpu-devices.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ArgumentError, cudaKernel, type Device, f32, inout, openDevice, StateError, UnsupportedError } from 'millrace';
@@ -207,6 +209,66 @@ describe('work that does not end', () => {
     await device.destroy();
     await done;
     expect(device.state).toBe('closed');
+  }, 60_000);
+});
+
+/** The processes of devices that this one has started. */
+function deviceProcesses(): readonly number[] {
+  const listed = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)], { encoding: 'utf8' });
+  return Array.from(listed.matchAll(/^ *(\d+) .*device-process\.cjs/gm), ([, pid]) => Number(pid));
+}
+
+/** Resolves when no thread of the process runs any more. */
+async function stop(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  const stateOf = (task: string): string => readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8').replace(/.*\) /, '')[0]!;
+  while (!readdirSync(`/proc/${pid}/task`).every((task) => stateOf(task) === 'T')) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+describe('a process that is stopped', () => {
+  test('S634 within launchTimeoutMs, and a second at least, its device is lost; without it, destroy ends the process', async () => {
+    const before = deviceProcesses();
+    const watched = await openDevice('cpu:0', { isolation: 'process', launchTimeoutMs: 300 });
+    const [pid] = deviceProcesses().filter((one) => !before.includes(one));
+    const unwatched = await openDevice('cpu:1', { isolation: 'process' });
+    using x = watched.zeros(1, 'f32');
+    await watched.synchronize();
+    const stopped = deviceProcesses().filter((one) => !before.includes(one));
+    expect(stopped).toHaveLength(2);
+    for (const one of stopped) await stop(one);
+    const start = performance.now();
+    const lost = { name: 'DeviceLostError', reason: 'hung', restartNeeds: 'reopen' };
+    // Nothing that is awaited needs an answer of the process.
+    await expect(watched.stream.fill(x, 1).done).rejects.toMatchObject({
+      ...lost,
+      message: expect.stringContaining(`its process ${pid} `),
+    });
+    expect(performance.now() - start).toBeLessThan(4000);
+    const destroyed = unwatched.destroy();
+    await using again = await openDevice('cpu:0', { isolation: 'process' });
+    using y = again.ones(8, 'f32');
+    expect((await y.read()).join(' ')).toBe(ONES);
+    // The event loop goes on while destroy waits for its 5 s.
+    let longest = 0;
+    for (let last = performance.now(), isOver = false; !isOver; ) {
+      isOver = await Promise.race([destroyed.then(() => true), new Promise<false>((resolve) => setTimeout(resolve, 20, false))]);
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }
+    expect(longest).toBeLessThan(4000);
+    expect(unwatched.state).toBe('closed');
+    for (const one of stopped) expect(await endOf(one)).toBe(true);
+  }, 60_000);
+
+  test('S634 a device whose process goes on in time is not lost', async () => {
+    const before = deviceProcesses();
+    await using device = await openDevice('cpu:0', { isolation: 'process', launchTimeoutMs: 300 });
+    const [pid] = deviceProcesses().filter((one) => !before.includes(one));
+    await stop(pid!);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    process.kill(pid!, 'SIGCONT');
+    using x = device.ones(8, 'f32');
+    expect((await x.read()).join(' ')).toBe(ONES);
   }, 60_000);
 });
 

@@ -16,11 +16,6 @@
 namespace millrace::remote {
 namespace {
 
-/// How often a timeout is looked at while it passes, and how long a pause is.
-constexpr int kLooks = 10;
-constexpr auto kShortestPause = std::chrono::milliseconds(2);
-constexpr auto kLongestPause = std::chrono::milliseconds(100);
-
 /// The channel's thread looks at other things after so many bytes.
 constexpr uint64_t kTurnBytes = 64 * 1024;
 
@@ -50,8 +45,7 @@ Status Host::EndIfHung(std::chrono::milliseconds timeout) {
 }
 
 void Host::Watch(std::chrono::milliseconds timeout) {
-  // Looks are counted, so that the time does not pass while the process is stopped.
-  const auto pause = std::clamp(timeout / kLooks, kShortestPause, kLongestPause);
+  const auto pause = PauseOf(timeout);
   const auto most = timeout / pause + 1;
   struct Seen {
     uint64_t progress = 0;
@@ -70,6 +64,7 @@ void Host::Watch(std::chrono::milliseconds timeout) {
   };
   while (true) {
     std::this_thread::sleep_for(pause);
+    block_.looks.fetch_add(1, std::memory_order_relaxed);
     const uint64_t read = block_.read.load(std::memory_order_relaxed);
     if (stands(queue, block_.written.load(std::memory_order_relaxed) != read, read)) end(kNoStream);
     for (uint32_t n = 0; StreamState* const stream = kept_->FindStream(n); ++n) {

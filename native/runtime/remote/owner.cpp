@@ -28,6 +28,8 @@ constexpr auto kLook = std::chrono::milliseconds(5);
 /// An answer usually comes within this time.
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kRoomPause = std::chrono::microseconds(50);
+/// A process that only waits for a busy core moves within this time.
+constexpr auto kShortestStill = std::chrono::milliseconds(1000);
 
 /// Texts of failures, which live as long as the process: there are as many as literals in this library.
 const char* Kept(const char* text) {
@@ -49,15 +51,31 @@ Owner::Owner(SharedBlock& block, std::span<protocol::TimelineSlot> timeline, std
       max_pending_(max_pending),
       streams_(timeline.size()) {}
 
-Status Owner::Watch(const std::shared_ptr<Owner>& owner, std::shared_ptr<WakeTarget> target) {
+Status Owner::Watch(const std::shared_ptr<Owner>& owner, std::shared_ptr<WakeTarget> target,
+                    std::chrono::milliseconds timeout) {
   Thread thread;
-  MR_TRY(thread.Start("mr-watch", [owner, target = std::move(target)] {
+  MR_TRY(thread.Start("mr-watch", [owner, target = std::move(target), timeout] {
     std::atomic<uint32_t>& rung = owner->block_.rung;
+    const auto pause = PauseOf(timeout);
+    const int64_t most = std::max(timeout, kShortestStill) / pause;
+    const std::chrono::nanoseconds limit = timeout.count() == 0 ? std::chrono::nanoseconds::zero() : pause;
+    uint32_t seen = 0;
+    int64_t still = 0;
     while (!owner->is_stopped_.load(std::memory_order_acquire)) {
-      if (rung.exchange(0, std::memory_order_seq_cst) == 0) {
-        SleepWhile(rung, 0);
+      if (rung.exchange(0, std::memory_order_seq_cst) != 0) {
+        target->Ring();
         continue;
       }
+      SleepWhile(rung, 0, limit);
+      // A process that rings does not stand still, and this pause was no whole one.
+      if (rung.load(std::memory_order_relaxed) != 0) {
+        still = 0;
+        continue;
+      }
+      const uint32_t looks = owner->block_.looks.load(std::memory_order_relaxed);
+      still = looks != 0 && looks == seen ? still + 1 : 0;
+      seen = looks;
+      if (still <= most || owner->is_silent_.exchange(true, std::memory_order_relaxed)) continue;
       target->Ring();
     }
   }));
@@ -147,7 +165,7 @@ bool Owner::AwaitRoom(uint64_t bytes) {
   for (const auto until = steady_clock::now() + kPatience; steady_clock::now() < until;) {
     known_read_ = block_.read.load(std::memory_order_acquire);
     if (has_room()) return true;
-    if (HasEnded()) break;
+    if (is_silent_ || HasEnded()) break;
     RingIfSleeping(block_.sleeping);
     std::this_thread::sleep_for(kRoomPause);
   }
@@ -157,16 +175,19 @@ bool Owner::AwaitRoom(uint64_t bytes) {
 
 bool Owner::Call(CallKind kind, std::span<uint64_t> words, uint64_t bytes) {
   // After a call without an answer there is none to any other.
-  is_silent_ = is_silent_ || HasEnded();
+  if (HasEnded()) is_silent_ = true;
   if (is_silent_) return false;
   std::copy(words.begin(), words.end(), block_.words);
   block_.call = kind;
   block_.call_bytes = bytes;
   block_.call_state.store(kAsked, std::memory_order_release);
   Wake(block_.call_state);
-  is_silent_ = !HasAnswer();
-  if (!is_silent_) std::copy_n(block_.words, words.size(), words.begin());
-  return !is_silent_;
+  if (!HasAnswer()) {
+    is_silent_ = true;
+    return false;
+  }
+  std::copy_n(block_.words, words.size(), words.begin());
+  return true;
 }
 
 bool Owner::HasAnswer() {
@@ -175,7 +196,7 @@ bool Owner::HasAnswer() {
   while (!is_there() && MaySpin() && steady_clock::now() - start < kSpin) RelaxCore();
   while (!is_there()) {
     SleepWhile(block_.call_state, kAsked, kLook);
-    if (!is_there() && (HasEnded() || steady_clock::now() - start > kPatience)) return false;
+    if (!is_there() && (is_silent_ || HasEnded() || steady_clock::now() - start > kPatience)) return false;
   }
   return true;
 }

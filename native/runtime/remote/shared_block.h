@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -79,6 +80,7 @@ struct SharedBlock {
   std::atomic<uint32_t> lost;  // A StatusCode.
   std::atomic<int32_t> lost_driver_code;
   std::atomic<uint32_t> hung;                  // As Owner::Hung, plus 1; 0: nothing is.
+  std::atomic<uint32_t> looks;                 // Of the watchdog, ever. 0 without one.
   alignas(64) std::atomic<uint32_t> sleeping;  // As in Bell, for the channel's thread.
   alignas(64) std::atomic<uint32_t> rung;      // The owner is to look.
   alignas(64) std::atomic<uint32_t> call_state;
@@ -88,6 +90,13 @@ struct SharedBlock {
   alignas(64) std::byte call_data[kCallBytes];
   alignas(64) std::byte queue[kQueueBytes];
 };
+
+/// How often a timeout is looked at while it passes. Looks are counted, so that the time does not pass while the process
+/// that counts is stopped.
+inline std::chrono::milliseconds PauseOf(std::chrono::milliseconds timeout) {
+  constexpr int kLooks = 10;
+  return std::clamp(timeout / kLooks, std::chrono::milliseconds(2), std::chrono::milliseconds(100));
+}
 
 constexpr size_t kBlockBytes = (sizeof(SharedBlock) + 4095) / 4096 * 4096;
 

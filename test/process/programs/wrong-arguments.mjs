@@ -188,7 +188,7 @@ const RIGHT = {
   // The others are asked for a device that is none in another process.
   remoteOpen: [timeline(), arena(), 2 ** 20, 1000],
   endWithParent: [process.ppid],
-  remoteWatch: [channel, 1],
+  remoteWatch: [channel, 1, 0],
   remoteEnd: [channel],
   remoteTake: [channel, PAGE],
   remoteRelease: [channel, 0, PAGE],
