@@ -62,8 +62,9 @@ struct Heaps {
 };
 
 Heaps& AllHeaps() {
-  static Heaps heaps;
-  return heaps;
+  // Never destroyed, because the threads of channels may outlive static objects.
+  static auto* const heaps = new Heaps;
+  return *heaps;
 }
 
 }  // namespace

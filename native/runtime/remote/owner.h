@@ -34,8 +34,9 @@ class Owner {
 
   /// The process of the device, a child of this one.
   void Name(pid_t process) { process_ = process; }
-  /// Rings whenever the device's process does, on a thread of its own, until Stop. With a timeout, also when that process
-  /// stands still for so long, and a second at least: nothing of it has run, so its own watchdog has not either.
+  /// Rings whenever the device's process does, on a thread of its own, until Stop. With a timeout, also when that
+  /// process stands still for so long, and a second at least: nothing of it has run, so its own watchdog has not
+  /// either.
   static Status Watch(const std::shared_ptr<Owner>& owner, std::shared_ptr<WakeTarget> target,
                       std::chrono::milliseconds timeout);
   void Stop();
@@ -57,9 +58,12 @@ class Owner {
   void ReportedOf(uint32_t handle, uint64_t offset, uint64_t bytes) {
     Send(EntryKind::kReportedOf, HostBytes{handle, offset, bytes});
   }
-  /// kState once the process has not answered, has not read what it was sent, or stands still: it has ended, or it hangs.
+  /// kState once the process has not answered, has not read what it was sent, or stands still: it has ended, or it
+  /// hangs.
   [[nodiscard]] StatusCode LostStatus() const {
-    return is_silent_.load(std::memory_order_relaxed) ? StatusCode::kState : static_cast<StatusCode>(block_.lost.load(std::memory_order_acquire));
+    return is_silent_.load(std::memory_order_relaxed)
+               ? StatusCode::kState
+               : static_cast<StatusCode>(block_.lost.load(std::memory_order_acquire));
   }
   struct End {
     int code;

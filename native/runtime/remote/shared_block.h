@@ -91,8 +91,8 @@ struct SharedBlock {
   alignas(64) std::byte queue[kQueueBytes];
 };
 
-/// How often a timeout is looked at while it passes. Looks are counted, so that the time does not pass while the process
-/// that counts is stopped.
+/// How often a timeout is looked at while it passes. Looks are counted, so that the time does not pass while the
+/// process that counts is stopped.
 inline std::chrono::milliseconds PauseOf(std::chrono::milliseconds timeout) {
   constexpr int kLooks = 10;
   return std::clamp(timeout / kLooks, std::chrono::milliseconds(2), std::chrono::milliseconds(100));

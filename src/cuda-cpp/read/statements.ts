@@ -67,6 +67,7 @@ export function statementsOf(tokens: readonly Token[], from: number, to: number)
 }
 
 function statementAt(tokens: readonly Token[], at: number, limit: number): Statement | undefined {
+  if (at > limit) return undefined;
   const word = tokens[at]!.text;
   if (word === '{') {
     const to = closing(tokens, at);
@@ -84,6 +85,7 @@ function statementAt(tokens: readonly Token[], at: number, limit: number): State
     return { kind: word, from: at, to: otherwise?.to ?? body.to, head: { from: at + 2, to: close - 1 }, body, otherwise };
   }
   if (word === 'while' || word === 'switch') {
+    if (tokens[at + 1]?.text !== '(') return undefined;
     const body = statementAt(tokens, closing(tokens, at + 1) + 1, limit);
     return body && { kind: 'other', from: at, to: body.to };
   }

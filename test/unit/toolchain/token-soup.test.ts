@@ -31,6 +31,16 @@ test.each([
   expect((error as CompileError).diagnostics[0]).toMatchObject({ file: 'mine.cu', line: 1 });
 });
 
+// The reader looks for its end behind the last token.
+test('a switch without a condition before another statement is no statement', () => {
+  read(
+    'extern "C" __global__ void k(int* x) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < 4) { x[i] = 2; } switch switch (x[0]) { case 0: break; } }',
+  );
+  read(`extern "C" __global__ void k(int* x, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) { switch switch (x[0]) { case 0: break; } }
+}`);
+});
+
 const LONG = 6_000;
 /** Generous: each takes well under a second, but minutes with a quadratic algorithm. */
 const MOST_MS = 10_000;
