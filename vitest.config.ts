@@ -29,8 +29,15 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
   clang: HAS_CLANG ? ['kernels', ...COMPUTED] : [],
 };
 const TOOLCHAIN = 'test/unit/toolchain/**/*.test.ts';
-// They leave nothing behind in their process, so they share one. The first kernel of a process is for a process of its own.
 const COMPILER = 'test/unit/compiler/!(warm-up).test.ts';
+// A process for each file: warnings that a process prints once, its first kernel, its garbage, what other files replace or leave open. The others
+// leave nothing behind and share a process, whose start and imports take half a second of a core.
+const OF_ITS_OWN = [
+  'test/conformance/*.test.ts',
+  'test/unit/compiler/warm-up.test.ts',
+  'test/unit/core/{access-history,completion-polling-explored,current,forgotten,late-watchers,launch-getters,peer-users,slow-snapshots,streams,thread-calls,unhandled-failures}.test.ts',
+  'test/unit/{reactive/stream-scheduler,testing/device}.test.ts',
+];
 const TARGET_TEST = 'test/conformance/target.test.ts';
 // What a target runs in the long form only: what is not about order, with seeds; what kernels compute, for the fake driver's compiler is the CPU device's;
 // operations and random kernels, which the language's own tests are about in small, with another compiler.
@@ -76,16 +83,13 @@ export default defineConfig({
     env: ENV,
     // What a module becomes, once for all projects.
     experimental: { fsModuleCache: true, fsModuleCachePath: 'build/vitest-modules' },
-    setupFiles: ['test/support/usual-compiler.ts'],
+    setupFiles: ['test/support/before-each-file.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
       ...phase(0, 2, [
-        {
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts', 'test/conformance/*.test.ts'],
-          exclude: [TARGET_TEST, TOOLCHAIN, COMPILER],
-        },
+        { name: 'unit', include: ['test/unit/**/*.test.ts'], exclude: [TOOLCHAIN, COMPILER, ...OF_ITS_OWN], isolate: false },
+        { name: 'own-process', include: OF_ITS_OWN, exclude: [TARGET_TEST] },
         { name: 'compiler', include: [COMPILER], isolate: false },
         // Most of it is time of g++: `npm run quick` leaves it out.
         { name: 'toolchain', include: [TOOLCHAIN], exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`) },

@@ -7,10 +7,8 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Device, type DeviceArray, openDevice, type OpenOptions, UnavailableError, UpstreamError } from 'millrace';
 import { matmul } from 'millrace/ops';
-import { QUICKEST } from '../support/quick-compiler.js';
 import { rejectionOf } from '../support/wait.js';
 
-Object.assign(process.env, QUICKEST);
 const VARIABLE = 'MILLRACE_OPENBLAS';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'millrace-openblas-'));
 const log = path.join(folder, 'log');

@@ -9,11 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkWithNvcc, hasNvcc } from '../support/nvcc.js';
 import { listDevices, openDevice, type Device, type DeviceName, type Kernel } from 'millrace';
 import { LESSONS } from '../../examples/kernels/catalog.js';
-import { useQuickCompiler } from '../support/use-quick-compiler.js';
 import { compare, FORMS, type Outcome } from '../../examples/kernels/lesson.js';
-
-// The lessons are checked for their results.
-useQuickCompiler();
 
 const FOLDER = path.resolve(import.meta.dirname, '../../examples/kernels');
 const PROGRAMS = path.resolve(import.meta.dirname, '../../build/js/examples/kernels');

@@ -6,7 +6,6 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
-import { QUICKEST } from '../support/quick-compiler.js';
 
 interface Program {
   readonly title: string;
@@ -89,7 +88,7 @@ test('every program of the pages prints what the page says', { timeout: 600_000 
   );
   const file = join(output, 'all.mjs');
   writeFileSync(file, start.join(''));
-  const env = { ...process.env, ...QUICKEST, MILLRACE_CPU_DEVICES: '2' };
+  const env = { ...process.env, MILLRACE_CPU_DEVICES: '2' };
   const { status, signal, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', cwd: root, env, timeout: 590_000 });
   const expected = own.map(({ title, text }) => [`── ${title}`, ...[...text.matchAll(/\/\/ prints: (.*)$/gm)].map((match) => match[1])]);
   expect({ printed: stdout.trim().split('\n'), stderr, status, signal }).toEqual({

@@ -4,9 +4,6 @@ import * as library from 'millrace';
 import { type Kernel, type Operation, openDevice } from 'millrace';
 import { expect, test } from 'vitest';
 import { COMPILE_CODES } from '../../src/core/base/compile-codes.js';
-import { QUICKEST } from '../support/quick-compiler.js';
-
-Object.assign(process.env, QUICKEST);
 
 type Programs = Readonly<Record<string, readonly [refused: string, accepted: string, shape?: string]>>;
 interface Examples {

@@ -1,7 +1,6 @@
 // Imported before the library: points the CUDA backend at the fake driver and its compiler, for this process only.
 import path from 'node:path';
 import { FAKE_DRIVER } from './fake-driver.js';
-import { QUICK } from './quick-compiler.js';
 
 /** Its stand-in for NVIDIA's library of matrix products. */
 export const FAKE_CUBLASLT: string | undefined = FAKE_DRIVER && path.join(path.dirname(FAKE_DRIVER), 'libfake_cublaslt.so');
@@ -25,7 +24,5 @@ if (FAKE_DRIVER !== undefined) {
   process.env['MILLRACE_NCCL'] = FAKE_NCCL;
   // Any file: the fake driver has the device runtime itself.
   process.env['MILLRACE_CUDADEVRT'] = process.env['MILLRACE_NVCC'];
-  // The subject is native/cuda, not what a compiler makes of the kernels.
-  Object.assign(process.env, QUICK);
   process.env['MILLRACE_FAKE_CUDA_MEMORY'] ??= String(2 ** 30);
 }

@@ -7,31 +7,15 @@ import { listDevices, openDevice, type OpenOptions } from 'millrace';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from './fake-driver.js';
 import { HAS_GPU } from './has-gpu.js';
 import { IS_LONG } from './long.js';
-import { QUICK, QUICKEST } from './quick-compiler.js';
 import { CPU_SUPPORTS, type Target } from './target.js';
 
 /** What a project runs on, or why this machine has not got it. */
 type Found = readonly Target[] | string;
 
-const { MILLRACE_TEST_TARGET, MILLRACE_CXX, MILLRACE_SEEDS = '1' } = process.env;
+const { MILLRACE_TEST_TARGET, MILLRACE_SEEDS = '1' } = process.env;
 
 /** The folder of the chapter that runs now. */
 const folder = (): string => path.basename(path.dirname(expect.getState().testPath!));
-/**
- * Chapters about what the translator makes of CUDA C++, and what operations compute, more than about what the optimiser makes of it: the large
- * kernels of operations and of half numbers without any optimisation. Files about the kernels of users keep -O3, as do random kernels.
- */
-function compilerOf(): NodeJS.ProcessEnv {
-  const file = expect.getState().testPath!;
-  if (
-    /\/(?:arithmetic\/(?:shaped-)?operation[^/]*|texts\/half-numbers|kernels\/(?:fourier|sorts-and-scans|sorts|operations|products))\.test\.ts$/.test(
-      file,
-    )
-  )
-    return QUICKEST;
-  return /\/(?:texts\/[^/]+|kernels\/(?:textures|picked-kernels))\.test\.ts$/.test(file) ? QUICK : {};
-}
-
 /** Sets variables that the library reads when a device opens. */
 function set(variables: NodeJS.ProcessEnv): void {
   for (const [name, value] of Object.entries(variables)) {
@@ -47,9 +31,8 @@ const ON_CPU: Target = {
   name: 'cpu',
   spec: 'cpu',
   supports: CPU_SUPPORTS,
-  ...(!IS_LONG && { kernels: 2, launches: 100_000, textStep: 2 }),
+  ...(!IS_LONG && { kernels: 2, launches: 50_000, textStep: 2 }),
   open: (options) => {
-    set({ MILLRACE_CXX, ...compilerOf() });
     // A kernel of the suite that accesses memory outside of its arrays fails here, and only here.
     const guard = ['kernels', 'arithmetic', 'texts'].includes(folder());
     return openDevice('cpu', guard ? { guard, ...options } : options);
@@ -100,7 +83,7 @@ async function fakeCuda(): Promise<Target> {
     supports: { ...CPU_SUPPORTS, memoryLimit: true, interprocess: true },
     // Each build starts a process of its own, and each launch runs in the driver's one thread. The CPU device runs these tests in full. The
     // fake driver compiles texts as the CPU device does.
-    ...(!IS_LONG && { kernels: 8, launches: 50_000, programs: 40, textStep: 3 }),
+    ...(!IS_LONG && { kernels: 8, launches: 30_000, programs: 40, textStep: 3 }),
     open: (options) => openDevice('cuda:0', options),
     openOther: () => openDevice('cuda:1'),
   };

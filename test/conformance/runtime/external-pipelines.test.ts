@@ -4,10 +4,11 @@ import { i32, overlap, type Device, type Lane } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { foreignOf } from '../../support/foreign.js';
 import { randomOf } from '../../support/failing-programs.js';
+import { IS_LONG } from '../../support/long.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { turn } from '../../support/wait.js';
 
-const ITEMS = 1000;
+const ITEMS = IS_LONG ? 1000 : 250;
 const LENGTH = 256;
 const RUNS = 8;
 

@@ -18,7 +18,6 @@ import { parseFunction } from '../../../src/compiler/source/parse.js';
 import type { DType } from '../../../src/core/elements/dtype.js';
 import type { Param } from '../../../src/core/kernels/kernel.js';
 import { IS_LONG } from '../../support/long.js';
-import { QUICK } from '../../support/quick-compiler.js';
 import { type ImageArgument, ImageRunner } from '../toolchain/run-image.js';
 import type { Definition } from './fixtures/define.js';
 import * as kernels from './fixtures/kernels.js';
@@ -154,7 +153,7 @@ let builder: KernelBuilder;
 const cache = mkdtempSync(join(tmpdir(), 'millrace-matrix-cache-'));
 beforeAll(() => {
   runner = new ImageRunner();
-  builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, ...QUICK, MILLRACE_CACHE_DIR: cache });
+  builder = new KernelBuilder({ backend: 'cpu' }, { ...process.env, MILLRACE_CACHE_DIR: cache });
 });
 afterAll(() => {
   runner.close();

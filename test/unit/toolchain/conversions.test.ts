@@ -3,9 +3,6 @@ import { expect, test } from 'vitest';
 import { imagesOfFile } from './images.js';
 import { i32, specOf } from './run-image.js';
 import { IS_LONG } from '../../support/long.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
-
-useQuickCompiler();
 
 const images = imagesOfFile();
 

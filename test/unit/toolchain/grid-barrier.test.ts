@@ -12,11 +12,8 @@ import { withText } from '../compiler/support.js';
 import { buildOnThreads } from './on-threads.js';
 import { BLOCK, RandomKernel } from './random-kernel.js';
 import { type ImageArgument, i32 as int, specOf } from './run-image.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
 import { inOneSource } from './one-source.js';
-
-useQuickCompiler();
 
 const NO_LIMIT = 2 ** 31 - 1;
 const TURNS = 7;

@@ -5,10 +5,7 @@ import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { rowEdits } from '../../../src/cuda-cpp/lower/grid-row-loops.js';
 import { randomFrom } from '../../support/random-text.js';
 import { i32, type ImageLaunch, specOf } from './run-image.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
-
-useQuickCompiler();
 
 const FIRST_SEED = 100;
 const KERNELS = 20;

@@ -5,11 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CompileError } from '../../../src/core/base/errors.js';
 import { fused, HALF, narrowed, widened } from '../../support/half-numbers.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import type { ImageLaunch } from './run-image.js';
 import { TextRunner } from './text-runner.js';
-
-useQuickCompiler();
 
 let texts: TextRunner;
 let directory: string;

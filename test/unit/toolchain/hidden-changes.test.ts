@@ -4,7 +4,6 @@ import { type KernelForm } from '../../../src/toolchain/compilers/cpu-compiler.j
 import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
 import { rewriteForCpu } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
-import { QUICK } from '../../support/quick-compiler.js';
 import { EXPOSED, EXPOSED_BY_OPERATORS, EXPOSED_ROWS, HELPERS, ODD_TEXTS, OPERATORS, ROW_HELPERS } from './hidden-changes.js';
 import { OVERLOOKED } from './overlooked-changes.js';
 import { i32, specOf } from './run-image.js';
@@ -88,7 +87,7 @@ extern "C" __global__ void of_groups(int* out, int n) {
   out[i] = cg::this_thread_block().thread_rank() + 100 * cg::this_grid().thread_rank();
 }`;
 
-const images = imagesOfFile(QUICK);
+const images = imagesOfFile();
 
 async function compare(source: string, names: readonly string[], forms: readonly [KernelForm, KernelForm]): Promise<void> {
   const built = (form: KernelForm): Promise<string> => images.built(specOf(source, names[0]!), names, form);

@@ -3,10 +3,7 @@ import { expect, test } from 'vitest';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { lockstepEdits } from '../../../src/cuda-cpp/lower/lockstep.js';
 import { specOf } from './run-image.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
-
-useQuickCompiler();
 
 const images = imagesOfFile();
 

@@ -8,10 +8,7 @@ import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { IS_LONG } from '../../support/long.js';
 import { i32, specOf } from './run-image.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
-
-useQuickCompiler();
 
 const SOURCE = readFileSync(fileURLToPath(new URL('./parts.cu', import.meta.url)), 'utf8');
 const NAMES = ['tree', 'crossing', 'nested', 'shadows', 'inside', 'memory', 'turning', 'counting', 'tiles'];

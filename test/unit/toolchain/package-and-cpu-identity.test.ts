@@ -149,7 +149,7 @@ test('the stamp of a file changes with its name, size and times', () => {
 test("a compiler's version is read once while its file is unchanged", async () => {
   const notes = new Notes();
   // The program itself, not the script that stands before it in tests.
-  const env = { ...process.env, PATH: process.env['PATH']?.replace(/^[^:]*\/kept-compiler:/, '') };
+  const env = { ...process.env, MILLRACE_CXX: '', PATH: process.env['PATH']?.replace(/^[^:]*\/kept-compiler:/, '') };
   const found = await findCxx(env, notes);
   expect([notes.recalled, notes.known.size]).toEqual([0, 1]);
   expect(await findCxx(env, notes)).toEqual(found);

@@ -12,9 +12,6 @@ import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import { bool, f32, f64, i32, i64, i8, u16, u32, u64, u8 } from '../../../src/core/elements/dtype.js';
 import { inout, input, type Param } from '../../../src/core/kernels/kernel.js';
 import { hasNvcc } from '../../support/nvcc.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
-
-useQuickCompiler();
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-parameters-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

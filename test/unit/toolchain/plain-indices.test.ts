@@ -3,9 +3,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { i32 } from './run-image.js';
 import { TextRunner } from './text-runner.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
-
-useQuickCompiler();
 
 let texts: TextRunner;
 beforeAll(() => {

@@ -5,7 +5,6 @@ import { formsOf } from '../../../src/cuda-cpp/lower/kernel-forms.js';
 import { rowEdits } from '../../../src/cuda-cpp/lower/grid-row-loops.js';
 import { tokenize } from '../../../src/cuda-cpp/read/tokens.js';
 import { IS_LONG } from '../../support/long.js';
-import { QUICK } from '../../support/quick-compiler.js';
 import { CALLED, RandomCuda, THREADS } from './random-cuda.js';
 import { i32, specOf } from './run-image.js';
 import { imagesOfFile } from './images.js';
@@ -16,7 +15,7 @@ const [FROM, TO] = (process.env['MILLRACE_SEEDS'] ?? (IS_LONG ? '0,4' : '0,2')).
 /** Kernels per source: compilation takes most of the time. */
 const OF_ONE_TEXT = 4;
 
-const images = imagesOfFile(QUICK);
+const images = imagesOfFile();
 
 const IN = Uint32Array.from({ length: THREADS }, (_unused, i) => (i * 2654435761) >>> 7);
 

@@ -3,13 +3,12 @@ import { expect } from 'vitest';
 import type { BuildSpec } from '../../../src/core/channel/build-spec.js';
 import type { Kernel } from '../../../src/core/kernels/kernel.js';
 import { writtenOf } from '../../support/written.js';
-import { QUICK } from '../../support/quick-compiler.js';
 import { type Images, imagesOfFile } from './images.js';
 
 /** Vector sizes in bytes, with the processor's mask registers if it has them, and without. */
 export const WIDTHS: readonly string[] = ['64', '32', '16'];
 
-export const simdImages = (): Images => imagesOfFile({ ...QUICK, MILLRACE_SIMD: 'always' });
+export const simdImages = (): Images => imagesOfFile({ MILLRACE_SIMD: 'always' });
 
 /** The kernel's SIMD form for this vector size. */
 export function withSimd(made: Kernel, width: string): BuildSpec {

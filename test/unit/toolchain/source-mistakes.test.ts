@@ -7,7 +7,6 @@ import { type Decided, decided } from '../../support/oracle/cases.js';
 import { differenceOn } from '../../support/oracle/compare.js';
 import { CPU_SUPPORTS, type Target } from '../../support/target.js';
 import { writtenOf } from '../../support/written.js';
-import { QUICK } from '../../support/quick-compiler.js';
 
 /** Most kernels whose source contains the place of a mistake. */
 const PROGRAMS = 40;
@@ -42,7 +41,6 @@ function program(at: number): Decided {
 }
 
 beforeAll(async () => {
-  Object.assign(process.env, QUICK);
   device = await openDevice('cpu');
 });
 afterAll(() => device.close());

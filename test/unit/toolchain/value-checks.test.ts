@@ -17,9 +17,6 @@ import { CpuCompiler } from '../../../src/toolchain/compilers/cpu-compiler.js';
 import { NvccCompiler, NvrtcCompiler } from '../../../src/toolchain/compilers/nvrtc-or-nvcc.js';
 import { hasNvcc } from '../../support/nvcc.js';
 import { RTC } from '../../support/rtc.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
-
-useQuickCompiler();
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-values-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

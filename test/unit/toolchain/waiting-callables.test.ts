@@ -2,10 +2,7 @@
 // templates that wait.
 import { expect, test } from 'vitest';
 import { specOf } from './run-image.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
-
-useQuickCompiler();
 
 const images = imagesOfFile();
 

@@ -6,10 +6,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { checkWithNvcc, hasNvcc } from '../../support/nvcc.js';
 import { kernelNames } from '../../../src/cuda-cpp/lower/rewrite.js';
 import { i32, specOf, type ImageArgument, type ImageLaunch } from './run-image.js';
-import { useQuickCompiler } from '../../support/use-quick-compiler.js';
 import { imagesOfFile } from './images.js';
-
-useQuickCompiler();
 
 const SOURCE_FILE = fileURLToPath(new URL('./waiting.cu', import.meta.url));
 const SOURCE = readFileSync(SOURCE_FILE, 'utf8');
