@@ -13,19 +13,21 @@ process.execPath = process.env['MILLRACE_TEST_NODE'] ?? process.execPath;
 
 // The conformance suite: folders of chapters by target. test/support/targets.ts opens the devices.
 const ONE = ['order', 'runtime', 'kernels'];
-const TWO = ['two', 'two/one-backend'];
+const TWO = ['two', 'two/apart', 'two/one-backend'];
 // What the code of kernels computes, whatever driver launches them.
 const COMPUTED = ['arithmetic', 'texts'];
 const TARGETS: Readonly<Record<string, readonly string[]>> = {
   cpu: [...ONE, ...COMPUTED],
   isolated: IS_LONG ? ONE : ['order'],
   'two-cpu': TWO,
+  'two-isolated': ['two/apart'],
   seeded: ['order', ...TWO],
   'fake-cuda': HAS_FAKE_DRIVER ? [...ONE, ...TWO, ...(IS_LONG ? COMPUTED : [])] : [],
-  'two-backends': HAS_FAKE_DRIVER ? ['two', 'two/two-backends'] : [],
+  'two-backends': HAS_FAKE_DRIVER ? ['two', 'two/apart', 'two/two-backends'] : [],
   cuda: HAS_GPU ? ['alone', ...ONE, ...COMPUTED] : [],
   'two-cuda': HAS_GPU ? TWO : [],
   'isolated-cuda': HAS_GPU || (HAS_FAKE_DRIVER && IS_LONG) ? ['order', 'runtime'] : [],
+  'two-isolated-cuda': HAS_GPU || (HAS_FAKE_DRIVER && IS_LONG) ? ['two/apart'] : [],
   clang: HAS_CLANG ? ['kernels', ...COMPUTED] : [],
 };
 const TOOLCHAIN = 'test/unit/toolchain/**/*.test.ts';

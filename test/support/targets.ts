@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { expect } from 'vitest';
-import { listDevices, openDevice, type OpenOptions } from 'millrace';
+import { type DeviceSpec, listDevices, openDevice, type OpenOptions } from 'millrace';
 import { FAKE_DRIVER, FAKE_DRIVER_MISSING } from './fake-driver.js';
 import { HAS_GPU } from './has-gpu.js';
 import { IS_LONG } from './long.js';
@@ -126,6 +126,18 @@ async function isolatedGpu(): Promise<Found> {
   return [{ ...target, name: `${target.name}, isolated`, supports: { ...target.supports, interprocess: false }, open }];
 }
 
+/** Two devices, each in a process of its own. */
+function eachApart(target: Target, first: DeviceSpec, second: DeviceSpec): readonly [Target] {
+  const open = (options?: OpenOptions) => openDevice(first, { isolation: 'process', ...options });
+  const openOther = () => openDevice(second, { isolation: 'process' });
+  return [{ ...target, name: `${target.name}, isolated`, supports: { ...target.supports, interprocess: false }, open, openOther }];
+}
+
+async function isolatedGpus(): Promise<Found> {
+  const found = HAS_GPU ? await gpus(2) : [await fakeCuda()];
+  return typeof found === 'string' ? found : eachApart(found[0]!, 'cuda:0', 'cuda:1');
+}
+
 /** No rule may depend on the compiler. */
 function clang(): Found {
   if (spawnSync('clang++', ['--version']).status !== 0) return 'clang++ is not on this machine';
@@ -137,12 +149,14 @@ const TARGETS: Readonly<Record<string, () => Found | Promise<Found>>> = {
   cpu: () => [ON_CPU],
   isolated: () => [ISOLATED],
   'two-cpu': async () => [await twoCpus()],
+  'two-isolated': async () => eachApart(await twoCpus(), 'cpu:0', 'cpu:1'),
   seeded,
   'fake-cuda': async () => (FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : [await fakeCuda()]),
   'two-backends': async () => (FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : twoBackends()),
   cuda: () => gpus(1),
   'two-cuda': () => gpus(2),
   'isolated-cuda': isolatedGpu,
+  'two-isolated-cuda': isolatedGpus,
   clang,
 };
 

@@ -2,10 +2,10 @@
 import { setTimeout as later } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
 import { ArgumentError, copy, fill, getDefaultDevice, getStream, launch, type Place, setDefaultDevice, withDevice, zeros } from 'millrace';
-import { defineChapter } from '../../support/chapter.js';
-import { mixKernel } from '../../support/kernels.js';
-import { chapterDevices, rulesOf } from '../../support/rule.js';
-import { thrownBy } from '../../support/wait.js';
+import { defineChapter } from '../../../support/chapter.js';
+import { mixKernel } from '../../../support/kernels.js';
+import { chapterDevices, rulesOf } from '../../../support/rule.js';
+import { thrownBy } from '../../../support/wait.js';
 
 defineChapter((target) => {
   describe('8 lifecycle: functions of the module with two devices', () => {

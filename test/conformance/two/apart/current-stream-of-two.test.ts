@@ -1,10 +1,10 @@
 // Chapter 1: the current streams of two devices.
 import { describe, expect } from 'vitest';
 import { ArgumentError, getDefaultDevice, type Stream } from 'millrace';
-import { defineChapter } from '../../support/chapter.js';
-import { chapterDevices, rulesOf } from '../../support/rule.js';
-import { proveOrder } from '../../support/order.js';
-import { thrownBy } from '../../support/wait.js';
+import { defineChapter } from '../../../support/chapter.js';
+import { chapterDevices, rulesOf } from '../../../support/rule.js';
+import { proveOrder } from '../../../support/order.js';
+import { thrownBy } from '../../../support/wait.js';
 
 defineChapter((target) => {
   describe('1 streams: the current ones of two devices', () => {

@@ -1,9 +1,9 @@
 // Chapter 2: events that measure time, of two devices.
 import { describe, expect } from 'vitest';
 import { elapsed, EventTimingError } from 'millrace';
-import { defineChapter } from '../../support/chapter.js';
-import { chapterDevices, rulesOf } from '../../support/rule.js';
-import { rejectionOf } from '../../support/wait.js';
+import { defineChapter } from '../../../support/chapter.js';
+import { chapterDevices, rulesOf } from '../../../support/rule.js';
+import { rejectionOf } from '../../../support/wait.js';
 
 defineChapter((target) => {
   describe('2 events: time of two devices', () => {

@@ -2,11 +2,11 @@
 import { lastValueFrom, toArray } from 'rxjs';
 import { describe, expect } from 'vitest';
 import { ArgumentError, createLanes, i32, inout, kernel, overlap, type Device } from 'millrace';
-import { defineChapter } from '../../support/chapter.js';
-import { manualStage, watch } from '../../support/manual-stage.js';
-import { randomFrom } from '../../support/random-text.js';
-import { chapterDevices, rulesOf } from '../../support/rule.js';
-import { eventually, thrownBy, turn } from '../../support/wait.js';
+import { defineChapter } from '../../../support/chapter.js';
+import { manualStage, watch } from '../../../support/manual-stage.js';
+import { randomFrom } from '../../../support/random-text.js';
+import { chapterDevices, rulesOf } from '../../../support/rule.js';
+import { eventually, thrownBy, turn } from '../../../support/wait.js';
 
 const plusOne = kernel('plus_one', { x: inout(i32) }, ({ x }, { i }) => {
   x[i] = x[i]! + 1;
