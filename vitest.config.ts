@@ -41,12 +41,14 @@ const OF_ITS_OWN = [
   'test/unit/{reactive/stream-scheduler,testing/device}.test.ts',
 ];
 const TARGET_TEST = 'test/conformance/target.test.ts';
-// What a target runs in the long form only: what is not about order, with seeds; what kernels compute, for the fake driver's compiler is the CPU device's;
-// operations and random kernels, which the language's own tests are about in small, with another compiler.
+// What a target runs in the long form only. With seeds: what is not about order. On the fake driver: what kernels compute, for its compiler is the
+// CPU device's, and what is computed by the library in TypeScript alone. With another compiler: operations and random kernels, which the
+// language's own tests are about in small.
 const LONG_OF: Readonly<Record<string, string[]>> = {
   seeded: ['test/conformance/{two/one-backend/collectives,two/peer-arrays}.test.ts'],
   'fake-cuda': [
-    'test/conformance/kernels/{block-kernels,checked-loops,cuda-code,fourier,picked-kernels,products,sorts*,tile-shuffles}.test.ts',
+    'test/conformance/kernels/{block-kernels,checked-loops,cuda-code,fourier,operations,picked-kernels,products,sorts*,tile-shuffles}.test.ts',
+    'test/conformance/runtime/{array-texts,cpu-tasks,graph-drawings,live-view,queues,requests,schedules-of-seeds,usages,virtual-time,web-streams}.test.ts',
   ],
   clang: ['test/conformance/{arithmetic/{*operation*,random-kernels},kernels/{fourier,operation*,sorts-and-scans}}.test.ts'],
 };

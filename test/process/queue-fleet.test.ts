@@ -7,9 +7,9 @@ import { IS_LONG } from '../support/long.js';
 import { queueCases, type TestQueue } from '../support/queue-servers.js';
 import { SLOWNESS } from '../support/slowness.js';
 
-const COUNT = IS_LONG ? 10_000 : 1000;
+const COUNT = IS_LONG ? 10_000 : 600;
 /** Items that one worker ends afterwards. */
-const REST = IS_LONG ? 10_000 : 400;
+const REST = IS_LONG ? 10_000 : 300;
 /** Each costs the start of a process, and what it had begun comes again late. */
 const MOST_KILLS = IS_LONG ? Number.POSITIVE_INFINITY : 4;
 const DEPTH = 4;

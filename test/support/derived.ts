@@ -6,7 +6,7 @@ import { IS_LONG } from './long.js';
 /** Elements of the arrays: enough blocks for a kernel to run a while. */
 export const LENGTH = 1024;
 /** A race that shows in a few runs of a hundred is found: by the long form at once, by the short form on one of its targets. */
-export const TIMES: number = IS_LONG ? 100 : 40;
+export const TIMES: number = IS_LONG ? 100 : 20;
 
 /** y[i] = x[at]: a BoundsError of index `at`, known only after the kernel has run. */
 export const pick: Kernel<{ x: In<'f32'>; at: Scalar<'i32'>; y: Out<'f32'> }> = kernel(
