@@ -6,6 +6,7 @@
 
 #include "cuda/context_scope.h"
 #include "cuda/copies_through_host.h"
+#include "cuda/driver_errors.h"
 #include "cuda/memory.h"
 #include "cuda/own_streams.h"
 #include "cuda/peers.h"
@@ -60,14 +61,18 @@ class Place {
     MR_TRY(context().Check(scope.code(), "making the context current"));
     CUresult code = Cuda().cuMemcpyPeerAsync(other.address(), other.context().handle(), address(), context().handle(),
                                              kProbeBytes, stream_);
-    if (code == CUDA_SUCCESS) code = Cuda().cuStreamSynchronize(stream_);
+    if (code == CUDA_SUCCESS) code = Synchronize();
     return CheckAmong(context(), {&other.context()}, code, "sending data to a peer");
   }
 
   [[nodiscard]] CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(memory_->address()); }
 
  private:
-  Status Finish() { return context().Check(Cuda().cuStreamSynchronize(stream_), "waiting for a probe"); }
+  Status Finish() { return context().Check(Synchronize(), "waiting for a probe"); }
+  /// The memory of both sides is freed after a refusal, so the copy must have ended.
+  CUresult Synchronize() const {
+    return Insist([this] { return Cuda().cuStreamSynchronize(stream_); });
+  }
   [[nodiscard]] Context& context() const { return *end_.context; }
 
   const PeerEnd& end_;

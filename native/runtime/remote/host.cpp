@@ -38,6 +38,8 @@ Status Host::Serve(const std::shared_ptr<Channel>& channel) {
 }
 
 Status Host::EndIfHung(std::chrono::milliseconds timeout) {
+  // From now on the owner counts, also if this process is stopped before the first look.
+  block_.looks.store(1, std::memory_order_relaxed);
   Thread thread;
   MR_TRY(thread.Start("mr-watchdog", [self = shared_from_this(), timeout] { self->Watch(timeout); }));
   thread.Detach();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -75,7 +76,10 @@ Status Owner::Watch(const std::shared_ptr<Owner>& owner, std::shared_ptr<WakeTar
       const uint32_t looks = owner->block_.looks.load(std::memory_order_relaxed);
       still = looks != 0 && looks == seen ? still + 1 : 0;
       seen = looks;
-      if (still <= most || owner->is_silent_.exchange(true, std::memory_order_relaxed)) continue;
+      if (still <= most || owner->HasEnded() || owner->is_silent_.exchange(true, std::memory_order_relaxed)) continue;
+      // As its own watchdog would have done. A device that is being closed waits for this end.
+      owner->block_.hung.store(kNoStream + 1, std::memory_order_release);
+      kill(owner->process_, SIGKILL);
       target->Ring();
     }
   }));
