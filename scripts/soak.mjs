@@ -30,14 +30,14 @@ const folder = mkdtempSync(join(tmpdir(), 'millrace-soak-'));
 const failures = [];
 
 /** Runs some tests. On failure, records the output and the command that repeats it. */
-async function run(nth, { what, env, args }) {
+async function run(nth, { what, env, args, minutes = 30 }) {
   const report = join(folder, `${nth}.json`);
   const started = performance.now();
   const command = ['run', ...args, '--reporter=json', `--outputFile=${report}`];
   const child = spawn(process.execPath, [bin('vitest/vitest.mjs'), ...command], {
     env: { ...process.env, ...env },
     stdio: 'ignore',
-    timeout: 30 * 60_000,
+    timeout: minutes * 60_000,
     killSignal: 'SIGKILL',
   });
   const [status, signal] = await once(child, 'exit');
@@ -102,6 +102,7 @@ function* programRuns() {
 /** Tests that `npm test` runs with fewer random kernels and rounds, and whose kernels it compiles with -O1. */
 const LONG_TESTS = [
   'test/package/matrix.test.ts',
+  'test/process/end-anywhere.test.ts',
   'test/process/teardown.test.ts',
   'test/process/terminate-anywhere.test.ts',
   'test/process/terminate-file-operations.test.ts',
@@ -122,11 +123,15 @@ const LONG_TESTS = [
   'test/unit/toolchain/token-soup.test.ts',
   'test/unit/toolchain/value-checks.test.ts',
 ];
+/** Thousands of failures, a second or less for each. */
+const EVERY_FAILURE = 'test/process/every-failure.test.ts';
 const OPERATIONS = ['test/conformance/arithmetic/operations.test.ts', 'test/conformance/arithmetic/shaped-operations.test.ts'];
 const LONG_KERNELS = 40;
 const LONG_TEXTS = 12;
 
 function* longRuns() {
+  if (wholeNumber('long', 0) > 0)
+    yield { what: 'every failure', env: { MILLRACE_LONG: '1' }, args: ['--project', 'programs', EVERY_FAILURE], minutes: 240 };
   for (let at = 0; at < wholeNumber('long', 0); at++) {
     const random = { MILLRACE_KERNELS: String(LONG_KERNELS), MILLRACE_KERNEL_SEED: String(1 + at * LONG_KERNELS) };
     // No later run has these texts, so what is compiled of them is not kept.

@@ -1,13 +1,13 @@
 // Builds and runs the native tests, which need neither a GPU nor a CUDA toolkit. They are built in the addon's build folder and
-// link the addon's objects. `--sanitize=address|thread|undefined|fuzzer` uses a separate build, with debug information and without Node;
-// of `fuzzer`, only what scripts/fuzz.mjs runs. `--benches` builds the programs of bench/native and nothing else; `--build-only` stops after the build. Writes
+// link the addon's objects. `--sanitize=address,undefined` (or one of them), `thread` or `fuzzer` uses a separate build, with debug information
+// and without Node; of `fuzzer`, only what scripts/fuzz.mjs runs. `--benches` builds the programs of bench/native and nothing else; `--build-only` stops after the build. Writes
 // build/reports/native.xml.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { onPath, parallel, removeForeignBuild, root, run } from './tools.mjs';
 
 const sanitizer = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length) ?? '';
-const folder = join(root, 'build', sanitizer === '' ? 'cmake' : `native-tests-${sanitizer}`);
+const folder = join(root, 'build', sanitizer === '' ? 'cmake' : `native-tests-${sanitizer.replaceAll(',', '-')}`);
 const report = join(root, 'build', 'reports', 'native.xml');
 const forTests = ['-DMILLRACE_BUILD_TESTS=ON', '-DMILLRACE_WERROR=ON', '--log-level=WARNING'];
 
@@ -28,5 +28,7 @@ if (part === '' && !process.argv.includes('--build-only')) {
   const reporting = ['--output-on-failure', '--test-output-size-passed', '65536', '--output-junit', report];
   // In CI a test that fails is run once more, as vitest does there; the output shows both tries.
   const retrying = process.env['CI'] ? ['--repeat', 'until-pass:2'] : [];
-  run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', '120', '--parallel', '2', ...retrying, ...reporting]);
+  // Threads take many times as long under a sanitizer.
+  const limit = sanitizer === '' ? '120' : '900';
+  run('ctest', ['--test-dir', folder, '--no-tests=error', '--timeout', limit, '--parallel', '2', ...retrying, ...reporting]);
 }

@@ -73,7 +73,7 @@ void ExpectEqual(const A& actual, const B& expected, const char* text, const cha
 #pragma GCC diagnostic pop
 
 /// True once `condition` holds; false when it does not within `limit_ms`. Time is only the upper bound of a test.
-inline bool Eventually(const std::function<bool()>& condition, int limit_ms = 5000) {
+inline bool Eventually(const std::function<bool()>& condition, int limit_ms = 20'000) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;

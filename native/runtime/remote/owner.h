@@ -34,8 +34,8 @@ class Owner {
 
   /// The process of the device, a child of this one.
   void Name(pid_t process) { process_ = process; }
-  /// Rings whenever the device's process does, on a thread of its own, until Stop. With a timeout, also ends that process
-  /// when it stands still for so long, and a second at least: its own watchdog has not run either.
+  /// Rings whenever the device's process does, on a thread of its own, until Stop. With a timeout, also ends that
+  /// process when it stands still for so long, and a second at least: its own watchdog has not run either.
   static Status Watch(const std::shared_ptr<Owner>& owner, std::shared_ptr<WakeTarget> target,
                       std::chrono::milliseconds timeout);
   void Stop();
