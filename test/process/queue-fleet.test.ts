@@ -94,7 +94,7 @@ for (const { name, absent, open } of queueCases) {
         check: () => boolean | Promise<boolean>,
         withinMs = IS_LONG ? 1_200_000 : 300_000,
       ): Promise<void> => {
-        for (const end = performance.now() + SLOWNESS * withinMs; !(await check()); await pause(20))
+        for (const end = performance.now() + SLOWNESS * withinMs; !(await check()); await pause(100))
           if (performance.now() > end) throw new Error(`Not within ${withinMs} ms: ${what}. ${all.map(({ errors }) => errors).join('')}`);
       };
       const workers = [start(), start()];

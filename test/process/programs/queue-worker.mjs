@@ -1,4 +1,4 @@
-// A worker of a queue on a CPU device: `queue-worker.mjs nats|bullmq PORT DEPTH ITEM_MS ACK_WAIT_MS`. Prints its report as JSON, one line each 100 ms and one
+// A worker of a queue on a CPU device: `queue-worker.mjs nats|bullmq PORT DEPTH ITEM_MS ACK_WAIT_MS`. Prints its report as JSON, one line each 300 ms and one
 // at the end, with the bytes of its heap after a collection. Drains on SIGTERM.
 import { openDevice } from 'millrace';
 import { bullmqSink, bullmqSource, natsSink, natsSource, overlapQueue } from 'millrace/queue';
@@ -29,7 +29,7 @@ const tell = () => {
   const { stages: _, ...report } = run.report();
   console.log(JSON.stringify({ ...report, heap: process.memoryUsage().heapUsed }));
 };
-const timer = setInterval(tell, 100);
+const timer = setInterval(tell, 300);
 await run.done;
 clearInterval(timer);
 tell();
