@@ -2,8 +2,8 @@
 import { describe, expect } from 'vitest';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
-/** About 5 s on two cores; more of them: node test/process/programs/random-awaits.mjs cpu 1000000 1. The program ends by itself when a wait takes longer than 20 s. */
-const AWAITS = 40_000;
+/** More of them: node test/process/programs/random-awaits.mjs cpu 1000000 1. The program ends by itself when a wait takes longer than 20 s. */
+const AWAITS = 15_000;
 
 describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   testOn(absent)(

@@ -54,7 +54,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   run(
     'every subscriber gets each finished operation once and in order, whenever it subscribes and whatever ends',
     async () => {
-      const rounds = process.env.MILLRACE_WATCH_ROUNDS ?? (IS_LONG ? '300' : '150');
+      const rounds = process.env.MILLRACE_WATCH_ROUNDS ?? (IS_LONG ? '300' : '75');
       const ending = await runProgram('watch-anywhere', [spec, rounds, process.env.MILLRACE_WATCH_SEED ?? '1'], { timeoutMs: WATCHING_MS });
       expect(ending).toEqual({ code: 0, signal: null, stdout: `${rounds} rounds\n`, stderr: '' });
     },
