@@ -7,6 +7,7 @@
 // memory for small objects, which `new` makes, a process ends.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -51,9 +52,18 @@ size_t ReadText(char* into) {
 }
 
 bool IsOurs(void* caller) {
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+  // It takes no lock: dladdr waits for the loader's, also in calls of a thread that holds a lock of another one's
+  // signal handler.
+  dl_find_object object{};
+  if (_dl_find_object(caller, &object) != 0) return false;
+  const char* const file = object.dlfo_link_map->l_name;
+#else
   Dl_info found{};
   if (dladdr(caller, &found) == 0 || found.dli_fname == nullptr) return false;
-  return std::strstr(found.dli_fname, "millrace") != nullptr || std::strstr(found.dli_fname, "libstdc++") != nullptr;
+  const char* const file = found.dli_fname;
+#endif
+  return std::strstr(file, "millrace") != nullptr || std::strstr(file, "libstdc++") != nullptr;
 }
 
 void Log(const char* name, int code) {
