@@ -1,5 +1,5 @@
 // S615: a program that uses everything runs while one call of the driver, or of the C library, fails. The short form takes a call of every
-// second function of the driver and of each of the C library, with codes in turn; the long form (MILLRACE_LONG) the first 40 calls of each, with every code.
+// third function of the driver and of each of the C library, with codes in turn; the long form (MILLRACE_LONG) the first 40 calls of each, with every code.
 import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -82,9 +82,9 @@ test('S615 whichever call of the driver fails, promises settle, values are right
   // Out of memory, not supported, invalid value; those that lose the device: a kernel that failed, an unknown error.
   const [codes, losses] = [[2, 801, 1] as const, [719, 999] as const];
   // Each loss needs another process.
-  const some = (at: number): number => (at % 26 === 0 ? losses[(at / 26) % losses.length]! : codes[at % codes.length]!);
+  const some = (at: number): number => (at % 39 === 0 ? losses[(at / 39) % losses.length]! : codes[Math.floor(at / 3) % codes.length]!);
   const failures = Object.entries(counts).flatMap(([name, count], at) =>
-    Array.from({ length: IS_LONG ? Math.min(count, MOST_CALLS) : (at + 1) % 2 }, (_, n) =>
+    Array.from({ length: IS_LONG ? Math.min(count, MOST_CALLS) : Number(at % 3 === 0) }, (_, n) =>
       (IS_LONG ? [...codes, ...losses] : [some(at)]).map((code) => `${name}:${n + 1}:${code}`),
     ).flat(),
   );
