@@ -4,7 +4,7 @@
 
 namespace millrace::cuda {
 
-Status MemoryPool::Find(std::shared_ptr<Context> context) {
+Status MemoryPool::Find(std::shared_ptr<Context> context, uint64_t kept_bytes) {
   context_ = std::move(context);
   int has_pools = 0;
   MR_TRY(context_->Check(
@@ -15,7 +15,10 @@ Status MemoryPool::Find(std::shared_ptr<Context> context) {
   if (code != CUDA_SUCCESS) handle_ = nullptr;
   if (code == CUDA_ERROR_NOT_FOUND) return {};
   MR_TRY(context_->Check(code, "finding the device's pool"));
-  return ForbidHiddenOrder();
+  MR_TRY(ForbidHiddenOrder());
+  Result<uint64_t> threshold = ReleaseThreshold();
+  MR_TRY(threshold.status());
+  return threshold.value() == 0 ? SetReleaseThreshold(kept_bytes) : Status();
 }
 
 Status MemoryPool::ForbidHiddenOrder() const {

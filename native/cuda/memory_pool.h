@@ -1,8 +1,9 @@
 // The device's default pool, from which arrays are allocated.
 //
 // Other users of the process's context (CuPy, PyTorch, another addon) may allocate from the same pool and set its
-// threshold. The numbers here cover the whole pool. The release threshold stays at the driver's default, 0, until it is
-// set. The attribute that disables implicit waits between streams applies to those users too.
+// threshold. The numbers here cover the whole pool. With the driver's release threshold, 0, each synchronization would
+// unmap what was freed, and the next allocation map it again: some 40 us. So a threshold of 0 is raised when the device
+// opens. It applies to those users too, as does the attribute that disables implicit waits between streams.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,9 @@ namespace millrace::cuda {
 /// Thread: any; the driver locks its pools. Every call returns kUnsupported on a device without pools.
 class MemoryPool {
  public:
-  /// Finds the pool; `handle` stays null if the device or driver has none. With the context current.
-  Status Find(std::shared_ptr<Context> context);
+  /// Finds the pool, which then keeps so much unused memory unless somebody has chosen another amount; `handle` stays
+  /// null if the device or driver has none. With the context current.
+  Status Find(std::shared_ptr<Context> context, uint64_t kept_bytes);
   [[nodiscard]] CUmemoryPool handle() const { return handle_; }
 
   [[nodiscard]] Result<hal::PoolStats> Use() const;

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "96f6de82cb097a4a";
+inline constexpr char kHash[] = "42be96ac8f7626fe";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -241,7 +241,7 @@ enum class PeerWhat : uint16_t {
 
 /// What the device's thread does after its last work.
 enum class Schedule : uint16_t {
-  kAuto = 0,  // Looks for 50 us, on 4 or more cores; sleeps in naps for 5 ms, then sleeps.
+  kAuto = 0,  // Looks for 50 us, on 4 or more cores, and for 1 ms while somebody waits; sleeps in naps for 5 ms, then sleeps.
   kSpin = 1,  // Looks for 5 ms, and while somebody waits.
   kYield = 2,  // As SPIN, but offers its core to other threads between two looks.
   kBlocking = 3,  // Sleeps at once.

@@ -27,6 +27,9 @@ constexpr int kNapShare = 20;
 /// While it has waited for less than kShortWait, it sleeps no longer than this. A look at a stream takes about 1 us.
 constexpr auto kLongestShortNap = std::chrono::nanoseconds(50'000);
 constexpr auto kShortWait = std::chrono::milliseconds(20);
+/// While somebody waits for a device that has to be asked, kAuto naps only after this time without work: a nap of a few
+/// microseconds takes 60 on a virtual machine.
+constexpr auto kAwaited = std::chrono::milliseconds(1);
 /// How much later than asked a sleep may end. The default, 50 us, would double the short naps.
 constexpr unsigned long kTimerSlackNs = 1000;
 /// After a timing event, how long a channel waits for more work before it has the device write the progress word. A
@@ -191,8 +194,15 @@ void ChannelThread::Idle(bool is_recent) {
     next_check_ = idle_since_;
   }
   inbox_.BeginListening();
-  const bool is_awaited = progress.ServeWaiters();
-  const auto now = Clock::now();
+  bool is_awaited = progress.ServeWaiters();
+  auto now = Clock::now();
+  if (schedule_ == Schedule::kAuto && device_.needs_polling() && MaySpin()) {
+    while (is_awaited && now - idle_since_ < kAwaited && !HasWork()) {
+      RelaxCore();
+      is_awaited = progress.ServeWaiters();
+      now = Clock::now();
+    }
+  }
   CheckIfDue(now);
   // A CPU device notifies, and with few cores its kernels need the one that a nap would keep awake.
   const bool may_nap = schedule_ == Schedule::kAuto && (device_.needs_polling() || MaySpin());

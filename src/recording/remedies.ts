@@ -15,8 +15,7 @@ const REMEDIES: Readonly<Record<Reason, string>> = {
     'Copy less or in the other direction meanwhile: a device copies one thing at a time in each direction, whatever the streams.',
   'device-busy':
     'Launch fewer blocks at a time, or give the urgent stream a priority (device.createStream({ priority })): the device has no room for both.',
-  memory:
-    'Allocate before the loop and use the arrays again, or dispose arrays earlier; device.pool.setReleaseThreshold(1) keeps freed memory.',
+  memory: 'Allocate before the loop and use the arrays again, or dispose arrays earlier.',
   compile: 'Call device.compile(kernel) before the first launch, or ship images that were built ahead (npx millrace build).',
   graph: 'Call graph.upload() before the first launch of the graph.',
   window: 'Submit fewer, larger operations, or capture them as a graph (stream.capture), which is one operation.',

@@ -21,6 +21,8 @@ const POLL_MS = 0.05;
 const PROBE_EVERY = 16;
 /** Of the mean of the last waits. */
 const POLL_SHARE = 1.25;
+/** What a wake adds to a wait. Counted with it, short work that was once woken for would never be polled for again. */
+const WAKE_MS = 0.06;
 /** Polls per turn of the event loop: a poll costs 0.1 us, a turn with its system calls ten times that. */
 const LOOKS_PER_TURN = 8;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -30,7 +32,7 @@ const NEVER = Number.POSITIVE_INFINITY;
  * 16 MiB between two of them. With few cores, the poll would take its time from the device's thread.
  */
 export function longestPoll(cores: number): number {
-  return cores >= 4 ? 0.2 : POLL_MS;
+  return cores >= 4 ? 0.4 : POLL_MS;
 }
 
 export interface Waiter {
@@ -203,7 +205,9 @@ export class CompletionPolling {
     // `onMove` may have withdrawn the first waiter.
     first = line.first;
     const nowMs = performance.now();
-    line.meanMs += (nowMs - line.sinceMs - line.meanMs) / 4;
+    const wakeMs = line.armed <= completed ? WAKE_MS : 0;
+    line.armed = wakeMs > 0 ? NEVER : line.armed;
+    line.meanMs += (Math.max(0, nowMs - line.sinceMs - wakeMs) - line.meanMs) / 4;
     line.sinceMs = nowMs;
     const [known, last] = lost === undefined ? [line.timeline.known, completed] : [NEVER, NEVER];
     while (first !== undefined && first.ticket <= last) {

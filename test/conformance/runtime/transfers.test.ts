@@ -215,6 +215,8 @@ defineChapter((target) => {
       async () => {
         const { device } = chapter;
         const stream = device.createStream();
+        // What others have freed would be room enough.
+        await device.pool.trim();
         const { freeBytes } = await device.pool.stats();
         const most = Math.floor((freeBytes * 0.7) / 4096) * 4096;
         const first = device.empty(most, 'u8');
