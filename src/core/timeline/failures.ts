@@ -56,7 +56,7 @@ export interface FailureContext {
   readonly lost: () => DeviceLostError;
   /** As LiveMemory.refused. */
   readonly refused: (timeline: Timeline, ticket: number) => void;
-  /** As LiveMemory.largest. */
+  /** As LiveMemory.use. */
   readonly memoryUse: (freeBytes: number) => string;
   /** Calls the function in the asynchronous context in which the device was opened. */
   readonly inContext: (report: () => void) => void;
