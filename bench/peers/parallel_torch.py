@@ -13,7 +13,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 WIDTH, LAYERS, ROWS, STEPS = (int(text) for text in (sys.argv[1:] + ["2048", "6", "2048", "60"][len(sys.argv) - 1 :]))
-FIRST = 5
+FIRST = min(5, STEPS - 1)
 
 
 def network(device):

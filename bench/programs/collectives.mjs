@@ -79,15 +79,15 @@ for (const [at, { bytes, rounds }] of sizes.entries()) {
   const { queued, onHost, awaited, replayed } = await measure(bytes, rounds);
   rows[bytes < 2 ** 20 ? `${bytes / 2 ** 10} KiB` : `${bytes / 2 ** 20} MiB`] = {
     'queued: NCCL': us(plain[0]),
-    PyTorch: us(ofTorch[at]?.[0]),
-    Millrace: us(queued),
-    ratio: (queued / plain[0]).toFixed(2),
+    'queued: PyTorch': us(ofTorch[at]?.[0]),
+    'queued: Millrace': us(queued),
+    'queued: ratio': (queued / plain[0]).toFixed(2),
     'awaited: NCCL': us(plain[1]),
-    'PyTorch ': us(ofTorch[at]?.[1]),
-    'Millrace ': us(awaited),
+    'awaited: PyTorch': us(ofTorch[at]?.[1]),
+    'awaited: Millrace': us(awaited),
     'in a graph: NCCL': us(plain[2]),
-    ' Millrace': us(replayed),
-    'ratio ': (replayed / plain[2]).toFixed(2),
+    'in a graph: Millrace': us(replayed),
+    'in a graph: ratio': (replayed / plain[2]).toFixed(2),
     'on the host': us(onHost),
     'GB/s': (bytes / queued / 1000).toFixed(1),
   };

@@ -35,7 +35,8 @@ Status Device::Prepare() {
     MR_TRY(has.status());
     if (has.value() == 0) return {StatusCode::kUnsupported, "using host addresses of page-locked memory on the device"};
   }
-  MR_TRY(pool_.Find(context_, info_.total_memory_bytes));
+  // The rest stays for what is not of the pool: code, graphs, libraries, other processes.
+  MR_TRY(pool_.Find(context_, info_.total_memory_bytes / 8 * 7));
   Result<int> words = Attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
   MR_TRY(words.status());
 

@@ -16,8 +16,8 @@ namespace millrace::cuda {
 /// Thread: any; the driver locks its pools. Every call returns kUnsupported on a device without pools.
 class MemoryPool {
  public:
-  /// Finds the pool, which then keeps so much unused memory unless somebody has chosen another amount; `handle` stays
-  /// null if the device or driver has none. With the context current.
+  /// Finds the pool, which then keeps so much unless it keeps some already, also after the device is closed; `handle`
+  /// stays null if the device or driver has none. With the context current.
   Status Find(std::shared_ptr<Context> context, uint64_t kept_bytes);
   [[nodiscard]] CUmemoryPool handle() const { return handle_; }
 

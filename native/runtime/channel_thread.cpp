@@ -3,7 +3,9 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -27,8 +29,8 @@ constexpr int kNapShare = 20;
 /// While it has waited for less than kShortWait, it sleeps no longer than this. A look at a stream takes about 1 us.
 constexpr auto kLongestShortNap = std::chrono::nanoseconds(50'000);
 constexpr auto kShortWait = std::chrono::milliseconds(20);
-/// While somebody waits for a device that has to be asked, kAuto naps only after this time without work: a nap of a few
-/// microseconds takes 60 on a virtual machine.
+/// While somebody waits for a device that has to be asked, kAuto naps only when its last work is so long ago: a nap of
+/// a few microseconds takes 60 on a virtual machine.
 constexpr auto kAwaited = std::chrono::milliseconds(1);
 /// How much later than asked a sleep may end. The default, 50 us, would double the short naps.
 constexpr unsigned long kTimerSlackNs = 1000;
@@ -51,6 +53,21 @@ std::chrono::microseconds SpinTime(Schedule schedule) {
   }
   return std::chrono::microseconds::zero();
 }
+
+/// One of the threads that look instead of sleeping: at most one for four cores, whatever the number of devices.
+class Looking {
+ public:
+  Looking() : may_(count_.fetch_add(1, std::memory_order_relaxed) < kMost) {}
+  ~Looking() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+  [[nodiscard]] bool may() const { return may_; }
+
+ private:
+  static inline const unsigned kMost = std::thread::hardware_concurrency() / 4;
+  static inline std::atomic<unsigned> count_{0};
+  const bool may_;
+};
 
 /// How long the thread sleeps while somebody waits.
 std::chrono::nanoseconds Nap(std::chrono::nanoseconds waited) {
@@ -196,14 +213,14 @@ void ChannelThread::Idle(bool is_recent) {
   inbox_.BeginListening();
   bool is_awaited = progress.ServeWaiters();
   auto now = Clock::now();
+  CheckIfDue(now);
   if (schedule_ == Schedule::kAuto && device_.needs_polling() && MaySpin()) {
-    while (is_awaited && now - idle_since_ < kAwaited && !HasWork()) {
+    for (const Looking looking; looking.may() && is_awaited && now - idle_since_ < kAwaited && !HasWork();) {
       RelaxCore();
       is_awaited = progress.ServeWaiters();
       now = Clock::now();
     }
   }
-  CheckIfDue(now);
   // A CPU device notifies, and with few cores its kernels need the one that a nap would keep awake.
   const bool may_nap = schedule_ == Schedule::kAuto && (device_.needs_polling() || MaySpin());
   auto timeout = std::chrono::nanoseconds::zero();  // No limit.

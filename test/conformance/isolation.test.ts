@@ -1,5 +1,4 @@
 // A device in a process of its own. The project `isolated` runs the chapters on such a device; this file has what is only true of it.
-import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { CPU_DEVICES } from '../support/two-cpu-devices.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -214,8 +213,17 @@ describe('work that does not end', () => {
 
 /** The processes of devices that this one has started. */
 function deviceProcesses(): readonly number[] {
-  const listed = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)], { encoding: 'utf8' });
-  return Array.from(listed.matchAll(/^ *(\d+) .*device-process\.cjs/gm), ([, pid]) => Number(pid));
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const [, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /, '').split(' ');
+        return Number(parent) === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('device-process.cjs');
+      } catch {
+        return false; // It has ended meanwhile.
+      }
+    });
 }
 
 /** Resolves when no thread of the process runs any more. */

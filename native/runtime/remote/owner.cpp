@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -29,8 +30,18 @@ constexpr auto kLook = std::chrono::milliseconds(5);
 /// An answer usually comes within this time.
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kRoomPause = std::chrono::microseconds(50);
-/// A process that only waits for a busy core moves within this time.
+/// A shorter stand is taken for a busy core.
 constexpr auto kShortestStill = std::chrono::milliseconds(1000);
+
+/// By a signal or a debugger. One that writes a core stands still, too, and ends with the signal that tells why.
+bool IsStopped(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
+  return stat[name_end + 2] == 'T' || stat[name_end + 2] == 't';
+}
 
 /// Texts of failures, which live as long as the process: there are as many as literals in this library.
 const char* Kept(const char* text) {
@@ -76,7 +87,8 @@ Status Owner::Watch(const std::shared_ptr<Owner>& owner, std::shared_ptr<WakeTar
       const uint32_t looks = owner->block_.looks.load(std::memory_order_relaxed);
       still = looks != 0 && looks == seen ? still + 1 : 0;
       seen = looks;
-      if (still <= most || owner->HasEnded() || owner->is_silent_.exchange(true, std::memory_order_relaxed)) continue;
+      if (still <= most || !IsStopped(owner->process_)) continue;
+      if (owner->HasEnded() || owner->is_silent_.exchange(true, std::memory_order_relaxed)) continue;
       // As its own watchdog would have done. A device that is being closed waits for this end.
       owner->block_.hung.store(kNoStream + 1, std::memory_order_release);
       kill(owner->process_, SIGKILL);

@@ -147,10 +147,7 @@ export class LiveMemory {
     const { arrays } = this;
     const { totalMemoryBytes } = this.#device.info;
     const others = totalMemoryBytes - freeBytes - this.#bytes;
-    const rest =
-      freeBytes > 0 && others > 0
-        ? `, and ${others} bytes belong to others: freed memory that is kept, other threads and processes, the driver`
-        : '';
+    const rest = freeBytes > 0 && others > 0 ? `, and ${others} bytes belong to others: other threads and processes, the driver` : '';
     const held = ` ${arrays.length} arrays of this thread hold ${this.#bytes} of ${totalMemoryBytes} bytes${rest}.`;
     const listed = arrays.slice(0, MOST_LISTED).map(({ description }) => description);
     const largest = listed.length === 0 ? '' : ` The largest arrays of this thread are ${listed.join('; ')}.`;

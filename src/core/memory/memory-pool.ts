@@ -61,7 +61,7 @@ export class MemoryPool {
 
   /**
    * Sets how much unused memory the pool keeps at a synchronization: 0 releases all, a value up to 1 is a fraction of the device's
-   * memory, and a value above 1 is bytes. Default: 1 on a GPU, as CuPy and PyTorch keep memory, and 256 MiB on a CPU device.
+   * memory, and a value above 1 is bytes. Default: 7/8 of a GPU's memory, and 256 MiB on a CPU device.
    * `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `wp.set_mempool_release_threshold`. Rejects with ArgumentError for a negative value, one that is
    * not a number, or a fraction of a byte.
    */

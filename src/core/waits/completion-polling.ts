@@ -205,8 +205,9 @@ export class CompletionPolling {
     // `onMove` may have withdrawn the first waiter.
     first = line.first;
     const nowMs = performance.now();
-    const wakeMs = line.armed <= completed ? WAKE_MS : 0;
-    line.armed = wakeMs > 0 ? NEVER : line.armed;
+    const wakeMs = line.armed <= completed && this.#longestPollMs > POLL_MS ? WAKE_MS : 0;
+    // The wake for it has happened, or a poll was faster and the wake will find nothing to do.
+    if (line.armed <= completed) line.armed = NEVER;
     line.meanMs += (Math.max(0, nowMs - line.sinceMs - wakeMs) - line.meanMs) / 4;
     line.sinceMs = nowMs;
     const [known, last] = lost === undefined ? [line.timeline.known, completed] : [NEVER, NEVER];
