@@ -5,8 +5,8 @@ import { linesOf, runProgram } from './child.js';
 
 test('a call that the driver answers with a fault rejects with DeviceLostError', async (context) => {
   if (FAKE_DRIVER === undefined) context.skip(FAKE_DRIVER_MISSING);
-  // 700: an illegal address.
-  const env = { MILLRACE_FAKE_CUDA_FAIL: 'cuMemPoolGetAttribute:1:700' };
+  // 700: an illegal address, at the call behind that of the opening.
+  const env = { MILLRACE_FAKE_CUDA_FAIL: 'cuMemPoolGetAttribute:2:700' };
   const ending = await runProgram('lost-control', [], { env });
   expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect(linesOf(ending)).toEqual(['DeviceLostError fault cuda:0']);
