@@ -16,7 +16,7 @@ Status MemoryPool::Find(std::shared_ptr<Context> context, uint64_t kept_bytes) {
   if (code == CUDA_ERROR_NOT_FOUND) return {};
   MR_TRY(context_->Check(code, "finding the device's pool"));
   MR_TRY(ForbidHiddenOrder());
-  const Result<uint64_t> threshold = ReleaseThreshold();
+  Result<uint64_t> threshold = ReleaseThreshold();
   MR_TRY(threshold.status());
   return threshold.value() == 0 ? SetReleaseThreshold(kept_bytes) : Status();
 }
