@@ -69,7 +69,7 @@ class Place {
 
  private:
   Status Finish() { return context().Check(Synchronize(), "waiting for a probe"); }
-  /// The memory of both sides is freed after a refusal, so the copy must have ended.
+  /// Asked again after a refusal: both sides free their memory then, in which the copy may still run.
   CUresult Synchronize() const {
     return Insist([this] { return Cuda().cuStreamSynchronize(stream_); });
   }

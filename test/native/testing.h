@@ -72,8 +72,15 @@ void ExpectEqual(const A& actual, const B& expected, const char* text, const cha
 }
 #pragma GCC diagnostic pop
 
+/// Threads take many times as long under a sanitizer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kLongestMs = 20'000;
+#else
+constexpr int kLongestMs = 5000;
+#endif
+
 /// True once `condition` holds; false when it does not within `limit_ms`. Time is only the upper bound of a test.
-inline bool Eventually(const std::function<bool()>& condition, int limit_ms = 20'000) {
+inline bool Eventually(const std::function<bool()>& condition, int limit_ms = kLongestMs) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;

@@ -16,6 +16,7 @@ const { MILLRACE_TEST_TARGET, MILLRACE_SEEDS = '1' } = process.env;
 
 /** The folder of the chapter that runs now. */
 const folder = (): string => path.basename(path.dirname(expect.getState().testPath!));
+
 /** Sets variables that the library reads when a device opens. */
 function set(variables: NodeJS.ProcessEnv): void {
   for (const [name, value] of Object.entries(variables)) {
@@ -117,25 +118,24 @@ async function gpus(count: 1 | 2): Promise<readonly [Target] | string> {
   ];
 }
 
-/** The first CUDA device, or that of the fake driver, in a process of its own. */
-async function isolatedGpu(): Promise<Found> {
-  const found = HAS_GPU ? await gpus(1) : [await fakeCuda()];
-  if (typeof found === 'string') return found;
-  const { openOther: _, ...target } = found[0]!;
-  const open = (options?: OpenOptions) => openDevice('cuda:0', { isolation: 'process', ...options });
-  return [{ ...target, name: `${target.name}, isolated`, supports: { ...target.supports, interprocess: false }, open }];
+/** The target's devices, each in a process of its own: its first, and a second where one is named. */
+function apart({ openOther: _, ...target }: Target, first: DeviceSpec, second?: DeviceSpec): readonly [Target] {
+  const opens = (spec: DeviceSpec) => (options?: OpenOptions) => openDevice(spec, { isolation: 'process', ...options });
+  return [
+    {
+      ...target,
+      name: `${target.name}, isolated`,
+      supports: { ...target.supports, interprocess: false },
+      open: opens(first),
+      ...(second !== undefined && { openOther: opens(second) }),
+    },
+  ];
 }
 
-/** Two devices, each in a process of its own. */
-function eachApart(target: Target, first: DeviceSpec, second: DeviceSpec): readonly [Target] {
-  const open = (options?: OpenOptions) => openDevice(first, { isolation: 'process', ...options });
-  const openOther = () => openDevice(second, { isolation: 'process' });
-  return [{ ...target, name: `${target.name}, isolated`, supports: { ...target.supports, interprocess: false }, open, openOther }];
-}
-
-async function isolatedGpus(): Promise<Found> {
-  const found = HAS_GPU ? await gpus(2) : [await fakeCuda()];
-  return typeof found === 'string' ? found : eachApart(found[0]!, 'cuda:0', 'cuda:1');
+/** CUDA devices, or those of the fake driver, each in a process of its own. */
+async function isolatedGpus(first: DeviceSpec, second?: DeviceSpec): Promise<Found> {
+  const found = HAS_GPU ? await gpus(second === undefined ? 1 : 2) : [await fakeCuda()];
+  return typeof found === 'string' ? found : apart(found[0]!, first, second);
 }
 
 /** No rule may depend on the compiler. */
@@ -149,14 +149,14 @@ const TARGETS: Readonly<Record<string, () => Found | Promise<Found>>> = {
   cpu: () => [ON_CPU],
   isolated: () => [ISOLATED],
   'two-cpu': async () => [await twoCpus()],
-  'two-isolated': async () => eachApart(await twoCpus(), 'cpu:0', 'cpu:1'),
+  'two-isolated': async () => apart(await twoCpus(), 'cpu:0', 'cpu:1'),
   seeded,
   'fake-cuda': async () => (FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : [await fakeCuda()]),
   'two-backends': async () => (FAKE_DRIVER === undefined ? FAKE_DRIVER_MISSING : twoBackends()),
   cuda: () => gpus(1),
   'two-cuda': () => gpus(2),
-  'isolated-cuda': isolatedGpu,
-  'two-isolated-cuda': isolatedGpus,
+  'isolated-cuda': () => isolatedGpus('cuda:0'),
+  'two-isolated-cuda': () => isolatedGpus('cuda:0', 'cuda:1'),
   clang,
 };
 
